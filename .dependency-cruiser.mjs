@@ -1,0 +1,116 @@
+// The layers of docs/ARCHITECTURE.md. scripts/layering.test.ts plants a violation of each rule.
+// Reads TypeScript through the `typescript` package, which is version 6: version 7 has no compiler API of that kind.
+
+const tests = "\\.test\\.tsx?$|/(fixtures|testing)/";
+const decide = "^(packages/.+/)decide\\.ts$";
+
+export default {
+  forbidden: [
+    {
+      name: "contract-imports-only-zod",
+      comment: "The contract runs in a browser and stands below everything else.",
+      severity: "error",
+      from: { path: "^packages/contract/", pathNot: tests },
+      to: { pathNot: ["^packages/contract/", "(^|/)node_modules/zod/"] },
+    },
+    {
+      name: "stages-meet-in-pipeline",
+      comment: "Every folder of the engine but ports/ is a stage, and only pipeline.ts connects stages.",
+      severity: "error",
+      from: { path: "^packages/engine/src/([^/]+)", pathNot: ["^packages/engine/src/pipeline\\.ts$", tests] },
+      to: { path: "^packages/engine/src/(?!ports/)[^/]+/", pathNot: "^packages/engine/src/$1/" },
+    },
+    {
+      name: "engine-knows-no-adapters",
+      comment: "The engine states what it needs in ports/; the server's compose.ts hands it the adapters.",
+      severity: "error",
+      from: { path: "^packages/engine/", pathNot: tests },
+      to: {
+        path: "^packages/(store|gateway|runner|server|client|cli|web)/|^packages/sandbox/src/providers/",
+        reachable: true,
+      },
+    },
+    {
+      name: "engine-does-no-io",
+      comment: "Effects go through ports. These built-ins only compute.",
+      severity: "error",
+      from: { path: "^packages/engine/", pathNot: tests },
+      to: { dependencyTypes: ["core"], pathNot: "^(node:)?(assert|buffer|crypto|path|url|util)(/|$)" },
+    },
+    {
+      name: "decisions-are-pure",
+      comment: "A decide.ts takes types from anywhere, code only from the contract and the pure files beside it.",
+      severity: "error",
+      from: { path: decide },
+      to: { dependencyTypesNot: ["type-only"], pathNot: ["^packages/contract/", "^$1(?!run\\.ts$)[^/]+\\.ts$"] },
+    },
+    {
+      name: "decisions-reach-no-builtin",
+      comment: "Nor does any file that decide.ts imports, be it for a type: shared types live apart from effects.",
+      severity: "error",
+      from: { path: decide },
+      to: { path: "^(node:)?[^/.]+(/[a-z]+)?$", reachable: true },
+    },
+    {
+      name: "providers-do-not-know-each-other",
+      severity: "error",
+      from: { path: "^packages/sandbox/src/providers/([^/]+)/" },
+      to: { path: "^packages/sandbox/src/providers/[^/]+/", pathNot: "^packages/sandbox/src/providers/$1/" },
+    },
+    {
+      name: "client-uses-contract",
+      severity: "error",
+      from: { path: "^packages/client/", pathNot: tests },
+      to: { path: "^packages/(?!(client|contract)/)" },
+    },
+    {
+      name: "web-uses-client-and-contract",
+      severity: "error",
+      from: { path: "^packages/web/", pathNot: tests },
+      to: { path: "^packages/(?!(web|client|contract)/)" },
+    },
+    {
+      name: "cli-uses-client-contract-and-sandbox",
+      severity: "error",
+      from: { path: "^packages/cli/", pathNot: tests },
+      to: { path: "^packages/(?!(cli|client|contract|sandbox)/)" },
+    },
+    {
+      name: "nothing-imports-cli",
+      severity: "error",
+      from: { pathNot: "^packages/cli/" },
+      to: { path: "^packages/cli/" },
+    },
+    {
+      name: "packages-by-name",
+      comment: "Another package is imported by its name, so that its exports are its border.",
+      severity: "error",
+      from: { path: "^(packages/[^/]+|bench|scripts)/" },
+      to: { path: "^packages/", pathNot: "^$1/", dependencyTypes: ["local"] },
+    },
+    {
+      name: "tests-stay-out",
+      severity: "error",
+      from: { pathNot: tests },
+      to: { path: tests },
+    },
+    { name: "no-cycles", severity: "error", from: {}, to: { circular: true } },
+    {
+      name: "imports-resolve",
+      comment: "An import that resolves to nothing would pass every other rule.",
+      severity: "error",
+      from: {},
+      to: { couldNotResolve: true },
+    },
+  ],
+  options: {
+    parser: "tsc",
+    tsPreCompilationDeps: true,
+    doNotFollow: { path: "node_modules" },
+    enhancedResolveOptions: {
+      exportsFields: ["exports"],
+      conditionNames: ["import", "node", "default", "types"],
+      extensions: [".ts", ".tsx", ".mts", ".js", ".mjs", ".json", ".d.ts"],
+    },
+  },
+};

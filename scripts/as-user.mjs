@@ -1,0 +1,73 @@
+// `node scripts/as-user.mjs <script> [args]` runs a Node script of this checkout as an ordinary user, from a copy that
+// user can read, with a home and a temporary directory of its own. Needs root. Brings back what lands in .reports.
+import { spawn, spawnSync } from "node:child_process";
+import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
+import { constants, tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const uid = 61200;
+const root = fileURLToPath(new URL("..", import.meta.url));
+
+if (process.getuid() !== 0) {
+  console.error("as-user: only root can change to another user.");
+  process.exitCode = 1;
+} else {
+  // Short, since unix sockets below it have at most 107 characters for their path.
+  const base = mkdtempSync(join(sameDevice(), "slw-"));
+  try {
+    process.exitCode = await run(prepare(base), process.argv.slice(2));
+  } finally {
+    rmSync(base, { recursive: true, force: true, maxRetries: 5 });
+  }
+}
+
+/** Hard links do not cross file systems. */
+function sameDevice() {
+  const device = statSync(root).dev;
+  return [tmpdir(), "/var/tmp"].find((path) => existsSync(path) && statSync(path).dev === device) ?? tmpdir();
+}
+
+function prepare(base) {
+  const places = { repo: join(base, "repo"), home: join(base, "home"), tmp: join(base, "tmp") };
+  chmodSync(base, 0o755);
+  for (const path of Object.values(places)) mkdirSync(path, { mode: 0o755 });
+  copy(places.repo);
+  // Directories are never shared with the checkout, files may be: only directories change hands.
+  must("find", [base, "-mindepth", "1", "-type", "d", "-exec", "chown", `${uid}:${uid}`, "{}", "+"]);
+  return places;
+}
+
+function copy(target) {
+  const entries = readdirSync(root).filter((name) => ![".git", ".reports"].includes(name));
+  const sources = entries.map((name) => join(root, name));
+  const unreadable = ["(", "!", "-perm", "-o=r", "-o", "-type", "d", "!", "-perm", "-o=x", ")", "-print", "-quit"];
+  const found = spawnSync("find", [...sources, "!", "-type", "l", ...unreadable], { encoding: "utf8" });
+  if (found.stdout === "" && spawnSync("cp", ["-al", ...sources, target]).status === 0) return;
+  // A link shares its mode with the checkout's file, so what others may not read is copied and opened up in the copy.
+  rmSync(target, { recursive: true });
+  mkdirSync(target, { mode: 0o755 });
+  must("cp", ["-a", ...sources, target]);
+  must("chmod", ["-R", "a+rX", target]);
+}
+
+async function run({ repo, home, tmp }, args) {
+  const { CI, NODE_EXTRA_CA_CERTS, SSL_CERT_FILE } = process.env;
+  const path = `${dirname(process.execPath)}:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin`;
+  const env = { PATH: path, HOME: home, TMPDIR: tmp, LANG: "C.UTF-8", CI, NODE_EXTRA_CA_CERTS, SSL_CERT_FILE };
+  const identity = ["--reuid", `${uid}`, "--regid", `${uid}`, "--clear-groups", "--inh-caps=-all"];
+  const child = spawn("setpriv", [...identity, process.execPath, ...args], { cwd: repo, env, stdio: "inherit" });
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => child.kill(signal));
+  const code = await new Promise((resolve, reject) => {
+    child.on("error", reject);
+    child.on("exit", (exit, signal) => resolve(exit ?? 128 + constants.signals[signal]));
+  });
+  const reports = join(repo, ".reports");
+  if (existsSync(reports)) cpSync(reports, join(root, ".reports"), { recursive: true });
+  return code;
+}
+
+function must(command, args) {
+  const { status, stderr } = spawnSync(command, args, { encoding: "utf8" });
+  if (status !== 0) throw new Error(`${command} failed: ${stderr}`);
+}

@@ -1,0 +1,128 @@
+// Makes a checkout ready to run: npm packages, system programs, the sandbox's C programs. Quick when there is nothing to do.
+// Plain JavaScript on built-ins only: the machine's own Node (20 or newer) runs it before anything is installed.
+import { spawn, spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { once } from "node:events";
+import { accessSync, constants, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { delimiter, join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+
+const programs = [
+  { command: "bwrap", packages: ["bubblewrap"], for: "run", why: "isolates the sandboxes" },
+  { command: "git", packages: ["git"], for: "run", why: "carries the work between sandboxes" },
+  { command: "debootstrap", packages: ["debootstrap"], for: "run", why: "builds the debian image" },
+  { command: "cc", packages: ["gcc", "libc6-dev"], for: "run", why: "compiles the sandbox's first process" },
+  { command: "setpriv", packages: ["util-linux"], for: "test", why: "runs tests as an ordinary user" },
+];
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+const lockFile = join(root, "package-lock.json");
+const stamp = join(root, "node_modules/.slipway-setup");
+const forTests = process.argv.includes("--tests");
+
+class SetupError extends Error {}
+
+try {
+  await setUp();
+} catch (error) {
+  if (!(error instanceof SetupError)) throw error;
+  console.error(`set-up: ${error.message}`);
+  process.exitCode = 1;
+}
+
+async function setUp() {
+  if (Number.parseInt(process.versions.node, 10) < 20) {
+    throw new SetupError(`needs Node 20 or newer to begin with; this is ${process.version}.`);
+  }
+  const release = await takeTurn();
+  installModules();
+  installPrograms();
+  buildNative();
+  release();
+}
+
+/** Waits until no other set-up of this checkout runs. The kernel frees the lock when its holder dies, so it never goes stale. */
+async function takeTurn() {
+  const holder = spawn("flock", [join(root, ".setup.lock"), "sh", "-c", "echo; exec cat"], {
+    stdio: ["pipe", "pipe", "inherit"],
+  });
+  const held = once(holder.stdout, "data").then(() => "held");
+  const lost = once(holder, "exit").catch((error) => error);
+  const first = await Promise.race([held, lost, sleep(1000, "waiting", { ref: false })]);
+  if (first === "waiting") say("another set-up of this checkout is running, waiting for it");
+  if ((await Promise.race([held, lost])) !== "held") {
+    throw new SetupError("could not lock .setup.lock with `flock` (Debian package util-linux).");
+  }
+  return () => holder.stdin.end();
+}
+
+function installModules() {
+  const wanted = createHash("sha256").update(readFileSync(lockFile)).digest("hex");
+  if (existsSync(stamp) && readFileSync(stamp, "utf8") === wanted) return;
+  say("installing npm packages");
+  rmSync(stamp, { force: true });
+  const npm = process.env.npm_execpath ? [process.execPath, process.env.npm_execpath] : ["npm"];
+  run([...npm, "ci", "--include=dev", "--include=optional", "--loglevel=error"], "`npm ci` failed.");
+  writeFileSync(stamp, wanted);
+}
+
+function installPrograms() {
+  const missing = programs.filter((program) => (forTests || program.for === "run") && !find(program.command));
+  if (missing.length === 0) return;
+  const packages = missing.flatMap((program) => program.packages);
+  const list = missing.map(({ command, why }) => `  ${command}: ${why}`).join("\n");
+  const prefix = find("apt-get") && rootPrefix();
+  if (!prefix) {
+    throw new SetupError(
+      `these programs are missing:\n${list}\nOn Debian or Ubuntu: apt-get install ${packages.join(" ")}`,
+    );
+  }
+  say(`installing ${packages.join(", ")}`);
+  const apt = [...prefix, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q"];
+  const install = [...apt, "install", "-y", "--no-install-recommends", ...packages];
+  // The package lists may be absent or out of date, and fetching them is slow: only when the first try fails.
+  if (exitCode(install) !== 0) {
+    say("updating the package lists");
+    run([...apt, "update"], "`apt-get update` failed.");
+    run(install, `could not install ${packages.join(", ")}.`);
+  }
+  const still = missing.find((program) => !find(program.command));
+  if (still)
+    throw new SetupError(`${still.packages.join(", ")} is installed, but there is no ${still.command} in PATH.`);
+}
+
+/** What to put before a command so that it runs as root; undefined when that takes a password. */
+function rootPrefix() {
+  if (process.getuid?.() === 0) return [];
+  return spawnSync("sudo", ["-n", "true"]).status === 0 ? ["sudo", "-n"] : undefined;
+}
+
+function buildNative() {
+  const build = join(root, "packages/sandbox/native/build.mjs");
+  if (existsSync(build)) run([process.execPath, build], "could not compile the sandbox's C programs.");
+}
+
+function find(command) {
+  const directories = [...(process.env.PATH ?? "").split(delimiter), "/usr/sbin", "/sbin"];
+  return directories.some((directory) => {
+    try {
+      accessSync(join(directory, command), constants.X_OK);
+      return true;
+    } catch {
+      return false;
+    }
+  });
+}
+
+function run(argv, failure) {
+  if (exitCode(argv) !== 0) throw new SetupError(failure);
+}
+
+function exitCode([command, ...args]) {
+  return spawnSync(command, args, { cwd: root, stdio: "inherit" }).status;
+}
+
+function say(line) {
+  console.log(`set-up: ${line}`);
+}
