@@ -3,6 +3,7 @@
 
 const tests = "\\.test\\.tsx?$|/(fixtures|testing)/";
 const decide = "^(packages/.+/)decide\\.ts$";
+const builtin = "^[^.]+$";
 
 export default {
   forbidden: [
@@ -49,7 +50,7 @@ export default {
       comment: "Nor does any file that decide.ts imports, be it for a type: shared types live apart from effects.",
       severity: "error",
       from: { path: decide },
-      to: { path: "^(node:)?[^/.]+(/[a-z]+)?$", reachable: true },
+      to: { path: builtin, reachable: true },
     },
     {
       name: "providers-do-not-know-each-other",

@@ -151,8 +151,11 @@ async function cruise(tree: string): Promise<Violation[]> {
   const program = join(root, "node_modules/dependency-cruiser/bin/dependency-cruiser.mjs");
   const args = [program, "{packages,bench,scripts}/**/*.{ts,tsx,mjs}", "--output-type", "json"];
   const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: tree, maxBuffer: 2 ** 26 }).catch(
-    // The exit code is the number of violations.
-    (error) => error,
+    (error) => {
+      // The exit code is the number of violations, so only a missing report is a failure.
+      if (error.stdout) return error;
+      throw error;
+    },
   );
   const { summary } = JSON.parse(stdout);
   return summary.violations.map(({ rule, from }: { rule: { name: string }; from: string }) => ({
