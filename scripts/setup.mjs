@@ -36,10 +36,13 @@ async function setUp() {
     throw new SetupError(`needs Node 20 or newer to begin with; this is ${process.version}.`);
   }
   const release = await takeTurn();
-  installModules();
-  installPrograms();
-  buildNative();
-  release();
+  try {
+    installModules();
+    installPrograms();
+    buildNative();
+  } finally {
+    release();
+  }
 }
 
 /** Waits until no other set-up of this checkout runs. The kernel frees the lock when its holder dies, so it never goes stale. */
