@@ -1,0 +1,120 @@
+#define _GNU_SOURCE
+#include "common.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+void fail(const char *step, ...)
+{
+	int error = errno;
+	char words[512];
+	va_list list;
+
+	va_start(list, step);
+	vsnprintf(words, sizeof words, step, list);
+	va_end(list);
+	dprintf(STDERR_FILENO, "slipway-launch: %s: %s\n", words, strerror(error));
+	exit(1);
+}
+
+void usage(const char *message, ...)
+{
+	char words[512];
+	va_list list;
+
+	va_start(list, message);
+	vsnprintf(words, sizeof words, message, list);
+	va_end(list);
+	dprintf(STDERR_FILENO, "slipway-launch: %s\n", words);
+	exit(2);
+}
+
+char *option_value(int argc, char **argv, int *at)
+{
+	if (*at + 1 >= argc)
+		usage("%s needs a value", argv[*at]);
+	return argv[++*at];
+}
+
+unsigned long long option_number(int argc, char **argv, int *at)
+{
+	const char *name = argv[*at], *value = option_value(argc, argv, at);
+	char *end;
+	unsigned long long number;
+
+	errno = 0;
+	number = strtoull(value, &end, 10);
+	if (*value < '0' || *value > '9' || *end || errno)
+		usage("%s needs a number, not '%s'", name, value);
+	return number;
+}
+
+bool identity_option(struct identity *identity, int argc, char **argv, int *at)
+{
+	if (!strcmp(argv[*at], "--uid"))
+		identity->uid = option_number(argc, argv, at);
+	else if (!strcmp(argv[*at], "--gid"))
+		identity->gid = option_number(argc, argv, at);
+	else
+		return false;
+	return true;
+}
+
+void become(const struct identity *identity)
+{
+	if (geteuid() != 0) {
+		if (getuid() != geteuid() || getgid() != getegid())
+			usage("does not run set-user-id");
+		return;
+	}
+	if (identity->uid == 0 || identity->gid == 0)
+		usage("started as root, it needs --uid and --gid other than 0");
+	if (setgroups(0, NULL))
+		fail("drop supplementary groups");
+	if (setresgid(identity->gid, identity->gid, identity->gid))
+		fail("become gid %u", identity->gid);
+	if (setresuid(identity->uid, identity->uid, identity->uid))
+		fail("become uid %u", identity->uid);
+	if (setresuid(-1, 0, -1) == 0)
+		usage("root's rights came back after they were dropped");
+	/* The change of uid made /proc/self root's, and with it uid_map. */
+	if (prctl(PR_SET_DUMPABLE, 1, 0, 0, 0))
+		fail("become dumpable");
+}
+
+void *allocate(size_t size)
+{
+	void *memory = calloc(1, size ? size : 1);
+
+	if (!memory)
+		fail("allocate memory");
+	return memory;
+}
+
+int open_directory(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd < 0)
+		fail("open %s", path);
+	return fd;
+}
+
+void write_file(const char *path, const char *text)
+{
+	size_t length = strlen(text);
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		fail("open %s", path);
+	if (write(fd, text, length) != (ssize_t)length)
+		fail("write %s to %s", text, path);
+	close(fd);
+}

@@ -1,0 +1,318 @@
+/*
+ * slipway-launch run [option...] -- /path/to/bwrap argument...
+ *
+ *   --layers DIR        working directory; the other paths may be relative to it
+ *   --lower DIR         a lower layer of the overlay, highest first; repeated
+ *   --box DIR           the sandbox's host directory; made when missing, with upper, work, execs and egress
+ *   --mount DIR         where the overlay is mounted, in a mount namespace of its own
+ *   --mount-point PATH  a directory that bwrap mounts on: made in the overlay, refused when it is or lies below a link
+ *   --directory PATH    a directory that is made in the overlay when missing
+ *   --volatile          the overlay answers fsync at once and writes nothing back when it ends
+ *   --seccomp FILE      the filter for bwrap
+ *   --uid N --gid N     who the sandbox is outside, when started as root
+ *   --cgroup DIR        a control group to make and enter; repeated
+ *   --set FILE=VALUE    written after the groups are made; repeated
+ *
+ * Standard output is the status pipe: bwrap's --info-fd JSON comes on it, then the agent's "ready\n", or its end.
+ * Standard error takes one line when a step fails, and bwrap's own complaints. bwrap is started with these descriptors:
+ * 0 and 1 /dev/null, 2 as given, 3 the listening socket BOX/agent.sock, 4 BOX/execs, 5 and 6 the status pipe (5 for
+ * the agent, 6 for --info-fd), 7 the filter; with an empty environment, in its own session. No other descriptor passes.
+ */
+#define _GNU_SOURCE
+#include "common.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum { FD_AGENT_SOCKET = 3, FD_EXECS, FD_READY, FD_INFO, FD_SECCOMP, FD_FIRST_UNUSED };
+
+/* The kernel takes one page of mount options. */
+enum { OPTIONS_SIZE = 4096 };
+
+struct list {
+	char **items;
+	int count;
+};
+
+struct run {
+	struct identity identity;
+	const char *layers, *box, *mount, *seccomp;
+	struct list lowers, mount_points, directories, cgroups, sets;
+	bool volatile_upper;
+	char **command;
+};
+
+static void append(struct list *list, int most, char *item)
+{
+	if (!list->items)
+		list->items = allocate(most * sizeof *list->items);
+	list->items[list->count++] = item;
+}
+
+static void parse(struct run *run, int argc, char **argv)
+{
+	for (int at = 0; at < argc; at++) {
+		const char *name = argv[at];
+
+		if (!strcmp(name, "--")) {
+			run->command = argv + at + 1;
+			break;
+		}
+		if (identity_option(&run->identity, argc, argv, &at))
+			continue;
+		if (!strcmp(name, "--volatile"))
+			run->volatile_upper = true;
+		else if (!strcmp(name, "--layers"))
+			run->layers = option_value(argc, argv, &at);
+		else if (!strcmp(name, "--box"))
+			run->box = option_value(argc, argv, &at);
+		else if (!strcmp(name, "--mount"))
+			run->mount = option_value(argc, argv, &at);
+		else if (!strcmp(name, "--seccomp"))
+			run->seccomp = option_value(argc, argv, &at);
+		else if (!strcmp(name, "--lower"))
+			append(&run->lowers, argc, option_value(argc, argv, &at));
+		else if (!strcmp(name, "--mount-point"))
+			append(&run->mount_points, argc, option_value(argc, argv, &at));
+		else if (!strcmp(name, "--directory"))
+			append(&run->directories, argc, option_value(argc, argv, &at));
+		else if (!strcmp(name, "--cgroup"))
+			append(&run->cgroups, argc, option_value(argc, argv, &at));
+		else if (!strcmp(name, "--set"))
+			append(&run->sets, argc, option_value(argc, argv, &at));
+		else
+			usage("unknown option %s", name);
+	}
+	if (!run->layers || !run->box || !run->mount || !run->seccomp || !run->lowers.count || !run->command || !run->command[0])
+		usage("run needs --layers, --lower, --box, --mount, --seccomp and a command after --");
+}
+
+static void enter_cgroups(const struct run *run)
+{
+	char path[4096];
+
+	for (int i = 0; i < run->cgroups.count; i++)
+		if (mkdir(run->cgroups.items[i], 0755) && errno != EEXIST)
+			fail("make control group %s", run->cgroups.items[i]);
+	for (int i = 0; i < run->sets.count; i++) {
+		char *value = strrchr(run->sets.items[i], '=');
+
+		if (!value)
+			usage("--set needs FILE=VALUE");
+		*value = '\0';
+		write_file(run->sets.items[i], value + 1);
+	}
+	for (int i = 0; i < run->cgroups.count; i++) {
+		snprintf(path, sizeof path, "%s/cgroup.procs", run->cgroups.items[i]);
+		write_file(path, "0");
+	}
+}
+
+static void make_directory(int at, const char *name)
+{
+	if (mkdirat(at, name, 0700) && errno != EEXIST)
+		fail("make %s", name);
+}
+
+/* Makes the box and answers with it opened. A restart finds everything in place. */
+static int make_box(const char *path)
+{
+	static const char *const parts[] = { "upper", "work", "execs", "egress" };
+	int box;
+
+	make_directory(AT_FDCWD, path);
+	box = open_directory(path);
+	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+		make_directory(box, parts[i]);
+	return box;
+}
+
+/* Bound by a name relative to the box, which always fits into sun_path. Closed to others by the umask. */
+static int listen_in(int box)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX, .sun_path = "agent.sock" };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), back = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0 || back < 0)
+		fail("make the agent's socket");
+	if (unlinkat(box, address.sun_path, 0) && errno != ENOENT)
+		fail("remove the old agent.sock");
+	if (fchdir(box) || bind(fd, (struct sockaddr *)&address, sizeof address) || listen(fd, 1024) || fchdir(back))
+		fail("listen on agent.sock");
+	close(back);
+	return fd;
+}
+
+/* Root of a user namespace that holds nothing but the own uid, which is not root outside. */
+static void enter_namespaces(void)
+{
+	uid_t uid = geteuid();
+	gid_t gid = getegid();
+	char map[32];
+
+	if (uid == 0)
+		usage("refuses to start a sandbox as root");
+	if (unshare(CLONE_NEWUSER | CLONE_NEWNS))
+		fail("make a user and mount namespace");
+	write_file("/proc/self/setgroups", "deny");
+	snprintf(map, sizeof map, "0 %u 1", uid);
+	write_file("/proc/self/uid_map", map);
+	snprintf(map, sizeof map, "0 %u 1", gid);
+	write_file("/proc/self/gid_map", map);
+	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL))
+		fail("make mounts private");
+}
+
+/* Left by a volatile overlay that has ended; with it the next mount is refused. */
+static void forget_volatile(int box)
+{
+	if (unlinkat(box, "work/work/incompat/volatile/dirty", 0) && errno != ENOENT)
+		fail("remove the volatile mark");
+	if (unlinkat(box, "work/work/incompat/volatile", AT_REMOVEDIR) && errno != ENOENT)
+		fail("remove the volatile mark");
+}
+
+static void mount_overlay(const struct run *run, int box)
+{
+	char options[OPTIONS_SIZE];
+	size_t length = snprintf(options, sizeof options, "userxattr%s,upperdir=%s/upper,workdir=%s/work,lowerdir=",
+				 run->volatile_upper ? ",volatile" : "", run->box, run->box);
+
+	for (int i = 0; i < run->lowers.count && length < sizeof options; i++)
+		length += snprintf(options + length, sizeof options - length, "%s%s", i ? ":" : "", run->lowers.items[i]);
+	if (length >= sizeof options)
+		usage("%d layers are too many for one overlay: flatten them", run->lowers.count);
+	forget_volatile(box);
+	if (mount("overlay", run->mount, "overlay", MS_NOSUID | MS_NODEV, options))
+		fail("mount the overlay of %d layers", run->lowers.count);
+}
+
+static int open_beneath(int root, const char *path, unsigned long long resolve)
+{
+	struct open_how how = { .flags = O_PATH | O_DIRECTORY | O_CLOEXEC, .resolve = resolve };
+
+	return syscall(SYS_openat2, root, path, &how, sizeof how);
+}
+
+/*
+ * mkdir -p inside the overlay. Its content is untrusted: a link in it would lead bwrap, which still sees the host while
+ * it mounts, out of it.
+ */
+static void ensure_directory(int root, const char *absolute, unsigned long long resolve)
+{
+	char path[4096];
+	int parent = dup(root);
+
+	if (snprintf(path, sizeof path, "%s", absolute + strspn(absolute, "/")) >= (int)sizeof path)
+		usage("%s is too long", absolute);
+	for (char *name = path, *slash = path; slash && *name; name = slash + 1) {
+		int next;
+
+		slash = strchr(name, '/');
+		if (slash)
+			*slash = '\0';
+		next = open_beneath(root, path, resolve);
+		if (next < 0 && errno == ENOENT && !mkdirat(parent, name, 0755))
+			next = open_beneath(root, path, resolve);
+		if (next < 0)
+			fail("make %s in the sandbox", absolute);
+		close(parent);
+		parent = next;
+		if (!slash)
+			break;
+		*slash = '/';
+	}
+	close(parent);
+}
+
+static void make_directories(const struct run *run)
+{
+	int root = open_directory(run->mount);
+
+	for (int i = 0; i < run->mount_points.count; i++)
+		ensure_directory(root, run->mount_points.items[i], RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+	for (int i = 0; i < run->directories.count; i++)
+		ensure_directory(root, run->directories.items[i], RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
+	close(root);
+}
+
+static void set_process_limits(void)
+{
+	/* 1 and not 0: a core_pattern that pipes to a program of the host runs it in spite of 0. */
+	struct rlimit core = { 1, 1 }, files;
+
+	if (setrlimit(RLIMIT_CORE, &core))
+		fail("set the core limit");
+	if (getrlimit(RLIMIT_NOFILE, &files))
+		fail("get the limit of open files");
+	files.rlim_cur = files.rlim_max < 65536 ? files.rlim_max : 65536;
+	if (setrlimit(RLIMIT_NOFILE, &files))
+		fail("set the limit of open files");
+	/* When the host runs out of memory, sandboxes go before what keeps them. */
+	write_file("/proc/self/oom_score_adj", "500");
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+		fail("set no_new_privs");
+}
+
+/* Moves the descriptors to their fixed numbers, by way of high ones that collide with none of them. */
+static void arrange_descriptors(int agent_socket, int execs, int filter)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	const struct { int from, to; } moves[] = {
+		{ agent_socket, FD_AGENT_SOCKET }, { execs, FD_EXECS },   { STDOUT_FILENO, FD_READY }, { STDOUT_FILENO, FD_INFO },
+		{ filter, FD_SECCOMP },		   { null, STDIN_FILENO }, { null, STDOUT_FILENO },
+	};
+	enum { COUNT = sizeof moves / sizeof *moves, HIGH = 64 };
+	int high[COUNT];
+
+	for (int i = 0; i < COUNT; i++)
+		if ((high[i] = fcntl(moves[i].from, F_DUPFD_CLOEXEC, HIGH)) < 0)
+			fail("move descriptor %d", moves[i].from);
+	for (int i = 0; i < COUNT; i++)
+		if (dup2(high[i], moves[i].to) < 0)
+			fail("move descriptor %d", moves[i].to);
+	if (syscall(SYS_close_range, FD_FIRST_UNUSED, ~0U, 0))
+		fail("close descriptors");
+}
+
+int run_main(int argc, char **argv)
+{
+	struct run run = { 0 };
+	char *no_environment[] = { NULL };
+	int box, agent_socket, execs, filter;
+
+	parse(&run, argc, argv);
+	enter_cgroups(&run);
+	become(&run.identity);
+	umask(077);
+	if (chdir(run.layers))
+		fail("enter %s", run.layers);
+	box = make_box(run.box);
+	agent_socket = listen_in(box);
+	execs = openat(box, "execs", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	filter = open(run.seccomp, O_RDONLY | O_CLOEXEC);
+	if (execs < 0 || filter < 0)
+		fail("open %s", execs < 0 ? "execs" : run.seccomp);
+	enter_namespaces();
+	mount_overlay(&run, box);
+	umask(022);
+	make_directories(&run);
+	set_process_limits();
+	setsid();
+	arrange_descriptors(agent_socket, execs, filter);
+	execve(run.command[0], run.command, no_environment);
+	fail("start %s", run.command[0]);
+}

@@ -1,0 +1,126 @@
+import { readdir, readFile, rmdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { SlipwayError } from "@slipway/contract";
+
+/** The control groups of one sandbox. All answers come from the kernel, so a later process can ask as well. */
+export interface Cgroup {
+  /** Resolves when every process stands still. */
+  freeze(options?: { readonly signal?: AbortSignal }): Promise<void>;
+  thaw(): Promise<void>;
+  /** How many processes the kernel has ended for want of memory. */
+  oomKills(): Promise<number>;
+  /** Null without a memory controller. */
+  memoryBytes(): Promise<number | null>;
+  /** Pids, as the host numbers them. */
+  processes(): Promise<number[]>;
+  /** Resolves when no process is left. */
+  kill(options?: { readonly signal?: AbortSignal }): Promise<void>;
+  remove(): Promise<void>;
+}
+
+/** `directories` are those of the plan the sandbox was started with. Without any, nothing can be frozen or counted. */
+export async function openCgroup(directories: readonly string[]): Promise<Cgroup> {
+  const files = new Map<string, string>();
+  for (const directory of directories) {
+    for (const name of await readdir(directory).catch(() => [])) if (!files.has(name)) files.set(name, join(directory, name));
+  }
+  const read = async (name: string): Promise<string | null> => {
+    const path = files.get(name);
+    return path === undefined ? null : readFile(path, "utf8").catch(whenGone);
+  };
+  const processes = async () => ((await read("cgroup.procs")) ?? "").split("\n").filter(Boolean).map(Number);
+  const freezer = freezerOf(files, read);
+
+  return {
+    processes,
+    async freeze({ signal } = {}) {
+      await freezer.set(true);
+      await until(freezer.frozen, { what: "freeze", signal });
+    },
+    thaw: () => freezer.set(false),
+    async oomKills() {
+      const events = (await read("memory.events")) ?? (await read("memory.oom_control")) ?? "";
+      return Number(/^oom_kill (\d+)$/m.exec(events)?.[1] ?? 0);
+    },
+    async memoryBytes() {
+      const text = (await read("memory.current")) ?? (await read("memory.usage_in_bytes"));
+      return text === null ? null : Number(text);
+    },
+    async kill({ signal } = {}) {
+      const killFile = files.get("cgroup.kill");
+      if (killFile !== undefined) await writeFile(killFile, "1").catch(whenGone);
+      await until(
+        async () => {
+          const pids = await processes();
+          if (killFile === undefined) await killFrozen(freezer, pids);
+          return pids.length === 0;
+        },
+        { what: "end", signal },
+      );
+    },
+    async remove() {
+      for (const directory of directories) await until(() => removed(directory), { what: "leave" });
+    },
+  };
+}
+
+interface Freezer {
+  set(frozen: boolean): Promise<void>;
+  frozen(): Promise<boolean>;
+}
+
+function freezerOf(files: ReadonlyMap<string, string>, read: (name: string) => Promise<string | null>): Freezer {
+  const v2 = files.get("cgroup.freeze");
+  const v1 = files.get("freezer.state");
+  return {
+    async set(frozen) {
+      if (v2 !== undefined) await writeFile(v2, frozen ? "1" : "0");
+      else if (v1 !== undefined) await writeFile(v1, frozen ? "FROZEN" : "THAWED");
+      else throw new SlipwayError("capability_missing", "This host gives no control group that freezes.");
+    },
+    async frozen() {
+      return v2 !== undefined ? /^frozen 1$/m.test((await read("cgroup.events")) ?? "") : (await read("freezer.state"))?.trim() === "FROZEN";
+    },
+  };
+}
+
+/** While they are frozen, none of them can fork away and no pid can pass to another process. */
+async function killFrozen(freezer: Freezer, pids: readonly number[]): Promise<void> {
+  await freezer.set(true).catch(() => {});
+  for (const pid of pids) {
+    try {
+      process.kill(pid, "SIGKILL");
+    } catch {
+      // Ended in the meantime.
+    }
+  }
+  await freezer.set(false).catch(() => {});
+}
+
+async function removed(directory: string): Promise<boolean> {
+  try {
+    await rmdir(directory);
+    return true;
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "ENOENT") return true;
+    if (code === "EBUSY") return false;
+    throw error;
+  }
+}
+
+const patienceMs = 10_000;
+
+async function until(done: () => Promise<boolean>, { what, signal }: { what: string; signal?: AbortSignal | undefined }): Promise<void> {
+  const deadline = performance.now() + patienceMs;
+  for (let waitMs = 0.5; !(await done()); waitMs = Math.min(waitMs * 2, 50)) {
+    if (performance.now() > deadline) throw new SlipwayError("internal", `The sandbox's processes did not ${what} within ${patienceMs / 1000} s.`);
+    await sleep(waitMs, undefined, { signal });
+  }
+}
+
+function whenGone(error: NodeJS.ErrnoException): null {
+  if (error.code === "ENOENT" || error.code === "ENODEV") return null;
+  throw error;
+}

@@ -1,0 +1,201 @@
+import { access, constants, mkdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { Limits } from "@slipway/contract";
+
+export type LimitKind = "memory" | "cpu" | "pids" | "freeze";
+export type Mechanism = "cgroup v1" | "cgroup v2" | "none";
+
+/** Groups for the launcher to make and enter, and files to write between the two. */
+export interface CgroupPlan {
+  readonly directories: readonly string[];
+  readonly sets: readonly { readonly file: string; readonly value: string }[];
+}
+
+export const noCgroups: CgroupPlan = { directories: [], sets: [] };
+
+/** Where control groups can be made, found without changing anything. */
+export interface CgroupPlaces {
+  readonly mechanisms: Readonly<Record<LimitKind, Mechanism>>;
+  /** Makes the groups' parents. What the host then refuses after all is left out. */
+  prepare(): Promise<Cgroups>;
+}
+
+export interface Cgroups {
+  readonly mechanisms: Readonly<Record<LimitKind, Mechanism>>;
+  /** Keep the directories: `openCgroup` finds the groups by them, in a later process, too. */
+  plan(name: string, limits: Pick<Limits, "cpu" | "memoryMb" | "processes">): CgroupPlan;
+}
+
+/** `proc` is the directory to read `self/cgroup` and `self/mountinfo` from. */
+export async function detectCgroups({ proc = "/proc" }: { readonly proc?: string } = {}): Promise<CgroupPlaces> {
+  const [own, mounts] = await Promise.all([readText(`${proc}/self/cgroup`), readText(`${proc}/self/mountinfo`)]);
+  const hierarchies = parseHierarchies(own ?? "", mounts ?? "");
+  const places = (await Promise.all(hierarchies.map(placeIn))).filter((place) => place !== null);
+  return { mechanisms: mechanismsOf(places), prepare: () => prepare(places) };
+}
+
+interface Hierarchy {
+  readonly version: 1 | 2;
+  readonly controllers: readonly string[];
+  readonly mountPoint: string;
+  /** The group this process is in. */
+  readonly own: string;
+}
+
+/** A directory in which groups may be made. */
+interface Place {
+  readonly version: 1 | 2;
+  readonly kinds: readonly LimitKind[];
+  readonly base: string;
+  /** This process must leave `base` before its children can have controllers. */
+  readonly leave: boolean;
+}
+
+const controllerOf = { memory: "memory", cpu: "cpu", pids: "pids", freeze: "freezer" } as const satisfies Record<LimitKind, string>;
+const limitKinds = Object.keys(controllerOf) as LimitKind[];
+const parentName = "slipway";
+
+/** Pure: the hierarchies of control groups that this process sees, v2 first. */
+export function parseHierarchies(ownGroups: string, mountinfo: string): Hierarchy[] {
+  const groups = ownGroups
+    .split("\n")
+    .map((line) => /^\d+:([^:]*):(.*)$/.exec(line))
+    .filter((match) => match !== null)
+    .map(([, names = "", path = "/"]) => ({ controllers: names === "" ? [] : names.split(","), path }));
+  return mountinfo
+    .split("\n")
+    .flatMap((line): Hierarchy[] => {
+      const [mount = "", filesystem = ""] = line.split(" - ");
+      const [type, , options = ""] = filesystem.split(" ");
+      const [, , , root = "/", mountPoint = "/"] = mount.split(" ");
+      if (type !== "cgroup" && type !== "cgroup2") return [];
+      const names = options.split(",");
+      const group = groups.find(({ controllers }) => (type === "cgroup2" ? controllers.length === 0 : controllers.some((name) => names.includes(name))));
+      if (group === undefined) return [];
+      return [{ version: type === "cgroup2" ? 2 : 1, controllers: group.controllers, mountPoint, own: join(mountPoint, below(root, group.path)) }];
+    })
+    .sort((a, b) => b.version - a.version);
+}
+
+/** In a cgroup namespace the mount's root is the own group or lies above it. */
+function below(root: string, path: string): string {
+  if (root === "/") return path.startsWith("/..") ? "/" : path;
+  return path === root || path.startsWith(`${root}/`) ? path.slice(root.length) : "/";
+}
+
+async function placeIn(hierarchy: Hierarchy): Promise<Place | null> {
+  if (hierarchy.version === 2) return placeInV2(hierarchy);
+  const kinds = limitKinds.filter((kind) => hierarchy.controllers.includes(controllerOf[kind]));
+  return kinds.length > 0 && (await writable(hierarchy.own)) ? { version: 1, kinds, base: hierarchy.own, leave: false } : null;
+}
+
+/**
+ * In v2 a group with processes in it gives its children no controllers, the real root excepted. So groups are made
+ * below the own group when this process is alone in it, or else below the real root. Freezing needs no controllers.
+ */
+async function placeInV2({ own, mountPoint }: Hierarchy): Promise<Place | null> {
+  if ((await writable(own)) && (await writable(join(own, "cgroup.procs")))) {
+    const pids = (await readText(join(own, "cgroup.procs")))?.trim().split("\n") ?? [];
+    const alone = pids.length === 1 && pids[0] === String(process.pid);
+    if (alone || (await isRealRoot(own))) return { version: 2, kinds: await kindsOfV2(own), base: own, leave: !(await isRealRoot(own)) };
+  }
+  if ((await isRealRoot(mountPoint)) && (await writable(mountPoint))) {
+    return { version: 2, kinds: await kindsOfV2(mountPoint), base: mountPoint, leave: false };
+  }
+  return (await writable(own)) ? { version: 2, kinds: ["freeze"], base: own, leave: false } : null;
+}
+
+async function kindsOfV2(directory: string): Promise<LimitKind[]> {
+  const controllers = (await readText(join(directory, "cgroup.controllers")))?.trim().split(" ") ?? [];
+  return limitKinds.filter((kind) => kind === "freeze" || controllers.includes(controllerOf[kind]));
+}
+
+async function isRealRoot(directory: string): Promise<boolean> {
+  return (await exists(join(directory, "cgroup.procs"))) && !(await exists(join(directory, "cgroup.type")));
+}
+
+async function prepare(places: readonly Place[]): Promise<Cgroups> {
+  const parents = (await Promise.all(places.map(prepareParent))).filter((parent) => parent !== null);
+  const chosen = choose(parents);
+  const [memory, cpu, pids] = [chosen.memory, chosen.cpu, chosen.pids];
+  const swap = memory && (await exists(join(memory.base, swapFile[memory.version])));
+  return {
+    mechanisms: mechanismsOf(parents),
+    plan: (name, limits) => {
+      const bytes = String(limits.memoryMb * 1024 * 1024);
+      const quota = Math.round(limits.cpu * cpuPeriodUs);
+      const set = (parent: Place | undefined, values: readonly (readonly [string, string | number])[]) =>
+        parent ? values.map(([file, value]) => ({ file: join(parent.base, name, file), value: String(value) })) : [];
+      return {
+        directories: [...new Set(Object.values(chosen).map(({ base }) => join(base, name)))],
+        sets: [
+          ...set(memory, memory?.version === 2 ? [["memory.max", bytes]] : [["memory.limit_in_bytes", bytes]]),
+          ...(swap ? set(memory, memory.version === 2 ? [[swapFile[2], 0]] : [[swapFile[1], bytes]]) : []),
+          ...set(cpu, cpu?.version === 2 ? [["cpu.max", `${quota} ${cpuPeriodUs}`]] : [["cpu.cfs_period_us", cpuPeriodUs], ["cpu.cfs_quota_us", quota]]),
+          ...set(pids, [["pids.max", limits.processes + reservedProcesses]]),
+        ],
+      };
+    },
+  };
+}
+
+const swapFile = { 1: "memory.memsw.limit_in_bytes", 2: "memory.swap.max" } as const;
+const cpuPeriodUs = 100_000;
+/** Beside the sandbox's own: bubblewrap, pid 1 and its handlers. */
+const reservedProcesses = 64;
+
+async function prepareParent(place: Place): Promise<Place | null> {
+  const base = join(place.base, parentName);
+  try {
+    if (place.leave) {
+      await mkdir(join(place.base, "slipway-keeper"), { recursive: true });
+      await writeFile(join(place.base, "slipway-keeper", "cgroup.procs"), "0");
+    }
+    await mkdir(base, { recursive: true });
+  } catch {
+    return null;
+  }
+  if (place.version === 1) return { ...place, base };
+  const kinds: LimitKind[] = ["freeze"];
+  for (const kind of place.kinds) {
+    if (kind !== "freeze" && (await enableController(place.base, kind)) && (await enableController(base, kind))) kinds.push(kind);
+  }
+  return { ...place, base, kinds };
+}
+
+async function enableController(directory: string, controller: string): Promise<boolean> {
+  return writeFile(join(directory, "cgroup.subtree_control"), `+${controller}`).then(
+    () => true,
+    () => false,
+  );
+}
+
+/** The first place that has a kind provides it; v2 comes first, so that a hybrid host freezes and kills by v2. */
+function choose(places: readonly Place[]): Partial<Record<LimitKind, Place>> {
+  const entries = limitKinds.map((kind) => [kind, places.find(({ kinds }) => kinds.includes(kind))] as const);
+  return Object.fromEntries(entries.filter(([, place]) => place !== undefined));
+}
+
+function mechanismsOf(places: readonly Place[]): Record<LimitKind, Mechanism> {
+  const chosen = choose(places);
+  const mechanism = (kind: LimitKind): Mechanism => (chosen[kind] === undefined ? "none" : `cgroup v${chosen[kind].version}`);
+  return { memory: mechanism("memory"), cpu: mechanism("cpu"), pids: mechanism("pids"), freeze: mechanism("freeze") };
+}
+
+async function readText(path: string): Promise<string | null> {
+  return readFile(path, "utf8").catch(() => null);
+}
+
+async function exists(path: string): Promise<boolean> {
+  return access(path).then(
+    () => true,
+    () => false,
+  );
+}
+
+async function writable(path: string): Promise<boolean> {
+  return access(path, constants.W_OK).then(
+    () => true,
+    () => false,
+  );
+}
