@@ -53,10 +53,12 @@ function copy(target) {
 
 async function run({ repo, home, tmp }, args) {
   const { CI, NODE_EXTRA_CA_CERTS, SSL_CERT_FILE } = process.env;
-  const path = `${dirname(process.execPath)}:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin`;
+  // The checkout may be in a directory that the user can not enter: its own Node is taken from the copy.
+  const node = process.execPath.startsWith(root) ? join(repo, process.execPath.slice(root.length)) : process.execPath;
+  const path = `${dirname(node)}:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin`;
   const env = { PATH: path, HOME: home, TMPDIR: tmp, LANG: "C.UTF-8", CI, NODE_EXTRA_CA_CERTS, SSL_CERT_FILE };
   const identity = ["--reuid", `${uid}`, "--regid", `${uid}`, "--clear-groups", "--inh-caps=-all"];
-  const child = spawn("setpriv", [...identity, process.execPath, ...args], { cwd: repo, env, stdio: "inherit" });
+  const child = spawn("setpriv", [...identity, node, ...args], { cwd: repo, env, stdio: "inherit" });
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => child.kill(signal));
   const code = await new Promise((resolve, reject) => {
     child.on("error", reject);
