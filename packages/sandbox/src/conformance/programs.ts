@@ -1,0 +1,316 @@
+import { createHash } from "node:crypto";
+import { createServer } from "node:http";
+import type { ExecRequestInput } from "@slipway/contract";
+import type { SimulatedProcess, SimulatedProgram } from "../providers/simulated/program.ts";
+import { readBytes, readText } from "../run.ts";
+
+/** A program of the suite: a text for `sh`, and a twin that the simulated provider plays (null: only where programs are real). */
+interface Program {
+  readonly shell: string;
+  readonly scripted: SimulatedProgram | null;
+}
+
+/** One block of the program `flood`: lines of seven digits, so that a lost or doubled byte shows. */
+export const floodBlockBytes = 1024 * 1024;
+const floodBlockLines = floodBlockBytes / 8;
+const firstFloodLine = 1_000_000;
+
+export function floodBlock(block: number): Uint8Array {
+  const first = firstFloodLine + block * floodBlockLines;
+  let text = "";
+  for (let line = first; line < first + floodBlockLines; line++) text += `${line}\n`;
+  return Buffer.from(text, "latin1");
+}
+
+const table = {
+  exit: {
+    shell: 'exit "$1"',
+    scripted: async ({ argv }) => Number(argv[4]),
+  },
+  speak: {
+    shell: 'printf "%s" "$1"; printf "%s" "$2" >&2',
+    scripted: async ({ argv, stdout, stderr }) => {
+      await stdout.write(argv[4] ?? "");
+      await stderr.write(argv[5] ?? "");
+      return 0;
+    },
+  },
+  rawBytes: {
+    shell: "printf 'a\\377\\376b\\000c'; sleep 0.1; printf 'after'",
+    scripted: async ({ stdout, clock }) => {
+      await stdout.write(Uint8Array.of(0x61, 0xff, 0xfe, 0x62, 0, 0x63));
+      await clock.sleep(100);
+      await stdout.write("after");
+      return 0;
+    },
+  },
+  quiet: {
+    shell: 'sleep "$1"; printf done',
+    scripted: async ({ argv, clock, stdout }) => {
+      await clock.sleep(Number(argv[4]) * 1000);
+      await stdout.write("done");
+      return 0;
+    },
+  },
+  echoInput: {
+    shell: "cat",
+    scripted: async ({ stdin, stdout }) => {
+      for await (const data of stdin) await stdout.write(data);
+      return 0;
+    },
+  },
+  argumentLength: {
+    shell: 'printf "%s" "${#1}"',
+    scripted: async ({ argv, stdout }) => {
+      await stdout.write(String(argv[4]?.length));
+      return 0;
+    },
+  },
+  variable: {
+    shell: 'printenv "$1"',
+    scripted: async ({ argv, env, stdout }) => {
+      const value = env[argv[4] ?? ""];
+      if (value === undefined) return 1;
+      await stdout.write(`${value}\n`);
+      return 0;
+    },
+  },
+  workingDirectory: {
+    shell: "pwd",
+    scripted: async ({ cwd, stdout }) => {
+      await stdout.write(`${cwd}\n`);
+      return 0;
+    },
+  },
+  userId: {
+    shell: "id -u",
+    scripted: async ({ user, stdout }) => {
+      await stdout.write(user === "root" ? "0\n" : "1000\n");
+      return 0;
+    },
+  },
+  /** Lines at intervals, then exit code 7. */
+  count: {
+    shell: 'i=0; while [ $i -lt "$1" ]; do i=$((i+1)); echo "line $i"; sleep "$2"; done; exit 7',
+    scripted: async ({ argv, stdout, clock }) => {
+      for (let line = 1; line <= Number(argv[4]); line++) {
+        await stdout.write(`line ${line}\n`);
+        await clock.sleep(Number(argv[5]) * 1000);
+      }
+      return 7;
+    },
+  },
+  /** As many blocks as asked; after each, its number goes into the file. */
+  flood: {
+    shell: `i=0; while [ $i -lt "$1" ]; do f=$((${firstFloodLine}+i*${floodBlockLines})); seq $f $((f+${floodBlockLines - 1})); i=$((i+1)); echo $i > "$2"; done`,
+    scripted: async ({ argv, stdout, files }) => {
+      for (let block = 0; block < Number(argv[4]); block++) {
+        const data = floodBlock(block);
+        for (let at = 0; at < data.length; at += 65536) await stdout.write(data.subarray(at, at + 65536));
+        await files.write(argv[5] ?? "", `${block + 1}\n`);
+      }
+      return 0;
+    },
+  },
+  /** The same bytes over and over: as many MiB as asked. */
+  repeat: {
+    shell: 'head -c "$1" /dev/zero',
+    scripted: async ({ argv, stdout }) => {
+      const block = new Uint8Array(65536);
+      for (let rest = Number(argv[4]); rest > 0; rest -= block.length) await stdout.write(block.subarray(0, rest));
+      return 0;
+    },
+  },
+  ignoreTerm: {
+    shell: "trap '' TERM; echo ready; while :; do sleep 0.05; done",
+    scripted: async (process) => {
+      process.trap("SIGTERM", () => undefined);
+      await process.stdout.write("ready\n");
+      return await forever(process);
+    },
+  },
+  takeSignal: {
+    shell: "trap 'printf taken; exit 5' USR1; echo ready; while :; do sleep 0.02; done",
+    scripted: async (process) => {
+      const taken = new Promise<void>((resolve) => process.trap("SIGUSR1", resolve));
+      await process.stdout.write("ready\n");
+      await taken;
+      await process.stdout.write("taken");
+      return 5;
+    },
+  },
+  /** A sign of life in a file, twenty times a second. */
+  beat: {
+    shell: 'while :; do echo x >> "$1"; sleep 0.05; done',
+    scripted: async (process) => await beat(process, process.argv[4] ?? ""),
+  },
+  /** A daemon that left its parent, its session and its terminal, and ignores polite signals; the command goes on beside it. */
+  daemon: {
+    shell: `setsid sh -c '(setsid sh -c "trap \\"\\" TERM HUP INT; while :; do echo x >> $0; sleep 0.05; done" "$0" &)' "$1" </dev/null >/dev/null 2>&1; echo ready; sleep 60`,
+    scripted: async (process) => {
+      process.fork(async (child) => {
+        for (const name of ["SIGTERM", "SIGHUP", "SIGINT"] as const) child.trap(name, () => undefined);
+        return await beat(child, process.argv[4] ?? "");
+      });
+      await process.stdout.write("ready\n");
+      await process.clock.sleep(60_000);
+      return 0;
+    },
+  },
+  /** Ends at once while a child still holds its output. */
+  leaveChild: {
+    shell: "sleep 30 & echo left",
+    scripted: async (process) => {
+      process.fork(async (child) => {
+        await child.clock.sleep(30_000);
+        return 0;
+      });
+      await process.stdout.write("left\n");
+      return 0;
+    },
+  },
+  append: {
+    shell: 'printf "%s" "$2" >> "$1"',
+    scripted: async ({ argv, files }) => {
+      await append(files, argv[4] ?? "", argv[5] ?? "");
+      return 0;
+    },
+  },
+  readFile: {
+    shell: 'cat "$1"',
+    scripted: async ({ argv, files, stdout }) => {
+      try {
+        await stdout.write(await readBytes(files, argv[4] ?? ""));
+        return 0;
+      } catch {
+        return 1;
+      }
+    },
+  },
+  hashFile: {
+    shell: 'sha256sum < "$1" | cut -c1-64',
+    scripted: async ({ argv, files, stdout }) => {
+      const hash = createHash("sha256");
+      for await (const chunk of files.read(argv[4] ?? "")) hash.update(chunk);
+      await stdout.write(`${hash.digest("hex")}\n`);
+      return 0;
+    },
+  },
+  link: {
+    shell: 'ln -s "$1" "$2"',
+    scripted: async ({ argv, files }) => {
+      const [, , , , target = "", path = ""] = argv;
+      const at = path.lastIndexOf("/");
+      await files.upload(path.slice(0, at), [{ type: "symlink", path: path.slice(at + 1), target }]);
+      return 0;
+    },
+  },
+  /** Makes a directory a symbolic link to elsewhere and back, without end. */
+  flipDirectory: {
+    shell: 'echo ready; while :; do mv "$1" "$1.kept"; ln -s "$2" "$1"; rm "$1"; mv "$1.kept" "$1"; done',
+    scripted: async (process) => {
+      const [, , , , path = "", target = ""] = process.argv;
+      const at = path.lastIndexOf("/");
+      const link = [{ type: "symlink", path: path.slice(at + 1), target }] as const;
+      await process.stdout.write("ready\n");
+      for (;;) {
+        await process.files.move(path, `${path}.kept`);
+        await process.files.upload(path.slice(0, at), link);
+        await process.clock.sleep(1);
+        await process.files.remove(path);
+        await process.files.move(`${path}.kept`, path);
+        await process.clock.sleep(1);
+      }
+    },
+  },
+  /** Answers HTTP requests on a port of its loopback with the request's path. */
+  serveHttp: {
+    shell: `exec python3 -c '
+import sys
+from http.server import BaseHTTPRequestHandler, HTTPServer
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    def do_GET(self):
+        body = ("path " + self.path).encode()
+        self.send_response(200)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+    def log_message(self, *args): pass
+server = HTTPServer(("127.0.0.1", int(sys.argv[1])), Handler)
+print("ready", flush=True)
+server.serve_forever()' "$1"`,
+    scripted: async (process) => {
+      const server = createServer((request, response) => response.end(`path ${request.url}`));
+      process.listen(Number(process.argv[4]), (connection) => server.emit("connection", connection));
+      await process.stdout.write("ready\n");
+      return await forever(process);
+    },
+  },
+  /** Sends back every byte of a connection, then ends it when the other side has. */
+  serveEcho: {
+    shell: `exec python3 -c '
+import socket, sys, threading
+def echo(connection):
+    with connection:
+        while data := connection.recv(65536): connection.sendall(data)
+server = socket.create_server(("127.0.0.1", int(sys.argv[1])))
+print("ready", flush=True)
+while True: threading.Thread(target=echo, args=(server.accept()[0],), daemon=True).start()' "$1"`,
+    scripted: async (process) => {
+      process.listen(Number(process.argv[4]), (connection) => void connection.pipe(connection));
+      await process.stdout.write("ready\n");
+      return await forever(process);
+    },
+  },
+  /** Asks for an address outside; exits 0 only when it is answered. */
+  callOut: {
+    shell: `exec python3 -c '
+import sys, urllib.request
+urllib.request.urlopen(sys.argv[1], timeout=5)' "$1" 2>/dev/null`,
+    scripted: async ({ argv, egress }) => {
+      const { hostname, port } = new URL(argv[4] ?? "");
+      return egress(hostname, port === "" ? 80 : Number(port)) === null ? 1 : 0;
+    },
+  },
+  terminal: {
+    shell: 'test -t 0 && stty size; trap "stty size; exit 0" WINCH; echo ready; while :; do sleep 0.02; done',
+    scripted: null,
+  },
+  fifo: { shell: 'mkfifo "$1"', scripted: null },
+} as const satisfies Record<string, Program>;
+
+export type ProgramName = keyof typeof table;
+
+/** The exec request that runs a program with arguments. */
+export function command(name: ProgramName, ...args: string[]): ExecRequestInput {
+  return { argv: ["sh", "-c", table[name].shell, "sh", ...args] };
+}
+
+export function shellText(name: ProgramName): string {
+  return table[name].shell;
+}
+
+/** The `sh` of a simulated provider under the suite: it knows the suite's texts and nothing else. */
+export const scriptedShell: SimulatedProgram = async (process) => {
+  const program = Object.values<Program>(table).find(({ shell }) => shell === process.argv[2]);
+  if (program?.scripted) return await program.scripted(process);
+  await process.stderr.write("sh: this text has no script\n");
+  return 127;
+};
+
+async function forever({ clock }: SimulatedProcess): Promise<never> {
+  for (;;) await clock.sleep(20);
+}
+
+async function beat({ files, clock }: SimulatedProcess, path: string): Promise<never> {
+  for (;;) {
+    await append(files, path, "x\n");
+    await clock.sleep(50);
+  }
+}
+
+async function append(files: SimulatedProcess["files"], path: string, text: string): Promise<void> {
+  const before = await readText(files, path).catch(() => "");
+  await files.write(path, before + text);
+}

@@ -1,0 +1,30 @@
+import type { Capabilities, SandboxProvider } from "../provider.ts";
+import type { OtherCoordinator } from "./coordinator.ts";
+
+/** What a provider's test hands to the suite. */
+export interface ConformanceSubject {
+  /** As the provider declares them. Which tests exist depends on them, and one test compares them with the provider's own. */
+  readonly capabilities: Capabilities;
+  /** Called once. The provider starts without sandboxes. */
+  setup(): Promise<ConformanceTarget>;
+  /** Breaks every connection between the provider and its sandboxes, once. Without it the suite breaks them from its own side only. */
+  readonly cutConnections?: (target: ConformanceTarget) => Promise<void>;
+}
+
+export interface ConformanceTarget extends AsyncDisposable {
+  readonly provider: SandboxProvider;
+  readonly clock: ConformanceClock;
+  /** A second coordinator of the same sandboxes that can be killed: see `spawnCoordinator`. */
+  otherCoordinator(): Promise<OtherCoordinator>;
+}
+
+/** The time that the provider's sandboxes live in: the real one, or a simulated one that flows by itself. */
+export interface ConformanceClock {
+  now(): number;
+  sleep(ms: number): Promise<void>;
+}
+
+export const realClock: ConformanceClock = {
+  now: () => Date.now(),
+  sleep: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
+};

@@ -1,0 +1,152 @@
+import { maxLifetimeMs } from "@slipway/contract";
+import { describe, expect, test } from "vitest";
+import type { OwnedSandbox } from "../provider.ts";
+import { readText } from "../run.ts";
+import { type Conformance, eventually, expectCode, runProgram } from "./context.ts";
+import { eventsOf } from "./events.ts";
+import { command } from "./programs.ts";
+
+/** Ends and sleeps that come by themselves. The tests wait for time to pass, so they run beside each other. */
+export function describeTime(c: Conformance): void {
+  describe("time", () => {
+    if (c.capabilities.stopStart) describeExpiry(c);
+
+    test.concurrent("a sandbox that is to be destroyed at its end is, and the event says why", async () => {
+      const sandbox = await c.create({ lifetimeMs: 600, onEnd: "destroy" });
+      await expectGone(c, sandbox);
+      expect((await eventsOf(c, sandbox.id)).at(-1)).toMatchObject({ type: "sandbox.destroyed", reason: "expired" });
+    });
+
+    test.concurrent("a keep-alive extends the lifetime, never shortens it, never past 24 hours", async () => {
+      await using sandbox = await c.create({ lifetimeMs: 60_000 });
+      const { createdAt, expiresAt } = await sandbox.info();
+      const longer = await sandbox.keepAlive(120_000);
+      expect(longer.expiresAt).toBeGreaterThanOrEqual(expiresAt + 59_000);
+      expect((await sandbox.info()).expiresAt).toBe(longer.expiresAt);
+      expect(await sandbox.keepAlive(1000)).toEqual(longer);
+      expect(await sandbox.keepAlive(2 * maxLifetimeMs)).toEqual({ expiresAt: createdAt + maxLifetimeMs });
+      for (const forMs of [0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY]) {
+        await expectCode(sandbox.keepAlive(forMs), "invalid_request");
+      }
+    });
+
+    test.concurrent("a kept sandbox outlives its first end", async () => {
+      await using sandbox = await c.create({ lifetimeMs: 700 });
+      await sandbox.keepAlive(60_000);
+      await c.clock.sleep(1000);
+      expect(await sandbox.info()).toMatchObject({ state: "running" });
+    });
+
+    if (c.capabilities.snapshotWhileRunning) describeCheckpoints(c);
+    else {
+      test("checkpoints of a running sandbox are refused", async () => {
+        await expectCode(c.create({ checkpointMs: 1000 }), "capability_missing");
+      });
+    }
+    if (c.capabilities.sleep) describeIdle(c);
+  });
+}
+
+function describeExpiry(c: Conformance): void {
+  test.concurrent("a sandbox at the end of its lifetime stops as expired, told before, with its files kept", async () => {
+    await using sandbox = await c.create({ lifetimeMs: 1500, expiringGraceMs: 1000 });
+    await sandbox.files.write("/workspace/kept", "kept");
+    const { expiresAt } = await sandbox.info();
+    await untilState(c, sandbox, "stopped", "expired");
+    await expectCode(sandbox.exec(command("exit", "0")), "sandbox_ended");
+    const events = await eventsOf(c, sandbox.id);
+    const expiring = events.findIndex(({ type }) => type === "sandbox.expiring");
+    const stopped = events.findIndex((event) => event.type === "sandbox.state_changed" && event.to === "stopped");
+    expect(events[expiring]).toMatchObject({ expiresAt, reason: "expired" });
+    expect(expiring).toBeLessThan(stopped);
+    expect(events[expiring]?.at).toBeLessThanOrEqual((events[stopped]?.at ?? 0) - 500);
+    await sandbox.start();
+    expect((await sandbox.info()).expiresAt).toBeGreaterThan(c.clock.now());
+    expect(await readText(sandbox.files, "/workspace/kept")).toBe("kept");
+  });
+}
+
+function describeCheckpoints(c: Conformance): void {
+  test.concurrent("checkpoints are taken of a running sandbox by themselves", async () => {
+    await using sandbox = await c.create({ checkpointMs: 1000 });
+    await sandbox.files.write("/workspace/kept", "kept");
+    const created = await eventually(c.clock, async () => {
+      const event = (await eventsOf(c, sandbox.id)).find(({ type }) => type === "snapshot.created");
+      if (event?.type !== "snapshot.created") throw new Error("no checkpoint yet");
+      return event;
+    });
+    expect(created.checkpoint).toBe(true);
+    await using restored = await c.create({ snapshot: created.snapshot });
+    expect(await readText(restored.files, "/workspace/kept")).toBe("kept");
+  });
+}
+
+function describeIdle(c: Conformance): void {
+  test.concurrent("an idle sandbox sleeps, whoever looks at it meanwhile", async () => {
+    await using sandbox = await c.create({ idleMs: 500 });
+    await eventually(c.clock, async () => {
+      await c.provider.list();
+      expect(await sandbox.info()).toMatchObject({ state: "sleeping", reason: "idle" });
+    });
+    expect((await runProgram(sandbox, "speak", ["awake", ""])).stdout).toBe("awake");
+    await untilState(c, sandbox, "sleeping", "idle");
+  });
+
+  test.concurrent("a command under way keeps its sandbox awake, a background one does not", async () => {
+    await using busy = await c.create({ idleMs: 300 });
+    await using left = await c.create({ idleMs: 300 });
+    const exec = await busy.exec(command("quiet", "60"));
+    await left.exec({ ...command("quiet", "60"), background: true });
+    await untilState(c, left, "sleeping", "idle");
+    await c.clock.sleep(500);
+    expect(await busy.info()).toMatchObject({ state: "running" });
+    await exec.kill();
+    await untilState(c, busy, "sleeping", "idle");
+  });
+
+  test.concurrent("use puts sleep off", async () => {
+    await using sandbox = await c.create({ idleMs: 600 });
+    for (let i = 0; i < 6; i++) {
+      await c.clock.sleep(200);
+      await sandbox.files.stat("/workspace");
+    }
+    const slept = (await eventsOf(c, sandbox.id)).filter(
+      (event) => event.type === "sandbox.state_changed" && event.to === "sleeping",
+    );
+    expect(slept).toEqual([]);
+  });
+
+  test.concurrent("a sandbox without idle time stays awake", async () => {
+    await using sandbox = await c.create({ idleMs: null });
+    await c.clock.sleep(700);
+    expect(await sandbox.info()).toMatchObject({ state: "running" });
+  });
+
+  if (c.capabilities.stopStart) {
+    test.concurrent("a sandbox that slept too long is stopped with a snapshot, told before", async () => {
+      await using sandbox = await c.create({ sleepingMs: 800, expiringGraceMs: 400 });
+      await sandbox.files.write("/workspace/kept", "kept");
+      await sandbox.sleep();
+      await untilState(c, sandbox, "stopped", "slept_out");
+      const events = await eventsOf(c, sandbox.id);
+      expect(events).toContainEqual(expect.objectContaining({ type: "sandbox.expiring", reason: "slept_out" }));
+      const snapshot = (await c.provider.snapshots.list()).find((each) => each.sandbox === sandbox.id);
+      if (snapshot === undefined) throw new Error("no snapshot");
+      await using restored = await c.create({ snapshot: snapshot.id });
+      expect(await readText(restored.files, "/workspace/kept")).toBe("kept");
+    });
+  }
+}
+
+async function untilState(
+  c: Conformance,
+  sandbox: Pick<OwnedSandbox, "info">,
+  state: string,
+  reason: string,
+): Promise<void> {
+  await eventually(c.clock, async () => expect(await sandbox.info()).toMatchObject({ state, reason }));
+}
+
+async function expectGone(c: Conformance, sandbox: OwnedSandbox): Promise<void> {
+  await eventually(c.clock, async () => await expectCode(c.provider.get(sandbox.id), "sandbox_not_found"));
+}

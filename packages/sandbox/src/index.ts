@@ -1,0 +1,4 @@
+export * from "./input.ts";
+export * from "./provider.ts";
+export * from "./restricted.ts";
+export * from "./run.ts";

@@ -1,0 +1,140 @@
+import { posix } from "node:path";
+import {
+  type CreateSandbox,
+  createSandboxSchema,
+  type ErrorCode,
+  type ExecRequest,
+  execRequestSchema,
+  imageSchema,
+  type NetworkPolicy,
+  networkPolicySchema,
+  SlipwayError,
+} from "@slipway/contract";
+import type { z } from "zod";
+import type { Capabilities } from "./provider.ts";
+
+/** What a caller sent, checked once. Every provider parses with these, so that all refuse the same with the same code. */
+export function parseCreate(input: unknown, capabilities: Capabilities): CreateSandbox {
+  const request = parse(createSandboxSchema, input, createCode);
+  if (request.gpu !== undefined && !capabilities.gpu) throw missing("gpu");
+  if (typeof request.image !== "string" && !capabilities.customImages) throw missing("customImages");
+  if (request.checkpointMs !== null && !capabilities.snapshotWhileRunning) throw missing("snapshotWhileRunning");
+  requireNetwork(request.network, capabilities);
+  return request;
+}
+
+/** The request with its argv settled: a shell text is run by `sh -c`. */
+export function parseExec(input: unknown, capabilities: Capabilities): ExecRequest & { readonly argv: string[] } {
+  const request = parse(execRequestSchema, input, () => "invalid_request");
+  if (request.pty !== undefined && !capabilities.pty) throw missing("pty");
+  return { ...request, argv: request.argv ?? ["sh", "-c", request.shell ?? ""] };
+}
+
+export function parseNetwork(input: unknown, capabilities: Capabilities): NetworkPolicy {
+  const policy = parse(networkPolicySchema, input, () => "invalid_network");
+  requireNetwork(policy, capabilities);
+  return policy;
+}
+
+export function parseImage(input: unknown, capabilities: Capabilities): CreateSandbox["image"] {
+  const image = parse(imageSchema, input, () => imageCode(input));
+  if (typeof image !== "string" && !capabilities.customImages) throw missing("customImages");
+  return image;
+}
+
+export function parsePort(port: number, open: readonly number[]): number {
+  if (Number.isInteger(port) && port >= 1 && port <= 65535 && open.includes(port)) return port;
+  throw new SlipwayError(
+    "invalid_port",
+    `Port ${port} is not open in this sandbox; it opens ${open.join(", ") || "none"}.`,
+  );
+}
+
+/** The absolute form of a path inside a sandbox. Symbolic links are the file system's to hold. */
+export function holdPath(path: string, workdir: string): string {
+  if (path === "" || path.length > 4096 || path.includes("\0")) {
+    throw new SlipwayError("invalid_request", "A path has 1 to 4096 characters and no NUL.");
+  }
+  let depth = path.startsWith("/") ? 0 : segments(workdir).length;
+  for (const segment of segments(path)) {
+    depth += segment === ".." ? -1 : 1;
+    if (depth < 0) throw new SlipwayError("path_outside", `${path} leads out of the sandbox.`);
+  }
+  return posix.resolve("/", workdir, path);
+}
+
+/** The parts of an entry's path in a tree, which must stay below the tree's root. */
+export function holdEntry(path: string): string[] {
+  if (path.includes("\0")) throw new SlipwayError("invalid_request", "A path has no NUL.");
+  const parts = segments(path);
+  if (path.startsWith("/") || parts.length === 0 || parts.includes("..")) {
+    throw new SlipwayError("path_outside", `${path} is not a path below the tree's root.`);
+  }
+  return parts;
+}
+
+/** For an operation that rests on a capability the provider declares false. */
+export function missing(capability: keyof Capabilities): SlipwayError {
+  return new SlipwayError("capability_missing", `This provider does not have the capability ${capability}.`);
+}
+
+function requireNetwork(policy: NetworkPolicy, capabilities: Capabilities): void {
+  const opens = policy.domains.length + policy.cidrs.length + policy.forwards.length > 0 || policy.registries;
+  if (opens && !capabilities.egressAllowlist) throw missing("egressAllowlist");
+  if (policy.secrets.length > 0 && !capabilities.egressSecrets) throw missing("egressSecrets");
+}
+
+function segments(path: string): string[] {
+  return path.split("/").filter((segment) => segment !== "" && segment !== ".");
+}
+
+function parse<S extends z.ZodType>(
+  schema: S,
+  input: unknown,
+  codeOf: (issue: Issue, input: unknown) => ErrorCode,
+): z.output<S> {
+  const result = schema.safeParse(input);
+  if (result.success) return result.data;
+  const issues = result.error.issues.flatMap((issue) => specific(issue));
+  const codes = new Set(issues.map((issue) => codeOf(issue, input)));
+  const [code = "invalid_request"] = codes;
+  const text = issues.map(({ path, message }) => (path.length === 0 ? message : `${path.join(".")}: ${message}`));
+  throw new SlipwayError(codes.size === 1 ? code : "invalid_request", [...new Set(text)].join("; "));
+}
+
+type Issue = z.core.$ZodIssue;
+
+/** Of a union, the alternative that came nearest: the one whose mistakes lie deepest. */
+function specific(issue: Issue): Issue[] {
+  if (issue.code !== "invalid_union") return [issue];
+  const depth = (issues: Issue[]) => Math.max(0, ...issues.map(({ path }) => path.length));
+  const nearest = issue.errors.reduce(
+    (best, other) => (depth(other) > depth(best) ? other : best),
+    issue.errors[0] ?? [],
+  );
+  return nearest.flatMap((inner) => specific({ ...inner, path: [...issue.path, ...inner.path] }));
+}
+
+function createCode({ path }: Issue, input: unknown): ErrorCode {
+  switch (path[0]) {
+    case "cpu":
+    case "memoryMb":
+    case "diskMb":
+    case "processes":
+    case "lifetimeMs":
+      return "invalid_limits";
+    case "image":
+      return imageCode((input as { image?: unknown }).image);
+    case "ports":
+      return "invalid_port";
+    case "network":
+      return "invalid_network";
+    default:
+      return "invalid_request";
+  }
+}
+
+function imageCode(image: unknown): ErrorCode {
+  const base = typeof image === "object" && image !== null ? (image as { base?: unknown }).base : image;
+  return base === undefined || imageSchema.safeParse(base).success ? "invalid_request" : "unknown_image";
+}

@@ -1,0 +1,105 @@
+import { type ExecExit, type ExecRequestInput, hasCode, SlipwayError } from "@slipway/contract";
+import type { CallOptions, Exec, RestrictedSandbox, SandboxFiles } from "./provider.ts";
+
+export interface RunOptions extends CallOptions, Omit<ExecRequestInput, "argv" | "shell" | "stdin" | "pty"> {
+  /** Given to standard input, which then ends. */
+  readonly input?: Uint8Array | string;
+  /** What is kept of each stream; the rest is read and dropped. */
+  readonly maxBytes?: number;
+}
+
+export interface RunResult {
+  readonly exit: ExecExit;
+  /** Null unless the command exited by itself. */
+  readonly exitCode: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+  /** More came than `maxBytes` of a stream. */
+  readonly truncated: boolean;
+}
+
+export const defaultRunBytes = 8 * 1024 * 1024;
+
+/** Runs a command to its end: an argv, or a text for `sh -c`. Bytes that are no UTF-8 become replacement characters. */
+export async function run(
+  sandbox: Pick<RestrictedSandbox, "exec">,
+  command: readonly string[] | string,
+  options: RunOptions = {},
+): Promise<RunResult> {
+  const { signal, input, maxBytes = defaultRunBytes, ...request } = options;
+  const call = signal === undefined ? {} : { signal };
+  const what = typeof command === "string" ? { shell: command } : { argv: [...command] };
+  await using exec = await sandbox.exec({ ...request, ...what, stdin: input === undefined ? "none" : "open" }, call);
+  const streams = { stdout: new Kept(maxBytes), stderr: new Kept(maxBytes) };
+  const collect = async () => {
+    for await (const chunk of exec.output(call)) {
+      if (chunk.type !== "output_truncated") streams[chunk.type].add(chunk.data);
+    }
+  };
+  await Promise.all([collect(), input === undefined ? undefined : feed(exec, input, call)]);
+  const exit = await exec.wait(call);
+  return {
+    exit,
+    exitCode: exit.exitCode,
+    stdout: streams.stdout.text(),
+    stderr: streams.stderr.text(),
+    truncated: streams.stdout.truncated || streams.stderr.truncated,
+  };
+}
+
+export async function readBytes(
+  files: Pick<SandboxFiles, "read">,
+  path: string,
+  options: CallOptions & { maxBytes?: number } = {},
+): Promise<Uint8Array> {
+  const { maxBytes = defaultRunBytes, ...call } = options;
+  const kept = new Kept(maxBytes);
+  for await (const chunk of files.read(path, call)) {
+    kept.add(chunk);
+    if (kept.truncated) throw new SlipwayError("too_large", `${path} has more than ${maxBytes} bytes.`);
+  }
+  return kept.bytes();
+}
+
+export async function readText(
+  files: Pick<SandboxFiles, "read">,
+  path: string,
+  options: CallOptions & { maxBytes?: number } = {},
+): Promise<string> {
+  return new TextDecoder("utf-8", { ignoreBOM: true }).decode(await readBytes(files, path, options));
+}
+
+/** A command that ends without reading its input is no failure of the run. */
+async function feed(exec: Exec, input: Uint8Array | string, call: CallOptions): Promise<void> {
+  try {
+    await exec.write(input, call);
+    await exec.end(call);
+  } catch (error) {
+    if (!hasCode(error, "exec_ended")) throw error;
+  }
+}
+
+class Kept {
+  truncated = false;
+  readonly #chunks: Uint8Array[] = [];
+  #room: number;
+
+  constructor(maxBytes: number) {
+    this.#room = maxBytes;
+  }
+
+  add(data: Uint8Array): void {
+    if (data.length > this.#room) this.truncated = true;
+    const part = data.subarray(0, this.#room);
+    this.#room -= part.length;
+    if (part.length > 0) this.#chunks.push(part);
+  }
+
+  bytes(): Uint8Array {
+    return Buffer.concat(this.#chunks);
+  }
+
+  text(): string {
+    return new TextDecoder("utf-8", { ignoreBOM: true }).decode(this.bytes());
+  }
+}
