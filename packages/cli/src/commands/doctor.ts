@@ -1,0 +1,35 @@
+import { hasCode } from "@slipway/contract";
+import type { Context, HostFinding } from "../command.ts";
+import type { Colour } from "../terminal.ts";
+
+const failedExit = 1;
+const colours: Readonly<Record<HostFinding["status"], Colour>> = { ok: "green", warn: "yellow", fail: "red" };
+
+export async function run(context: Context): Promise<number> {
+  const findings = await inspect(context);
+  const healthy = findings.every((finding) => finding.status !== "fail");
+  await context.result({ healthy, findings }, () => findings.map((finding) => lines(finding, context)).join(""));
+  if (!healthy) await context.note("Sandboxes can not run here until what failed is put right.");
+  return healthy ? 0 : failedExit;
+}
+
+/** Wrong settings are a finding like others: this is the command that people run when something is wrong. */
+async function inspect(context: Context): Promise<readonly HostFinding[]> {
+  try {
+    const settings = await context.settings();
+    return [
+      { name: "settings", status: "ok", detail: `state directory ${settings.stateDir}` },
+      ...(await context.inspectHost(settings)),
+    ];
+  } catch (error) {
+    if (!hasCode(error, "invalid_settings")) throw error;
+    return [{ name: "settings", status: "fail", detail: error.message, action: error.toJSON().action }];
+  }
+}
+
+function lines({ name, status, detail, action }: HostFinding, context: Context): string {
+  const mark = context.paint(colours[status], status.padEnd(4));
+  const indented = context.clean(detail.replaceAll("\n", " "));
+  const todo = action && status !== "ok" ? `      what to do: ${context.clean(action)}\n` : "";
+  return `${mark}  ${name}: ${indented}\n${todo}`;
+}

@@ -1,0 +1,56 @@
+import type { SandboxEvent } from "@slipway/contract";
+import type { Context } from "../command.ts";
+import { findSandboxId } from "../resolve.ts";
+
+/** Kept events come at once; this much silence means that there are no more of them. */
+const silenceMs = 250;
+
+export async function run(context: Context): Promise<number> {
+  const { args } = context;
+  const follow = args.flag("follow");
+  const after = args.integer("after", { min: 0, max: Number.MAX_SAFE_INTEGER }) ?? 0;
+  const provider = await context.provider();
+  const id = args.optional("id");
+  const sandbox = id === undefined ? undefined : await findSandboxId(provider, id, context.interrupts.signal);
+  const ended = new AbortController();
+  using _interrupts = context.interrupts.take(() => ended.abort());
+  const silence = follow ? undefined : setTimeout(() => ended.abort(), silenceMs);
+  const options = { after, signal: ended.signal, ...(sandbox !== undefined && { sandbox }) };
+  try {
+    for await (const event of provider.events(options)) {
+      await context.out.write(context.json ? `${JSON.stringify(event)}\n` : `${line(event, context)}\n`);
+      silence?.refresh();
+    }
+  } catch (error) {
+    if (!ended.signal.aborted) throw error;
+  } finally {
+    clearTimeout(silence);
+  }
+  return 0;
+}
+
+function line(event: SandboxEvent, context: Context): string {
+  const text = `${event.sandbox}  ${event.type}  ${context.clean(detail(event))}`.trimEnd();
+  return `${context.paint("dim", new Date(event.at).toISOString())}  ${text}`;
+}
+
+function detail(event: SandboxEvent): string {
+  switch (event.type) {
+    case "sandbox.state_changed":
+      return `${event.from ? `${event.from} -> ` : ""}${event.to} (${event.reason})`;
+    case "sandbox.expiring":
+      return `${event.reason} at ${new Date(event.expiresAt).toISOString()}`;
+    case "sandbox.destroyed":
+      return event.reason;
+    case "sandbox.adopted":
+      return "";
+    case "sandbox.out_of_memory":
+      return `${event.kills} killed`;
+    case "snapshot.created":
+      return `${event.snapshot}${event.checkpoint ? " (checkpoint)" : ""}`;
+    case "snapshot.failed":
+      return event.message;
+    case "egress.refused":
+      return `${event.host}:${event.port} (${event.rule})`;
+  }
+}

@@ -1,0 +1,14 @@
+import type { Context } from "../command.ts";
+import { UsageError } from "../failure.ts";
+import { networkPolicy } from "../request.ts";
+import { sandboxOf } from "../resolve.ts";
+
+export async function run(context: Context): Promise<void> {
+  const { signal } = context.interrupts;
+  const policy = networkPolicy(context.args, context.io.env);
+  if (!policy) throw new UsageError("No policy is given.", "Give --net with what it may reach, or --net none.");
+  const sandbox = await sandboxOf(context);
+  await sandbox.setNetwork(policy, { signal });
+  const { network } = await sandbox.info({ signal });
+  await context.result({ sandbox: sandbox.id, network }, `${sandbox.id} network changed\n`);
+}

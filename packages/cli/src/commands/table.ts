@@ -1,0 +1,13 @@
+import type { Command } from "../command.ts";
+import { fileCommands } from "./table-files.ts";
+import { lifecycleCommands } from "./table-lifecycle.ts";
+import { programCommands } from "./table-programs.ts";
+import { providerCommands } from "./table-provider.ts";
+
+/** Every command. Help, parsing and suggestions are made from this. */
+export const commands: readonly Command[] = [
+  ...lifecycleCommands,
+  ...programCommands,
+  ...fileCommands,
+  ...providerCommands,
+];

@@ -1,0 +1,72 @@
+import type { SandboxProvider } from "@slipway/sandbox";
+import type { Arguments } from "./arguments.ts";
+import type { Context, HostFinding, Interrupts } from "./command.ts";
+import type { Settings } from "./config.ts";
+import type { Environment } from "./environment.ts";
+import type { Io, Output } from "./io.ts";
+import { createProgress, silentProgress } from "./progress.ts";
+import { harmless, painter } from "./terminal.ts";
+
+/** What the program stands on. A test puts its own in. */
+export interface Surroundings {
+  openProvider(settings: Settings, environment: Environment): Promise<SandboxProvider>;
+  inspectHost(settings: Settings, environment: Environment): Promise<readonly HostFinding[]>;
+}
+
+const realSurroundings: Surroundings = {
+  async openProvider(settings, environment) {
+    const { createLocalProvider } = await import("@slipway/sandbox/local");
+    const { stateDir, sandboxUid } = settings;
+    return createLocalProvider({ stateDir, environment, ...(sandboxUid !== undefined && { sandboxUid }) });
+  },
+  async inspectHost(settings, environment) {
+    const { inspectHost } = await import("@slipway/sandbox/local");
+    const { stateDir, sandboxUid } = settings;
+    return inspectHost({ stateDir, environment, ...(sandboxUid !== undefined && { sandboxUid }) });
+  },
+};
+
+export interface ContextParts {
+  readonly io: Io;
+  readonly args: Arguments;
+  readonly interrupts: Interrupts;
+  readonly out: Output;
+  readonly err: Output;
+  readonly surroundings: Surroundings | undefined;
+}
+
+export function createContext(parts: ContextParts): Context & AsyncDisposable {
+  const { io, args, interrupts, out, err, surroundings = realSurroundings } = parts;
+  const json = args.flag("json");
+  let provider: Promise<SandboxProvider> | undefined;
+  const settings = async () => (await import("./config.ts")).readSettings(io.env);
+  return {
+    io,
+    args,
+    json,
+    out,
+    err,
+    interrupts,
+    paint: painter(out, io.env),
+    progress: json ? silentProgress : createProgress(err, painter(err, io.env)),
+    settings,
+    provider() {
+      provider ??= settings().then((known) => surroundings.openProvider(known, io.env));
+      return provider;
+    },
+    inspectHost: (known) => surroundings.inspectHost(known, io.env),
+    async result(value, text) {
+      if (json) await out.write(`${JSON.stringify(value)}\n`);
+      else await out.write(typeof text === "string" ? text : text());
+    },
+    clean: (text) => (out.isTerminal ? harmless(text) : text),
+    async note(line) {
+      if (!json) await err.write(`${err.isTerminal ? harmless(line) : line}\n`);
+    },
+    async [Symbol.asyncDispose]() {
+      // A provider that could not be opened has been reported already.
+      const opened = await provider?.catch(() => undefined);
+      await opened?.[Symbol.asyncDispose]();
+    },
+  };
+}

@@ -1,0 +1,21 @@
+import type { Context } from "../command.ts";
+import { formatBytes } from "../terminal.ts";
+import type { LeftOut } from "./hold.ts";
+
+export interface Copied {
+  readonly entries: number;
+  readonly bytes: number;
+  readonly leftOut: readonly LeftOut[];
+}
+
+/** Options for a copy that shows how far it is. */
+export function counted(context: Context): { signal: AbortSignal; onBytes(bytes: number): void } {
+  let total = 0;
+  return {
+    signal: context.interrupts.signal,
+    onBytes(bytes) {
+      total += bytes;
+      context.progress.status(`copied ${formatBytes(total)}`);
+    },
+  };
+}
