@@ -1,0 +1,89 @@
+/** What a caller may do about a failure: `never` means the same call fails again, `later` that it may succeed. */
+export type Retry = "never" | "later";
+
+interface ErrorEntry {
+  readonly status: number;
+  readonly retry: Retry;
+  /** What a person can do about it. */
+  readonly action: string;
+}
+
+/** Every expected failure: code -> HTTP status, retry, what to do. Codes are stable; messages are not. */
+export const errorTable = {
+  invalid_request: { status: 400, retry: "never", action: "Correct the fields the message names." },
+  unknown_image: { status: 400, retry: "never", action: "Use host, debian, node20, node22, node24 or a custom image." },
+  invalid_limits: { status: 400, retry: "never", action: "Choose limits inside the ranges the message names." },
+  invalid_port: { status: 400, retry: "never", action: "Use a port from 1 to 65535 that the sandbox opens." },
+  invalid_network: { status: 400, retry: "never", action: "Write domains as example.com or *.example.com, ranges as 192.0.2.0/24." },
+  path_outside: { status: 400, retry: "never", action: "Use a path inside the sandbox, absolute or relative to its workdir." },
+  sandbox_not_found: { status: 404, retry: "never", action: "List the sandboxes to see which exist." },
+  exec_not_found: { status: 404, retry: "never", action: "List the sandbox's execs to see which exist." },
+  snapshot_not_found: { status: 404, retry: "never", action: "List the snapshots to see which exist." },
+  file_not_found: { status: 404, retry: "never", action: "Check the path; list its directory." },
+  file_exists: { status: 409, retry: "never", action: "Remove the file first, or allow overwriting." },
+  not_a_file: { status: 409, retry: "never", action: "Name a regular file." },
+  not_a_directory: { status: 409, retry: "never", action: "Name a directory." },
+  directory_not_empty: { status: 409, retry: "never", action: "Remove recursively, or empty it first." },
+  file_forbidden: { status: 403, retry: "never", action: "The sandbox's user may not do this to that path; choose another." },
+  sandbox_not_running: { status: 409, retry: "never", action: "Start the sandbox first." },
+  sandbox_wrong_state: { status: 409, retry: "never", action: "Bring the sandbox into the state the message names." },
+  sandbox_ended: { status: 410, retry: "never", action: "See the sandbox's end reason; start it again or create another." },
+  sandbox_start_failed: { status: 500, retry: "later", action: "Run `slipway doctor`; see the message for the program's own words." },
+  snapshot_in_use: { status: 409, retry: "never", action: "Destroy what starts from the snapshot, then delete it." },
+  idempotency_conflict: { status: 409, retry: "never", action: "Use a new idempotency key for a different request." },
+  exec_not_started: { status: 422, retry: "never", action: "Check that the program exists in the sandbox and is executable." },
+  exec_ended: { status: 409, retry: "never", action: "The command has ended; read its exit." },
+  process_limit: { status: 429, retry: "later", action: "End processes in the sandbox, or create it with more." },
+  out_of_disk: { status: 507, retry: "never", action: "Remove files, or create the sandbox with a larger disk." },
+  too_large: { status: 413, retry: "never", action: "Stay below the size the message names." },
+  connection_refused: { status: 502, retry: "later", action: "Start a server on that port inside the sandbox." },
+  image_build_failed: { status: 422, retry: "never", action: "Read the build's output in the message and correct the image." },
+  capability_missing: { status: 501, retry: "never", action: "Use a provider that declares this capability." },
+  forbidden: { status: 403, retry: "never", action: "This view of the sandbox does not allow that operation." },
+  component_missing: { status: 500, retry: "never", action: "Install what the message names; `slipway doctor` checks it." },
+  invalid_settings: { status: 500, retry: "never", action: "Correct every setting the message lists." },
+  provider_unavailable: { status: 503, retry: "later", action: "Try again; if it stays, run `slipway doctor`." },
+  aborted: { status: 499, retry: "later", action: "The caller gave up on the call." },
+  internal: { status: 500, retry: "never", action: "Report it with the message." },
+} as const satisfies Record<string, ErrorEntry>;
+
+export type ErrorCode = keyof typeof errorTable;
+
+export interface ErrorBody {
+  readonly code: ErrorCode;
+  readonly message: string;
+  readonly retry: Retry;
+  readonly action: string;
+}
+
+/** The one error class of expected failures. Recognise it by `code`, never by its message. */
+export class SlipwayError extends Error {
+  readonly code: ErrorCode;
+
+  constructor(code: ErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = "SlipwayError";
+    this.code = code;
+  }
+
+  get retry(): Retry {
+    return errorTable[this.code].retry;
+  }
+
+  get status(): number {
+    return errorTable[this.code].status;
+  }
+
+  toJSON(): ErrorBody {
+    const { retry, action } = errorTable[this.code];
+    return { code: this.code, message: this.message, retry, action };
+  }
+}
+
+export function isErrorCode(value: unknown): value is ErrorCode {
+  return typeof value === "string" && Object.hasOwn(errorTable, value);
+}
+
+export function hasCode(error: unknown, code: ErrorCode): error is SlipwayError {
+  return error instanceof SlipwayError && error.code === code;
+}

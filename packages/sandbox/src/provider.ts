@@ -1,0 +1,189 @@
+import type { Duplex } from "node:stream";
+import type {
+  CreateSandboxInput,
+  CustomImage,
+  DestroyReceipt,
+  ExecChunk,
+  ExecExit,
+  ExecId,
+  ExecInfo,
+  ExecOffsets,
+  ExecRequestInput,
+  FileChange,
+  FileInfo,
+  NetworkPolicyInput,
+  SandboxEvent,
+  SandboxId,
+  SandboxInfo,
+  SandboxState,
+  SearchMatch,
+  SnapshotId,
+  SnapshotInfo,
+} from "@slipway/contract";
+
+/** The port between Slipway and whatever runs sandboxes. docs/guides/add-a-provider.md tells how to write one. */
+export interface SandboxProvider extends AsyncDisposable {
+  readonly name: string;
+  readonly capabilities: Capabilities;
+  /** Answers when the sandbox takes execs. A create that fails leaves nothing behind. */
+  create(request: CreateSandboxInput, options?: CallOptions): Promise<OwnedSandbox>;
+  get(id: SandboxId, options?: CallOptions): Promise<Sandbox>;
+  list(filter?: ListFilter, options?: CallOptions): Promise<SandboxInfo[]>;
+  readonly snapshots: Snapshots;
+  /** Builds and caches an image ahead of the first create that names it. */
+  prepareImage(image: string | Partial<CustomImage>, options?: ImageOptions): Promise<void>;
+  /** Events from `after` on (0: all that are kept), then live ones until the signal. */
+  events(options?: CallOptions & { after?: number; sandbox?: SandboxId }): AsyncIterable<SandboxEvent>;
+  /** Compares what runs with what is recorded; adopts or ends strays. Also done on start and on a timer. */
+  reconcile(options?: CallOptions): Promise<ReconcileReport>;
+}
+
+/** What a provider can do. A capability it lacks is declared false and refused with `capability_missing`, never faked. */
+export interface Capabilities {
+  readonly pty: boolean;
+  readonly ptyResize: boolean;
+  /** An exec goes on and can be attached when the process that started it is gone. */
+  readonly execSurvivesCaller: boolean;
+  readonly watch: boolean;
+  readonly sleep: boolean;
+  readonly stopStart: boolean;
+  readonly snapshotWhileRunning: boolean;
+  readonly egressAllowlist: boolean;
+  readonly egressSecrets: boolean;
+  readonly previewUrls: boolean;
+  readonly customImages: boolean;
+  readonly gpu: boolean;
+  /** Programs really run. False only for a provider that plays scripted ones. */
+  readonly realPrograms: boolean;
+}
+
+export interface CallOptions {
+  readonly signal?: AbortSignal;
+}
+
+export interface ImageOptions extends CallOptions {
+  readonly onProgress?: (line: string) => void;
+}
+
+export interface ListFilter {
+  readonly states?: readonly SandboxState[];
+  readonly labels?: Readonly<Record<string, string>>;
+}
+
+export interface Sandbox extends RestrictedSandbox {
+  snapshot(options?: SnapshotOptions): Promise<SnapshotInfo>;
+  /** A new sandbox with this one's files. What is not overridden is taken over from this one. */
+  fork(overrides?: ForkOverrides, options?: CallOptions): Promise<OwnedSandbox>;
+  sleep(options?: CallOptions): Promise<void>;
+  wake(options?: CallOptions): Promise<void>;
+  /** Ends all processes, keeps the files. */
+  stop(options?: CallOptions): Promise<void>;
+  start(options?: CallOptions): Promise<void>;
+  /** Ends processes and files, and says what is proven gone. Works in every state. */
+  destroy(options?: CallOptions): Promise<DestroyReceipt>;
+  /** Extends the lifetime to at least this long from now, never past 24 hours from creation. */
+  keepAlive(forMs: number, options?: CallOptions): Promise<{ expiresAt: number }>;
+  setNetwork(policy: NetworkPolicyInput, options?: CallOptions): Promise<void>;
+  /** A stable address with an access token, for a browser. */
+  previewUrl(port: number, options?: CallOptions): Promise<string>;
+  /** What agents and tools get: they can not stop it, re-network it or see its credentials. */
+  restricted(): RestrictedSandbox;
+}
+
+/** Held by whoever created it: leaving the `await using` scope destroys the sandbox. */
+export type OwnedSandbox = Sandbox & AsyncDisposable;
+
+export interface RestrictedSandbox {
+  readonly id: SandboxId;
+  info(options?: CallOptions): Promise<SandboxInfo>;
+  /** Answers when the program has been started; fails with `exec_not_started` when it can not be. */
+  exec(request: ExecRequestInput, options?: CallOptions): Promise<Exec>;
+  /** A running or ended exec, its output from the given bytes on. */
+  attach(id: ExecId, options?: CallOptions & { from?: ExecOffsets }): Promise<Exec>;
+  execs(options?: CallOptions): Promise<ExecInfo[]>;
+  readonly files: SandboxFiles;
+  /** A byte pipe to a port inside. */
+  connect(port: number, options?: CallOptions): Promise<Duplex>;
+}
+
+/** A handle on a command. Disposing it lets go of the connection; the command goes on. */
+export interface Exec extends AsyncDisposable {
+  readonly id: ExecId;
+  /** Can be taken once. A reader that is slow slows the command. Ends after the last byte; then `wait` answers. */
+  output(options?: CallOptions): AsyncIterable<ExecChunk>;
+  /** Resolves when the command has taken the bytes or they are buffered within bounds. */
+  write(data: Uint8Array | string, options?: CallOptions): Promise<void>;
+  /** Ends standard input. */
+  end(options?: CallOptions): Promise<void>;
+  /** Sends a signal to the command, or to all processes it started. */
+  signal(name: NodeJS.Signals, options?: CallOptions & { tree?: boolean }): Promise<void>;
+  /** TERM, a grace period, then KILL, to the whole process tree. Resolves when all of it is gone. */
+  kill(options?: CallOptions & { graceMs?: number }): Promise<void>;
+  resize(size: { cols: number; rows: number }, options?: CallOptions): Promise<void>;
+  /** The observed end. Output that nobody has taken is discarded. */
+  wait(options?: CallOptions): Promise<ExecExit>;
+}
+
+export type Bytes = Uint8Array | string | AsyncIterable<Uint8Array>;
+
+export interface SandboxFiles {
+  read(path: string, options?: CallOptions & { offset?: number; length?: number }): AsyncIterable<Uint8Array>;
+  /** Atomic: readers see the old content or the new one. Makes parent directories. */
+  write(path: string, content: Bytes, options?: CallOptions & { mode?: number }): Promise<{ bytes: number }>;
+  stat(path: string, options?: CallOptions & { followSymlink?: boolean }): Promise<FileInfo>;
+  /** Entries below a directory that match the glob (default: its direct children). */
+  list(path: string, options?: CallOptions & { glob?: string }): AsyncIterable<FileInfo>;
+  mkdir(path: string, options?: CallOptions & { mode?: number }): Promise<void>;
+  /** Works across layers, too. */
+  move(from: string, to: string, options?: CallOptions & { overwrite?: boolean }): Promise<void>;
+  remove(path: string, options?: CallOptions & { recursive?: boolean }): Promise<void>;
+  watch(path: string, options?: CallOptions & { recursive?: boolean }): AsyncIterable<FileChange>;
+  /** Lines that contain the text, or match the POSIX extended regular expression. */
+  search(query: string, options?: CallOptions & SearchOptions): AsyncIterable<SearchMatch>;
+  /** Puts a tree below a directory. Entries are held inside it. */
+  upload(path: string, entries: AsyncIterable<TreeEntry> | Iterable<TreeEntry>, options?: CallOptions): Promise<{ entries: number; bytes: number }>;
+  /** A tree, depth first. What comes out is untrusted: hold its paths before writing them anywhere. */
+  download(path: string, options?: CallOptions): AsyncIterable<TreeEntry>;
+  /** Many small files in one call: path -> content. */
+  hydrate(files: Readonly<Record<string, string | Uint8Array>>, options?: CallOptions): Promise<void>;
+}
+
+export interface SearchOptions {
+  readonly path?: string;
+  readonly regex?: boolean;
+  readonly glob?: string;
+  readonly maxMatches?: number;
+}
+
+/** One entry of a tree; its path is relative to the tree's root, with `/`, without `..`. */
+export type TreeEntry =
+  | { readonly type: "file"; readonly path: string; readonly mode: number; readonly content: Bytes }
+  | { readonly type: "directory"; readonly path: string; readonly mode: number }
+  | { readonly type: "symlink"; readonly path: string; readonly target: string };
+
+export interface SnapshotOptions extends CallOptions {
+  readonly name?: string;
+  /** Deleted by itself after this long; none: kept. */
+  readonly expiresInMs?: number;
+}
+
+export interface Snapshots {
+  list(options?: CallOptions): Promise<SnapshotInfo[]>;
+  get(id: SnapshotId, options?: CallOptions): Promise<SnapshotInfo>;
+  update(id: SnapshotId, change: { name?: string | null; expiresInMs?: number | null }, options?: CallOptions): Promise<SnapshotInfo>;
+  /** Refused with `snapshot_in_use` while a sandbox starts from it. */
+  delete(id: SnapshotId, options?: CallOptions): Promise<void>;
+}
+
+export type ForkOverrides = Partial<Omit<CreateSandboxInput, "image" | "snapshot" | "user">>;
+
+export interface ReconcileReport {
+  /** Ran, and were recorded as something else. */
+  readonly adopted: readonly SandboxId[];
+  /** Were recorded as running, and do not. */
+  readonly lost: readonly SandboxId[];
+  /** Ran without a record; ended. */
+  readonly ended: readonly string[];
+  /** Layers that nothing used; removed. */
+  readonly layersRemoved: number;
+}

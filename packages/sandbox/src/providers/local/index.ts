@@ -1,0 +1,121 @@
+import {
+  type CustomImage,
+  newId,
+  type SandboxEvent,
+  type SandboxId,
+  SlipwayError,
+  type SnapshotId,
+  snapshotIdSchema,
+} from "@slipway/contract";
+import { parseCreate, parseImage } from "../../input.ts";
+import type { Capabilities, SandboxProvider, Snapshots } from "../../provider.ts";
+import { createKeeperClient, type KeeperClient } from "./keeper-client.ts";
+import { sandboxUid as defaultSandboxUid } from "./launch.ts";
+import { type Layout, layoutOf } from "./layout.ts";
+import { liveStates, readRecord, readRecords, type SandboxRecord, type SnapshotRecord, sandboxInfo, snapshotInfo } from "./record.ts";
+import { createHandles } from "./sandbox.ts";
+
+export interface LocalProviderOptions {
+  /** Absolute. Holds everything the provider keeps; one keeper serves it. */
+  readonly stateDir: string;
+  /** Who sandboxes are on the host when this runs as root. */
+  readonly sandboxUid?: number;
+  /** Environment of host programs that set-up work starts, such as npm. Nothing of it enters a sandbox. */
+  readonly environment?: Readonly<Record<string, string | undefined>>;
+}
+
+export const localCapabilities: Capabilities = {
+  pty: true,
+  ptyResize: true,
+  execSurvivesCaller: true,
+  watch: true,
+  sleep: true,
+  stopStart: true,
+  snapshotWhileRunning: true,
+  egressAllowlist: true,
+  egressSecrets: true,
+  previewUrls: true,
+  customImages: true,
+  gpu: false,
+  realPrograms: true,
+};
+
+/** Sandboxes on this machine: bubblewrap, an overlay file system, and a keeper that outlives its callers. */
+export function createLocalProvider(options: LocalProviderOptions): SandboxProvider {
+  const layout = layoutOf(options.stateDir);
+  const keeper = createKeeperClient(layout, {
+    stateDir: options.stateDir,
+    sandboxUid: options.sandboxUid ?? defaultSandboxUid,
+    environment: definedOnly(options.environment ?? {}),
+  });
+  const handles = createHandles(layout, keeper, localCapabilities);
+  return {
+    name: "local",
+    capabilities: localCapabilities,
+    snapshots: snapshotsOf(layout, keeper),
+    async create(input, { signal } = {}) {
+      const request = parseCreate(input, localCapabilities);
+      const { id } = await keeper.call("create", { id: newId("sbx"), request }, { signal });
+      return await handles.owned(id);
+    },
+    get: (id) => handles.open(id),
+    async list({ states, labels = {} } = {}) {
+      await settle(layout, keeper);
+      const wanted = Object.entries(labels);
+      return recordsIn<SandboxRecord>(layout.records.sandboxes)
+        .map(sandboxInfo)
+        .filter((info) => states === undefined || states.includes(info.state))
+        .filter((info) => wanted.every(([name, value]) => info.labels[name] === value));
+    },
+    async prepareImage(image, { signal, onProgress } = {}) {
+      const parsed: string | CustomImage = parseImage(image, localCapabilities);
+      await keeper.call("prepareImage", { image: parsed }, { signal, onProgress });
+    },
+    events: ({ after, sandbox, signal } = {}) => ofSandbox(keeper.events(after ?? null, signal), sandbox),
+    reconcile: ({ signal } = {}) => keeper.call("reconcile", {}, { signal }),
+    [Symbol.asyncDispose]: () => keeper[Symbol.asyncDispose](),
+  };
+}
+
+function snapshotsOf(layout: Layout, keeper: KeeperClient): Snapshots {
+  const find = async (id: SnapshotId): Promise<SnapshotRecord> => {
+    const record = snapshotIdSchema.safeParse(id).success ? await readRecord<SnapshotRecord>(layout.snapshotRecord(id)) : null;
+    if (record === null) throw new SlipwayError("snapshot_not_found", `there is no snapshot ${id}`);
+    return record;
+  };
+  return {
+    list: async () => recordsIn<SnapshotRecord>(layout.records.snapshots).map(snapshotInfo),
+    get: async (id) => snapshotInfo(await find(id)),
+    async update(id, change, { signal } = {}) {
+      await find(id);
+      return await keeper.call("updateSnapshot", { id, ...change }, { signal });
+    },
+    async delete(id, { signal } = {}) {
+      await find(id);
+      await keeper.call("deleteSnapshot", { id }, { signal });
+    },
+  };
+}
+
+/** Records that say something runs are true only under a keeper: a new one checks them before it answers. */
+async function settle(layout: Layout, keeper: KeeperClient): Promise<void> {
+  const live = recordsIn<SandboxRecord>(layout.records.sandboxes).some(({ state }) => liveStates.includes(state));
+  if (live) await keeper.connect();
+}
+
+function recordsIn<T>(directory: string): T[] {
+  try {
+    return readRecords<T>(directory);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
+    throw error;
+  }
+}
+
+async function* ofSandbox(events: AsyncIterable<SandboxEvent>, sandbox: SandboxId | undefined): AsyncIterable<SandboxEvent> {
+  for await (const event of events) if (sandbox === undefined || event.sandbox === sandbox) yield event;
+}
+
+function definedOnly(environment: Readonly<Record<string, string | undefined>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(environment).filter((entry): entry is [string, string] => entry[1] !== undefined));
+}

@@ -1,0 +1,44 @@
+import { type Cgroup, openCgroup } from "../cgroup-control.ts";
+import type { Box } from "./boxes.ts";
+import type { AgentLink } from "./agent-link.ts";
+
+/** Makes a sandbox stand still and go on: by its control group where there is one that freezes, else by signals from pid 1. */
+export interface Hold {
+  freeze(box: Box): Promise<void>;
+  thaw(box: Box): Promise<void>;
+  oomKills(box: Box): Promise<number>;
+  /** Ends what is left in the control groups and removes them. */
+  release(box: Box): Promise<void>;
+}
+
+export function createHold(agent: AgentLink, freezesByCgroup: boolean): Hold {
+  const opened = new WeakMap<Box, { directories: readonly string[]; cgroup: Promise<Cgroup> }>();
+  const cgroupOf = (box: Box): Promise<Cgroup> => {
+    const directories = box.record.cgroups;
+    const known = opened.get(box);
+    if (known?.directories === directories) return known.cgroup;
+    const cgroup = openCgroup(directories);
+    opened.set(box, { directories, cgroup });
+    return cgroup;
+  };
+  const byCgroup = (box: Box) => freezesByCgroup && box.record.cgroups.length > 0;
+  return {
+    async freeze(box) {
+      if (byCgroup(box)) await (await cgroupOf(box)).freeze();
+      else await agent.setStopped(box, true);
+    },
+    async thaw(box) {
+      if (byCgroup(box)) await (await cgroupOf(box)).thaw();
+      else await agent.setStopped(box, false);
+    },
+    async oomKills(box) {
+      return box.record.cgroups.length === 0 ? 0 : (await cgroupOf(box)).oomKills();
+    },
+    async release(box) {
+      if (box.record.cgroups.length === 0) return;
+      const cgroup = await cgroupOf(box);
+      await cgroup.kill();
+      await cgroup.remove();
+    },
+  };
+}

@@ -1,0 +1,233 @@
+import { isDeepStrictEqual } from "node:util";
+import {
+  type CreateSandbox,
+  type DestroyReceipt,
+  type SandboxId,
+  type SandboxInfo,
+  SlipwayError,
+  type StateReason,
+  createSandboxSchema,
+  maxLifetimeMs,
+} from "@slipway/contract";
+import type { ForkOverrides } from "../../../provider.ts";
+import type { Layout } from "../layout.ts";
+import { type LayerId, type RootImage, type SandboxRecord, sandboxInfo } from "../record.ts";
+import type { Box, Boxes } from "./boxes.ts";
+import type { Clock } from "./clock.ts";
+import type { Hold } from "./hold.ts";
+import { countNamespace } from "./process.ts";
+import type { Runtime } from "./runtime.ts";
+
+/** The states of a sandbox and the ways between them. Operations on one sandbox run one after the other. */
+export interface Lifecycle {
+  create(id: SandboxId, request: CreateSandbox, signal: AbortSignal): Promise<SandboxInfo>;
+  fork(id: SandboxId, from: SandboxId, overrides: ForkOverrides, signal: AbortSignal): Promise<SandboxInfo>;
+  sleep(id: SandboxId, reason?: StateReason): Promise<void>;
+  wake(id: SandboxId): Promise<void>;
+  stop(id: SandboxId, reason?: StateReason): Promise<void>;
+  start(id: SandboxId, signal: AbortSignal): Promise<void>;
+  destroy(id: SandboxId, reason?: StateReason): Promise<DestroyReceipt>;
+  keepAlive(id: SandboxId, forMs: number): Promise<{ expiresAt: number }>;
+  /** An end by time, memory or disk: stops or destroys, as the sandbox was created to. */
+  end(id: SandboxId, reason: StateReason): Promise<void>;
+  /** The sandbox's processes are gone without having been asked to go. */
+  died(box: Box): Promise<void>;
+}
+
+/** Where a sandbox's files come from. */
+interface Origin {
+  readonly image: RootImage;
+  readonly lowers: readonly LayerId[];
+}
+
+export interface LifecycleParts {
+  readonly layout: Layout;
+  readonly boxes: Boxes;
+  readonly clock: Clock;
+  readonly runtime: Runtime;
+  readonly hold: Hold;
+  /** The layers an image or a snapshot stands for, built when they are not there yet. */
+  origin(request: CreateSandbox, signal: AbortSignal): Promise<Origin>;
+  /** Makes the sandbox's present files a stack of layers that a fork can start from. */
+  layersOf(box: Box): Promise<{ lowers: readonly LayerId[] } & Disposable>;
+  removeTree(path: string): Promise<void>;
+  collectGarbage(): void;
+}
+
+export function createLifecycle(parts: LifecycleParts): Lifecycle {
+  const { boxes, clock, runtime, hold, layout } = parts;
+  const keys = new Map<string, { request: CreateSandbox; created: Promise<SandboxInfo> }>();
+
+  const add = (id: SandboxId, request: CreateSandbox, { image, lowers }: Origin): Box => {
+    const now = clock.now();
+    const record: SandboxRecord = {
+      id,
+      request,
+      state: "creating",
+      reason: "requested",
+      createdAt: now,
+      stateChangedAt: now,
+      expiresAt: now + request.lifetimeMs,
+      endsBy: now + maxLifetimeMs,
+      image,
+      lowers,
+      process: null,
+      cgroups: runtime.plan(id, request).directories,
+      incremental: null,
+      previews: {},
+    };
+    return boxes.add(record);
+  };
+
+  const launchNew = (box: Box, signal: AbortSignal): Promise<SandboxInfo> =>
+    boxes.exclusive(box, async () => {
+      try {
+        await runtime.launch(box, signal);
+        boxes.setState(box, "running", "started");
+        return sandboxInfo(box.record);
+      } catch (error) {
+        await runtime.end(box);
+        await parts.removeTree(layout.box(box.id).root);
+        boxes.forget(box, "start_failed");
+        throw error;
+      }
+    });
+
+  const createOnce = async (id: SandboxId, request: CreateSandbox, signal: AbortSignal): Promise<SandboxInfo> => {
+    return launchNew(add(id, request, await parts.origin(request, signal)), signal);
+  };
+
+  /** A key names one create for as long as its sandbox lives; a failed create frees it. */
+  const createByKey = (key: string, id: SandboxId, request: CreateSandbox, signal: AbortSignal): Promise<SandboxInfo> => {
+    const recorded = [...boxes.all()].find((box) => box.record.request.idempotencyKey === key);
+    const earlier = recorded
+      ? { request: recorded.record.request, created: recorded.queue.then(() => sandboxInfo(boxes.get(recorded.id).record)) }
+      : keys.get(key);
+    if (earlier !== undefined) {
+      if (isDeepStrictEqual(earlier.request, request)) return earlier.created;
+      throw new SlipwayError("idempotency_conflict", `the idempotency key ${key} was used for a different create`);
+    }
+    const created = createOnce(id, request, signal).finally(() => keys.delete(key));
+    keys.set(key, { request, created });
+    return created;
+  };
+
+  /** Ends the processes and says so. The caller holds the sandbox's queue. */
+  const stopNow = async (box: Box, reason: StateReason) => {
+    await runtime.end(box);
+    boxes.setState(box, "stopped", reason, { process: null, cgroups: [] });
+  };
+
+  const destroyNow = async (box: Box, reason: StateReason): Promise<DestroyReceipt> => {
+    const processesEnded = box.record.process === null ? 0 : countNamespace(box.record.process);
+    await runtime.end(box);
+    await parts.removeTree(layout.box(box.id).root);
+    boxes.forget(box, reason);
+    parts.collectGarbage();
+    return { sandbox: box.id, processesEnded, processesGone: true, filesGone: true, destroyedAt: clock.now() };
+  };
+
+  const expect = (box: Box, states: readonly string[], verb: string) => {
+    const { state, reason } = box.record;
+    if (!states.includes(state)) {
+      throw new SlipwayError("sandbox_wrong_state", `can not ${verb} ${box.id}: it is ${state} (${reason}), not ${states.join(" or ")}`);
+    }
+  };
+
+  const endNow = (box: Box, reason: StateReason) =>
+    box.record.request.onEnd === "destroy" ? destroyNow(box, reason).then(() => undefined) : stopNow(box, reason);
+
+  return {
+    create(id, request, signal) {
+      const existing = boxes.find(id);
+      if (existing !== undefined) return existing.queue.then(() => sandboxInfo(boxes.get(id).record));
+      return request.idempotencyKey === undefined
+        ? createOnce(id, request, signal)
+        : createByKey(request.idempotencyKey, id, request, signal);
+    },
+    async fork(id, from, overrides, signal) {
+      const existing = boxes.find(id);
+      if (existing !== undefined) return existing.queue.then(() => sandboxInfo(boxes.get(id).record));
+      const source = boxes.get(from);
+      const { idempotencyKey: _key, ...inherited } = source.record.request;
+      const request = createSandboxSchema.parse({ ...inherited, ...overrides });
+      using files = await boxes.exclusive(source, () => parts.layersOf(source));
+      return await launchNew(add(id, request, { image: source.record.image, lowers: files.lowers }), signal);
+    },
+    async sleep(id, reason = "requested") {
+      const box = boxes.get(id);
+      await boxes.exclusive(box, async () => {
+        if (box.record.state === "sleeping") return;
+        expect(box, ["running"], "put to sleep");
+        await hold.freeze(box);
+        boxes.setState(box, "sleeping", reason);
+      });
+    },
+    async wake(id) {
+      const box = boxes.get(id);
+      await boxes.exclusive(box, async () => {
+        if (box.record.state === "running") return;
+        expect(box, ["sleeping"], "wake");
+        await hold.thaw(box);
+        const slept = clock.now() - box.record.stateChangedAt;
+        box.memory = { ...box.memory, checkIdleAt: clock.now() + (box.record.request.idleMs ?? 0), lastCheckpointAt: clock.now() };
+        boxes.setState(box, "running", "woken", {
+          expiresAt: box.record.expiresAt + slept,
+          endsBy: box.record.endsBy + slept,
+        });
+      });
+    },
+    async stop(id, reason = "requested") {
+      const box = boxes.get(id);
+      await boxes.exclusive(box, async () => {
+        if (box.record.state === "stopped") return;
+        expect(box, ["running", "sleeping", "error"], "stop");
+        await stopNow(box, reason);
+      });
+    },
+    async start(id, signal) {
+      const box = boxes.get(id);
+      await boxes.exclusive(box, async () => {
+        if (box.record.state === "running") return;
+        expect(box, ["stopped", "error"], "start");
+        boxes.setState(box, "creating", "requested", { cgroups: runtime.plan(id, box.record.request).directories });
+        try {
+          await runtime.launch(box, signal);
+        } catch (error) {
+          await runtime.end(box);
+          boxes.setState(box, "error", "start_failed", { process: null, cgroups: [] });
+          throw error;
+        }
+        const now = clock.now();
+        box.memory = { toldEnd: null, checkIdleAt: now + (box.record.request.idleMs ?? 0), lastCheckpointAt: now };
+        const lifetime = { expiresAt: now + box.record.request.lifetimeMs, endsBy: now + maxLifetimeMs };
+        boxes.setState(box, "running", "started", lifetime);
+      });
+    },
+    destroy(id, reason = "requested") {
+      const box = boxes.get(id);
+      return boxes.exclusive(box, () => destroyNow(box, reason));
+    },
+    keepAlive(id, forMs) {
+      const box = boxes.get(id);
+      return boxes.exclusive(box, async () => {
+        expect(box, ["running", "sleeping"], "keep alive");
+        const { expiresAt, endsBy } = box.record;
+        boxes.update(box, { expiresAt: Math.min(Math.max(expiresAt, clock.now() + forMs), endsBy) });
+        return { expiresAt: box.record.expiresAt };
+      });
+    },
+    async end(id, reason) {
+      const box = boxes.get(id);
+      await boxes.exclusive(box, async () => {
+        if (box.record.state === "running" || box.record.state === "sleeping") await endNow(box, reason);
+      });
+    },
+    died: (box) =>
+      boxes.exclusive(box, async () => {
+        if (box.record.state !== "running" && box.record.state !== "sleeping") return;
+        if (box.record.process !== null && runtime.isAlive(box)) return;
+        await endNow(box, (await hold.oomKills(box)) > box.oomKills ? "out_of_memory" : "killed");
+      }),
+  };
+}

@@ -1,0 +1,60 @@
+import { join } from "node:path";
+import type { NetworkPolicy } from "@slipway/contract";
+import type { Layout } from "../layout.ts";
+import type { Box } from "./boxes.ts";
+import type { CertificateAuthority } from "./egress/authority.ts";
+import { createEgress, type Egress } from "./egress/egress.ts";
+import type { EventLog } from "./event-log.ts";
+
+/** The one way out of each sandbox. It is there when nothing is allowed, too: it records what was refused. */
+export interface Networks {
+  open(box: Box): Promise<void>;
+  /** Applies what the sandbox's record says now. */
+  setPolicy(box: Box): Promise<void>;
+  close(box: Box): Promise<void>;
+}
+
+export interface NetworkParts {
+  readonly layout: Layout;
+  readonly events: EventLog;
+  readonly authority: CertificateAuthority;
+  /** Hosts of the package registries that this machine is set to. */
+  readonly registries: readonly string[];
+  onError(box: Box, error: unknown): void;
+}
+
+const registryPorts = [80, 443];
+
+export function createNetworks({ layout, events, authority, registries, onError }: NetworkParts): Networks {
+  const open = new Map<Box, Promise<Egress>>();
+  const destinations = registries.flatMap((host) => registryPorts.map((port) => ({ host, port, allowPrivate: true })));
+  return {
+    async open(box) {
+      const egress = createEgress({
+        socketPath: join(layout.box(box.id).egress, "egress.sock"),
+        // Its directory belongs to the sandboxes' uid alone; as root the socket would not be theirs to write to.
+        socketMode: 0o666,
+        policy: box.record.request.network,
+        registries: destinations,
+        certificateAuthority: authority,
+        onRefused: (refusal) => events.append({ type: "egress.refused", sandbox: box.id, ...refusal }),
+      });
+      open.set(box, egress);
+      // Where everything is refused, nobody waits for it.
+      if (isClosed(box.record.request.network)) egress.catch((error) => onError(box, error));
+      else await egress;
+    },
+    async setPolicy(box) {
+      (await open.get(box))?.setPolicy(box.record.request.network);
+    },
+    async close(box) {
+      const egress = open.get(box);
+      open.delete(box);
+      await egress?.then((opened) => opened.close()).catch(() => undefined);
+    },
+  };
+}
+
+function isClosed({ domains, cidrs, registries, secrets, forwards }: NetworkPolicy): boolean {
+  return !registries && domains.length + cidrs.length + secrets.length + forwards.length === 0;
+}

@@ -1,0 +1,81 @@
+import type { Socket } from "node:net";
+import type {
+  CreateSandbox,
+  CustomImage,
+  DestroyReceipt,
+  ErrorBody,
+  NetworkPolicy,
+  SandboxEvent,
+  SandboxId,
+  SandboxInfo,
+  SnapshotId,
+  SnapshotInfo,
+} from "@slipway/contract";
+import type { ForkOverrides, ReconcileReport } from "../../../provider.ts";
+
+/** Raised when requests or records change shape: a caller of another version asks the running keeper to retire. */
+export const protocolVersion = 1;
+
+/** What callers ask of the keeper, over its unix socket, as one JSON document a line. */
+export interface KeeperMethods {
+  hello(params: { version: number }): { version: number; pid: number };
+  /** Ends the keeper, not the sandboxes. */
+  retire(params: Record<string, never>): null;
+  /** The id is chosen by the caller, so that a create can be sent again to a restarted keeper. */
+  create(params: { id: SandboxId; request: CreateSandbox }): SandboxInfo;
+  fork(params: { id: SandboxId; from: SandboxId; overrides: ForkOverrides }): SandboxInfo;
+  sleep(params: { id: SandboxId }): null;
+  wake(params: { id: SandboxId }): null;
+  stop(params: { id: SandboxId }): null;
+  start(params: { id: SandboxId }): null;
+  destroy(params: { id: SandboxId }): DestroyReceipt;
+  keepAlive(params: { id: SandboxId; forMs: number }): { expiresAt: number };
+  setNetwork(params: { id: SandboxId; network: NetworkPolicy }): null;
+  preview(params: { id: SandboxId; port: number }): string;
+  snapshot(params: { id: SandboxId; snapshot: SnapshotId; name: string | null; expiresInMs: number | null }): SnapshotInfo;
+  updateSnapshot(params: { id: SnapshotId; name?: string | null; expiresInMs?: number | null }): SnapshotInfo;
+  deleteSnapshot(params: { id: SnapshotId }): null;
+  prepareImage(params: { image: string | CustomImage }): null;
+  reconcile(params: Record<string, never>): ReconcileReport;
+  /** Events follow as messages until the connection closes. */
+  subscribe(params: { after: number | null }): { last: number };
+}
+
+export type KeeperMethod = keyof KeeperMethods;
+export type KeeperParams<M extends KeeperMethod> = Parameters<KeeperMethods[M]>[0];
+export type KeeperResult<M extends KeeperMethod> = ReturnType<KeeperMethods[M]>;
+
+export type KeeperRequest = { readonly call: number; readonly method: KeeperMethod; readonly params: unknown } | { readonly cancel: number };
+
+export type KeeperMessage =
+  | { readonly call: number; readonly result: unknown }
+  | { readonly call: number; readonly error: ErrorBody }
+  | { readonly call: number; readonly progress: string }
+  | { readonly event: SandboxEvent };
+
+/** The one line that a new keeper writes to its standard output; none when another keeper has the state directory. */
+export type KeeperStart = { readonly ready: true } | { readonly error: ErrorBody };
+
+export function sendLine(socket: Socket, message: KeeperRequest | KeeperMessage): void {
+  if (socket.writable) socket.write(`${JSON.stringify(message)}\n`);
+}
+
+/** A line that is no JSON ends the connection: the peer is not ours. */
+export function onLines<T>(socket: Socket, listener: (message: T) => void): void {
+  let rest = "";
+  socket.setEncoding("utf8");
+  socket.on("data", (text: string) => {
+    const lines = (rest + text).split("\n");
+    rest = lines.pop() ?? "";
+    for (const line of lines) {
+      let message: T;
+      try {
+        message = JSON.parse(line) as T;
+      } catch {
+        socket.destroy();
+        return;
+      }
+      listener(message);
+    }
+  });
+}

@@ -1,0 +1,84 @@
+import { SlipwayError, hasCode, newId } from "@slipway/contract";
+import type { Box } from "./boxes.ts";
+import type { Clock } from "./clock.ts";
+import { type Due, type Use, decideIdle, endOf, nextDue } from "./decide.ts";
+import type { EventLog } from "./event-log.ts";
+import type { Lifecycle } from "./lifecycle.ts";
+import type { Snapshots } from "./snapshots.ts";
+
+/** Does what is due for each sandbox by time: notices, ends, sleep, checkpoints. */
+export interface Timers {
+  /** To be called whenever a sandbox's record has changed. */
+  schedule(box: Box): void;
+  forget(box: Box): void;
+}
+
+export interface TimerParts {
+  readonly clock: Clock;
+  readonly events: EventLog;
+  readonly lifecycle: Pick<Lifecycle, "end" | "sleep" | "stop" | "destroy">;
+  readonly snapshots: Pick<Snapshots, "checkpoint" | "create">;
+  use(box: Box): Promise<Use>;
+  onError(box: Box, error: unknown): void;
+}
+
+export function createTimers(parts: TimerParts): Timers {
+  const { clock } = parts;
+  const armed = new Map<Box, () => void>();
+  const disarm = (box: Box) => {
+    armed.get(box)?.();
+    armed.delete(box);
+  };
+  const schedule = (box: Box) => {
+    disarm(box);
+    const due = nextDue(box.record, box.memory);
+    if (due === null) return;
+    armed.set(
+      box,
+      clock.after(due.at - clock.now(), () => {
+        armed.delete(box);
+        perform(parts, box, due)
+          .catch((error) => {
+            // Destroyed, or its state changed, between the timer and its turn.
+            if (!hasCode(error, "sandbox_not_found") && !hasCode(error, "sandbox_wrong_state")) parts.onError(box, error);
+          })
+          .then(() => {
+            if (!armed.has(box) && box.record.state !== "stopped") schedule(box);
+          });
+      }),
+    );
+  };
+  return { schedule, forget: disarm };
+}
+
+async function perform(parts: TimerParts, box: Box, due: Due): Promise<void> {
+  const { clock, lifecycle, snapshots, events } = parts;
+  switch (due.action) {
+    case "expiring": {
+      const expiresAt = endOf(box.record);
+      box.memory = { ...box.memory, toldEnd: expiresAt };
+      const reason = box.record.state === "sleeping" ? "slept_out" : "expired";
+      events.append({ type: "sandbox.expiring", sandbox: box.id, expiresAt, reason });
+      return;
+    }
+    case "expire":
+      return lifecycle.end(box.id, "expired");
+    case "check_idle":
+      return checkIdle(parts, box);
+    case "checkpoint":
+      box.memory = { ...box.memory, lastCheckpointAt: clock.now() };
+      return snapshots.checkpoint(box.id);
+    case "sleep_out":
+      await lifecycle.stop(box.id, "slept_out");
+      await snapshots.create(box.id, newId("snp", clock.now()), { name: "slept-out", expiresInMs: null });
+      if (box.record.request.onEnd === "destroy") await lifecycle.destroy(box.id, "slept_out");
+  }
+}
+
+async function checkIdle({ clock, use, lifecycle }: TimerParts, box: Box): Promise<void> {
+  const { idleMs } = box.record.request;
+  if (idleMs === null) throw new SlipwayError("internal", "idle check of a sandbox that never sleeps");
+  const decision = decideIdle(await use(box), idleMs, clock.now());
+  box.memory = { ...box.memory, checkIdleAt: decision.sleep ? clock.now() + idleMs : decision.checkAt };
+  if (decision.sleep) await lifecycle.sleep(box.id, "idle");
+}

@@ -1,0 +1,100 @@
+import { chmodSync, chownSync, mkdirSync } from "node:fs";
+import { isAbsolute, join } from "node:path";
+import { type SandboxId, SlipwayError, type SnapshotId } from "@slipway/contract";
+
+/**
+ * The state directory. As root, everything but `layers` and `boxes` belongs to root and is closed to the sandboxes'
+ * uid; those two belong to that uid, because the overlay is mounted with its rights.
+ */
+export interface Layout {
+  readonly root: string;
+  /** The agent, the launcher and the seccomp filters: copied here, where the sandboxes' uid can reach them. */
+  readonly bin: string;
+  readonly keeperSocket: string;
+  readonly keeperLog: string;
+  readonly events: string;
+  readonly records: { readonly sandboxes: string; readonly snapshots: string; readonly images: string };
+  /** Read-only file trees: `layers/<layer id>/fs`. */
+  readonly layers: string;
+  /** Mount point of every sandbox's overlay, each in its own mount namespace. */
+  readonly mountPoint: string;
+  readonly boxes: string;
+  box(id: SandboxId): BoxLayout;
+  sandboxRecord(id: SandboxId): string;
+  snapshotRecord(id: SnapshotId): string;
+}
+
+/** One sandbox's host directory. Nothing inside the sandbox reaches it, but for `egress`. */
+export interface BoxLayout {
+  readonly root: string;
+  readonly agentSocket: string;
+  readonly upper: string;
+  readonly work: string;
+  readonly execs: string;
+  /** Bound read-only into the sandbox at /run/slipway; holds egress.sock. */
+  readonly egress: string;
+}
+
+/** Longest state directory whose sockets still fit into sun_path. */
+export const maxStateDirLength = 107 - "/boxes//agent.sock".length - 24;
+
+export function layoutOf(root: string): Layout {
+  const records = join(root, "records");
+  const sandboxes = join(records, "sandboxes");
+  const snapshots = join(records, "snapshots");
+  const boxes = join(root, "boxes");
+  return {
+    root,
+    bin: join(root, "bin"),
+    keeperSocket: join(root, "keeper.sock"),
+    keeperLog: join(root, "keeper.log"),
+    events: join(root, "events.jsonl"),
+    records: { sandboxes, snapshots, images: join(records, "images") },
+    layers: join(root, "layers"),
+    mountPoint: join(root, "mnt"),
+    boxes,
+    box: (id) => boxLayout(join(boxes, id)),
+    sandboxRecord: (id) => join(sandboxes, `${id}.json`),
+    snapshotRecord: (id) => join(snapshots, `${id}.json`),
+  };
+}
+
+function boxLayout(root: string): BoxLayout {
+  return {
+    root,
+    agentSocket: join(root, "agent.sock"),
+    upper: join(root, "upper"),
+    work: join(root, "work"),
+    execs: join(root, "execs"),
+    egress: join(root, "egress"),
+  };
+}
+
+/** Makes what is missing of the state directory. As root, `sandboxUid` gets the two directories that are its own. */
+export function prepareStateDirectory(layout: Layout, sandboxUid: number): void {
+  if (!isAbsolute(layout.root) || layout.root.length > maxStateDirLength) {
+    throw new SlipwayError(
+      "invalid_settings",
+      `the state directory must be an absolute path of at most ${maxStateDirLength} characters: ${layout.root}`,
+    );
+  }
+  const isRoot = process.getuid?.() === 0;
+  try {
+    ensure(layout.root, isRoot ? 0o711 : 0o700);
+    ensure(layout.bin, 0o755);
+    ensure(layout.mountPoint, 0o755);
+    for (const directory of [layout.records.sandboxes, layout.records.snapshots, layout.records.images]) ensure(directory, 0o700);
+    for (const directory of [layout.layers, layout.boxes]) {
+      if (ensure(directory, 0o700) && isRoot) chownSync(directory, sandboxUid, sandboxUid);
+    }
+  } catch (error) {
+    throw new SlipwayError("invalid_settings", `can not use the state directory ${layout.root}: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+/** True when it made the directory. */
+function ensure(path: string, mode: number): boolean {
+  if (mkdirSync(path, { recursive: true, mode }) === undefined) return false;
+  chmodSync(path, mode);
+  return true;
+}

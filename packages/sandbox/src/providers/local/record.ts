@@ -1,0 +1,104 @@
+import { readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { CreateSandbox, SandboxId, SandboxInfo, SandboxState, SnapshotInfo, StateReason } from "@slipway/contract";
+
+/** A read-only file tree below a sandbox's own. The name of its directory in `layers`. */
+export type LayerId = string;
+
+/**
+ * What the keeper knows of a sandbox. One JSON file each, written by the keeper alone, replaced by rename. Not
+ * synced to disk: a machine that loses power loses the sandboxes themselves as well.
+ */
+export interface SandboxRecord {
+  readonly id: SandboxId;
+  /** As parsed, secrets included: the file is readable by its owner only. */
+  readonly request: CreateSandbox;
+  readonly state: SandboxState;
+  readonly reason: StateReason;
+  readonly createdAt: number;
+  readonly stateChangedAt: number;
+  /** End by time while running. Sleep pauses the lifetime. */
+  readonly expiresAt: number;
+  /** What no keep-alive extends the lifetime past. */
+  readonly endsBy: number;
+  readonly image: RootImage;
+  /** Everything below the upper, topmost first; the image's own layers are the last ones. */
+  readonly lowers: readonly LayerId[];
+  readonly process: { readonly pid: number; readonly startTime: string } | null;
+  readonly cgroups: readonly string[];
+  /** The layer and manifest that the next snapshot while running is measured against. */
+  readonly incremental: LayerId | null;
+  readonly previews: Readonly<Record<string, { readonly hostPort: number; readonly token: string }>>;
+}
+
+/** A resolved image: its layers, and whether the host's /usr is part of it. */
+export interface RootImage {
+  readonly kind: "host" | "rootfs";
+  readonly layers: readonly LayerId[];
+}
+
+export interface SnapshotRecord extends SnapshotInfo {
+  readonly root: RootImage;
+  readonly lowers: readonly LayerId[];
+}
+
+export function writeRecord(path: string, record: unknown): void {
+  const temporary = `${path}.new`;
+  writeFileSync(temporary, JSON.stringify(record), { mode: 0o600 });
+  renameSync(temporary, path);
+}
+
+export function removeRecord(path: string): void {
+  rmSync(path, { force: true });
+}
+
+export async function readRecord<T>(path: string): Promise<T | null> {
+  try {
+    return JSON.parse(await readFile(path, "utf8")) as T;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
+    throw error;
+  }
+}
+
+/** All records of a directory, oldest first. */
+export function readRecords<T>(directory: string): T[] {
+  const records: T[] = [];
+  for (const name of readdirSync(directory).sort()) {
+    if (!name.endsWith(".json")) continue;
+    try {
+      records.push(JSON.parse(readFileSync(join(directory, name), "utf8")) as T);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+    }
+  }
+  return records;
+}
+
+export function sandboxInfo(record: SandboxRecord): SandboxInfo {
+  const { request } = record;
+  return {
+    id: record.id,
+    provider: "local",
+    image: request.image,
+    snapshot: request.snapshot ?? null,
+    state: record.state,
+    reason: record.reason,
+    createdAt: record.createdAt,
+    stateChangedAt: record.stateChangedAt,
+    expiresAt: record.expiresAt,
+    limits: { cpu: request.cpu, memoryMb: request.memoryMb, diskMb: request.diskMb, processes: request.processes },
+    workdir: request.workdir,
+    user: request.user,
+    ports: request.ports,
+    labels: request.labels,
+    network: { ...request.network, secrets: request.network.secrets.map(({ host, header }) => ({ host, header })) },
+  };
+}
+
+export function snapshotInfo({ root: _root, lowers: _lowers, ...info }: SnapshotRecord): SnapshotInfo {
+  return info;
+}
+
+export const liveStates: readonly SandboxState[] = ["creating", "running", "sleeping"];
