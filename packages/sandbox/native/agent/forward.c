@@ -1,0 +1,130 @@
+/*
+ * The way out: TCP listeners inside, relayed to the egress proxy's unix socket. One process serves all connections, so
+ * they take nothing from the processes that are kept for handlers. The listeners are pid 1's children like handlers are.
+ */
+#include "relay.h"
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum { PROXY_PORT = 3128, MAX_LISTENERS = 65, MAX_RELAYS = 256, GREETING = 512 };
+
+struct listener {
+    int fd;
+    const char *target; /* HOST:PORT to CONNECT to; NULL: the program inside speaks to the proxy itself */
+};
+struct tunnel {
+    struct relay relay;
+    bool greeting; /* the proxy's answer to CONNECT is not here yet */
+};
+static struct listener listeners[MAX_LISTENERS];
+static int listener_count;
+static struct tunnel *tunnels[MAX_RELAYS];
+static int tunnel_count;
+
+static void listen_on(uint16_t port, const char *target) {
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int));
+    if (bind(fd, (struct sockaddr *)&address, sizeof address) != 0 || listen(fd, 128) != 0) {
+        close(fd);
+        return;
+    }
+    listeners[listener_count++] = (struct listener){fd, target};
+}
+
+static int connect_egress(void) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    if (strlen(options.egress) >= sizeof address.sun_path) return -1;
+    strcpy(address.sun_path, options.egress);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof address) == 0) return fd;
+    if (fd >= 0) close(fd);
+    return -1;
+}
+
+static void open_tunnel(int inside, const char *target) {
+    int outside = connect_egress();
+    struct tunnel *tunnel = outside < 0 ? NULL : malloc(sizeof *tunnel);
+    if (!tunnel) {
+        close(inside);
+        if (outside >= 0) close(outside);
+        return;
+    }
+    relay_open(&tunnel->relay, inside, outside);
+    tunnel->greeting = target != NULL;
+    if (target) {
+        char text[GREETING];
+        int length = snprintf(text, sizeof text, "CONNECT %s HTTP/1.1\r\nHost: %s\r\n\r\n", target, target);
+        (void)!send(outside, text, (size_t)length, MSG_DONTWAIT | MSG_NOSIGNAL);
+    }
+    tunnels[tunnel_count++] = tunnel;
+}
+
+static void accept_from(const struct listener *listener) {
+    while (tunnel_count < MAX_RELAYS) {
+        int fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (fd < 0) return;
+        open_tunnel(fd, listener->target);
+    }
+}
+
+/* Takes the proxy's answer off the stream. False: refused or gone. */
+static bool greet(struct tunnel *tunnel) {
+    struct flow *flow = &tunnel->relay.flow[1];
+    ssize_t got = recv(tunnel->relay.fd[1], flow->data + flow->end, sizeof flow->data - flow->end, 0);
+    if (got < 0 && errno == EAGAIN) return true;
+    if (got <= 0) return false;
+    flow->end += (size_t)got;
+    const unsigned char *end = memmem(flow->data, flow->end, "\r\n\r\n", 4);
+    if (!end) return flow->end < GREETING * 8;
+    if (flow->end < 12 || memcmp(flow->data + 8, " 200", 4) != 0) return false;
+    flow->start = (size_t)(end - flow->data) + 4;
+    tunnel->greeting = false;
+    return true;
+}
+
+static bool work(struct tunnel *tunnel, struct pollfd fds[2]) {
+    if (!tunnel->greeting) return relay_work(&tunnel->relay, fds);
+    if (!fds[1].revents || greet(tunnel)) return true;
+    relay_close(&tunnel->relay);
+    return false;
+}
+
+void run_forwarder(void) {
+    static struct pollfd fds[MAX_LISTENERS + 2 * MAX_RELAYS];
+    close_range(LISTEN_FD, ~0U, 0);
+    listen_on(PROXY_PORT, NULL);
+    for (int i = 0; i < options.forward_count; i++) {
+        const char *equals = strchr(options.forwards[i], '=');
+        if (equals) listen_on((uint16_t)atoi(options.forwards[i]), equals + 1);
+    }
+    for (;;) {
+        for (int i = 0; i < listener_count; i++)
+            fds[i] = (struct pollfd){.fd = tunnel_count < MAX_RELAYS ? listeners[i].fd : -1, .events = POLLIN};
+        for (int i = 0; i < tunnel_count; i++) {
+            struct pollfd *pair = &fds[listener_count + 2 * i];
+            relay_poll(&tunnels[i]->relay, pair);
+            if (tunnels[i]->greeting) {
+                pair[0].fd = -1;
+                pair[1] = (struct pollfd){.fd = tunnels[i]->relay.fd[1], .events = POLLIN};
+            }
+        }
+        if (poll(fds, (nfds_t)(listener_count + 2 * tunnel_count), -1) <= 0) continue;
+        int kept = 0, polled = tunnel_count;
+        for (int i = 0; i < polled; i++) {
+            if (work(tunnels[i], &fds[listener_count + 2 * i])) tunnels[kept++] = tunnels[i];
+            else free(tunnels[i]);
+        }
+        tunnel_count = kept;
+        for (int i = 0; i < listener_count; i++)
+            if (fds[i].revents) accept_from(&listeners[i]);
+    }
+}

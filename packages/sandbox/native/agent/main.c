@@ -1,0 +1,193 @@
+/* pid 1: accepts, routes, reaps. It never blocks, and nothing inside the sandbox can end it. */
+#include "handlers.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { MAX_CONNECTIONS = 1024, FIRST_BYTES_MS = 10000, ACCEPT_AGAIN_MS = 50, SMALL_REQUEST = 4 + 1 + 1 + ID_SIZE };
+
+struct options options = {.processes = 512};
+
+/* Accepted and not handed on: its request is not here yet, or it is parked. */
+struct connection {
+    int fd;
+    bool parked;
+    int64_t deadline_ms;
+};
+static struct connection connections[MAX_CONNECTIONS];
+static int connection_count;
+static int64_t slept_at_ms;
+
+static void parse_arguments(int count, char **arguments) {
+    static const char *forwards[64];
+    for (int i = 1; i + 1 < count; i += 2) {
+        const char *name = arguments[i], *value = arguments[i + 1];
+        if (!strcmp(name, "--processes")) options.processes = strtoull(value, NULL, 10);
+        else if (!strcmp(name, "--file-bytes")) options.file_bytes = strtoull(value, NULL, 10);
+        else if (!strcmp(name, "--data-bytes")) options.data_bytes = strtoull(value, NULL, 10);
+        else if (!strcmp(name, "--egress")) options.egress = value;
+        else if (!strcmp(name, "--forward") && options.forward_count < 64) forwards[options.forward_count++] = value;
+        else exit(64);
+    }
+    options.forwards = forwards;
+}
+
+static void on_child(int signal) { (void)signal; }
+
+static void prepare(void) {
+    /* Before anything else runs in the sandbox: nothing inside may trace this process or open its descriptors. */
+    if (prctl(PR_SET_DUMPABLE, 0) != 0) exit(70);
+    for (int fd = 0; fd < 3; fd++)
+        if (fcntl(fd, F_GETFD) < 0) (void)!open("/dev/null", O_RDWR);
+    for (int fd = LISTEN_FD; fd <= READY_FD; fd++) fcntl(fd, F_SETFD, FD_CLOEXEC);
+    fcntl(LISTEN_FD, F_SETFL, O_NONBLOCK);
+    umask(022);
+    signal(SIGPIPE, SIG_IGN);
+    struct sigaction action = {.sa_handler = on_child};
+    sigaction(SIGCHLD, &action, NULL);
+    sigset_t child;
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &child, NULL);
+    setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+    uint64_t most = options.processes + HANDLER_RESERVE;
+    setrlimit(RLIMIT_NPROC, &(struct rlimit){most, most});
+    getrlimit(RLIMIT_NOFILE, &options.open_files);
+    setrlimit(RLIMIT_NOFILE, &(struct rlimit){options.open_files.rlim_max, options.open_files.rlim_max});
+    shared_open();
+}
+
+static void answer(int fd, const unsigned char *payload, size_t length) {
+    unsigned char frame[FRAME_HEADER + 32];
+    put_header(frame, 'K', length);
+    if (length > 0) memcpy(frame + FRAME_HEADER, payload, length);
+    (void)!send(fd, frame, FRAME_HEADER + length, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+static void answer_status(int fd) {
+    unsigned char payload[12];
+    int64_t last_use_ms;
+    put_u32(payload, handlers_in_use(&last_use_ms));
+    put_u64(payload + 4, (uint64_t)(now_ms() - last_use_ms));
+    answer(fd, payload, sizeof payload);
+}
+
+static void stop_all(void) {
+    if (!slept_at_ms) slept_at_ms = now_ms();
+    kill(-1, SIGSTOP);
+}
+
+static void continue_all(void) {
+    if (slept_at_ms) atomic_fetch_add(&shared->asleep_ms, now_ms() - slept_at_ms);
+    slept_at_ms = 0;
+    kill(-1, SIGCONT);
+}
+
+enum outcome { WAIT, DONE, PARK };
+
+/* An operation that pid 1 answers itself. Its whole request is small and read at once. */
+static enum outcome serve_inline(int fd, unsigned char op, size_t request_length) {
+    char request[SMALL_REQUEST];
+    if (request_length > sizeof request) return DONE;
+    ssize_t got = recv(fd, request, request_length, MSG_PEEK | MSG_DONTWAIT);
+    if (got < (ssize_t)request_length) return got == 0 ? DONE : WAIT;
+    (void)!recv(fd, request, request_length, MSG_DONTWAIT);
+    if (op == 'W') return PARK;
+    if (op == 'Q') answer_status(fd);
+    else if (op == 'C') {
+        struct request parsed = {.op = op, .fields = request + 5, .length = request_length - 5};
+        const char *id = request_length > 5 && request[request_length - 1] == 0 ? field(&parsed, 'i') : NULL;
+        int error = id ? handler_route(id, fd) : EINVAL;
+        if (error) reply_failure(fd, error, "no such exec runs");
+    } else {
+        if (op == 'Z') stop_all();
+        else continue_all();
+        answer(fd, NULL, 0);
+    }
+    return DONE;
+}
+
+static enum outcome serve(int fd) {
+    unsigned char head[5];
+    ssize_t got = recv(fd, head, sizeof head, MSG_PEEK | MSG_DONTWAIT);
+    if (got < (ssize_t)sizeof head) return got == 0 || (got < 0 && errno != EAGAIN) ? DONE : WAIT;
+    unsigned char op = head[4];
+    if (strchr("WQZYC", op) && op) return serve_inline(fd, op, 4 + (size_t)get_u32(head));
+    if (op == 0 || !strchr("XBPrwtlkvdgnUD", op)) reply_failure(fd, EINVAL, "unknown operation");
+    else if (!handler_start(op, fd)) reply_failure(fd, EAGAIN, "no process left for the operation");
+    return DONE;
+}
+
+static void accept_all(int64_t *accept_after_ms) {
+    while (connection_count < MAX_CONNECTIONS) {
+        int fd = accept4(LISTEN_FD, NULL, NULL, SOCK_CLOEXEC);
+        if (fd < 0) {
+            if (errno != EAGAIN && errno != ECONNABORTED && errno != EINTR) *accept_after_ms = now_ms() + ACCEPT_AGAIN_MS;
+            return;
+        }
+        enum outcome outcome = serve(fd);
+        if (outcome == DONE) close(fd);
+        else connections[connection_count++] = (struct connection){fd, outcome == PARK, now_ms() + FIRST_BYTES_MS};
+    }
+}
+
+static void work_connections(const struct pollfd *fds) {
+    int64_t now = now_ms();
+    int kept = 0;
+    for (int i = 0; i < connection_count; i++) {
+        struct connection *connection = &connections[i];
+        bool gone = !connection->parked && now >= connection->deadline_ms;
+        if (fds[i].revents && connection->parked) gone = true;
+        else if (fds[i].revents) {
+            enum outcome outcome = serve(connection->fd);
+            connection->parked = outcome == PARK;
+            gone = gone || outcome == DONE;
+        }
+        if (gone) close(connection->fd);
+        else connections[kept++] = *connection;
+    }
+    connection_count = kept;
+}
+
+static int64_t next_deadline_ms(int64_t accept_after_ms) {
+    int64_t next = handlers_deadline_ms();
+    for (int i = 0; i < connection_count; i++)
+        if (!connections[i].parked && connections[i].deadline_ms < next) next = connections[i].deadline_ms;
+    return accept_after_ms && accept_after_ms < next ? accept_after_ms : next;
+}
+
+static _Noreturn void run(void) {
+    static struct pollfd fds[1 + MAX_CONNECTIONS];
+    int64_t accept_after_ms = 0;
+    sigset_t none;
+    sigemptyset(&none);
+    for (;;) {
+        int64_t now = now_ms(), next = next_deadline_ms(accept_after_ms);
+        if (accept_after_ms <= now) accept_after_ms = 0;
+        fds[0] = (struct pollfd){.fd = accept_after_ms || connection_count == MAX_CONNECTIONS ? -1 : LISTEN_FD, .events = POLLIN};
+        for (int i = 0; i < connection_count; i++) fds[1 + i] = (struct pollfd){.fd = connections[i].fd, .events = POLLIN};
+        int64_t wait_ms = next > now ? next - now : 0;
+        struct timespec wait = {.tv_sec = wait_ms / 1000, .tv_nsec = wait_ms % 1000 * 1000000};
+        int ready = ppoll(fds, 1 + (nfds_t)connection_count, next == INT64_MAX ? NULL : &wait, &none);
+        if (ready <= 0) for (int i = 0; i <= connection_count; i++) fds[i].revents = 0;
+        handlers_reap(slept_at_ms != 0);
+        work_connections(fds + 1);
+        if (fds[0].revents) accept_all(&accept_after_ms);
+    }
+}
+
+int main(int count, char **arguments) {
+    parse_arguments(count, arguments);
+    prepare();
+    handlers_open();
+    (void)!write(READY_FD, "ready\n", 6);
+    close(READY_FD);
+    run();
+}

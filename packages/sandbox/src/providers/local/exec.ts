@@ -1,0 +1,239 @@
+import type { Socket } from "node:net";
+import { constants as osConstants } from "node:os";
+import { join } from "node:path";
+import {
+  type ExecChunk,
+  type ExecExit,
+  type ExecId,
+  type ExecOffsets,
+  execLogLimitBytes,
+  hasCode,
+  SlipwayError,
+} from "@slipway/contract";
+import type { Exec } from "../../provider.ts";
+import type { Dial } from "./agent-connection.ts";
+import { type AgentFailure, abortedError, cutError, decodeFailure, startError } from "./agent-errors.ts";
+import { control, createExecInput } from "./exec-control.ts";
+import { decodeExit, followLog, openLog } from "./exec-log.ts";
+import { createExecOutput, type ExecOutput } from "./exec-output.ts";
+import {
+  createFrameDecoder,
+  encodeFrame,
+  encodeKill,
+  encodeRequest,
+  encodeWindowSize,
+  type Field,
+  frameType,
+} from "./wire.ts";
+
+/** What an exec's handle needs of its sandbox. */
+export interface ExecHost {
+  readonly dial: Dial;
+  /** The sandbox's `execs` directory on the host. */
+  readonly logDir: string;
+  /** Whether the sandbox's pid 1 is still there; asked when a log has been silent for a while. */
+  readonly isAlive: () => Promise<boolean>;
+}
+
+/** A checked request: nothing in it holds a NUL. */
+export interface ExecStart {
+  readonly id: ExecId;
+  readonly argv: readonly string[];
+  /** Absolute. */
+  readonly cwd: string;
+  /** The whole environment. */
+  readonly env: Readonly<Record<string, string>>;
+  readonly timeoutMs: number | null;
+  readonly stdin: "none" | "open";
+  readonly background: boolean;
+  readonly pty?: { readonly cols: number; readonly rows: number } | undefined;
+  readonly logLimitBytes?: number;
+}
+
+const nothing: ExecOffsets = { stdout: 0, stderr: 0 };
+
+/** Answers when the program runs. An exec id that has a log already is attached to instead. */
+export async function startExec(host: ExecHost, start: ExecStart, signal?: AbortSignal): Promise<Exec> {
+  if (signal?.aborted) throw abortedError(signal);
+  const request = encodeStart(start);
+  const socket = await host.dial();
+  const output = createExecOutput(nothing);
+  const live = createLive(socket, output);
+  socket.write(request);
+  const failure = await live.started(signal);
+  if (failure === null) return createHandle(host, start.id, output, live);
+  if (failure.errno === "EEXIST") return await attachExec(host, start.id, { ...(signal && { signal }) });
+  throw startError(failure, start.argv[0] ?? "");
+}
+
+/** A running or ended exec, its output from the given bytes on. */
+export async function attachExec(
+  host: ExecHost,
+  id: ExecId,
+  { from = nothing, signal }: { from?: ExecOffsets; signal?: AbortSignal } = {},
+): Promise<Exec> {
+  if (signal?.aborted) throw abortedError(signal);
+  const output = createExecOutput(from);
+  const handle = createHandle(host, id, output, null);
+  if (!(await handle.follow())) throw new SlipwayError("exec_not_found", `there is no exec ${id}`);
+  return handle;
+}
+
+function encodeStart(start: ExecStart): Buffer {
+  const fields: Field[] = [
+    ["i", start.id],
+    ["d", start.cwd],
+    ["l", String(start.logLimitBytes ?? execLogLimitBytes)],
+  ];
+  for (const argument of start.argv) fields.push(["a", argument]);
+  for (const name in start.env) fields.push(["e", `${name}=${start.env[name]}`]);
+  if (start.timeoutMs !== null) fields.push(["t", String(start.timeoutMs)]);
+  if (start.pty !== undefined) fields.push(["p", `${start.pty.cols}x${start.pty.rows}`]);
+  if (start.stdin === "open") fields.push(["s", ""]);
+  try {
+    return encodeRequest(start.background ? "B" : "X", fields);
+  } catch (cause) {
+    throw new SlipwayError("too_large", "arguments and environment are above 2 MiB together", { cause });
+  }
+}
+
+/** The connection that started an exec: its bytes as they come, slowed by their reader. */
+interface Live {
+  readonly socket: Socket;
+  /** Null when the program runs. An abort ends what may have been started by then. */
+  started(signal: AbortSignal | undefined): Promise<AgentFailure | null>;
+  /** Called when the connection ends before the exit. */
+  onCut(callback: () => void): void;
+}
+
+function createLive(socket: Socket, output: ExecOutput): Live {
+  let settle: { resolve(failure: AgentFailure | null): void; reject(error: Error): void } | null = null;
+  let cut: (() => void) | null = null;
+  let isOver = false;
+  const resume = () => socket.resume();
+  const decoder = createFrameDecoder({
+    stream: (type, data) => output.push(type === frameType.stderr ? "stderr" : "stdout", data),
+    frame(type, payload) {
+      if (type === frameType.exit) output.end(decodeExit(payload));
+      else if (type === frameType.done) settle?.resolve(null);
+      else if (type === frameType.failed) settle?.resolve(decodeFailure(payload));
+    },
+  });
+  socket.on("data", (chunk: Buffer) => {
+    try {
+      decoder.push(chunk);
+    } catch (error) {
+      socket.destroy(error as Error);
+    }
+    if (output.isFull) {
+      socket.pause();
+      output.onRoom(resume);
+    }
+  });
+  // A broken connection is one that ended early; `close` follows.
+  socket.on("error", () => {});
+  socket.on("close", () => {
+    isOver = true;
+    settle?.reject(cutError("the program was started"));
+    if (output.exit === null) cut?.();
+  });
+  return {
+    socket,
+    started(signal) {
+      return new Promise((resolve, reject) => {
+        const onAbort = () => {
+          reject(abortedError(signal as AbortSignal));
+          socket.end(encodeKill(0));
+          output.wait().catch(() => {});
+        };
+        const done = () => {
+          settle = null;
+          signal?.removeEventListener("abort", onAbort);
+        };
+        settle = {
+          resolve(failure) {
+            done();
+            resolve(failure);
+          },
+          reject(error) {
+            done();
+            reject(error);
+          },
+        };
+        signal?.addEventListener("abort", onAbort, { once: true });
+      });
+    },
+    onCut(callback) {
+      cut = callback;
+      if (isOver && output.exit === null) callback();
+    },
+  };
+}
+
+interface Handle extends Exec {
+  /** Goes on from the log; false when there is none. */
+  follow(): Promise<boolean>;
+}
+
+function createHandle(host: ExecHost, id: ExecId, output: ExecOutput, live: Live | null): Handle {
+  let released: AbortController | null = null;
+  let isReleased = false;
+  const input = createExecInput(host.dial, id, () => (live !== null && !live.socket.destroyed ? live.socket : null));
+
+  const follow = async (): Promise<boolean> => {
+    const log = await openLog(host.logDir, id);
+    if (log === null) return false;
+    released = new AbortController();
+    if (isReleased) released.abort();
+    void followLog(log, output, { path: join(host.logDir, id), isAlive: host.isAlive, released: released.signal });
+    return true;
+  };
+  live?.onCut(() => {
+    if (isReleased) return;
+    follow().then(
+      (found) => found || output.fail(cutError("the command ended")),
+      (error: Error) => output.fail(error),
+    );
+  });
+  const whileRunning = () => {
+    if (output.exit !== null) throw new SlipwayError("exec_ended", `${id} has ended`);
+  };
+  return {
+    id,
+    follow,
+    output: ({ signal } = {}): AsyncIterable<ExecChunk> => output.take(signal),
+    wait: ({ signal } = {}): Promise<ExecExit> => output.wait(signal),
+    async write(data, { signal } = {}) {
+      whileRunning();
+      await input.write(data, signal);
+    },
+    async end({ signal } = {}) {
+      if (output.exit === null) await input.end(signal);
+    },
+    async signal(name, { signal, tree = false } = {}) {
+      whileRunning();
+      const number = osConstants.signals[name];
+      if (number === undefined) throw new SlipwayError("invalid_request", `there is no signal ${name}`);
+      await control(host.dial, id, encodeFrame(frameType.signal, Uint8Array.of(number, tree ? 1 : 0)), signal);
+    },
+    async kill({ signal, graceMs = 2000 } = {}) {
+      try {
+        await control(host.dial, id, encodeKill(graceMs), signal);
+      } catch (error) {
+        // Nothing of it runs any more: that is what was asked for.
+        if (!hasCode(error, "exec_ended")) throw error;
+      }
+    },
+    async resize(size, { signal } = {}) {
+      whileRunning();
+      await control(host.dial, id, encodeWindowSize(size), signal);
+    },
+    async [Symbol.asyncDispose]() {
+      isReleased = true;
+      released?.abort();
+      input.release();
+      live?.socket.destroy();
+      if (output.exit === null) output.fail(new SlipwayError("aborted", `the handle of ${id} was let go`));
+    },
+  };
+}
