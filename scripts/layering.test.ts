@@ -22,7 +22,7 @@ const clean: Record<string, string> = {
   "packages/engine/src/pipeline.ts": `import { plan } from "./plan/run.ts"; import { build } from "./build/run.ts"; export const stages = [plan, build];`,
   "packages/engine/src/ports/clock.ts": `export interface Clock { now(): number }`,
   "packages/engine/src/plan/decide.ts": `import { id } from "@slipway/contract"; import type { Clock } from "../ports/clock.ts"; import { order } from "./order.ts"; export const decide = (clock: Clock) => [id, order, clock];`,
-  "packages/engine/src/plan/order.ts": `export const order = 1;`,
+  "packages/engine/src/plan/order.ts": `import { sep } from "node:path"; export const order = sep;`,
   "packages/engine/src/plan/run.ts": `import { createHash } from "node:crypto"; import { decide } from "./decide.ts"; export const plan = [createHash, decide];`,
   "packages/engine/src/build/run.ts": `import type { Provider } from "@slipway/sandbox"; export const build: Provider[] = [];`,
   "packages/sandbox/src/index.ts": `export type { Provider } from "./provider.ts";`,
@@ -66,7 +66,7 @@ const planted: { rule: string; from: string; code: string }[] = [
   { rule: "decisions-are-pure", from: "packages/engine/src/preview/decide.ts", code: `import "./run.ts";` },
   { rule: "decisions-are-pure", from: "packages/sandbox/src/providers/docker/decide.ts", code: `import "zod";` },
   { rule: "decisions-are-pure", from: "packages/sandbox/src/keeper/decide.ts", code: `import "../provider.ts";` },
-  { rule: "decisions-reach-no-builtin", from: "packages/sandbox/src/queue/decide.ts", code: `import "./side.ts";` },
+  { rule: "decisions-reach-no-io", from: "packages/sandbox/src/queue/decide.ts", code: `import "./side.ts";` },
   {
     rule: "providers-do-not-know-each-other",
     from: "packages/sandbox/src/providers/docker/index.ts",
@@ -84,6 +84,7 @@ const planted: { rule: string; from: string; code: string }[] = [
   { rule: "packages-by-name", from: "packages/server/src/b.ts", code: `import "../../store/src/index.ts";` },
   { rule: "packages-by-name", from: "bench/a.ts", code: `import "../packages/store/src/index.ts";` },
   { rule: "tests-stay-out", from: "packages/store/src/a.ts", code: `import "./a.test.ts";` },
+  { rule: "tests-stay-out", from: "packages/store/src/e.ts", code: `import "./testing.ts";` },
   { rule: "no-cycles", from: "packages/store/src/b.ts", code: `import "./c.ts";` },
   { rule: "imports-resolve", from: "packages/store/src/d.ts", code: `import "./missing.ts";` },
   { rule: "imports-resolve", from: "packages/cli/src/b.ts", code: `import "@slipway/sandbox/src/provider.ts";` },
@@ -94,6 +95,7 @@ const beside: Record<string, string> = {
   "packages/engine/src/preview/run.ts": "export const preview = 1;",
   "packages/sandbox/src/queue/side.ts": `import "node:child_process";`,
   "packages/store/src/a.test.ts": "export const a = 1;",
+  "packages/store/src/testing.ts": "export const testing = 1;",
   "packages/store/src/c.ts": `import type { b } from "./b.ts"; export type B = typeof b;`,
 };
 
