@@ -1,0 +1,195 @@
+import { rmSync } from "node:fs";
+import { createServer, type Server } from "node:http";
+import type { Socket } from "node:net";
+import { networkInterfaces } from "node:os";
+import type { Duplex } from "node:stream";
+import type { NetworkPolicy } from "@slipway/contract";
+import type { CertificateAuthority } from "./authority.ts";
+import { createConnectionHandlers } from "./connections.ts";
+import { createGate } from "./gate.ts";
+import { boundedResolve, type Resolve, resolveBySystem } from "./lookup.ts";
+import { createRefusalLedger, type Refusal } from "./refusals.ts";
+import { createRequestHandlers, type Opened } from "./requests.ts";
+import { compileRules, type Destination } from "./rules.ts";
+
+export interface EgressOptions {
+  readonly socketPath: string;
+  readonly socketMode?: number;
+  readonly policy: NetworkPolicy;
+  /** The host's package registries, allowed while the policy says `registries`. */
+  readonly registries?: readonly Destination[];
+  readonly certificateAuthority: CertificateAuthority;
+  /** Called at a bounded rate, however many connections are refused. */
+  readonly onRefused: (refusal: Refusal) => void;
+  readonly resolve?: Resolve;
+  /** The host's own addresses, closed like private ones. */
+  readonly ownAddresses?: () => readonly string[];
+  /** Authorities that the servers of injected hosts are verified against, instead of Node's. */
+  readonly upstreamCa?: string | readonly string[];
+  readonly limits?: Partial<EgressLimits>;
+}
+
+export interface EgressLimits {
+  /** Of clients, and again of connections to the outside. */
+  readonly connections: number;
+  readonly connectMs: number;
+  readonly idleMs: number;
+  /** From the first byte of a request, or of a handshake, to its last. */
+  readonly headersMs: number;
+  readonly headerBytes: number;
+  readonly bodyBytes: number;
+}
+
+export interface EgressStats {
+  /** Clients connected now. */
+  readonly clients: number;
+  /** Connections to the outside now. */
+  readonly upstream: number;
+  readonly accepted: number;
+  /** Clients turned away because there were too many. */
+  readonly dropped: number;
+  readonly refused: number;
+}
+
+export interface Egress extends AsyncDisposable {
+  /** Holds for what is opened from now on; open connections that it does not allow are cut. */
+  setPolicy(policy: NetworkPolicy): void;
+  stats(): EgressStats;
+  /** Cuts all connections and removes the socket. */
+  close(): Promise<void>;
+}
+
+const defaultLimits: EgressLimits = {
+  connections: 256,
+  connectMs: 10_000,
+  idleMs: 5 * 60_000,
+  headersMs: 15_000,
+  headerBytes: 32 * 1024,
+  bodyBytes: 4 * 1024 ** 3,
+};
+const lookupsAtOnce = 8;
+
+/**
+ * The only way out of one sandbox: HTTP proxy and SOCKS5 on one unix socket. Everything that comes in is hostile. Removes a
+ * stale socket at the path; the caller sees to it that no other egress lives there.
+ */
+export async function createEgress(options: EgressOptions): Promise<Egress> {
+  const { socketPath, socketMode = 0o600, registries, certificateAuthority, upstreamCa } = options;
+  const limits = { ...defaultLimits, ...options.limits };
+  const counts = { accepted: 0, dropped: 0, refused: 0 };
+  const refusals = createRefusalLedger(options.onRefused);
+  const gate = createGate({
+    rules: compileRules(options.policy, registries),
+    resolve: boundedResolve(options.resolve ?? resolveBySystem, lookupsAtOnce, limits.connectMs),
+    ownAddresses: options.ownAddresses ?? addressesOfHost,
+    connectMs: limits.connectMs,
+    connections: limits.connections,
+    onRefused: ({ host, port }, rule) => {
+      counts.refused += 1;
+      refusals.add(host, port, rule);
+    },
+  });
+  const opened = new WeakMap<Duplex, Opened>();
+  const requests = createRequestHandlers({
+    gate,
+    limits,
+    upstreamCa,
+    openedFor: (connection) => opened.get(connection),
+  });
+  const server = createHttpServer(limits);
+  const serveHttp = takeConnections(server);
+  const connections = createConnectionHandlers({
+    gate,
+    limits,
+    certificateAuthority,
+    serveHttp: (connection, openedFor) => {
+      if (openedFor) opened.set(connection, openedFor);
+      serveHttp(connection);
+    },
+  });
+  const clients = new Set<Socket>();
+  server.on("connection", (client) => {
+    counts.accepted += 1;
+    clients.add(client);
+    client.on("error", () => client.destroy());
+    client.once("close", () => clients.delete(client));
+    guard(connections.onConnection(client), client);
+  });
+  server.on("drop", () => {
+    counts.dropped += 1;
+  });
+  server.on("request", (request, response) => guard(requests.onRequest(request, response), request.socket));
+  server.on("upgrade", (request, client, head) => guard(requests.onUpgrade(request, client, head), client));
+  server.on("connect", (request, client, head) => guard(connections.onConnect(request, client, head), client));
+  await listen(server, socketPath, socketMode);
+
+  const close = async () => {
+    const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+    gate.close();
+    for (const client of clients) client.destroy();
+    refusals.flush();
+    await closed;
+  };
+  return {
+    setPolicy: (policy) => gate.setRules(compileRules(policy, registries)),
+    stats: () => ({ ...counts, clients: clients.size, upstream: gate.open }),
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+}
+
+function createHttpServer(limits: EgressLimits): Server {
+  const server = createServer({
+    insecureHTTPParser: false,
+    requireHostHeader: true,
+    maxHeaderSize: limits.headerBytes,
+    headersTimeout: limits.headersMs,
+    // Bodies may take long; the idle time bounds them.
+    requestTimeout: 0,
+    keepAliveTimeout: limits.idleMs,
+    connectionsCheckingInterval: Math.min(1000, limits.headersMs),
+    shouldUpgradeCallback: ({ headers }) => headers.upgrade?.toLowerCase() === "websocket",
+  });
+  server.maxConnections = limits.connections;
+  // Node would silently drop headers past a count, framing included; their bytes are bounded above.
+  server.maxHeadersCount = 0;
+  return server;
+}
+
+/** Takes the accepted connections away from the HTTP server; the function gives it those that speak HTTP. */
+function takeConnections(server: Server): (connection: Duplex) => void {
+  const serve = server.listeners("connection");
+  server.removeAllListeners("connection");
+  return (connection) => {
+    for (const listener of serve) listener.call(server, connection);
+  };
+}
+
+/** Whatever goes wrong with one client is the end of that client only. */
+function guard(work: Promise<void>, client: Duplex): void {
+  work.catch(() => client.destroy());
+}
+
+async function listen(server: Server, path: string, mode: number): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  server.once("error", reject);
+  server.once("listening", resolve);
+  rmSync(path, { force: true });
+  // Bound with its mode from the start: a chmod afterwards would follow a link planted meanwhile.
+  const umask = process.umask(0o777 & ~mode);
+  try {
+    server.listen(path);
+  } finally {
+    process.umask(umask);
+  }
+  await promise;
+  server.off("error", reject);
+  // A failed accept, for instance without free descriptors, is no reason to stop.
+  server.on("error", () => undefined);
+}
+
+function addressesOfHost(): string[] {
+  return Object.values(networkInterfaces()).flatMap(
+    (all) => all?.map(({ address }) => address.replace(/%.*$/, "")) ?? [],
+  );
+}

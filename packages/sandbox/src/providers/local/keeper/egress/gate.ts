@@ -1,0 +1,111 @@
+import type { Socket } from "node:net";
+import type { EgressRefusal, InjectedSecret } from "@slipway/contract";
+import { formatAddress, parseAddress } from "./address.ts";
+import { type Dial, decide, decideAddresses, decideHost, type Refused, type Target } from "./decide.ts";
+import { DialError, type DialFailure, dial } from "./dial.ts";
+import { parseHost } from "./host.ts";
+import type { Resolve } from "./lookup.ts";
+import type { Rules } from "./rules.ts";
+
+export type Reached =
+  | { readonly outcome: "open"; readonly connection: Socket }
+  | { readonly outcome: "refused"; readonly rule: EgressRefusal }
+  | { readonly outcome: "failed"; readonly failure: DialFailure }
+  /** The sandbox has as many connections as it may. */
+  | { readonly outcome: "busy" };
+
+/** The one place where connections to the outside are made. */
+export interface Gate {
+  reach(target: Target, signal: AbortSignal): Promise<Reached>;
+  /** Headers to add for the target; empty when its traffic is carried unread. */
+  secretsFor(target: Target): readonly InjectedSecret[];
+  /** Holds from now on. Connections that the new rules would not have allowed are cut. */
+  setRules(rules: Rules): void;
+  readonly open: number;
+  close(): void;
+}
+
+export interface GateOptions {
+  readonly rules: Rules;
+  readonly resolve: Resolve;
+  readonly ownAddresses: () => readonly string[];
+  readonly connectMs: number;
+  readonly connections: number;
+  readonly onRefused: (target: Target, rule: EgressRefusal) => void;
+}
+
+export function createGate(options: GateOptions): Gate {
+  const { resolve, ownAddresses, connectMs, connections, onRefused } = options;
+  const held = new Map<Socket, { target: Target; address: string }>();
+  let { rules } = options;
+  let pending = 0;
+
+  const judge = async (target: Target): Promise<Dial | Refused> => {
+    const decision = decideHost(rules, target, ownAddresses());
+    if (decision.verdict !== "lookup") return decision;
+    return decideAddresses(rules, target, await resolve(decision.name), ownAddresses());
+  };
+  const refused = (target: Target, rule: EgressRefusal): Reached => {
+    onRefused(target, rule);
+    return { outcome: "refused", rule };
+  };
+  const attempt = async (target: Target, signal: AbortSignal): Promise<Reached> => {
+    const decision = await judge(target);
+    if (decision.verdict === "refuse") return refused(target, decision.rule);
+    const connection = await dial(decision.addresses, target.port, connectMs, signal);
+    const address = normal(connection.remoteAddress);
+    // The policy may have changed meanwhile.
+    const verdict = decide(rules, target, [address], ownAddresses());
+    if (verdict.verdict === "refuse") {
+      connection.destroy();
+      return refused(target, verdict.rule);
+    }
+    held.set(connection, { target, address });
+    connection.once("close", () => held.delete(connection));
+    return { outcome: "open", connection };
+  };
+  return {
+    get open() {
+      return held.size;
+    },
+    reach: async (target, signal) => {
+      if (held.size + pending >= connections) return { outcome: "busy" };
+      pending += 1;
+      try {
+        return await attempt(target, signal);
+      } catch (error) {
+        if (error instanceof DialError) return { outcome: "failed", failure: error.failure };
+        throw error;
+      } finally {
+        pending -= 1;
+      }
+    },
+    secretsFor: (target) => secretsOf(rules, target),
+    setRules: (next) => {
+      const before = rules;
+      rules = next;
+      for (const [connection, { target, address }] of held) {
+        const isAllowed = decide(next, target, [address], ownAddresses()).verdict === "dial";
+        const isSameTreatment = sameSecrets(secretsOf(before, target), secretsOf(next, target));
+        if (!isAllowed || !isSameTreatment) connection.destroy();
+      }
+    },
+    close: () => {
+      for (const connection of held.keys()) connection.destroy();
+    },
+  };
+}
+
+function secretsOf(rules: Rules, { host, port }: Target): readonly InjectedSecret[] {
+  const parsed = parseHost(host);
+  return parsed?.kind === "name" ? rules.secretsFor(parsed.name, port) : [];
+}
+
+function sameSecrets(a: readonly InjectedSecret[], b: readonly InjectedSecret[]): boolean {
+  return a.length === b.length && a.every(({ header, value }, i) => b[i]?.header === header && b[i].value === value);
+}
+
+function normal(remoteAddress: string | undefined): string {
+  const address = parseAddress(remoteAddress ?? "");
+  return address === undefined ? "" : formatAddress(address);
+}

@@ -1,0 +1,86 @@
+import { type InjectedSecret, type NetworkPolicy, SlipwayError } from "@slipway/contract";
+import { formatAddress, parseRange, type Range } from "./address.ts";
+import { parseAuthority, parseHost } from "./host.ts";
+import { namesSpecial } from "./special.ts";
+
+/** One host and port that may be dialled whatever `domains`, `cidrs` and `ports` say. */
+export interface Destination {
+  readonly host: string;
+  readonly port: number;
+  /** It may resolve to a private or loopback address, though never to a link-local one. For what the host's own settings name. */
+  readonly allowPrivate?: boolean;
+}
+
+/** A policy in the form that decisions need. */
+export interface Rules {
+  allowsName(name: string): boolean;
+  readonly ports: ReadonlySet<number>;
+  /** All ranges of the policy: literal addresses must lie in one. */
+  readonly ranges: readonly Range[];
+  /** Those that also open special addresses. */
+  readonly openRanges: readonly Range[];
+  /** By `host port`. */
+  readonly destinations: ReadonlyMap<string, Destination>;
+  /** The headers to add for this host and port; empty when none. */
+  secretsFor(name: string, port: number): readonly InjectedSecret[];
+}
+
+const injectedPorts = [443, 80];
+/** Setting one of these would change where a request ends, or whom it is for. */
+const framingHeaders = new Set([
+  "host",
+  "connection",
+  "content-length",
+  "transfer-encoding",
+  "te",
+  "trailer",
+  "upgrade",
+  "expect",
+  "keep-alive",
+]);
+
+/** Fails with `invalid_network` when the policy injects a header that frames messages. */
+export function compileRules(policy: NetworkPolicy, registries: readonly Destination[] = []): Rules {
+  const exact = new Set(policy.domains.filter((domain) => !domain.startsWith("*.")));
+  const suffixes = policy.domains.filter((domain) => domain.startsWith("*.")).map((domain) => domain.slice(1));
+  const ranges = policy.cidrs.map(parseRange).filter((range) => range !== undefined);
+  const secrets = compileSecrets(policy.secrets);
+  return {
+    allowsName: (name) =>
+      exact.has(name) || suffixes.some((suffix) => name.endsWith(suffix) && name.length > suffix.length),
+    ports: new Set(policy.ports),
+    ranges,
+    openRanges: ranges.filter(namesSpecial),
+    destinations: compileDestinations(policy, registries),
+    secretsFor: (name, port) => (injectedPorts.includes(port) ? (secrets.get(name) ?? []) : []),
+  };
+}
+
+function compileSecrets(secrets: readonly InjectedSecret[]): ReadonlyMap<string, readonly InjectedSecret[]> {
+  const framing = secrets.find((secret) => framingHeaders.has(secret.header.toLowerCase()));
+  if (framing)
+    throw new SlipwayError(
+      "invalid_network",
+      `The header ${framing.header} can not be injected: it frames the message.`,
+    );
+  return Map.groupBy(secrets, (secret) => secret.host);
+}
+
+function compileDestinations(
+  policy: NetworkPolicy,
+  registries: readonly Destination[],
+): ReadonlyMap<string, Destination> {
+  const named: Destination[] = [
+    ...policy.forwards.map(({ to }) => parseAuthority(to)).filter((destination) => destination !== undefined),
+    ...policy.secrets.flatMap(({ host }) => injectedPorts.map((port) => ({ host, port }))),
+    ...(policy.registries ? registries : []),
+  ];
+  const destinations = new Map<string, Destination>();
+  for (const destination of named) {
+    const host = parseHost(destination.host);
+    if (host === undefined) continue;
+    const key = `${host.kind === "name" ? host.name : formatAddress(host.address)} ${destination.port}`;
+    if (destinations.get(key)?.allowPrivate !== true) destinations.set(key, destination);
+  }
+  return destinations;
+}
