@@ -51,6 +51,6 @@ function detail(event: SandboxEvent): string {
     case "snapshot.failed":
       return event.message;
     case "egress.refused":
-      return `${event.host}:${event.port} (${event.rule})`;
+      return `${event.host}:${event.port} (${event.rule})${event.count > 1 ? `, ${event.count} times` : ""}`;
   }
 }

@@ -1,0 +1,34 @@
+import { expect, test } from "vitest";
+import type { HostFinding } from "../command.ts";
+import { runCli } from "../testing/run-cli.ts";
+
+const fine: HostFinding = { name: "bubblewrap", status: "ok", detail: "0.8.0" };
+const slow: HostFinding = { name: "cgroups", status: "warn", detail: "not writable", action: "Delegate a cgroup." };
+const broken: HostFinding = { name: "cc", status: "fail", detail: "not found", action: "Install gcc." };
+
+test("findings are shown with what to do about those that are not ok", async () => {
+  const { code, stdout } = await runCli(["doctor"], { findings: [fine, slow] });
+  expect(code).toBe(0);
+  expect(stdout).toMatch(/^ok {4}settings: state directory/);
+  expect(stdout).toContain("ok    bubblewrap: 0.8.0\n");
+  expect(stdout).toContain("warn  cgroups: not writable\n      what to do: Delegate a cgroup.\n");
+});
+
+test("a failed finding exits with 1", async () => {
+  const { code, stdout, stderr } = await runCli(["doctor"], { findings: [fine, broken] });
+  expect(code).toBe(1);
+  expect(stdout).toContain("fail  cc: not found\n      what to do: Install gcc.\n");
+  expect(stderr).toContain("can not run here");
+});
+
+test("--json prints one document", async () => {
+  const { code, stdout } = await runCli(["doctor", "--json"], { findings: [broken] });
+  expect(code).toBe(1);
+  expect(JSON.parse(stdout)).toMatchObject({ healthy: false, findings: [{ name: "settings" }, broken] });
+});
+
+test("wrong settings are a finding", async () => {
+  const { code, stdout } = await runCli(["doctor"], { env: { SANDBOX_PREVIEW_PORT: "x" } });
+  expect(code).toBe(1);
+  expect(stdout).toMatch(/^fail {2}settings: One setting is wrong: - SANDBOX_PREVIEW_PORT/);
+});
