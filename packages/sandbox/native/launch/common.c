@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -87,6 +88,23 @@ void become(const struct identity *identity)
 	/* The change of uid made /proc/self root's, and with it uid_map. */
 	if (prctl(PR_SET_DUMPABLE, 1, 0, 0, 0))
 		fail("become dumpable");
+}
+
+void enter_user_namespace(int flags)
+{
+	uid_t uid = geteuid();
+	gid_t gid = getegid();
+	char map[32];
+
+	if (uid == 0)
+		usage("refuses to work as root");
+	if (unshare(CLONE_NEWUSER | flags))
+		fail("make a user namespace");
+	write_file("/proc/self/setgroups", "deny");
+	snprintf(map, sizeof map, "0 %u 1", uid);
+	write_file("/proc/self/uid_map", map);
+	snprintf(map, sizeof map, "0 %u 1", gid);
+	write_file("/proc/self/gid_map", map);
 }
 
 void *allocate(size_t size)

@@ -27,6 +27,12 @@ struct identity {
 bool identity_option(struct identity *identity, int argc, char **argv, int *at);
 void become(const struct identity *identity);
 
+/*
+ * Makes the process root of a new user namespace that holds nothing but its own uid: it may then do to that uid's files
+ * what root may. Refused as root. `flags` are further CLONE_NEW* namespaces.
+ */
+void enter_user_namespace(int flags);
+
 void *allocate(size_t size);
 int open_directory(const char *path);
 void write_file(const char *path, const char *text);

@@ -12,6 +12,11 @@
  *   --uid N --gid N     who the sandbox is outside, when started as root
  *   --cgroup DIR        a control group to make and enter; repeated
  *   --set FILE=VALUE    written after the groups are made; repeated
+ *   --wait              the rest of the arguments comes on standard input, each with a NUL, until its end
+ *
+ * Entering a control group can take the kernel many milliseconds. With --wait that is done ahead: the program stands in
+ * its groups, unprivileged and in its namespaces, until it is told what to start; an end of input without arguments
+ * ends it. --uid, --gid, --cgroup and --set can not come by standard input.
  *
  * Standard output is the status pipe: bwrap's --info-fd JSON comes on it, then the agent's "ready\n", or its end.
  * Standard error takes one line when a step fails, and bwrap's own complaints. bwrap is started with these descriptors:
@@ -51,7 +56,7 @@ struct run {
 	struct identity identity;
 	const char *layers, *box, *mount, *seccomp;
 	struct list lowers, mount_points, directories, cgroups, sets;
-	bool volatile_upper;
+	bool volatile_upper, wait;
 	char **command;
 };
 
@@ -62,18 +67,34 @@ static void append(struct list *list, int most, char *item)
 	list->items[list->count++] = item;
 }
 
-static void parse(struct run *run, int argc, char **argv)
+/* True for options that need the rights the program starts with. */
+static bool parse_privileged(struct run *run, int argc, char **argv, int *at)
+{
+	if (identity_option(&run->identity, argc, argv, at))
+		return true;
+	if (!strcmp(argv[*at], "--cgroup"))
+		append(&run->cgroups, argc, option_value(argc, argv, at));
+	else if (!strcmp(argv[*at], "--set"))
+		append(&run->sets, argc, option_value(argc, argv, at));
+	else
+		return false;
+	return true;
+}
+
+static void parse(struct run *run, int argc, char **argv, bool privileged)
 {
 	for (int at = 0; at < argc; at++) {
 		const char *name = argv[at];
 
 		if (!strcmp(name, "--")) {
 			run->command = argv + at + 1;
-			break;
+			return;
 		}
-		if (identity_option(&run->identity, argc, argv, &at))
+		if (privileged && parse_privileged(run, argc, argv, &at))
 			continue;
-		if (!strcmp(name, "--volatile"))
+		if (!strcmp(name, "--wait"))
+			run->wait = true;
+		else if (!strcmp(name, "--volatile"))
 			run->volatile_upper = true;
 		else if (!strcmp(name, "--layers"))
 			run->layers = option_value(argc, argv, &at);
@@ -89,13 +110,34 @@ static void parse(struct run *run, int argc, char **argv)
 			append(&run->mount_points, argc, option_value(argc, argv, &at));
 		else if (!strcmp(name, "--directory"))
 			append(&run->directories, argc, option_value(argc, argv, &at));
-		else if (!strcmp(name, "--cgroup"))
-			append(&run->cgroups, argc, option_value(argc, argv, &at));
-		else if (!strcmp(name, "--set"))
-			append(&run->sets, argc, option_value(argc, argv, &at));
 		else
 			usage("unknown option %s", name);
 	}
+}
+
+/* Everything on standard input until its end, split at the NULs. */
+static void parse_input(struct run *run)
+{
+	enum { MOST = 1 << 20 };
+	char *text = allocate(MOST + 1), **argv;
+	size_t length = 0;
+	ssize_t got;
+	int argc = 0;
+
+	while ((got = read(STDIN_FILENO, text + length, MOST - length)) > 0)
+		length += got;
+	if (got < 0 || length == MOST)
+		fail("read arguments");
+	if (length == 0)
+		exit(0);
+	argv = allocate((length + 2) * sizeof *argv);
+	for (char *at = text; at < text + length; at += strlen(at) + 1)
+		argv[argc++] = at;
+	parse(run, argc, argv, false);
+}
+
+static void require_complete(const struct run *run)
+{
 	if (!run->layers || !run->box || !run->mount || !run->seccomp || !run->lowers.count || !run->command || !run->command[0])
 		usage("run needs --layers, --lower, --box, --mount, --seccomp and a command after --");
 }
@@ -154,26 +196,6 @@ static int listen_in(int box)
 		fail("listen on agent.sock");
 	close(back);
 	return fd;
-}
-
-/* Root of a user namespace that holds nothing but the own uid, which is not root outside. */
-static void enter_namespaces(void)
-{
-	uid_t uid = geteuid();
-	gid_t gid = getegid();
-	char map[32];
-
-	if (uid == 0)
-		usage("refuses to start a sandbox as root");
-	if (unshare(CLONE_NEWUSER | CLONE_NEWNS))
-		fail("make a user and mount namespace");
-	write_file("/proc/self/setgroups", "deny");
-	snprintf(map, sizeof map, "0 %u 1", uid);
-	write_file("/proc/self/uid_map", map);
-	snprintf(map, sizeof map, "0 %u 1", gid);
-	write_file("/proc/self/gid_map", map);
-	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL))
-		fail("make mounts private");
 }
 
 /* Left by a volatile overlay that has ended; with it the next mount is refused. */
@@ -294,9 +316,19 @@ int run_main(int argc, char **argv)
 	char *no_environment[] = { NULL };
 	int box, agent_socket, execs, filter;
 
-	parse(&run, argc, argv);
+	parse(&run, argc, argv, true);
+	if (!run.wait)
+		require_complete(&run);
 	enter_cgroups(&run);
 	become(&run.identity);
+	setsid();
+	enter_user_namespace(CLONE_NEWNS);
+	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL))
+		fail("make mounts private");
+	if (run.wait) {
+		parse_input(&run);
+		require_complete(&run);
+	}
 	umask(077);
 	if (chdir(run.layers))
 		fail("enter %s", run.layers);
@@ -306,12 +338,10 @@ int run_main(int argc, char **argv)
 	filter = open(run.seccomp, O_RDONLY | O_CLOEXEC);
 	if (execs < 0 || filter < 0)
 		fail("open %s", execs < 0 ? "execs" : run.seccomp);
-	enter_namespaces();
 	mount_overlay(&run, box);
 	umask(022);
 	make_directories(&run);
 	set_process_limits();
-	setsid();
 	arrange_descriptors(agent_socket, execs, filter);
 	execve(run.command[0], run.command, no_environment);
 	fail("start %s", run.command[0]);

@@ -23,7 +23,8 @@ export interface Cgroup {
 export async function openCgroup(directories: readonly string[]): Promise<Cgroup> {
   const files = new Map<string, string>();
   for (const directory of directories) {
-    for (const name of await readdir(directory).catch(() => [])) if (!files.has(name)) files.set(name, join(directory, name));
+    for (const name of await readdir(directory).catch(() => []))
+      if (!files.has(name)) files.set(name, join(directory, name));
   }
   const read = async (name: string): Promise<string | null> => {
     const path = files.get(name);
@@ -80,7 +81,9 @@ function freezerOf(files: ReadonlyMap<string, string>, read: (name: string) => P
       else throw new SlipwayError("capability_missing", "This host gives no control group that freezes.");
     },
     async frozen() {
-      return v2 !== undefined ? /^frozen 1$/m.test((await read("cgroup.events")) ?? "") : (await read("freezer.state"))?.trim() === "FROZEN";
+      return v2 !== undefined
+        ? /^frozen 1$/m.test((await read("cgroup.events")) ?? "")
+        : (await read("freezer.state"))?.trim() === "FROZEN";
     },
   };
 }
@@ -112,10 +115,14 @@ async function removed(directory: string): Promise<boolean> {
 
 const patienceMs = 10_000;
 
-async function until(done: () => Promise<boolean>, { what, signal }: { what: string; signal?: AbortSignal | undefined }): Promise<void> {
+async function until(
+  done: () => Promise<boolean>,
+  { what, signal }: { what: string; signal?: AbortSignal | undefined },
+): Promise<void> {
   const deadline = performance.now() + patienceMs;
   for (let waitMs = 0.5; !(await done()); waitMs = Math.min(waitMs * 2, 50)) {
-    if (performance.now() > deadline) throw new SlipwayError("internal", `The sandbox's processes did not ${what} within ${patienceMs / 1000} s.`);
+    if (performance.now() > deadline)
+      throw new SlipwayError("internal", `The sandbox's processes did not ${what} within ${patienceMs / 1000} s.`);
     await sleep(waitMs, undefined, { signal });
   }
 }

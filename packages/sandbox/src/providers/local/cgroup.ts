@@ -51,7 +51,10 @@ interface Place {
   readonly leave: boolean;
 }
 
-const controllerOf = { memory: "memory", cpu: "cpu", pids: "pids", freeze: "freezer" } as const satisfies Record<LimitKind, string>;
+const controllerOf = { memory: "memory", cpu: "cpu", pids: "pids", freeze: "freezer" } as const satisfies Record<
+  LimitKind,
+  string
+>;
 const limitKinds = Object.keys(controllerOf) as LimitKind[];
 const parentName = "slipway";
 
@@ -70,9 +73,18 @@ export function parseHierarchies(ownGroups: string, mountinfo: string): Hierarch
       const [, , , root = "/", mountPoint = "/"] = mount.split(" ");
       if (type !== "cgroup" && type !== "cgroup2") return [];
       const names = options.split(",");
-      const group = groups.find(({ controllers }) => (type === "cgroup2" ? controllers.length === 0 : controllers.some((name) => names.includes(name))));
+      const group = groups.find(({ controllers }) =>
+        type === "cgroup2" ? controllers.length === 0 : controllers.some((name) => names.includes(name)),
+      );
       if (group === undefined) return [];
-      return [{ version: type === "cgroup2" ? 2 : 1, controllers: group.controllers, mountPoint, own: join(mountPoint, below(root, group.path)) }];
+      return [
+        {
+          version: type === "cgroup2" ? 2 : 1,
+          controllers: group.controllers,
+          mountPoint,
+          own: join(mountPoint, below(root, group.path)),
+        },
+      ];
     })
     .sort((a, b) => b.version - a.version);
 }
@@ -86,7 +98,9 @@ function below(root: string, path: string): string {
 async function placeIn(hierarchy: Hierarchy): Promise<Place | null> {
   if (hierarchy.version === 2) return placeInV2(hierarchy);
   const kinds = limitKinds.filter((kind) => hierarchy.controllers.includes(controllerOf[kind]));
-  return kinds.length > 0 && (await writable(hierarchy.own)) ? { version: 1, kinds, base: hierarchy.own, leave: false } : null;
+  return kinds.length > 0 && (await writable(hierarchy.own))
+    ? { version: 1, kinds, base: hierarchy.own, leave: false }
+    : null;
 }
 
 /**
@@ -97,7 +111,8 @@ async function placeInV2({ own, mountPoint }: Hierarchy): Promise<Place | null> 
   if ((await writable(own)) && (await writable(join(own, "cgroup.procs")))) {
     const pids = (await readText(join(own, "cgroup.procs")))?.trim().split("\n") ?? [];
     const alone = pids.length === 1 && pids[0] === String(process.pid);
-    if (alone || (await isRealRoot(own))) return { version: 2, kinds: await kindsOfV2(own), base: own, leave: !(await isRealRoot(own)) };
+    if (alone || (await isRealRoot(own)))
+      return { version: 2, kinds: await kindsOfV2(own), base: own, leave: !(await isRealRoot(own)) };
   }
   if ((await isRealRoot(mountPoint)) && (await writable(mountPoint))) {
     return { version: 2, kinds: await kindsOfV2(mountPoint), base: mountPoint, leave: false };
@@ -131,7 +146,15 @@ async function prepare(places: readonly Place[]): Promise<Cgroups> {
         sets: [
           ...set(memory, memory?.version === 2 ? [["memory.max", bytes]] : [["memory.limit_in_bytes", bytes]]),
           ...(swap ? set(memory, memory.version === 2 ? [[swapFile[2], 0]] : [[swapFile[1], bytes]]) : []),
-          ...set(cpu, cpu?.version === 2 ? [["cpu.max", `${quota} ${cpuPeriodUs}`]] : [["cpu.cfs_period_us", cpuPeriodUs], ["cpu.cfs_quota_us", quota]]),
+          ...set(
+            cpu,
+            cpu?.version === 2
+              ? [["cpu.max", `${quota} ${cpuPeriodUs}`]]
+              : [
+                  ["cpu.cfs_period_us", cpuPeriodUs],
+                  ["cpu.cfs_quota_us", quota],
+                ],
+          ),
           ...set(pids, [["pids.max", limits.processes + reservedProcesses]]),
         ],
       };
@@ -158,7 +181,8 @@ async function prepareParent(place: Place): Promise<Place | null> {
   if (place.version === 1) return { ...place, base };
   const kinds: LimitKind[] = ["freeze"];
   for (const kind of place.kinds) {
-    if (kind !== "freeze" && (await enableController(place.base, kind)) && (await enableController(base, kind))) kinds.push(kind);
+    if (kind !== "freeze" && (await enableController(place.base, kind)) && (await enableController(base, kind)))
+      kinds.push(kind);
   }
   return { ...place, base, kinds };
 }
@@ -178,7 +202,8 @@ function choose(places: readonly Place[]): Partial<Record<LimitKind, Place>> {
 
 function mechanismsOf(places: readonly Place[]): Record<LimitKind, Mechanism> {
   const chosen = choose(places);
-  const mechanism = (kind: LimitKind): Mechanism => (chosen[kind] === undefined ? "none" : `cgroup v${chosen[kind].version}`);
+  const mechanism = (kind: LimitKind): Mechanism =>
+    chosen[kind] === undefined ? "none" : `cgroup v${chosen[kind].version}`;
   return { memory: mechanism("memory"), cpu: mechanism("cpu"), pids: mechanism("pids"), freeze: mechanism("freeze") };
 }
 

@@ -5,7 +5,11 @@ import { promisify } from "node:util";
 
 /** Where the host gets packages from. Addresses carry no credentials. */
 export interface PackageSettings {
-  readonly npm: { readonly registry: string | null; readonly scopes: Readonly<Record<string, string>>; readonly caFile: string | null };
+  readonly npm: {
+    readonly registry: string | null;
+    readonly scopes: Readonly<Record<string, string>>;
+    readonly caFile: string | null;
+  };
   readonly pip: { readonly indexUrls: readonly string[]; readonly caFile: string | null };
   readonly apt: readonly string[];
 }
@@ -28,21 +32,45 @@ export interface RegistryInputs {
 
 export async function hostRegistries(inputs: RegistryInputs): Promise<HostRegistries> {
   const settings = await withDefaults(await readPackageSettings(inputs), inputs);
-  const addresses = [settings.npm.registry, ...Object.values(settings.npm.scopes), ...settings.pip.indexUrls, ...settings.apt];
+  const addresses = [
+    settings.npm.registry,
+    ...Object.values(settings.npm.scopes),
+    ...settings.pip.indexUrls,
+    ...settings.apt,
+  ];
   const hosts = addresses.flatMap((address) => (address === null ? [] : [new URL(address).hostname]));
   return { settings, hosts: [...new Set(hosts)].sort() };
 }
 
 /** What files and variables say; later files of a list count more. */
-export async function readPackageSettings({ home, environment, root = "/" }: Omit<RegistryInputs, "cacheFile">): Promise<PackageSettings> {
+export async function readPackageSettings({
+  home,
+  environment,
+  root = "/",
+}: Omit<RegistryInputs, "cacheFile">): Promise<PackageSettings> {
   const under = (...names: string[]) => names.map((name) => join(root, name));
-  const npm = await readIni([...under("usr/lib/node_modules/npm/npmrc", "usr/share/nodejs/npm/npmrc", "etc/npmrc", "usr/etc/npmrc", "usr/local/etc/npmrc"), join(home, ".npmrc")]);
-  const pip = await readIni([...under("etc/xdg/pip/pip.conf", "etc/pip.conf"), join(home, ".pip/pip.conf"), join(home, ".config/pip/pip.conf")]);
+  const npm = await readIni([
+    ...under(
+      "usr/lib/node_modules/npm/npmrc",
+      "usr/share/nodejs/npm/npmrc",
+      "etc/npmrc",
+      "usr/etc/npmrc",
+      "usr/local/etc/npmrc",
+    ),
+    join(home, ".npmrc"),
+  ]);
+  const pip = await readIni([
+    ...under("etc/xdg/pip/pip.conf", "etc/pip.conf"),
+    join(home, ".pip/pip.conf"),
+    join(home, ".config/pip/pip.conf"),
+  ]);
   const index = environment["PIP_INDEX_URL"] ?? pip.get("global.index-url") ?? "";
   const extra = environment["PIP_EXTRA_INDEX_URL"] ?? pip.get("global.extra-index-url") ?? "";
   return {
     npm: {
-      registry: publicUrl(environment["npm_config_registry"] ?? environment["NPM_CONFIG_REGISTRY"] ?? npm.get("registry")),
+      registry: publicUrl(
+        environment["npm_config_registry"] ?? environment["NPM_CONFIG_REGISTRY"] ?? npm.get("registry"),
+      ),
       scopes: Object.fromEntries([...npm].flatMap(([key, value]) => scopeRegistry(key, value))),
       caFile: environment["npm_config_cafile"] ?? environment["NPM_CONFIG_CAFILE"] ?? npm.get("cafile") ?? null,
     },
@@ -89,7 +117,10 @@ async function readIni(paths: readonly string[]): Promise<Map<string, string>> {
 
 async function readAptSources(directory: string): Promise<string[]> {
   const parts = await readdir(join(directory, "sources.list.d")).catch(() => []);
-  const paths = ["sources.list", ...parts.filter((name) => /\.(list|sources)$/.test(name)).map((name) => `sources.list.d/${name}`)];
+  const paths = [
+    "sources.list",
+    ...parts.filter((name) => /\.(list|sources)$/.test(name)).map((name) => `sources.list.d/${name}`),
+  ];
   const texts = await Promise.all(paths.map((path) => readFile(join(directory, path), "utf8").catch(() => "")));
   const lines = texts.join("\n").split("\n");
   const words = lines.filter((line) => /^\s*(deb|deb-src|URIs:)\s/.test(line)).flatMap((line) => line.split(/\s+/));
@@ -99,7 +130,10 @@ async function readAptSources(directory: string): Promise<string[]> {
 const run = promisify(execFile);
 
 /** Asks npm and pip themselves for what no file says, once. */
-async function withDefaults(settings: PackageSettings, { cacheFile, environment, home }: RegistryInputs): Promise<PackageSettings> {
+async function withDefaults(
+  settings: PackageSettings,
+  { cacheFile, environment, home }: RegistryInputs,
+): Promise<PackageSettings> {
   if (settings.npm.registry !== null && settings.pip.indexUrls.length > 0) return settings;
   const defaults = (await readDefaults(cacheFile)) ?? (await askForDefaults({ cacheFile, environment, home }));
   return {
@@ -121,12 +155,24 @@ async function readDefaults(cacheFile: string): Promise<Defaults | null> {
   );
 }
 
-const pipDefaults = "from pip._internal.models.index import PyPI as p; print(p.simple_url, 'https://' + p.file_storage_domain)";
+const pipDefaults =
+  "from pip._internal.models.index import PyPI as p; print(p.simple_url, 'https://' + p.file_storage_domain)";
 
 async function askForDefaults({ cacheFile, environment, home }: Omit<RegistryInputs, "root">): Promise<Defaults> {
-  const options = { cwd: "/", timeout: 20_000, env: { PATH: environment["PATH"] ?? "/usr/local/bin:/usr/bin:/bin", HOME: home } };
-  const ask = (program: string, args: string[]) => run(program, args, options).then(({ stdout }) => stdout.trim().split(/\s+/), () => []);
-  const [npm, pip] = await Promise.all([ask("npm", ["config", "get", "registry"]), ask("python3", ["-c", pipDefaults])]);
+  const options = {
+    cwd: "/",
+    timeout: 20_000,
+    env: { PATH: environment["PATH"] ?? "/usr/local/bin:/usr/bin:/bin", HOME: home },
+  };
+  const ask = (program: string, args: string[]) =>
+    run(program, args, options).then(
+      ({ stdout }) => stdout.trim().split(/\s+/),
+      () => [],
+    );
+  const [npm, pip] = await Promise.all([
+    ask("npm", ["config", "get", "registry"]),
+    ask("python3", ["-c", pipDefaults]),
+  ]);
   const defaults = { npm: publicUrl(npm[0]), pip: pip.map(publicUrl).filter((url) => url !== null) };
   await mkdir(dirname(cacheFile), { recursive: true });
   await writeFile(cacheFile, JSON.stringify(defaults));

@@ -105,7 +105,16 @@ const infoFd = 6;
 const seccompFd = 7;
 
 /** What dpkg and package installers need of root. All count inside the sandbox's user namespace only. */
-const rootCapabilities = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "SETUID", "SETGID", "KILL", "NET_BIND_SERVICE"] as const;
+const rootCapabilities = [
+  "CHOWN",
+  "DAC_OVERRIDE",
+  "FOWNER",
+  "FSETID",
+  "SETUID",
+  "SETGID",
+  "KILL",
+  "NET_BIND_SERVICE",
+] as const;
 
 function namespaces(user: "agent" | "root"): string[] {
   const id = user === "root" ? 0 : 1000;

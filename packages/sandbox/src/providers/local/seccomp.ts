@@ -135,7 +135,14 @@ const ownership = ["chown", "lchown", "fchown", "fchownat", "setgroups"] as cons
 /** Programs fall back when these do not exist, and give up when they are forbidden. */
 const unknown = ["clone3", "statmount", "listmount", "lsm_set_self_attr"] as const satisfies readonly Syscall[];
 
-const inspected = ["socket", "socketpair", "clone", "unshare", "ioctl", "personality"] as const satisfies readonly Syscall[];
+const inspected = [
+  "socket",
+  "socketpair",
+  "clone",
+  "unshare",
+  "ioctl",
+  "personality",
+] as const satisfies readonly Syscall[];
 
 const refused = (Object.keys(syscalls) as Syscall[]).filter(
   (name) => !([...ownership, ...unknown, ...inspected] as readonly Syscall[]).includes(name),
@@ -149,9 +156,17 @@ interface Instruction {
 }
 
 /** A line of a rule: an instruction, a label, or a jump to a label further down; a jump not taken goes on. */
-type Line = Instruction | { readonly label: string } | { readonly jump: number; readonly operand: number; readonly to: string };
+type Line =
+  | Instruction
+  | { readonly label: string }
+  | { readonly jump: number; readonly operand: number; readonly to: string };
 
-const instruction = (code: number, operand: number, whenTrue = 0, whenFalse = 0): Instruction => ({ code, whenTrue, whenFalse, operand });
+const instruction = (code: number, operand: number, whenTrue = 0, whenFalse = 0): Instruction => ({
+  code,
+  whenTrue,
+  whenFalse,
+  operand,
+});
 const load = (offset: number) => instruction(0x20, offset);
 const keepBits = (bits: number) => instruction(0x54, bits);
 const returns = (action: number) => instruction(0x06, action);
@@ -198,7 +213,13 @@ const auditArch = { x64: 0xc000003e, arm64: 0xc00000b7 } as const satisfies Reco
 
 /** Another architecture's calls have other numbers: the process is killed. x32 calls carry a bit above every number. */
 function guardArch(arch: Arch): Instruction[] {
-  return assemble([load(dataArch), equal(auditArch[arch], "known"), returns(killProcess), label("known"), load(dataNumber)]);
+  return assemble([
+    load(dataArch),
+    equal(auditArch[arch], "known"),
+    returns(killProcess),
+    label("known"),
+    load(dataNumber),
+  ]);
 }
 
 const newNamespaceFlags = 0x7e020000;

@@ -23,13 +23,43 @@ export async function skeletonEntries(settings: PackageSettings, root = "/"): Pr
 const rootLinks = ["bin", "sbin", "lib", "lib32", "lib64", "libx32"];
 
 /** Settings of programs in /usr that do not work, or work differently, without them. None is the host's own business. */
-const copiedFiles = ["bash.bashrc", "debian_version", "inputrc", "ld.so.cache", "ld.so.conf", "locale.alias", "magic", "magic.mime", "mime.types", "protocols", "services", "ssl/openssl.cnf"];
+const copiedFiles = [
+  "bash.bashrc",
+  "debian_version",
+  "inputrc",
+  "ld.so.cache",
+  "ld.so.conf",
+  "locale.alias",
+  "magic",
+  "magic.mime",
+  "mime.types",
+  "protocols",
+  "services",
+  "ssl/openssl.cnf",
+];
 const copiedTrees = /^(alternatives|chromium|chromium\.d|fonts|ld\.so\.conf\.d|vim|java-\d+-openjdk|python3(\.\d+)?)$/;
 /** May name the owner of the machine, or hold what enrols it. */
 const neverCopied = new Set(["policies", "private", "native-messaging-hosts"]);
 
 function directories(): SkeletonEntry[] {
-  const open = ["dev", "etc", "etc/ssl", "etc/ssl/certs", "home", "home/agent", "media", "mnt", "opt", "proc", "run", "srv", "sys", "usr", "usr/etc", "usr/local"];
+  const open = [
+    "dev",
+    "etc",
+    "etc/ssl",
+    "etc/ssl/certs",
+    "home",
+    "home/agent",
+    "media",
+    "mnt",
+    "opt",
+    "proc",
+    "run",
+    "srv",
+    "sys",
+    "usr",
+    "usr/etc",
+    "usr/local",
+  ];
   const local = ["bin", "etc", "include", "lib", "sbin", "share", "src"].map((name) => `usr/local/${name}`);
   const variable = ["var", "var/cache", "var/lib", "var/log", "var/spool", "workspace"];
   return [
@@ -42,10 +72,18 @@ function directories(): SkeletonEntry[] {
 
 function madeUp(settings: PackageSettings): SkeletonEntry[] {
   const npmrc = npmrcText(settings);
-  const text = (path: string, content: string): SkeletonEntry => ({ type: "file", path, mode: 0o644, content: Buffer.from(content) });
+  const text = (path: string, content: string): SkeletonEntry => ({
+    type: "file",
+    path,
+    mode: 0o644,
+    content: Buffer.from(content),
+  });
   const link = (path: string, target: string): SkeletonEntry => ({ type: "symlink", path, target });
   return [
-    text("etc/passwd", "root:x:0:0:root:/root:/bin/bash\nagent:x:1000:1000:agent:/home/agent:/bin/bash\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"),
+    text(
+      "etc/passwd",
+      "root:x:0:0:root:/root:/bin/bash\nagent:x:1000:1000:agent:/home/agent:/bin/bash\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
+    ),
     text("etc/group", "root:x:0:\ntty:x:5:\nagent:x:1000:\nnogroup:x:65534:\n"),
     text("etc/hosts", "127.0.0.1 localhost slipway\n::1 localhost\n"),
     text("etc/hostname", "slipway\n"),
@@ -54,8 +92,14 @@ function madeUp(settings: PackageSettings): SkeletonEntry[] {
     text("etc/machine-id", "5119a7a55119a7a55119a7a55119a7a5\n"),
     text("etc/shells", "/bin/sh\n/bin/bash\n"),
     text("etc/timezone", "Etc/UTC\n"),
-    text("etc/gitconfig", "[user]\n\tname = agent\n\temail = agent@slipway.invalid\n[init]\n\tdefaultBranch = main\n[safe]\n\tdirectory = *\n"),
-    text("etc/profile", 'export PATH="${PATH:-/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin}"\numask 022\n'),
+    text(
+      "etc/gitconfig",
+      "[user]\n\tname = agent\n\temail = agent@slipway.invalid\n[init]\n\tdefaultBranch = main\n[safe]\n\tdirectory = *\n",
+    ),
+    text(
+      "etc/profile",
+      'export PATH="${PATH:-/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin}"\numask 022\n',
+    ),
     text("etc/pip.conf", pipText(settings)),
     // npm reads the one beside the Node that runs it.
     ...["etc/npmrc", "usr/etc/npmrc", "usr/local/etc/npmrc"].map((path) => text(path, npmrc)),
@@ -86,7 +130,10 @@ function pipText({ pip }: PackageSettings): string {
     pip.caFile === null ? null : `cert = ${caBundlePath}`,
     "break-system-packages = true",
   ];
-  return `[global]\n${lines.filter((line) => line !== null).map((line) => `${line}\n`).join("")}`;
+  return `[global]\n${lines
+    .filter((line) => line !== null)
+    .map((line) => `${line}\n`)
+    .join("")}`;
 }
 
 async function copyHostCa(root: string, { npm }: PackageSettings): Promise<SkeletonEntry[]> {

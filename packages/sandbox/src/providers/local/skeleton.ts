@@ -3,7 +3,7 @@ import { access, chmod, lchown, mkdir, rename, rm, symlink, writeFile } from "no
 import { join } from "node:path";
 import type { PackageSettings } from "./host-registries.ts";
 import type { HostMasks, Identity } from "./launch.ts";
-import { type SkeletonEntry, caBundlePath, skeletonEntries } from "./skeleton-entries.ts";
+import { caBundlePath, type SkeletonEntry, skeletonEntries } from "./skeleton-entries.ts";
 
 export interface SkeletonOptions {
   /** The directory of all layers; the skeleton becomes `<layers>/<id>/fs`. */
@@ -85,7 +85,11 @@ function hashOf(entries: readonly SkeletonEntry[]): string {
   return hash.digest("hex").slice(0, 16);
 }
 
-async function writeEntries(directory: string, entries: readonly SkeletonEntry[], identity: Identity | null): Promise<void> {
+async function writeEntries(
+  directory: string,
+  entries: readonly SkeletonEntry[],
+  identity: Identity | null,
+): Promise<void> {
   const own = async (path: string) => {
     if (identity !== null) await lchown(path, identity.uid, identity.gid);
   };

@@ -1,0 +1,95 @@
+import { spawn } from "node:child_process";
+import { readFile } from "node:fs/promises";
+import { type ErrorCode, SlipwayError } from "@slipway/contract";
+import type { Identity } from "./launch.ts";
+
+/** Work on trees that untrusted code wrote, done by `slipway-launch layer` with the rights of the sandboxes' uid. */
+export interface LayerTool {
+  /** Copies a sandbox's upper, which nothing changes meanwhile, into the new directory `to`. */
+  copy(request: CopyRequest, options?: { readonly signal?: AbortSignal }): Promise<void>;
+  /** Merges layers into the new directory `to` by hard links. What they delete from layers below stays deleted. */
+  flatten(
+    request: { readonly to: string; readonly lowestFirst: readonly string[] },
+    options?: { readonly signal?: AbortSignal },
+  ): Promise<void>;
+  /** Bytes on disk, each file once; stops counting when past `mostBytes`. The tree may be in use. */
+  measure(path: string, options?: { readonly mostBytes?: number; readonly signal?: AbortSignal }): Promise<number>;
+  /** Removes the tree. Nothing there is fine. */
+  remove(path: string, options?: { readonly signal?: AbortSignal }): Promise<void>;
+}
+
+export interface CopyRequest {
+  readonly from: string;
+  readonly to: string;
+  /** Where to note what was copied, for the next copy to compare with. */
+  readonly manifest: string;
+  /** An earlier copy of the same upper and its manifest: what is unchanged since is linked. */
+  readonly previous?: string;
+  readonly previousManifest?: string;
+  /** See `inodesMappedForWriting`. */
+  readonly changing?: readonly number[];
+}
+
+export function createLayerTool({ program, identity }: { program: string; identity: Identity | null }): LayerTool {
+  const who = identity === null ? [] : ["--uid", String(identity.uid), "--gid", String(identity.gid)];
+  const run = (args: readonly string[], signal?: AbortSignal) => runTool(program, ["layer", ...who, ...args], signal);
+  return {
+    async copy({ from, to, manifest, previous, previousManifest, changing = [] }, { signal } = {}) {
+      const earlier =
+        previous === undefined || previousManifest === undefined
+          ? []
+          : ["--previous", previous, "--previous-manifest", previousManifest];
+      const inodes = changing.flatMap((inode) => ["--changing", String(inode)]);
+      await run(["copy", "--from", from, "--to", to, "--manifest", manifest, ...earlier, ...inodes], signal);
+    },
+    async flatten({ to, lowestFirst }, { signal } = {}) {
+      await run(["flatten", "--to", to, ...lowestFirst], signal);
+    },
+    async measure(path, { mostBytes, signal } = {}) {
+      const most = mostBytes === undefined ? [] : ["--most", String(mostBytes)];
+      return Number(await run(["measure", path, ...most], signal));
+    },
+    async remove(path, { signal } = {}) {
+      await run(["remove", path], signal);
+    },
+  };
+}
+
+/**
+ * Files that the processes map for shared writing. The kernel may not tell that they change, so a copy must not take
+ * them for unchanged the next time. Ask while the processes stand still.
+ */
+export async function inodesMappedForWriting(pids: readonly number[]): Promise<number[]> {
+  const maps = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/maps`, "latin1").catch(() => "")));
+  const inodes = maps.flatMap((text) =>
+    [...text.matchAll(/^\S+ .w.s \S+ \S+ (\d+)/gm)].map(([, inode]) => Number(inode)),
+  );
+  return [...new Set(inodes)].filter((inode) => inode !== 0);
+}
+
+function runTool(program: string, args: readonly string[], signal: AbortSignal | undefined): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(program, args, { stdio: ["ignore", "pipe", "pipe"], env: {}, signal, killSignal: "SIGKILL" });
+    let output = "";
+    let complaint = "";
+    child.stdout.setEncoding("utf8").on("data", (text: string) => {
+      output += text;
+    });
+    child.stderr.setEncoding("utf8").on("data", (text: string) => {
+      complaint += text;
+    });
+    child.on("error", (cause) => {
+      const code = signal?.aborted ? "aborted" : "component_missing";
+      reject(new SlipwayError(code, `${program}: ${cause.message}`, { cause }));
+    });
+    child.on("close", (exitCode, exitSignal) => {
+      if (exitCode === 0) return resolve(output);
+      const words = complaint.trim() || `${program} ended by ${exitSignal ?? `exit code ${exitCode}`}`;
+      reject(new SlipwayError(codeOf(words), words));
+    });
+  });
+}
+
+function codeOf(complaint: string): ErrorCode {
+  return /: (No space left on device|Disk quota exceeded)$/.test(complaint) ? "out_of_disk" : "internal";
+}
