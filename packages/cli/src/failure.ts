@@ -36,6 +36,9 @@ export async function describeFailure(error: unknown): Promise<Failure & { defec
   if (error instanceof UsageError) {
     return { code: "invalid_request", message: error.message, retry: "never", action: error.action, defect: false };
   }
+  if (error instanceof Interrupted) {
+    return { code: "aborted", message: error.message, retry: "later", action: "Run it again.", defect: false };
+  }
   const { SlipwayError } = await import("@slipway/contract");
   if (error instanceof SlipwayError) return { ...error.toJSON(), defect: error.code === "internal" };
   const system = systemFailure(error);

@@ -1,0 +1,51 @@
+import { type ChildProcessByStdio, spawn } from "node:child_process";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Readable, Writable } from "node:stream";
+import { buffer, text } from "node:stream/consumers";
+import { fileURLToPath } from "node:url";
+
+export const repository = fileURLToPath(new URL("../../../../", import.meta.url));
+export const binPath = join(repository, "bin", "slipway");
+
+export interface BinRun {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stdoutBytes: Buffer;
+  readonly stderr: string;
+}
+
+/** The installed program with a state directory of its own, as a user runs it. */
+export interface Bin extends AsyncDisposable {
+  readonly stateDir: string;
+  readonly environment: NodeJS.ProcessEnv;
+  run(argv: readonly string[], input?: Uint8Array | string): Promise<BinRun>;
+  start(argv: readonly string[]): ChildProcessByStdio<Writable, Readable, Readable>;
+}
+
+export async function openBin(): Promise<Bin> {
+  const stateDir = await mkdtemp(join(tmpdir(), "slipway-cli-"));
+  const environment = { ...process.env, SLIPWAY_STATE_DIR: stateDir, SANDBOX_PROVIDER: "local" };
+  const start = (argv: readonly string[]) =>
+    spawn(process.execPath, [binPath, ...argv], { env: environment, stdio: ["pipe", "pipe", "pipe"] });
+  const run = async (argv: readonly string[], input: Uint8Array | string = "") => {
+    const child = start(argv);
+    // A command that does not read its input may be gone before it is written.
+    child.stdin.on("error", () => {});
+    child.stdin.end(input);
+    const code = new Promise<number | null>((resolve) => child.on("close", (exitCode) => resolve(exitCode)));
+    const [stdoutBytes, stderr] = await Promise.all([buffer(child.stdout), text(child.stderr)]);
+    return { code: await code, stdout: stdoutBytes.toString(), stdoutBytes, stderr };
+  };
+  return {
+    stateDir,
+    environment,
+    run,
+    start,
+    async [Symbol.asyncDispose]() {
+      await run(["sandbox", "rm", "--all"]);
+      await rm(stateDir, { recursive: true, force: true });
+    },
+  };
+}
