@@ -24,8 +24,10 @@ static void measure_directory(struct measure *measure, struct walk *walk, int de
 {
 	const char *name;
 
-	check_depth(depth);
-	while (measure->bytes <= measure->most && (name = walk_next(walk))) {
+	/* What is too deep to be looked at must not be a place to hide in: it counts as endless. */
+	if (depth > MOST_DEPTH)
+		measure->bytes = UINT64_MAX;
+	while (measure->bytes <= measure->most && measure->bytes != UINT64_MAX && (name = walk_next(walk))) {
 		struct stat status;
 		struct walk child;
 

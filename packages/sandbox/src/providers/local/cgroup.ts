@@ -1,4 +1,4 @@
-import { access, constants, mkdir, readFile, writeFile } from "node:fs/promises";
+import { access, constants, mkdir, readdir, readFile, rmdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Limits } from "@slipway/contract";
 
@@ -22,6 +22,10 @@ export interface CgroupPlaces {
 
 export interface Cgroups {
   readonly mechanisms: Readonly<Record<LimitKind, Mechanism>>;
+  /** Removes groups without processes that are not among `known`, such as a dead keeper's. */
+  sweep(known: ReadonlySet<string>): Promise<void>;
+  /** The groups of a sandbox of this name, which may be made ahead. */
+  directories(name: string): string[];
   /** Keep the directories: `openCgroup` finds the groups by them, in a later process, too. */
   plan(name: string, limits: Pick<Limits, "cpu" | "memoryMb" | "processes">): CgroupPlan;
 }
@@ -134,15 +138,20 @@ async function prepare(places: readonly Place[]): Promise<Cgroups> {
   const chosen = choose(parents);
   const [memory, cpu, pids] = [chosen.memory, chosen.cpu, chosen.pids];
   const swap = memory && (await exists(join(memory.base, swapFile[memory.version])));
+  const directories = (name: string) => [...new Set(Object.values(chosen).map(({ base }) => join(base, name)))];
   return {
     mechanisms: mechanismsOf(parents),
+    sweep: async (known) => {
+      for (const base of new Set(Object.values(chosen).map((place) => place.base))) await sweep(base, known);
+    },
+    directories,
     plan: (name, limits) => {
       const bytes = String(limits.memoryMb * 1024 * 1024);
       const quota = Math.round(limits.cpu * cpuPeriodUs);
       const set = (parent: Place | undefined, values: readonly (readonly [string, string | number])[]) =>
         parent ? values.map(([file, value]) => ({ file: join(parent.base, name, file), value: String(value) })) : [];
       return {
-        directories: [...new Set(Object.values(chosen).map(({ base }) => join(base, name)))],
+        directories: directories(name),
         sets: [
           ...set(memory, memory?.version === 2 ? [["memory.max", bytes]] : [["memory.limit_in_bytes", bytes]]),
           ...(swap ? set(memory, memory.version === 2 ? [[swapFile[2], 0]] : [[swapFile[1], bytes]]) : []),
@@ -185,6 +194,15 @@ async function prepareParent(place: Place): Promise<Place | null> {
       kinds.push(kind);
   }
   return { ...place, base, kinds };
+}
+
+async function sweep(base: string, known: ReadonlySet<string>): Promise<void> {
+  const entries = await readdir(base, { withFileTypes: true });
+  const strays = entries.filter((entry) => entry.isDirectory()).map(({ name }) => join(base, name));
+  for (const directory of strays) {
+    // A group with processes in it stays: it can not be removed.
+    if (!known.has(directory)) await rmdir(directory).catch(() => {});
+  }
 }
 
 async function enableController(directory: string, controller: string): Promise<boolean> {

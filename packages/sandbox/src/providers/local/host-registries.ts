@@ -108,8 +108,10 @@ async function readIni(paths: readonly string[]): Promise<Map<string, string>> {
       const header = /^\s*\[(.+)\]\s*$/.exec(line);
       const pair = /^([^\s#;=][^=]*?)\s*=\s*(.*?)\s*$/.exec(line);
       if (header) section = `${header[1]}.`;
-      else if (pair) values.set((last = section + pair[1]), (pair[2] ?? "").replace(/^"(.*)"$/, "$1"));
-      else if (/^\s+[^\s#;]/.test(line) && last !== "") values.set(last, `${values.get(last)} ${line.trim()}`.trim());
+      else if (pair) {
+        last = section + pair[1];
+        values.set(last, (pair[2] ?? "").replace(/^"(.*)"$/, "$1"));
+      } else if (/^\s+[^\s#;]/.test(line) && last !== "") values.set(last, `${values.get(last)} ${line.trim()}`.trim());
     }
   }
   return values;

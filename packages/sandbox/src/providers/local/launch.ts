@@ -65,19 +65,27 @@ export interface AgentLimits {
  * says what failed. It becomes bubblewrap's outer process, which ends when the sandbox does.
  */
 export function launchArguments(spec: LaunchSpec): string[] {
+  return ["run", ...privileged(spec), ...startArguments(spec)];
+}
+
+/** Arguments of a launcher that enters its control groups ahead and takes `startArguments` on its standard input. */
+export function standbyArguments(identity: Identity | null, directories: readonly string[]): string[] {
+  return ["run", "--wait", ...privileged({ identity, cgroup: { directories, sets: [] } })];
+}
+
+/** What remains to be told to a launcher that stands by. */
+export type StartSpec = Omit<LaunchSpec, "identity" | "cgroup">;
+
+export function startArguments(spec: StartSpec): string[] {
   return [
-    "run",
     ...flag("--layers", spec.layers),
     ...flag("--box", relative(spec.layers, spec.box.root)),
     ...flag("--mount", spec.mountPoint),
     ...flag("--seccomp", spec.programs.seccomp),
-    ...(spec.identity === null ? [] : [...flag("--uid", spec.identity.uid), ...flag("--gid", spec.identity.gid)]),
     ...(spec.volatile ? ["--volatile"] : []),
     ...spec.lowers.flatMap((id) => flag("--lower", `${id}/fs`)),
     ...mountPoints(spec).flatMap((path) => flag("--mount-point", path)),
     ...flag("--directory", spec.workdir),
-    ...spec.cgroup.directories.flatMap((directory) => flag("--cgroup", directory)),
-    ...spec.cgroup.sets.flatMap(({ file, value }) => flag("--set", `${file}=${value}`)),
     "--",
     spec.programs.bwrap,
     ...namespaces(spec.user),
@@ -85,6 +93,14 @@ export function launchArguments(spec: LaunchSpec): string[] {
     "--",
     inside.agent,
     ...agentArguments(spec),
+  ];
+}
+
+function privileged({ identity, cgroup }: Pick<LaunchSpec, "identity" | "cgroup">): string[] {
+  return [
+    ...(identity === null ? [] : [...flag("--uid", identity.uid), ...flag("--gid", identity.gid)]),
+    ...cgroup.directories.flatMap((directory) => flag("--cgroup", directory)),
+    ...cgroup.sets.flatMap(({ file, value }) => flag("--set", `${file}=${value}`)),
   ];
 }
 
@@ -135,7 +151,7 @@ function namespaces(user: "agent" | "root"): string[] {
 const shmBytes = 256 * 1024 * 1024;
 const runBytes = 16 * 1024 * 1024;
 
-function fileSystem(spec: LaunchSpec): string[] {
+function fileSystem(spec: StartSpec): string[] {
   return [
     ...["--bind", spec.mountPoint, "/"],
     ...(spec.root === "host" ? hostUsr(spec) : []),
@@ -149,7 +165,7 @@ function fileSystem(spec: LaunchSpec): string[] {
 }
 
 /** The overlay's own /usr lies below the host's, out of reach from inside: what is bound from it is the skeleton's. */
-function hostUsr({ mountPoint, masks }: LaunchSpec): string[] {
+function hostUsr({ mountPoint, masks }: StartSpec): string[] {
   return [
     ...["--ro-bind", "/usr", "/usr", "--bind", `${mountPoint}/usr/local`, "/usr/local"],
     ...(masks.usrEtc ? ["--ro-bind", `${mountPoint}/usr/etc`, "/usr/etc"] : []),
@@ -157,11 +173,11 @@ function hostUsr({ mountPoint, masks }: LaunchSpec): string[] {
   ];
 }
 
-function mountPoints({ root }: LaunchSpec): string[] {
+function mountPoints({ root }: StartSpec): string[] {
   return ["/dev", "/proc", "/run", ...(root === "host" ? ["/usr/local", "/usr/etc"] : [])];
 }
 
-function agentArguments({ limits, egress, forwards }: LaunchSpec): string[] {
+function agentArguments({ limits, egress, forwards }: StartSpec): string[] {
   return [
     ...flag("--processes", limits.processes),
     ...flag("--file-bytes", limits.fileBytes),

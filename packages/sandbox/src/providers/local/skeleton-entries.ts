@@ -98,7 +98,7 @@ function madeUp(settings: PackageSettings): SkeletonEntry[] {
     ),
     text(
       "etc/profile",
-      'export PATH="${PATH:-/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin}"\numask 022\n',
+      '[ -n "$PATH" ] || export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\numask 022\n',
     ),
     text("etc/pip.conf", pipText(settings)),
     // npm reads the one beside the Node that runs it.
