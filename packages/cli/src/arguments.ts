@@ -1,5 +1,5 @@
 import { parseArgs } from "node:util";
-import type { Command, OptionSpecs } from "./command.ts";
+import type { Arguments, Command, OptionSpecs } from "./command.ts";
 import { parseDurationMs } from "./duration.ts";
 import { UsageError } from "./failure.ts";
 import { nearest } from "./suggest.ts";
@@ -8,23 +8,6 @@ export const globalOptions: OptionSpecs = {
   json: { help: "Print JSON for programs" },
   help: { short: "h", help: "Print this help" },
 };
-
-/** The parsed command line of one command. Asking for an option that the command does not declare is a defect. */
-export interface Arguments {
-  flag(option: string): boolean;
-  text(option: string): string | undefined;
-  list(option: string): readonly string[];
-  integer(option: string, range: { min: number; max: number }): number | undefined;
-  decimal(option: string): number | undefined;
-  durationMs(option: string): number | undefined;
-  /** A duration, or null for `never`. */
-  durationOrNever(option: string): number | null | undefined;
-  /** Arguments in the order of the command's table. */
-  argument(name: string): string;
-  optional(name: string): string | undefined;
-  many(name: string): readonly string[];
-  readonly program: readonly string[];
-}
 
 type Values = ReadonlyMap<string, readonly (string | true)[]>;
 

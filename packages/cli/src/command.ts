@@ -1,5 +1,4 @@
 import type { SandboxProvider } from "@slipway/sandbox";
-import type { Arguments } from "./arguments.ts";
 import type { Settings } from "./config.ts";
 import type { Io, Output } from "./io.ts";
 import type { Progress } from "./progress.ts";
@@ -39,6 +38,23 @@ export interface Command {
   readonly examples?: readonly string[];
   /** Loaded when the command is run: what a command does not need is never read. */
   load(): Promise<{ run: Run }>;
+}
+
+/** The parsed command line of one command. Asking for an option that the command does not declare is a defect. */
+export interface Arguments {
+  flag(option: string): boolean;
+  text(option: string): string | undefined;
+  list(option: string): readonly string[];
+  integer(option: string, range: { min: number; max: number }): number | undefined;
+  decimal(option: string): number | undefined;
+  durationMs(option: string): number | undefined;
+  /** A duration, or null for `never`. */
+  durationOrNever(option: string): number | null | undefined;
+  /** Arguments in the order of the command's table. */
+  argument(name: string): string;
+  optional(name: string): string | undefined;
+  many(name: string): readonly string[];
+  readonly program: readonly string[];
 }
 
 /** Answers with the exit code; nothing means 0. */

@@ -1,6 +1,5 @@
 import type { SandboxProvider } from "@slipway/sandbox";
-import type { Arguments } from "./arguments.ts";
-import type { Context, HostFinding, Interrupts } from "./command.ts";
+import type { Arguments, Context, HostFinding, Interrupts } from "./command.ts";
 import type { Settings } from "./config.ts";
 import type { Environment } from "./environment.ts";
 import type { Io, Output } from "./io.ts";

@@ -63,7 +63,7 @@ export function commandHelp(command: Command, paint: Paint): string {
 }
 
 /** `sandbox exec <id> -- <program> [argument...]` */
-export function usageOf(command: Command): string {
+function usageOf(command: Command): string {
   const words = [command.name];
   for (const argument of command.arguments) {
     const name = `<${argument.name}>${argument.many ? "..." : ""}`;

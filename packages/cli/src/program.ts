@@ -1,5 +1,5 @@
-import { type Arguments, parseArguments } from "./arguments.ts";
-import type { Command } from "./command.ts";
+import { parseArguments } from "./arguments.ts";
+import type { Arguments, Command } from "./command.ts";
 import { commands } from "./commands/table.ts";
 import { createContext, type Surroundings } from "./context.ts";
 import { brokenPipeExit, describeFailure, Interrupted, ownFailure, UsageError } from "./failure.ts";

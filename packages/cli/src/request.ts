@@ -1,6 +1,7 @@
 import { isIP } from "node:net";
 import type { CreateSandboxInput, CustomImage, NetworkPolicyInput } from "@slipway/contract";
-import { type Arguments, parseInteger } from "./arguments.ts";
+import { parseInteger } from "./arguments.ts";
+import type { Arguments } from "./command.ts";
 import type { Settings } from "./config.ts";
 import type { Environment } from "./environment.ts";
 import { UsageError } from "./failure.ts";

@@ -57,7 +57,7 @@ export async function writeTree(
 }
 
 /** The parts of an entry's path; none for the tree's root. */
-export function heldParts(path: string): string[] {
+function heldParts(path: string): string[] {
   const parts = path.split("/").filter((part) => part !== "" && part !== ".");
   if (path.startsWith("/") || parts.includes("..") || path.includes("\0")) {
     throw new SlipwayError("path_outside", `The tree has an entry that leads out of it: ${path}`);

@@ -54,11 +54,7 @@ async function* standardInput(context: Context, onBytes: (bytes: number) => void
   }
 }
 
-export async function statOrNone(
-  files: SandboxFiles,
-  path: string,
-  signal: AbortSignal,
-): Promise<FileInfo | undefined> {
+async function statOrNone(files: SandboxFiles, path: string, signal: AbortSignal): Promise<FileInfo | undefined> {
   try {
     return await files.stat(path, { signal, followSymlink: true });
   } catch (error) {
