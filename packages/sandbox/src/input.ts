@@ -23,6 +23,15 @@ export function parseCreate(input: unknown, capabilities: Capabilities): CreateS
   return request;
 }
 
+/** A fork's request: what is not overridden is taken over, but for the key that named the first create. */
+export function parseFork(
+  overrides: unknown,
+  { idempotencyKey: _key, ...inherited }: CreateSandbox,
+  capabilities: Capabilities,
+): CreateSandbox {
+  return parseCreate({ ...inherited, ...(overrides as object) }, capabilities);
+}
+
 /** The request with its argv settled: a shell text is run by `sh -c`. */
 export function parseExec(input: unknown, capabilities: Capabilities): ExecRequest & { readonly argv: string[] } {
   const request = parse(execRequestSchema, input, () => "invalid_request");

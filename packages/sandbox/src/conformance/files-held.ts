@@ -84,6 +84,7 @@ export function describeHeld(c: Conformance): void {
           if (!(error instanceof SlipwayError)) throw error;
           expect(error.code).not.toBe("internal");
         });
+        await c.clock.sleep(1);
       }
       await exec.kill({ graceMs: 0 });
       expect(await readdir(hostDirectory)).toEqual(["canary"]);

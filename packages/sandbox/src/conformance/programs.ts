@@ -60,9 +60,9 @@ const table = {
     },
   },
   argumentLength: {
-    shell: 'printf "%s" "${#1}"',
+    shell: 'printf "%s" "$1" | wc -c',
     scripted: async ({ argv, stdout }) => {
-      await stdout.write(String(argv[4]?.length));
+      await stdout.write(`${argv[4]?.length}\n`);
       return 0;
     },
   },

@@ -1,0 +1,17 @@
+import type { Capabilities } from "../../provider.ts";
+
+export const simulatedCapabilities: Capabilities = {
+  pty: false,
+  ptyResize: false,
+  execSurvivesCaller: true,
+  watch: true,
+  sleep: true,
+  stopStart: true,
+  snapshotWhileRunning: true,
+  egressAllowlist: true,
+  egressSecrets: true,
+  previewUrls: false,
+  customImages: false,
+  gpu: false,
+  realPrograms: false,
+};
