@@ -145,15 +145,16 @@ function readStatus({ child, complaint }: Standby, signal: AbortSignal): Promise
       resolve(childPid);
     });
     child.once("close", () => reject(new Error(complaint() || "the launcher ended without a word")));
+    if (signal.aborted) giveUp();
     signal.addEventListener("abort", giveUp, { once: true });
   });
 }
 
 /** Ends whatever of it runs, also when the start had begun, and removes its groups. */
-async function discard({ child, cgroups }: Standby): Promise<void> {
+async function discard({ child, cgroups, alive }: Standby): Promise<void> {
   child.stdin.destroy();
   // Bubblewrap's two processes are in one group until the inner one, set up, makes a session of its own.
-  if (child.pid !== undefined) killIfThere(-child.pid);
+  if (child.pid !== undefined && alive()) killIfThere(-child.pid);
   const cgroup = await openCgroup(cgroups);
   await cgroup.kill();
   await cgroup.remove();
