@@ -5,16 +5,26 @@ const domain = z
   .string()
   .max(253)
   .toLowerCase()
-  .regex(/^(\*\.)?([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/, "expected a domain such as example.com or *.example.com")
+  .regex(
+    /^(\*\.)?([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/,
+    "expected a domain such as example.com or *.example.com",
+  )
   .refine((name) => !/^[\d.]+$/.test(name), "an address belongs into cidrs, for instance 192.0.2.7/32");
 
-const cidr = z.union([z.cidrv4("expected a range such as 192.0.2.0/24"), z.cidrv6("expected a range such as 2001:db8::/32")]);
+const cidr = z.union([
+  z.cidrv4("expected a range such as 192.0.2.0/24"),
+  z.cidrv6("expected a range such as 2001:db8::/32"),
+]);
 
 /** A header that the egress adds to requests for one host. The sandbox never holds its value. */
 export const injectedSecretSchema = z.strictObject({
   host: domain.refine((name) => !name.startsWith("*."), "name one host, without a wildcard"),
   header: z.string().regex(/^[A-Za-z0-9-]{1,64}$/, "expected a header name"),
-  value: z.string().min(1).max(8192).regex(/^[\x20-\x7e]+$/, "a header value is printable ASCII"),
+  value: z
+    .string()
+    .min(1)
+    .max(8192)
+    .regex(/^[\x20-\x7e]+$/, "a header value is printable ASCII"),
 });
 
 /**
@@ -32,7 +42,12 @@ export const networkPolicySchema = z
     secrets: z.array(injectedSecretSchema).max(32).default([]),
     /** Listens on a port inside and carries it to host:port outside, for programs that know no proxy. */
     forwards: z
-      .array(z.strictObject({ port: z.int().min(1).max(65535), to: z.string().regex(/^[^\s:]+:\d{1,5}$/, "expected host:port") }))
+      .array(
+        z.strictObject({
+          port: z.int().min(1).max(65535),
+          to: z.string().regex(/^[^\s:]+:\d{1,5}$/, "expected host:port"),
+        }),
+      )
       .max(16)
       .default([]),
   })

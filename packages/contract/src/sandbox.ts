@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { type ExecId, type SandboxId, type SnapshotId, execIdSchema, snapshotIdSchema } from "./ids.ts";
+import { type ExecId, execIdSchema, type SandboxId, type SnapshotId, snapshotIdSchema } from "./ids.ts";
 import { type NetworkPolicy, networkPolicySchema } from "./network.ts";
 
 const minuteMs = 60_000;
@@ -10,8 +10,18 @@ export const absolutePathSchema = z
   .string()
   .max(4096)
   .regex(/^\/[^\0]*$/, "expected an absolute path");
-const envSchema = z.record(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,255}$/, "expected a variable name"), z.string().max(128 * 1024).regex(/^[^\0]*$/));
-const packageName = z.string().min(1).max(214).regex(/^[A-Za-z0-9@][^\s;|&$`"'<>\\]*$/, "expected a package name, with a version if wanted");
+const envSchema = z.record(
+  z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,255}$/, "expected a variable name"),
+  z
+    .string()
+    .max(128 * 1024)
+    .regex(/^[^\0]*$/),
+);
+const packageName = z
+  .string()
+  .min(1)
+  .max(214)
+  .regex(/^[A-Za-z0-9@][^\s;|&$`"'<>\\]*$/, "expected a package name, with a version if wanted");
 
 const namedImages = ["default", "host", "debian", "node20", "node22", "node24"] as const;
 
@@ -22,7 +32,15 @@ export const customImageSchema = z.strictObject({
   npm: z.array(packageName).max(256).default([]),
   pip: z.array(packageName).max(256).default([]),
   /** Shell commands, run in order as root inside the image. */
-  commands: z.array(z.string().min(1).max(64 * 1024)).max(256).default([]),
+  commands: z
+    .array(
+      z
+        .string()
+        .min(1)
+        .max(64 * 1024),
+    )
+    .max(256)
+    .default([]),
 });
 
 export const imageSchema = z.union([z.enum(namedImages), customImageSchema]);
@@ -45,7 +63,11 @@ export const createSandboxSchema = z.strictObject({
   /** Counted from creation; a keep-alive extends it, never past 24 hours. */
   lifetimeMs: z.int().min(100).max(maxLifetimeMs).default(hourMs),
   /** Sleeps after this long without use; null: never. */
-  idleMs: z.int().min(100).nullable().default(20 * minuteMs),
+  idleMs: z
+    .int()
+    .min(100)
+    .nullable()
+    .default(20 * minuteMs),
   /** A sleeping sandbox is stopped, with a snapshot, after this long. */
   sleepingMs: z.int().min(100).default(maxLifetimeMs),
   /** Snapshots a running sandbox this often; null: never. */
@@ -113,10 +135,29 @@ export const execRequestSchema = z
   .strictObject({
     /** Chosen by the caller to make a retried start attach instead of running twice. */
     id: execIdSchema.optional(),
-    argv: z.array(z.string().max(128 * 1024 - 1).regex(/^[^\0]*$/)).min(1).max(4096).optional(),
+    argv: z
+      .array(
+        z
+          .string()
+          .max(128 * 1024 - 1)
+          .regex(/^[^\0]*$/),
+      )
+      .min(1)
+      .max(4096)
+      .optional(),
     /** Run by `sh -c`. Give this or argv. */
-    shell: z.string().min(1).max(128 * 1024 - 1).regex(/^[^\0]*$/).optional(),
-    cwd: z.string().min(1).max(4096).regex(/^[^\0]*$/).optional(),
+    shell: z
+      .string()
+      .min(1)
+      .max(128 * 1024 - 1)
+      .regex(/^[^\0]*$/)
+      .optional(),
+    cwd: z
+      .string()
+      .min(1)
+      .max(4096)
+      .regex(/^[^\0]*$/)
+      .optional(),
     env: envSchema.default({}),
     /** `open` keeps standard input for write() and end(); else the command reads end of file. */
     stdin: z.enum(["none", "open"]).default("none"),

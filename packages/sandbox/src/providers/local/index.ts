@@ -7,12 +7,21 @@ import {
   type SnapshotId,
   snapshotIdSchema,
 } from "@slipway/contract";
+import { throwIfAborted } from "../../abort.ts";
 import { parseCreate, parseImage } from "../../input.ts";
 import type { Capabilities, SandboxProvider, Snapshots } from "../../provider.ts";
 import { createKeeperClient, type KeeperClient } from "./keeper-client.ts";
 import { sandboxUid as defaultSandboxUid } from "./launch.ts";
 import { type Layout, layoutOf } from "./layout.ts";
-import { liveStates, readRecord, readRecords, type SandboxRecord, type SnapshotRecord, sandboxInfo, snapshotInfo } from "./record.ts";
+import {
+  liveStates,
+  readRecord,
+  readRecords,
+  type SandboxRecord,
+  type SnapshotRecord,
+  sandboxInfo,
+  snapshotInfo,
+} from "./record.ts";
 import { createHandles } from "./sandbox.ts";
 
 export interface LocalProviderOptions {
@@ -54,12 +63,17 @@ export function createLocalProvider(options: LocalProviderOptions): SandboxProvi
     capabilities: localCapabilities,
     snapshots: snapshotsOf(layout, keeper),
     async create(input, { signal } = {}) {
+      throwIfAborted(signal);
       const request = parseCreate(input, localCapabilities);
       const { id } = await keeper.call("create", { id: newId("sbx"), request }, { signal });
       return await handles.owned(id);
     },
-    get: (id) => handles.open(id),
-    async list({ states, labels = {} } = {}) {
+    async get(id, { signal } = {}) {
+      throwIfAborted(signal);
+      return await handles.open(id);
+    },
+    async list({ states, labels = {} } = {}, { signal } = {}) {
+      throwIfAborted(signal);
       await settle(layout, keeper);
       const wanted = Object.entries(labels);
       return recordsIn<SandboxRecord>(layout.records.sandboxes)
@@ -71,7 +85,7 @@ export function createLocalProvider(options: LocalProviderOptions): SandboxProvi
       const parsed: string | CustomImage = parseImage(image, localCapabilities);
       await keeper.call("prepareImage", { image: parsed }, { signal, onProgress });
     },
-    events: ({ after, sandbox, signal } = {}) => ofSandbox(keeper.events(after ?? null, signal), sandbox),
+    events: ({ after, sandbox, signal } = {}) => ofSandbox(keeper.events(after ?? 0, signal), sandbox),
     reconcile: ({ signal } = {}) => keeper.call("reconcile", {}, { signal }),
     [Symbol.asyncDispose]: () => keeper[Symbol.asyncDispose](),
   };
@@ -79,13 +93,21 @@ export function createLocalProvider(options: LocalProviderOptions): SandboxProvi
 
 function snapshotsOf(layout: Layout, keeper: KeeperClient): Snapshots {
   const find = async (id: SnapshotId): Promise<SnapshotRecord> => {
-    const record = snapshotIdSchema.safeParse(id).success ? await readRecord<SnapshotRecord>(layout.snapshotRecord(id)) : null;
+    const record = snapshotIdSchema.safeParse(id).success
+      ? await readRecord<SnapshotRecord>(layout.snapshotRecord(id))
+      : null;
     if (record === null) throw new SlipwayError("snapshot_not_found", `there is no snapshot ${id}`);
     return record;
   };
   return {
-    list: async () => recordsIn<SnapshotRecord>(layout.records.snapshots).map(snapshotInfo),
-    get: async (id) => snapshotInfo(await find(id)),
+    async list({ signal } = {}) {
+      throwIfAborted(signal);
+      return recordsIn<SnapshotRecord>(layout.records.snapshots).map(snapshotInfo);
+    },
+    async get(id, { signal } = {}) {
+      throwIfAborted(signal);
+      return snapshotInfo(await find(id));
+    },
     async update(id, change, { signal } = {}) {
       await find(id);
       return await keeper.call("updateSnapshot", { id, ...change }, { signal });
@@ -112,10 +134,15 @@ function recordsIn<T>(directory: string): T[] {
   }
 }
 
-async function* ofSandbox(events: AsyncIterable<SandboxEvent>, sandbox: SandboxId | undefined): AsyncIterable<SandboxEvent> {
+async function* ofSandbox(
+  events: AsyncIterable<SandboxEvent>,
+  sandbox: SandboxId | undefined,
+): AsyncIterable<SandboxEvent> {
   for await (const event of events) if (sandbox === undefined || event.sandbox === sandbox) yield event;
 }
 
 function definedOnly(environment: Readonly<Record<string, string | undefined>>): Record<string, string> {
-  return Object.fromEntries(Object.entries(environment).filter((entry): entry is [string, string] => entry[1] !== undefined));
+  return Object.fromEntries(
+    Object.entries(environment).filter((entry): entry is [string, string] => entry[1] !== undefined),
+  );
 }

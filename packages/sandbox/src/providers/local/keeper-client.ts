@@ -1,16 +1,16 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, openSync } from "node:fs";
-import { type Socket, connect } from "node:net";
+import { connect, type Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { type ErrorBody, type SandboxEvent, SlipwayError, isErrorCode } from "@slipway/contract";
+import { type ErrorBody, isErrorCode, type SandboxEvent, SlipwayError } from "@slipway/contract";
 import {
   type KeeperMessage,
-  type KeeperStart,
   type KeeperMethod,
   type KeeperParams,
   type KeeperResult,
+  type KeeperStart,
   onLines,
   protocolVersion,
   sendLine,
@@ -90,7 +90,10 @@ export function createKeeperClient(layout: Layout, settings: KeeperSettings): Ke
         } catch (error) {
           if (error !== keeperGone) throw error;
           if (attempt === maxAttempts) {
-            throw new SlipwayError("provider_unavailable", `the keeper ended ${maxAttempts} times during ${method}; see ${layout.keeperLog}`);
+            throw new SlipwayError(
+              "provider_unavailable",
+              `the keeper ended ${maxAttempts} times during ${method}; see ${layout.keeperLog}`,
+            );
           }
         }
       }
@@ -154,7 +157,11 @@ function aborted(signal: AbortSignal | undefined): SlipwayError {
 }
 
 /** Ends when the signal or the keeper does. */
-async function* subscription({ socket, pending, listeners }: Connection, after: number | null, signal?: AbortSignal): AsyncIterable<SandboxEvent> {
+async function* subscription(
+  { socket, pending, listeners }: Connection,
+  after: number | null,
+  signal?: AbortSignal,
+): AsyncIterable<SandboxEvent> {
   const queue: SandboxEvent[] = [];
   let wake = () => {};
   listeners.add((event) => {
@@ -191,7 +198,10 @@ async function open(layout: Layout, settings: KeeperSettings): Promise<Connectio
     // Another keeper is on its way up or down.
     await delay(retryMs);
   } while (performance.now() < deadline);
-  throw new SlipwayError("provider_unavailable", `the keeper of ${layout.root} does not stay up; see ${layout.keeperLog}`);
+  throw new SlipwayError(
+    "provider_unavailable",
+    `the keeper of ${layout.root} does not stay up; see ${layout.keeperLog}`,
+  );
 }
 
 /** A keeper of another version makes way for one of ours; the sandboxes stay. */

@@ -83,12 +83,17 @@ export function prepareStateDirectory(layout: Layout, sandboxUid: number): void 
     ensure(layout.root, isRoot ? 0o711 : 0o700);
     ensure(layout.bin, 0o755);
     ensure(layout.mountPoint, 0o755);
-    for (const directory of [layout.records.sandboxes, layout.records.snapshots, layout.records.images]) ensure(directory, 0o700);
+    for (const directory of [layout.records.sandboxes, layout.records.snapshots, layout.records.images])
+      ensure(directory, 0o700);
     for (const directory of [layout.layers, layout.boxes]) {
       if (ensure(directory, 0o700) && isRoot) chownSync(directory, sandboxUid, sandboxUid);
     }
   } catch (error) {
-    throw new SlipwayError("invalid_settings", `can not use the state directory ${layout.root}: ${(error as Error).message}`, { cause: error });
+    throw new SlipwayError(
+      "invalid_settings",
+      `can not use the state directory ${layout.root}: ${(error as Error).message}`,
+      { cause: error },
+    );
   }
 }
 

@@ -1,7 +1,7 @@
 import type { Socket } from "node:net";
-import { type SandboxId, SlipwayError, type SandboxState, type StateReason } from "@slipway/contract";
-import { type Layout } from "../layout.ts";
-import { type SandboxRecord, readRecords, removeRecord, writeRecord } from "../record.ts";
+import { type SandboxId, type SandboxState, SlipwayError, type StateReason } from "@slipway/contract";
+import type { Layout } from "../layout.ts";
+import { readRecords, removeRecord, type SandboxRecord, writeRecord } from "../record.ts";
 import type { Clock } from "./clock.ts";
 import type { TimingMemory } from "./decide.ts";
 import type { EventLog } from "./event-log.ts";
@@ -57,7 +57,13 @@ export function openBoxes(layout: Layout, events: EventLog, clock: Clock, onChan
     add(record) {
       writeRecord(layout.sandboxRecord(record.id), record);
       const box = hold(record);
-      events.append({ type: "sandbox.state_changed", sandbox: record.id, from: null, to: record.state, reason: record.reason });
+      events.append({
+        type: "sandbox.state_changed",
+        sandbox: record.id,
+        from: null,
+        to: record.state,
+        reason: record.reason,
+      });
       return box;
     },
     update,
@@ -74,7 +80,8 @@ export function openBoxes(layout: Layout, events: EventLog, clock: Clock, onChan
     },
     exclusive(box, operation) {
       const result = box.queue.then(async () => {
-        if (boxes.get(box.id) !== box) throw new SlipwayError("sandbox_not_found", `there is no sandbox ${box.id} any more`);
+        if (boxes.get(box.id) !== box)
+          throw new SlipwayError("sandbox_not_found", `there is no sandbox ${box.id} any more`);
         return operation();
       });
       box.queue = result.catch(() => undefined);

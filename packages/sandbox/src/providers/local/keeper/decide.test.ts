@@ -16,7 +16,10 @@ describe("what is due next", () => {
   });
 
   test("an end that was put off is told again", () => {
-    expect(nextDue({ ...running, expiresAt: 9000 }, { ...memory, toldEnd: 5000 })).toEqual({ at: 8940, action: "expiring" });
+    expect(nextDue({ ...running, expiresAt: 9000 }, { ...memory, toldEnd: 5000 })).toEqual({
+      at: 8940,
+      action: "expiring",
+    });
   });
 
   test("an end sooner than the grace period is told at once", () => {

@@ -22,7 +22,12 @@ export interface TimingMemory {
 }
 
 export function nextDue(timing: Timing, memory: TimingMemory): Due | null {
-  const dues = timing.state === "running" ? runningDues(timing, memory) : timing.state === "sleeping" ? sleepingDues(timing, memory) : [];
+  const dues =
+    timing.state === "running"
+      ? runningDues(timing, memory)
+      : timing.state === "sleeping"
+        ? sleepingDues(timing, memory)
+        : [];
   return dues.reduce<Due | null>((first, due) => (first === null || due.at < first.at ? due : first), null);
 }
 
@@ -35,7 +40,8 @@ function runningDues(timing: Timing, memory: TimingMemory): Due[] {
   const { request } = timing;
   const dues: Due[] = [{ at: timing.expiresAt, action: "expire" }, ...expiring(timing, memory)];
   if (request.idleMs !== null) dues.push({ at: memory.checkIdleAt, action: "check_idle" });
-  if (request.checkpointMs !== null) dues.push({ at: memory.lastCheckpointAt + request.checkpointMs, action: "checkpoint" });
+  if (request.checkpointMs !== null)
+    dues.push({ at: memory.lastCheckpointAt + request.checkpointMs, action: "checkpoint" });
   return dues;
 }
 
@@ -57,7 +63,11 @@ export interface Use {
 }
 
 /** Sleep now, or look again at a later time. Work under way is looked at again after a quarter of the idle time. */
-export function decideIdle(use: Use, idleMs: number, nowMs: number): { sleep: true } | { sleep: false; checkAt: number } {
+export function decideIdle(
+  use: Use,
+  idleMs: number,
+  nowMs: number,
+): { sleep: true } | { sleep: false; checkAt: number } {
   if (use.operations > 0) return { sleep: false, checkAt: nowMs + Math.max(100, Math.ceil(idleMs / 4)) };
   if (use.sinceMs >= idleMs) return { sleep: true };
   return { sleep: false, checkAt: nowMs + (idleMs - use.sinceMs) };

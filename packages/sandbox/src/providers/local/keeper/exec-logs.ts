@@ -1,4 +1,4 @@
-import { closeSync, constants, ftruncateSync, fstatSync, openSync, readSync, readdirSync, writeSync } from "node:fs";
+import { closeSync, constants, fstatSync, ftruncateSync, openSync, readdirSync, readSync, writeSync } from "node:fs";
 import { join } from "node:path";
 
 const headerBytes = 5;

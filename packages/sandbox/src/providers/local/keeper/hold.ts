@@ -1,6 +1,6 @@
 import { type Cgroup, openCgroup } from "../cgroup-control.ts";
-import type { Box } from "./boxes.ts";
 import type { AgentLink } from "./agent-link.ts";
+import type { Box } from "./boxes.ts";
 
 /** Makes a sandbox stand still and go on: by its control group where there is one that freezes, else by signals from pid 1. */
 export interface Hold {

@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { detectCgroups } from "../cgroup.ts";
 import { hostRegistries } from "../host-registries.ts";
+import { createLaunchpad } from "../launchpad.ts";
 import { createLayerTool } from "../layer-tool.ts";
 import { layoutOf, prepareStateDirectory } from "../layout.ts";
 import { type LayerId, liveStates } from "../record.ts";
@@ -36,7 +37,11 @@ const lingerMs = 2000;
 const reconcileEveryMs = 5 * 60_000;
 
 /** Wires the keeper, takes over what the last one left, and serves. The caller holds the state directory's lock. */
-export async function startKeeper(settings: KeeperSettings, clock: Clock, log: (line: string) => void): Promise<Keeper> {
+export async function startKeeper(
+  settings: KeeperSettings,
+  clock: Clock,
+  log: (line: string) => void,
+): Promise<Keeper> {
   const layout = layoutOf(settings.stateDir);
   prepareStateDirectory(layout, settings.sandboxUid);
   const identity = process.getuid?.() === 0 ? { uid: settings.sandboxUid, gid: settings.sandboxUid } : null;
@@ -49,7 +54,11 @@ export async function startKeeper(settings: KeeperSettings, clock: Clock, log: (
     openCertificateAuthority({ file: join(layout.root, "egress-authority.pem") }),
     detectCgroups().then((places) => places.prepare()),
     hostMasks(),
-    hostRegistries({ home: settings.environment["HOME"] ?? "/", environment: settings.environment, cacheFile: join(layout.root, "registries.json") }),
+    hostRegistries({
+      home: settings.environment["HOME"] ?? "/",
+      environment: settings.environment,
+      cacheFile: join(layout.root, "registries.json"),
+    }),
   ]);
   const events = openEventLog(layout.events, () => clock.now());
   const layers = openLayers(layout.layers, identity?.uid ?? null, removeTree);
@@ -58,8 +67,10 @@ export async function startKeeper(settings: KeeperSettings, clock: Clock, log: (
   const hold = createHold(agent, cgroups.mechanisms.freeze !== "none");
   const networks = createNetworks({ layout, events, authority, registries: registries.hosts, onError });
   const images = await openImages({ layout, identity, registries });
+  const launchpad = createLaunchpad({ program: programs.launch, identity, cgroups });
   const runtime = createRuntime({
-    ...{ layout, boxes, cgroups, agent, hold, networks, programs, identity, masks },
+    ...{ layout, boxes, launchpad, agent, hold, networks, programs, masks },
+    limitsMemory: cgroups.mechanisms.memory !== "none",
     onDeath: (box) => lifecycle.died(box).catch((error) => onError(box, error)),
   });
 
@@ -67,7 +78,16 @@ export async function startKeeper(settings: KeeperSettings, clock: Clock, log: (
   const collectSoon = () => {
     collectGarbage().catch((error) => log(`garbage: ${error.stack}`));
   };
-  const snapshots = openSnapshots({ layout, boxes, layers, layerTool, hold, events, clock, collectGarbage: collectSoon });
+  const snapshots = openSnapshots({
+    layout,
+    boxes,
+    layers,
+    layerTool,
+    hold,
+    events,
+    clock,
+    collectGarbage: collectSoon,
+  });
   const lifecycle = createLifecycle({
     ...{ layout, boxes, clock, runtime, hold, removeTree, collectGarbage: collectSoon },
     layersOf: (box) => snapshots.capture(box),
@@ -105,7 +125,7 @@ export async function startKeeper(settings: KeeperSettings, clock: Clock, log: (
     watch[Symbol.dispose]();
     cancelReconcile();
     void server.close();
-    setClosed();
+    launchpad[Symbol.asyncDispose]().then(setClosed, setClosed);
   };
   const closeWhenIdle = () => {
     clock.after(lingerMs, () => {
@@ -122,7 +142,7 @@ export async function startKeeper(settings: KeeperSettings, clock: Clock, log: (
         return null;
       },
       create: ({ id, request }, { signal }) => lifecycle.create(id, request, signal),
-      fork: ({ id, from, overrides }, { signal }) => lifecycle.fork(id, from, overrides, signal),
+      fork: ({ id, from, request }, { signal }) => lifecycle.fork(id, from, request, signal),
       sleep: ({ id }) => done(lifecycle.sleep(id)),
       wake: ({ id }) => done(lifecycle.wake(id)),
       stop: ({ id }) => done(lifecycle.stop(id)),

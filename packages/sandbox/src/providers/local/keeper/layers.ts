@@ -27,7 +27,11 @@ export interface HeldLayer extends Disposable {
 const growingSuffix = ".new";
 
 /** `owner` is the sandboxes' uid when the keeper is root. */
-export function openLayers(directory: string, owner: number | null, removeTree: (path: string) => Promise<void>): Layers {
+export function openLayers(
+  directory: string,
+  owner: number | null,
+  removeTree: (path: string) => Promise<void>,
+): Layers {
   const held = new Set<LayerId>();
   const own = (path: string) => {
     mkdirSync(path, { mode: 0o755 });

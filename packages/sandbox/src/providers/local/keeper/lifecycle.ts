@@ -2,26 +2,24 @@ import { isDeepStrictEqual } from "node:util";
 import {
   type CreateSandbox,
   type DestroyReceipt,
+  maxLifetimeMs,
   type SandboxId,
   type SandboxInfo,
   SlipwayError,
   type StateReason,
-  createSandboxSchema,
-  maxLifetimeMs,
 } from "@slipway/contract";
-import type { ForkOverrides } from "../../../provider.ts";
 import type { Layout } from "../layout.ts";
-import { type LayerId, type RootImage, type SandboxRecord, sandboxInfo } from "../record.ts";
+import { type LayerId, liveStates, type RootImage, type SandboxRecord, sandboxInfo } from "../record.ts";
 import type { Box, Boxes } from "./boxes.ts";
 import type { Clock } from "./clock.ts";
 import type { Hold } from "./hold.ts";
-import { countNamespace } from "./process.ts";
+import { namespaceOf } from "./process.ts";
 import type { Runtime } from "./runtime.ts";
 
 /** The states of a sandbox and the ways between them. Operations on one sandbox run one after the other. */
 export interface Lifecycle {
   create(id: SandboxId, request: CreateSandbox, signal: AbortSignal): Promise<SandboxInfo>;
-  fork(id: SandboxId, from: SandboxId, overrides: ForkOverrides, signal: AbortSignal): Promise<SandboxInfo>;
+  fork(id: SandboxId, from: SandboxId, request: CreateSandbox, signal: AbortSignal): Promise<SandboxInfo>;
   sleep(id: SandboxId, reason?: StateReason): Promise<void>;
   wake(id: SandboxId): Promise<void>;
   stop(id: SandboxId, reason?: StateReason): Promise<void>;
@@ -58,7 +56,7 @@ export function createLifecycle(parts: LifecycleParts): Lifecycle {
   const { boxes, clock, runtime, hold, layout } = parts;
   const keys = new Map<string, { request: CreateSandbox; created: Promise<SandboxInfo> }>();
 
-  const add = (id: SandboxId, request: CreateSandbox, { image, lowers }: Origin): Box => {
+  const add = (id: SandboxId, request: CreateSandbox, { image, lowers }: Origin, cgroups: readonly string[]): Box => {
     const now = clock.now();
     const record: SandboxRecord = {
       id,
@@ -72,17 +70,24 @@ export function createLifecycle(parts: LifecycleParts): Lifecycle {
       image,
       lowers,
       process: null,
-      cgroups: runtime.plan(id, request).directories,
+      cgroups,
       incremental: null,
       previews: {},
     };
     return boxes.add(record);
   };
 
-  const launchNew = (box: Box, signal: AbortSignal): Promise<SandboxInfo> =>
-    boxes.exclusive(box, async () => {
+  const launchNew = (
+    id: SandboxId,
+    request: CreateSandbox,
+    origin: Origin,
+    signal: AbortSignal,
+  ): Promise<SandboxInfo> => {
+    const reservation = runtime.reserve();
+    const box = add(id, request, origin, reservation.cgroups);
+    return boxes.exclusive(box, async () => {
       try {
-        await runtime.launch(box, signal);
+        await runtime.launch(box, reservation, signal);
         boxes.setState(box, "running", "started");
         return sandboxInfo(box.record);
       } catch (error) {
@@ -92,16 +97,25 @@ export function createLifecycle(parts: LifecycleParts): Lifecycle {
         throw error;
       }
     });
+  };
 
   const createOnce = async (id: SandboxId, request: CreateSandbox, signal: AbortSignal): Promise<SandboxInfo> => {
-    return launchNew(add(id, request, await parts.origin(request, signal)), signal);
+    return launchNew(id, request, await parts.origin(request, signal), signal);
   };
 
   /** A key names one create for as long as its sandbox lives; a failed create frees it. */
-  const createByKey = (key: string, id: SandboxId, request: CreateSandbox, signal: AbortSignal): Promise<SandboxInfo> => {
+  const createByKey = (
+    key: string,
+    id: SandboxId,
+    request: CreateSandbox,
+    signal: AbortSignal,
+  ): Promise<SandboxInfo> => {
     const recorded = [...boxes.all()].find((box) => box.record.request.idempotencyKey === key);
     const earlier = recorded
-      ? { request: recorded.record.request, created: recorded.queue.then(() => sandboxInfo(boxes.get(recorded.id).record)) }
+      ? {
+          request: recorded.record.request,
+          created: recorded.queue.then(() => sandboxInfo(boxes.get(recorded.id).record)),
+        }
       : keys.get(key);
     if (earlier !== undefined) {
       if (isDeepStrictEqual(earlier.request, request)) return earlier.created;
@@ -119,7 +133,7 @@ export function createLifecycle(parts: LifecycleParts): Lifecycle {
   };
 
   const destroyNow = async (box: Box, reason: StateReason): Promise<DestroyReceipt> => {
-    const processesEnded = box.record.process === null ? 0 : countNamespace(box.record.process);
+    const processesEnded = box.record.process === null ? 0 : namespaceOf(box.record.process).length;
     await runtime.end(box);
     await parts.removeTree(layout.box(box.id).root);
     boxes.forget(box, reason);
@@ -129,9 +143,9 @@ export function createLifecycle(parts: LifecycleParts): Lifecycle {
 
   const expect = (box: Box, states: readonly string[], verb: string) => {
     const { state, reason } = box.record;
-    if (!states.includes(state)) {
-      throw new SlipwayError("sandbox_wrong_state", `can not ${verb} ${box.id}: it is ${state} (${reason}), not ${states.join(" or ")}`);
-    }
+    if (states.includes(state)) return;
+    const code = liveStates.includes(state) ? "sandbox_wrong_state" : "sandbox_not_running";
+    throw new SlipwayError(code, `can not ${verb} ${box.id}: it is ${state} (${reason}), not ${states.join(" or ")}`);
   };
 
   const endNow = (box: Box, reason: StateReason) =>
@@ -145,14 +159,12 @@ export function createLifecycle(parts: LifecycleParts): Lifecycle {
         ? createOnce(id, request, signal)
         : createByKey(request.idempotencyKey, id, request, signal);
     },
-    async fork(id, from, overrides, signal) {
+    async fork(id, from, request, signal) {
       const existing = boxes.find(id);
       if (existing !== undefined) return existing.queue.then(() => sandboxInfo(boxes.get(id).record));
       const source = boxes.get(from);
-      const { idempotencyKey: _key, ...inherited } = source.record.request;
-      const request = createSandboxSchema.parse({ ...inherited, ...overrides });
       using files = await boxes.exclusive(source, () => parts.layersOf(source));
-      return await launchNew(add(id, request, { image: source.record.image, lowers: files.lowers }), signal);
+      return await launchNew(id, request, { image: source.record.image, lowers: files.lowers }, signal);
     },
     async sleep(id, reason = "requested") {
       const box = boxes.get(id);
@@ -170,7 +182,11 @@ export function createLifecycle(parts: LifecycleParts): Lifecycle {
         expect(box, ["sleeping"], "wake");
         await hold.thaw(box);
         const slept = clock.now() - box.record.stateChangedAt;
-        box.memory = { ...box.memory, checkIdleAt: clock.now() + (box.record.request.idleMs ?? 0), lastCheckpointAt: clock.now() };
+        box.memory = {
+          ...box.memory,
+          checkIdleAt: clock.now() + (box.record.request.idleMs ?? 0),
+          lastCheckpointAt: clock.now(),
+        };
         boxes.setState(box, "running", "woken", {
           expiresAt: box.record.expiresAt + slept,
           endsBy: box.record.endsBy + slept,
@@ -190,9 +206,10 @@ export function createLifecycle(parts: LifecycleParts): Lifecycle {
       await boxes.exclusive(box, async () => {
         if (box.record.state === "running") return;
         expect(box, ["stopped", "error"], "start");
-        boxes.setState(box, "creating", "requested", { cgroups: runtime.plan(id, box.record.request).directories });
+        const reservation = runtime.reserve();
+        boxes.setState(box, "creating", "requested", { cgroups: reservation.cgroups });
         try {
-          await runtime.launch(box, signal);
+          await runtime.launch(box, reservation, signal);
         } catch (error) {
           await runtime.end(box);
           boxes.setState(box, "error", "start_failed", { process: null, cgroups: [] });

@@ -24,7 +24,10 @@ if (await lock(settings.stateDir)) {
     await keeper.closed;
   } catch (error) {
     log(`can not start: ${(error as Error).stack}`);
-    const told = error instanceof SlipwayError ? error : new SlipwayError("internal", `the keeper can not start: ${(error as Error).message}`);
+    const told =
+      error instanceof SlipwayError
+        ? error
+        : new SlipwayError("internal", `the keeper can not start: ${(error as Error).message}`);
     tell({ error: told.toJSON() });
   }
 }
@@ -35,7 +38,9 @@ function lock(stateDir: string): Promise<boolean> {
   const name = createHash("sha256").update(`${process.getuid?.()}:${stateDir}`).digest("hex");
   const holder = createServer((socket) => socket.destroy());
   return new Promise((resolve, reject) => {
-    holder.once("error", (error: NodeJS.ErrnoException) => (error.code === "EADDRINUSE" ? resolve(false) : reject(error)));
+    holder.once("error", (error: NodeJS.ErrnoException) =>
+      error.code === "EADDRINUSE" ? resolve(false) : reject(error),
+    );
     holder.listen(`\0slipway-keeper-${name}`, () => resolve(true));
   });
 }

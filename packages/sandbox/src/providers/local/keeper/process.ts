@@ -1,4 +1,4 @@
-import { readFileSync, readdirSync, readlinkSync } from "node:fs";
+import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import { SlipwayError } from "@slipway/contract";
 
@@ -30,11 +30,14 @@ function readStat(pid: number): { startTime: string; zombie: boolean } | null {
   return { startTime: fields[19] ?? "", zombie: fields[0] === "Z" || fields[0] === "X" };
 }
 
-/** How many processes share the pid namespace of this one. */
-export function countNamespace({ pid }: ProcessIdentity): number {
+/** Every process that shares the pid namespace of this one, itself included. */
+export function namespaceOf({ pid }: ProcessIdentity): number[] {
   const namespace = pidNamespace(pid);
-  if (namespace === null) return 0;
-  return readdirSync("/proc").filter((name) => /^\d+$/.test(name) && pidNamespace(Number(name)) === namespace).length;
+  if (namespace === null) return [];
+  return readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number)
+    .filter((other) => pidNamespace(other) === namespace);
 }
 
 function pidNamespace(pid: number): string | null {

@@ -1,4 +1,13 @@
-import { accessSync, chmodSync, constants, copyFileSync, existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import {
+  accessSync,
+  chmodSync,
+  constants,
+  copyFileSync,
+  existsSync,
+  readFileSync,
+  renameSync,
+  writeFileSync,
+} from "node:fs";
 import { arch } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -32,7 +41,10 @@ export function installPrograms(layout: Layout): Programs {
 function install(layout: Layout, name: string): string {
   const source = join(built, name);
   if (!existsSync(source)) {
-    throw new SlipwayError("component_missing", `${name} has not been compiled; run \`npm run setup\` in the repository (it needs a C compiler)`);
+    throw new SlipwayError(
+      "component_missing",
+      `${name} has not been compiled; run \`npm run setup\` in the repository (it needs a C compiler)`,
+    );
   }
   const target = join(layout.bin, name);
   if (existsSync(target) && readFileSync(source).equals(readFileSync(target))) return target;
@@ -58,5 +70,8 @@ function findBubblewrap(): string {
       return path;
     } catch {}
   }
-  throw new SlipwayError("component_missing", "bubblewrap is not installed; install the package `bubblewrap` (it provides bwrap)");
+  throw new SlipwayError(
+    "component_missing",
+    "bubblewrap is not installed; install the package `bubblewrap` (it provides bwrap)",
+  );
 }

@@ -11,7 +11,7 @@ import type {
   SnapshotId,
   SnapshotInfo,
 } from "@slipway/contract";
-import type { ForkOverrides, ReconcileReport } from "../../../provider.ts";
+import type { ReconcileReport } from "../../../provider.ts";
 
 /** Raised when requests or records change shape: a caller of another version asks the running keeper to retire. */
 export const protocolVersion = 1;
@@ -23,7 +23,7 @@ export interface KeeperMethods {
   retire(params: Record<string, never>): null;
   /** The id is chosen by the caller, so that a create can be sent again to a restarted keeper. */
   create(params: { id: SandboxId; request: CreateSandbox }): SandboxInfo;
-  fork(params: { id: SandboxId; from: SandboxId; overrides: ForkOverrides }): SandboxInfo;
+  fork(params: { id: SandboxId; from: SandboxId; request: CreateSandbox }): SandboxInfo;
   sleep(params: { id: SandboxId }): null;
   wake(params: { id: SandboxId }): null;
   stop(params: { id: SandboxId }): null;
@@ -32,7 +32,12 @@ export interface KeeperMethods {
   keepAlive(params: { id: SandboxId; forMs: number }): { expiresAt: number };
   setNetwork(params: { id: SandboxId; network: NetworkPolicy }): null;
   preview(params: { id: SandboxId; port: number }): string;
-  snapshot(params: { id: SandboxId; snapshot: SnapshotId; name: string | null; expiresInMs: number | null }): SnapshotInfo;
+  snapshot(params: {
+    id: SandboxId;
+    snapshot: SnapshotId;
+    name: string | null;
+    expiresInMs: number | null;
+  }): SnapshotInfo;
   updateSnapshot(params: { id: SnapshotId; name?: string | null; expiresInMs?: number | null }): SnapshotInfo;
   deleteSnapshot(params: { id: SnapshotId }): null;
   prepareImage(params: { image: string | CustomImage }): null;
@@ -45,7 +50,9 @@ export type KeeperMethod = keyof KeeperMethods;
 export type KeeperParams<M extends KeeperMethod> = Parameters<KeeperMethods[M]>[0];
 export type KeeperResult<M extends KeeperMethod> = ReturnType<KeeperMethods[M]>;
 
-export type KeeperRequest = { readonly call: number; readonly method: KeeperMethod; readonly params: unknown } | { readonly cancel: number };
+export type KeeperRequest =
+  | { readonly call: number; readonly method: KeeperMethod; readonly params: unknown }
+  | { readonly cancel: number };
 
 export type KeeperMessage =
   | { readonly call: number; readonly result: unknown }

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, readdirSync, readlinkSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { basename, join } from "node:path";
 import type { SandboxId, StateReason } from "@slipway/contract";
 import type { ReconcileReport } from "../../../provider.ts";
@@ -9,7 +9,7 @@ import type { EventLog } from "./event-log.ts";
 import type { Hold } from "./hold.ts";
 import type { Layers } from "./layers.ts";
 import type { Lifecycle } from "./lifecycle.ts";
-import { type ProcessIdentity, endProcess, identify } from "./process.ts";
+import { endProcess, identify, type ProcessIdentity } from "./process.ts";
 import type { Runtime } from "./runtime.ts";
 
 export interface ReconcileParts {
@@ -60,7 +60,11 @@ export async function reconcile(parts: ReconcileParts, { starting }: { starting:
 }
 
 /** Answers whether the sandbox lives on. */
-async function takeOver({ boxes, events, runtime, hold, lifecycle }: ReconcileParts, box: Box, process: ProcessIdentity | undefined): Promise<boolean> {
+async function takeOver(
+  { boxes, events, runtime, hold, lifecycle }: ReconcileParts,
+  box: Box,
+  process: ProcessIdentity | undefined,
+): Promise<boolean> {
   const alive = process !== undefined && (await runtime.adopt(box, process));
   const { state } = box.record;
   if (!alive) {
@@ -105,7 +109,8 @@ export function findSandboxProcesses(layout: Layout): Map<SandboxId, ProcessIden
       const argv = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
       if (!["bwrap", "slipway-launch"].includes(basename(argv[0] ?? ""))) continue;
       const id = argv.map((argument) => boxPath.exec(argument)?.[1]).find((name) => name !== undefined);
-      if (id === undefined || !argv.includes(layout.mountPoint) || readlinkSync(`/proc/${pid}/ns/pid`) !== own) continue;
+      if (id === undefined || !argv.includes(layout.mountPoint) || readlinkSync(`/proc/${pid}/ns/pid`) !== own)
+        continue;
       // A launch that has not come to its pid 1 yet stands for itself.
       const [child] = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ");
       const identity = identify(Number(child || pid));

@@ -1,21 +1,21 @@
-import { spawn } from "node:child_process";
-import { type CreateSandbox, type SandboxId, SlipwayError } from "@slipway/contract";
-import type { CgroupPlan, Cgroups } from "../cgroup.ts";
-import { type HostMasks, type Identity, type LaunchSpec, launchArguments, parseLaunchStatus } from "../launch.ts";
+import { SlipwayError } from "@slipway/contract";
+import type { HostMasks, StartSpec } from "../launch.ts";
+import type { Launchpad, Reservation } from "../launchpad.ts";
 import type { Layout } from "../layout.ts";
 import type { AgentLink } from "./agent-link.ts";
 import type { Box, Boxes } from "./boxes.ts";
 import { closeExecLogs } from "./exec-logs.ts";
 import type { Hold } from "./hold.ts";
 import type { Networks } from "./networks.ts";
-import { type ProcessIdentity, endProcess, identify, isAlive } from "./process.ts";
+import { endProcess, identify, isAlive, type ProcessIdentity } from "./process.ts";
+import type { Programs } from "./programs.ts";
 
 /** Brings a sandbox's processes up and down. The caller holds the sandbox's queue. */
 export interface Runtime {
-  /** The control groups that a sandbox gets. */
-  plan(id: SandboxId, request: CreateSandbox): CgroupPlan;
+  /** A place for a start. Its control groups belong into the sandbox's record before the start. */
+  reserve(): Reservation;
   /** Resolves when the sandbox takes execs. */
-  launch(box: Box, signal: AbortSignal): Promise<void>;
+  launch(box: Box, reservation: Reservation, signal: AbortSignal): Promise<void>;
   /** Takes over a sandbox that another keeper launched; false when its pid 1 does not answer. */
   adopt(box: Box, process: ProcessIdentity): Promise<boolean>;
   /** Resolves when every process is gone, its control groups too. Nothing to do is fine. */
@@ -26,17 +26,16 @@ export interface Runtime {
 export interface RuntimeParts {
   readonly layout: Layout;
   readonly boxes: Boxes;
-  readonly cgroups: Cgroups;
+  readonly launchpad: Launchpad;
+  /** Without a memory controller, each process is held to the limit by itself. */
+  readonly limitsMemory: boolean;
   readonly agent: AgentLink;
   readonly hold: Hold;
   readonly networks: Networks;
-  readonly programs: { readonly launch: string; readonly bwrap: string; readonly agent: string; readonly seccomp: Record<"agent" | "root", string> };
-  readonly identity: Identity | null;
+  readonly programs: Programs;
   readonly masks: HostMasks;
   onDeath(box: Box): void;
 }
-
-const launchLimitMs = 30_000;
 
 export function createRuntime(parts: RuntimeParts): Runtime {
   const { layout, boxes, agent, networks, hold } = parts;
@@ -49,14 +48,12 @@ export function createRuntime(parts: RuntimeParts): Runtime {
       if (box.park === socket) parts.onDeath(box);
     });
   };
-  const plan = (id: SandboxId, request: CreateSandbox) => parts.cgroups.plan(id, request);
   return {
-    plan,
-    async launch(box, signal) {
-      const args = launchArguments(specOf(parts, box, plan(box.id, box.record.request)));
-      const pid = await spawnLauncher(parts.programs.launch, args, signal);
-      const process = identify(pid);
-      if (process === null) throw new SlipwayError("sandbox_start_failed", "the sandbox ended as soon as it had started");
+    reserve: () => parts.launchpad.reserve(),
+    async launch(box, reservation, signal) {
+      const process = identify(await reservation.start(specOf(parts, box), box.record.request, { signal }));
+      if (process === null)
+        throw new SlipwayError("sandbox_start_failed", "the sandbox ended as soon as it had started");
       box.record = { ...box.record, process };
       await networks.open(box);
       await park(box);
@@ -87,8 +84,8 @@ export function createRuntime(parts: RuntimeParts): Runtime {
   };
 }
 
-function specOf(parts: RuntimeParts, box: Box, cgroup: CgroupPlan): LaunchSpec {
-  const { layout, programs, identity, masks } = parts;
+function specOf(parts: RuntimeParts, box: Box): StartSpec {
+  const { layout, programs, masks } = parts;
   const { request, lowers, image } = box.record;
   const mebibyte = 1024 * 1024;
   return {
@@ -102,52 +99,11 @@ function specOf(parts: RuntimeParts, box: Box, cgroup: CgroupPlan): LaunchSpec {
     limits: {
       processes: request.processes,
       fileBytes: request.diskMb * mebibyte,
-      dataBytes: parts.cgroups.mechanisms.memory === "none" ? request.memoryMb * mebibyte : 0,
+      dataBytes: parts.limitsMemory ? 0 : request.memoryMb * mebibyte,
     },
     egress: true,
     forwards: request.network.forwards,
     programs: { bwrap: programs.bwrap, agent: programs.agent, seccomp: programs.seccomp[request.user] },
-    identity,
-    cgroup,
     masks,
   };
 }
-
-/** Pid 1 of the new sandbox, once it takes connections. */
-function spawnLauncher(program: string, args: readonly string[], signal: AbortSignal): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const child = spawn(program, args, { stdio: ["ignore", "pipe", "pipe"], detached: true, env: {} });
-    let status = "";
-    let complaint = "";
-    const settle = () => {
-      clearTimeout(timer);
-      signal.removeEventListener("abort", onAbort);
-      child.removeAllListeners();
-      child.stdout.destroy();
-      child.stderr.destroy();
-      child.unref();
-    };
-    const fail = async (message: string) => {
-      settle();
-      const begun = [parseLaunchStatus(status).childPid, child.pid ?? null].map((pid) => (pid === null ? null : identify(pid)));
-      for (const process of begun) if (process !== null) await endProcess(process).catch(() => undefined);
-      reject(signal.aborted ? new SlipwayError("aborted", "the start was aborted") : new SlipwayError("sandbox_start_failed", message));
-    };
-    const onAbort = () => fail("aborted");
-    const timer = setTimeout(() => fail(`the sandbox was not up after ${launchLimitMs / 1000} s`), launchLimitMs);
-    signal.addEventListener("abort", onAbort, { once: true });
-    child.once("error", (error) => fail(`can not run ${program}: ${error.message}`));
-    child.once("close", () => fail(complaint.trim() || "the sandbox's launcher ended without a word"));
-    child.stderr.on("data", (chunk) => {
-      if (complaint.length < 4096) complaint += chunk;
-    });
-    child.stdout.on("data", (chunk) => {
-      status += chunk;
-      const { ready, childPid } = parseLaunchStatus(status);
-      if (!ready || childPid === null) return;
-      settle();
-      resolve(childPid);
-    });
-  });
-}
-

@@ -1,8 +1,16 @@
 import { rmSync } from "node:fs";
-import { type Server, type Socket, createServer } from "node:net";
+import { createServer, type Server, type Socket } from "node:net";
 import { type ErrorBody, SlipwayError } from "@slipway/contract";
 import type { EventLog } from "./event-log.ts";
-import { type KeeperMethod, type KeeperMethods, type KeeperParams, type KeeperRequest, type KeeperResult, onLines, sendLine } from "./protocol.ts";
+import {
+  type KeeperMethod,
+  type KeeperMethods,
+  type KeeperParams,
+  type KeeperRequest,
+  type KeeperResult,
+  onLines,
+  sendLine,
+} from "./protocol.ts";
 
 export type Handlers = {
   [M in Exclude<KeeperMethod, "subscribe">]: (
@@ -72,7 +80,10 @@ async function answer(
   const controller = new AbortController();
   calls.set(call, controller);
   try {
-    const handler = handlers[method] as (params: unknown, context: object) => Promise<ReturnType<KeeperMethods[KeeperMethod]>>;
+    const handler = handlers[method] as (
+      params: unknown,
+      context: object,
+    ) => Promise<ReturnType<KeeperMethods[KeeperMethod]>>;
     const progress = (line: string) => sendLine(socket, { call, progress: line });
     sendLine(socket, { call, result: await handler(params, { signal: controller.signal, progress }) });
   } catch (error) {
@@ -85,7 +96,10 @@ async function answer(
 
 function errorBody(error: unknown): ErrorBody {
   if (error instanceof SlipwayError) return error.toJSON();
-  return new SlipwayError("internal", `the keeper failed: ${error instanceof Error ? error.message : String(error)}`).toJSON();
+  return new SlipwayError(
+    "internal",
+    `the keeper failed: ${error instanceof Error ? error.message : String(error)}`,
+  ).toJSON();
 }
 
 function listen(server: Server, path: string): Promise<void> {

@@ -1,20 +1,28 @@
 import { readdirSync } from "node:fs";
-import { type SandboxId, SlipwayError, type SnapshotId, type SnapshotInfo, newId } from "@slipway/contract";
-import type { LayerTool } from "../layer-tool.ts";
+import { newId, type SandboxId, SlipwayError, type SnapshotId, type SnapshotInfo } from "@slipway/contract";
+import { inodesMappedForWriting, type LayerTool } from "../layer-tool.ts";
 import type { Layout } from "../layout.ts";
-import { type LayerId, type SnapshotRecord, readRecords, removeRecord, snapshotInfo, writeRecord } from "../record.ts";
+import { type LayerId, readRecords, removeRecord, type SnapshotRecord, snapshotInfo, writeRecord } from "../record.ts";
 import type { Box, Boxes } from "./boxes.ts";
 import type { Clock } from "./clock.ts";
 import type { EventLog } from "./event-log.ts";
 import type { Hold } from "./hold.ts";
 import { type Layers, newLayerId } from "./layers.ts";
+import { namespaceOf } from "./process.ts";
 
 export interface Snapshots {
-  create(id: SandboxId, snapshot: SnapshotId, options: { name: string | null; expiresInMs: number | null }): Promise<SnapshotInfo>;
+  create(
+    id: SandboxId,
+    snapshot: SnapshotId,
+    options: { name: string | null; expiresInMs: number | null },
+  ): Promise<SnapshotInfo>;
   /** A periodic snapshot; only the newest ones of a sandbox are kept. */
   checkpoint(id: SandboxId): Promise<void>;
   find(id: SnapshotId): SnapshotRecord;
-  update(id: SnapshotId, change: { name?: string | null | undefined; expiresInMs?: number | null | undefined }): SnapshotInfo;
+  update(
+    id: SnapshotId,
+    change: { name?: string | null | undefined; expiresInMs?: number | null | undefined },
+  ): SnapshotInfo;
   delete(id: SnapshotId): void;
   /** The sandbox's present files as layers. The caller holds the sandbox's queue. */
   capture(box: Box): Promise<Capture>;
@@ -42,6 +50,7 @@ export interface SnapshotParts {
 /** Overlay takes about 100 layers; a sandbox's own are merged into one long before. */
 const maxOwnLayers = 24;
 const checkpointsKept = 2;
+const soonMs = 10 * 60_000;
 const checkpointName = "checkpoint";
 
 export function openSnapshots(parts: SnapshotParts): Snapshots {
@@ -49,9 +58,18 @@ export function openSnapshots(parts: SnapshotParts): Snapshots {
   const records = new Map<SnapshotId, SnapshotRecord>();
   for (const record of readRecords<SnapshotRecord>(layout.records.snapshots)) records.set(record.id, record);
 
+  const deleteExpired = () => {
+    const users = new Set([...boxes.all()].map((box) => box.record.request.snapshot));
+    for (const { id, expiresAt } of records.values()) {
+      if (expiresAt !== null && expiresAt <= clock.now() && !users.has(id)) remove(id);
+    }
+  };
   const save = (record: SnapshotRecord) => {
     writeRecord(layout.snapshotRecord(record.id), record);
     records.set(record.id, record);
+    // A later end is found when the keeper reconciles.
+    const leftMs = (record.expiresAt ?? Number.POSITIVE_INFINITY) - clock.now();
+    if (leftMs < soonMs) clock.after(leftMs, deleteExpired);
     return snapshotInfo(record);
   };
   const find = (id: SnapshotId): SnapshotRecord => {
@@ -61,7 +79,12 @@ export function openSnapshots(parts: SnapshotParts): Snapshots {
   };
   const capture = (box: Box) => (box.record.process === null ? seal(parts, box) : copy(parts, box));
 
-  const create = (id: SandboxId, snapshot: SnapshotId, name: string | null, expiresInMs: number | null): Promise<SnapshotInfo> => {
+  const create = (
+    id: SandboxId,
+    snapshot: SnapshotId,
+    name: string | null,
+    expiresInMs: number | null,
+  ): Promise<SnapshotInfo> => {
     const box = boxes.get(id);
     return boxes.exclusive(box, async () => {
       const existing = records.get(snapshot);
@@ -104,7 +127,8 @@ export function openSnapshots(parts: SnapshotParts): Snapshots {
     find,
     update(id, { name, expiresInMs }) {
       const record = find(id);
-      const expiresAt = expiresInMs === undefined ? record.expiresAt : expiresInMs === null ? null : clock.now() + expiresInMs;
+      const expiresAt =
+        expiresInMs === undefined ? record.expiresAt : expiresInMs === null ? null : clock.now() + expiresInMs;
       return save({ ...record, name: name === undefined ? record.name : name, expiresAt });
     },
     delete(id) {
@@ -117,12 +141,7 @@ export function openSnapshots(parts: SnapshotParts): Snapshots {
     *usedLayers() {
       for (const record of records.values()) yield* record.lowers;
     },
-    deleteExpired() {
-      const users = new Set([...boxes.all()].map((box) => box.record.request.snapshot));
-      for (const { id, expiresAt } of records.values()) {
-        if (expiresAt !== null && expiresAt <= clock.now() && !users.has(id)) remove(id);
-      }
-    },
+    deleteExpired,
   };
 }
 
@@ -152,19 +171,31 @@ async function flatten({ layers, layerTool, boxes }: SnapshotParts, box: Box, by
 /** A live sandbox's upper is copied while nothing in it runs; files that the last copy has are linked, not copied. */
 async function copy({ layout, layers, layerTool, hold, boxes }: SnapshotParts, box: Box): Promise<Capture> {
   const { incremental, state, lowers } = box.record;
-  const previous = incremental === null ? {} : { previous: layers.tree(incremental), previousManifest: layers.manifest(incremental) };
+  const previous =
+    incremental === null ? {} : { previous: layers.tree(incremental), previousManifest: layers.manifest(incremental) };
   const awake = state === "running";
   if (awake) await hold.freeze(box);
   let held: Awaited<ReturnType<Layers["add"]>>;
   try {
+    const changing = box.record.process === null ? [] : await inodesMappedForWriting(namespaceOf(box.record.process));
     held = await layers.add((directory) =>
-      layerTool.copy({ from: layout.box(box.id).upper, to: `${directory}/fs`, manifest: `${directory}/manifest`, ...previous }),
+      layerTool.copy({
+        from: layout.box(box.id).upper,
+        to: `${directory}/fs`,
+        manifest: `${directory}/manifest`,
+        changing,
+        ...previous,
+      }),
     );
   } finally {
     if (awake) await hold.thaw(box);
   }
   boxes.update(box, { incremental: held.id });
-  return { lowers: [held.id, ...lowers], bytes: await layerTool.measure(layers.tree(held.id)), [Symbol.dispose]: () => held[Symbol.dispose]() };
+  return {
+    lowers: [held.id, ...lowers],
+    bytes: await layerTool.measure(layers.tree(held.id)),
+    [Symbol.dispose]: () => held[Symbol.dispose](),
+  };
 }
 
 function hasEntries(directory: string): boolean {

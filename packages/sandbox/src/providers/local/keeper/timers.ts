@@ -1,7 +1,7 @@
-import { SlipwayError, hasCode, newId } from "@slipway/contract";
+import { hasCode, newId, SlipwayError } from "@slipway/contract";
 import type { Box } from "./boxes.ts";
 import type { Clock } from "./clock.ts";
-import { type Due, type Use, decideIdle, endOf, nextDue } from "./decide.ts";
+import { type Due, decideIdle, endOf, nextDue, type Use } from "./decide.ts";
 import type { EventLog } from "./event-log.ts";
 import type { Lifecycle } from "./lifecycle.ts";
 import type { Snapshots } from "./snapshots.ts";
@@ -40,7 +40,8 @@ export function createTimers(parts: TimerParts): Timers {
         perform(parts, box, due)
           .catch((error) => {
             // Destroyed, or its state changed, between the timer and its turn.
-            if (!hasCode(error, "sandbox_not_found") && !hasCode(error, "sandbox_wrong_state")) parts.onError(box, error);
+            if (!hasCode(error, "sandbox_not_found") && !hasCode(error, "sandbox_wrong_state"))
+              parts.onError(box, error);
           })
           .then(() => {
             if (!armed.has(box) && box.record.state !== "stopped") schedule(box);

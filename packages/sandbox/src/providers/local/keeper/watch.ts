@@ -1,6 +1,6 @@
 import { statfsSync } from "node:fs";
-import type { Layout } from "../layout.ts";
 import type { LayerTool } from "../layer-tool.ts";
+import type { Layout } from "../layout.ts";
 import type { Box, Boxes } from "./boxes.ts";
 import type { Clock } from "./clock.ts";
 import type { EventLog } from "./event-log.ts";

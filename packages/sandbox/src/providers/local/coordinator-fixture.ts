@@ -1,0 +1,5 @@
+import { coordinate } from "../../conformance/index.ts";
+import { createLocalProvider } from "./index.ts";
+
+/** A second coordinator on the state directory that is its argument; tests kill it. */
+await coordinate(createLocalProvider({ stateDir: process.argv[2] ?? "", environment: process.env }));

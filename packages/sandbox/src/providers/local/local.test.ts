@@ -1,0 +1,16 @@
+import { describeProvider, realClock, spawnCoordinator } from "../../conformance/index.ts";
+import { localCapabilities } from "./index.ts";
+import { setUpLocal } from "./testing.ts";
+
+describeProvider("the local provider", {
+  capabilities: localCapabilities,
+  async setup() {
+    const local = setUpLocal();
+    return {
+      provider: local.provider,
+      clock: realClock,
+      otherCoordinator: () => spawnCoordinator(new URL("coordinator-fixture.ts", import.meta.url), [local.stateDir]),
+      [Symbol.asyncDispose]: () => local[Symbol.asyncDispose](),
+    };
+  },
+});

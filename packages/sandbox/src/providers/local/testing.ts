@@ -1,0 +1,26 @@
+import { chmodSync, mkdtempSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import type { SandboxProvider } from "../../provider.ts";
+import { createLocalProvider } from "./index.ts";
+
+export interface LocalSetup extends AsyncDisposable {
+  readonly stateDir: string;
+  readonly provider: SandboxProvider;
+}
+
+/** A provider on a state directory of its own, which goes with all its sandboxes when it is disposed of. */
+export function setUpLocal(): LocalSetup {
+  const directory = mkdtempSync("/var/tmp/slipway-test-");
+  chmodSync(directory, 0o711);
+  const stateDir = join(directory, "state");
+  const provider = createLocalProvider({ stateDir, environment: process.env });
+  return {
+    stateDir,
+    provider,
+    async [Symbol.asyncDispose]() {
+      for (const { id } of await provider.list()) await (await provider.get(id)).destroy();
+      await provider[Symbol.asyncDispose]();
+      rmSync(directory, { recursive: true, force: true });
+    },
+  };
+}
