@@ -1,10 +1,8 @@
 // Runs a program in a sandbox of its own: `node examples/sandbox.ts [state directory]`, with Node 24.
-import { mkdtemp } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { resolve } from "node:path";
 import { createLocalProvider } from "@slipway/sandbox/local";
 
-const stateDir = process.argv[2] ?? (await mkdtemp(join(tmpdir(), "slipway-example-")));
+const stateDir = resolve(process.argv[2] ?? "/var/tmp/slipway-example");
 await using provider = createLocalProvider({ stateDir, environment: process.env });
 
 // Without a network, and gone with all that runs in it when this scope is left, by whatever way.

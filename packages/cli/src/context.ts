@@ -4,7 +4,7 @@ import type { Settings } from "./config.ts";
 import type { Environment } from "./environment.ts";
 import type { Io, Output } from "./io.ts";
 import { createProgress, silentProgress } from "./progress.ts";
-import { harmless, painter } from "./terminal.ts";
+import { harmless, harmlessLines, painter, toJson } from "./terminal.ts";
 
 /** What the program stands on. A test puts its own in. */
 export interface Surroundings {
@@ -19,7 +19,7 @@ const realSurroundings: Surroundings = {
     return createLocalProvider({ stateDir, environment, ...(sandboxUid !== undefined && { sandboxUid }) });
   },
   async inspectHost(settings, environment) {
-    const { inspectHost } = await import("@slipway/sandbox/local");
+    const { inspectHost } = await import("../../sandbox/src/providers/local/doctor.ts");
     const { stateDir, sandboxUid } = settings;
     return inspectHost({ stateDir, environment, ...(sandboxUid !== undefined && { sandboxUid }) });
   },
@@ -55,12 +55,12 @@ export function createContext(parts: ContextParts): Context & AsyncDisposable {
     },
     inspectHost: (known) => surroundings.inspectHost(known, io.env),
     async result(value, text) {
-      if (json) await out.write(`${JSON.stringify(value)}\n`);
+      if (json) await out.write(`${toJson(value)}\n`);
       else await out.write(typeof text === "string" ? text : text());
     },
     clean: (text) => (out.isTerminal ? harmless(text) : text),
     async note(line) {
-      if (!json) await err.write(`${err.isTerminal ? harmless(line) : line}\n`);
+      if (!json) await err.write(`${err.isTerminal ? harmlessLines(line) : line}\n`);
     },
     async [Symbol.asyncDispose]() {
       // A provider that could not be opened has been reported already.

@@ -7,7 +7,7 @@ import { commandHelp, groupHelp, welcome } from "./help.ts";
 import { interruptsOf } from "./interrupts.ts";
 import { BrokenPipe, type Io, type Output, openOutput } from "./io.ts";
 import { nearest } from "./suggest.ts";
-import { harmless, type Paint, painter } from "./terminal.ts";
+import { harmlessLines, type Paint, painter, toJson } from "./terminal.ts";
 
 /** Runs one command line and answers with the exit code. Never throws. */
 export async function runProgram(argv: readonly string[], io: Io, surroundings?: Surroundings): Promise<number> {
@@ -126,12 +126,12 @@ async function failed(error: unknown, err: Output, json: boolean, io: Io): Promi
   const { defect, ...failure } = await describeFailure(error);
   const exitCode = error instanceof Interrupted ? error.exitCode : ownFailure;
   if (json) {
-    await err.write(`${JSON.stringify({ error: failure })}\n`);
+    await err.write(`${toJson({ error: failure })}\n`);
   } else if (error instanceof Interrupted) {
     await err.write("interrupted\n");
   } else {
     const paint = painter(err, io.env);
-    const clean = (text: string) => (err.isTerminal ? text.split("\n").map(harmless).join("\n") : text);
+    const clean = (text: string) => (err.isTerminal ? harmlessLines(text) : text);
     const title = defect ? "internal error: " : "error: ";
     await err.write(`${paint("red", title)}${clean(failure.message)}\n`);
     await err.write(

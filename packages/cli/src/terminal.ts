@@ -10,6 +10,18 @@ export function harmless(text: string): string {
   return text.replace(controls, "?");
 }
 
+/** The same for text of several lines. */
+export function harmlessLines(text: string): string {
+  return text.split("\n").map(harmless).join("\n");
+}
+
+/** One line of JSON. Controls that JSON lets stand are escaped, as terminals obey them, too. */
+export function toJson(value: unknown): string {
+  return JSON.stringify(value).replace(controls, (character) => {
+    return `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
+  });
+}
+
 export type Colour = "bold" | "dim" | "red" | "green" | "yellow" | "cyan";
 const colourCodes: Readonly<Record<Colour, number>> = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33, cyan: 36 };
 

@@ -1,6 +1,7 @@
 import type { SandboxEvent } from "@slipway/contract";
 import type { Context } from "../command.ts";
 import { findSandboxId } from "../resolve.ts";
+import { toJson } from "../terminal.ts";
 
 /** Kept events come at once; this much silence means that there are no more of them. */
 const silenceMs = 250;
@@ -18,7 +19,7 @@ export async function run(context: Context): Promise<number> {
   const options = { after, signal: ended.signal, ...(sandbox !== undefined && { sandbox }) };
   try {
     for await (const event of provider.events(options)) {
-      await context.out.write(context.json ? `${JSON.stringify(event)}\n` : `${line(event, context)}\n`);
+      await context.out.write(context.json ? `${toJson(event)}\n` : `${line(event, context)}\n`);
       silence?.refresh();
     }
   } catch (error) {

@@ -2,7 +2,7 @@ import type { SandboxInfo } from "@slipway/contract";
 import type { Context } from "../command.ts";
 import { formatDuration } from "../duration.ts";
 import { sandboxOf } from "../resolve.ts";
-import { formatFields } from "../terminal.ts";
+import { formatFields, toJson } from "../terminal.ts";
 
 export async function run(context: Context): Promise<void> {
   const sandbox = await sandboxOf(context);
@@ -21,7 +21,7 @@ function fields(info: SandboxInfo, context: Context): [string, string][] {
   return [
     ["id", info.id],
     ["state", `${info.state} (${info.reason}), since ${time(info.stateChangedAt)}`],
-    ["image", typeof info.image === "string" ? info.image : JSON.stringify(info.image)],
+    ["image", typeof info.image === "string" ? info.image : toJson(info.image)],
     ...(info.snapshot ? [["snapshot", info.snapshot] as [string, string]] : []),
     ["created", time(info.createdAt)],
     ["expires", time(info.expiresAt)],

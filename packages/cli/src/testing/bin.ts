@@ -1,6 +1,5 @@
 import { type ChildProcessByStdio, spawn } from "node:child_process";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Readable, Writable } from "node:stream";
 import { buffer, text } from "node:stream/consumers";
@@ -25,7 +24,10 @@ export interface Bin extends AsyncDisposable {
 }
 
 export async function openBin(): Promise<Bin> {
-  const stateDir = await mkdtemp(join(tmpdir(), "slipway-cli-"));
+  const directory = await mkdtemp("/var/tmp/slipway-cli-");
+  // As root, sandboxes run as another user, who must be able to pass through.
+  await chmod(directory, 0o711);
+  const stateDir = join(directory, "state");
   const environment = { ...process.env, SLIPWAY_STATE_DIR: stateDir, SANDBOX_PROVIDER: "local" };
   const start = (argv: readonly string[]) =>
     spawn(process.execPath, [binPath, ...argv], { env: environment, stdio: ["pipe", "pipe", "pipe"] });
@@ -45,7 +47,7 @@ export async function openBin(): Promise<Bin> {
     start,
     async [Symbol.asyncDispose]() {
       await run(["sandbox", "rm", "--all"]);
-      await rm(stateDir, { recursive: true, force: true });
+      await rm(directory, { recursive: true, force: true });
     },
   };
 }
