@@ -7,7 +7,17 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 
 const native = dirname(fileURLToPath(import.meta.url));
 const programs = ["agent", "launch"];
-const flags = ["-std=gnu17", "-O2", "-Wall", "-Wextra", "-Werror", "-fstack-protector-strong", "-D_FORTIFY_SOURCE=2", "-static", "-s"];
+const flags = [
+  "-std=gnu17",
+  "-O2",
+  "-Wall",
+  "-Wextra",
+  "-Werror",
+  "-fstack-protector-strong",
+  "-D_FORTIFY_SOURCE=2",
+  "-static",
+  "-s",
+];
 
 /** Compiles what has changed and answers the programs' paths. Throws an Error that says what is missing. */
 export function buildNative() {
@@ -29,7 +39,8 @@ function buildProgram(name, output) {
   const target = join(output, `slipway-${name}`);
   const stamp = `${target}.sha256`;
   const hash = createHash("sha256").update(JSON.stringify([flags, process.arch]));
-  for (const file of files) if (/\.[ch]$/.test(file)) hash.update(`\0${file}\0`).update(readFileSync(join(folder, file)));
+  for (const file of files)
+    if (/\.[ch]$/.test(file)) hash.update(`\0${file}\0`).update(readFileSync(join(folder, file)));
   const digest = hash.digest("hex");
   if (existsSync(target) && existsSync(stamp) && readFileSync(stamp, "utf8") === digest) return target;
   compile(sources, target);
@@ -42,7 +53,9 @@ function compile(sources, target) {
   const fresh = `${target}.${process.pid}`;
   const result = spawnSync("cc", [...flags, "-o", fresh, ...sources], { encoding: "utf8" });
   if (result.error) {
-    throw new Error("No C compiler: install cc (Debian and Ubuntu: apt-get install gcc libc6-dev).", { cause: result.error });
+    throw new Error("No C compiler: install cc (Debian and Ubuntu: apt-get install gcc libc6-dev).", {
+      cause: result.error,
+    });
   }
   if (result.status !== 0) throw new Error(`cc could not build ${target}:\n${result.stderr}`);
   renameSync(fresh, target);

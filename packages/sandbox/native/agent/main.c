@@ -15,10 +15,13 @@ enum { MAX_CONNECTIONS = 1024, FIRST_BYTES_MS = 10000, ACCEPT_AGAIN_MS = 50, SMA
 
 struct options options = {.processes = 512};
 
-/* Accepted and not handed on: its request is not here yet, or it is parked. */
+/*
+ * Accepted and not handed on: its request is not here yet, it is parked, or it was refused and is still sending. Closing
+ * it then would take the refusal from the host's hands.
+ */
 struct connection {
     int fd;
-    bool parked;
+    enum { ASKING, PARKED, REFUSED } state;
     int64_t deadline_ms;
 };
 static struct connection connections[MAX_CONNECTIONS];
@@ -49,6 +52,8 @@ static void prepare(void) {
     for (int fd = LISTEN_FD; fd <= READY_FD; fd++) fcntl(fd, F_SETFD, FD_CLOEXEC);
     fcntl(LISTEN_FD, F_SETFL, O_NONBLOCK);
     umask(022);
+    /* Whoever started the agent may have ignored some; commands begin with the defaults. */
+    for (int number = 1; number < NSIG; number++) signal(number, SIG_DFL);
     signal(SIGPIPE, SIG_IGN);
     struct sigaction action = {.sa_handler = on_child};
     sigaction(SIGCHLD, &action, NULL);
@@ -90,7 +95,7 @@ static void continue_all(void) {
     kill(-1, SIGCONT);
 }
 
-enum outcome { WAIT, DONE, PARK };
+enum outcome { WAIT, DONE, PARK, REFUSE };
 
 /* An operation that pid 1 answers itself. Its whole request is small and read at once. */
 static enum outcome serve_inline(int fd, unsigned char op, size_t request_length) {
@@ -106,6 +111,7 @@ static enum outcome serve_inline(int fd, unsigned char op, size_t request_length
         const char *id = request_length > 5 && request[request_length - 1] == 0 ? field(&parsed, 'i') : NULL;
         int error = id ? handler_route(id, fd) : EINVAL;
         if (error) reply_failure(fd, error, "no such exec runs");
+        if (error) return REFUSE;
     } else {
         if (op == 'Z') stop_all();
         else continue_all();
@@ -120,9 +126,20 @@ static enum outcome serve(int fd) {
     if (got < (ssize_t)sizeof head) return got == 0 || (got < 0 && errno != EAGAIN) ? DONE : WAIT;
     unsigned char op = head[4];
     if (strchr("WQZYC", op) && op) return serve_inline(fd, op, 4 + (size_t)get_u32(head));
-    if (op == 0 || !strchr("XBPrwtlkvdgnUD", op)) reply_failure(fd, EINVAL, "unknown operation");
-    else if (!handler_start(op, fd)) reply_failure(fd, EAGAIN, "no process left for the operation");
-    return DONE;
+    bool known = op != 0 && strchr("XBPrwtlkvdgnUD", op);
+    if (known && handler_start(op, fd)) return DONE;
+    if (known) reply_failure(fd, EAGAIN, "no process left for the operation");
+    else reply_failure(fd, EINVAL, "unknown operation");
+    shutdown(fd, SHUT_WR);
+    return REFUSE;
+}
+
+static int state_after(enum outcome outcome) { return outcome == PARK ? PARKED : outcome == REFUSE ? REFUSED : ASKING; }
+
+static enum outcome discard(int fd) {
+    static char scrap[64 << 10];
+    ssize_t got = recv(fd, scrap, sizeof scrap, MSG_DONTWAIT);
+    return got > 0 || (got < 0 && errno == EAGAIN) ? WAIT : DONE;
 }
 
 static void accept_all(int64_t *accept_after_ms) {
@@ -134,7 +151,7 @@ static void accept_all(int64_t *accept_after_ms) {
         }
         enum outcome outcome = serve(fd);
         if (outcome == DONE) close(fd);
-        else connections[connection_count++] = (struct connection){fd, outcome == PARK, now_ms() + FIRST_BYTES_MS};
+        else connections[connection_count++] = (struct connection){fd, state_after(outcome), now_ms() + FIRST_BYTES_MS};
     }
 }
 
@@ -143,11 +160,12 @@ static void work_connections(const struct pollfd *fds) {
     int kept = 0;
     for (int i = 0; i < connection_count; i++) {
         struct connection *connection = &connections[i];
-        bool gone = !connection->parked && now >= connection->deadline_ms;
-        if (fds[i].revents && connection->parked) gone = true;
+        bool gone = connection->state != PARKED && now >= connection->deadline_ms;
+        if (fds[i].revents && connection->state == PARKED) gone = true;
         else if (fds[i].revents) {
-            enum outcome outcome = serve(connection->fd);
-            connection->parked = outcome == PARK;
+            bool refused = connection->state == REFUSED;
+            enum outcome outcome = refused ? discard(connection->fd) : serve(connection->fd);
+            if (!refused) connection->state = state_after(outcome);
             gone = gone || outcome == DONE;
         }
         if (gone) close(connection->fd);
@@ -159,7 +177,7 @@ static void work_connections(const struct pollfd *fds) {
 static int64_t next_deadline_ms(int64_t accept_after_ms) {
     int64_t next = handlers_deadline_ms();
     for (int i = 0; i < connection_count; i++)
-        if (!connections[i].parked && connections[i].deadline_ms < next) next = connections[i].deadline_ms;
+        if (connections[i].state != PARKED && connections[i].deadline_ms < next) next = connections[i].deadline_ms;
     return accept_after_ms && accept_after_ms < next ? accept_after_ms : next;
 }
 

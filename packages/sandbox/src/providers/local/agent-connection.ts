@@ -1,4 +1,3 @@
-import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { SlipwayError } from "@slipway/contract";
 import { abortedError, cutError } from "./agent-errors.ts";
@@ -122,16 +121,14 @@ function createCall(socket: Socket, signal: AbortSignal | undefined): AgentCall 
 }
 
 /** Resolves when the socket takes more, or has closed. */
-export async function drained(socket: Socket): Promise<void> {
-  const controller = new AbortController();
-  try {
-    await Promise.race([
-      once(socket, "drain", { signal: controller.signal }),
-      new Promise((resolve) => socket.once("close", resolve)),
-    ]);
-  } finally {
-    controller.abort();
-  }
+export function drained(socket: Socket): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      socket.off("drain", done).off("close", done);
+      resolve();
+    };
+    socket.on("drain", done).on("close", done);
+  });
 }
 
 /** Waits for the `K` of an operation, or throws what `failed` makes of its `F`. */

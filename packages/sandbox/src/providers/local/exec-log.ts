@@ -28,12 +28,13 @@ export function decodeExit(payload: Buffer): ExecExit {
   };
 }
 
-/** Null when the exec has no log. */
+/** Null when the exec has no log; a link is none. */
 export async function openLog(logDir: string, id: ExecId): Promise<FileHandle | null> {
   try {
     return await open(join(logDir, id), constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "ENOENT" || code === "ELOOP") return null;
     throw error;
   }
 }

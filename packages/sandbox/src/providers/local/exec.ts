@@ -60,10 +60,26 @@ export async function startExec(host: ExecHost, start: ExecStart, signal?: Abort
   const output = createExecOutput(nothing);
   const live = createLive(socket, output);
   socket.write(request);
-  const failure = await live.started(signal);
+  let failure: AgentFailure | null;
+  try {
+    failure = await live.started(signal);
+  } catch (error) {
+    // Its handler may have been killed after it had begun: then there is a log, and it tells the end.
+    if (!hasCode(error, "provider_unavailable")) throw error;
+    return await attachOr(error, host, start.id);
+  }
   if (failure === null) return createHandle(host, start.id, output, live);
-  if (failure.errno === "EEXIST") return await attachExec(host, start.id, { ...(signal && { signal }) });
-  throw startError(failure, start.argv[0] ?? "");
+  const error = startError(failure, start.argv[0] ?? "");
+  if (failure.errno === "EEXIST") return await attachOr(error, host, start.id);
+  throw error;
+}
+
+async function attachOr(error: Error, host: ExecHost, id: ExecId): Promise<Exec> {
+  try {
+    return await attachExec(host, id);
+  } catch (attachError) {
+    throw hasCode(attachError, "exec_not_found") ? error : attachError;
+  }
 }
 
 /** A running or ended exec, its output from the given bytes on. */

@@ -1,0 +1,137 @@
+import { once } from "node:events";
+import { mkdirSync } from "node:fs";
+import { createServer, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { hasCode } from "@slipway/contract";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type AgentBox, execStart, startAgentBox } from "./agent-fixture.ts";
+import { startExec } from "./exec.ts";
+import { connectPort } from "./port.ts";
+
+const egressDir = join(tmpdir(), `slipway-egress-${process.pid}`);
+const asked: string[] = [];
+const egress = createServer((socket: Socket) => {
+  socket.on("error", () => {});
+  socket.once("data", (data) => {
+    asked.push(data.toString().split("\r\n")[0] ?? "");
+    if (data.toString().includes("refused")) socket.end("HTTP/1.1 403 Forbidden\r\n\r\n");
+    else if (data.toString().startsWith("CONNECT")) socket.write("HTTP/1.1 200 OK\r\n\r\nbanner\n");
+    else socket.end("plain answer");
+    socket.pipe(socket);
+  });
+});
+
+let box: AgentBox;
+beforeAll(async () => {
+  mkdirSync(egressDir, { mode: 0o755 });
+  const path = join(egressDir, "egress.sock");
+  egress.listen({ path, writableAll: true, readableAll: true });
+  await once(egress, "listening");
+  box = await startAgentBox({
+    agentArguments: [
+      "--egress",
+      "/egress/egress.sock",
+      "--forward",
+      "5432=db.example:5432",
+      "--forward",
+      "5433=refused.example:1",
+    ],
+    binds: ["--ro-bind", egressDir, "/egress"],
+  });
+});
+afterAll(async () => {
+  await box[Symbol.asyncDispose]();
+  egress.close();
+});
+
+async function run(argv: readonly string[]): Promise<string> {
+  const exec = await startExec(box.host, execStart(argv));
+  let text = "";
+  for await (const chunk of exec.output())
+    if (chunk.type !== "output_truncated") text += Buffer.from(chunk.data).toString();
+  return text;
+}
+
+async function serve(address: string, port: number) {
+  const exec = await startExec(
+    box.host,
+    execStart([
+      "python3",
+      "-uc",
+      `import socket
+s=socket.socket(socket.AF_INET6 if ":" in "${address}" else socket.AF_INET); s.setsockopt(1,2,1); s.bind(("${address}",${port})); s.listen(); print("up")
+while True:
+    c,_=s.accept(); data=b""
+    while True:
+        d=c.recv(65536)
+        if not d: break
+        data+=d
+    c.sendall(data.upper()); c.close()`,
+    ]),
+  );
+  await exec.output()[Symbol.asyncIterator]().next();
+  return exec;
+}
+
+describe("a port", () => {
+  it.each([
+    ["127.0.0.1", 8001],
+    ["::1", 8002],
+  ])("on %s takes bytes both ways, and each direction ends by itself", async (address, port) => {
+    const exec = await serve(address, port);
+    const pipe = await connectPort(box.dial, port);
+    pipe.end(Buffer.alloc(3_000_000, "abc"));
+    let bytes = 0;
+    for await (const part of pipe) bytes += (part as Buffer).length;
+    expect(bytes).toBe(3_000_000);
+    await exec.kill({ graceMs: 0 });
+  });
+
+  it("that nobody serves is refused", async () => {
+    await expect(connectPort(box.dial, 9)).rejects.toSatisfy((error) => hasCode(error, "connection_refused"));
+    await expect(connectPort(box.dial, 70_000)).rejects.toSatisfy((error) => hasCode(error, "invalid_port"));
+    await expect(connectPort(box.dial, 80, AbortSignal.abort())).rejects.toSatisfy((error) =>
+      hasCode(error, "aborted"),
+    );
+  });
+});
+
+describe("the way out", () => {
+  const client = (port: number, send: string) =>
+    run([
+      "python3",
+      "-c",
+      `import socket
+c=socket.create_connection(("127.0.0.1",${port})); c.sendall(b"${send}"); c.shutdown(1)
+while (d:=c.recv(1000)): print(d.decode(), end="")`,
+    ]);
+
+  it("is the proxy's socket behind 127.0.0.1:3128", async () => {
+    expect(await client(3128, "GET / HTTP/1.1\\r\\n\\r\\n")).toContain("plain answer");
+  });
+
+  it("opens forwarded ports with CONNECT and passes the rest", async () => {
+    expect(await client(5432, "hello")).toBe("banner\nhello");
+    expect(asked).toContain("CONNECT db.example:5432 HTTP/1.1");
+  });
+
+  it("closes a forwarded port that the proxy refuses", async () => {
+    expect(await client(5433, "")).toBe("");
+  });
+
+  it("comes back when hostile code has killed the forwarder", async () => {
+    await run([
+      "bash",
+      "-c",
+      "for p in $(ps -eo pid=,ppid= | awk '$2==1{print $1}'); do [ $p != $PPID ] && kill -9 $p; done",
+    ]);
+    expect(
+      await run([
+        "bash",
+        "-c",
+        "for i in $(seq 100); do exec 3<>/dev/tcp/127.0.0.1/3128 && break; sleep 0.05; done 2>/dev/null; printf 'GET /\\r\\n\\r\\n' >&3; head -c 12 <&3",
+      ]),
+    ).toBe("plain answer");
+  });
+});
