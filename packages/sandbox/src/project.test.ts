@@ -1,0 +1,76 @@
+import { createServer } from "node:http";
+import { expect, test } from "vitest";
+import { buildProject, cloneRepo, installDependencies, startDevServer, testProject } from "./project.ts";
+import { createSimulatedProvider, type SimulatedProcess, type SimulatedProgram } from "./providers/simulated/index.ts";
+
+/** A package manager that notes what it is asked; `dev` serves, `test` fails. */
+const npm: SimulatedProgram = async (process) => {
+  await process.stdout.write(`${process.cwd}: ${process.argv.join(" ")}`);
+  if (process.argv[2] === "dev") return await serve(process);
+  return process.argv[2] === "test" ? 1 : 0;
+};
+
+async function serve(process: SimulatedProcess): Promise<number> {
+  const server = createServer((_request, response) => response.writeHead(500).end("not found"));
+  process.listen(Number(process.env.PORT), (connection) => server.emit("connection", connection));
+  await new Promise((resolve) => process.signal.addEventListener("abort", resolve));
+  return 0;
+}
+
+async function project(manifest: object, programs: Record<string, SimulatedProgram> = { npm, git: npm }) {
+  const sandbox = await createSimulatedProvider({ programs }).create({});
+  await sandbox.files.write("/workspace/project/package.json", JSON.stringify(manifest));
+  return sandbox.restricted();
+}
+
+test("a repository is cloned into the project's directory", async () => {
+  const sandbox = await project({});
+  const { stdout, exitCode } = await cloneRepo(sandbox, "https://example.com/r.git", { ref: "main", depth: 1 });
+  expect(exitCode).toBe(0);
+  expect(stdout).toContain("--branch main --depth 1 -- https://example.com/r.git /workspace/project");
+  await expect(cloneRepo(sandbox, "--upload-pack=evil")).rejects.toMatchObject({ code: "invalid_request" });
+});
+
+test("install, build and test run in the project, and a failure is an answer", async () => {
+  const sandbox = await project({ scripts: { build: "tsc", test: "vitest" } });
+  expect((await installDependencies(sandbox)).map(({ stdout }) => stdout)).toEqual(["/workspace/project: npm install"]);
+  expect(await buildProject(sandbox)).toMatchObject({ exitCode: 0, stdout: "/workspace/project: npm run build" });
+  expect(await testProject(sandbox)).toMatchObject({ exitCode: 1 });
+  expect(await buildProject(await project({}))).toBeNull();
+});
+
+test("a dev server is ready when its port answers, whatever it answers", async () => {
+  const sandbox = await project({ scripts: { dev: "vite" } });
+  const server = await startDevServer(sandbox);
+  expect(server.port).toBe(5173);
+  expect(await sandbox.execs()).toMatchObject([{ id: server.exec.id, background: true, exit: null }]);
+  await server.exec.kill();
+});
+
+test("a dev server that ends says its last words", async () => {
+  const broken: SimulatedProgram = async ({ stderr }) => {
+    await stderr.write("no such module");
+    return 1;
+  };
+  const sandbox = await project({ scripts: { dev: "vite" } }, { npm: broken });
+  await expect(startDevServer(sandbox)).rejects.toMatchObject({
+    code: "exec_ended",
+    message: expect.stringContaining("no such module"),
+  });
+});
+
+test("a dev server that never answers is ended", async () => {
+  const mute: SimulatedProgram = async ({ signal }) => {
+    await new Promise((resolve) => signal.addEventListener("abort", resolve));
+    return 0;
+  };
+  const sandbox = await project({ scripts: { dev: "vite" } }, { npm: mute });
+  let now = 0;
+  const clock = { now: () => now, sleep: async (ms: number) => (now += ms) };
+  await expect(startDevServer(sandbox, { clock, readyMs: 500 })).rejects.toMatchObject({ code: "connection_refused" });
+  expect((await sandbox.execs())[0]?.exit).toMatchObject({ reason: "killed" });
+});
+
+test("a project without a dev server is told so", async () => {
+  await expect(startDevServer(await project({}))).rejects.toMatchObject({ code: "exec_not_started" });
+});

@@ -1,0 +1,197 @@
+import { setTimeout as wait } from "node:timers/promises";
+import { hasCode, SlipwayError } from "@slipway/contract";
+import {
+  type Manifest,
+  type ProjectFacts,
+  parseManifest,
+  planDevServer,
+  planInstall,
+  planScript,
+  planTest,
+} from "./project-plan.ts";
+import type { CallOptions, Exec, RestrictedSandbox } from "./provider.ts";
+import { type RunResult, readText, run } from "./run.ts";
+
+export const projectPath = "/workspace/project";
+export const devServerPort = 5173;
+
+export interface ProjectOptions extends CallOptions {
+  /** The project's directory. */
+  readonly path?: string;
+  /** Of each command; the port's default unless said. */
+  readonly timeoutMs?: number;
+}
+
+export interface CloneOptions extends ProjectOptions {
+  /** A branch or a tag; the remote's own choice unless said. */
+  readonly ref?: string;
+  /** How many commits; all unless said. */
+  readonly depth?: number;
+}
+
+/** A command that ran to its end. Its failure is an answer, not an exception. */
+export interface ProjectStep extends RunResult {
+  readonly argv: readonly string[];
+}
+
+export interface DevServerOptions extends CallOptions {
+  readonly path?: string;
+  readonly port?: number;
+  /** How long the server has to answer. */
+  readonly readyMs?: number;
+  readonly clock?: { now(): number; sleep(ms: number): Promise<unknown> };
+}
+
+export interface DevServer {
+  readonly exec: Exec;
+  readonly port: number;
+}
+
+const longTimeoutMs = 900_000;
+const defaultReadyMs = 60_000;
+const realClock = { now: () => Date.now(), sleep: (ms: number) => wait(ms) };
+
+/** Clones a repository into the project's directory. git asks nobody for a password and follows no remote helper. */
+export async function cloneRepo(
+  sandbox: RestrictedSandbox,
+  url: string,
+  options: CloneOptions = {},
+): Promise<ProjectStep> {
+  const { ref, depth, path = projectPath } = options;
+  if (url.startsWith("-") || ref?.startsWith("-")) {
+    throw new SlipwayError("invalid_request", "A repository's address or ref does not start with a dash.");
+  }
+  const limits = [
+    ...(ref === undefined ? [] : ["--branch", ref]),
+    ...(depth === undefined ? [] : ["--depth", String(depth)]),
+  ];
+  const argv = ["git", "-c", "protocol.ext.allow=never", "clone", "--no-hardlinks", ...limits, "--", url, path];
+  return await step(sandbox, argv, { ...options, path: "/", env: { GIT_TERMINAL_PROMPT: "0" } });
+}
+
+/** Installs what the lock files and manifests name, one step per command, up to the first that fails. */
+export async function installDependencies(
+  sandbox: RestrictedSandbox,
+  options: ProjectOptions = {},
+): Promise<ProjectStep[]> {
+  const steps: ProjectStep[] = [];
+  for (const argv of planInstall(await readFacts(sandbox, options))) {
+    const done = await step(sandbox, argv, { timeoutMs: longTimeoutMs, ...options, env: { CI: "1" } });
+    steps.push(done);
+    if (done.exitCode !== 0) break;
+  }
+  return steps;
+}
+
+/** Null: the project has nothing to build. */
+export async function buildProject(
+  sandbox: RestrictedSandbox,
+  options: ProjectOptions = {},
+): Promise<ProjectStep | null> {
+  const argv = planScript(await readFacts(sandbox, options), "build");
+  return argv === null ? null : await step(sandbox, argv, { timeoutMs: longTimeoutMs, ...options, env: { CI: "1" } });
+}
+
+/** Null: the project has no tests. */
+export async function testProject(
+  sandbox: RestrictedSandbox,
+  options: ProjectOptions = {},
+): Promise<ProjectStep | null> {
+  const argv = planTest(await readFacts(sandbox, options));
+  return argv === null ? null : await step(sandbox, argv, { timeoutMs: longTimeoutMs, ...options, env: { CI: "1" } });
+}
+
+/** Starts the dev server in the background and answers when its port does. One that does not get there is ended. */
+export async function startDevServer(sandbox: RestrictedSandbox, options: DevServerOptions = {}): Promise<DevServer> {
+  const { path = projectPath, port = devServerPort, signal } = options;
+  const call = signal === undefined ? {} : { signal };
+  const command = planDevServer(await readFacts(sandbox, options), port);
+  if (command === null)
+    throw new SlipwayError("exec_not_started", `${path} has no dev server: no dev or start script, no index.html.`);
+  const exec = await sandbox.exec({ argv: [...command.argv], env: command.env, cwd: path, background: true }, call);
+  try {
+    await untilAnswers(sandbox, exec, port, options);
+    return { exec, port };
+  } catch (error) {
+    await exec.kill();
+    throw error;
+  }
+}
+
+async function untilAnswers(
+  sandbox: RestrictedSandbox,
+  exec: Exec,
+  port: number,
+  options: DevServerOptions,
+): Promise<void> {
+  const { clock = realClock, readyMs = defaultReadyMs, signal } = options;
+  const call = signal === undefined ? {} : { signal };
+  const deadline = clock.now() + readyMs;
+  while (!(await answers(sandbox, port, call))) {
+    const { exit } = (await sandbox.execs(call)).find(({ id }) => id === exec.id) ?? { exit: null };
+    if (exit !== null)
+      throw new SlipwayError(
+        "exec_ended",
+        `The dev server ended before it answered: ${await lastWords(sandbox, exec)}`,
+      );
+    if (clock.now() >= deadline) {
+      throw new SlipwayError(
+        "connection_refused",
+        `The dev server did not answer on port ${port} within ${readyMs} ms.`,
+      );
+    }
+    await clock.sleep(100);
+  }
+}
+
+/** Any bytes to a request are an answer; what status they say is the project's matter. */
+async function answers(sandbox: RestrictedSandbox, port: number, call: CallOptions): Promise<boolean> {
+  try {
+    const pipe = await sandbox.connect(port, call);
+    try {
+      pipe.on("error", () => undefined);
+      pipe.write(`GET / HTTP/1.1\r\nhost: localhost:${port}\r\nconnection: close\r\n\r\n`);
+      for await (const bytes of pipe) return (bytes as Uint8Array).length > 0;
+      return false;
+    } finally {
+      pipe.destroy();
+    }
+  } catch (error) {
+    if (error instanceof SlipwayError && !hasCode(error, "connection_refused")) throw error;
+    return false;
+  }
+}
+
+async function lastWords(sandbox: RestrictedSandbox, exec: Exec): Promise<string> {
+  const words: Uint8Array[] = [];
+  for await (const chunk of (await sandbox.attach(exec.id)).output())
+    if (chunk.type !== "output_truncated") words.push(chunk.data);
+  return Buffer.concat(words).subarray(-2000).toString();
+}
+
+async function readFacts(
+  sandbox: RestrictedSandbox,
+  { path = projectPath, signal }: ProjectOptions,
+): Promise<ProjectFacts> {
+  const call = signal === undefined ? {} : { signal };
+  const names = new Set<string>();
+  for await (const entry of sandbox.files.list(path, call))
+    names.add(entry.path.slice(entry.path.lastIndexOf("/") + 1));
+  let manifest: Manifest | null = null;
+  if (names.has("package.json")) manifest = parseManifest(await readText(sandbox.files, `${path}/package.json`, call));
+  return { names, manifest };
+}
+
+async function step(
+  sandbox: RestrictedSandbox,
+  argv: readonly string[],
+  { path = projectPath, timeoutMs, env, signal }: ProjectOptions & { env: Record<string, string> },
+): Promise<ProjectStep> {
+  const options = {
+    cwd: path,
+    env,
+    ...(timeoutMs === undefined ? {} : { timeoutMs }),
+    ...(signal === undefined ? {} : { signal }),
+  };
+  return { argv, ...(await run(sandbox, argv, options)) };
+}

@@ -1,0 +1,49 @@
+import { expect, test } from "vitest";
+import { createSimulatedProvider } from "./providers/simulated/index.ts";
+import { readBytes, readText, run } from "./run.ts";
+
+async function sandboxWith(program: Parameters<typeof createSimulatedProvider>[0]) {
+  return await createSimulatedProvider(program).create({});
+}
+
+test("a run answers what the command said and how it ended", async () => {
+  const sandbox = await sandboxWith({
+    programs: {
+      greet: async ({ argv, stdin, stdout, stderr }) => {
+        for await (const data of stdin) await stdout.write(data);
+        await stderr.write(argv[1] ?? "");
+        return 3;
+      },
+    },
+  });
+  const result = await run(sandbox, ["greet", "err"], { input: "in" });
+  expect(result).toMatchObject({ stdout: "in", stderr: "err", exitCode: 3, truncated: false });
+  expect(result.exit.reason).toBe("exited");
+});
+
+test("more output than is kept is read, dropped and told", async () => {
+  const sandbox = await sandboxWith({
+    programs: {
+      flood: async ({ stdout }) => {
+        for (let i = 0; i < 100; i++) await stdout.write("x".repeat(100_000));
+        return 0;
+      },
+    },
+  });
+  const result = await run(sandbox, ["flood"], { maxBytes: 5 });
+  expect(result).toMatchObject({ stdout: "xxxxx", truncated: true, exitCode: 0 });
+  expect(result.exit.stdoutBytes).toBe(10_000_000);
+});
+
+test("a command that does not read its input is no failure", async () => {
+  const sandbox = await sandboxWith({ programs: { deaf: async () => 0 } });
+  expect(await run(sandbox, ["deaf"], { input: "x".repeat(5_000_000) })).toMatchObject({ exitCode: 0 });
+});
+
+test("a file is read whole up to a bound, bytes or text", async () => {
+  const { files } = await sandboxWith({});
+  await files.write("f", "\ufefftext ☃");
+  expect(await readText(files, "f")).toBe("\ufefftext ☃");
+  expect(await readBytes(files, "f")).toHaveLength(11);
+  await expect(readBytes(files, "f", { maxBytes: 10 })).rejects.toMatchObject({ code: "too_large" });
+});
