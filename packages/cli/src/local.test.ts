@@ -73,11 +73,11 @@ describe("programs", () => {
     const { execId } = await json("sandbox", "exec", "-d", box, "--", "sh", "-c", script);
     expect(await json("sandbox", "execs", box)).toContainEqual(expect.objectContaining({ id: execId, exit: null }));
     const attached = slipway.start(["sandbox", "attach", box, execId, "--from-stdout", "4"]);
-    const output = text(attached.stdout);
+    const [output, closed] = [text(attached.stdout), once(attached, "close")];
     await once(attached.stdout, "readable");
     const killed = await json("sandbox", "kill", box, execId);
     expect(killed.exit).toMatchObject({ reason: "killed", stdoutBytes: 10 });
-    const [code] = await once(attached, "close");
+    const [code] = await closed;
     expect(code).toBeGreaterThan(128);
     expect(await output).toBe("456789");
   });
