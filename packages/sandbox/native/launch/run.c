@@ -182,7 +182,7 @@ static int make_box(const char *path)
 	return box;
 }
 
-/* Bound by a name relative to the box, which always fits into sun_path. Closed to others by the umask. */
+/* Bound by a name relative to the box, which always fits into sun_path. */
 static int listen_in(int box)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX, .sun_path = "agent.sock" };
@@ -192,7 +192,7 @@ static int listen_in(int box)
 		fail("make the agent's socket");
 	if (unlinkat(box, address.sun_path, 0) && errno != ENOENT)
 		fail("remove the old agent.sock");
-	if (fchdir(box) || bind(fd, (struct sockaddr *)&address, sizeof address) || listen(fd, 1024) || fchdir(back))
+	if (fchdir(box) || bind(fd, (struct sockaddr *)&address, sizeof address) || chmod(address.sun_path, 0600) || listen(fd, 1024) || fchdir(back))
 		fail("listen on agent.sock");
 	close(back);
 	return fd;

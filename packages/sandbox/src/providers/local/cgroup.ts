@@ -86,7 +86,7 @@ export function parseHierarchies(ownGroups: string, mountinfo: string): Hierarch
           version: type === "cgroup2" ? 2 : 1,
           controllers: group.controllers,
           mountPoint,
-          own: join(mountPoint, below(root, group.path)),
+          own: join(mountPoint, below(root, group.path)).replace(/\/$/, ""),
         },
       ];
     })

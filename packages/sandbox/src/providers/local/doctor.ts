@@ -171,6 +171,9 @@ async function inspectSandbox(stateDir: string, path: string, sandboxUid: number
 }
 
 function trialAction(failure: string): string {
+  if (/slipway-launch: (enter|open) .*Permission denied/.test(failure)) {
+    return "Let others pass through the directories above SLIPWAY_STATE_DIR (chmod o+x), or choose another.";
+  }
   if (/namespace|uid_map|Permission denied/.test(failure))
     return "Allow user namespaces; see the finding on them above.";
   if (/overlay/.test(failure)) return "Put SLIPWAY_STATE_DIR on ext4, xfs, btrfs or tmpfs.";
