@@ -46,7 +46,7 @@ export class SimulatedFiles implements SandboxFiles {
     const end = options.length === undefined ? data.length : Math.min(data.length, start + range(options.length));
     for (let at = start; at < end; at += chunkBytes) {
       throwIfAborted(use.signal);
-      yield data.slice(at, Math.min(end, at + chunkBytes));
+      yield new Uint8Array(data.subarray(at, Math.min(end, at + chunkBytes)));
     }
   }
 
@@ -168,7 +168,7 @@ export class SimulatedFiles implements SandboxFiles {
     for (const { names, node } of walk(directory(locate(use.store, path, true)))) {
       throwIfAborted(use.signal);
       const entry = { path: names.join("/"), mode: node.mode };
-      if (node.type === "file") yield { ...entry, type: "file", content: node.data.slice() };
+      if (node.type === "file") yield { ...entry, type: "file", content: new Uint8Array(node.data) };
       else if (node.type === "directory") yield { ...entry, type: "directory" };
       else yield { type: "symlink", path: entry.path, target: node.target };
     }

@@ -1,0 +1,36 @@
+import { describe, expect, test } from "vitest";
+import { type ErrorCode, errorTable, hasCode, isErrorCode, SlipwayError } from "./errors.ts";
+
+describe.each(Object.keys(errorTable) as ErrorCode[])("%s", (code) => {
+  test("has a status of failure, a retry and a sentence of what to do", () => {
+    const { status, retry, action } = errorTable[code];
+    expect(status).toBeGreaterThanOrEqual(400);
+    expect(status).toBeLessThan(600);
+    expect(["never", "later"]).toContain(retry);
+    expect(action).toMatch(/^[A-Z].*\.$/);
+    expect(code).toMatch(/^[a-z]+(_[a-z]+)*$/);
+  });
+});
+
+test("an error tells over a border what a caller needs, and not its cause", () => {
+  const error = new SlipwayError("out_of_disk", "The disk is full.", { cause: new Error("ENOSPC") });
+  expect(JSON.parse(JSON.stringify(error))).toEqual({
+    code: "out_of_disk",
+    message: "The disk is full.",
+    retry: "never",
+    action: errorTable.out_of_disk.action,
+  });
+  expect(error).toMatchObject({ name: "SlipwayError", status: 507, retry: "never" });
+});
+
+test("an error is recognised by its code", () => {
+  const error: unknown = new SlipwayError("aborted", "x");
+  expect(hasCode(error, "aborted")).toBe(true);
+  expect(hasCode(error, "internal")).toBe(false);
+  expect(hasCode(Object.assign(new Error("x"), { code: "aborted" }), "aborted")).toBe(false);
+});
+
+test("only the table's own keys are codes", () => {
+  expect(isErrorCode("aborted")).toBe(true);
+  for (const value of ["toString", "__proto__", "", 5, null]) expect(isErrorCode(value)).toBe(false);
+});
