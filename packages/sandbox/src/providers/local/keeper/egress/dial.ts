@@ -14,13 +14,16 @@ export class DialError extends Error {
   }
 }
 
-/** Connects to one of the addresses, which were checked: none is looked up again. The families race as in RFC 8305. */
-export async function dial(
+/** Connects to one of the addresses, which were checked: none is looked up again. */
+export type DialAddresses = (
   addresses: readonly string[],
   port: number,
   timeoutMs: number,
   signal: AbortSignal,
-): Promise<Socket> {
+) => Promise<Socket>;
+
+/** The families race as in RFC 8305. */
+export const dial: DialAddresses = async (addresses, port, timeoutMs, signal) => {
   const checked = addresses.map((address) => ({ address, family: isIP(address) }));
   const socket = connect({
     // Never looked up: `lookup` below answers. An address here would skip it, and the other addresses with it.
@@ -33,7 +36,7 @@ export async function dial(
     noDelay: true,
   });
   return settle(socket, "connect", timeoutMs, signal, dialFailure);
-}
+};
 
 /** Speaks verified TLS, HTTP/1.1 only, on the socket. */
 export async function secure(

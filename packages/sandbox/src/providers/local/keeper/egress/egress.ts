@@ -6,6 +6,7 @@ import type { Duplex } from "node:stream";
 import type { NetworkPolicy } from "@slipway/contract";
 import type { CertificateAuthority } from "./authority.ts";
 import { createConnectionHandlers } from "./connections.ts";
+import { type DialAddresses, dial } from "./dial.ts";
 import { createGate } from "./gate.ts";
 import { boundedResolve, type Resolve, resolveBySystem } from "./lookup.ts";
 import { createRefusalLedger, type Refusal } from "./refusals.ts";
@@ -22,6 +23,7 @@ export interface EgressOptions {
   /** Called at a bounded rate, however many connections are refused. */
   readonly onRefused: (refusal: Refusal) => void;
   readonly resolve?: Resolve;
+  readonly dial?: DialAddresses;
   /** The host's own addresses, closed like private ones. */
   readonly ownAddresses?: () => readonly string[];
   /** Authorities that the servers of injected hosts are verified against, instead of Node's. */
@@ -81,6 +83,7 @@ export async function createEgress(options: EgressOptions): Promise<Egress> {
   const gate = createGate({
     rules: compileRules(options.policy, registries),
     resolve: boundedResolve(options.resolve ?? resolveBySystem, lookupsAtOnce, limits.connectMs),
+    dial: options.dial ?? dial,
     ownAddresses: options.ownAddresses ?? addressesOfHost,
     connectMs: limits.connectMs,
     connections: limits.connections,

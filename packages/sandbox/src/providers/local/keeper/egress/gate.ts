@@ -2,7 +2,7 @@ import type { Socket } from "node:net";
 import type { EgressRefusal, InjectedSecret } from "@slipway/contract";
 import { formatAddress, parseAddress } from "./address.ts";
 import { type Dial, decide, decideAddresses, decideHost, type Refused, type Target } from "./decide.ts";
-import { DialError, type DialFailure, dial } from "./dial.ts";
+import { type DialAddresses, DialError, type DialFailure } from "./dial.ts";
 import { parseHost } from "./host.ts";
 import type { Resolve } from "./lookup.ts";
 import type { Rules } from "./rules.ts";
@@ -28,6 +28,7 @@ export interface Gate {
 export interface GateOptions {
   readonly rules: Rules;
   readonly resolve: Resolve;
+  readonly dial: DialAddresses;
   readonly ownAddresses: () => readonly string[];
   readonly connectMs: number;
   readonly connections: number;
@@ -35,7 +36,7 @@ export interface GateOptions {
 }
 
 export function createGate(options: GateOptions): Gate {
-  const { resolve, ownAddresses, connectMs, connections, onRefused } = options;
+  const { resolve, dial, ownAddresses, connectMs, connections, onRefused } = options;
   const held = new Map<Socket, { target: Target; address: string }>();
   let { rules } = options;
   let pending = 0;

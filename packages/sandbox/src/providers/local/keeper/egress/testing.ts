@@ -3,7 +3,7 @@ import { generateKeyPairSync } from "node:crypto";
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
 import { createServer as createHttpServer, type RequestListener } from "node:http";
-import { createServer as createHttpsServer } from "node:https";
+import { createServer as createHttpsServer, type Server as HttpsServer } from "node:https";
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -70,6 +70,7 @@ export async function serveHttp(onRequest: RequestListener): Promise<TestServer>
 
 export interface TlsServer extends TestServer {
   readonly ca: string;
+  readonly server: HttpsServer;
 }
 
 export async function serveHttps(host: string, onRequest: RequestListener): Promise<TlsServer> {
@@ -78,8 +79,8 @@ export async function serveHttps(host: string, onRequest: RequestListener): Prom
   const ca = rootCertificate("Test root", rootKey, validity);
   const cert = leafCertificate(host, leafKey, "Test root", rootKey, validity);
   const key = leafKey.export({ type: "pkcs8", format: "pem" });
-  const server = await serving(createHttpsServer({ key, cert }, onRequest), "127.0.0.1");
-  return { ...server, ca };
+  const server = createHttpsServer({ key, cert }, onRequest);
+  return { ...(await serving(server, "127.0.0.1")), ca, server };
 }
 
 function newKey() {
@@ -157,9 +158,12 @@ export async function bridge(socketPath: string): Promise<TestServer> {
   });
 }
 
-export function curl(...args: string[]): Promise<{ exitCode: number; stdout: string; stderr: string }> {
+export function curl(
+  args: readonly string[],
+  env: Record<string, string> = {},
+): Promise<{ exitCode: number; stdout: string; stderr: string }> {
+  const options = { env: { PATH: "/usr/local/bin:/usr/bin:/bin", ...env } };
   return new Promise((resolve) => {
-    const options = { env: { PATH: "/usr/local/bin:/usr/bin:/bin" }, maxBuffer: 1 << 28 };
     execFile("curl", ["-sS", "--max-time", "20", ...args], options, (error, stdout, stderr) => {
       resolve({ exitCode: typeof error?.code === "number" ? error.code : 0, stdout, stderr });
     });
