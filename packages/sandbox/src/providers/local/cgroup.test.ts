@@ -1,6 +1,6 @@
-import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Cgroups, detectCgroups, parseHierarchies } from "./cgroup.ts";
 import { openCgroup } from "./cgroup-control.ts";
@@ -51,9 +51,12 @@ describe("on this host", () => {
   let cgroups: Cgroups;
   beforeAll(async () => {
     host = await createTestHost();
-    cgroups = await (await detectCgroups()).prepare();
+    cgroups = await (await detectCgroups()).prepare(`slipway-test-${process.pid}`);
   });
-  afterAll(() => host[Symbol.asyncDispose]());
+  afterAll(async () => {
+    await host[Symbol.asyncDispose]();
+    for (const directory of cgroups.directories("any")) rmdirSync(dirname(directory));
+  });
   const limits = { cpu: 0.5, memoryMb: 64, processes: 16 };
   /** As long as the socket is there, pid 1 sleeps. */
   const idle = "printf 'ready\\n' >&5; sleep 100";

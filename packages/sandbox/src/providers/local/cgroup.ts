@@ -16,13 +16,13 @@ export const noCgroups: CgroupPlan = { directories: [], sets: [] };
 /** Where control groups can be made, found without changing anything. */
 export interface CgroupPlaces {
   readonly mechanisms: Readonly<Record<LimitKind, Mechanism>>;
-  /** Makes the groups' parents. What the host then refuses after all is left out. */
-  prepare(): Promise<Cgroups>;
+  /** Makes the groups' parents, of the given name. What the host then refuses after all is left out. */
+  prepare(parent?: string): Promise<Cgroups>;
 }
 
 export interface Cgroups {
   readonly mechanisms: Readonly<Record<LimitKind, Mechanism>>;
-  /** Removes groups without processes that are not among `known`, such as a dead keeper's. */
+  /** Removes groups of this parent that have no processes and are not among `known`, such as a dead keeper's. */
   sweep(known: ReadonlySet<string>): Promise<void>;
   /** The groups of a sandbox of this name, which may be made ahead. */
   directories(name: string): string[];
@@ -35,7 +35,7 @@ export async function detectCgroups({ proc = "/proc" }: { readonly proc?: string
   const [own, mounts] = await Promise.all([readText(`${proc}/self/cgroup`), readText(`${proc}/self/mountinfo`)]);
   const hierarchies = parseHierarchies(own ?? "", mounts ?? "");
   const places = (await Promise.all(hierarchies.map(placeIn))).filter((place) => place !== null);
-  return { mechanisms: mechanismsOf(places), prepare: () => prepare(places) };
+  return { mechanisms: mechanismsOf(places), prepare: (parent = "slipway") => prepare(places, parent) };
 }
 
 interface Hierarchy {
@@ -51,7 +51,7 @@ interface Place {
   readonly version: 1 | 2;
   readonly kinds: readonly LimitKind[];
   readonly base: string;
-  /** This process must leave `base` before its children can have controllers. */
+  /** The processes in `base` must leave it before its children can have controllers. */
   readonly leave: boolean;
 }
 
@@ -60,7 +60,6 @@ const controllerOf = { memory: "memory", cpu: "cpu", pids: "pids", freeze: "free
   string
 >;
 const limitKinds = Object.keys(controllerOf) as LimitKind[];
-const parentName = "slipway";
 
 /** Pure: the hierarchies of control groups that this process sees, v2 first. */
 export function parseHierarchies(ownGroups: string, mountinfo: string): Hierarchy[] {
@@ -108,20 +107,27 @@ async function placeIn(hierarchy: Hierarchy): Promise<Place | null> {
 }
 
 /**
- * In v2 a group with processes in it gives its children no controllers, the real root excepted. So groups are made
- * below the own group when this process is alone in it, or else below the real root. Freezing needs no controllers.
+ * In v2 a group with processes in it gives its children no controllers, the real root excepted. So the own group, where
+ * it has controllers to give, is emptied into a child; with others in it only if the real root is out of reach, as in a
+ * container or a delegated group. Freezing needs no controllers.
  */
 async function placeInV2({ own, mountPoint }: Hierarchy): Promise<Place | null> {
-  if ((await writable(own)) && (await writable(join(own, "cgroup.procs")))) {
-    const pids = (await readText(join(own, "cgroup.procs")))?.trim().split("\n") ?? [];
-    const alone = pids.length === 1 && pids[0] === String(process.pid);
-    if (alone || (await isRealRoot(own)))
-      return { version: 2, kinds: await kindsOfV2(own), base: own, leave: !(await isRealRoot(own)) };
-  }
-  if ((await isRealRoot(mountPoint)) && (await writable(mountPoint))) {
-    return { version: 2, kinds: await kindsOfV2(mountPoint), base: mountPoint, leave: false };
-  }
-  return (await writable(own)) ? { version: 2, kinds: ["freeze"], base: own, leave: false } : null;
+  const ownKinds = (await writable(own)) ? await kindsOfV2(own) : [];
+  if (ownKinds.length > 0 && (await isRealRoot(own))) return { version: 2, kinds: ownKinds, base: own, leave: false };
+  const rootInReach = (await isRealRoot(mountPoint)) && (await writable(mountPoint));
+  const delegated = ownKinds.length > 1 && (await writable(join(own, "cgroup.subtree_control")));
+  if (delegated && (!rootInReach || (await isAlone(own))))
+    return { version: 2, kinds: ownKinds, base: own, leave: true };
+  if (rootInReach) return { version: 2, kinds: await kindsOfV2(mountPoint), base: mountPoint, leave: false };
+  return ownKinds.length > 0 ? { version: 2, kinds: ["freeze"], base: own, leave: false } : null;
+}
+
+async function isAlone(directory: string): Promise<boolean> {
+  return (await processesIn(directory)).join() === String(process.pid);
+}
+
+async function processesIn(directory: string): Promise<string[]> {
+  return ((await readText(join(directory, "cgroup.procs"))) ?? "").split("\n").filter(Boolean);
 }
 
 async function kindsOfV2(directory: string): Promise<LimitKind[]> {
@@ -133,8 +139,10 @@ async function isRealRoot(directory: string): Promise<boolean> {
   return (await exists(join(directory, "cgroup.procs"))) && !(await exists(join(directory, "cgroup.type")));
 }
 
-async function prepare(places: readonly Place[]): Promise<Cgroups> {
-  const parents = (await Promise.all(places.map(prepareParent))).filter((parent) => parent !== null);
+async function prepare(places: readonly Place[], parent: string): Promise<Cgroups> {
+  const parents = (await Promise.all(places.map((place) => prepareParent(place, parent)))).filter(
+    (parent) => parent !== null,
+  );
   const chosen = choose(parents);
   const [memory, cpu, pids] = [chosen.memory, chosen.cpu, chosen.pids];
   const swap = memory && (await exists(join(memory.base, swapFile[memory.version])));
@@ -176,13 +184,10 @@ const cpuPeriodUs = 100_000;
 /** Beside the sandbox's own: bubblewrap, pid 1 and its handlers. */
 const reservedProcesses = 64;
 
-async function prepareParent(place: Place): Promise<Place | null> {
-  const base = join(place.base, parentName);
+async function prepareParent(place: Place, name: string): Promise<Place | null> {
+  const base = join(place.base, name);
   try {
-    if (place.leave) {
-      await mkdir(join(place.base, "slipway-keeper"), { recursive: true });
-      await writeFile(join(place.base, "slipway-keeper", "cgroup.procs"), "0");
-    }
+    if (place.leave) await emptyInto(place.base, join(place.base, "slipway-keeper"));
     await mkdir(base, { recursive: true });
   } catch {
     return null;
@@ -194,6 +199,20 @@ async function prepareParent(place: Place): Promise<Place | null> {
       kinds.push(kind);
   }
   return { ...place, base, kinds };
+}
+
+/** Repeated a few times: processes may fork while they are moved. */
+async function emptyInto(directory: string, leaf: string): Promise<void> {
+  await mkdir(leaf, { recursive: true });
+  for (let round = 0; round < 5; round++) {
+    const pids = await processesIn(directory);
+    if (pids.length === 0) return;
+    for (const pid of pids) await writeFile(join(leaf, "cgroup.procs"), pid).catch(whenEnded);
+  }
+}
+
+function whenEnded(error: NodeJS.ErrnoException): void {
+  if (error.code !== "ESRCH") throw error;
 }
 
 async function sweep(base: string, known: ReadonlySet<string>): Promise<void> {

@@ -151,10 +151,9 @@ interface Defaults {
 }
 
 async function readDefaults(cacheFile: string): Promise<Defaults | null> {
-  return readFile(cacheFile, "utf8").then(
-    (text) => JSON.parse(text) as Defaults,
-    () => null,
-  );
+  return readFile(cacheFile, "utf8")
+    .then((text) => JSON.parse(text) as Defaults)
+    .catch(() => null);
 }
 
 const pipDefaults =
@@ -176,6 +175,7 @@ async function askForDefaults({ cacheFile, environment, home }: Omit<RegistryInp
     ask("python3", ["-c", pipDefaults]),
   ]);
   const defaults = { npm: publicUrl(npm[0]), pip: pip.map(publicUrl).filter((url) => url !== null) };
+  if (defaults.npm === null) return defaults;
   await mkdir(dirname(cacheFile), { recursive: true });
   await writeFile(cacheFile, JSON.stringify(defaults));
   return defaults;

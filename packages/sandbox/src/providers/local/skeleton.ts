@@ -20,8 +20,9 @@ export async function ensureSkeleton({ layers, identity, settings }: SkeletonOpt
   if (await exists(join(layers, id))) return id;
   const building = join(layers, `.${id}-${process.pid}-${performance.now()}`);
   await mkdir(building, { mode: 0o755 });
-  await writeEntries(join(building, "fs"), entries, identity);
+  // Owned from the first moment: what a crash leaves behind is removed with the sandboxes' rights.
   if (identity !== null) await lchown(building, identity.uid, identity.gid);
+  await writeEntries(join(building, "fs"), entries, identity);
   await rename(building, join(layers, id)).catch(async (error: NodeJS.ErrnoException) => {
     await rm(building, { recursive: true, force: true });
     // Another process was faster, with the same content.
