@@ -110,8 +110,8 @@ static bool take_input(struct exec *exec, const struct frame *frame) {
 
 static void end_input(struct exec *exec) {
     if (exec->command.input < 0 || exec->input_ending) return;
-    if (exec->command.tty) exec->input[exec->input_end++] = 4; /* what a person types for end of file */
-    else exec->input_ending = true;
+    if (exec->command.tty && exec->input_end < sizeof exec->input) exec->input[exec->input_end++] = 4; /* what a person types for end of file */
+    else if (!exec->command.tty) exec->input_ending = true;
     write_input(exec);
 }
 

@@ -9,6 +9,7 @@ enum { MAX_PEERS = 16, PIPE_DEFAULT = 64 << 10 };
 struct peer {
     int fd;
     struct reader reader;
+    unsigned char *own_memory; /* the reader's, but for peer 0 */
     bool paused;     /* standard input is full: its next frame waits */
     bool at_end;     /* the host sends no more */
     bool closing;    /* closed when all is sent */

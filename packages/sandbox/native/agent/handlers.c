@@ -126,19 +126,18 @@ unsigned handlers_in_use(int64_t *last_ms) {
     return in_use;
 }
 
-/* A handler that was killed leaves a log without an end, and processes that nobody bounds any more. */
-static void mourn(struct slot *slot) {
-    if (!atomic_load(&slot->named) || atomic_load(&slot->finished)) return;
-    log_lost(slot);
+/* A handler that was killed leaves processes that nobody bounds any more, and perhaps a log without an end. */
+static void mourn(const struct slot *slot) {
+    if (atomic_load(&slot->named) && !atomic_load(&slot->finished)) log_lost(slot);
     sweep_at_ms = now_ms();
 }
 
-static void forget(unsigned index) {
+static void forget(unsigned index, int status) {
     struct slot *slot = &shared->slots[index];
     int64_t idle_since = atomic_load(&slot->idle_since_ms), now = now_ms();
     if (counts(handlers[index].op)) last_use_ms = idle_since ? (idle_since > last_use_ms ? idle_since : last_use_ms) : now;
     if (is_exec(handlers[index].op)) {
-        mourn(slot);
+        if (!WIFEXITED(status)) mourn(slot);
         close(handlers[index].route);
     }
     atomic_store(&slot->pid, 0);
@@ -158,7 +157,7 @@ static void on_end(pid_t pid, int status) {
     unsigned used = atomic_load(&shared->slots_used);
     for (unsigned i = 0; i < used; i++)
         if (shared->slots[i].pid == pid) {
-            forget(i);
+            forget(i, status);
             return;
         }
 }
@@ -202,6 +201,7 @@ void handlers_reap(bool asleep) {
         struct handler *handler = &handlers[i];
         if (shared->slots[i].pid == 0 || handler->start_by_ms == 0) continue;
         if (atomic_load(&shared->slots[i].started)) handler->start_by_ms = 0;
+        else if (asleep) handler->start_by_ms = now + START_MS;
         /* Its child was stopped between vfork and execve: the handler can not see that. */
         else if (now >= handler->start_by_ms) kill(shared->slots[i].pid, SIGKILL);
     }
@@ -210,8 +210,9 @@ void handlers_reap(bool asleep) {
     if (sweep_at_ms && now >= sweep_at_ms && sweeper == 0) start_sweeper();
 }
 
-int64_t handlers_deadline_ms(void) {
+int64_t handlers_deadline_ms(bool asleep) {
     int64_t next = INT64_MAX;
+    if (asleep) return next;
     unsigned used = atomic_load(&shared->slots_used);
     for (unsigned i = 0; i < used; i++)
         if (shared->slots[i].pid && handlers[i].start_by_ms && !atomic_load(&shared->slots[i].started) && handlers[i].start_by_ms < next)

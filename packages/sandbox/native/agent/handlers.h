@@ -11,4 +11,4 @@ int handler_route(const char *id, int connection);
 unsigned handlers_in_use(int64_t *last_use_ms);
 void handlers_reap(bool asleep);
 /* When to call handlers_reap again though no child has ended; INT64_MAX: never. */
-int64_t handlers_deadline_ms(void);
+int64_t handlers_deadline_ms(bool asleep);

@@ -175,7 +175,7 @@ static void work_connections(const struct pollfd *fds) {
 }
 
 static int64_t next_deadline_ms(int64_t accept_after_ms) {
-    int64_t next = handlers_deadline_ms();
+    int64_t next = handlers_deadline_ms(slept_at_ms != 0);
     for (int i = 0; i < connection_count; i++)
         if (connections[i].state != PARKED && connections[i].deadline_ms < next) next = connections[i].deadline_ms;
     return accept_after_ms && accept_after_ms < next ? accept_after_ms : next;

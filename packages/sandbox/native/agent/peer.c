@@ -7,7 +7,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { QUEUE_FULL = 64 << 10 };
+/* More than the output that may wait: a slow reader's standard input is still taken. */
+enum { QUEUE_FULL = 512 << 10 };
 
 void peers_init(struct peer *peers, struct reader first) {
     for (int i = 0; i < MAX_PEERS; i++) peers[i].fd = -1;
@@ -19,8 +20,7 @@ void peers_init(struct peer *peers, struct reader first) {
 void peer_close(struct peer *peer) {
     close(peer->fd);
     free(peer->queue);
-    /* Only routed peers own their reader's memory. */
-    if (peer->reader.fd != CONNECTION_FD) free(peer->reader.data);
+    free(peer->own_memory);
     *peer = (struct peer){.fd = -1};
 }
 
@@ -33,7 +33,7 @@ static void add(struct peer *peers, int fd) {
         unsigned char *memory = malloc(room);
         if (!memory) break;
         fcntl(fd, F_SETFL, O_NONBLOCK);
-        *peer = (struct peer){.fd = fd, .reader = {.fd = fd, .data = memory, .capacity = room}};
+        *peer = (struct peer){.fd = fd, .own_memory = memory, .reader = {.fd = fd, .data = memory, .capacity = room}};
         return;
     }
     reply_failure(fd, EAGAIN, "too many control connections");

@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { appendFileSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { appendFileSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type ExecChunk, type ExecId, type ExecOffsets, hasCode, newId } from "@slipway/contract";
 import fc from "fast-check";
@@ -173,6 +173,15 @@ describe("a sandbox that is gone", () => {
     expect(await listExecs(other.logDir, other.host.isAlive)).toMatchObject([
       { id: start.id, exit: { reason: "lost" } },
     ]);
+  });
+
+  it("with its logs leaves them lost all the same", async () => {
+    await using other = await startAgentBox();
+    const exec = await startExec(other.host, execStart(["sleep", "100"]));
+    rmSync(other.logDir, { recursive: true });
+    await other.kill();
+    expect(await exec.wait()).toMatchObject({ reason: "lost" });
+    expect(await listExecs(other.logDir, other.host.isAlive)).toEqual([]);
   });
 });
 

@@ -45,6 +45,31 @@ describe("hostile code", () => {
     ).toBe("gone\n");
   });
 
+  it("that kills its handler in the middle of its output leaves a log that can be read to its end", async () => {
+    for (let round = 0; round < 5; round++) {
+      const start = execStart(["bash", "-c", "yes 0123456789abcdef & sleep 0.05; kill -9 $PPID"]);
+      const live = await startExec(box.host, start);
+      expect((await live.wait()).reason).toBe("lost");
+      const exec = await attachExec(box.host, start.id);
+      let bytes = 0;
+      for await (const chunk of exec.output()) if (chunk.type !== "output_truncated") bytes += chunk.data.length;
+      expect(await exec.wait()).toMatchObject({ reason: "lost" });
+      expect(bytes).toBeGreaterThan(0);
+    }
+  });
+
+  it("that kills the handler of an ended command ends the daemons with it", async () => {
+    const exec = await sh("setsid sleep 6161 >/dev/null 2>&1 & echo $PPID");
+    expect((await exec.wait()).reason).toBe("exited");
+    await textOf("for p in $(ps --ppid 1 -o pid=); do [ $p != $PPID ] && kill -9 $p; done");
+    expect(
+      await textOf(
+        "for i in $(seq 100); do pgrep -f 'sleep 616[1]' >/dev/null || { echo gone; break; }; sleep 0.05; done",
+      ),
+    ).toBe("gone\n");
+    expect((await exec.wait()).reason).toBe("exited");
+  });
+
   it("that stops its handler does not escape its timeout", async () => {
     const exec = await sh("kill -STOP $PPID; sleep 100", { timeoutMs: 300 });
     expect(await exec.wait()).toMatchObject({ reason: "timeout" });

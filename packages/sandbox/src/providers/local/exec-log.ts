@@ -2,7 +2,14 @@ import { constants, watch } from "node:fs";
 import { type FileHandle, open, readdir } from "node:fs/promises";
 import { constants as osConstants } from "node:os";
 import { join } from "node:path";
-import { type ExecEndReason, type ExecExit, type ExecId, type ExecInfo, execIdSchema } from "@slipway/contract";
+import {
+  type ExecEndReason,
+  type ExecExit,
+  type ExecId,
+  type ExecInfo,
+  type ExecOffsets,
+  execIdSchema,
+} from "@slipway/contract";
 import type { ExecOutput } from "./exec-output.ts";
 import { createFrameDecoder, exitPayloadBytes, type FrameDecoder, frameType, MalformedFrame } from "./wire.ts";
 
@@ -64,7 +71,9 @@ export async function followLog(log: FileHandle, output: ExecOutput, options: Fo
       if (!alive && !(await reader.read())) output.end(reader.lost());
     }
   } catch (error) {
-    output.fail(error as Error);
+    // The sandbox was destroyed with its logs.
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") output.end(reader.lost());
+    else output.fail(error as Error);
   } finally {
     watcher?.close();
     await log.close();
@@ -112,7 +121,7 @@ function createLogReader(log: FileHandle, output: ExecOutput): LogReader {
       }
       return bytesRead > 0;
     },
-    lost: () => lostExit(seen.stdout, seen.stderr),
+    lost: () => lostExit(seen),
   };
 }
 
@@ -126,8 +135,16 @@ function streamName(type: number): "stdout" | "stderr" {
   return type === frameType.stderr ? "stderr" : "stdout";
 }
 
-function lostExit(stdoutBytes: number, stderrBytes: number): ExecExit {
-  return { reason: "lost", exitCode: null, signal: null, durationMs: 0, stdoutBytes, stderrBytes };
+/** The end of a command that nobody saw end, after so many bytes. */
+export function lostExit(seen: ExecOffsets): ExecExit {
+  return {
+    reason: "lost",
+    exitCode: null,
+    signal: null,
+    durationMs: 0,
+    stdoutBytes: seen.stdout,
+    stderrBytes: seen.stderr,
+  };
 }
 
 interface LogWatcher {
@@ -169,7 +186,9 @@ function watchLog(path: string, released: AbortSignal): LogWatcher {
 
 /** Every exec that has a log, oldest first. */
 export async function listExecs(logDir: string, isAlive: () => Promise<boolean>): Promise<ExecInfo[]> {
-  const names = (await readdir(logDir)).filter((name): name is ExecId => execIdSchema.safeParse(name).success).sort();
+  const names = (await readdir(logDir).catch(emptyWhenMissing))
+    .filter((name): name is ExecId => execIdSchema.safeParse(name).success)
+    .sort();
   const alive = await isAlive();
   const found: (ExecInfo | null)[] = new Array(names.length).fill(null);
   let next = 0;
@@ -180,6 +199,11 @@ export async function listExecs(logDir: string, isAlive: () => Promise<boolean>)
   };
   await Promise.all(Array.from({ length: Math.min(listConcurrency, names.length) }, work));
   return found.filter((info) => info !== null);
+}
+
+function emptyWhenMissing(error: NodeJS.ErrnoException): string[] {
+  if (error.code === "ENOENT") return [];
+  throw error;
 }
 
 /** The exit is found by walking the frames: the last bytes of the file may be the command's own, made to look like one. */
@@ -212,7 +236,7 @@ async function readInfo(logDir: string, id: ExecId, alive: boolean): Promise<Exe
       }
       position += bytesRead + rest;
     }
-    return { id, ...start, exit: exit ?? (alive ? null : lostExit(bytes.stdout, bytes.stderr)) };
+    return { id, ...start, exit: exit ?? (alive ? null : lostExit(bytes)) };
   } finally {
     await log.close();
   }

@@ -133,8 +133,10 @@ describe("standard input", () => {
     await write;
   });
 
-  it("of a command without one is at its end", async () => {
-    expect((await all(await run(["wc", "-c"]))).stdout).toBe("0\n");
+  it("of a command without one is at its end, and takes nothing", async () => {
+    const exec = await run(["wc", "-c"]);
+    await expect(exec.write("x")).rejects.toThrow();
+    expect((await all(exec)).stdout).toBe("0\n");
   });
 
   it("of an ended command is refused", async () => {

@@ -14,7 +14,7 @@ import type { Exec } from "../../provider.ts";
 import type { Dial } from "./agent-connection.ts";
 import { type AgentFailure, abortedError, cutError, decodeFailure, startError } from "./agent-errors.ts";
 import { control, createExecInput } from "./exec-control.ts";
-import { decodeExit, followLog, openLog } from "./exec-log.ts";
+import { decodeExit, followLog, lostExit, openLog } from "./exec-log.ts";
 import { createExecOutput, type ExecOutput } from "./exec-output.ts";
 import {
   createFrameDecoder,
@@ -57,6 +57,10 @@ export async function startExec(host: ExecHost, start: ExecStart, signal?: Abort
   if (signal?.aborted) throw abortedError(signal);
   const request = encodeStart(start);
   const socket = await host.dial();
+  if (signal?.aborted) {
+    socket.destroy();
+    throw abortedError(signal);
+  }
   const output = createExecOutput(nothing);
   const live = createLive(socket, output);
   socket.write(request);
@@ -68,7 +72,8 @@ export async function startExec(host: ExecHost, start: ExecStart, signal?: Abort
     if (!hasCode(error, "provider_unavailable")) throw error;
     return await attachOr(error, host, start.id);
   }
-  if (failure === null) return createHandle(host, start.id, output, live);
+  const takesInput = start.stdin === "open" || start.pty !== undefined;
+  if (failure === null) return createHandle(host, start.id, output, live, takesInput);
   const error = startError(failure, start.argv[0] ?? "");
   if (failure.errno === "EEXIST") return await attachOr(error, host, start.id);
   throw error;
@@ -90,7 +95,7 @@ export async function attachExec(
 ): Promise<Exec> {
   if (signal?.aborted) throw abortedError(signal);
   const output = createExecOutput(from);
-  const handle = createHandle(host, id, output, null);
+  const handle = createHandle(host, id, output, null, true);
   if (!(await handle.follow())) throw new SlipwayError("exec_not_found", `there is no exec ${id}`);
   return handle;
 }
@@ -191,7 +196,7 @@ interface Handle extends Exec {
   follow(): Promise<boolean>;
 }
 
-function createHandle(host: ExecHost, id: ExecId, output: ExecOutput, live: Live | null): Handle {
+function createHandle(host: ExecHost, id: ExecId, output: ExecOutput, live: Live | null, takesInput: boolean): Handle {
   let released: AbortController | null = null;
   let isReleased = false;
   const input = createExecInput(host.dial, id, () => (live !== null && !live.socket.destroyed ? live.socket : null));
@@ -207,7 +212,7 @@ function createHandle(host: ExecHost, id: ExecId, output: ExecOutput, live: Live
   live?.onCut(() => {
     if (isReleased) return;
     follow().then(
-      (found) => found || output.fail(cutError("the command ended")),
+      (found) => found || output.end(lostExit(output.offsets)),
       (error: Error) => output.fail(error),
     );
   });
@@ -221,6 +226,7 @@ function createHandle(host: ExecHost, id: ExecId, output: ExecOutput, live: Live
     wait: ({ signal } = {}): Promise<ExecExit> => output.wait(signal),
     async write(data, { signal } = {}) {
       whileRunning();
+      if (!takesInput) throw new SlipwayError("invalid_request", "the command was started without standard input");
       await input.write(data, signal);
     },
     async end({ signal } = {}) {

@@ -113,7 +113,7 @@ describe("a handler of a file operation that is killed", () => {
       execStart([
         "bash",
         "-c",
-        "while :; do for p in $(ps -eo pid=,ppid= | awk '$2==1{print $1}'); do [ $p != $PPID ] && kill -9 $p; done; done",
+        "while :; do for p in $(ps --ppid 1 -o pid=); do [ $p != $PPID ] && kill -9 $p; done; done",
       ]),
     );
     async function* endless() {

@@ -121,11 +121,7 @@ while (d:=c.recv(1000)): print(d.decode(), end="")`,
   });
 
   it("comes back when hostile code has killed the forwarder", async () => {
-    await run([
-      "bash",
-      "-c",
-      "for p in $(ps -eo pid=,ppid= | awk '$2==1{print $1}'); do [ $p != $PPID ] && kill -9 $p; done",
-    ]);
+    await run(["bash", "-c", "for p in $(ps --ppid 1 -o pid=); do [ $p != $PPID ] && kill -9 $p; done"]);
     expect(
       await run([
         "bash",

@@ -10,6 +10,10 @@ export async function connectPort(dial: Dial, port: number, signal?: AbortSignal
     throw new SlipwayError("invalid_port", `${port} is not a port`);
   if (signal?.aborted) throw abortedError(signal);
   const socket = await dial();
+  if (signal?.aborted) {
+    socket.destroy();
+    throw abortedError(signal);
+  }
   socket.allowHalfOpen = true;
   const onAbort = () => socket.destroy();
   signal?.addEventListener("abort", onAbort, { once: true });
