@@ -181,7 +181,7 @@ export function describeFiles(c: Conformance): void {
       await expectCode(files.write(place, "x"), "not_a_file");
       await expectCode(drain(files.list(`${place}/file`)), "not_a_directory");
       await expectCode(files.write(`${place}/file/below`, "x"), "not_a_directory");
-      await expectCode(files.mkdir(`${place}/file`), "file_exists");
+      await expectCode(files.mkdir(`${place}/file`), "file_exists", "not_a_directory");
     });
 
     test("that leads outside, is empty or has a NUL", async () => {

@@ -1,8 +1,9 @@
 import { newId, type SandboxId } from "@slipway/contract";
 import { describe, expect, test } from "vitest";
 import type { Sandbox } from "../provider.ts";
-import { readText } from "../run.ts";
-import { type Conformance, eventually, expectCode, runProgram, uniqueName } from "./context.ts";
+import { readBytes, readText } from "../run.ts";
+import { type Conformance, collect, eventually, expectCode, runProgram, uniqueName } from "./context.ts";
+import { eventsOf } from "./events.ts";
 import { expectStill } from "./exec-end.ts";
 import { command } from "./programs.ts";
 
@@ -169,6 +170,33 @@ function describeSleep(c: Conformance): void {
         expect((await readText(sandbox.files, "/workspace/beat")).length).toBeGreaterThan(atWake);
       });
       await exec.kill();
+    });
+
+    test("lose no byte of a file and nothing that a process remembers", async () => {
+      await using sandbox = await c.create();
+      const content = Buffer.alloc(1024 * 1024, "all of it ");
+      await sandbox.files.write("/workspace/large", content);
+      const exec = await sandbox.exec({ ...command("echoInput"), stdin: "open", background: true });
+      await exec.write("before ");
+      await sandbox.sleep();
+      await sandbox.wake();
+      expect(Buffer.from(await readBytes(sandbox.files, "/workspace/large")).equals(content)).toBe(true);
+      await exec.write("after");
+      await exec.end();
+      expect((await collect(exec.output())).stdout.toString()).toBe("before after");
+    });
+
+    test("many uses at once wake once, and all are served", async () => {
+      await using sandbox = await c.create();
+      await sandbox.sleep();
+      const results = await Promise.all(
+        Array.from({ length: 8 }, (_, i) => runProgram(sandbox, "speak", [`${i}`, ""])),
+      );
+      expect(results.map(({ stdout }) => stdout).join("")).toBe("01234567");
+      const woken = (await eventsOf(c, sandbox.id)).filter(
+        (event) => event.type === "sandbox.state_changed" && event.reason === "woken",
+      );
+      expect(woken).toHaveLength(1);
     });
 
     test("a use wakes: an exec, a file", async () => {

@@ -1,7 +1,9 @@
 import { describe, expect, test } from "vitest";
+import type { Exec } from "../provider.ts";
 import { readText } from "../run.ts";
 import { type Conformance, eventually, expectCode, runProgram, startReady } from "./context.ts";
 import { eventsOf } from "./events.ts";
+import { command } from "./programs.ts";
 
 /** What is around a command: network, image, terminal, disk. */
 export function describeSurroundings(c: Conformance): void {
@@ -81,6 +83,17 @@ export function describeSurroundings(c: Conformance): void {
       });
     });
   }
+
+  test("more processes than allowed are refused as such, and ended ones make room", async () => {
+    await using sandbox = await c.create({ processes: 16 });
+    const execs: Exec[] = [];
+    const fill = async () => {
+      for (let i = 0; i < 100; i++) execs.push(await sandbox.exec({ ...command("quiet", "60"), background: true }));
+    };
+    await expectCode(fill(), "process_limit");
+    await Promise.all(execs.map((exec) => exec.kill({ graceMs: 100 })));
+    expect((await runProgram(sandbox, "speak", ["room", ""])).stdout).toBe("room");
+  });
 
   test("a disk that is full is told as such, by the write or as the sandbox's end", async () => {
     await using sandbox = await c.create({ diskMb: 16 });
