@@ -238,6 +238,8 @@ describe("destinations", () => {
     expect(ask({}, "10.0.0.1")).toEqual({ verdict: "refuse", rule: "not_allowed" });
     expect(ask({ registries: true }, "10.0.0.1").verdict).toBe("dial");
     expect(ask({ registries: true }, "127.0.0.1").verdict).toBe("dial");
+    expect(ask({ registries: true }, "198.18.0.1").verdict).toBe("dial");
+    expect(ask({ domains: ["npm.corp.example"], ports: [4873] }, "198.18.0.1").verdict).toBe("refuse");
     expect(ask({ registries: true }, "169.254.169.254")).toEqual({ verdict: "refuse", rule: "private_address" });
   });
 

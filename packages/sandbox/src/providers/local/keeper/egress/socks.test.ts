@@ -33,7 +33,7 @@ test("CONNECT works by name, by IPv4 and by IPv6 address", async () => {
   expect(await ask(proxy, request(1, 3, domain("App.Example"), four.port))).toEqual({ reply: 0, rest: "four" });
   expect(await ask(proxy, request(1, 1, Buffer.from([127, 0, 0, 1]), four.port))).toEqual({ reply: 0, rest: "four" });
   expect(await ask(proxy, request(1, 3, domain("127.0.0.1"), four.port))).toEqual({ reply: 0, rest: "four" });
-  expect(await ask(proxy, request(1, 4, Buffer.from("00".repeat(15) + "01", "hex"), six.port))).toEqual({
+  expect(await ask(proxy, request(1, 4, Buffer.from(`${"00".repeat(15)}01`, "hex"), six.port))).toEqual({
     reply: 0,
     rest: "six",
   });

@@ -9,6 +9,11 @@ const privateNetworks = ranges(
   "127.0.0.0/8",
   "::1/128",
   "fc00::/7",
+  // Nobody's on the internet: gateways answer there for the names they carry.
+  "192.0.2.0/24",
+  "198.18.0.0/15",
+  "198.51.100.0/24",
+  "203.0.113.0/24",
 );
 
 /** Every other range that is not the public internet, from IANA's special-purpose registries. */
@@ -17,11 +22,7 @@ const otherSpecial = ranges(
   "169.254.0.0/16", // link-local, and the metadata service of most clouds
   "168.63.129.16/32", // Azure's metadata service, in public space
   "192.0.0.0/24",
-  "192.0.2.0/24",
   "192.88.99.0/24",
-  "198.18.0.0/15",
-  "198.51.100.0/24",
-  "203.0.113.0/24",
   "224.0.0.0/4",
   "240.0.0.0/4",
   "2001::/23", // protocol assignments, Teredo among them

@@ -79,9 +79,15 @@ export function exchangeUpgrade(
   };
   const idle = setTimeout(() => fail("upstream_timeout"), limits.idleMs).unref();
   const outgoing = open(request, upstream, upgrade, limits, fail);
+  const onClose = () => {
+    clearTimeout(idle);
+    outgoing.destroy();
+  };
   outgoing.on("upgrade", (answer, connection, firstBytes) => {
     answered = true;
     clearTimeout(idle);
+    // From here the splice knows best: the connection may have bytes to flush when the client is gone.
+    client.off("close", onClose);
     const headers = mapped(upstream, endToEnd(answer.rawHeaders));
     client.write(
       `HTTP/1.1 101 Switching Protocols\r\n${[...headers, ...upgrade].map(([n, v]) => `${n}: ${v}\r\n`).join("")}\r\n`,
@@ -96,10 +102,7 @@ export function exchangeUpgrade(
     const response = responseOn(request, client);
     void answerWith(response, answer, upstream).finally(() => outgoing.destroy());
   });
-  client.once("close", () => {
-    clearTimeout(idle);
-    outgoing.destroy();
-  });
+  client.once("close", onClose);
   outgoing.end();
 }
 

@@ -1,0 +1,70 @@
+import type { IncomingHttpHeaders } from "node:http";
+import { describe, expect, test } from "vitest";
+import { decideAccess, withoutPreviewCookies } from "./access.ts";
+
+const token = "a-token-of-the-preview";
+const host = "127.0.0.1:4000";
+const cookie = `theme=dark; slipway_preview_4000=${token}`;
+
+function access(path: string, headers: IncomingHttpHeaders = {}, method = "GET", isUpgrade = false) {
+  const decision = decideAccess({ method, path, headers: { host, ...headers }, isUpgrade }, token, 4000);
+  return decision.verdict === "refuse" ? decision.status : `${decision.verdict} ${decision.path}`;
+}
+
+describe("the token", () => {
+  test.each<[string, IncomingHttpHeaders, string | number]>([
+    ["/", {}, 401],
+    ["/", { "x-slipway-token": token }, "enter /"],
+    ["/", { "x-slipway-token": `${token}x` }, 401],
+    ["/", { "x-slipway-token": "" }, 401],
+    [`/a?slipway_token=${token}`, {}, "remember /a"],
+    [`/a?b=1&slipway_token=${token}&c=2`, {}, "remember /a?b=1&c=2"],
+    [`/a?slipway%5Ftoken=${token}&x=%26`, {}, "remember /a?x=%26"],
+    ["/a?slipway_token=wrong", {}, 401],
+    ["/a?slipway_token=", {}, 401],
+    ["/a?slipway_token=wrong&b=1", { cookie }, "enter /a?b=1"],
+    ["/a", { cookie }, "enter /a"],
+    ["/a", { cookie: `slipway_preview_4000=forged; slipway_preview_4000=${token}` }, "enter /a"],
+    ["/a", { cookie: `slipway_preview_4001=${token}` }, 401],
+    ["/a", { cookie: "slipway_preview_4000=" }, 401],
+    ["http://127.0.0.1:4000/", { "x-slipway-token": token }, 400],
+    ["*", { "x-slipway-token": token }, 400],
+  ])("%s with %j: %s", (path, headers, expected) => {
+    expect(access(path, headers)).toBe(expected);
+  });
+
+  test("a token in the address of anything but a visit lets in without a redirect", () => {
+    expect(access(`/a?slipway_token=${token}`, {}, "POST")).toBe("enter /a");
+    expect(access(`/ws?slipway_token=${token}`, { origin: "http://evil.example" }, "GET", true)).toBe("enter /ws");
+  });
+});
+
+describe("the cookie alone", () => {
+  test.each<[string, string, IncomingHttpHeaders, string | number]>([
+    ["GET", "the page itself", { "sec-fetch-site": "same-origin" }, "enter /"],
+    ["GET", "the address bar", { "sec-fetch-site": "none", "sec-fetch-mode": "navigate" }, "enter /"],
+    ["GET", "a link on another page", { "sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate" }, "enter /"],
+    ["POST", "a form on another page", { "sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate" }, 403],
+    ["GET", "a script of another preview", { "sec-fetch-site": "same-site", "sec-fetch-mode": "no-cors" }, 403],
+    ["POST", "the page itself, in an old browser", { origin: `http://${host}` }, "enter /"],
+    ["POST", "another page, in an old browser", { origin: "http://127.0.0.1:5000" }, 403],
+    ["POST", "curl", {}, "enter /"],
+  ])("a %s from %s", (method, _, headers, expected) => {
+    expect(access("/", { cookie, ...headers }, method)).toBe(expected);
+  });
+
+  test.each<[string | undefined, string | number]>([
+    [`http://${host}`, "enter /ws"],
+    [undefined, "enter /ws"],
+    ["http://evil.example", 403],
+    ["http://127.0.0.1:4001", 403],
+    ["null", 403],
+  ])("opens a WebSocket for a page of origin %s: %s", (origin, expected) => {
+    expect(access("/ws", { cookie, ...(origin === undefined ? {} : { origin }) }, "GET", true)).toBe(expected);
+  });
+});
+
+test("the cookies of all previews are taken out, others stay", () => {
+  expect(withoutPreviewCookies("a=1; slipway_preview_4000=x; b=2;slipway_preview_4001=y")).toBe("a=1; b=2");
+  expect(withoutPreviewCookies("slipway_preview_4000=x")).toBeUndefined();
+});

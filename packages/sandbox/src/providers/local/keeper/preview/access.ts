@@ -1,0 +1,101 @@
+import { createHash, timingSafeEqual } from "node:crypto";
+import type { IncomingHttpHeaders } from "node:http";
+
+export const tokenHeader = "x-slipway-token";
+export const tokenParameter = "slipway_token";
+const cookiePrefix = "slipway_preview_";
+
+export interface Visit {
+  readonly method: string;
+  readonly path: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly isUpgrade: boolean;
+}
+
+export type Access =
+  | { readonly verdict: "enter"; readonly path: string }
+  /** The token came in the address: keep it in a cookie and show an address without it. */
+  | { readonly verdict: "remember"; readonly path: string }
+  | { readonly verdict: "refuse"; readonly status: 400 | 401 | 403 };
+
+/**
+ * Decides who may see a preview. A cookie alone counts only for requests of the preview's own pages and for plain
+ * navigation: a browser sends it along whatever page, or other preview on this host, made the request.
+ */
+export function decideAccess(visit: Visit, token: string, hostPort: number): Access {
+  const address = splitToken(visit.path);
+  if (address === undefined) return { verdict: "refuse", status: 400 };
+  const { path, tokens } = address;
+  const given = visit.headers[tokenHeader];
+  if (typeof given === "string" && isToken(given, token)) return { verdict: "enter", path };
+  if (tokens.some((candidate) => isToken(candidate, token))) {
+    const isNavigation = !visit.isUpgrade && (visit.method === "GET" || visit.method === "HEAD");
+    return { verdict: isNavigation ? "remember" : "enter", path };
+  }
+  const hasCookie = cookiesNamed(visit.headers.cookie, cookieName(hostPort)).some((value) => isToken(value, token));
+  if (!hasCookie) return { verdict: "refuse", status: 401 };
+  return isOwnRequest(visit) ? { verdict: "enter", path } : { verdict: "refuse", status: 403 };
+}
+
+/** Cookies know no ports: the name tells the previews of one host apart. */
+export function cookieName(hostPort: number): string {
+  return `${cookiePrefix}${hostPort}`;
+}
+
+/** Takes the tokens of every preview of this host out of a Cookie header; undefined when nothing is left. */
+export function withoutPreviewCookies(cookie: string): string | undefined {
+  const kept = cookie.split(";").filter((pair) => !pair.trim().startsWith(cookiePrefix));
+  return kept.join(";").trim() || undefined;
+}
+
+export function setsPreviewCookie(setCookie: string): boolean {
+  return setCookie.trimStart().startsWith(cookiePrefix);
+}
+
+function isOwnRequest({ method, headers, isUpgrade }: Visit): boolean {
+  const { origin, host } = headers;
+  if (isUpgrade) return origin === undefined || origin === `http://${host}`;
+  const site = headers["sec-fetch-site"];
+  const isSafe = method === "GET" || method === "HEAD";
+  if (site === "same-origin" || site === "none") return true;
+  if (site !== undefined) return isSafe && headers["sec-fetch-mode"] === "navigate";
+  return origin === undefined ? true : origin === `http://${host}`;
+}
+
+/** The path without the token parameter, which never enters a sandbox. Only paths are taken, no absolute addresses. */
+function splitToken(path: string): { path: string; tokens: string[] } | undefined {
+  if (!path.startsWith("/")) return undefined;
+  const [pathname = "/", ...rest] = path.split("?");
+  if (rest.length === 0) return { path, tokens: [] };
+  const tokens: string[] = [];
+  const kept = rest
+    .join("?")
+    .split("&")
+    .filter((pair) => {
+      const [name = "", value = ""] = pair.split("=", 2);
+      if (decoded(name) !== tokenParameter) return true;
+      tokens.push(decoded(value));
+      return false;
+    });
+  if (tokens.length === 0) return { path, tokens };
+  return { path: kept.length === 0 ? pathname : `${pathname}?${kept.join("&")}`, tokens };
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+function cookiesNamed(cookie: string | undefined, name: string): string[] {
+  const pairs = (cookie ?? "").split(";").map((pair) => pair.trim().split("="));
+  return pairs.filter(([key]) => key === name).map(([, value = ""]) => value);
+}
+
+/** In constant time, whatever the lengths. */
+function isToken(candidate: string, token: string): boolean {
+  const [a, b] = [candidate, token].map((text) => createHash("sha256").update(text).digest());
+  return a !== undefined && b !== undefined && timingSafeEqual(a, b);
+}

@@ -1,0 +1,265 @@
+import { createHash } from "node:crypto";
+import { once } from "node:events";
+import {
+  createServer,
+  request as httpRequest,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+} from "node:http";
+import { type AddressInfo, connect } from "node:net";
+import type { Duplex } from "node:stream";
+import { newId, SlipwayError } from "@slipway/contract";
+import { expect, test, vi } from "vitest";
+import { createPreview, type PreviewAddress } from "./preview.ts";
+
+const sandbox = newId("sbx");
+
+async function serve(onRequest: RequestListener) {
+  const server = createServer(onRequest);
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const dispose = async () => {
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  };
+  return { server, port: portOf(server), [Symbol.asyncDispose]: dispose };
+}
+
+function portOf(server: Server): number {
+  return (server.address() as AddressInfo).port;
+}
+
+async function connectTo(port: number): Promise<Duplex> {
+  const socket = connect(port, "127.0.0.1");
+  await once(socket, "connect").catch(() => {
+    throw new SlipwayError("connection_refused", "Nothing listens.");
+  });
+  return socket;
+}
+
+function previews() {
+  return createPreview({ connect: (_, port) => connectTo(port) });
+}
+
+/** fetch hides Host, Cookie and Set-Cookie; this does not. */
+async function ask(
+  { hostPort }: PreviewAddress,
+  path: string,
+  headers: Record<string, string> = {},
+  method = "GET",
+  body = "",
+) {
+  const outgoing = httpRequest({ host: "127.0.0.1", port: hostPort, path, headers, method, agent: false });
+  outgoing.end(body);
+  const [answer] = (await once(outgoing, "response")) as [IncomingMessage];
+  return { status: answer.statusCode, headers: answer.headers, text: (await answer.toArray()).join("") };
+}
+
+test("the first visit with the token sets a cookie, and the cookie lets in", async () => {
+  await using inner = await serve((request, response) => response.end(`page ${request.url}`));
+  await using preview = previews();
+  const address = await preview.open({ sandbox, port: inner.port });
+  expect(address.visitUrl).toBe(`http://127.0.0.1:${address.hostPort}/?slipway_token=${address.token}`);
+  const first = await ask(address, `/a?slipway_token=${address.token}&b=1`);
+  expect(first).toMatchObject({ status: 303, headers: { location: "/a?b=1" }, text: "" });
+  const [cookie = ""] = first.headers["set-cookie"] ?? [];
+  expect(cookie).toBe(`slipway_preview_${address.hostPort}=${address.token}; Path=/; HttpOnly; SameSite=Lax`);
+  expect(await ask(address, "/a?b=1", { Cookie: cookie.split(";")[0] ?? "" })).toMatchObject({
+    status: 200,
+    text: "page /a?b=1",
+  });
+});
+
+test("without a token there is a plain page and no connection into the sandbox", async () => {
+  const connecting = vi.fn(connectTo);
+  await using preview = createPreview({ connect: (_, port) => connecting(port) });
+  const address = await preview.open({ sandbox, port: 3000 });
+  const answer = await ask(address, "/");
+  expect(answer).toMatchObject({ status: 401, headers: { "content-security-policy": "default-src 'none'" } });
+  expect(answer.text).toContain("needs its access token");
+  expect(connecting).not.toHaveBeenCalled();
+});
+
+test.each(["//evil.example/", "/\\evil.example/", "///evil.example/"])(
+  "the redirect of %s stays here",
+  async (path) => {
+    await using preview = previews();
+    const address = await preview.open({ sandbox, port: 3000 });
+    const answer = await ask(address, `${path}?slipway_token=${address.token}`);
+    expect(answer.headers.location).toBe("/evil.example/");
+  },
+);
+
+test("the sandbox sees localhost, who asks, and nothing of any token", async () => {
+  await using inner = await serve((request, response) => {
+    response.setHeader("Set-Cookie", ["slipway_preview_1=stolen", "session=1"]);
+    response.end(JSON.stringify([request.url, ...request.rawHeaders]));
+  });
+  await using preview = previews();
+  const address = await preview.open({ sandbox, port: inner.port });
+  const answer = await ask(address, `/x?slipway_token=nonsense&y=1`, {
+    "X-Slipway-Token": address.token,
+    "X-Forwarded-For": "6.6.6.6",
+    Cookie: `slipway_preview_${address.hostPort}=${address.token}; a=1; slipway_preview_1=other`,
+  });
+  expect(JSON.parse(answer.text)).toEqual([
+    ...["/x?y=1", "Host", `localhost:${inner.port}`, "Cookie", "a=1", "X-Forwarded-For", "127.0.0.1"],
+    ...["X-Forwarded-Host", `127.0.0.1:${address.hostPort}`, "X-Forwarded-Port", String(address.hostPort)],
+    ...["X-Forwarded-Proto", "http", "Connection", "close"],
+  ]);
+  expect(answer.headers["set-cookie"]).toEqual(["session=1"]);
+});
+
+test("a body goes in, and a redirect of the server to itself comes out with the preview's address", async () => {
+  await using inner = await serve(async (request, response) => {
+    const body = (await request.toArray()).join("");
+    response.writeHead(302, { Location: `http://${request.headers.host}/done?${body}` }).end();
+  });
+  await using preview = previews();
+  const address = await preview.open({ sandbox, port: inner.port });
+  const answer = await ask(address, "/", { "X-Slipway-Token": address.token, "Content-Length": "5" }, "POST", "hello");
+  expect(answer.headers.location).toBe("/done?hello");
+});
+
+test("events are passed on one by one as they come", async () => {
+  let emit: (text: string) => void = () => undefined;
+  await using inner = await serve((_, response) => {
+    response.writeHead(200, { "Content-Type": "text/event-stream" });
+    response.flushHeaders();
+    emit = (text) => response.write(`data: ${text}\n\n`);
+  });
+  await using preview = previews();
+  const address = await preview.open({ sandbox, port: inner.port });
+  const response = await fetch(address.url, { headers: { "x-slipway-token": address.token } });
+  expect(response.headers.get("content-type")).toBe("text/event-stream");
+  const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+  for (const text of ["one", "two", "three"]) {
+    emit(text);
+    expect((await reader?.read())?.value).toBe(`data: ${text}\n\n`);
+  }
+  await reader?.cancel();
+});
+
+test("502 when nothing listens, 503 when the sandbox is not running, 502 when the server breaks off", async () => {
+  const failures = [
+    new SlipwayError("connection_refused", "Nothing listens."),
+    new SlipwayError("sandbox_not_running", "It sleeps."),
+    new Error("unexpected"),
+  ];
+  await using preview = createPreview({ connect: () => Promise.reject(failures.shift()) });
+  const address = await preview.open({ sandbox, port: 3000 });
+  const headers = { "X-Slipway-Token": address.token };
+  expect(await ask(address, "/", headers)).toMatchObject({
+    status: 502,
+    text: expect.stringContaining("Nothing answers"),
+  });
+  expect(await ask(address, "/", headers)).toMatchObject({ status: 503, text: expect.stringContaining("not running") });
+  expect((await ask(address, "/", headers)).status).toBe(502);
+  await using inner = await serve((request) => request.socket.destroy());
+  await using second = previews();
+  const broken = await second.open({ sandbox, port: inner.port });
+  expect((await ask(broken, "/", { "X-Slipway-Token": broken.token })).status).toBe(502);
+});
+
+/** Echoes one short text frame after another. */
+function echoFrames(request: IncomingMessage, socket: Duplex): void {
+  const accept = createHash("sha1")
+    .update(`${request.headers["sec-websocket-key"]}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`)
+    .digest("base64");
+  socket.write(
+    `HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accept}\r\n\r\n`,
+  );
+  socket.on("error", () => socket.destroy());
+  socket.on("data", (frame: Buffer) => {
+    if (((frame[0] ?? 0) & 0x0f) === 8) return void socket.end(Buffer.from([0x88, 0]));
+    const mask = frame.subarray(2, 6);
+    const text = frame.subarray(6).map((byte, i) => byte ^ (mask[i % 4] ?? 0));
+    socket.write(Buffer.concat([Buffer.from([0x81, text.length]), text]));
+  });
+}
+
+test("a WebSocket works both ways and closes cleanly", async () => {
+  await using inner = await serve((_, response) => response.end());
+  let seen: IncomingMessage["headers"] = {};
+  inner.server.on("upgrade", (request, socket) => {
+    seen = request.headers;
+    echoFrames(request, socket);
+  });
+  await using preview = previews();
+  const address = await preview.open({ sandbox, port: inner.port });
+  const socket = new WebSocket(`ws://127.0.0.1:${address.hostPort}/hmr?slipway_token=${address.token}`);
+  await once(socket, "open");
+  for (const text of ["reload", "again"]) {
+    const message = once(socket, "message");
+    socket.send(text);
+    expect(((await message) as [MessageEvent])[0].data).toBe(text);
+  }
+  const closed = once(socket, "close");
+  socket.close();
+  await closed;
+  expect(seen.host).toBe(`localhost:${inner.port}`);
+  expect(JSON.stringify(seen)).not.toContain(address.token);
+});
+
+test("a WebSocket of another page is refused although the browser sends the cookie", async () => {
+  await using inner = await serve((_, response) => response.end());
+  const upgrades = vi.fn();
+  inner.server.on("upgrade", upgrades);
+  await using preview = previews();
+  const address = await preview.open({ sandbox, port: inner.port });
+  const headers = {
+    ...{
+      Connection: "Upgrade",
+      Upgrade: "websocket",
+      "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA==",
+      "Sec-WebSocket-Version": "13",
+    },
+    ...{ Cookie: `slipway_preview_${address.hostPort}=${address.token}`, Origin: "http://evil.example" },
+  };
+  expect((await ask(address, "/hmr", headers)).status).toBe(403);
+  expect((await ask(address, "/hmr", { ...headers, Cookie: "" })).status).toBe(401);
+  expect(upgrades).not.toHaveBeenCalled();
+});
+
+test("the address stays: while open, and after a restart when the port is still free", async () => {
+  await using first = previews();
+  const address = await first.open({ sandbox, port: 3000 });
+  expect(await first.open({ sandbox, port: 3000 })).toEqual(address);
+  const other = await first.open({ sandbox, port: 5173 });
+  expect(other.hostPort).not.toBe(address.hostPort);
+  expect(other.token).not.toBe(address.token);
+  await first.close();
+  await using second = previews();
+  const { hostPort, token } = address;
+  expect(await second.open({ sandbox, port: 3000, hostPort, token })).toEqual(address);
+  await using third = previews();
+  const moved = await third.open({ sandbox, port: 3000, hostPort, token });
+  expect(moved.hostPort).not.toBe(hostPort);
+  expect(moved.token).toBe(token);
+});
+
+test("a released sandbox's addresses are closed, open connections with them, and others stay", async () => {
+  await using inner = await serve((_, response) => void response.writeHead(200).write("endless"));
+  await using preview = previews();
+  const [address, other] = [
+    await preview.open({ sandbox, port: inner.port }),
+    await preview.open({ sandbox: newId("sbx"), port: 1 }),
+  ];
+  const response = await fetch(address.url, { headers: { "x-slipway-token": address.token } });
+  await preview.release(sandbox);
+  await expect(response.text()).rejects.toThrow();
+  await expect(fetch(address.url)).rejects.toThrow();
+  expect((await ask(other, "/")).status).toBe(401);
+});
+
+test("a visitor who leaves takes the connection into the sandbox along", async () => {
+  await using inner = await serve((_, response) => void response.writeHead(200).write("endless"));
+  await using preview = previews();
+  const address = await preview.open({ sandbox, port: inner.port });
+  const abort = new AbortController();
+  await fetch(address.url, { headers: { "x-slipway-token": address.token }, signal: abort.signal });
+  abort.abort();
+  const open = () => new Promise<number>((resolve) => inner.server.getConnections((_, count) => resolve(count)));
+  await vi.waitFor(async () => expect(await open()).toBe(0));
+});
