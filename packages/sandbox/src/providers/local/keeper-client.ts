@@ -19,7 +19,7 @@ import type { KeeperSettings } from "./keeper/settings.ts";
 import { type Layout, prepareStateDirectory } from "./layout.ts";
 
 export interface KeeperClient extends AsyncDisposable {
-  /** Makes sure that a keeper runs. */
+  /** Makes sure that a keeper runs, and has taken over what it found. */
   connect(): Promise<void>;
   /** Starts a keeper when none runs; sends a call again when the keeper went away before it answered. */
   call<M extends KeeperMethod>(method: M, params: KeeperParams<M>, options?: CallKeeper): Promise<KeeperResult<M>>;
@@ -78,9 +78,10 @@ export function createKeeperClient(layout: Layout, settings: KeeperSettings): Ke
     return connection;
   };
 
-  return {
+  const client: KeeperClient = {
     async connect() {
-      await connected();
+      // A connection may look alive for a moment after its keeper has died; an answer proves it.
+      await client.call("hello", { version: protocolVersion });
     },
     async call(method, params, options = {}) {
       for (let attempt = 1; ; attempt++) {
@@ -118,6 +119,7 @@ export function createKeeperClient(layout: Layout, settings: KeeperSettings): Ke
       (await connection?.catch(() => undefined))?.socket.destroy();
     },
   };
+  return client;
 }
 
 function callOnce<M extends KeeperMethod>(

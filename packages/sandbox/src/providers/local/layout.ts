@@ -1,5 +1,5 @@
-import { chmodSync, chownSync, mkdirSync } from "node:fs";
-import { isAbsolute, join } from "node:path";
+import { chmodSync, chownSync, mkdirSync, statSync } from "node:fs";
+import { dirname, isAbsolute, join } from "node:path";
 import { type SandboxId, SlipwayError, type SnapshotId } from "@slipway/contract";
 
 /**
@@ -79,6 +79,7 @@ export function prepareStateDirectory(layout: Layout, sandboxUid: number): void 
     );
   }
   const isRoot = process.getuid?.() === 0;
+  if (isRoot) requirePassable(layout.root, sandboxUid);
   try {
     ensure(layout.root, isRoot ? 0o711 : 0o700);
     ensure(layout.bin, 0o755);
@@ -94,6 +95,18 @@ export function prepareStateDirectory(layout: Layout, sandboxUid: number): void 
       `can not use the state directory ${layout.root}: ${(error as Error).message}`,
       { cause: error },
     );
+  }
+}
+
+/** The sandboxes' uid starts programs and mounts layers below the state directory: every directory on the way must let it pass. */
+function requirePassable(root: string, uid: number): void {
+  for (let path = root; ; path = dirname(path)) {
+    const stat = statSync(path, { throwIfNoEntry: false });
+    if (stat !== undefined && (stat.mode & 0o001) === 0 && !(stat.uid === uid && stat.mode & 0o100)) {
+      const advice = "choose a state directory elsewhere, or allow it by `chmod o+x`";
+      throw new SlipwayError("invalid_settings", `the sandboxes' uid ${uid} can not pass through ${path}; ${advice}`);
+    }
+    if (path === dirname(path)) return;
   }
 }
 

@@ -18,6 +18,8 @@ export interface SandboxRecord {
   readonly reason: StateReason;
   readonly createdAt: number;
   readonly stateChangedAt: number;
+  /** False until its create has been answered. */
+  readonly wasRunning: boolean;
   /** End by time while running. Sleep pauses the lifetime. */
   readonly expiresAt: number;
   /** What no keep-alive extends the lifetime past. */

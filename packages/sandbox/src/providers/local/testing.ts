@@ -1,4 +1,4 @@
-import { chmodSync, mkdtempSync, rmSync } from "node:fs";
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { SandboxProvider } from "../../provider.ts";
 import { createLocalProvider } from "./index.ts";
@@ -23,4 +23,20 @@ export function setUpLocal(): LocalSetup {
       rmSync(directory, { recursive: true, force: true });
     },
   };
+}
+
+/** Pids of the keepers of a state directory: one, or none. */
+export function keepersOf(stateDir: string): number[] {
+  return readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number)
+    .filter((pid) => commandLine(pid) === `slipway-keeper ${stateDir}`);
+}
+
+function commandLine(pid: number): string | null {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ").trim();
+  } catch {
+    return null;
+  }
 }

@@ -74,7 +74,11 @@ export async function startKeeper(
     onDeath: (box) => lifecycle.died(box).catch((error) => onError(box, error)),
   });
 
-  const collectGarbage = () => layers.collect(new Set(usedLayers()));
+  let collecting: Promise<number> = Promise.resolve(0);
+  const collectGarbage = () => {
+    collecting = collecting.catch(() => 0).then(() => layers.collect(new Set(usedLayers())));
+    return collecting;
+  };
   const collectSoon = () => {
     collectGarbage().catch((error) => log(`garbage: ${error.stack}`));
   };

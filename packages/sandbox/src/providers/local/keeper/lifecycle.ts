@@ -65,6 +65,7 @@ export function createLifecycle(parts: LifecycleParts): Lifecycle {
       reason: "requested",
       createdAt: now,
       stateChangedAt: now,
+      wasRunning: false,
       expiresAt: now + request.lifetimeMs,
       endsBy: now + maxLifetimeMs,
       image,
@@ -88,7 +89,7 @@ export function createLifecycle(parts: LifecycleParts): Lifecycle {
     return boxes.exclusive(box, async () => {
       try {
         await runtime.launch(box, reservation, signal);
-        boxes.setState(box, "running", "started");
+        boxes.setState(box, "running", "started", { wasRunning: true });
         return sandboxInfo(box.record);
       } catch (error) {
         await runtime.end(box);
@@ -243,7 +244,8 @@ export function createLifecycle(parts: LifecycleParts): Lifecycle {
     died: (box) =>
       boxes.exclusive(box, async () => {
         if (box.record.state !== "running" && box.record.state !== "sleeping") return;
-        if (box.record.process !== null && runtime.isAlive(box)) return;
+        // Pid 1 lets go of its connections before the last of its processes is gone.
+        if (!(await runtime.isGone(box))) return;
         await endNow(box, (await hold.oomKills(box)) > box.oomKills ? "out_of_memory" : "killed");
       }),
   };

@@ -13,7 +13,7 @@ export function identify(pid: number): ProcessIdentity | null {
   return stat === null || stat.zombie ? null : { pid, startTime: stat.startTime };
 }
 
-export function isAlive({ pid, startTime }: ProcessIdentity): boolean {
+function isAlive({ pid, startTime }: ProcessIdentity): boolean {
   const stat = readStat(pid);
   return stat !== null && !stat.zombie && stat.startTime === startTime;
 }
@@ -48,6 +48,15 @@ function pidNamespace(pid: number): string | null {
   }
 }
 
+/** Waits at most so long; answers whether the process is gone. */
+export async function hasEnded(identity: ProcessIdentity, limitMs: number): Promise<boolean> {
+  for (let waitedMs = 0, stepMs = 1; isAlive(identity); waitedMs += stepMs, stepMs = Math.min(stepMs * 2, 50)) {
+    if (waitedMs > limitMs) return false;
+    await delay(stepMs);
+  }
+  return true;
+}
+
 const endLimitMs = 20_000;
 
 /** KILL to pid 1 of a sandbox ends its whole pid namespace; it is gone only after all the others are. */
@@ -58,10 +67,7 @@ export async function endProcess(identity: ProcessIdentity): Promise<void> {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
   }
-  for (let waitedMs = 0, stepMs = 1; isAlive(identity); waitedMs += stepMs, stepMs = Math.min(stepMs * 2, 50)) {
-    if (waitedMs > endLimitMs) {
-      throw new SlipwayError("internal", `process ${identity.pid} does not end ${endLimitMs / 1000} s after KILL`);
-    }
-    await delay(stepMs);
+  if (!(await hasEnded(identity, endLimitMs))) {
+    throw new SlipwayError("internal", `process ${identity.pid} does not end ${endLimitMs / 1000} s after KILL`);
   }
 }

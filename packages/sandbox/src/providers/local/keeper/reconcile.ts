@@ -19,7 +19,7 @@ export interface ReconcileParts {
   readonly layers: Layers;
   readonly hold: Hold;
   readonly runtime: Runtime;
-  readonly lifecycle: Pick<Lifecycle, "died" | "destroy">;
+  readonly lifecycle: Pick<Lifecycle, "died">;
   removeTree(path: string): Promise<void>;
   collectGarbage(): Promise<number>;
 }
@@ -59,32 +59,31 @@ export async function reconcile(parts: ReconcileParts, { starting }: { starting:
   return { adopted, lost, ended, layersRemoved: await parts.collectGarbage() };
 }
 
-/** Answers whether the sandbox lives on. */
-async function takeOver(
-  { boxes, events, runtime, hold, lifecycle }: ReconcileParts,
-  box: Box,
-  process: ProcessIdentity | undefined,
-): Promise<boolean> {
-  const alive = process !== undefined && (await runtime.adopt(box, process));
-  const { state } = box.record;
-  if (!alive) {
-    if (process !== undefined) await endProcess(process);
-    // Nobody was told of a create that had not ended: as with any failed create, nothing of it stays.
-    if (state === "creating" && box.record.process === null) await lifecycle.destroy(box.id, "start_failed");
-    else await boxes.exclusive(box, () => endedUnseen(runtime, boxes, hold, box));
-    return false;
-  }
-  // A snapshot that was cut short leaves a running sandbox frozen.
-  if (state !== "sleeping") await hold.thaw(box);
-  if (state === "creating") boxes.setState(box, "running", "started");
-  events.append({ type: "sandbox.adopted", sandbox: box.id });
-  return true;
+/** Answers whether the sandbox lives on. Its timers wait until it is taken over. */
+function takeOver(parts: ReconcileParts, box: Box, process: ProcessIdentity | undefined): Promise<boolean> {
+  const { boxes, events, runtime, hold } = parts;
+  return boxes.exclusive(box, async () => {
+    const { state } = box.record;
+    if (process === undefined || !(await runtime.adopt(box, process))) {
+      if (process !== undefined) await endProcess(process);
+      await endedUnseen(parts, box);
+      return false;
+    }
+    // A snapshot that was cut short leaves a running sandbox frozen.
+    if (state !== "sleeping") await hold.thaw(box);
+    if (state === "creating") boxes.setState(box, "running", "started", { wasRunning: true });
+    events.append({ type: "sandbox.adopted", sandbox: box.id });
+    return true;
+  });
 }
 
-async function endedUnseen(runtime: Runtime, boxes: Boxes, hold: Hold, box: Box): Promise<void> {
+async function endedUnseen({ layout, boxes, runtime, hold, removeTree }: ReconcileParts, box: Box): Promise<void> {
   const reason: StateReason = (await hold.oomKills(box)) > 0 ? "out_of_memory" : "provider_lost";
   await runtime.end(box);
-  boxes.setState(box, "stopped", reason, { process: null, cgroups: [] });
+  if (box.record.wasRunning) return boxes.setState(box, "stopped", reason, { process: null, cgroups: [] });
+  // Nobody was told of a create that had not ended: as with any failed create, nothing of it stays.
+  await removeTree(layout.box(box.id).root);
+  boxes.forget(box, "start_failed");
 }
 
 /** The record names a sealed layer before the upper is moved to it. */

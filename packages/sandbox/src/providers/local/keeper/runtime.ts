@@ -7,7 +7,7 @@ import type { Box, Boxes } from "./boxes.ts";
 import { closeExecLogs } from "./exec-logs.ts";
 import type { Hold } from "./hold.ts";
 import type { Networks } from "./networks.ts";
-import { endProcess, identify, isAlive, type ProcessIdentity } from "./process.ts";
+import { endProcess, hasEnded, identify, type ProcessIdentity } from "./process.ts";
 import type { Programs } from "./programs.ts";
 
 /** Brings a sandbox's processes up and down. The caller holds the sandbox's queue. */
@@ -20,7 +20,8 @@ export interface Runtime {
   adopt(box: Box, process: ProcessIdentity): Promise<boolean>;
   /** Resolves when every process is gone, its control groups too. Nothing to do is fine. */
   end(box: Box): Promise<void>;
-  isAlive(box: Box): boolean;
+  /** After its connection has ended: waits for its processes to go. False when they stay; it is then connected again. */
+  isGone(box: Box): Promise<boolean>;
 }
 
 export interface RuntimeParts {
@@ -36,6 +37,9 @@ export interface RuntimeParts {
   readonly masks: HostMasks;
   onDeath(box: Box): void;
 }
+
+/** A sandbox with many processes takes some time to end. */
+const endingMs = 5000;
 
 export function createRuntime(parts: RuntimeParts): Runtime {
   const { layout, boxes, agent, networks, hold } = parts;
@@ -80,7 +84,12 @@ export function createRuntime(parts: RuntimeParts): Runtime {
       await hold.release(box);
       closeExecLogs(layout.box(box.id).execs);
     },
-    isAlive: (box) => box.record.process !== null && isAlive(box.record.process),
+    async isGone(box) {
+      const { process } = box.record;
+      if (process === null || (await hasEnded(process, endingMs))) return true;
+      await park(box);
+      return false;
+    },
   };
 }
 

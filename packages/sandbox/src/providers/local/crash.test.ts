@@ -1,0 +1,114 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { createHash } from "node:crypto";
+import { once } from "node:events";
+import { readdirSync, readFileSync } from "node:fs";
+import { createInterface } from "node:readline";
+import { setTimeout as delay } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import type { ExecId, SandboxId } from "@slipway/contract";
+import { expect, test, vi } from "vitest";
+import type { SandboxProvider } from "../../provider.ts";
+import { readBytes } from "../../run.ts";
+import type { Promised } from "./crash-fixture.ts";
+import { findSandboxProcesses } from "./keeper/reconcile.ts";
+import { layoutOf } from "./layout.ts";
+import { liveStates } from "./record.ts";
+import { keepersOf, setUpLocal } from "./testing.ts";
+
+const kills = Number(process.env.SLIPWAY_TEST_KILLS ?? 30);
+const latestKillMs = 700;
+
+test(`killing the coordinator at ${kills} random moments, its keeper too, loses nothing and leaves nothing without an owner`, async () => {
+  await using local = setUpLocal();
+  for (let round = 0; round < kills; round++) {
+    const moment = pseudoRandom(round) * latestKillMs;
+    const promised = await workUntilKilled(local.stateDir, moment, round % 3 === 0);
+    await expectKept(local.provider, promised).catch((error: unknown) => {
+      throw new Error(`round ${round}, killed after ${moment} ms: ${(error as Error).message}`, { cause: error });
+    });
+    await expectOwned(local.provider, local.stateDir);
+    if (round % 5 === 4) await destroyAll(local.provider, local.stateDir);
+  }
+  await destroyAll(local.provider, local.stateDir);
+}, 300_000);
+
+/** Fixed, so that a failure can be had again. */
+function pseudoRandom(round: number): number {
+  return createHash("sha256").update(`kill ${round}`).digest().readUInt32LE() / 2 ** 32;
+}
+
+async function workUntilKilled(stateDir: string, moment: number, alsoKeeper: boolean): Promise<Promised[]> {
+  const worker = spawn(process.execPath, [fileURLToPath(new URL("crash-fixture.ts", import.meta.url)), stateDir], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const promised: Promised[] = [];
+  const lines = createInterface({ input: worker.stdout });
+  lines.on("line", (line) => promised.push(JSON.parse(line) as Promised));
+  await Promise.race([once(lines, "line"), failure(worker)]);
+  await delay(moment);
+  if (alsoKeeper) for (const pid of keepersOf(stateDir)) process.kill(pid, "SIGKILL");
+  const closed = once(lines, "close");
+  worker.kill("SIGKILL");
+  await closed;
+  return promised;
+}
+
+async function failure(worker: ChildProcess): Promise<never> {
+  const [code] = await once(worker, "exit");
+  throw new Error(`the workload ended by itself with ${code}`);
+}
+
+async function expectKept(provider: SandboxProvider, promised: readonly Promised[]): Promise<void> {
+  const destroyed = new Set(promised.flatMap((each) => (each.type === "destroyed" ? [each.sandbox] : [])));
+  const snapshots = new Set((await provider.snapshots.list()).map(({ id }) => id as string));
+  for (const each of promised) {
+    if (each.type === "snapshot") expect(snapshots, "snapshots").toContain(each.snapshot);
+    if (!("sandbox" in each) || destroyed.has(each.sandbox)) continue;
+    // A destroy that was under way when its caller died may have gone through.
+    const sandbox = await provider.get(each.sandbox as SandboxId).catch(() => null);
+    if (sandbox === null) continue;
+    if (each.type === "started") await expectExec(sandbox, each);
+    if (each.type === "written" && (await sandbox.info()).state === "running") {
+      const content = await readBytes(sandbox.files, each.path);
+      expect(createHash("sha256").update(content).digest("hex"), each.path).toBe(each.sha256);
+    }
+  }
+}
+
+/** Every byte and the exit, unless the workload stopped the sandbox before the command had ended. */
+async function expectExec(
+  sandbox: Awaited<ReturnType<SandboxProvider["get"]>>,
+  { exec: id, bytes, exitCode }: Promised & { type: "started" },
+): Promise<void> {
+  const exec = await sandbox.attach(id as ExecId);
+  let output = "";
+  for await (const chunk of exec.output()) if (chunk.type === "stdout") output += Buffer.from(chunk.data).toString();
+  const exit = await exec.wait();
+  const lines = Array.from({ length: bytes / 8 }, (_, i) => `${String(i).padStart(7, "0")}\n`).join("");
+  if (exit.reason === "lost") {
+    // The stop that ended it may still be on its way into the books.
+    await vi.waitFor(async () => expect((await sandbox.info()).state, id).not.toBe("running"));
+    expect(lines.startsWith(output), id).toBe(true);
+  } else {
+    expect({ output, exitCode: exit.exitCode }, id).toEqual({ output: lines, exitCode });
+  }
+}
+
+/** What runs is what is recorded as running. */
+async function expectOwned(provider: SandboxProvider, stateDir: string): Promise<void> {
+  const { ended } = await provider.reconcile();
+  expect(ended).toEqual([]);
+  const live = (await provider.list()).filter(({ state }) => liveStates.includes(state)).map(({ id }) => id);
+  expect([...findSandboxProcesses(layoutOf(stateDir)).keys()].sort()).toEqual(live.sort());
+  expect(readFileSync("/proc/self/mountinfo", "utf8")).not.toContain(stateDir);
+}
+
+async function destroyAll(provider: SandboxProvider, stateDir: string): Promise<void> {
+  for (const { id } of await provider.list()) await (await provider.get(id)).destroy();
+  for (const { id } of await provider.snapshots.list()) await provider.snapshots.delete(id);
+  await provider.reconcile();
+  const layout = layoutOf(stateDir);
+  expect(readdirSync(layout.boxes)).toEqual([]);
+  expect(readdirSync(layout.layers)).toEqual([expect.stringMatching(/^host-[0-9a-f]+$/)]);
+  expect(findSandboxProcesses(layout).size).toBe(0);
+}
