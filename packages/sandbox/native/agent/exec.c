@@ -7,10 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { DRAIN_SILENCE_MS = 250, DRAIN_MOST_MS = 5000, TIMEOUT_GRACE_MS = 2000, KILL_AGAIN_MS = 20, OUTPUT_CHUNK = 128 << 10, WIDE_PIPE = 1 << 20 };
+enum { DRAIN_SILENCE_MS = 250, DRAIN_MOST_MS = 5000, TIMEOUT_GRACE_MS = 2000, KILL_AGAIN_MS = 20, WITHHELD_MOST = 25, OUTPUT_CHUNK = 128 << 10, WIDE_PIPE = 1 << 20 };
 
 static void begin_ending(struct exec *exec, enum end_reason reason, int64_t grace_ms);
 
@@ -47,6 +48,11 @@ static void reap(struct exec *exec) {
     int status;
     pid_t pid;
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+        /* A command can make its handler its tracer: it then stops here, and has not ended. */
+        if (!WIFEXITED(status) && !WIFSIGNALED(status)) {
+            ptrace(PTRACE_DETACH, pid, NULL, NULL);
+            continue;
+        }
         if (pid != exec->command.pid) continue;
         exec->ended = true;
         exec->status = status;
@@ -55,6 +61,16 @@ static void reap(struct exec *exec) {
         exec->drain_limit_ms = now_ms() + DRAIN_MOST_MS;
     }
     exec->childless = pid < 0 && errno == ECHILD;
+}
+
+/* All are dead, but a process of another exec traces one and keeps its end to itself. pid 1 reaps what this leaves. */
+static void end_unseen(struct exec *exec) {
+    exec->childless = true;
+    if (exec->ended) return;
+    exec->ended = true;
+    exec->status = SIGKILL;
+    exec->duration_ms = awake_ms() - atomic_load(&exec->slot->start_ms);
+    exec->drain_until_ms = exec->drain_limit_ms = now_ms();
 }
 
 static bool is_drained(struct exec *exec) {
@@ -180,8 +196,9 @@ static int run_timers(struct exec *exec) {
         begin_ending(exec, TIMED_OUT, TIMEOUT_GRACE_MS);
     }
     if (exec->kill_at_ms && now >= exec->kill_at_ms && !exec->childless) {
-        kill_tree();
+        bool dead = kill_tree();
         reap(exec);
+        if (dead && !exec->childless && ++exec->withheld == WITHHELD_MOST) end_unseen(exec);
         exec->kill_at_ms = exec->childless ? 0 : now_ms() + KILL_AGAIN_MS;
     }
     int64_t next = INT64_MAX;

@@ -38,6 +38,7 @@ struct exec {
     enum end_reason reason; /* EXITED until something else ends it */
     bool ended, childless, exit_sent;
     bool wide[2];
+    int withheld; /* rounds of killing that found all dead and could not reap all */
     int status;
     int64_t duration_ms;
     int64_t timeout_ms; /* on the awake clock; 0: none */

@@ -25,7 +25,7 @@ struct processes {
     size_t count, room;
 };
 
-/* Fields 3 and 4 of /proc/PID/stat. The name before them may hold anything, so they are found behind its last ')'. */
+/* Fields 3, 4 and 20 of /proc/PID/stat. The name before them may hold anything, so they are found behind its last ')'. */
 static bool read_stat(int proc, const char *name, struct process *process) {
     char path[32], text[512];
     snprintf(path, sizeof path, "%.20s/stat", name);
@@ -37,10 +37,11 @@ static bool read_stat(int proc, const char *name, struct process *process) {
     text[got] = 0;
     const char *after = strrchr(text, ')');
     char state;
-    int parent;
-    if (!after || sscanf(after + 1, " %c %d", &state, &parent) != 2) return false;
+    int parent, threads;
+    if (!after || sscanf(after + 1, " %c %d %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %d", &state, &parent, &threads) != 3) return false;
     process->parent = parent;
-    process->alive = state != 'Z' && state != 'X';
+    /* One whose first thread has ended looks like a zombie while the others go on. */
+    process->alive = (state != 'Z' && state != 'X') || threads > 1;
     return true;
 }
 
