@@ -1,8 +1,9 @@
 import type { Duplex } from "node:stream";
 import { SlipwayError } from "@slipway/contract";
 import { type Clock, sleep } from "./clock.ts";
-import type { ExecRecord } from "./exec.ts";
+import type { ExecLog } from "./exec-log.ts";
 import { type FileStore, SimulatedFiles } from "./files.ts";
+import type { InputQueue } from "./input-queue.ts";
 import { unlessAborted } from "./notifier.ts";
 import type { SimulatedProcess, SimulatedProgram } from "./program.ts";
 
@@ -34,7 +35,11 @@ export interface Process {
 
 interface ProcessSetup {
   readonly host: ProcessHost;
-  readonly exec: ExecRecord;
+  readonly exec: {
+    readonly request: { readonly argv: readonly string[] };
+    readonly input: InputQueue;
+    readonly log: ExecLog;
+  };
   readonly main: boolean;
   fork(program: SimulatedProgram): void;
   outOfMemory(): void;

@@ -91,6 +91,20 @@ describe("ordered faults", () => {
     expect(await sandbox.info()).toMatchObject({ state: "stopped", reason: "out_of_memory" });
   });
 
+  test("a cut breaks the streams that are open and nothing else", async () => {
+    const { provider } = setUp();
+    const sandbox = await provider.create({});
+    const exec = await sandbox.exec({ argv: ["hold"] });
+    const reading = exec.output()[Symbol.asyncIterator]().next();
+    reading.catch(() => undefined);
+    await Promise.resolve();
+    provider.faults.cutStreams();
+    await expect(reading).rejects.toMatchObject({ code: "provider_unavailable", retry: "later" });
+    const again = await sandbox.attach(exec.id);
+    await again.kill();
+    expect(await again.wait()).toMatchObject({ reason: "killed" });
+  });
+
   test("a coordinator that dies takes only its own calls with it", async () => {
     const { provider } = setUp();
     const other = provider.another();
