@@ -1,4 +1,4 @@
-import { BlockList } from "node:net";
+import { BlockList, isIP } from "node:net";
 import type { NetworkPolicyInput } from "@slipway/contract";
 import { networkPolicySchema } from "@slipway/contract";
 import fc from "fast-check";
@@ -324,6 +324,24 @@ describe("properties", () => {
         if (/^\d+\.\d+\.\d+\.\d+$/.test(result)) expect(formatAddress(parseAddress(host) ?? fail(host))).toBe(result);
       }),
       { numRuns: 3000 },
+    );
+  });
+
+  test("what is an address agrees with node:net, but for zones", () => {
+    const nearly = fc.oneof(
+      fc.ipV4(),
+      fc.ipV6(),
+      fc.ipV4Extended(),
+      fc.string({ unit: fc.constantFrom(..."0129afF.:") }),
+    );
+    const spliced = fc.tuple(nearly, nearly, fc.nat(40), fc.nat(40)).map(([a, b, i, j]) => a.slice(0, i) + b.slice(j));
+    fc.assert(
+      fc.property(fc.oneof(nearly, spliced), (text) => {
+        expect(parseAddress(text) !== undefined).toBe(isIP(text) !== 0);
+        const address = parseAddress(text);
+        if (address) expect(parseAddress(formatAddress(address))).toEqual(address);
+      }),
+      { numRuns: 5000 },
     );
   });
 
