@@ -1,5 +1,3 @@
-import { isIPv4, isIPv6 } from "node:net";
-
 /** An address as a number, so that no two spellings of it can be told apart. */
 export interface Address {
   readonly family: 4 | 6;
@@ -20,9 +18,11 @@ const sixToFour: Range = { family: 6, value: 0x2002n << 112n, prefix: 16 };
  * An IPv4-mapped address is the IPv4 address: the kernel connects to it as such.
  */
 export function parseAddress(text: string): Address | undefined {
-  if (isIPv4(text)) return { family: 4, value: quadValue(text) };
-  if (!isIPv6(text) || text.includes("%")) return undefined;
-  const address: Address = { family: 6, value: groupsValue(text) };
+  const quad = parseQuad(text);
+  if (quad !== undefined) return { family: 4, value: quad };
+  const value = parseGroups(text);
+  if (value === undefined) return undefined;
+  const address: Address = { family: 6, value };
   return contains(mapped, address) ? low32(address) : address;
 }
 
@@ -66,17 +66,25 @@ function low32({ value }: Address): Address {
   return { family: 4, value: value & 0xffff_ffffn };
 }
 
-function quadValue(text: string): bigint {
-  return text.split(".").reduce((value, octet) => (value << 8n) | BigInt(octet), 0n);
+function parseQuad(text: string): bigint | undefined {
+  const octets = text.split(".");
+  if (octets.length !== 4 || !octets.every((octet) => /^(0|[1-9]\d{0,2})$/.test(octet) && Number(octet) < 256))
+    return undefined;
+  return octets.reduce((value, octet) => (value << 8n) | BigInt(octet), 0n);
 }
 
-function groupsValue(text: string): bigint {
-  const hexOnly = text.replace(/[\d.]+$/, (tail) => {
-    if (!tail.includes(".")) return tail;
-    const value = quadValue(tail);
-    return `${(value >> 16n).toString(16)}:${(value & 0xffffn).toString(16)}`;
-  });
-  const [left = [], right = []] = hexOnly.split("::").map((side) => (side === "" ? [] : side.split(":")));
-  const zeros = Array<string>(8 - left.length - right.length).fill("0");
-  return [...left, ...zeros, ...right].reduce((value, group) => (value << 16n) | BigInt(`0x${group}`), 0n);
+function parseGroups(text: string): bigint | undefined {
+  const sides = text.split("::").map((side) => (side === "" ? [] : side.split(":")));
+  const last = sides.at(-1)?.at(-1);
+  if (last?.includes(".")) {
+    const quad = parseQuad(last);
+    if (quad === undefined) return undefined;
+    sides.at(-1)?.splice(-1, 1, (quad >> 16n).toString(16), (quad & 0xffffn).toString(16));
+  }
+  const [left = [], right = []] = sides;
+  const zeros = 8 - left.length - right.length;
+  const isComplete = sides.length === 1 ? zeros === 0 : sides.length === 2 && zeros > 0;
+  const groups = [...left, ...Array<string>(Math.max(zeros, 0)).fill("0"), ...right];
+  if (!isComplete || !groups.every((group) => /^[0-9a-f]{1,4}$/i.test(group))) return undefined;
+  return groups.reduce((value, group) => (value << 16n) | BigInt(`0x${group}`), 0n);
 }

@@ -178,9 +178,7 @@ test("a body past the limit is refused by its length, or cut when it has none", 
 
 test("a flood of refused requests is reported a bounded number of times and counted exactly", async () => {
   await using proxy = await startEgress({ policy: loopback });
-  const client = await connectTo(proxy.socketPath);
-  client.resume();
-  const perClient = 100;
+  const perClient = 20;
   await Promise.all(
     Array.from({ length: 50 }, async (_, i) => {
       for (let j = 0; j < perClient; j++)

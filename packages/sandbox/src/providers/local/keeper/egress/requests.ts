@@ -123,6 +123,10 @@ export function targetOf(authority: string, defaultPort?: number): Target {
   return parseAuthority(authority, defaultPort) ?? { host: authority, port: 0 };
 }
 
+/**
+ * The secrets replace what the client sent under their names. They are in no answer or error of the egress; but a host that
+ * echoes request headers shows them to the sandbox, and that can not be hidden. Name only hosts that do not.
+ */
 function headersFor(
   request: IncomingMessage,
   { target, scheme }: Opened,

@@ -14,12 +14,6 @@ const hopByHop = new Set([
   "upgrade",
 ]);
 
-export function headerPairs(rawHeaders: readonly string[]): HeaderList {
-  const pairs: [string, string][] = [];
-  for (let i = 0; i + 1 < rawHeaders.length; i += 2) pairs.push([rawHeaders[i] ?? "", rawHeaders[i + 1] ?? ""]);
-  return pairs;
-}
-
 /** What may travel on: without the hop-by-hop headers and those that `Connection` names. */
 export function endToEnd(rawHeaders: readonly string[]): HeaderList {
   const pairs = headerPairs(rawHeaders);
@@ -36,4 +30,10 @@ export function endToEnd(rawHeaders: readonly string[]): HeaderList {
 export function without(headers: HeaderList, names: readonly string[]): HeaderList {
   const dropped = new Set(names.map((name) => name.toLowerCase()));
   return headers.filter(([name]) => !dropped.has(name.toLowerCase()));
+}
+
+function headerPairs(rawHeaders: readonly string[]): HeaderList {
+  const pairs: [string, string][] = [];
+  for (let i = 0; i + 1 < rawHeaders.length; i += 2) pairs.push([rawHeaders[i] ?? "", rawHeaders[i + 1] ?? ""]);
+  return pairs;
 }

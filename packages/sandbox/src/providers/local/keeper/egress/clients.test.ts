@@ -1,7 +1,8 @@
-import { execFileSync } from "node:child_process";
+import { execFile, execFileSync } from "node:child_process";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { describe, expect, test } from "vitest";
 import { dial } from "./dial.ts";
 import { proxyEnvironment } from "./environment.ts";
@@ -74,4 +75,16 @@ describe.skipIf(!hasCurl())("curl", () => {
       await rm(directory, { recursive: true, force: true });
     }
   });
+});
+
+test("Node's fetch goes through the egress by the environment alone", async () => {
+  await using origin = await serveHttp((request, response) => response.end(`hello ${request.headers.host}`));
+  await using proxy = await startEgress({
+    policy: { cidrs: ["127.0.0.1/32"], domains: ["app.example"], ports: [origin.port] },
+  });
+  await using inside = await bridge(proxy.socketPath);
+  const program = `fetch("http://app.example:${origin.port}/").then((r) => r.text()).then(console.log)`;
+  const env = proxyEnvironment({ port: inside.port, caBundlePath: "/dev/null" });
+  const { stdout } = await promisify(execFile)(process.execPath, ["-e", program], { env });
+  expect(stdout).toBe(`hello app.example:${origin.port}\n`);
 });
