@@ -89,9 +89,10 @@ static void send_exit(struct exec *exec) {
     unsigned char frame[FRAME_HEADER + EXIT_PAYLOAD];
     exit_frame(frame, reason == EXITED ? WEXITSTATUS(exec->status) : -1, WIFSIGNALED(exec->status) ? WTERMSIG(exec->status) : 0, reason,
                (uint64_t)exec->duration_ms, exec->slot);
+    /* Whoever has seen the exit also sees that it is no use any more. */
+    atomic_store(&exec->slot->idle_since_ms, now_ms());
     log_exit(&exec->log, frame);
     peer_send(&exec->peers[0], frame, sizeof frame);
-    atomic_store(&exec->slot->idle_since_ms, now_ms());
     exec->exit_sent = true;
     peer_finish(&exec->peers[0]);
 }

@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { appendFileSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { appendFileSync, readFileSync, rmSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type ExecChunk, type ExecId, type ExecOffsets, hasCode, newId } from "@slipway/contract";
 import fc from "fast-check";
@@ -9,6 +9,7 @@ import type { Exec } from "../../provider.ts";
 import { type AgentBox, execStart, startAgentBox } from "./agent-fixture.ts";
 import { attachExec, type ExecHost, startExec } from "./exec.ts";
 import { listExecs } from "./exec-log.ts";
+import { encodeFrame, frameType } from "./wire.ts";
 
 let box: AgentBox;
 beforeAll(async () => {
@@ -217,5 +218,25 @@ describe("the list of execs", () => {
     const listed = (await listExecs(box.logDir, box.host.isAlive)).find(({ id }: { id: ExecId }) => id === start.id);
     expect(listed?.exit?.reason).toBe("exited");
     expect((await (await attachExec(box.host, start.id)).wait()).reason).toBe("exited");
+  });
+});
+
+describe("a log whose last frame is torn", () => {
+  it("is read up to that frame, and on from there when the frame has been replaced by the exit", async () => {
+    const id = newId("exc");
+    const path = join(box.logDir, id);
+    const whole = encodeFrame(frameType.stdout, Buffer.from("whole"));
+    const torn = encodeFrame(frameType.stdout, Buffer.alloc(1000, "t")).subarray(0, 20);
+    writeFileSync(path, Buffer.concat([whole, torn]));
+    const exec = await attachExec(box.host, id);
+    const output = exec.output()[Symbol.asyncIterator]();
+    expect((await output.next()).value).toMatchObject({ offset: 0, data: Buffer.from("whole") });
+    const rest = output.next();
+    truncateSync(path, whole.length);
+    const exit = Buffer.alloc(33);
+    exit.writeUInt8(4, 8);
+    appendFileSync(path, encodeFrame(frameType.exit, exit));
+    expect((await rest).done).toBe(true);
+    expect(await exec.wait()).toMatchObject({ reason: "lost" });
   });
 });

@@ -11,9 +11,9 @@ import {
   execIdSchema,
 } from "@slipway/contract";
 import type { ExecOutput } from "./exec-output.ts";
-import { createFrameDecoder, exitPayloadBytes, type FrameDecoder, frameType, MalformedFrame } from "./wire.ts";
+import { exitPayloadBytes, frameHeaderBytes, frameLength, frameType, isStream, MalformedFrame } from "./wire.ts";
 
-const readBytes = 256 * 1024;
+const readBytes = 512 * 1024;
 /** How long a log may be silent before its sandbox is asked whether it lives. */
 const silenceMs = 1000;
 const listConcurrency = 16;
@@ -88,47 +88,52 @@ interface LogReader {
 
 function createLogReader(log: FileHandle, output: ExecOutput): LogReader {
   const seen = { stdout: 0, stderr: 0 };
-  let position = 0;
-  let ended = false;
-  const decoder = createFrameDecoder({
-    stream(type, data) {
-      if (ended) return;
+  const take = (type: number, payload: Buffer): void => {
+    if (output.exit !== null) return;
+    if (type === frameType.truncated) output.truncated();
+    else if (type === frameType.exit) output.end(decodeExit(payload));
+    else if (isStream(type)) {
       const name = streamName(type);
       const known = output.offsets[name] - seen[name];
-      seen[name] += data.length;
-      if (known < data.length) output.push(name, known > 0 ? data.subarray(known) : data);
-    },
-    frame(type, payload) {
-      if (ended) return;
-      if (type === frameType.truncated) output.truncated();
-      else if (type === frameType.exit) {
-        ended = true;
-        output.end(decodeExit(payload));
-      }
-    },
-  });
+      seen[name] += payload.length;
+      if (known < payload.length) output.push(name, known > 0 ? payload.subarray(known) : payload);
+    }
+  };
+  let position = 0;
   return {
     async read() {
-      const block = Buffer.allocUnsafe(readBytes);
-      const { bytesRead } = await log.read(block, 0, readBytes, position);
-      position += bytesRead;
-      decoder.push(block.subarray(0, bytesRead));
-      const skipped = skippable(decoder, (name) => output.offsets[name] - seen[name]);
-      if (skipped > 0) {
-        seen[streamName(decoder.streamType)] += skipped;
-        decoder.skipStream(skipped);
-        position += skipped;
-      }
-      return bytesRead > 0;
+      const taken = await takeFrames(log, position, take);
+      position += taken;
+      return taken > 0;
     },
     lost: () => lostExit(seen),
   };
 }
 
-/** How many of the bytes to come the output has already. */
-function skippable(decoder: FrameDecoder, known: (name: "stdout" | "stderr") => number): number {
-  const rest = decoder.streamRest;
-  return rest === 0 ? 0 : Math.max(0, Math.min(rest, known(streamName(decoder.streamType))));
+/**
+ * Takes the next frames at a position and answers how many bytes they are. Only whole frames: what a killed handler had
+ * written of its last one is cut off again.
+ */
+async function takeFrames(
+  log: FileHandle,
+  position: number,
+  take: (type: number, payload: Buffer) => void,
+): Promise<number> {
+  let block = Buffer.allocUnsafe(readBytes);
+  for (;;) {
+    const { bytesRead } = await log.read(block, 0, block.length, position);
+    let at = 0;
+    let next = 0;
+    while (at + frameHeaderBytes <= bytesRead) {
+      const type = block[at] as number;
+      next = at + frameHeaderBytes + frameLength(type, block.readUInt32LE(at + 1));
+      if (next > bytesRead) break;
+      take(type, block.subarray(at + frameHeaderBytes, next));
+      at = next;
+    }
+    if (at > 0 || bytesRead < block.length) return at;
+    block = Buffer.allocUnsafe(next);
+  }
 }
 
 function streamName(type: number): "stdout" | "stderr" {
@@ -214,27 +219,14 @@ async function readInfo(logDir: string, id: ExecId, alive: boolean): Promise<Exe
     let start: Pick<ExecInfo, "argv" | "startedAt" | "background"> = { argv: [], startedAt: 0, background: false };
     let exit: ExecExit | null = null;
     const bytes = { stdout: 0, stderr: 0 };
-    const decoder = createFrameDecoder({
-      stream(type, data) {
-        bytes[streamName(type)] += data.length;
-      },
-      frame(type, payload) {
-        if (exit !== null) return;
-        if (type === frameType.start) start = decodeStart(payload);
-        else if (type === frameType.exit) exit = decodeExit(payload);
-      },
-    });
-    const block = Buffer.allocUnsafe(readBytes);
-    for (let position = 0; exit === null; ) {
-      const { bytesRead } = await log.read(block, 0, readBytes, position);
-      if (bytesRead === 0) break;
-      decoder.push(block.subarray(0, bytesRead));
-      const rest = decoder.streamRest;
-      if (rest > 0) {
-        bytes[streamName(decoder.streamType)] += rest;
-        decoder.skipStream(rest);
-      }
-      position += bytesRead + rest;
+    const take = (type: number, payload: Buffer): void => {
+      if (exit !== null) return;
+      if (type === frameType.start) start = decodeStart(payload);
+      else if (type === frameType.exit) exit = decodeExit(payload);
+      else if (isStream(type)) bytes[streamName(type)] += payload.length;
+    };
+    for (let position = 0, taken = 1; taken > 0 && exit === null; position += taken) {
+      taken = await takeFrames(log, position, take);
     }
     return { id, ...start, exit: exit ?? (alive ? null : lostExit(bytes)) };
   } finally {

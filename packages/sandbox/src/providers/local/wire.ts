@@ -84,13 +84,6 @@ export interface FrameSink {
 
 export interface FrameDecoder {
   push(chunk: Buffer): void;
-  /** Bytes that are still to come of the stream frame at hand; 0: none is. */
-  readonly streamRest: number;
-  readonly streamType: number;
-  /** Goes on as if so many bytes of the stream frame had been pushed and dropped. */
-  skipStream(bytes: number): void;
-  /** True between frames. */
-  readonly isAtBoundary: boolean;
 }
 
 export class MalformedFrame extends Error {
@@ -101,9 +94,11 @@ export function isStream(type: number): boolean {
   return type === frameType.stdout || type === frameType.stderr || type === frameType.data;
 }
 
-/** The start of a log names the arguments and may be as long as the request that brought them. */
-function limitOf(type: number): number {
-  return type === frameType.start ? maxRequestBytes : maxFrameBytes;
+/** The checked length of a frame. The start of a log names the arguments and may be as long as their request. */
+export function frameLength(type: number, length: number): number {
+  if (length > (type === frameType.start ? maxRequestBytes : maxFrameBytes))
+    throw new MalformedFrame(`a frame of ${length} bytes`);
+  return length;
 }
 
 export function createFrameDecoder(sink: FrameSink): FrameDecoder {
@@ -120,23 +115,6 @@ class Decoder implements FrameDecoder {
 
   constructor(sink: FrameSink) {
     this.#sink = sink;
-  }
-
-  get streamRest(): number {
-    return this.#inPayload && isStream(this.#type) ? this.#rest : 0;
-  }
-
-  get streamType(): number {
-    return this.#type;
-  }
-
-  get isAtBoundary(): boolean {
-    return !this.#inPayload && this.#header.length === 0;
-  }
-
-  skipStream(bytes: number): void {
-    this.#rest -= bytes;
-    if (this.#rest === 0) this.#inPayload = false;
   }
 
   push(chunk: Buffer): void {
@@ -164,8 +142,7 @@ class Decoder implements FrameDecoder {
     const header = whole ? chunk : Buffer.concat([this.#header, chunk.subarray(at, at + missing)]);
     const from = whole ? at : 0;
     this.#type = header[from] as number;
-    this.#rest = header.readUInt32LE(from + 1);
-    if (this.#rest > limitOf(this.#type)) throw new MalformedFrame(`a frame of ${this.#rest} bytes`);
+    this.#rest = frameLength(this.#type, header.readUInt32LE(from + 1));
     this.#header = empty;
     this.#inPayload = true;
     return at + missing;
