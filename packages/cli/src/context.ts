@@ -19,7 +19,7 @@ const realSurroundings: Surroundings = {
     return createLocalProvider({ stateDir, environment, ...(sandboxUid !== undefined && { sandboxUid }) });
   },
   async inspectHost(settings, environment) {
-    const { inspectHost } = await import("../../sandbox/src/providers/local/doctor.ts");
+    const { inspectHost } = await import("@slipway/sandbox/local/doctor");
     const { stateDir, sandboxUid } = settings;
     return inspectHost({ stateDir, environment, ...(sandboxUid !== undefined && { sandboxUid }) });
   },

@@ -1,5 +1,4 @@
 import {
-  type CustomImage,
   newId,
   type SandboxEvent,
   type SandboxId,
@@ -82,8 +81,7 @@ export function createLocalProvider(options: LocalProviderOptions): SandboxProvi
         .filter((info) => wanted.every(([name, value]) => info.labels[name] === value));
     },
     async prepareImage(image, { signal, onProgress } = {}) {
-      const parsed: string | CustomImage = parseImage(image, localCapabilities);
-      await keeper.call("prepareImage", { image: parsed }, { signal, onProgress });
+      await keeper.call("prepareImage", { image: parseImage(image, localCapabilities) }, { signal, onProgress });
     },
     events: ({ after, sandbox, signal } = {}) => ofSandbox(keeper.events(after ?? 0, signal), sandbox),
     reconcile: ({ signal } = {}) => keeper.call("reconcile", {}, { signal }),

@@ -30,7 +30,12 @@ export interface Boxes {
   exclusive<T>(box: Box, operation: () => Promise<T>): Promise<T>;
 }
 
-export function openBoxes(layout: Layout, events: EventLog, clock: Clock, onChange: (box: Box) => void): Boxes {
+export interface BoxHooks {
+  onChange(box: Box): void;
+  onForget(box: Box): void;
+}
+
+export function openBoxes(layout: Layout, events: EventLog, clock: Clock, hooks: BoxHooks): Boxes {
   const boxes = new Map<SandboxId, Box>();
   const hold = (record: SandboxRecord): Box => {
     const now = clock.now();
@@ -44,7 +49,7 @@ export function openBoxes(layout: Layout, events: EventLog, clock: Clock, onChan
   const update = (box: Box, change: Partial<SandboxRecord>) => {
     box.record = { ...box.record, ...change };
     writeRecord(layout.sandboxRecord(box.id), box.record);
-    onChange(box);
+    hooks.onChange(box);
   };
   return {
     all: () => boxes.values(),
@@ -75,7 +80,7 @@ export function openBoxes(layout: Layout, events: EventLog, clock: Clock, onChan
     forget(box, reason) {
       removeRecord(layout.sandboxRecord(box.id));
       boxes.delete(box.id);
-      onChange(box);
+      hooks.onForget(box);
       events.append({ type: "sandbox.destroyed", sandbox: box.id, reason });
     },
     exclusive(box, operation) {

@@ -1,9 +1,9 @@
 import type { Socket } from "node:net";
 import type {
   CreateSandbox,
-  CustomImage,
   DestroyReceipt,
   ErrorBody,
+  Image,
   NetworkPolicy,
   SandboxEvent,
   SandboxId,
@@ -40,7 +40,7 @@ export interface KeeperMethods {
   }): SnapshotInfo;
   updateSnapshot(params: { id: SnapshotId; name?: string | null; expiresInMs?: number | null }): SnapshotInfo;
   deleteSnapshot(params: { id: SnapshotId }): null;
-  prepareImage(params: { image: string | CustomImage }): null;
+  prepareImage(params: { image: Image }): null;
   reconcile(params: Record<string, never>): ReconcileReport;
   /** Events follow as messages until the connection closes. */
   subscribe(params: { after: number | null }): { last: number };

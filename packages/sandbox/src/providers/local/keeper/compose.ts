@@ -1,0 +1,129 @@
+import { createHash } from "node:crypto";
+import { join } from "node:path";
+import { detectCgroups } from "../cgroup.ts";
+import { hostRegistries } from "../host-registries.ts";
+import { createLaunchpad } from "../launchpad.ts";
+import { createLayerTool } from "../layer-tool.ts";
+import { layoutOf, prepareStateDirectory } from "../layout.ts";
+import type { LayerId } from "../record.ts";
+import { hostMasks } from "../skeleton.ts";
+import { createAgentLink } from "./agent-link.ts";
+import { type Box, openBoxes } from "./boxes.ts";
+import type { Clock } from "./clock.ts";
+import { openCertificateAuthority } from "./egress/authority.ts";
+import { openEventLog } from "./event-log.ts";
+import { createHold } from "./hold.ts";
+import { openImages } from "./images.ts";
+import { openLayers } from "./layers.ts";
+import { createLifecycle } from "./lifecycle.ts";
+import { createNetworks } from "./networks.ts";
+import { createPreviews } from "./previews.ts";
+import { installPrograms } from "./programs.ts";
+import { createRuntime } from "./runtime.ts";
+import type { KeeperSettings } from "./settings.ts";
+import { openSnapshots } from "./snapshots.ts";
+import { createTimers } from "./timers.ts";
+
+/** The keeper's parts, wired. Nothing of the state directory has been taken over yet. */
+export type KeeperParts = Awaited<ReturnType<typeof composeKeeper>>;
+
+export interface KeeperHooks {
+  log(line: string): void;
+  /** A sandbox has changed, or is no more. */
+  onChange(): void;
+}
+
+export async function composeKeeper(settings: KeeperSettings, clock: Clock, { log, onChange }: KeeperHooks) {
+  const layout = layoutOf(settings.stateDir);
+  prepareStateDirectory(layout, settings.sandboxUid);
+  const identity = process.getuid?.() === 0 ? { uid: settings.sandboxUid, gid: settings.sandboxUid } : null;
+  const programs = installPrograms(layout);
+  const layerTool = createLayerTool({ program: programs.launch, identity });
+  const removeTree = (path: string) => layerTool.remove(path);
+  const onError = (box: Box, error: unknown) => log(`${box.id}: ${(error as Error).stack}`);
+
+  const [authority, cgroups, masks, registries] = await Promise.all([
+    openCertificateAuthority({ file: join(layout.root, "egress-authority.pem") }),
+    detectCgroups().then((places) => places.prepare(groupName(settings.stateDir))),
+    hostMasks(),
+    hostRegistries({
+      home: settings.environment["HOME"] ?? "/",
+      environment: settings.environment,
+      cacheFile: join(layout.root, "registries.json"),
+    }),
+  ]);
+  const events = openEventLog(layout.events, () => clock.now());
+  const layers = openLayers(layout.layers, identity?.uid ?? null, removeTree);
+  const boxes = openBoxes(layout, events, clock, {
+    onChange(box) {
+      timers.schedule(box);
+      onChange();
+    },
+    onForget(box) {
+      timers.forget(box);
+      previews.forget(box.id).catch((error) => onError(box, error));
+      onChange();
+    },
+  });
+  const agent = createAgentLink(layout);
+  const hold = createHold(agent, cgroups.mechanisms.freeze !== "none");
+  const networks = createNetworks({ layout, events, authority, registries: registries.hosts, onError });
+  const images = await openImages({ layout, identity, registries });
+  const launchpad = createLaunchpad({ program: programs.launch, identity, cgroups });
+  const runtime = createRuntime({
+    ...{ layout, boxes, launchpad, agent, hold, networks, programs, masks },
+    limitsMemory: cgroups.mechanisms.memory !== "none",
+    onDeath: (box) => lifecycle.died(box).catch((error) => onError(box, error)),
+  });
+
+  let collecting: Promise<number> = Promise.resolve(0);
+  const collectGarbage = () => {
+    collecting = collecting.catch(() => 0).then(() => layers.collect(new Set(usedLayers())));
+    return collecting;
+  };
+  const collectSoon = () => {
+    collectGarbage().catch((error) => log(`garbage: ${error.stack}`));
+  };
+  const snapshots = openSnapshots({
+    layout,
+    boxes,
+    layers,
+    layerTool,
+    hold,
+    events,
+    clock,
+    collectGarbage: collectSoon,
+  });
+  const lifecycle = createLifecycle({
+    ...{ layout, boxes, clock, runtime, hold, removeTree, collectGarbage: collectSoon },
+    layersOf: (box) => snapshots.capture(box),
+    async origin(request, signal) {
+      if (request.snapshot !== undefined) {
+        const { root, lowers } = snapshots.find(request.snapshot);
+        return { image: root, lowers };
+      }
+      const image = await images.resolve(request.image, { signal });
+      return { image, lowers: image.layers };
+    },
+  });
+  const timers = createTimers({ clock, events, lifecycle, snapshots, use: (box) => agent.use(box), onError });
+  const previews = createPreviews({ layout, boxes, lifecycle });
+  function* usedLayers(): Iterable<LayerId> {
+    yield* images.usedLayers();
+    yield* snapshots.usedLayers();
+    for (const { record } of boxes.all()) {
+      yield* record.lowers;
+      if (record.incremental !== null) yield record.incremental;
+    }
+  }
+
+  return {
+    ...{ layout, clock, events, boxes, cgroups, layers, layerTool, hold, networks, images, launchpad, runtime },
+    ...{ snapshots, lifecycle, timers, previews, removeTree, collectGarbage, usedLayers, onError },
+  };
+}
+
+/** Each state directory has control groups of its own, which its keeper may sweep. */
+function groupName(stateDir: string): string {
+  return `slipway-${createHash("sha256").update(stateDir).digest("hex").slice(0, 16)}`;
+}
