@@ -27,6 +27,7 @@ enum {
     ID_SIZE = 64,
     MAX_HANDLERS = 4096,
     HANDLER_RESERVE = 32,
+    FILE_RESERVE = 1024,
 };
 
 struct options {
@@ -81,7 +82,6 @@ struct frame {
     const unsigned char *payload;
     size_t length;
 };
-extern unsigned char request_space[];
 void reader_for_request(struct reader *reader, int fd);
 bool read_request(struct reader *reader, struct request *request);
 const char *field(const struct request *request, char key);
@@ -129,7 +129,7 @@ enum end_reason { EXITED, SIGNALED, TIMED_OUT, KILLED, LOST };
 struct log {
     int fd;
     uint64_t limit;
-    bool cut, broken;
+    bool cut; /* its end is marked: only the exit follows */
     struct slot *slot;
 };
 int log_create(struct log *log, const struct request *request, struct slot *slot);

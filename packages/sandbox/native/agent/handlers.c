@@ -107,7 +107,7 @@ int handler_route(const char *id, int connection) {
         header->cmsg_len = CMSG_LEN(sizeof(int));
         memcpy(CMSG_DATA(header), &connection, sizeof connection);
         if (sendmsg(handlers[i].route, &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0) return 0;
-        return errno == EAGAIN ? EAGAIN : ESRCH;
+        return errno == ECONNREFUSED || errno == ECONNRESET || errno == EPIPE ? ESRCH : EAGAIN;
     }
     return ESRCH;
 }

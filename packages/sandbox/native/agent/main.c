@@ -61,11 +61,15 @@ static void prepare(void) {
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);
     sigprocmask(SIG_BLOCK, &child, NULL);
-    setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
     uint64_t most = options.processes + HANDLER_RESERVE;
     setrlimit(RLIMIT_NPROC, &(struct rlimit){most, most});
     getrlimit(RLIMIT_NOFILE, &options.open_files);
-    setrlimit(RLIMIT_NOFILE, &(struct rlimit){options.open_files.rlim_max, options.open_files.rlim_max});
+    rlim_t most_files = options.open_files.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &(struct rlimit){most_files, most_files});
+    /* The kernel counts descriptors on their way between processes for all of a uid, and lets nobody pass one above its own limit: pid 1 still can. */
+    rlim_t for_commands = most_files > 2 * FILE_RESERVE ? most_files - FILE_RESERVE : most_files / 2;
+    if (options.open_files.rlim_cur < for_commands) for_commands = options.open_files.rlim_cur;
+    options.open_files = (struct rlimit){for_commands, for_commands};
     shared_open();
 }
 

@@ -1,6 +1,5 @@
 #include "agent.h"
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -10,7 +9,7 @@
 enum { LENGTH_PREFIX = 4, REQUEST_SPACE = LENGTH_PREFIX + MAX_REQUEST + 2 * (FRAME_HEADER + MAX_FRAME) };
 
 /* Pages of it that no request touches cost nothing. */
-unsigned char request_space[REQUEST_SPACE];
+static unsigned char request_space[REQUEST_SPACE];
 
 void reader_for_request(struct reader *reader, int fd) {
     *reader = (struct reader){.fd = fd, .data = request_space, .capacity = sizeof request_space};
