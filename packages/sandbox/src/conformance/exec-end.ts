@@ -52,7 +52,7 @@ export function describeEnd(c: Conformance): void {
       const exec = await c.shared.exec({ ...command("daemon", path), timeoutMs: 400 });
       const exit = await exec.wait();
       expect(exit).toMatchObject({ reason: "timeout", exitCode: null });
-      await expectStill(c, c.shared, path);
+      await eventually(c.clock, async () => await expectStill(c, c.shared, path));
     });
 
     test("is not put off by output, by an attach or by a poll", async () => {

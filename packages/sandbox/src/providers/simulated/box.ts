@@ -55,6 +55,7 @@ export class Box implements Timing {
   readonly #woken = new Notifier();
   #execs: Map<ExecId, ExecRecord> | null = null;
   #ports: Map<number, (connection: Duplex) => void> | null = null;
+  #sleptMs = 0;
   #cancelTimer: (() => void) | null = null;
   #timerAt = Number.POSITIVE_INFINITY;
 
@@ -134,8 +135,14 @@ export class Box implements Timing {
     };
   }
 
-  async awake(signal: AbortSignal): Promise<void> {
+  async awake(signal?: AbortSignal): Promise<void> {
     while (this.state === "sleeping") await this.#woken.wait(signal);
+  }
+
+  /** How long the sandbox has been awake in all. */
+  awakeMs(): number {
+    const until = this.state === "sleeping" ? this.stateChangedAt : this.#host.clock.now();
+    return until - this.createdAt - this.#sleptMs;
   }
 
   sleep(reason: StateReason): void {
@@ -148,7 +155,9 @@ export class Box implements Timing {
     this.#requireLive();
     if (this.state !== "sleeping") return;
     const now = this.#host.clock.now();
-    this.expiresAt = Math.min(this.expiresAt + now - this.stateChangedAt, this.createdAt + maxLifetimeMs);
+    const sleptMs = now - this.stateChangedAt;
+    this.#sleptMs += sleptMs;
+    this.expiresAt = Math.min(this.expiresAt + sleptMs, this.createdAt + maxLifetimeMs);
     this.lastUsedAt = now;
     this.#change("running", "woken");
     this.#woken.notify();

@@ -58,9 +58,7 @@ export class ExecRecord {
 
   start(program: SimulatedProgram, host: ProcessHost, timeoutMs: number | null): void {
     this.#run(program, host, true);
-    if (timeoutMs !== null && this.#exit === null) {
-      this.#cancelTimeout = this.#clock.after(timeoutMs, () => this.endAll("timeout"));
-    }
+    if (timeoutMs !== null) this.#endAt(host.awakeMs() + timeoutMs, host);
   }
 
   signal(name: NodeJS.Signals, tree: boolean): void {
@@ -87,6 +85,15 @@ export class ExecRecord {
     this.#cause ??= cause;
     for (const process of [...this.#processes]) process.end("SIGKILL");
     return count;
+  }
+
+  /** The sandbox's sleep does not use up a command's time. */
+  #endAt(awakeMs: number, host: ProcessHost): void {
+    if (this.#exit !== null) return;
+    this.#cancelTimeout = this.#clock.after(awakeMs - host.awakeMs(), () => {
+      if (host.awakeMs() >= awakeMs) this.endAll("timeout");
+      else void host.awake().then(() => this.#endAt(awakeMs, host));
+    });
   }
 
   #run(program: SimulatedProgram, host: ProcessHost, main: boolean): void {

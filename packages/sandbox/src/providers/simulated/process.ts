@@ -14,7 +14,9 @@ export interface ProcessHost {
   readonly cwd: string;
   readonly user: "agent" | "root";
   /** Waits while the sandbox sleeps. */
-  awake(signal: AbortSignal): Promise<void>;
+  awake(signal?: AbortSignal): Promise<void>;
+  /** How long the sandbox has been awake in all. */
+  awakeMs(): number;
   store(): FileStore;
   listen(port: number, handler: (connection: Duplex) => void, signal: AbortSignal): void;
   egress(host: string, port: number): Readonly<Record<string, string>> | null;

@@ -227,6 +227,7 @@ function processHost(box: Box, clock: ProcessHost["clock"], cwd: string, { env }
     user: box.request.user,
     env: { ...baseEnv, ...box.request.env, ...box.request.secrets, ...env },
     awake: (signal) => box.awake(signal),
+    awakeMs: () => box.awakeMs(),
     store: () => box.store(cwd),
     listen(port, handler, signal) {
       const open = new Set<Duplex>();
