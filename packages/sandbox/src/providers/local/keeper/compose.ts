@@ -69,6 +69,8 @@ export async function composeKeeper(settings: KeeperSettings, clock: Clock, { lo
   const hold = createHold(agent, cgroups.mechanisms.freeze !== "none");
   const networks = createNetworks({ layout, events, authority, registries: registries.hosts, onError });
   const images = await openImages({ layout, identity, registries });
+  // Before a launcher stands by: its groups are in no record yet.
+  await cgroups.sweep(new Set([...boxes.all()].flatMap(({ record }) => record.cgroups)));
   const launchpad = createLaunchpad({ program: programs.launch, identity, cgroups });
   const runtime = createRuntime({
     ...{ layout, boxes, launchpad, agent, hold, networks, programs, masks },

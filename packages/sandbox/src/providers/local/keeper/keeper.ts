@@ -59,10 +59,9 @@ export async function startKeeper(
 }
 
 async function takeOver(parts: KeeperParts): Promise<void> {
-  const { boxes, cgroups, layers, previews, snapshots, timers, usedLayers } = parts;
+  const { boxes, layers, previews, snapshots, timers, usedLayers } = parts;
   await layers.collect(new Set(usedLayers()), { growing: true });
   await reconcile(parts, { starting: true });
-  await cgroups.sweep(new Set([...boxes.all()].flatMap(({ record }) => record.cgroups)));
   snapshots.deleteExpired();
   for (const box of boxes.all()) {
     timers.schedule(box);

@@ -67,10 +67,18 @@ export function openSnapshots(parts: SnapshotParts): Snapshots {
   const save = (record: SnapshotRecord) => {
     writeRecord(layout.snapshotRecord(record.id), record);
     records.set(record.id, record);
-    // A later end is found when the keeper reconciles.
-    const leftMs = (record.expiresAt ?? Number.POSITIVE_INFINITY) - clock.now();
-    if (leftMs < soonMs) clock.after(leftMs, deleteExpired);
+    expireInTime(record);
     return snapshotInfo(record);
+  };
+  /** A timer may come before its time; an end that is far off is found when the keeper reconciles. */
+  const expireInTime = ({ id, expiresAt }: SnapshotRecord) => {
+    const leftMs = (expiresAt ?? Number.POSITIVE_INFINITY) - clock.now();
+    if (leftMs > soonMs) return;
+    clock.after(leftMs, () => {
+      deleteExpired();
+      const record = records.get(id);
+      if (record?.expiresAt === expiresAt && leftMs > 0) expireInTime(record);
+    });
   };
   const find = (id: SnapshotId): SnapshotRecord => {
     const record = records.get(id);

@@ -1,4 +1,4 @@
-import { execFile, execFileSync } from "node:child_process";
+import { execFile } from "node:child_process";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,16 +8,7 @@ import { dial } from "./dial.ts";
 import { proxyEnvironment } from "./environment.ts";
 import { bridge, curl, serveHttp, serveHttps, startEgress } from "./testing.ts";
 
-function hasCurl(): boolean {
-  try {
-    execFileSync("curl", ["--version"]);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-describe.skipIf(!hasCurl())("curl", () => {
+describe("curl", () => {
   test.each(["http", "socks5h"])("reaches an allowed host through %s and no other", async (scheme) => {
     await using origin = await serveHttp((request, response) => response.end(`hello ${request.headers.host}`));
     await using proxy = await startEgress({

@@ -11,15 +11,20 @@ function access(path: string, headers: IncomingHttpHeaders = {}, method = "GET",
   return decision.verdict === "refuse" ? decision.status : `${decision.verdict} ${decision.path}`;
 }
 
+const browser = { "sec-fetch-mode": "navigate" };
+const oldBrowser = { accept: "text/html,*/*" };
+
 describe("the token", () => {
   test.each<[string, IncomingHttpHeaders, string | number]>([
     ["/", {}, 401],
     ["/", { "x-slipway-token": token }, "enter /"],
     ["/", { "x-slipway-token": `${token}x` }, 401],
     ["/", { "x-slipway-token": "" }, 401],
-    [`/a?slipway_token=${token}`, {}, "remember /a"],
-    [`/a?b=1&slipway_token=${token}&c=2`, {}, "remember /a?b=1&c=2"],
-    [`/a?slipway%5Ftoken=${token}&x=%26`, {}, "remember /a?x=%26"],
+    [`/a?slipway_token=${token}`, browser, "remember /a"],
+    [`/a?b=1&slipway_token=${token}&c=2`, browser, "remember /a?b=1&c=2"],
+    [`/a?slipway%5Ftoken=${token}&x=%26`, oldBrowser, "remember /a?x=%26"],
+    [`/a?slipway_token=${token}`, {}, "enter /a"],
+    [`/a?slipway_token=${token}`, { ...oldBrowser, "sec-fetch-mode": "cors" }, "enter /a"],
     ["/a?slipway_token=wrong", {}, 401],
     ["/a?slipway_token=", {}, 401],
     ["/a?slipway_token=wrong&b=1", { cookie }, "enter /a?b=1"],

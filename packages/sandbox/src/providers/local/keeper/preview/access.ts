@@ -29,12 +29,18 @@ export function decideAccess(visit: Visit, token: string, hostPort: number): Acc
   const given = visit.headers[tokenHeader];
   if (typeof given === "string" && isToken(given, token)) return { verdict: "enter", path };
   if (tokens.some((candidate) => isToken(candidate, token))) {
-    const isNavigation = !visit.isUpgrade && (visit.method === "GET" || visit.method === "HEAD");
-    return { verdict: isNavigation ? "remember" : "enter", path };
+    return { verdict: isNavigation(visit) ? "remember" : "enter", path };
   }
   const hasCookie = cookiesNamed(visit.headers.cookie, cookieName(hostPort)).some((value) => isToken(value, token));
   if (!hasCookie) return { verdict: "refuse", status: 401 };
   return isOwnRequest(visit) ? { verdict: "enter", path } : { verdict: "refuse", status: 403 };
+}
+
+/** A person's visit. A program that follows the redirect would lose the cookie. */
+function isNavigation({ method, headers, isUpgrade }: Visit): boolean {
+  const isSafe = method === "GET" || method === "HEAD";
+  const mode = headers["sec-fetch-mode"] ?? (headers.accept?.includes("text/html") ? "navigate" : "other");
+  return !isUpgrade && isSafe && mode === "navigate";
 }
 
 /** Cookies know no ports: the name tells the previews of one host apart. */

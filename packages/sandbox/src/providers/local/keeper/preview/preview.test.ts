@@ -56,12 +56,14 @@ async function ask(
   return { status: answer.statusCode, headers: answer.headers, text: (await answer.toArray()).join("") };
 }
 
+const browser = { "sec-fetch-mode": "navigate" };
+
 test("the first visit with the token sets a cookie, and the cookie lets in", async () => {
   await using inner = await serve((request, response) => response.end(`page ${request.url}`));
   await using preview = previews();
   const address = await preview.open({ sandbox, port: inner.port });
   expect(address.visitUrl).toBe(`http://127.0.0.1:${address.hostPort}/?slipway_token=${address.token}`);
-  const first = await ask(address, `/a?slipway_token=${address.token}&b=1`);
+  const first = await ask(address, `/a?slipway_token=${address.token}&b=1`, browser);
   expect(first).toMatchObject({ status: 303, headers: { location: "/a?b=1" }, text: "" });
   const [cookie = ""] = first.headers["set-cookie"] ?? [];
   expect(cookie).toBe(`slipway_preview_${address.hostPort}=${address.token}; Path=/; HttpOnly; SameSite=Lax`);
@@ -86,7 +88,7 @@ test.each(["//evil.example/", "/\\evil.example/", "///evil.example/"])(
   async (path) => {
     await using preview = previews();
     const address = await preview.open({ sandbox, port: 3000 });
-    const answer = await ask(address, `${path}?slipway_token=${address.token}`);
+    const answer = await ask(address, `${path}?slipway_token=${address.token}`, browser);
     expect(answer.headers.location).toBe("/evil.example/");
   },
 );
