@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { mkdirSync } from "node:fs";
+import { mkdirSync, rmSync } from "node:fs";
 import { createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -43,6 +43,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await box[Symbol.asyncDispose]();
   egress.close();
+  rmSync(egressDir, { recursive: true, force: true });
 });
 
 async function run(argv: readonly string[]): Promise<string> {
