@@ -14,7 +14,7 @@ import {
   SlipwayError,
   type SnapshotInfo,
 } from "@slipway/contract";
-import { holdPath, missing, parseCreate, parseExec, parseNetwork, parsePort } from "../../input.ts";
+import { holdPath, missing, parseExec, parseFork, parseNetwork, parsePort } from "../../input.ts";
 import type {
   CallOptions,
   Exec,
@@ -108,11 +108,8 @@ export class SimulatedSandbox implements OwnedSandbox {
   }
 
   async fork(overrides: ForkOverrides = {}, options?: CallOptions): Promise<OwnedSandbox> {
-    const { snapshot: _snapshot, idempotencyKey: _key, network, ...taken } = this.#box.request;
-    const request = parseCreate(
-      { ...taken, network: this.#box.network ?? network, ...overrides },
-      simulatedCapabilities,
-    );
+    const { snapshot: _snapshot, ...inherited } = this.#box.request;
+    const request = parseFork(overrides, { ...inherited, network: this.#box.network }, simulatedCapabilities);
     return await this.#call("fork", options, (box) => {
       const fork = this.#world.createOn(box.tree, request);
       fork.start();
