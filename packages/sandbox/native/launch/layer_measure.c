@@ -13,10 +13,13 @@ struct measure {
 	struct inode_table seen;
 };
 
+/* What an empty file counts for: file systems run out of inodes, too. */
+enum { MIN_BLOCKS = 8 };
+
 static void add(struct measure *measure, const struct stat *status)
 {
 	if (S_ISDIR(status->st_mode) || status->st_nlink == 1 || !inode_table_add(&measure->seen, status->st_ino, ""))
-		measure->bytes += (uint64_t)status->st_blocks * 512;
+		measure->bytes += status->st_blocks > MIN_BLOCKS ? (uint64_t)status->st_blocks * 512 : MIN_BLOCKS * 512;
 }
 
 /* The tree may change while it is measured: what is gone counts nothing. */

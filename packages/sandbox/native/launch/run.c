@@ -271,6 +271,46 @@ static void make_directories(const struct run *run)
 	close(root);
 }
 
+static void limit_to(int resource, rlim_t most)
+{
+	struct rlimit limit;
+
+	if (getrlimit(resource, &limit))
+		fail("get limit %d", resource);
+	if (limit.rlim_max > most)
+		limit.rlim_max = most;
+	if (limit.rlim_cur > limit.rlim_max)
+		limit.rlim_cur = limit.rlim_max;
+	if (setrlimit(resource, &limit))
+		fail("set limit %d", resource);
+}
+
+/*
+ * All sandboxes are one uid to the kernel, which counts some things by uid, namespaces or not: each sandbox gets a part,
+ * so that one can not take what the others need.
+ */
+static void share_watches(void)
+{
+	static const char *const names[][2] = {
+		{ "/proc/sys/fs/inotify/max_user_instances", "/proc/sys/user/max_inotify_instances" },
+		{ "/proc/sys/fs/inotify/max_user_watches", "/proc/sys/user/max_inotify_watches" },
+	};
+	enum { PARTS = 4 };
+
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		char text[32] = "";
+		int fd = open(names[i][0], O_RDONLY | O_CLOEXEC);
+
+		if (fd < 0)
+			continue;
+		if (read(fd, text, sizeof text - 1) <= 0)
+			fail("read %s", names[i][0]);
+		close(fd);
+		snprintf(text, sizeof text, "%lu", strtoul(text, NULL, 10) / PARTS + 1);
+		write_file(names[i][1], text);
+	}
+}
+
 static void set_process_limits(void)
 {
 	/* 1 and not 0: a core_pattern that pipes to a program of the host runs it in spite of 0. */
@@ -283,8 +323,9 @@ static void set_process_limits(void)
 	files.rlim_cur = files.rlim_max < 65536 ? files.rlim_max : 65536;
 	if (setrlimit(RLIMIT_NOFILE, &files))
 		fail("set the limit of open files");
-	/* When the host runs out of memory, sandboxes go before what keeps them. */
-	write_file("/proc/self/oom_score_adj", "500");
+	limit_to(RLIMIT_MEMLOCK, 1 << 20);
+	limit_to(RLIMIT_MSGQUEUE, 64 << 10);
+	limit_to(RLIMIT_SIGPENDING, 4096);
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		fail("set no_new_privs");
 }
@@ -320,9 +361,12 @@ int run_main(int argc, char **argv)
 	if (!run.wait)
 		require_complete(&run);
 	enter_cgroups(&run);
+	/* When the host runs out of memory, sandboxes go before what keeps them. Said as root, they can not take it back. */
+	write_file("/proc/self/oom_score_adj", "500");
 	become(&run.identity);
 	setsid();
 	enter_user_namespace(CLONE_NEWNS);
+	share_watches();
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL))
 		fail("make mounts private");
 	if (run.wait) {

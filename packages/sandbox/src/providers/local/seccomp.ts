@@ -35,6 +35,9 @@ export function seccompFilter(profile: SeccompProfile, arch: Arch): Uint8Array {
   inspect("unshare", refuseFlags(newNamespaceFlags | cloneNewTime));
   inspect("ioctl", ioctlRules);
   inspect("personality", personalityRules);
+  inspect("prctl", prctlRules);
+  inspect("setrlimit", setrlimitRules);
+  inspect("prlimit64", prlimitRules);
   program.push(returns(allow));
   return encode(program);
 }
@@ -94,6 +97,8 @@ const syscalls = {
   personality: [135, 92],
   pidfd_getfd: [438, 438],
   pivot_root: [155, 41],
+  prctl: [157, 167],
+  prlimit64: [302, 261],
   process_madvise: [440, 440],
   process_vm_readv: [310, 270],
   process_vm_writev: [311, 271],
@@ -108,6 +113,7 @@ const syscalls = {
   setgroups: [116, 159],
   sethostname: [170, 161],
   setns: [308, 268],
+  setrlimit: [160, 164],
   settimeofday: [164, 170],
   socket: [41, 198],
   socketpair: [53, 199],
@@ -142,6 +148,9 @@ const inspected = [
   "unshare",
   "ioctl",
   "personality",
+  "prctl",
+  "setrlimit",
+  "prlimit64",
 ] as const satisfies readonly Syscall[];
 
 const refused = (Object.keys(syscalls) as Syscall[]).filter(
@@ -291,6 +300,43 @@ const personalityRules: readonly Line[] = [
   equal(0xffffffff, "allow"),
   returns(errno.EPERM),
   label("allow"),
+  returns(allow),
+];
+
+/** PR_SET_MM moves what /proc shows as a command line: to whoever lists processes on the host it can be gigabytes. */
+const prctlRules: readonly Line[] = [
+  load(argument(0)),
+  equal(35, "refuse"),
+  returns(allow),
+  label("refuse"),
+  returns(errno.EPERM),
+];
+
+/**
+ * RLIMIT_CORE stays as the launcher set it: with 0 a crash would run the host's crash handler, as root. Programs that
+ * turn their dumps off end when they can not, so the change is answered with success and not done.
+ */
+const rlimitCore = 4;
+const setrlimitRules: readonly Line[] = [
+  load(argument(0)),
+  equal(rlimitCore, "keep"),
+  returns(allow),
+  label("keep"),
+  returns(errno.none),
+];
+const prlimitRules: readonly Line[] = [
+  load(argument(1)),
+  equal(rlimitCore, "core"),
+  returns(allow),
+  label("core"),
+  load(argument(2)),
+  equal(0, "upper half"),
+  returns(errno.none),
+  label("upper half"),
+  load(argument(2) + 4),
+  equal(0, "question"),
+  returns(errno.none),
+  label("question"),
   returns(allow),
 ];
 
