@@ -1,4 +1,4 @@
-import { coordinate } from "../../conformance/index.ts";
+import { coordinate } from "../../conformance/coordinator.ts";
 import { createLocalProvider } from "./index.ts";
 
 /** A second coordinator on the state directory that is its argument; tests kill it. */

@@ -199,7 +199,7 @@ export async function listExecs(logDir: string, isAlive: () => Promise<boolean>)
   let next = 0;
   const work = async () => {
     for (let index = next++; index < names.length; index = next++) {
-      found[index] = await readInfo(logDir, names[index] as ExecId, alive);
+      found[index] = await readExecInfo(logDir, names[index] as ExecId, alive);
     }
   };
   await Promise.all(Array.from({ length: Math.min(listConcurrency, names.length) }, work));
@@ -212,7 +212,7 @@ function emptyWhenMissing(error: NodeJS.ErrnoException): string[] {
 }
 
 /** The exit is found by walking the frames: the last bytes of the file may be the command's own, made to look like one. */
-async function readInfo(logDir: string, id: ExecId, alive: boolean): Promise<ExecInfo | null> {
+export async function readExecInfo(logDir: string, id: ExecId, alive: boolean): Promise<ExecInfo | null> {
   const log = await openLog(logDir, id);
   if (log === null) return null;
   try {

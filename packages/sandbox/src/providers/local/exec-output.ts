@@ -1,4 +1,4 @@
-import type { ExecChunk, ExecExit, ExecOffsets } from "@slipway/contract";
+import { type ExecChunk, type ExecExit, type ExecOffsets, SlipwayError } from "@slipway/contract";
 import { abortedError } from "./agent-errors.ts";
 
 /** Output that waits here for its reader. Above this the source is paused, and in the end the command. */
@@ -91,7 +91,7 @@ class Output implements ExecOutput {
   }
 
   take(signal?: AbortSignal): AsyncIterable<ExecChunk> {
-    if (this.#use === "taken") throw new TypeError("the output of an exec can be taken once");
+    if (this.#use === "taken") throw new SlipwayError("invalid_request", "the output of an exec can be taken once");
     if (this.#use === "held") this.#use = "taken";
     const iterator: AsyncIterator<ExecChunk> = {
       next: () => this.#next(signal),

@@ -1,6 +1,7 @@
 import type { Socket } from "node:net";
 import { constants as osConstants } from "node:os";
 import { join } from "node:path";
+import { isDeepStrictEqual } from "node:util";
 import {
   type ExecChunk,
   type ExecExit,
@@ -14,7 +15,7 @@ import type { Exec } from "../../provider.ts";
 import type { Dial } from "./agent-connection.ts";
 import { type AgentFailure, abortedError, cutError, decodeFailure, startError } from "./agent-errors.ts";
 import { control, createExecInput } from "./exec-control.ts";
-import { decodeExit, followLog, lostExit, openLog } from "./exec-log.ts";
+import { decodeExit, followLog, lostExit, openLog, readExecInfo } from "./exec-log.ts";
 import { createExecOutput, type ExecOutput } from "./exec-output.ts";
 import {
   createFrameDecoder,
@@ -75,8 +76,15 @@ export async function startExec(host: ExecHost, start: ExecStart, signal?: Abort
   const takesInput = start.stdin === "open" || start.pty !== undefined;
   if (failure === null) return createHandle(host, start.id, output, live, takesInput);
   const error = startError(failure, start.argv[0] ?? "");
-  if (failure.errno === "EEXIST") return await attachOr(error, host, start.id);
-  throw error;
+  if (failure.errno !== "EEXIST") throw error;
+  await expectSameCommand(host, start);
+  return await attachOr(error, host, start.id);
+}
+
+async function expectSameCommand({ logDir }: ExecHost, { id, argv }: ExecStart): Promise<void> {
+  const earlier = await readExecInfo(logDir, id, true);
+  if (earlier === null || isDeepStrictEqual(earlier.argv, argv)) return;
+  throw new SlipwayError("idempotency_conflict", `${id} was started with another command`);
 }
 
 async function attachOr(error: Error, host: ExecHost, id: ExecId): Promise<Exec> {
