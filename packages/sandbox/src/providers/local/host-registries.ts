@@ -16,7 +16,7 @@ export interface PackageSettings {
 
 export interface HostRegistries {
   readonly settings: PackageSettings;
-  /** Host names for the egress to allow. */
+  /** For the egress to allow; with a port where the address names one. */
   readonly hosts: readonly string[];
 }
 
@@ -38,8 +38,11 @@ export async function hostRegistries(inputs: RegistryInputs): Promise<HostRegist
     ...settings.pip.indexUrls,
     ...settings.apt,
   ];
-  const hosts = addresses.flatMap((address) => (address === null ? [] : [new URL(address).hostname]));
-  return { settings, hosts: [...new Set(hosts)].sort() };
+  return { settings, hosts: hostsOf(addresses.filter((address) => address !== null)) };
+}
+
+export function hostsOf(addresses: readonly string[]): string[] {
+  return [...new Set(addresses.map((address) => new URL(address).host))].sort();
 }
 
 /** What files and variables say; later files of a list count more. */
@@ -83,7 +86,7 @@ export async function readPackageSettings({
 }
 
 /** An address without user and password; null for what is none, and for one that a variable completes. */
-function publicUrl(text: string | undefined): string | null {
+export function publicUrl(text: string | undefined): string | null {
   if (text === undefined || text.includes("${") || !URL.canParse(text)) return null;
   const url = new URL(text);
   if (url.protocol !== "https:" && url.protocol !== "http:") return null;

@@ -52,7 +52,7 @@ export async function createTestHost(): Promise<TestHost> {
     writeFileSync(filterPath(layout, profile), seccompFilter(profile, arch() === "arm64" ? "arm64" : "x64"));
   }
   const settings = { npm: { registry: null, scopes: {}, caFile: null }, pip: { indexUrls: [], caFile: null }, apt: [] };
-  const skeleton = await ensureSkeleton({ layers: layout.layers, identity, settings });
+  const skeleton = await ensureSkeleton({ layers: layout.layers, identity, settings, egressCa: "" });
   const masks = await hostMasks();
   const layerTool = createLayerTool({ program: launcher, identity });
 

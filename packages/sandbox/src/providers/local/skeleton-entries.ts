@@ -8,14 +8,23 @@ export type SkeletonEntry =
   | { readonly type: "file"; readonly path: string; readonly mode: number; readonly content: Uint8Array }
   | { readonly type: "symlink"; readonly path: string; readonly target: string };
 
-/** The lowest layer of the `host` image: a made-up root beside the host's /usr. `root` is the host's. */
-export async function skeletonEntries(settings: PackageSettings, root = "/"): Promise<SkeletonEntry[]> {
+/** What the skeleton is made of, besides what lies in the host's files. */
+export interface SkeletonSources {
+  readonly settings: PackageSettings;
+  /** Certificate of the egress, which sandboxes trust as they trust the host's authorities. */
+  readonly egressCa: string;
+  /** The host's. */
+  readonly root?: string;
+}
+
+/** The lowest layer of the `host` image: a made-up root beside the host's /usr. */
+export async function skeletonEntries({ settings, egressCa, root = "/" }: SkeletonSources): Promise<SkeletonEntry[]> {
   const copied = await Promise.all([
     ...rootLinks.map((name) => copyLink(root, name)),
     ...copiedFiles.map((name) => copyFile(root, `etc/${name}`)),
     ...(await namesOfTrees(root)).map((name) => copyTree(root, `etc/${name}`)),
     copyCertificates(root),
-    copyHostCa(root, settings),
+    trustBundle({ settings, egressCa, root }).then((bundle) => [bundle]),
   ]);
   return [...directories(), ...copied.flat(), ...madeUp(settings)];
 }
@@ -70,39 +79,29 @@ function directories(): SkeletonEntry[] {
   ];
 }
 
+export function textFile(path: string, content: string, mode = 0o644): SkeletonEntry {
+  return { type: "file", path, mode, content: Buffer.from(content) };
+}
+
 function madeUp(settings: PackageSettings): SkeletonEntry[] {
-  const npmrc = npmrcText(settings);
-  const text = (path: string, content: string): SkeletonEntry => ({
-    type: "file",
-    path,
-    mode: 0o644,
-    content: Buffer.from(content),
-  });
+  const text = textFile;
   const link = (path: string, target: string): SkeletonEntry => ({ type: "symlink", path, target });
   return [
+    ...sharedFiles(settings),
     text(
       "etc/passwd",
       "root:x:0:0:root:/root:/bin/bash\nagent:x:1000:1000:agent:/home/agent:/bin/bash\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
     ),
     text("etc/group", "root:x:0:\ntty:x:5:\nagent:x:1000:\nnogroup:x:65534:\n"),
-    text("etc/hosts", "127.0.0.1 localhost slipway\n::1 localhost\n"),
-    text("etc/hostname", "slipway\n"),
     text("etc/host.conf", "multi on\n"),
     text("etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\nservices: files\nprotocols: files\n"),
-    text("etc/machine-id", "5119a7a55119a7a55119a7a55119a7a5\n"),
     text("etc/shells", "/bin/sh\n/bin/bash\n"),
     text("etc/timezone", "Etc/UTC\n"),
-    text(
-      "etc/gitconfig",
-      "[user]\n\tname = agent\n\temail = agent@slipway.invalid\n[init]\n\tdefaultBranch = main\n[safe]\n\tdirectory = *\n",
-    ),
     text(
       "etc/profile",
       '[ -n "$PATH" ] || export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\numask 022\n',
     ),
-    text("etc/pip.conf", pipText(settings)),
-    // npm reads the one beside the Node that runs it.
-    ...["etc/npmrc", "usr/etc/npmrc", "usr/local/etc/npmrc"].map((path) => text(path, npmrc)),
+    text("usr/etc/npmrc", npmrcText(settings)),
     text("usr/etc/empty", ""),
     link("etc/localtime", "/usr/share/zoneinfo/Etc/UTC"),
     link("etc/mtab", "/proc/self/mounts"),
@@ -112,14 +111,48 @@ function madeUp(settings: PackageSettings): SkeletonEntry[] {
   ];
 }
 
-/** The host's trust store inside, also where the programs' settings name another file. */
+/** Made-up files of every image, whatever its root. */
+export function sharedFiles(settings: PackageSettings): SkeletonEntry[] {
+  return [
+    textFile("etc/hosts", "127.0.0.1 localhost slipway\n::1 localhost\n"),
+    textFile("etc/hostname", "slipway\n"),
+    textFile("etc/machine-id", "5119a7a55119a7a55119a7a55119a7a5\n"),
+    textFile(
+      "etc/gitconfig",
+      "[user]\n\tname = agent\n\temail = agent@slipway.invalid\n[init]\n\tdefaultBranch = main\n[safe]\n\tdirectory = *\n",
+    ),
+    textFile("etc/pip.conf", pipText(settings)),
+    // npm reads the one beside the Node that runs it.
+    ...["etc/npmrc", "usr/local/etc/npmrc"].map((path) => textFile(path, npmrcText(settings))),
+  ];
+}
+
+/** All that programs inside trust. */
 export const caBundlePath = "/etc/ssl/certs/ca-certificates.crt";
-const hostCaPath = "etc/ssl/certs/slipway-host-ca.pem";
+const bundlePlaces = ["etc/ssl/certs/ca-certificates.crt", "etc/pki/tls/certs/ca-bundle.crt", "etc/ssl/ca-bundle.pem"];
+
+/** The host's authorities, those that its package settings name, and the egress. */
+export async function trustBundle({ settings, egressCa, root = "/" }: SkeletonSources): Promise<SkeletonEntry> {
+  const named = [settings.npm.caFile, settings.pip.caFile].filter((path) => path !== null);
+  const paths = [...bundlePlaces, ...named].map((path) => join(root, path));
+  const texts = await Promise.all([...new Set(paths)].map((path) => readShared(path)));
+  const bundles = texts.flatMap((content) =>
+    content === null ? [] : [Buffer.from(content).toString("latin1").trim()],
+  );
+  return textFile(
+    caBundlePath.slice(1),
+    [...new Set([...bundles, egressCa.trim()])].map((text) => `${text}\n`).join(""),
+  );
+}
 
 function npmrcText({ npm }: PackageSettings): string {
   const registries = [["registry", npm.registry], ...Object.entries(npm.scopes)].filter(([, url]) => url !== null);
-  const ca = npm.caFile === null ? [] : [["cafile", `/${hostCaPath}`]];
-  return [...registries, ...ca].map(([key, value]) => `${key}=${value}\n`).join("");
+  // Beside a Node in /usr, global packages would go where nobody can write.
+  const places = [
+    ["cafile", caBundlePath],
+    ["prefix", "/usr/local"],
+  ];
+  return [...registries, ...places].map(([key, value]) => `${key}=${value}\n`).join("");
 }
 
 function pipText({ pip }: PackageSettings): string {
@@ -127,7 +160,7 @@ function pipText({ pip }: PackageSettings): string {
   const lines = [
     index === undefined ? null : `index-url = ${index}`,
     extra.length === 0 ? null : `extra-index-url = ${extra.join(" ")}`,
-    pip.caFile === null ? null : `cert = ${caBundlePath}`,
+    `cert = ${caBundlePath}`,
     "break-system-packages = true",
   ];
   return `[global]\n${lines
@@ -136,16 +169,12 @@ function pipText({ pip }: PackageSettings): string {
     .join("")}`;
 }
 
-async function copyHostCa(root: string, { npm }: PackageSettings): Promise<SkeletonEntry[]> {
-  const content = npm.caFile === null ? null : await readShared(join(root, npm.caFile));
-  return content === null ? [] : [{ type: "file", path: hostCaPath, mode: 0o644, content }];
-}
-
 /** Links that lead out of the directory are followed: what they lead to may not be visible inside. */
 async function copyCertificates(root: string): Promise<SkeletonEntry[]> {
   const directory = "etc/ssl/certs";
   const entries = await readdir(join(root, directory), { withFileTypes: true }).catch(() => []);
-  const copied = entries.map(async (entry): Promise<SkeletonEntry[]> => {
+  const single = entries.filter(({ name }) => name !== basename(caBundlePath));
+  const copied = single.map(async (entry): Promise<SkeletonEntry[]> => {
     const path = `${directory}/${entry.name}`;
     const target = entry.isSymbolicLink() ? await readlink(join(root, path)) : null;
     return target !== null && target === basename(target) ? [{ type: "symlink", path, target }] : copyFile(root, path);

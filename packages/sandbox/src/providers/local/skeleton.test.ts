@@ -2,7 +2,7 @@ import { chmodSync, mkdirSync, mkdtempSync, symlinkSync, writeFileSync } from "n
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { beforeEach, expect, test } from "vitest";
-import { hostRegistries, readPackageSettings } from "./host-registries.ts";
+import { hostRegistries, hostsOf, readPackageSettings } from "./host-registries.ts";
 import { baseEnvironment } from "./skeleton.ts";
 import { skeletonEntries } from "./skeleton-entries.ts";
 
@@ -36,7 +36,8 @@ test("the skeleton takes over what programs need and nothing that is closed to o
   symlinkSync("../../../usr/local/share/ca-certificates/own.crt", join(root, "etc/ssl/certs/own.pem"));
   symlinkSync("own.pem", join(root, "etc/ssl/certs/12345678.0"));
   symlinkSync("usr/bin", join(root, "bin"));
-  const entries = await skeletonEntries(await readPackageSettings({ home: "/nowhere", environment, root }), root);
+  const settings = await readPackageSettings({ home: "/nowhere", environment, root });
+  const entries = await skeletonEntries({ settings, egressCa: "egress", root });
   expect(textOf(entries, "etc/fonts/fonts.conf")).toBe("<fontconfig/>");
   expect(textOf(entries, "etc/ssl/certs/own.pem")).toBe("own certificate");
   expect(entries).toContainEqual({ type: "symlink", path: "etc/ssl/certs/12345678.0", target: "own.pem" });
@@ -63,18 +64,37 @@ test("package settings are taken over without credentials", async () => {
   const inputs = { home: "/nowhere", environment, root, cacheFile: join(root, "cache.json") };
   const { settings, hosts } = await hostRegistries(inputs);
   expect(hosts).toEqual(["deb.example", "more.example", "npm.example", "old.example", "pip.example", "team.example"]);
-  const entries = await skeletonEntries(settings, root);
+  const entries = await skeletonEntries({ settings, egressCa: "egress", root });
   const npmrc = textOf(entries, "etc/npmrc");
   expect(npmrc).toBe(
-    "registry=https://npm.example/path/\n@team:registry=https://team.example/\ncafile=/etc/ssl/certs/slipway-host-ca.pem\n",
+    "registry=https://npm.example/path/\n@team:registry=https://team.example/\ncafile=/etc/ssl/certs/ca-certificates.crt\nprefix=/usr/local\n",
   );
-  expect(textOf(entries, "etc/ssl/certs/slipway-host-ca.pem")).toBe("bundle");
   expect(textOf(entries, "etc/pip.conf")).toContain(
     "index-url = https://pip.example/simple\nextra-index-url = https://more.example/simple\n",
   );
   expect(
     JSON.stringify(entries.map((entry) => (entry.type === "file" ? Buffer.from(entry.content).toString() : ""))),
   ).not.toMatch(/token-value|pass@/);
+});
+
+test("inside, programs trust the host's authorities, those its settings name, and the egress", async () => {
+  file("etc/ssl/certs/ca-certificates.crt", "public authorities\n");
+  file("etc/npmrc", "cafile=/etc/own-ca.pem\n");
+  file("etc/own-ca.pem", "own authority");
+  file("etc/pip.conf", "[global]\ncert = /etc/closed.pem\n");
+  file("etc/closed.pem", "closed to others", 0o600);
+  const settings = await readPackageSettings({ home: "/nowhere", environment, root });
+  const entries = await skeletonEntries({ settings, egressCa: "egress authority\n", root });
+  expect(textOf(entries, "etc/ssl/certs/ca-certificates.crt")).toBe(
+    "public authorities\nown authority\negress authority\n",
+  );
+});
+
+test("a registry on an unusual port is named with it", () => {
+  expect(hostsOf(["https://npm.example/", "http://pip.example:3141/simple", "https://npm.example/other/"])).toEqual([
+    "npm.example",
+    "pip.example:3141",
+  ]);
 });
 
 test("variables count more than files, and a user's file more than the system's", async () => {

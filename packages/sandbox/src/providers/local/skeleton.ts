@@ -1,22 +1,33 @@
 import { createHash } from "node:crypto";
 import { access, chmod, lchown, mkdir, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { PackageSettings } from "./host-registries.ts";
+import { proxyEnvironment } from "./keeper/egress/environment.ts";
 import type { HostMasks, Identity } from "./launch.ts";
-import { caBundlePath, type SkeletonEntry, skeletonEntries } from "./skeleton-entries.ts";
+import { caBundlePath, type SkeletonEntry, type SkeletonSources, skeletonEntries } from "./skeleton-entries.ts";
 
-export interface SkeletonOptions {
-  /** The directory of all layers; the skeleton becomes `<layers>/<id>/fs`. */
+export interface MadeUpLayerOptions {
+  /** The directory of all layers; the layer becomes `<layers>/<id>/fs`. */
   readonly layers: string;
   /** Who it shall belong to, when Slipway runs as root. */
   readonly identity: Identity | null;
-  readonly settings: PackageSettings;
 }
 
 /** The base layer of the `host` image, by its id. Built when the host's files have changed since the last time. */
-export async function ensureSkeleton({ layers, identity, settings }: SkeletonOptions): Promise<string> {
-  const entries = await skeletonEntries(settings);
-  const id = `host-${hashOf(entries)}`;
+export async function ensureSkeleton({
+  layers,
+  identity,
+  ...sources
+}: MadeUpLayerOptions & SkeletonSources): Promise<string> {
+  return await ensureMadeUpLayer("host", await skeletonEntries(sources), { layers, identity });
+}
+
+/** A layer of made-up files. Its id is its name and a hash of its content. */
+export async function ensureMadeUpLayer(
+  name: string,
+  entries: readonly SkeletonEntry[],
+  { layers, identity }: MadeUpLayerOptions,
+): Promise<string> {
+  const id = `${name}-${hashOf(entries)}`;
   if (await exists(join(layers, id))) return id;
   const building = join(layers, `.${id}-${process.pid}-${performance.now()}`);
   await mkdir(building, { mode: 0o755 });
@@ -52,9 +63,11 @@ export interface EnvironmentOptions {
   readonly egress: boolean;
 }
 
+/** Where the agent listens for the egress, on the sandbox's loopback. */
+const egressPort = 3128;
+
 /** What every command of a sandbox starts with; requests add to it. */
 export function baseEnvironment({ user, egress }: EnvironmentOptions): Record<string, string> {
-  const proxy = "http://127.0.0.1:3128";
   return {
     PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     HOME: user === "root" ? "/root" : "/home/agent",
@@ -63,17 +76,8 @@ export function baseEnvironment({ user, egress }: EnvironmentOptions): Record<st
     SHELL: "/bin/bash",
     LANG: "C.UTF-8",
     TMPDIR: "/tmp",
-    NODE_EXTRA_CA_CERTS: caBundlePath,
     NPM_CONFIG_GLOBALCONFIG: "/etc/npmrc",
-    ...(egress && {
-      HTTP_PROXY: proxy,
-      HTTPS_PROXY: proxy,
-      http_proxy: proxy,
-      https_proxy: proxy,
-      NO_PROXY: "localhost,127.0.0.1,::1",
-      no_proxy: "localhost,127.0.0.1,::1",
-      NODE_USE_ENV_PROXY: "1",
-    }),
+    ...(egress ? proxyEnvironment({ port: egressPort, caBundlePath }) : { NODE_EXTRA_CA_CERTS: caBundlePath }),
   };
 }
 

@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { detectCgroups } from "../cgroup.ts";
-import { hostRegistries } from "../host-registries.ts";
+import { readDebianSources } from "../debian-sources.ts";
+import { hostRegistries, hostsOf } from "../host-registries.ts";
 import { createLaunchpad } from "../launchpad.ts";
 import { createLayerTool } from "../layer-tool.ts";
 import { layoutOf, prepareStateDirectory } from "../layout.ts";
@@ -13,6 +14,7 @@ import type { Clock } from "./clock.ts";
 import { openCertificateAuthority } from "./egress/authority.ts";
 import { openEventLog } from "./event-log.ts";
 import { createHold } from "./hold.ts";
+import { createImageBuilder } from "./image-build.ts";
 import { openImages } from "./images.ts";
 import { openLayers } from "./layers.ts";
 import { createLifecycle } from "./lifecycle.ts";
@@ -42,7 +44,7 @@ export async function composeKeeper(settings: KeeperSettings, clock: Clock, { lo
   const removeTree = (path: string) => layerTool.remove(path);
   const onError = (box: Box, error: unknown) => log(`${box.id}: ${(error as Error).stack}`);
 
-  const [authority, cgroups, masks, registries] = await Promise.all([
+  const [authority, cgroups, masks, registries, debian] = await Promise.all([
     openCertificateAuthority({ file: join(layout.root, "egress-authority.pem") }),
     detectCgroups().then((places) => places.prepare(groupName(settings.stateDir))),
     hostMasks(),
@@ -51,6 +53,7 @@ export async function composeKeeper(settings: KeeperSettings, clock: Clock, { lo
       environment: settings.environment,
       cacheFile: join(layout.root, "registries.json"),
     }),
+    readDebianSources(),
   ]);
   const events = openEventLog(layout.events, () => clock.now());
   const layers = openLayers(layout.layers, identity?.uid ?? null, removeTree);
@@ -67,8 +70,8 @@ export async function composeKeeper(settings: KeeperSettings, clock: Clock, { lo
   });
   const agent = createAgentLink(layout);
   const hold = createHold(agent, cgroups.mechanisms.freeze !== "none");
-  const networks = createNetworks({ layout, events, authority, registries: registries.hosts, onError });
-  const images = await openImages({ layout, identity, registries });
+  const registryHosts = [...new Set([...registries.hosts, ...hostsOf(debian.archives)])];
+  const networks = createNetworks({ layout, events, authority, registries: registryHosts, onError });
   // Before a launcher stands by: its groups are in no record yet.
   await cgroups.sweep(new Set([...boxes.all()].flatMap(({ record }) => record.cgroups)));
   const launchpad = createLaunchpad({ program: programs.launch, identity, cgroups });
@@ -104,9 +107,14 @@ export async function composeKeeper(settings: KeeperSettings, clock: Clock, { lo
         const { root, lowers } = snapshots.find(request.snapshot);
         return { image: root, lowers };
       }
-      const image = await images.resolve(request.image, { signal });
+      const image = imageBuilder.baseOf(request) ?? (await images.resolve(request.image, { signal }));
       return { image, lowers: image.layers };
     },
+  });
+  const imageBuilder = createImageBuilder({ layout, boxes, layers, lifecycle, snapshots });
+  const images = await openImages({
+    ...{ layout, layers, identity, clock, registries, debian, builder: imageBuilder },
+    egressCa: authority.caCertificatePem,
   });
   const timers = createTimers({ clock, events, lifecycle, snapshots, use: (box) => agent.use(box), onError });
   const previews = createPreviews({ layout, boxes, lifecycle });
@@ -121,7 +129,7 @@ export async function composeKeeper(settings: KeeperSettings, clock: Clock, { lo
 
   return {
     ...{ layout, clock, events, boxes, cgroups, layers, layerTool, hold, networks, images, launchpad, runtime },
-    ...{ snapshots, lifecycle, timers, previews, removeTree, collectGarbage, usedLayers, onError },
+    ...{ imageBuilder, snapshots, lifecycle, timers, previews, removeTree, collectGarbage, usedLayers, onError },
   };
 }
 

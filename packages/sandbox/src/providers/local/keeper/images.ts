@@ -1,37 +1,162 @@
-import { type Image, SlipwayError } from "@slipway/contract";
+import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { type CustomImage, type Image, SlipwayError } from "@slipway/contract";
+import type { DebianSources } from "../debian-sources.ts";
 import type { HostRegistries } from "../host-registries.ts";
 import type { Identity } from "../launch.ts";
 import type { Layout } from "../layout.ts";
-import type { LayerId, RootImage } from "../record.ts";
-import { ensureSkeleton } from "../skeleton.ts";
+import { type LayerId, type RootImage, readRecords, writeRecord } from "../record.ts";
+import { ensureMadeUpLayer, ensureSkeleton } from "../skeleton.ts";
+import type { Clock } from "./clock.ts";
+import type { ImageBuilder } from "./image-build.ts";
+import { debianRecipes, rootfsSettings } from "./image-debian.ts";
+import { customRecipe, isNodeImage, nodeRecipe } from "./image-recipes.ts";
+import { createSharedWork, type WorkOptions } from "./image-sharing.ts";
+import type { Layers } from "./layers.ts";
 
 /** Turns the name or recipe of an image into layers, building them when they are not there yet. */
 export interface Images {
-  resolve(image: Image, options: ResolveOptions): Promise<RootImage>;
+  resolve(image: Image, options: WorkOptions): Promise<RootImage>;
   usedLayers(): Iterable<LayerId>;
-}
-
-export interface ResolveOptions {
-  readonly signal: AbortSignal;
-  readonly progress?: (line: string) => void;
 }
 
 export interface ImageParts {
   readonly layout: Layout;
+  readonly layers: Pick<Layers, "has">;
   readonly identity: Identity | null;
+  readonly clock: Clock;
   readonly registries: HostRegistries;
+  readonly debian: DebianSources;
+  /** See `SkeletonSources`. */
+  readonly egressCa: string;
+  readonly builder: Pick<ImageBuilder, "build">;
 }
 
-export async function openImages({ layout, identity, registries }: ImageParts): Promise<Images> {
-  const skeleton = await ensureSkeleton({ layers: layout.layers, identity, settings: registries.settings });
-  const host: RootImage = { kind: "host", layers: [skeleton] };
+/** What has been built: the layers that an image adds to its base, so that the base may change below them. */
+interface ImageRecord {
+  readonly key: string;
+  readonly image: Image;
+  readonly layers: readonly LayerId[];
+  readonly createdAt: number;
+}
+
+/** A resolved image, and what stands for it in the keys of images that are built on it. */
+interface Resolved {
+  readonly key: string;
+  readonly root: RootImage;
+}
+
+/** What there is of layers that a key does not name yet. */
+type Build = (options: WorkOptions, keep: (layers: readonly LayerId[]) => ImageRecord) => Promise<ImageRecord>;
+
+export async function openImages(parts: ImageParts): Promise<Images> {
+  const { layout, identity, builder, debian } = parts;
+  const sources = { settings: parts.registries.settings, egressCa: parts.egressCa };
+  const madeUp = { layers: layout.layers, identity };
+  const skeleton = await ensureSkeleton({ ...madeUp, ...sources });
+  const settings = await ensureMadeUpLayer("rootfs", await rootfsSettings(sources, debian), madeUp);
+  const host: Resolved = { key: keyOf("host", hostRelease()), root: { kind: "host", layers: [skeleton] } };
+  const records = readImages(parts);
+  const builds = createSharedWork<ImageRecord>();
+
+  /** The layers that the key names, built by the first to ask for them. */
+  const layersOf = async (
+    key: string,
+    image: Image,
+    options: WorkOptions,
+    build: Build,
+  ): Promise<readonly LayerId[]> => {
+    const keep = (layers: readonly LayerId[]): ImageRecord => {
+      const record = { key, image, layers, createdAt: parts.clock.now() };
+      writeRecord(join(layout.records.images, `${key}.json`), record);
+      records.set(key, record);
+      return record;
+    };
+    const record = records.get(key) ?? (await builds.join(key, options, (shared) => build(shared, keep)));
+    return record.layers;
+  };
+
+  const node = async (
+    image: "node20" | "node22" | "node24",
+    below: Resolved,
+    options: WorkOptions,
+  ): Promise<Resolved> => {
+    const recipe = nodeRecipe(image);
+    const key = keyOf(recipe);
+    const layers = await layersOf(key, image, options, (shared, keep) =>
+      builder.build({ base: host.root, recipe, ...shared }, keep),
+    );
+    return above(below, key, layers);
+  };
+
+  const debianImage = async (options: WorkOptions): Promise<Resolved> => {
+    const { unpack, configure } = debianRecipes(debian);
+    const key = keyOf(unpack, configure, process.arch);
+    const layers = await layersOf(key, "debian", options, (shared, keep) =>
+      builder.build({ base: host.root, recipe: unpack, ...shared }, (tree) =>
+        builder.build({ base: { kind: "rootfs", layers: [settings, ...tree] }, recipe: configure, ...shared }, keep),
+      ),
+    );
+    return { key, root: { kind: "rootfs", layers: [settings, ...layers] } };
+  };
+
+  const custom = async (image: CustomImage, options: WorkOptions): Promise<Resolved> => {
+    refuseAptOnHost(image);
+    const named = await resolve(image.base, options);
+    const needsNode = named.root.kind === "rootfs" && image.npm.length > 0;
+    const base = needsNode ? await node("node24", named, options) : named;
+    const recipe = customRecipe(image, base.root.kind);
+    if (recipe === null) return base;
+    const key = keyOf(base.key, recipe);
+    const layers = await layersOf(key, image, options, (shared, keep) =>
+      builder.build({ base: base.root, recipe, ...shared }, keep),
+    );
+    return above(base, key, layers);
+  };
+
+  const resolve = async (image: Image, options: WorkOptions): Promise<Resolved> => {
+    if (typeof image !== "string") return custom(image, options);
+    if (image === "host" || image === "default") return host;
+    if (image === "debian") return debianImage(options);
+    if (isNodeImage(image)) return node(image, host, options);
+    throw new SlipwayError("unknown_image", `there is no image ${JSON.stringify(image)}`);
+  };
   return {
-    async resolve(image) {
-      if (image === "host" || image === "default") return host;
-      throw new SlipwayError("unknown_image", `there is no image ${JSON.stringify(image)}`);
-    },
+    resolve: async (image, options) => (await resolve(image, options)).root,
     *usedLayers() {
-      yield skeleton;
+      yield* [skeleton, settings];
+      for (const { layers } of records.values()) yield* layers;
     },
   };
+}
+
+function above(base: Resolved, key: string, layers: readonly LayerId[]): Resolved {
+  return { key: keyOf(base.key, key), root: { kind: base.root.kind, layers: [...layers, ...base.root.layers] } };
+}
+
+function refuseAptOnHost({ base, apt }: CustomImage): void {
+  if (apt.length === 0 || base === "debian") return;
+  throw new SlipwayError(
+    "invalid_request",
+    `apt packages need the base \`debian\`: ${base} has the host's own /usr, which nothing can be installed into`,
+  );
+}
+
+function readImages({ layout, layers }: ImageParts): Map<string, ImageRecord> {
+  const whole = readRecords<ImageRecord>(layout.records.images).filter((record) => record.layers.every(layers.has));
+  return new Map(whole.map((record) => [record.key, record]));
+}
+
+/** What is built on the host's /usr may not go with that of another release; its updates are no reason to build again. */
+function hostRelease(): string {
+  try {
+    return readFileSync("/etc/os-release", "utf8");
+  } catch {
+    return "";
+  }
+}
+
+function keyOf(...content: readonly unknown[]): string {
+  return createHash("sha256").update(JSON.stringify(content)).digest("hex").slice(0, 32);
 }

@@ -62,6 +62,7 @@ async function takeOver(parts: KeeperParts): Promise<void> {
   const { boxes, layers, previews, snapshots, timers, usedLayers } = parts;
   await layers.collect(new Set(usedLayers()), { growing: true });
   await reconcile(parts, { starting: true });
+  await parts.imageBuilder.endOrphans();
   snapshots.deleteExpired();
   for (const box of boxes.all()) {
     timers.schedule(box);

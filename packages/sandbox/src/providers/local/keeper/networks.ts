@@ -4,6 +4,7 @@ import type { Layout } from "../layout.ts";
 import type { Box } from "./boxes.ts";
 import type { CertificateAuthority } from "./egress/authority.ts";
 import { createEgress, type Egress } from "./egress/egress.ts";
+import type { Destination } from "./egress/rules.ts";
 import type { EventLog } from "./event-log.ts";
 
 /** The one way out of each sandbox. It is there when nothing is allowed, too: it records what was refused. */
@@ -18,16 +19,16 @@ export interface NetworkParts {
   readonly layout: Layout;
   readonly events: EventLog;
   readonly authority: CertificateAuthority;
-  /** Hosts of the package registries that this machine is set to. */
+  /** The package registries that this machine is set to; with a port where it is an unusual one. */
   readonly registries: readonly string[];
   onError(box: Box, error: unknown): void;
 }
 
-const registryPorts = [80, 443];
+const usualPorts = [80, 443];
 
 export function createNetworks({ layout, events, authority, registries, onError }: NetworkParts): Networks {
   const open = new Map<Box, Promise<Egress>>();
-  const destinations = registries.flatMap((host) => registryPorts.map((port) => ({ host, port, allowPrivate: true })));
+  const destinations = registries.flatMap(registryDestinations);
   return {
     async open(box) {
       const egress = createEgress({
@@ -53,6 +54,12 @@ export function createNetworks({ layout, events, authority, registries, onError 
       await egress?.then((opened) => opened.close()).catch(() => undefined);
     },
   };
+}
+
+function registryDestinations(registry: string): Destination[] {
+  const { hostname: host, port } = new URL(`http://${registry}`);
+  const ports = port === "" ? usualPorts : [Number(port)];
+  return ports.map((port) => ({ host, port, allowPrivate: true }));
 }
 
 function isClosed({ domains, cidrs, registries, secrets, forwards }: NetworkPolicy): boolean {

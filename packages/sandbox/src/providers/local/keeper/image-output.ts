@@ -1,0 +1,53 @@
+import { StringDecoder } from "node:string_decoder";
+
+const keptLines = 20;
+const longestLine = 400;
+
+/** A build's output as lines: told as they come, the last ones kept for the error. */
+export interface BuildOutput {
+  push(stream: "stdout" | "stderr", data: Uint8Array): void;
+  /** Tells what came without an end of line. */
+  end(): void;
+  readonly lastLines: string;
+}
+
+/** The programs of a build are not trusted: what they print reaches no terminal as more than text, and is bounded. */
+export function createBuildOutput(progress: (line: string) => void): BuildOutput {
+  const streams = { stdout: newStream(), stderr: newStream() };
+  const last: string[] = [];
+  const tell = (text: string) => {
+    const line = plainText(text);
+    if (line === "") return;
+    last.push(line);
+    if (last.length > keptLines) last.shift();
+    progress(line);
+  };
+  return {
+    push(name, data) {
+      const stream = streams[name];
+      const lines = (stream.rest + stream.decoder.write(data)).split(/[\r\n]+/);
+      // A program that never ends its line is cut, not remembered.
+      stream.rest = (lines.pop() ?? "").slice(0, 2 * longestLine);
+      for (const line of lines) tell(line);
+    },
+    end() {
+      for (const stream of Object.values(streams)) tell(stream.rest + stream.decoder.end());
+    },
+    get lastLines() {
+      return last.join("\n");
+    },
+  };
+}
+
+function newStream(): { readonly decoder: StringDecoder; rest: string } {
+  return { decoder: new StringDecoder("utf8"), rest: "" };
+}
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is taken out
+const escapes = /\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-_])/g;
+const controls = /[\p{Cc}\p{Cf}]/gu;
+
+function plainText(text: string): string {
+  const line = text.replace(escapes, "").replace(/\t/g, " ").replace(controls, "").trimEnd();
+  return line.length > longestLine ? `${line.slice(0, longestLine)}…` : line;
+}
