@@ -3,6 +3,7 @@
  *
  *   --layers DIR        working directory; the other paths may be relative to it
  *   --lower DIR         a lower layer of the overlay, highest first; repeated
+ *   --spare DIR         absolute; with --wait: a box made ahead, which becomes BOX unless that exists
  *   --box DIR           the sandbox's host directory; made when missing, with upper, work, execs and egress
  *   --mount DIR         where the overlay is mounted, in a mount namespace of its own
  *   --mount-point PATH  a directory that bwrap mounts on: made in the overlay, refused when it is or lies below a link
@@ -54,7 +55,7 @@ struct list {
 
 struct run {
 	struct identity identity;
-	const char *layers, *box, *mount, *seccomp;
+	const char *layers, *box, *spare, *mount, *seccomp;
 	struct list lowers, mount_points, directories, cgroups, sets;
 	bool volatile_upper, wait;
 	char **command;
@@ -94,6 +95,8 @@ static void parse(struct run *run, int argc, char **argv, bool privileged)
 			continue;
 		if (!strcmp(name, "--wait"))
 			run->wait = true;
+		else if (!strcmp(name, "--spare"))
+			run->spare = option_value(argc, argv, &at);
 		else if (!strcmp(name, "--volatile"))
 			run->volatile_upper = true;
 		else if (!strcmp(name, "--layers"))
@@ -115,6 +118,8 @@ static void parse(struct run *run, int argc, char **argv, bool privileged)
 	}
 }
 
+static void remove_box(const char *path);
+
 /* Everything on standard input until its end, split at the NULs. */
 static void parse_input(struct run *run)
 {
@@ -128,8 +133,11 @@ static void parse_input(struct run *run)
 		length += got;
 	if (got < 0 || length == MOST)
 		fail("read arguments");
-	if (length == 0)
+	if (length == 0) {
+		if (run->spare)
+			remove_box(run->spare);
 		exit(0);
+	}
 	argv = allocate((length + 2) * sizeof *argv);
 	for (char *at = text; at < text + length; at += strlen(at) + 1)
 		argv[argc++] = at;
@@ -169,17 +177,31 @@ static void make_directory(int at, const char *name)
 		fail("make %s", name);
 }
 
+static const char *const box_parts[] = { "upper", "work", "execs", "egress" };
+enum { BOX_PARTS = sizeof box_parts / sizeof *box_parts };
+
 /* Makes the box and answers with it opened. A restart finds everything in place. */
 static int make_box(const char *path)
 {
-	static const char *const parts[] = { "upper", "work", "execs", "egress" };
 	int box;
 
 	make_directory(AT_FDCWD, path);
 	box = open_directory(path);
-	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-		make_directory(box, parts[i]);
+	for (int i = 0; i < BOX_PARTS; i++)
+		make_directory(box, box_parts[i]);
 	return box;
+}
+
+/* Of a box that nothing has used yet. */
+static void remove_box(const char *path)
+{
+	int box = open_directory(path);
+
+	unlinkat(box, "agent.sock", 0);
+	for (int i = 0; i < BOX_PARTS; i++)
+		unlinkat(box, box_parts[i], AT_REMOVEDIR);
+	close(box);
+	rmdir(path);
 }
 
 /* Bound by a name relative to the box, which always fits into sun_path. */
@@ -196,6 +218,31 @@ static int listen_in(int box)
 		fail("listen on agent.sock");
 	close(back);
 	return fd;
+}
+
+struct box {
+	int directory, agent_socket;
+};
+
+static struct box open_box(const char *path)
+{
+	struct box box = { .directory = make_box(path) };
+
+	box.agent_socket = listen_in(box.directory);
+	return box;
+}
+
+/* Directories take a file system long to make: a launcher that stands by has some ready. A restart has its own already. */
+static struct box take_spare(const struct run *run, struct box spare)
+{
+	if (!renameat2(AT_FDCWD, run->spare, AT_FDCWD, run->box, RENAME_NOREPLACE))
+		return spare;
+	if (errno != EEXIST)
+		fail("move the spare box to %s", run->box);
+	close(spare.directory);
+	close(spare.agent_socket);
+	remove_box(run->spare);
+	return open_box(run->box);
 }
 
 /* Left by a volatile overlay that has ended; with it the next mount is refused. */
@@ -355,7 +402,8 @@ int run_main(int argc, char **argv)
 {
 	struct run run = { 0 };
 	char *no_environment[] = { NULL };
-	int box, agent_socket, execs, filter;
+	struct box box = { 0 };
+	int execs, filter;
 
 	parse(&run, argc, argv, true);
 	if (!run.wait)
@@ -369,24 +417,25 @@ int run_main(int argc, char **argv)
 	share_watches();
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL))
 		fail("make mounts private");
+	umask(077);
+	if (run.spare)
+		box = open_box(run.spare);
 	if (run.wait) {
 		parse_input(&run);
 		require_complete(&run);
 	}
-	umask(077);
 	if (chdir(run.layers))
 		fail("enter %s", run.layers);
-	box = make_box(run.box);
-	agent_socket = listen_in(box);
-	execs = openat(box, "execs", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	box = run.spare ? take_spare(&run, box) : open_box(run.box);
+	execs = openat(box.directory, "execs", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	filter = open(run.seccomp, O_RDONLY | O_CLOEXEC);
 	if (execs < 0 || filter < 0)
 		fail("open %s", execs < 0 ? "execs" : run.seccomp);
-	mount_overlay(&run, box);
+	mount_overlay(&run, box.directory);
 	umask(022);
 	make_directories(&run);
 	set_process_limits();
-	arrange_descriptors(agent_socket, execs, filter);
+	arrange_descriptors(box.agent_socket, execs, filter);
 	execve(run.command[0], run.command, no_environment);
 	fail("start %s", run.command[0]);
 }

@@ -64,7 +64,12 @@ describe("on this host", () => {
   const idle = "printf 'ready\\n' >&5; sleep 100";
 
   test("a sandbox starts from the launchpad, stands still, goes on and is ended", async () => {
-    await using launchpad = createLaunchpad({ program: host.launcher, identity: host.identity, cgroups });
+    await using launchpad = createLaunchpad({
+      program: host.launcher,
+      identity: host.identity,
+      cgroups,
+      spares: host.directory("spares"),
+    });
     const reservation = launchpad.reserve();
     const pid = await reservation.start(host.spec(idle), limits);
     const cgroup = await openCgroup(reservation.cgroups);
@@ -81,7 +86,12 @@ describe("on this host", () => {
   });
 
   test("a start that fails says why and leaves no group", async () => {
-    await using launchpad = createLaunchpad({ program: host.launcher, identity: host.identity, cgroups });
+    await using launchpad = createLaunchpad({
+      program: host.launcher,
+      identity: host.identity,
+      cgroups,
+      spares: host.directory("spares"),
+    });
     const reservation = launchpad.reserve();
     const start = reservation.start(host.spec(idle, { lowers: ["missing"] }), limits);
     await expect(start).rejects.toMatchObject({
@@ -92,7 +102,12 @@ describe("on this host", () => {
   });
 
   test("an aborted start leaves no process", async () => {
-    await using launchpad = createLaunchpad({ program: host.launcher, identity: host.identity, cgroups });
+    await using launchpad = createLaunchpad({
+      program: host.launcher,
+      identity: host.identity,
+      cgroups,
+      spares: host.directory("spares"),
+    });
     const start = launchpad.reserve().start(host.spec("sleep 100"), limits, { signal: AbortSignal.timeout(300) });
     await expect(start).rejects.toMatchObject({ code: "aborted" });
   });
@@ -110,7 +125,12 @@ describe("on this host", () => {
   const holds = "more memory than allowed kills the process, more processes fail";
   test(limited ? holds : "a host without controllers says so", async () => {
     if (!limited) return expect(cgroups.plan("x", limits).sets).toEqual([]);
-    await using launchpad = createLaunchpad({ program: host.launcher, identity: host.identity, cgroups });
+    await using launchpad = createLaunchpad({
+      program: host.launcher,
+      identity: host.identity,
+      cgroups,
+      spares: host.directory("spares"),
+    });
     const reservation = launchpad.reserve();
     const hog =
       "python3 -c 'x = bytearray(200 << 20)'; i=0; while [ $i -lt 200 ]; do sleep 100 & i=$((i + 1)); done; true";

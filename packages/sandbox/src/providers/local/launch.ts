@@ -68,9 +68,12 @@ export function launchArguments(spec: LaunchSpec): string[] {
   return ["run", ...privileged(spec), ...startArguments(spec)];
 }
 
-/** Arguments of a launcher that enters its control groups ahead and takes `startArguments` on its standard input. */
-export function standbyArguments(identity: Identity | null, directories: readonly string[]): string[] {
-  return ["run", "--wait", ...privileged({ identity, cgroup: { directories, sets: [] } })];
+/**
+ * Arguments of a launcher that enters its control groups and makes a box ahead, as `spare`, and takes `startArguments` on
+ * its standard input.
+ */
+export function standbyArguments(identity: Identity | null, directories: readonly string[], spare: string): string[] {
+  return ["run", "--wait", ...flag("--spare", spare), ...privileged({ identity, cgroup: { directories, sets: [] } })];
 }
 
 /** What remains to be told to a launcher that stands by. */

@@ -1,7 +1,8 @@
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import type { Socket } from "node:net";
+import { join } from "node:path";
 import { type Limits, SlipwayError } from "@slipway/contract";
 import type { Cgroups } from "./cgroup.ts";
 import { openCgroup } from "./cgroup-control.ts";
@@ -31,7 +32,12 @@ export interface LaunchpadOptions {
   readonly program: string;
   readonly identity: Identity | null;
   readonly cgroups: Cgroups;
+  /** A directory of the sandboxes' uid, on the file system of the boxes. */
+  readonly spares: string;
 }
+
+/** A new sandbox's first command goes before the next launcher. */
+const refillMs = 15;
 
 export function createLaunchpad(options: LaunchpadOptions): Launchpad {
   let spare: Standby | null = standBy(options);
@@ -39,13 +45,15 @@ export function createLaunchpad(options: LaunchpadOptions): Launchpad {
   const refill = () => {
     if (!closed) spare ??= standBy(options);
   };
+  const refillLater = () => void setTimeout(refill, refillMs).unref();
   return {
     reserve() {
       const standby = spare?.alive() ? spare : standBy(options);
       if (spare === standby) spare = null;
       return {
         cgroups: standby.cgroups,
-        start: (spec, limits, { signal } = {}) => start(standby, spec, limits, options.cgroups, signal).finally(refill),
+        start: (spec, limits, { signal } = {}) =>
+          start(standby, spec, limits, options.cgroups, signal).finally(refillLater),
         discard: () => discard(standby),
       };
     },
@@ -60,6 +68,8 @@ export function createLaunchpad(options: LaunchpadOptions): Launchpad {
 interface Standby {
   readonly name: string;
   readonly cgroups: readonly string[];
+  /** The box that it has made ahead. */
+  readonly spare: string;
   readonly child: ChildProcessByStdio<Socket, Socket, Socket>;
   alive(): boolean;
   /** What it has said on standard error. */
@@ -68,12 +78,13 @@ interface Standby {
 
 const longestComplaint = 4096;
 
-function standBy({ program, identity, cgroups }: LaunchpadOptions): Standby {
+function standBy({ program, identity, cgroups, spares }: LaunchpadOptions): Standby {
   const name = randomBytes(8).toString("hex");
   const directories = cgroups.directories(name);
   // Made here, so that limits can be written before the launcher has come so far.
   for (const directory of directories) mkdirSync(directory);
-  const args = standbyArguments(identity, directories);
+  const spare = join(spares, name);
+  const args = standbyArguments(identity, directories, spare);
   const stdio: ["pipe", "pipe", "pipe"] = ["pipe", "pipe", "pipe"];
   const child = spawn(program, args, { stdio, detached: true, env: {} }) as Standby["child"];
   let complaint = "";
@@ -90,6 +101,7 @@ function standBy({ program, identity, cgroups }: LaunchpadOptions): Standby {
   return {
     name,
     cgroups: directories,
+    spare,
     child,
     alive: () => child.pid !== undefined && child.exitCode === null && child.signalCode === null,
     complaint: () => complaint.trim(),
@@ -151,13 +163,14 @@ function readStatus({ child, complaint }: Standby, signal: AbortSignal): Promise
 }
 
 /** Ends whatever of it runs, also when the start had begun, and removes its groups. */
-async function discard({ child, cgroups, alive }: Standby): Promise<void> {
+async function discard({ child, cgroups, spare, alive }: Standby): Promise<void> {
   child.stdin.destroy();
   // Bubblewrap's two processes are in one group until the inner one, set up, makes a session of its own.
   if (child.pid !== undefined && alive()) killIfThere(-child.pid);
   const cgroup = await openCgroup(cgroups);
   await cgroup.kill();
   await cgroup.remove();
+  rmSync(spare, { recursive: true, force: true });
 }
 
 function killIfThere(pid: number): void {

@@ -3,8 +3,8 @@ import { dirname, isAbsolute, join } from "node:path";
 import { type SandboxId, SlipwayError, type SnapshotId } from "@slipway/contract";
 
 /**
- * The state directory. As root, everything but `layers` and `boxes` belongs to root and is closed to the sandboxes'
- * uid; those two belong to that uid, because the overlay is mounted with its rights.
+ * The state directory. As root, everything but `layers`, `boxes` and `spares` belongs to root and is closed to the sandboxes'
+ * uid; those belong to that uid, because the overlay is mounted with its rights.
  */
 export interface Layout {
   readonly root: string;
@@ -19,6 +19,8 @@ export interface Layout {
   /** Mount point of every sandbox's overlay, each in its own mount namespace. */
   readonly mountPoint: string;
   readonly boxes: string;
+  /** Boxes that are made ahead of their sandboxes. */
+  readonly spares: string;
   box(id: SandboxId): BoxLayout;
   sandboxRecord(id: SandboxId): string;
   snapshotRecord(id: SnapshotId): string;
@@ -53,6 +55,7 @@ export function layoutOf(root: string): Layout {
     layers: join(root, "layers"),
     mountPoint: join(root, "mnt"),
     boxes,
+    spares: join(root, "spares"),
     box: (id) => boxLayout(join(boxes, id)),
     sandboxRecord: (id) => join(sandboxes, `${id}.json`),
     snapshotRecord: (id) => join(snapshots, `${id}.json`),
@@ -86,7 +89,7 @@ export function prepareStateDirectory(layout: Layout, sandboxUid: number): void 
     ensure(layout.mountPoint, 0o755);
     for (const directory of [layout.records.sandboxes, layout.records.snapshots, layout.records.images])
       ensure(directory, 0o700);
-    for (const directory of [layout.layers, layout.boxes]) {
+    for (const directory of [layout.layers, layout.boxes, layout.spares]) {
       if (ensure(directory, 0o700) && isRoot) chownSync(directory, sandboxUid, sandboxUid);
     }
   } catch (error) {

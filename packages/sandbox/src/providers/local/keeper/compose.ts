@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { detectCgroups } from "../cgroup.ts";
 import { readDebianSources } from "../debian-sources.ts";
@@ -74,7 +75,8 @@ export async function composeKeeper(settings: KeeperSettings, clock: Clock, { lo
   const networks = createNetworks({ layout, events, authority, registries: registryHosts, onError });
   // Before a launcher stands by: its groups are in no record yet.
   await cgroups.sweep(new Set([...boxes.all()].flatMap(({ record }) => record.cgroups)));
-  const launchpad = createLaunchpad({ program: programs.launch, identity, cgroups });
+  for (const spare of readdirSync(layout.spares)) await removeTree(join(layout.spares, spare));
+  const launchpad = createLaunchpad({ program: programs.launch, identity, cgroups, spares: layout.spares });
   const runtime = createRuntime({
     ...{ layout, boxes, launchpad, agent, hold, networks, programs, masks },
     limitsMemory: cgroups.mechanisms.memory !== "none",

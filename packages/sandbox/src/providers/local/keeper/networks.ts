@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { setImmediate } from "node:timers/promises";
 import type { NetworkPolicy } from "@slipway/contract";
 import type { Layout } from "../layout.ts";
 import type { Box } from "./boxes.ts";
@@ -29,20 +30,23 @@ const usualPorts = [80, 443];
 export function createNetworks({ layout, events, authority, registries, onError }: NetworkParts): Networks {
   const open = new Map<Box, Promise<Egress>>();
   const destinations = registries.flatMap(registryDestinations);
+  const listen = (box: Box) =>
+    createEgress({
+      socketPath: join(layout.box(box.id).egress, "egress.sock"),
+      // Its directory belongs to the sandboxes' uid alone; as root the socket would not be theirs to write to.
+      socketMode: 0o666,
+      policy: box.record.request.network,
+      registries: destinations,
+      certificateAuthority: authority,
+      onRefused: (refusal) => events.append({ type: "egress.refused", sandbox: box.id, ...refusal }),
+    });
   return {
     async open(box) {
-      const egress = createEgress({
-        socketPath: join(layout.box(box.id).egress, "egress.sock"),
-        // Its directory belongs to the sandboxes' uid alone; as root the socket would not be theirs to write to.
-        socketMode: 0o666,
-        policy: box.record.request.network,
-        registries: destinations,
-        certificateAuthority: authority,
-        onRefused: (refusal) => events.append({ type: "egress.refused", sandbox: box.id, ...refusal }),
-      });
-      open.set(box, egress);
       // Where everything is refused, nobody waits for it.
-      if (isClosed(box.record.request.network)) egress.catch((error) => onError(box, error));
+      const closed = isClosed(box.record.request.network);
+      const egress = closed ? setImmediate().then(() => listen(box)) : listen(box);
+      open.set(box, egress);
+      if (closed) egress.catch((error) => onError(box, error));
       else await egress;
     },
     async setPolicy(box) {

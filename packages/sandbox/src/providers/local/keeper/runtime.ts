@@ -60,7 +60,7 @@ export function createRuntime(parts: RuntimeParts): Runtime {
         throw new SlipwayError("sandbox_start_failed", "the sandbox ended as soon as it had started");
       box.record = { ...box.record, process };
       await networks.open(box);
-      await park(box);
+      park(box).catch(() => parts.onDeath(box));
     },
     async adopt(box, process) {
       boxes.update(box, { process });
