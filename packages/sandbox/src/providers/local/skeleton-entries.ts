@@ -151,6 +151,7 @@ function npmrcText({ npm }: PackageSettings): string {
   const places = [
     ["cafile", caBundlePath],
     ["prefix", "/usr/local"],
+    ["update-notifier", "false"],
   ];
   return [...registries, ...places].map(([key, value]) => `${key}=${value}\n`).join("");
 }
@@ -187,7 +188,7 @@ async function namesOfTrees(root: string): Promise<string[]> {
   return names.filter((name) => copiedTrees.test(name)).sort();
 }
 
-async function copyTree(root: string, path: string): Promise<SkeletonEntry[]> {
+export async function copyTree(root: string, path: string): Promise<SkeletonEntry[]> {
   const entries = await readdir(join(root, path), { withFileTypes: true }).catch(() => null);
   if (entries === null) return [];
   const copied = entries

@@ -67,7 +67,7 @@ test("package settings are taken over without credentials", async () => {
   const entries = await skeletonEntries({ settings, egressCa: "egress", root });
   const npmrc = textOf(entries, "etc/npmrc");
   expect(npmrc).toBe(
-    "registry=https://npm.example/path/\n@team:registry=https://team.example/\ncafile=/etc/ssl/certs/ca-certificates.crt\nprefix=/usr/local\n",
+    "registry=https://npm.example/path/\n@team:registry=https://team.example/\ncafile=/etc/ssl/certs/ca-certificates.crt\nprefix=/usr/local\nupdate-notifier=false\n",
   );
   expect(textOf(entries, "etc/pip.conf")).toContain(
     "index-url = https://pip.example/simple\nextra-index-url = https://more.example/simple\n",

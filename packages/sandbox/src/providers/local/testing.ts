@@ -9,11 +9,11 @@ export interface LocalSetup extends AsyncDisposable {
 }
 
 /** A provider on a state directory of its own, which goes with all its sandboxes when it is disposed of. */
-export function setUpLocal(): LocalSetup {
+export function setUpLocal(environment: NodeJS.ProcessEnv = process.env): LocalSetup {
   const directory = mkdtempSync("/var/tmp/slipway-test-");
   chmodSync(directory, 0o711);
   const stateDir = join(directory, "state");
-  const provider = createLocalProvider({ stateDir, environment: process.env });
+  const provider = createLocalProvider({ stateDir, environment });
   return {
     stateDir,
     provider,

@@ -1,5 +1,12 @@
 import type { DebianSources } from "../debian-sources.ts";
-import { type SkeletonEntry, type SkeletonSources, sharedFiles, textFile, trustBundle } from "../skeleton-entries.ts";
+import {
+  copyTree,
+  type SkeletonEntry,
+  type SkeletonSources,
+  sharedFiles,
+  textFile,
+  trustBundle,
+} from "../skeleton-entries.ts";
 import { need, type Recipe, shell } from "./image-recipes.ts";
 
 /** Small; custom images add the rest. */
@@ -74,6 +81,7 @@ export async function rootfsSettings(sources: SkeletonSources, debian: DebianSou
     ...sharedFiles(sources.settings),
     await trustBundle(sources),
     // What update-ca-certificates adds to Debian's own authorities when it writes the bundle anew.
+    ...(await copyTree(sources.root ?? "/", "usr/local/share/ca-certificates")),
     textFile("usr/local/share/ca-certificates/slipway-egress.crt", sources.egressCa),
     textFile("etc/apt/sources.list", debian.lines.map((line) => `${line}\n`).join("")),
     // One uid is mapped: apt can not become its own user.

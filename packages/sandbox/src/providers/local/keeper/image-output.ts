@@ -25,7 +25,7 @@ export function createBuildOutput(progress: (line: string) => void): BuildOutput
   return {
     push(name, data) {
       const stream = streams[name];
-      const lines = (stream.rest + stream.decoder.write(data)).split(/[\r\n]+/);
+      const lines = (stream.rest + stream.decoder.write(data)).split(/\r?\n/).map(lastWritten);
       // A program that never ends its line is cut, not remembered.
       stream.rest = (lines.pop() ?? "").slice(0, 2 * longestLine);
       for (const line of lines) tell(line);
@@ -41,6 +41,11 @@ export function createBuildOutput(progress: (line: string) => void): BuildOutput
 
 function newStream(): { readonly decoder: StringDecoder; rest: string } {
   return { decoder: new StringDecoder("utf8"), rest: "" };
+}
+
+/** A progress bar writes its line over and over. */
+function lastWritten(line: string): string {
+  return line.slice(line.lastIndexOf("\r", line.length - 2) + 1);
 }
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is taken out

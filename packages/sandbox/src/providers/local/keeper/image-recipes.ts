@@ -24,6 +24,11 @@ export interface Need {
   readonly install: string;
 }
 
+/** What of a recipe decides what comes out. */
+export function contentOf({ steps, root }: Recipe): unknown {
+  return [steps.map(({ argv, env = {} }) => [argv, env]), root ?? null];
+}
+
 export function shell(title: string, script: string): Step {
   return { title, argv: ["sh", "-ec", script] };
 }
@@ -79,7 +84,7 @@ export function customRecipe({ apt, npm, pip, commands }: CustomImage, kind: Roo
     ...(debs.length > 0 ? aptSteps(debs) : []),
     ...(npm.length > 0 ? [{ title: "Installing npm packages", argv: [...npmInstall, "--", ...npm] }] : []),
     ...(pip.length > 0 ? [{ title: "Installing pip packages", argv: [...pipInstall, "--", ...pip] }] : []),
-    ...commands.map((command) => ({ title: firstLine(command), argv: ["sh", "-c", command] })),
+    ...commands.map((command) => ({ title: `Command \`${firstLine(command)}\``, argv: ["sh", "-c", command] })),
   ];
   if (steps.length === 0) return null;
   const needs = [...(npm.length > 0 ? [hostNpm] : []), ...(pip.length > 0 && kind === "host" ? [hostPip] : [])];

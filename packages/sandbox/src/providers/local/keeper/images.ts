@@ -11,7 +11,7 @@ import { ensureMadeUpLayer, ensureSkeleton } from "../skeleton.ts";
 import type { Clock } from "./clock.ts";
 import type { ImageBuilder } from "./image-build.ts";
 import { debianRecipes, rootfsSettings } from "./image-debian.ts";
-import { customRecipe, isNodeImage, nodeRecipe } from "./image-recipes.ts";
+import { contentOf, customRecipe, isNodeImage, type NodeImage, nodeRecipe } from "./image-recipes.ts";
 import { createSharedWork, type WorkOptions } from "./image-sharing.ts";
 import type { Layers } from "./layers.ts";
 
@@ -77,13 +77,9 @@ export async function openImages(parts: ImageParts): Promise<Images> {
     return record.layers;
   };
 
-  const node = async (
-    image: "node20" | "node22" | "node24",
-    below: Resolved,
-    options: WorkOptions,
-  ): Promise<Resolved> => {
+  const node = async (image: NodeImage, below: Resolved, options: WorkOptions): Promise<Resolved> => {
     const recipe = nodeRecipe(image);
-    const key = keyOf(recipe);
+    const key = keyOf(contentOf(recipe));
     const layers = await layersOf(key, image, options, (shared, keep) =>
       builder.build({ base: host.root, recipe, ...shared }, keep),
     );
@@ -92,7 +88,7 @@ export async function openImages(parts: ImageParts): Promise<Images> {
 
   const debianImage = async (options: WorkOptions): Promise<Resolved> => {
     const { unpack, configure } = debianRecipes(debian);
-    const key = keyOf(unpack, configure, process.arch);
+    const key = keyOf(contentOf(unpack), contentOf(configure), process.arch);
     const layers = await layersOf(key, "debian", options, (shared, keep) =>
       builder.build({ base: host.root, recipe: unpack, ...shared }, (tree) =>
         builder.build({ base: { kind: "rootfs", layers: [settings, ...tree] }, recipe: configure, ...shared }, keep),
@@ -108,7 +104,7 @@ export async function openImages(parts: ImageParts): Promise<Images> {
     const base = needsNode ? await node("node24", named, options) : named;
     const recipe = customRecipe(image, base.root.kind);
     if (recipe === null) return base;
-    const key = keyOf(base.key, recipe);
+    const key = keyOf(base.key, contentOf(recipe));
     const layers = await layersOf(key, image, options, (shared, keep) =>
       builder.build({ base: base.root, recipe, ...shared }, keep),
     );
