@@ -1,0 +1,128 @@
+import { readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { run } from "../../../run.ts";
+import { detectCgroups } from "../cgroup.ts";
+import { type Attacker, answers, attack, eventOf, small, users } from "./attacker.ts";
+
+let attacker: Attacker;
+beforeAll(() => {
+  attacker = attack();
+});
+afterAll(() => attacker[Symbol.asyncDispose]());
+
+const capabilities = BigInt(`0x${/^CapEff:\t(.*)$/m.exec(readFileSync("/proc/self/status", "utf8"))?.[1]}`);
+const mayFixScore = (capabilities & (1n << 24n)) !== 0n;
+const { mechanisms } = await detectCgroups();
+
+describe.each(users)("as %s inside,", (user) => {
+  test.each(["processes", "threads"])("a bomb of %s stays within its sandbox, and is ended by kill", async (kind) => {
+    await using sandbox = await attacker.sandbox({ user, processes: 64 });
+    await using neighbour = await attacker.sandbox();
+    const { exec } = await attacker.start(sandbox, "bomb", [kind]);
+    expect((await run(neighbour, ["true"])).exitCode).toBe(0);
+    expect(await sandbox.files.stat("/tmp")).toMatchObject({ type: "directory" });
+    await expect(
+      run(sandbox, ["true"], { signal: AbortSignal.timeout(10_000) }).then(
+        ({ exit }) => exit.reason,
+        ({ code }) => code,
+      ),
+    ).resolves.toMatch(/^(exited|process_limit)$/);
+    await exec.kill({ graceMs: 0, signal: AbortSignal.timeout(15_000) });
+    expect(await exec.wait()).toMatchObject({ reason: "killed" });
+    expect((await run(sandbox, ["true"])).exitCode).toBe(0);
+  });
+
+  test("a bomb that goes off goes with its sandbox", async () => {
+    const sandbox = await attacker.sandbox({ user, processes: 64 });
+    await attacker.start(sandbox, "bomb", ["processes"]);
+    expect(await sandbox.destroy()).toMatchObject({ processesGone: true, filesGone: true });
+  });
+
+  test("memory is held to the limit: of the whole sandbox by control groups, of each process without", async () => {
+    await using sandbox = await attacker.sandbox({ user, memoryMb: 64 });
+    const { exit, stdout } = await attacker.run(sandbox, "memory", ["512"]);
+    if (mechanisms.memory === "none") {
+      expect(exit).toMatchObject({ reason: "exited", exitCode: 42 });
+      expect(Number(stdout)).toBeLessThanOrEqual(64);
+    } else {
+      expect(exit.reason).toBe("out_of_memory");
+      expect(await eventOf(attacker.provider, sandbox, "sandbox.out_of_memory")).toMatchObject({ sandbox: sandbox.id });
+    }
+    expect((await run(sandbox, ["true"])).exitCode).toBe(0);
+  });
+
+  test("shared memory is held to its own limit", async () => {
+    await using sandbox = await attacker.sandbox({ user });
+    await run(sandbox, "dd if=/dev/zero of=/dev/shm/fill bs=1M count=300; dd if=/dev/zero of=/run/fill bs=1M count=32");
+    await using other = await attacker.sandbox();
+    expect((await run(other, "df --output=size -m /dev/shm /run | tail -n +2 | tr -d ' '")).stdout.trim()).toBe(
+      "256\n16",
+    );
+  });
+
+  test("no limit can be raised from inside", async () => {
+    await using sandbox = await attacker.sandbox({ user });
+    const tried = answers((await attacker.run(sandbox, "limits")).stdout);
+    // Only with CAP_SYS_RESOURCE does the kernel fix the score: else a sandbox is as any other process of its user.
+    if (!mayFixScore) tried.delete("being spared when memory runs out");
+    expect([...tried].filter(([, answer]) => !["EPERM", "EACCES"].includes(answer))).toEqual([]);
+  });
+});
+
+describe("disk:", () => {
+  const stopped = (reason: string) => (event: { to: string; reason: string }) =>
+    event.to === "stopped" && event.reason === reason;
+
+  test("one file is cut off at the limit", async () => {
+    await using sandbox = await attacker.sandbox({ diskMb: 16 });
+    await run(sandbox, "dd if=/dev/zero of=/workspace/large bs=1M count=64");
+    expect((await sandbox.files.stat("/workspace/large")).size).toBeLessThanOrEqual(16 * 1024 * 1024);
+    await expect(sandbox.files.write("/workspace/larger", new Uint8Array(17 * 1024 * 1024))).rejects.toMatchObject({
+      code: "out_of_disk",
+    });
+  });
+
+  test("many files end the sandbox with a typed reason", async () => {
+    await using sandbox = await attacker.sandbox({ diskMb: 16 });
+    await run(sandbox, "for i in $(seq 64); do dd if=/dev/zero of=/workspace/$i bs=1M count=1; done").catch(
+      () => undefined,
+    );
+    await eventOf(attacker.provider, sandbox, "sandbox.state_changed", stopped("out_of_disk"));
+    await expect(run(sandbox, ["true"])).rejects.toMatchObject({ code: "sandbox_ended" });
+  });
+
+  test("files without content count, too: a disk runs out of them as it does of bytes", async () => {
+    await using sandbox = await attacker.sandbox({ diskMb: 32 });
+    const fill = "import os\nfor i in range(30000): os.close(os.open('/workspace/%0250d' % i, os.O_CREAT))";
+    await run(sandbox, ["python3", "-c", fill]).catch(() => undefined);
+    await eventOf(attacker.provider, sandbox, "sandbox.state_changed", stopped("out_of_disk"));
+  });
+});
+
+test("a flood of output is kept to 64 MiB, and says that it was cut", async () => {
+  await using sandbox = await attacker.sandbox();
+  const exec = await sandbox.exec({ shell: "head -c 80000000 /dev/zero; exit 3" });
+  expect(await exec.wait()).toMatchObject({ reason: "exited", exitCode: 3, stdoutBytes: 80_000_000 });
+  const log = join(attacker.stateDir, "boxes", sandbox.id, "execs", exec.id);
+  expect(statSync(log).size).toBeLessThan(65 * 1024 * 1024);
+  let kept = 0;
+  let cut = false;
+  for await (const chunk of (await sandbox.attach(exec.id)).output()) {
+    if (chunk.type === "output_truncated") cut = true;
+    else kept += chunk.data.length;
+  }
+  expect(cut).toBe(true);
+  expect(kept).toBeLessThan(64 * 1024 * 1024 + 1);
+});
+
+test("a reader that stops reading holds up its own command only", async () => {
+  await using sandbox = await attacker.sandbox({ ...small });
+  const flood = await sandbox.exec({ shell: "cat /dev/zero" });
+  const reader = flood.output()[Symbol.asyncIterator]();
+  await reader.next();
+  expect((await run(sandbox, "echo said")).stdout).toBe("said\n");
+  await flood.kill({ graceMs: 0, signal: AbortSignal.timeout(5000) });
+  await reader.return?.();
+  expect(await flood.wait({ signal: AbortSignal.timeout(5000) })).toMatchObject({ reason: "killed" });
+});
