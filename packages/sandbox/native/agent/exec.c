@@ -240,11 +240,10 @@ static _Noreturn void run(struct exec *exec) {
         if (!exec->childless) reap(exec);
         if (exec->ended && !exec->exit_sent && is_drained(exec)) send_exit(exec);
         int wait_ms = run_timers(exec);
-        if (exec->childless && exec->exit_sent) {
-            for (int i = 0; i < MAX_PEERS; i++)
-                if (exec->peers[i].fd >= 0 && exec->peers[i].awaits_end) peer_done(&exec->peers[i]);
-            if (!peer_is_slow(exec)) _exit(0);
-        }
+        /* Who waits for the tree's end does not wait for a reader that takes no output. */
+        for (int i = 0; exec->childless && i < MAX_PEERS; i++)
+            if (exec->peers[i].fd >= 0 && exec->peers[i].awaits_end) peer_done(&exec->peers[i]);
+        if (exec->childless && exec->exit_sent && !peer_is_slow(exec)) _exit(0);
         wait_and_serve(exec, wait_ms);
     }
 }

@@ -85,9 +85,8 @@ describe("disk:", () => {
 
   test("many files end the sandbox with a typed reason", async () => {
     await using sandbox = await attacker.sandbox({ diskMb: 16 });
-    await run(sandbox, "for i in $(seq 64); do dd if=/dev/zero of=/workspace/$i bs=1M count=1; done").catch(
-      () => undefined,
-    );
+    const fill = "for i in $(seq 200); do dd if=/dev/zero of=/workspace/$i bs=1M count=1; sleep 0.03; done";
+    expect((await run(sandbox, fill)).exit).toMatchObject({ reason: "lost", exitCode: null });
     await eventOf(attacker.provider, sandbox, "sandbox.state_changed", stopped("out_of_disk"));
     await expect(run(sandbox, ["true"])).rejects.toMatchObject({ code: "sandbox_ended" });
   });
