@@ -141,7 +141,11 @@ export interface SandboxFiles {
   /** Lines that contain the text, or match the POSIX extended regular expression. */
   search(query: string, options?: CallOptions & SearchOptions): AsyncIterable<SearchMatch>;
   /** Puts a tree below a directory. Entries are held inside it. */
-  upload(path: string, entries: AsyncIterable<TreeEntry> | Iterable<TreeEntry>, options?: CallOptions): Promise<{ entries: number; bytes: number }>;
+  upload(
+    path: string,
+    entries: AsyncIterable<TreeEntry> | Iterable<TreeEntry>,
+    options?: CallOptions,
+  ): Promise<{ entries: number; bytes: number }>;
   /** A tree, depth first. What comes out is untrusted: hold its paths before writing them anywhere. */
   download(path: string, options?: CallOptions): AsyncIterable<TreeEntry>;
   /** Many small files in one call: path -> content. */
@@ -170,7 +174,11 @@ export interface SnapshotOptions extends CallOptions {
 export interface Snapshots {
   list(options?: CallOptions): Promise<SnapshotInfo[]>;
   get(id: SnapshotId, options?: CallOptions): Promise<SnapshotInfo>;
-  update(id: SnapshotId, change: { name?: string | null; expiresInMs?: number | null }, options?: CallOptions): Promise<SnapshotInfo>;
+  update(
+    id: SnapshotId,
+    change: { name?: string | null; expiresInMs?: number | null },
+    options?: CallOptions,
+  ): Promise<SnapshotInfo>;
   /** Refused with `snapshot_in_use` while a sandbox starts from it. */
   delete(id: SnapshotId, options?: CallOptions): Promise<void>;
 }
