@@ -12,6 +12,8 @@ export interface Layout {
   readonly bin: string;
   readonly keeperSocket: string;
   readonly keeperLog: string;
+  /** Of the keeper's sources. */
+  readonly compileCache: string;
   readonly events: string;
   readonly records: { readonly sandboxes: string; readonly snapshots: string; readonly images: string };
   /** Read-only file trees: `layers/<layer id>/fs`. */
@@ -50,6 +52,7 @@ export function layoutOf(root: string): Layout {
     bin: join(root, "bin"),
     keeperSocket: join(root, "keeper.sock"),
     keeperLog: join(root, "keeper.log"),
+    compileCache: join(root, "compile-cache"),
     events: join(root, "events.jsonl"),
     records: { sandboxes, snapshots, images: join(records, "images") },
     layers: join(root, "layers"),

@@ -104,8 +104,11 @@ function errorBody(error: unknown): ErrorBody {
 
 function listen(server: Server, path: string): Promise<void> {
   rmSync(path, { force: true });
+  // Whoever can write to the socket rules the sandboxes: it is the owner's alone from the start, whatever the umask is.
+  const umask = process.umask(0o177);
   return new Promise((resolve, reject) => {
     server.once("error", reject);
     server.listen(path, resolve);
+    process.umask(umask);
   });
 }

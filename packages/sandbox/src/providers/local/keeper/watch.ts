@@ -64,7 +64,8 @@ async function tellOomKills({ hold, events }: WatchParts, box: Box): Promise<voi
 async function holdDisk({ layout, layerTool, lifecycle }: WatchParts, box: Box): Promise<void> {
   if (box.record.state !== "running") return;
   const limit = box.record.request.diskMb * mebibyte;
-  const bytes = await layerTool.measure(layout.box(box.id).upper, { mostBytes: limit });
+  // Its files and the logs of its commands.
+  const bytes = await layerTool.measure(layout.box(box.id).root, { mostBytes: limit });
   if (bytes > limit) await lifecycle.end(box.id, "out_of_disk");
 }
 
