@@ -46,7 +46,7 @@ export interface BuilderParts {
   readonly snapshots: Pick<Snapshots, "capture">;
 }
 
-/** Marks the sandbox of a build; its value names the build. */
+/** Marks the sandbox of a build with the sandbox's own id, which nobody else can put on one ahead. */
 const buildLabel = "slipway.image-build";
 const buildLimitMs = 60 * 60_000;
 
@@ -59,7 +59,7 @@ export function createImageBuilder(parts: BuilderParts): ImageBuilder {
       bases.set(id, base);
       try {
         await lifecycle.create(id, buildSandbox(id), options.signal);
-        await runRecipe(parts, id, recipe, options);
+        await runRecipe(parts, id, recipe, options).catch((error) => explain(boxes, id, options.signal, error));
         await lifecycle.stop(id);
         const box = boxes.get(id);
         return await boxes.exclusive(box, () => keepLayers(parts, box, recipe, keep));
@@ -70,7 +70,7 @@ export function createImageBuilder(parts: BuilderParts): ImageBuilder {
     },
     baseOf: ({ labels }) => bases.get(labels[buildLabel] ?? ""),
     async endOrphans() {
-      const orphans = [...boxes.all()].filter(({ record }) => record.request.labels[buildLabel] !== undefined);
+      const orphans = [...boxes.all()].filter(({ id, record }) => record.request.labels[buildLabel] === id);
       for (const { id } of orphans) await gone(lifecycle.destroy, boxes, id);
     },
   };
@@ -83,7 +83,6 @@ function buildSandbox(id: SandboxId): CreateSandbox {
     processes: 2048,
     lifetimeMs: buildLimitMs,
     idleMs: null,
-    onEnd: "destroy",
     ports: [],
     network: { registries: true },
     labels: { [buildLabel]: id },
@@ -111,6 +110,16 @@ async function runRecipe(
       `${step.title} ${failure}${lastLines === "" ? "" : `:\n${lastLines}`}`,
     );
   }
+}
+
+/** A build whose sandbox has ended says why, not what its program was told then. */
+async function explain(boxes: Boxes, id: SandboxId, signal: AbortSignal, error: unknown): Promise<never> {
+  // The program's end is seen before the sandbox's is recorded.
+  await boxes.find(id)?.queue;
+  const record = boxes.find(id)?.record;
+  if (record?.state === "running" || signal.aborted) throw error;
+  const reason = record?.reason ?? "destroyed";
+  throw new SlipwayError("image_build_failed", `the sandbox of the build has ended (${reason})`, { cause: error });
 }
 
 async function runStep(

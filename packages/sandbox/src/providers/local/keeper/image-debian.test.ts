@@ -26,7 +26,8 @@ test("debian is a root of its own, with the user agent, a workspace and the prog
   expect(await run(sandbox, "ls -A /debootstrap /.root /usr/bin/bwrap /var/cache/apt/archives/*.deb")).toMatchObject({
     stdout: "",
   });
-  expect(await run(sandbox, "dpkg --audit; dpkg --verify | grep -v /etc/")).toMatchObject({ stdout: "" });
+  const states = "dpkg --audit; dpkg --list | awk '/^[a-z]/ { print $1 }' | sort --unique";
+  expect(await run(sandbox, states)).toMatchObject({ stdout: "ii\n" });
 });
 
 test("apt-get installs packages inside, whose services stay off, and keeps what the sandbox trusts", async () => {

@@ -58,7 +58,9 @@ echo agent:x:1000: >> /etc/group`;
 
 /** What the second sandbox has changed lies above what the first has unpacked: the copy holds each file once. */
 const copyToRoot = `apt-get clean
-rm -rf /var/lib/apt/lists/* /var/log/bootstrap.log /var/cache/debconf/*-old
+rm -f /var/log/bootstrap.log /var/cache/debconf/*-old
+find /var/lib/apt/lists /usr/share/man /usr/share/locale -type f -delete
+find /usr/share/doc -type f ! -name copyright -delete
 mkdir -m 755 ${root}
 for entry in /*; do
   case $entry in
@@ -86,11 +88,19 @@ export async function rootfsSettings(sources: SkeletonSources, debian: DebianSou
     textFile("etc/apt/sources.list", debian.lines.map((line) => `${line}\n`).join("")),
     // One uid is mapped: apt can not become its own user.
     textFile("etc/apt/apt.conf.d/90slipway", 'APT::Sandbox::User "root";\nAcquire::Languages "none";\n'),
-    textFile("etc/dpkg/dpkg.cfg.d/slipway", "force-unsafe-io\n"),
+    textFile("etc/dpkg/dpkg.cfg.d/slipway", dpkgSettings),
     // Keeps packages from starting services.
     textFile("usr/sbin/policy-rc.d", "#!/bin/sh\nexit 101\n", 0o755),
   ];
 }
+
+/** Nobody reads manuals inside, and a crash in the middle of an installation takes the whole sandbox. */
+const dpkgSettings = `force-unsafe-io
+path-exclude=/usr/share/man/?*/?*
+path-exclude=/usr/share/locale/?*/?*
+path-exclude=/usr/share/doc/?*/?*
+path-include=/usr/share/doc/?*/copyright
+`;
 
 function openDirectory(path: string): SkeletonEntry {
   return { type: "directory", path, mode: 0o755 };

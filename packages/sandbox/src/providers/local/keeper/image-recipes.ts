@@ -97,14 +97,14 @@ const hostPip = need(
   "it takes the host's pip, and its Python has none; install the package `python3-pip`, or name the base `debian`",
 );
 
-export function aptSteps(packages: readonly string[]): Step[] {
+function aptSteps(packages: readonly string[]): Step[] {
   return [
     { title: "Reading package lists", argv: ["apt-get", "update"] },
     {
       title: "Installing apt packages",
       argv: ["apt-get", "install", "--yes", "--no-install-recommends", "--", ...packages],
     },
-    shell("Removing package lists", "apt-get clean; rm -rf /var/lib/apt/lists/*"),
+    shell("Removing package lists", "apt-get clean; find /var/lib/apt/lists -type f -delete"),
   ];
 }
 

@@ -168,6 +168,18 @@ describe("a build", () => {
     await vi.waitFor(async () => expect(await traces()).toEqual(before), { timeout: 10_000 });
   });
 
+  test("whose sandbox is ended fails, and says so", async () => {
+    const image = { commands: ["echo begun; sleep 1000"] };
+    const onProgress = async (line: string) => {
+      if (line !== "begun") return;
+      for (const { id } of await local.provider.list()) await (await local.provider.get(id)).destroy();
+    };
+    await expect(local.provider.prepareImage(image, { onProgress })).rejects.toMatchObject({
+      code: "image_build_failed",
+      message: expect.stringContaining("has ended"),
+    });
+  });
+
   test("that its keeper's death cuts short is ended by the next keeper, which builds anew", async () => {
     const before = await traces();
     const controller = new AbortController();

@@ -6,7 +6,7 @@ import type { DebianSources } from "../debian-sources.ts";
 import type { HostRegistries } from "../host-registries.ts";
 import type { Identity } from "../launch.ts";
 import type { Layout } from "../layout.ts";
-import { type LayerId, type RootImage, readRecords, writeRecord } from "../record.ts";
+import { type LayerId, type RootImage, readRecords, removeRecord, writeRecord } from "../record.ts";
 import { ensureMadeUpLayer, ensureSkeleton } from "../skeleton.ts";
 import type { Clock } from "./clock.ts";
 import type { ImageBuilder } from "./image-build.ts";
@@ -38,8 +38,12 @@ interface ImageRecord {
   readonly key: string;
   readonly image: Image;
   readonly layers: readonly LayerId[];
-  readonly createdAt: number;
+  readonly usedAt: number;
 }
+
+const dayMs = 24 * 60 * 60 * 1000;
+/** An image that nobody has asked for in this time is forgotten; what runs of it stays. */
+const unusedMs = 30 * dayMs;
 
 /** A resolved image, and what stands for it in the keys of images that are built on it. */
 interface Resolved {
@@ -67,14 +71,17 @@ export async function openImages(parts: ImageParts): Promise<Images> {
     options: WorkOptions,
     build: Build,
   ): Promise<readonly LayerId[]> => {
+    const now = parts.clock.now();
     const keep = (layers: readonly LayerId[]): ImageRecord => {
-      const record = { key, image, layers, createdAt: parts.clock.now() };
-      writeRecord(join(layout.records.images, `${key}.json`), record);
+      const record = { key, image, layers, usedAt: now };
+      writeRecord(imageRecord(layout, key), record);
       records.set(key, record);
       return record;
     };
-    const record = records.get(key) ?? (await builds.join(key, options, (shared) => build(shared, keep)));
-    return record.layers;
+    const known = records.get(key);
+    if (known === undefined) return (await builds.join(key, options, (shared) => build(shared, keep))).layers;
+    if (now - known.usedAt > dayMs) keep(known.layers);
+    return known.layers;
   };
 
   const node = async (image: NodeImage, below: Resolved, options: WorkOptions): Promise<Resolved> => {
@@ -139,9 +146,18 @@ function refuseAptOnHost({ base, apt }: CustomImage): void {
   );
 }
 
-function readImages({ layout, layers }: ImageParts): Map<string, ImageRecord> {
-  const whole = readRecords<ImageRecord>(layout.records.images).filter((record) => record.layers.every(layers.has));
-  return new Map(whole.map((record) => [record.key, record]));
+function readImages({ layout, layers, clock }: ImageParts): Map<string, ImageRecord> {
+  const records = new Map<string, ImageRecord>();
+  for (const record of readRecords<ImageRecord>(layout.records.images)) {
+    const isKept = record.layers.every(layers.has) && clock.now() - record.usedAt < unusedMs;
+    if (isKept) records.set(record.key, record);
+    else removeRecord(imageRecord(layout, record.key));
+  }
+  return records;
+}
+
+function imageRecord(layout: Layout, key: string): string {
+  return join(layout.records.images, `${key}.json`);
 }
 
 /** What is built on the host's /usr may not go with that of another release; its updates are no reason to build again. */
