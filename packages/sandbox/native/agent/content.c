@@ -60,6 +60,8 @@ void handle_write(struct reader *reader, const struct request *request) {
     uint64_t bytes = 0;
     int error = receive(reader, fd, &bytes);
     if (!error && fchmod(fd, mode) != 0) error = errno;
+    /* Before the answer: a program that is still open for writing can not be started. */
+    if (close(fd) != 0 && !error) error = errno;
     if (!error && renameat(parent, temporary, parent, name) != 0) error = errno;
     if (error) unlinkat(parent, temporary, 0);
     if (error > 0) fail_sending(reader, error, "write");

@@ -83,6 +83,9 @@ const inspected = {
     unshare: 272,
     ioctl: 16,
     personality: 135,
+    prctl: 157,
+    setrlimit: 160,
+    prlimit64: 302,
     fchownat: 260,
     setgroups: 116,
   },
@@ -93,6 +96,9 @@ const inspected = {
     unshare: 97,
     ioctl: 29,
     personality: 92,
+    prctl: 167,
+    setrlimit: 164,
+    prlimit64: 261,
     fchownat: 54,
     setgroups: 159,
   },
@@ -162,6 +168,20 @@ describe.each(["x64", "arm64"] as const)("on %s", (arch: Arch) => {
   test("personality can be asked, and set for debuggers", () => {
     for (const value of [0, 0x40000, 0xffffffff]) expect(ask(nr.personality, [value])).toBe(allowed);
     expect(ask(nr.personality, [0x400000])).toBe("EPERM");
+  });
+
+  test("the core limit can be asked for, and is not changed", () => {
+    expect(ask(nr.setrlimit, [4, 1])).toBe("0");
+    expect(ask(nr.setrlimit, [7, 1])).toBe(allowed);
+    expect(ask(nr.prlimit64, [0, 4, 0, 1])).toBe(allowed);
+    expect(ask(nr.prlimit64, [0, 4, 1, 0])).toBe("0");
+    expect(ask(nr.prlimit64, [0, 4, 2 ** 32, 0])).toBe("0");
+    expect(ask(nr.prlimit64, [0, 7, 1, 0])).toBe(allowed);
+  });
+
+  test("a process does not move its command line", () => {
+    expect(ask(nr.prctl, [35, 14])).toBe("EPERM");
+    expect(ask(nr.prctl, [15])).toBe(allowed);
   });
 
   test("changes of owner are answered with success for root only", () => {

@@ -21,13 +21,16 @@ static long instances(void) {
 }
 
 static long watches(void) {
+    enum { DIRECTORIES = 4000 };
     char path[64];
     long count = 0;
     mkdir("/tmp/hog", 0755);
-    for (int fd = inotify_init1(0); count < 60000; count++) {
-        snprintf(path, sizeof path, "/tmp/hog/%ld", count);
-        if (mkdir(path, 0755) != 0 || inotify_add_watch(fd, path, IN_MODIFY) < 0) break;
-    }
+    for (int fd; (fd = inotify_init1(0)) >= 0;)
+        for (int i = 0; i < DIRECTORIES; i++, count++) {
+            snprintf(path, sizeof path, "/tmp/hog/%d", i);
+            mkdir(path, 0755);
+            if (inotify_add_watch(fd, path, IN_MODIFY) < 0) return count;
+        }
     return count;
 }
 
