@@ -22,9 +22,13 @@ export interface TimerParts {
   onError(box: Box, error: unknown): void;
 }
 
+/** What failed is tried again, not at once. */
+const retryMs = 1000;
+
 export function createTimers(parts: TimerParts): Timers {
   const { clock } = parts;
   const armed = new Map<Box, () => void>();
+  const forgotten = new WeakSet<Box>();
   const disarm = (box: Box) => {
     armed.get(box)?.();
     armed.delete(box);
@@ -35,21 +39,33 @@ export function createTimers(parts: TimerParts): Timers {
     if (due === null) return;
     armed.set(
       box,
-      clock.after(due.at - clock.now(), () => {
+      clock.after(due.at - clock.now(), async () => {
         armed.delete(box);
-        perform(parts, box, due)
-          .catch((error) => {
+        const delayMs = await perform(parts, box, due).then(
+          () => 0,
+          (error: unknown) => {
             // Destroyed, or its state changed, between the timer and its turn.
             if (!hasCode(error, "sandbox_not_found") && !hasCode(error, "sandbox_wrong_state"))
               parts.onError(box, error);
-          })
-          .then(() => {
-            if (!armed.has(box) && box.record.state !== "stopped") schedule(box);
-          });
+            return retryMs;
+          },
+        );
+        // A change of its record has armed it again already.
+        if (!armed.has(box) && !forgotten.has(box))
+          armed.set(
+            box,
+            clock.after(delayMs, () => schedule(box)),
+          );
       }),
     );
   };
-  return { schedule, forget: disarm };
+  return {
+    schedule,
+    forget(box) {
+      forgotten.add(box);
+      disarm(box);
+    },
+  };
 }
 
 async function perform(parts: TimerParts, box: Box, due: Due): Promise<void> {

@@ -1,0 +1,123 @@
+import { newId, SlipwayError, type StateReason } from "@slipway/contract";
+import { describe, expect, test } from "vitest";
+import type { Box } from "./boxes.ts";
+import type { Clock } from "./clock.ts";
+import type { NewSandboxEvent } from "./event-log.ts";
+import { createTimers } from "./timers.ts";
+
+/** A clock that stands still until it is advanced; what is due then runs in order, its promises included. */
+function manualClock(): Clock & { advance(ms: number): Promise<void> } {
+  let now = 0;
+  const timers = new Set<{ at: number; callback: () => unknown }>();
+  return {
+    now: () => now,
+    after(delayMs, callback) {
+      const timer = { at: now + Math.max(0, delayMs), callback };
+      timers.add(timer);
+      return () => timers.delete(timer);
+    },
+    async advance(ms) {
+      const end = now + ms;
+      for (;;) {
+        const [next] = [...timers].filter(({ at }) => at <= end).sort((a, b) => a.at - b.at);
+        if (next === undefined) break;
+        timers.delete(next);
+        now = next.at;
+        await next.callback();
+      }
+      now = end;
+    },
+  };
+}
+
+function setUp(request: object, { operations = 0, sinceMs = 0 } = {}) {
+  const clock = manualClock();
+  const done: string[] = [];
+  const errors: unknown[] = [];
+  const memory = { toldEnd: null, checkIdleAt: 300, lastCheckpointAt: 0 };
+  const timing = { state: "running", stateChangedAt: 0, expiresAt: 1000 };
+  const defaults = { idleMs: null, sleepingMs: 500, checkpointMs: null, expiringGraceMs: 100, onEnd: "stop" };
+  const box = {
+    id: newId("sbx"),
+    memory,
+    record: { ...timing, request: { ...defaults, ...request } },
+  } as unknown as Box;
+  const note = (what: string) => async (_id: unknown, reason?: unknown) => {
+    done.push(`${clock.now()} ${what}${typeof reason === "string" ? ` ${reason}` : ""}`);
+  };
+  const enter = (state: "stopped" | "sleeping", what: string) => async (_id: unknown, reason?: StateReason) => {
+    await note(what)(_id, reason);
+    box.record = { ...box.record, state, stateChangedAt: clock.now() };
+    timers.schedule(box);
+  };
+  let use = async () => ({ operations, sinceMs });
+  const timers = createTimers({
+    clock,
+    events: { append: (event: NewSandboxEvent) => done.push(`${clock.now()} ${event.type}`) } as never,
+    lifecycle: {
+      end: enter("stopped", "end"),
+      stop: enter("stopped", "stop"),
+      sleep: enter("sleeping", "sleep"),
+      destroy: note("destroy"),
+    } as never,
+    snapshots: { checkpoint: note("checkpoint"), create: (id: unknown) => note("snapshot")(id) } as never,
+    use: () => use(),
+    onError: (_box, error) => errors.push(error),
+  });
+  timers.schedule(box);
+  return { clock, done, errors, box, timers, setUse: (next: typeof use) => (use = next) };
+}
+
+describe("by time alone", () => {
+  test("a sandbox is told its end, then ends, once", async () => {
+    const { clock, done } = setUp({});
+    await clock.advance(5000);
+    expect(done).toEqual(["900 sandbox.expiring", "1000 end expired"]);
+  });
+
+  test("checkpoints come until the end", async () => {
+    const { clock, done } = setUp({ checkpointMs: 400 });
+    await clock.advance(5000);
+    expect(done).toEqual(["400 checkpoint", "800 checkpoint", "900 sandbox.expiring", "1000 end expired"]);
+  });
+
+  test("an idle sandbox sleeps; after its sleeping time it stops with a snapshot", async () => {
+    const { clock, done } = setUp({ idleMs: 300 }, { sinceMs: 300 });
+    await clock.advance(5000);
+    expect(done).toEqual(["300 sleep idle", "700 sandbox.expiring", "800 stop slept_out", "800 snapshot"]);
+  });
+
+  test("one that is to be destroyed at its end is, after the snapshot", async () => {
+    const { clock, done } = setUp({ idleMs: 300, onEnd: "destroy" }, { sinceMs: 300 });
+    await clock.advance(5000);
+    expect(done.slice(-3)).toEqual(["800 stop slept_out", "800 snapshot", "800 destroy slept_out"]);
+  });
+
+  test("a busy sandbox is looked at again and stays awake", async () => {
+    const { clock, done } = setUp({ idleMs: 300 }, { operations: 1 });
+    await clock.advance(899);
+    expect(done).toEqual([]);
+  });
+});
+
+test("what fails is told and tried again, not at once", async () => {
+  const { clock, errors, setUse } = setUp({ idleMs: 300 });
+  let asked = 0;
+  setUse(async () => {
+    asked++;
+    throw new SlipwayError("provider_unavailable", "no answer");
+  });
+  await clock.advance(899);
+  expect(asked).toBe(1);
+  expect(errors).toHaveLength(1);
+});
+
+test("a sandbox that is no more is left alone, also when it went while something was due", async () => {
+  const { clock, done, box, timers, setUse } = setUp({ idleMs: 300 });
+  setUse(async () => {
+    timers.forget(box);
+    throw new SlipwayError("sandbox_not_found", "gone");
+  });
+  await clock.advance(10_000);
+  expect(done).toEqual([]);
+});
