@@ -107,6 +107,16 @@ void enter_user_namespace(int flags)
 	write_file("/proc/self/gid_map", map);
 }
 
+char **split_arguments(char *text, size_t length, int *argc)
+{
+	char **argv = allocate((length + 2) * sizeof *argv);
+
+	*argc = 0;
+	for (char *at = text; at < text + length; at += strlen(at) + 1)
+		argv[(*argc)++] = at;
+	return argv;
+}
+
 void *allocate(size_t size)
 {
 	void *memory = calloc(1, size ? size : 1);

@@ -33,11 +33,17 @@ void become(const struct identity *identity);
  */
 void enter_user_namespace(int flags);
 
+/* The arguments in a text, each of which ends with a NUL; so does the text. With a NULL after the last. */
+char **split_arguments(char *text, size_t length, int *argc);
+
 void *allocate(size_t size);
 int open_directory(const char *path);
 void write_file(const char *path, const char *text);
 
+/* `run` or `layer`, by argv[0]. */
+int command_main(int argc, char **argv);
 int run_main(int argc, char **argv);
 int layer_main(int argc, char **argv);
+int serve_main(int argc, char **argv);
 
 #endif

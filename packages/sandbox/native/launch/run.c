@@ -127,7 +127,7 @@ static void parse_input(struct run *run)
 	char *text = allocate(MOST + 1), **argv;
 	size_t length = 0;
 	ssize_t got;
-	int argc = 0;
+	int argc;
 
 	while ((got = read(STDIN_FILENO, text + length, MOST - length)) > 0)
 		length += got;
@@ -138,9 +138,7 @@ static void parse_input(struct run *run)
 			remove_box(run->spare);
 		exit(0);
 	}
-	argv = allocate((length + 2) * sizeof *argv);
-	for (char *at = text; at < text + length; at += strlen(at) + 1)
-		argv[argc++] = at;
+	argv = split_arguments(text, length, &argc);
 	parse(run, argc, argv, false);
 }
 

@@ -65,7 +65,7 @@ describe("on this host", () => {
 
   test("a sandbox starts from the launchpad, stands still, goes on and is ended", async () => {
     await using launchpad = createLaunchpad({
-      program: host.launcher,
+      service: host.service,
       identity: host.identity,
       cgroups,
       spares: host.directory("spares"),
@@ -87,7 +87,7 @@ describe("on this host", () => {
 
   test("a start that fails says why and leaves no group", async () => {
     await using launchpad = createLaunchpad({
-      program: host.launcher,
+      service: host.service,
       identity: host.identity,
       cgroups,
       spares: host.directory("spares"),
@@ -103,7 +103,7 @@ describe("on this host", () => {
 
   test("an aborted start leaves no process", async () => {
     await using launchpad = createLaunchpad({
-      program: host.launcher,
+      service: host.service,
       identity: host.identity,
       cgroups,
       spares: host.directory("spares"),
@@ -126,7 +126,7 @@ describe("on this host", () => {
   test(limited ? holds : "a host without controllers says so", async () => {
     if (!limited) return expect(cgroups.plan("x", limits).sets).toEqual([]);
     await using launchpad = createLaunchpad({
-      program: host.launcher,
+      service: host.service,
       identity: host.identity,
       cgroups,
       spares: host.directory("spares"),

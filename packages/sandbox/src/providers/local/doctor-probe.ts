@@ -5,7 +5,6 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { noCgroups } from "./cgroup.ts";
 import { launchArguments } from "./launch.ts";
-import { createLayerTool } from "./layer-tool.ts";
 import { layoutOf } from "./layout.ts";
 import { seccompFilter } from "./seccomp.ts";
 
@@ -51,9 +50,8 @@ export async function probeSandbox({ place, launch, bwrap, sandboxUid }: ProbeOp
   } catch (error) {
     return reached(error) ? null : wordsOf(error);
   } finally {
-    await createLayerTool({ program: launch, identity })
-      .remove(box.root)
-      .catch(() => {});
+    const who = identity === null ? [] : ["--uid", String(sandboxUid), "--gid", String(sandboxUid)];
+    await run(launch, ["layer", ...who, "remove", box.root], { env: {} }).catch(() => {});
     await rm(root, { recursive: true, force: true });
   }
 }

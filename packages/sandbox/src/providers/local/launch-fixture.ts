@@ -6,6 +6,7 @@ import { fileURLToPath } from "node:url";
 import { newId } from "@slipway/contract";
 import { noCgroups } from "./cgroup.ts";
 import { type Identity, type LaunchSpec, launchArguments, sandboxUid } from "./launch.ts";
+import { type LaunchService, startLaunchService } from "./launch-service.ts";
 import { createLayerTool, type LayerTool } from "./layer-tool.ts";
 import { type Layout, layoutOf } from "./layout.ts";
 import { seccompFilter } from "./seccomp.ts";
@@ -16,6 +17,7 @@ export interface TestHost extends AsyncDisposable {
   readonly layout: Layout;
   readonly identity: Identity | null;
   readonly launcher: string;
+  readonly service: LaunchService;
   readonly layerTool: LayerTool;
   /** A new sandbox whose pid 1 is the shell script. */
   spec(script: string, change?: Partial<LaunchSpec>): LaunchSpec;
@@ -54,10 +56,11 @@ export async function createTestHost(): Promise<TestHost> {
   const settings = { npm: { registry: null, scopes: {}, caFile: null }, pip: { indexUrls: [], caFile: null }, apt: [] };
   const skeleton = await ensureSkeleton({ layers: layout.layers, identity, settings, egressCa: "" });
   const masks = await hostMasks();
-  const layerTool = createLayerTool({ program: launcher, identity });
+  const service = await startLaunchService({ program: launcher, socketPath: layout.launchSocket });
+  const layerTool = createLayerTool({ service, identity });
 
   return {
-    ...{ layout, identity, launcher, layerTool, run: (spec, fds) => runLauncher(launcher, spec, fds) },
+    ...{ layout, identity, launcher, service, layerTool, run: (spec, fds) => runLauncher(launcher, spec, fds) },
     directory: (name) => directory(join(root, name)),
     spec(script, change = {}) {
       const id = newId("sbx");
@@ -85,6 +88,7 @@ export async function createTestHost(): Promise<TestHost> {
       // Sandboxes leave directories that are closed to their own owner.
       if (identity === null) await layerTool.remove(root);
       else rmSync(root, { recursive: true, force: true });
+      await service[Symbol.asyncDispose]();
     },
   };
 }

@@ -1,4 +1,5 @@
 import { relative } from "node:path";
+import { SlipwayError } from "@slipway/contract";
 import type { CgroupPlan } from "./cgroup.ts";
 import type { BoxLayout } from "./layout.ts";
 
@@ -61,8 +62,8 @@ export interface AgentLimits {
 }
 
 /**
- * Arguments of `slipway-launch`. Its standard output is the status pipe (see `parseLaunchStatus`), its standard error
- * says what failed. It becomes bubblewrap's outer process, which ends when the sandbox does.
+ * Arguments of `slipway-launch`. Its standard output tells the status (see `parseLaunchStatus`), its standard error what
+ * failed. It becomes bubblewrap's outer process, which ends when the sandbox does.
  */
 export function launchArguments(spec: LaunchSpec): string[] {
   return ["run", ...privileged(spec), ...startArguments(spec)];
@@ -107,16 +108,33 @@ function privileged({ identity, cgroup }: Pick<LaunchSpec, "identity" | "cgroup"
   ];
 }
 
+/** Arguments as the launcher takes them on its standard input: each with a NUL, which can therefore be in none of them. */
+export function joinArguments(args: readonly string[]): string {
+  const split = args.find((argument) => argument.includes("\0"));
+  if (split !== undefined) throw new SlipwayError("internal", `an argument with a NUL: ${JSON.stringify(split)}`);
+  return args.map((argument) => `${argument}\0`).join("");
+}
+
 export interface LaunchStatus {
   /** Pid 1 of the sandbox, as the host numbers it. Ending it ends the sandbox. */
   readonly childPid: number | null;
   readonly ready: boolean;
 }
 
-/** Reads what has come on the status pipe so far: bubblewrap's JSON, then the agent's word. */
+/** Reads what has come so far: bubblewrap's JSON, then the agent's word. */
 export function parseLaunchStatus(text: string): LaunchStatus {
   const childPid = /"child-pid": (\d+)/.exec(text)?.[1];
   return { childPid: childPid === undefined ? null : Number(childPid), ready: text.endsWith("ready\n") };
+}
+
+const longestComplaint = 4096;
+
+/** What came beside the status: the launcher and bubblewrap say what failed. */
+export function complaintIn(text: string): string {
+  return text
+    .replace(/^\{\n[^}]*\}\n/m, "")
+    .trim()
+    .slice(0, longestComplaint);
 }
 
 /** Descriptors that the launcher gives to bubblewrap; native/launch/run.c has the whole list. */

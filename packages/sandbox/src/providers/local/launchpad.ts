@@ -1,4 +1,3 @@
-import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import type { Socket } from "node:net";
@@ -6,7 +5,17 @@ import { join } from "node:path";
 import { type Limits, SlipwayError } from "@slipway/contract";
 import type { Cgroups } from "./cgroup.ts";
 import { openCgroup } from "./cgroup-control.ts";
-import { type Identity, parseLaunchStatus, type StartSpec, standbyArguments, startArguments } from "./launch.ts";
+import {
+  complaintIn,
+  type Identity,
+  joinArguments,
+  launchArguments,
+  parseLaunchStatus,
+  type StartSpec,
+  standbyArguments,
+  startArguments,
+} from "./launch.ts";
+import { killIfThere, type Launched, type LaunchService } from "./launch-service.ts";
 
 /**
  * Keeps a launcher standing by in control groups of its own: entering them takes the kernel longer than all the rest of
@@ -21,15 +30,12 @@ export interface Reservation {
   readonly cgroups: readonly string[];
   /** Resolves to the host's number of the sandbox's pid 1, once it takes connections. A failed start leaves no process. */
   start(spec: StartSpec, limits: StartLimits, options?: { readonly signal?: AbortSignal }): Promise<number>;
-  /** Gives it up instead. */
-  discard(): Promise<void>;
 }
 
 export type StartLimits = Pick<Limits, "cpu" | "memoryMb" | "processes">;
 
 export interface LaunchpadOptions {
-  /** The path of `slipway-launch`. */
-  readonly program: string;
+  readonly service: LaunchService;
   readonly identity: Identity | null;
   readonly cgroups: Cgroups;
   /** A directory of the sandboxes' uid, on the file system of the boxes. */
@@ -48,135 +54,132 @@ export function createLaunchpad(options: LaunchpadOptions): Launchpad {
   const refillLater = () => void setTimeout(refill, refillMs).unref();
   return {
     reserve() {
-      const standby = spare?.alive() ? spare : standBy(options);
-      if (spare === standby) spare = null;
+      const standby = spare?.alive() ? spare : null;
+      spare = null;
+      const name = standby?.name ?? newName();
       return {
-        cgroups: standby.cgroups,
+        cgroups: options.cgroups.directories(name),
         start: (spec, limits, { signal } = {}) =>
-          start(standby, spec, limits, options.cgroups, signal).finally(refillLater),
-        discard: () => discard(standby),
+          start(options, name, standby, spec, limits, signal).finally(refillLater),
       };
     },
     async [Symbol.asyncDispose]() {
       closed = true;
-      if (spare !== null) await discard(spare);
+      if (spare !== null) await giveUp(spare);
       spare = null;
     },
   };
 }
 
-interface Standby {
-  readonly name: string;
+interface Launch {
   readonly cgroups: readonly string[];
   /** The box that it has made ahead. */
-  readonly spare: string;
-  readonly child: ChildProcessByStdio<Socket, Socket, Socket>;
+  readonly spare: string | null;
+  readonly launched: Promise<Launched>;
   alive(): boolean;
-  /** What it has said on standard error. */
-  complaint(): string;
+  /** All that has come from it. */
+  said(): string;
 }
 
-const longestComplaint = 4096;
+interface Standby extends Launch {
+  readonly name: string;
+}
 
-function standBy({ program, identity, cgroups, spares }: LaunchpadOptions): Standby {
-  const name = randomBytes(8).toString("hex");
+function newName(): string {
+  return randomBytes(8).toString("hex");
+}
+
+function standBy({ service, identity, cgroups, spares }: LaunchpadOptions): Standby {
+  const name = newName();
   const directories = cgroups.directories(name);
   // Made here, so that limits can be written before the launcher has come so far.
   for (const directory of directories) mkdirSync(directory);
   const spare = join(spares, name);
-  const args = standbyArguments(identity, directories, spare);
-  const stdio: ["pipe", "pipe", "pipe"] = ["pipe", "pipe", "pipe"];
-  const child = spawn(program, args, { stdio, detached: true, env: {} }) as Standby["child"];
-  let complaint = "";
-  child.stderr.setEncoding("utf8").on("data", (text: string) => {
-    if (complaint.length < longestComplaint) complaint += text;
-  });
-  child.on("error", (error) => {
-    complaint ||= error.message;
-  });
-  // A launcher that has ended takes no arguments; its end is told by `close`.
-  child.stdin.on("error", () => {});
-  // One that only stands by keeps nobody waiting.
-  for (const handle of [child, child.stdin, child.stdout, child.stderr]) handle.unref();
-  return {
-    name,
-    cgroups: directories,
-    spare,
-    child,
-    alive: () => child.pid !== undefined && child.exitCode === null && child.signalCode === null,
-    complaint: () => complaint.trim(),
+  return { name, ...follow(service.run(standbyArguments(identity, directories, spare)), directories, spare) };
+}
+
+function follow(launched: Promise<Launched>, cgroups: readonly string[], spare: string | null): Launch {
+  let said = "";
+  let alive = true;
+  const ended = () => {
+    alive = false;
   };
+  launched.then(({ connection }) => {
+    connection.on("data", (text: string) => {
+      said += text;
+    });
+    // One that only stands by keeps nobody waiting.
+    connection.once("close", ended).resume().unref();
+  }, ended);
+  return { cgroups, spare, launched, alive: () => alive, said: () => said };
 }
 
 const startLimitMs = 30_000;
 
+/** Without a launcher that stands by, a new one is told everything at once. */
 async function start(
-  standby: Standby,
+  { service, identity, cgroups }: LaunchpadOptions,
+  name: string,
+  standby: Standby | null,
   spec: StartSpec,
   limits: StartLimits,
-  cgroups: Cgroups,
   signal: AbortSignal | undefined,
 ): Promise<number> {
-  const { child } = standby;
+  const plan = cgroups.plan(name, limits);
+  const tell = () => service.run(launchArguments({ ...spec, identity, cgroup: plan }));
+  const launch = standby ?? follow(tell(), plan.directories, null);
   const timeout = AbortSignal.timeout(startLimitMs);
-  for (const pipe of [child.stdin, child.stdout, child.stderr]) pipe.ref();
-  const status = readStatus(standby, signal === undefined ? timeout : AbortSignal.any([signal, timeout]));
   try {
-    for (const { file, value } of cgroups.plan(standby.name, limits).sets) writeFileSync(file, value);
-    child.stdin.end(
-      startArguments(spec)
-        .map((argument) => `${argument}\0`)
-        .join(""),
-    );
-    return await status;
+    const { connection } = await launch.launched;
+    if (standby !== null) {
+      for (const { file, value } of plan.sets) writeFileSync(file, value);
+      connection.end(joinArguments(startArguments(spec)));
+    }
+    return await untilReady(launch, connection, signal === undefined ? timeout : AbortSignal.any([signal, timeout]));
   } catch (cause) {
-    status.catch(() => {});
-    await discard(standby);
+    await giveUp(launch);
     if (signal?.aborted) throw new SlipwayError("aborted", "the start was given up", { cause });
+    if (cause instanceof SlipwayError) throw cause;
     const words = timeout.aborted ? `the sandbox was not up after ${startLimitMs / 1000} s` : (cause as Error).message;
-    throw new SlipwayError("sandbox_start_failed", standby.complaint() || words, { cause });
-  } finally {
-    child.stdout.destroy();
-    child.stderr.destroy();
+    throw new SlipwayError("sandbox_start_failed", complaintIn(launch.said()) || words, { cause });
   }
 }
 
-function readStatus({ child, complaint }: Standby, signal: AbortSignal): Promise<number> {
+/** Resolves to the number of the sandbox's pid 1 and lets go of the connection. */
+function untilReady({ said, alive }: Launch, connection: Socket, signal: AbortSignal): Promise<number> {
   return new Promise((resolve, reject) => {
-    let text = "";
-    const giveUp = () => {
-      const { childPid } = parseLaunchStatus(text);
+    const abort = () => {
+      const { childPid } = parseLaunchStatus(said());
       if (childPid !== null) killIfThere(childPid);
       reject(signal.reason as Error);
     };
-    child.stdout.setEncoding("utf8").on("data", (more: string) => {
-      text += more;
-      const { childPid, ready } = parseLaunchStatus(text);
+    const endedEarly = () => reject(new Error("the launcher ended without a word"));
+    connection.ref().on("data", () => {
+      const { childPid, ready } = parseLaunchStatus(said());
       if (!ready || childPid === null) return;
-      signal.removeEventListener("abort", giveUp);
+      signal.removeEventListener("abort", abort);
+      connection.destroy();
       resolve(childPid);
     });
-    child.once("close", () => reject(new Error(complaint() || "the launcher ended without a word")));
-    if (signal.aborted) giveUp();
-    signal.addEventListener("abort", giveUp, { once: true });
+    if (!alive()) endedEarly();
+    connection.once("close", endedEarly);
+    if (signal.aborted) abort();
+    signal.addEventListener("abort", abort, { once: true });
   });
 }
 
-/** Ends whatever of it runs, also when the start had begun, and removes its groups. */
-async function discard({ child, cgroups, spare, alive }: Standby): Promise<void> {
-  child.stdin.destroy();
-  // Bubblewrap's two processes are in one group until the inner one, set up, makes a session of its own.
-  if (child.pid !== undefined && alive()) killIfThere(-child.pid);
+/** Ends whatever of it runs, also when the start had begun, and removes its groups and its spare box. */
+async function giveUp({ launched, cgroups, spare }: Launch): Promise<void> {
+  await launched.then(
+    ({ connection, kill }) => {
+      // Bubblewrap's two processes are in one group until the inner one, set up, makes a session of its own.
+      kill();
+      connection.destroy();
+    },
+    () => undefined,
+  );
   const cgroup = await openCgroup(cgroups);
   await cgroup.kill();
   await cgroup.remove();
-  rmSync(spare, { recursive: true, force: true });
-}
-
-function killIfThere(pid: number): void {
-  try {
-    process.kill(pid, "SIGKILL");
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
-  }
+  if (spare !== null) rmSync(spare, { recursive: true, force: true });
 }

@@ -1,7 +1,8 @@
-import { spawn } from "node:child_process";
 import { readFile } from "node:fs/promises";
+import { text } from "node:stream/consumers";
 import { type ErrorCode, SlipwayError } from "@slipway/contract";
 import type { Identity } from "./launch.ts";
+import { doneLine, type LaunchService } from "./launch-service.ts";
 
 /** Work on trees that untrusted code wrote, done by `slipway-launch layer` with the rights of the sandboxes' uid. */
 export interface LayerTool {
@@ -30,9 +31,15 @@ export interface CopyRequest {
   readonly changing?: readonly number[];
 }
 
-export function createLayerTool({ program, identity }: { program: string; identity: Identity | null }): LayerTool {
+export function createLayerTool({
+  service,
+  identity,
+}: {
+  readonly service: LaunchService;
+  readonly identity: Identity | null;
+}): LayerTool {
   const who = identity === null ? [] : ["--uid", String(identity.uid), "--gid", String(identity.gid)];
-  const run = (args: readonly string[], signal?: AbortSignal) => runTool(program, ["layer", ...who, ...args], signal);
+  const run = (args: readonly string[], signal?: AbortSignal) => runTool(service, ["layer", ...who, ...args], signal);
   return {
     async copy({ from, to, manifest, previous, previousManifest, changing = [] }, { signal } = {}) {
       const earlier =
@@ -67,27 +74,27 @@ export async function inodesMappedForWriting(pids: readonly number[]): Promise<n
   return [...new Set(inodes)].filter((inode) => inode !== 0);
 }
 
-function runTool(program: string, args: readonly string[], signal: AbortSignal | undefined): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const child = spawn(program, args, { stdio: ["ignore", "pipe", "pipe"], env: {}, signal, killSignal: "SIGKILL" });
-    let output = "";
-    let complaint = "";
-    child.stdout.setEncoding("utf8").on("data", (text: string) => {
-      output += text;
-    });
-    child.stderr.setEncoding("utf8").on("data", (text: string) => {
-      complaint += text;
-    });
-    child.on("error", (cause) => {
-      const code = signal?.aborted ? "aborted" : "component_missing";
-      reject(new SlipwayError(code, `${program}: ${cause.message}`, { cause }));
-    });
-    child.on("close", (exitCode, exitSignal) => {
-      if (exitCode === 0) return resolve(output);
-      const words = complaint.trim() || `${program} ended by ${exitSignal ?? `exit code ${exitCode}`}`;
-      reject(new SlipwayError(codeOf(words), words));
-    });
-  });
+/** What it prints, without the line that says it is done. */
+async function runTool(
+  service: LaunchService,
+  args: readonly string[],
+  signal: AbortSignal | undefined,
+): Promise<string> {
+  const aborted = () => new SlipwayError("aborted", "the work on layers was given up", { cause: signal?.reason });
+  if (signal?.aborted) throw aborted();
+  const { connection, kill } = await service.run(args);
+  signal?.addEventListener("abort", kill, { once: true });
+  if (signal?.aborted) kill();
+  try {
+    const said = await text(connection);
+    if (said.endsWith(doneLine)) return said.slice(0, -doneLine.length);
+    if (signal?.aborted) throw aborted();
+    const complaint = said.trim() || "slipway-launch ended without a word";
+    throw new SlipwayError(codeOf(complaint), complaint);
+  } finally {
+    signal?.removeEventListener("abort", kill);
+    connection.destroy();
+  }
 }
 
 function codeOf(complaint: string): ErrorCode {

@@ -12,6 +12,8 @@ export interface Layout {
   readonly bin: string;
   readonly keeperSocket: string;
   readonly keeperLog: string;
+  /** Where launches connect to the keeper. */
+  readonly launchSocket: string;
   /** Of the keeper's sources. */
   readonly compileCache: string;
   readonly events: string;
@@ -52,6 +54,7 @@ export function layoutOf(root: string): Layout {
     bin: join(root, "bin"),
     keeperSocket: join(root, "keeper.sock"),
     keeperLog: join(root, "keeper.log"),
+    launchSocket: join(root, "launch.sock"),
     compileCache: join(root, "compile-cache"),
     events: join(root, "events.jsonl"),
     records: { sandboxes, snapshots, images: join(records, "images") },

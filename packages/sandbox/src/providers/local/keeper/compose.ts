@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { detectCgroups } from "../cgroup.ts";
 import { readDebianSources } from "../debian-sources.ts";
 import { hostRegistries, hostsOf } from "../host-registries.ts";
+import { startLaunchService } from "../launch-service.ts";
 import { createLaunchpad } from "../launchpad.ts";
 import { createLayerTool } from "../layer-tool.ts";
 import { layoutOf, prepareStateDirectory } from "../layout.ts";
@@ -41,7 +42,8 @@ export async function composeKeeper(settings: KeeperSettings, clock: Clock, { lo
   prepareStateDirectory(layout, settings.sandboxUid);
   const identity = process.getuid?.() === 0 ? { uid: settings.sandboxUid, gid: settings.sandboxUid } : null;
   const programs = installPrograms(layout);
-  const layerTool = createLayerTool({ program: programs.launch, identity });
+  const service = await startLaunchService({ program: programs.launch, socketPath: layout.launchSocket });
+  const layerTool = createLayerTool({ service, identity });
   const removeTree = (path: string) => layerTool.remove(path);
   const onError = (box: Box, error: unknown) => log(`${box.id}: ${(error as Error).stack}`);
 
@@ -76,7 +78,7 @@ export async function composeKeeper(settings: KeeperSettings, clock: Clock, { lo
   // Before a launcher stands by: its groups are in no record yet.
   await cgroups.sweep(new Set([...boxes.all()].flatMap(({ record }) => record.cgroups)));
   for (const spare of readdirSync(layout.spares)) await removeTree(join(layout.spares, spare));
-  const launchpad = createLaunchpad({ program: programs.launch, identity, cgroups, spares: layout.spares });
+  const launchpad = createLaunchpad({ service, identity, cgroups, spares: layout.spares });
   const runtime = createRuntime({
     ...{ layout, boxes, launchpad, agent, hold, networks, programs, masks },
     limitsMemory: cgroups.mechanisms.memory !== "none",
@@ -130,8 +132,20 @@ export async function composeKeeper(settings: KeeperSettings, clock: Clock, { lo
   }
 
   return {
-    ...{ layout, clock, events, boxes, cgroups, layers, layerTool, hold, networks, images, launchpad, runtime },
-    ...{ imageBuilder, snapshots, lifecycle, timers, previews, removeTree, collectGarbage, usedLayers, onError },
+    ...{ layout, clock, events, boxes, cgroups, layers, layerTool, hold, networks, images, runtime },
+    ...{
+      service,
+      launchpad,
+      imageBuilder,
+      snapshots,
+      lifecycle,
+      timers,
+      previews,
+      removeTree,
+      collectGarbage,
+      usedLayers,
+      onError,
+    },
   };
 }
 

@@ -32,7 +32,8 @@ export async function startKeeper(
     watch[Symbol.dispose]();
     cancelReconcile();
     void server.close();
-    parts.launchpad[Symbol.asyncDispose]().then(setClosed, setClosed);
+    const launchpadClosed = parts.launchpad[Symbol.asyncDispose]();
+    launchpadClosed.then(() => parts.service[Symbol.asyncDispose]()).then(setClosed, setClosed);
   };
   const isNeeded = () =>
     server.connections > 0 || [...parts.boxes.all()].some(({ record }) => liveStates.includes(record.state));

@@ -1,0 +1,151 @@
+import { type ChildProcessByStdio, spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { rmSync } from "node:fs";
+import { createServer, type Server, type Socket } from "node:net";
+import { SlipwayError } from "@slipway/contract";
+import { joinArguments } from "./launch.ts";
+
+/**
+ * Starts `slipway-launch` by a small process that stays and forks: Node takes milliseconds to fork by itself, in which it does
+ * nothing else. native/launch/serve.c has the other side. The service ends with this process, what it has started does not.
+ */
+export interface LaunchService extends AsyncDisposable {
+  /** Starts `slipway-launch` with these arguments. A service that has died is started again. */
+  run(args: readonly string[]): Promise<Launched>;
+}
+
+export interface Launched {
+  /** Its standard input, and its standard output and error in one, as UTF-8. Paused. It closes when the launch has ended. */
+  readonly connection: Socket;
+  /** Ends it and what else is in its process group, unless the connection is closed. */
+  kill(): void;
+}
+
+/** The last line of a launch that did what it was told to. */
+export const doneLine = "done\n";
+
+export interface LaunchServiceOptions {
+  /** The path of `slipway-launch`. */
+  readonly program: string;
+  /** Where launches connect to; in a directory that only this user can write to. */
+  readonly socketPath: string;
+}
+
+type Waiting = Map<string, PromiseWithResolvers<Launched>>;
+type ServiceProcess = ChildProcessByStdio<Socket, null, null>;
+
+const mostRequestBytes = 2 * 1024 * 1024;
+const answerLimitMs = 10_000;
+
+export async function startLaunchService({ program, socketPath }: LaunchServiceOptions): Promise<LaunchService> {
+  const waiting: Waiting = new Map();
+  const server = createServer({ allowHalfOpen: true }, (socket) => welcome(socket, waiting));
+  await listen(server, socketPath);
+  // What waits for an answer keeps the process alive, the service by itself does not.
+  server.unref();
+  let service: ServiceProcess | null = null;
+  const startProcess = () => {
+    const started = spawnService(program, socketPath, (error) => {
+      if (service !== started) return;
+      service = null;
+      for (const { reject } of waiting.values()) reject(error);
+    });
+    return started;
+  };
+  return {
+    async run(args) {
+      const name = randomBytes(16).toString("hex");
+      const request = requestOf([name, ...args]);
+      service ??= startProcess();
+      const answer = Promise.withResolvers<Launched>();
+      waiting.set(name, answer);
+      server.ref();
+      const timer = setTimeout(() => answer.reject(unavailable("does not answer")), answerLimitMs).unref();
+      service.stdin.write(request);
+      try {
+        return await answer.promise;
+      } finally {
+        clearTimeout(timer);
+        waiting.delete(name);
+        if (waiting.size === 0) server.unref();
+      }
+    },
+    async [Symbol.asyncDispose]() {
+      server.close();
+      if (service === null) return;
+      service.ref();
+      service.stdin.end();
+      await once(service, "exit");
+    },
+  };
+}
+
+function spawnService(program: string, socketPath: string, onEnd: (error: SlipwayError) => void): ServiceProcess {
+  // What it says on standard error, nobody is connected to hear: it goes where this process's goes.
+  const stdio: ["pipe", "ignore", "inherit"] = ["pipe", "ignore", "inherit"];
+  const child = spawn(program, ["serve", socketPath], { stdio, detached: true, env: {} }) as ServiceProcess;
+  child.on("error", (cause) => onEnd(new SlipwayError("component_missing", `${program}: ${cause.message}`, { cause })));
+  child.on("exit", (code, signal) => onEnd(unavailable(`ended by ${signal ?? `exit code ${code}`}`)));
+  // Its end is told by `exit`.
+  child.stdin.on("error", () => {});
+  child.stdin.unref();
+  child.unref();
+  return child;
+}
+
+function unavailable(what: string): SlipwayError {
+  return new SlipwayError("provider_unavailable", `the launch service ${what}`);
+}
+
+function requestOf(args: readonly string[]): Buffer {
+  const text = Buffer.from(joinArguments(args));
+  if (text.length > mostRequestBytes) {
+    throw new SlipwayError("internal", `arguments of ${text.length} bytes are too long for a launch`);
+  }
+  const length = Buffer.alloc(4);
+  length.writeUInt32LE(text.length);
+  return Buffer.concat([length, text]);
+}
+
+/** A launch says its name and pid first, in one write. It leads a process group. */
+function welcome(socket: Socket, waiting: Waiting): void {
+  socket.on("error", () => socket.destroy());
+  socket.setEncoding("utf8").once("data", (text: string) => {
+    const [line, name, pid] = /^(\w+) (\d+)\n/.exec(text) ?? [];
+    const answer = name === undefined ? undefined : waiting.get(name);
+    if (line === undefined || answer === undefined) return void socket.destroy();
+    socket.pause();
+    if (text.length > line.length) socket.unshift(text.slice(line.length));
+    socket.once("end", () => socket.destroy());
+    answer.resolve({
+      connection: socket,
+      kill() {
+        if (!socket.destroyed) killIfThere(-Number(pid));
+      },
+    });
+  });
+}
+
+async function listen(server: Server, path: string): Promise<void> {
+  rmSync(path, { force: true });
+  const listening = once(server, "listening");
+  // Bound with its mode from the start.
+  const umask = process.umask(0o177);
+  try {
+    server.listen(path);
+  } finally {
+    process.umask(umask);
+  }
+  await listening;
+  // A failed accept, for instance without free descriptors, is no reason to stop.
+  server.on("error", () => undefined);
+}
+
+export function killIfThere(pid: number): void {
+  try {
+    process.kill(pid, "SIGKILL");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
+  }
+}
