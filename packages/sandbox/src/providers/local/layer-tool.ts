@@ -1,4 +1,4 @@
-import { readFile } from "node:fs/promises";
+import { open } from "node:fs/promises";
 import { text } from "node:stream/consumers";
 import { type ErrorCode, SlipwayError } from "@slipway/contract";
 import type { Identity } from "./launch.ts";
@@ -67,11 +67,42 @@ export function createLayerTool({
  * them for unchanged the next time. Ask while the processes stand still.
  */
 export async function inodesMappedForWriting(pids: readonly number[]): Promise<number[]> {
-  const maps = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/maps`, "latin1").catch(() => "")));
-  const inodes = maps.flatMap((text) =>
-    [...text.matchAll(/^\S+ .w.s \S+ \S+ (\d+)/gm)].map(([, inode]) => Number(inode)),
-  );
-  return [...new Set(inodes)].filter((inode) => inode !== 0);
+  const inodes = new Set<number>();
+  const budget = { bytes: mostMapBytes };
+  for (const pid of pids) {
+    for await (const line of mapLines(pid, budget)) {
+      const inode = Number(/^\S+ .w.s \S+ \S+ (\d+)/.exec(line)?.[1] ?? 0);
+      if (inode !== 0) inodes.add(inode);
+    }
+    if (inodes.size > mostInodes || budget.bytes < 0)
+      throw new SlipwayError("too_large", "its processes map too many files for a copy while they run; stop it first");
+  }
+  return [...inodes];
+}
+
+/** Processes choose how many maps they have and how long their paths are: gigabytes, if they like. */
+const mostMapBytes = 64 * 1024 * 1024;
+/** Each becomes an argument of the tool. */
+const mostInodes = 10_000;
+
+async function* mapLines(pid: number, budget: { bytes: number }): AsyncIterable<string> {
+  const file = await open(`/proc/${pid}/maps`).catch(() => null);
+  if (file === null) return;
+  try {
+    const block = Buffer.allocUnsafe(64 * 1024);
+    let rest = "";
+    while (budget.bytes >= 0) {
+      // A process that has ended meanwhile maps nothing.
+      const { bytesRead } = await file.read(block).catch(() => ({ bytesRead: 0 }));
+      if (bytesRead === 0) return;
+      budget.bytes -= bytesRead;
+      const lines = (rest + block.toString("latin1", 0, bytesRead)).split("\n");
+      rest = lines.pop() ?? "";
+      yield* lines;
+    }
+  } finally {
+    await file.close();
+  }
 }
 
 /** What it prints, without the line that says it is done. */

@@ -94,7 +94,18 @@ describe("a snapshot", () => {
     expect(bytes).toBeLessThan(1024 * 1024);
   });
 
-  test("does not see what is written through a map that it took for unchanged", async () => {
+  test("of processes that map a file without end is refused with words, soon", async () => {
+    await using sandbox = await attacker.sandbox();
+    const { exec } = await attacker.start(sandbox, "mapper");
+    await expect(sandbox.snapshot({ signal: AbortSignal.timeout(15_000) })).rejects.toMatchObject({
+      code: "too_large",
+    });
+    expect((await run(sandbox, ["true"])).exitCode).toBe(0);
+    await exec.kill({ graceMs: 0 });
+    await sandbox.snapshot();
+  });
+
+  test("sees what is written through a map", async () => {
     await using sandbox = await attacker.sandbox();
     const writer = `import mmap, sys
 f = open("/workspace/mapped", "w+b"); f.write(b"1" * 4096); f.flush()
