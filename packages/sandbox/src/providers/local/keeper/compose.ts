@@ -132,20 +132,9 @@ export async function composeKeeper(settings: KeeperSettings, clock: Clock, { lo
   }
 
   return {
-    ...{ layout, clock, events, boxes, cgroups, layers, layerTool, hold, networks, images, runtime },
-    ...{
-      service,
-      launchpad,
-      imageBuilder,
-      snapshots,
-      lifecycle,
-      timers,
-      previews,
-      removeTree,
-      collectGarbage,
-      usedLayers,
-      onError,
-    },
+    ...{ layout, clock, events, boxes, cgroups, layers, layerTool, hold, networks, images },
+    ...{ service, launchpad, runtime, imageBuilder, snapshots, lifecycle, timers, previews },
+    ...{ removeTree, collectGarbage, usedLayers, onError },
   };
 }
 
