@@ -1,7 +1,7 @@
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { CreateSandboxInput, SandboxEvent } from "@slipway/contract";
 import type { Exec, OwnedSandbox, Sandbox, SandboxProvider } from "../../../provider.ts";
@@ -81,7 +81,8 @@ export function attack(): Attacker {
     },
     async [Symbol.asyncDispose]() {
       await local[Symbol.asyncDispose]();
-      rmSync(programs, { recursive: true, force: true });
+      // What is left of the attack may be nested deeper than Node removes.
+      execFileSync("rm", ["-rf", dirname(local.stateDir), programs]);
     },
   };
 }
