@@ -13,7 +13,7 @@
  *   --uid N --gid N     who the sandbox is outside, when started as root
  *   --cgroup DIR        a control group to make and enter; repeated
  *   --set FILE=VALUE    written after the groups are made; repeated
- *   --wait              the rest of the arguments comes on standard input, each with a NUL, until its end
+ *   --wait              says "waiting\n", then takes the rest of the arguments on standard input, each with a NUL, until its end
  *
  * Entering a control group can take the kernel many milliseconds. With --wait that is done ahead: the program stands in
  * its groups, unprivileged and in its namespaces, until it is told what to start; an end of input without arguments
@@ -419,6 +419,7 @@ int run_main(int argc, char **argv)
 	if (run.spare)
 		box = open_box(run.spare);
 	if (run.wait) {
+		dprintf(STDOUT_FILENO, "waiting\n");
 		parse_input(&run);
 		require_complete(&run);
 	}

@@ -61,7 +61,7 @@ test("a sandbox has the descriptors that it has without the service", async () =
 test("a killed launch ends its connection", async () => {
   const { connection, kill } = await host.service.run(["run", "--wait", ...whoIs(host)]);
   kill();
-  expect(await text(connection)).toBe("");
+  expect(await text(connection)).not.toContain("slipway-launch");
   expect(connection.destroyed).toBe(true);
   kill();
 });

@@ -70,12 +70,14 @@ export function launchArguments(spec: LaunchSpec): string[] {
 }
 
 /**
- * Arguments of a launcher that enters its control groups and makes a box ahead, as `spare`, and takes `startArguments` on
- * its standard input.
+ * Arguments of a launcher that makes and enters its control groups and makes a box ahead, as `spare`. When it says
+ * `waitingLine` it takes `startArguments` on its standard input.
  */
 export function standbyArguments(identity: Identity | null, directories: readonly string[], spare: string): string[] {
   return ["run", "--wait", ...flag("--spare", spare), ...privileged({ identity, cgroup: { directories, sets: [] } })];
 }
+
+export const waitingLine = "waiting\n";
 
 /** What remains to be told to a launcher that stands by. */
 export type StartSpec = Omit<LaunchSpec, "identity" | "cgroup">;
@@ -132,6 +134,7 @@ const longestComplaint = 4096;
 /** What came beside the status: the launcher and bubblewrap say what failed. */
 export function complaintIn(text: string): string {
   return text
+    .replace(waitingLine, "")
     .replace(/^\{\n[^}]*\}\n/m, "")
     .trim()
     .slice(0, longestComplaint);

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { rmSync, writeFileSync } from "node:fs";
 import type { Socket } from "node:net";
 import { join } from "node:path";
 import { type Limits, SlipwayError } from "@slipway/contract";
@@ -14,6 +14,7 @@ import {
   type StartSpec,
   standbyArguments,
   startArguments,
+  waitingLine,
 } from "./launch.ts";
 import { killIfThere, type Launched, type LaunchService } from "./launch-service.ts";
 
@@ -92,8 +93,6 @@ function newName(): string {
 function standBy({ service, identity, cgroups, spares }: LaunchpadOptions): Standby {
   const name = newName();
   const directories = cgroups.directories(name);
-  // Made here, so that limits can be written before the launcher has come so far.
-  for (const directory of directories) mkdirSync(directory);
   const spare = join(spares, name);
   return { name, ...follow(service.run(standbyArguments(identity, directories, spare)), directories, spare) };
 }
@@ -129,13 +128,21 @@ async function start(
   const tell = () => service.run(launchArguments({ ...spec, identity, cgroup: plan }));
   const launch = standby ?? follow(tell(), plan.directories, null);
   const timeout = AbortSignal.timeout(startLimitMs);
+  const stop = signal === undefined ? timeout : AbortSignal.any([signal, timeout]);
   try {
     const { connection } = await launch.launched;
+    connection.ref();
     if (standby !== null) {
+      await hear(launch, connection, stop, (said) => (said.startsWith(waitingLine) ? said : null));
       for (const { file, value } of plan.sets) writeFileSync(file, value);
       connection.end(joinArguments(startArguments(spec)));
     }
-    return await untilReady(launch, connection, signal === undefined ? timeout : AbortSignal.any([signal, timeout]));
+    const pid = await hear(launch, connection, stop, (said) => {
+      const { childPid, ready } = parseLaunchStatus(said);
+      return ready ? childPid : null;
+    });
+    connection.destroy();
+    return pid;
   } catch (cause) {
     await giveUp(launch);
     if (signal?.aborted) throw new SlipwayError("aborted", "the start was given up", { cause });
@@ -145,34 +152,37 @@ async function start(
   }
 }
 
-/** Resolves to the number of the sandbox's pid 1 and lets go of the connection. */
-function untilReady({ said, alive }: Launch, connection: Socket, signal: AbortSignal): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const abort = () => {
-      const { childPid } = parseLaunchStatus(said());
-      if (childPid !== null) killIfThere(childPid);
-      reject(signal.reason as Error);
-    };
-    const endedEarly = () => reject(new Error("the launcher ended without a word"));
-    connection.ref().on("data", () => {
-      const { childPid, ready } = parseLaunchStatus(said());
-      if (!ready || childPid === null) return;
-      signal.removeEventListener("abort", abort);
-      connection.destroy();
-      resolve(childPid);
-    });
-    if (!alive()) endedEarly();
-    connection.once("close", endedEarly);
-    if (signal.aborted) abort();
-    signal.addEventListener("abort", abort, { once: true });
+/** Resolves as soon as something is found in what the launch has said. */
+function hear<T>(
+  { said, alive }: Launch,
+  connection: Socket,
+  signal: AbortSignal,
+  find: (said: string) => T | null,
+): Promise<T> {
+  const { promise, resolve, reject } = Promise.withResolvers<T>();
+  const look = () => {
+    const found = find(said());
+    if (found !== null) resolve(found);
+    else if (!alive()) reject(new Error("the launcher ended without a word"));
+  };
+  const abort = () => reject(signal.reason);
+  connection.on("data", look).once("close", look);
+  signal.addEventListener("abort", abort, { once: true });
+  if (signal.aborted) abort();
+  look();
+  return promise.finally(() => {
+    connection.off("data", look).off("close", look);
+    signal.removeEventListener("abort", abort);
   });
 }
 
 /** Ends whatever of it runs, also when the start had begun, and removes its groups and its spare box. */
-async function giveUp({ launched, cgroups, spare }: Launch): Promise<void> {
+async function giveUp({ launched, cgroups, spare, alive, said }: Launch): Promise<void> {
   await launched.then(
     ({ connection, kill }) => {
       // Bubblewrap's two processes are in one group until the inner one, set up, makes a session of its own.
+      const { childPid } = parseLaunchStatus(said());
+      if (childPid !== null && alive()) killIfThere(childPid);
       kill();
       connection.destroy();
     },
