@@ -1,12 +1,15 @@
 import { type Cgroup, openCgroup } from "../cgroup-control.ts";
 import type { AgentLink } from "./agent-link.ts";
 import type { Box } from "./boxes.ts";
+import { allProcesses, namespaceOf } from "./process.ts";
 
 /** Makes a sandbox stand still and go on: by its control group where there is one that freezes, else by signals from pid 1. */
 export interface Hold {
   freeze(box: Box): Promise<void>;
   thaw(box: Box): Promise<void>;
   oomKills(box: Box): Promise<number>;
+  /** Pids of what runs inside, as the host numbers them. */
+  processes(box: Box): Promise<number[]>;
   /** Ends what is left in the control groups and removes them. */
   release(box: Box): Promise<void>;
 }
@@ -33,6 +36,12 @@ export function createHold(agent: AgentLink, freezesByCgroup: boolean): Hold {
     },
     async oomKills(box) {
       return box.record.cgroups.length === 0 ? 0 : (await cgroupOf(box)).oomKills();
+    },
+    async processes(box) {
+      const { process, cgroups } = box.record;
+      if (process === null) return [];
+      // The outer bubblewrap is in the groups, too.
+      return namespaceOf(process, cgroups.length === 0 ? allProcesses() : await (await cgroupOf(box)).processes());
     },
     async release(box) {
       if (box.record.cgroups.length === 0) return;

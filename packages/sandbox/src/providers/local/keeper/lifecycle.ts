@@ -13,7 +13,6 @@ import { type LayerId, liveStates, type RootImage, type SandboxRecord, sandboxIn
 import type { Box, Boxes } from "./boxes.ts";
 import type { Clock } from "./clock.ts";
 import type { Hold } from "./hold.ts";
-import { namespaceOf } from "./process.ts";
 import type { Runtime } from "./runtime.ts";
 
 /** The states of a sandbox and the ways between them. Operations on one sandbox run one after the other. */
@@ -134,7 +133,7 @@ export function createLifecycle(parts: LifecycleParts): Lifecycle {
   };
 
   const destroyNow = async (box: Box, reason: StateReason): Promise<DestroyReceipt> => {
-    const processesEnded = box.record.process === null ? 0 : namespaceOf(box.record.process).length;
+    const processesEnded = (await hold.processes(box)).length;
     await runtime.end(box);
     await parts.removeTree(layout.box(box.id).root);
     boxes.forget(box, reason);

@@ -30,14 +30,16 @@ function readStat(pid: number): { startTime: string; zombie: boolean } | null {
   return { startTime: fields[19] ?? "", zombie: fields[0] === "Z" || fields[0] === "X" };
 }
 
-/** Every process that shares the pid namespace of this one, itself included. */
-export function namespaceOf({ pid }: ProcessIdentity): number[] {
+/** Those that share the pid namespace of this process, itself included. */
+export function namespaceOf({ pid }: ProcessIdentity, among: readonly number[]): number[] {
   const namespace = pidNamespace(pid);
-  if (namespace === null) return [];
+  return namespace === null ? [] : among.filter((other) => pidNamespace(other) === namespace);
+}
+
+export function allProcesses(): number[] {
   return readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name))
-    .map(Number)
-    .filter((other) => pidNamespace(other) === namespace);
+    .map(Number);
 }
 
 function pidNamespace(pid: number): string | null {

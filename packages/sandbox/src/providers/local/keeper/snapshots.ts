@@ -8,7 +8,6 @@ import type { Clock } from "./clock.ts";
 import type { EventLog } from "./event-log.ts";
 import type { Hold } from "./hold.ts";
 import { type Layers, newLayerId } from "./layers.ts";
-import { namespaceOf } from "./process.ts";
 
 export interface Snapshots {
   create(
@@ -185,7 +184,7 @@ async function copy({ layout, layers, layerTool, hold, boxes }: SnapshotParts, b
   if (awake) await hold.freeze(box);
   let held: Awaited<ReturnType<Layers["add"]>>;
   try {
-    const changing = box.record.process === null ? [] : await inodesMappedForWriting(namespaceOf(box.record.process));
+    const changing = await inodesMappedForWriting(await hold.processes(box));
     held = await layers.add((directory) =>
       layerTool.copy({
         from: layout.box(box.id).upper,
