@@ -61,7 +61,7 @@ static void search_file(struct search *search, int fd, const char *path) {
 
 static void search_entry(const struct visit *visit, void *context) {
     struct search *search = context;
-    if (!S_ISREG(visit->info.st_mode) || visit->info.st_dev == search->proc || is_temporary(visit->name)) return;
+    if (!S_ISREG(visit->info.st_mode) || visit->info.st_dev == search->proc) return;
     check_host();
     int fd = openat(visit->directory, visit->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     struct stat info;

@@ -63,7 +63,7 @@ static const char *target_of(const struct visit *visit) {
 
 static void list_entry(const struct visit *visit, void *context) {
     (void)context;
-    if (!is_temporary(visit->name)) out_entry(&visit->info, visit->path, target_of(visit));
+    out_entry(&visit->info, visit->path, target_of(visit));
 }
 
 void handle_list(const struct request *request) {
@@ -85,7 +85,7 @@ static void download_file(int fd) {
 static void download_entry(const struct visit *visit, void *context) {
     (void)context;
     mode_t mode = visit->info.st_mode;
-    if (is_temporary(visit->name) || !(S_ISREG(mode) || S_ISDIR(mode) || S_ISLNK(mode))) return;
+    if (!(S_ISREG(mode) || S_ISDIR(mode) || S_ISLNK(mode))) return;
     if (!S_ISREG(mode)) {
         out_entry(&visit->info, visit->path, target_of(visit));
         return;

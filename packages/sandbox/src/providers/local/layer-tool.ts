@@ -129,5 +129,6 @@ async function runTool(
 }
 
 function codeOf(complaint: string): ErrorCode {
-  return /: (No space left on device|Disk quota exceeded)$/.test(complaint) ? "out_of_disk" : "internal";
+  if (/: (No space left on device|Disk quota exceeded)$/.test(complaint)) return "out_of_disk";
+  return complaint.includes("nested deeper than") ? "too_large" : "internal";
 }

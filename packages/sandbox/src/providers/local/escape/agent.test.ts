@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { OwnedSandbox } from "../../../provider.ts";
 import { run } from "../../../run.ts";
-import { type Attacker, answers, attack, users } from "./attacker.ts";
+import { type Attacker, answers, attack, users } from "./attacker-fixture.ts";
 
 let attacker: Attacker;
 beforeAll(() => {

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { OwnedSandbox } from "../../../provider.ts";
 import { run } from "../../../run.ts";
-import { type Attacker, answers, attack, users } from "./attacker.ts";
+import { type Attacker, answers, attack, users } from "./attacker-fixture.ts";
 
 let attacker: Attacker;
 beforeAll(() => {

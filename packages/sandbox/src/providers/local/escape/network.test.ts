@@ -6,7 +6,7 @@ import type { NetworkPolicyInput } from "@slipway/contract";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { OwnedSandbox, Sandbox } from "../../../provider.ts";
 import { run } from "../../../run.ts";
-import { type Attacker, attack, eventOf } from "./attacker.ts";
+import { type Attacker, attack, eventOf } from "./attacker-fixture.ts";
 
 const client = readFileSync(fileURLToPath(new URL("./programs/proxy.py", import.meta.url)));
 let attacker: Attacker;

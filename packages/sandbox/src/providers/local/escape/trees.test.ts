@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { OwnedSandbox, Sandbox } from "../../../provider.ts";
 import { readText, run } from "../../../run.ts";
-import { type Attacker, attack, users } from "./attacker.ts";
+import { type Attacker, attack, users } from "./attacker-fixture.ts";
 
 let attacker: Attacker;
 /** A file of the host that its sandboxes' uid may write, for links to lead to. */

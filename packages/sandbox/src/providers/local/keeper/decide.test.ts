@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { decideIdle, endOf, nextDue, type Timing, type TimingMemory } from "./decide.ts";
+import { decideIdle, endOf, isDiskLookDue, nextDue, type Timing, type TimingMemory } from "./decide.ts";
 
 const request = { idleMs: null, sleepingMs: 10_000, checkpointMs: null, expiringGraceMs: 60 };
 const running: Timing = { state: "running", stateChangedAt: 1000, expiresAt: 5000, request };
@@ -55,5 +55,19 @@ describe("whether an idle sandbox sleeps", () => {
         return decision.sleep ? sinceMs >= idleMs : decision.checkAt - 7 === idleMs - sinceMs;
       }),
     );
+  });
+});
+
+describe("whether a sandbox's disk is looked at", () => {
+  const last = { at: 0, tookMs: 2000, writtenBytes: 0 };
+  const mebibyte = 1024 * 1024;
+  test.each<[string, number, number, boolean]>([
+    ["nothing was written", 0, 30_000, false],
+    ["some was, but the last look was slow", 100, 5000, false],
+    ["some was, and it has rested", 100, 20_000, true],
+    ["a quarter of the limit was, rested or not", 256, 1, true],
+    ["nothing is known to have been for a long time", 0, 60_000, true],
+  ])("%s", (_, writtenMb, nowMs, due) => {
+    expect(isDiskLookDue(last, writtenMb * mebibyte, 1024 * mebibyte, nowMs)).toBe(due);
   });
 });

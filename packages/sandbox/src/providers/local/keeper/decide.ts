@@ -72,3 +72,26 @@ export function decideIdle(
   if (use.sinceMs >= idleMs) return { sleep: true };
   return { sleep: false, checkAt: nowMs + (idleMs - use.sinceMs) };
 }
+
+/** A look at how much of the disk a sandbox takes. */
+export interface DiskLook {
+  readonly at: number;
+  readonly tookMs: number;
+  /** What had been written to the whole file system by then. */
+  readonly writtenBytes: number;
+}
+
+/** Less written than this is no reason to look. */
+const worthALookBytes = 4 * 1024 * 1024;
+/** Looking takes at most a tenth of the time, as long as little is written. */
+const restFactor = 10;
+/** What one deletes hides what another writes: so now and then a look without a reason. */
+const oldestLookMs = 60_000;
+
+/** A sandbox that makes looks slow does not put the next one off for long: much written is always a reason. */
+export function isDiskLookDue(last: DiskLook, writtenBytes: number, limitBytes: number, nowMs: number): boolean {
+  const growth = writtenBytes - last.writtenBytes;
+  if (growth >= limitBytes / 4) return true;
+  const rested = nowMs - last.at >= restFactor * last.tookMs;
+  return rested && (growth >= worthALookBytes || nowMs - last.at >= oldestLookMs);
+}

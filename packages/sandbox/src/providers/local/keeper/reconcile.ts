@@ -105,11 +105,11 @@ export function findSandboxProcesses(layout: Layout): Map<SandboxId, ProcessIden
   for (const pid of readdirSync("/proc")) {
     if (!/^\d+$/.test(pid)) continue;
     try {
+      if (readlinkSync(`/proc/${pid}/ns/pid`) !== own) continue;
       const argv = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
       if (!["bwrap", "slipway-launch"].includes(basename(argv[0] ?? ""))) continue;
       const id = argv.map((argument) => boxPath.exec(argument)?.[1]).find((name) => name !== undefined);
-      if (id === undefined || !argv.includes(layout.mountPoint) || readlinkSync(`/proc/${pid}/ns/pid`) !== own)
-        continue;
+      if (id === undefined || !argv.includes(layout.mountPoint)) continue;
       // A launch that has not come to its pid 1 yet stands for itself.
       const [child] = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ");
       const identity = identify(Number(child || pid));
