@@ -5,8 +5,9 @@ import { publicUrl } from "./host-registries.ts";
 /** Where Debian's packages come from: the host's own archive when the host is Debian, else debootstrap's default. */
 export interface DebianSources {
   readonly suite: string;
-  /** Null: debootstrap chooses, and `archive` says what that is, if it is installed. */
+  /** Null: debootstrap chooses. */
   readonly mirror: string | null;
+  /** The addresses that packages come from; none when debootstrap is not installed and the host is not Debian. */
   readonly archives: readonly string[];
   /** The lines of a sources.list. */
   readonly lines: readonly string[];

@@ -7,7 +7,7 @@ import {
   textFile,
   trustBundle,
 } from "../skeleton-entries.ts";
-import { need, type Recipe, shell } from "./image-recipes.ts";
+import { need, type Recipe, shell, syncFiles } from "./image-recipes.ts";
 
 /** Small; custom images add the rest. */
 const packages = ["ca-certificates", "curl", "git", "procps", "python3"];
@@ -67,7 +67,8 @@ for entry in /*; do
     /dev | /proc | /run | /sys | /tmp) mkdir -m "$(stat -c %a "$entry")" "${root}$entry" ;;
     *) cp -a "$entry" ${root} ;;
   esac
-done`;
+done
+${syncFiles}`;
 
 /**
  * What lies above every image that has a root of its own: settings that follow the host's, so that a change of those

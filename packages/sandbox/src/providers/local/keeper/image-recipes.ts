@@ -75,7 +75,12 @@ export function nodeRecipe(image: NodeImage): Recipe {
   };
 }
 
-const tidy = shell("Tidying up", "rm -rf /root/.npm /root/.cache; find /tmp /var/tmp -mindepth 1 -delete");
+/** Its record must not outlive a layer that a power cut has emptied. */
+export const syncFiles = "sync --file-system /";
+const tidy = shell(
+  "Tidying up",
+  `rm -rf /root/.npm /root/.cache; find /tmp /var/tmp -mindepth 1 -delete; ${syncFiles}`,
+);
 
 /** Nothing when the image adds nothing to its base. */
 export function customRecipe({ apt, npm, pip, commands }: CustomImage, kind: RootImage["kind"]): Recipe | null {
