@@ -109,6 +109,7 @@ async function destroyAll(provider: SandboxProvider, stateDir: string): Promise<
   await provider.reconcile();
   const layout = layoutOf(stateDir);
   expect(readdirSync(layout.boxes)).toEqual([]);
-  expect(readdirSync(layout.layers)).toEqual([expect.stringMatching(/^host-[0-9a-f]+$/)]);
+  const madeUp = [/^host-[0-9a-f]+$/, /^rootfs-[0-9a-f]+$/].map((name) => expect.stringMatching(name));
+  expect(readdirSync(layout.layers)).toEqual(madeUp);
   expect(findSandboxProcesses(layout).size).toBe(0);
 }
