@@ -187,6 +187,9 @@ static int make_box(const char *path)
 	box = open_directory(path);
 	for (int i = 0; i < BOX_PARTS; i++)
 		make_directory(box, box_parts[i]);
+	/* It is what the sandbox sees as its root. The box itself stays closed. */
+	if (fchmodat(box, "upper", 0755, 0))
+		fail("open upper to all");
 	return box;
 }
 

@@ -32,8 +32,7 @@ export async function startKeeper(
     watch[Symbol.dispose]();
     cancelReconcile();
     void server.close();
-    const launchpadClosed = parts.launchpad[Symbol.asyncDispose]();
-    launchpadClosed.then(() => parts.service[Symbol.asyncDispose]()).then(setClosed, setClosed);
+    letGo(parts).then(setClosed, setClosed);
   };
   const isNeeded = () =>
     server.connections > 0 || [...parts.boxes.all()].some(({ record }) => liveStates.includes(record.state));
@@ -57,6 +56,13 @@ export async function startKeeper(
   reconcileLater();
   leaveSoon();
   return { close, closed };
+}
+
+/** Layers that the last sandbox left are removed before the service that removes them ends. */
+async function letGo({ collectGarbage, launchpad, service }: KeeperParts): Promise<void> {
+  await collectGarbage();
+  await launchpad[Symbol.asyncDispose]();
+  await service[Symbol.asyncDispose]();
 }
 
 async function takeOver(parts: KeeperParts): Promise<void> {
