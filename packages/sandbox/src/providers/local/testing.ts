@@ -1,5 +1,6 @@
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import type { SandboxProvider } from "../../provider.ts";
 import { createLocalProvider } from "./index.ts";
 
@@ -20,9 +21,16 @@ export function setUpLocal(environment: NodeJS.ProcessEnv = process.env): LocalS
     async [Symbol.asyncDispose]() {
       for (const { id } of await provider.list()) await (await provider.get(id)).destroy();
       await provider[Symbol.asyncDispose]();
+      await endKeeper(stateDir);
       rmSync(directory, { recursive: true, force: true });
     },
   };
+}
+
+/** Waits for what it still has to do, such as removing layers. */
+async function endKeeper(stateDir: string): Promise<void> {
+  for (const pid of keepersOf(stateDir)) process.kill(pid, "SIGTERM");
+  while (keepersOf(stateDir).length > 0) await delay(20);
 }
 
 /** Pids of the keepers of a state directory: one, or none. */
