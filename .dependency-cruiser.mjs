@@ -89,7 +89,12 @@ export default {
       comment: "Another package is imported by its name, so that its exports are its border.",
       severity: "error",
       from: { path: "^(packages/[^/]+|bench|scripts)/" },
-      to: { path: "^packages/", pathNot: "^$1/", dependencyTypes: ["local"] },
+      to: {
+        path: "^packages/",
+        pathNot: "^$1/",
+        dependencyTypes: ["local"],
+        dependencyTypesNot: ["aliased-workspace"],
+      },
     },
     {
       name: "tests-stay-out",

@@ -7,7 +7,7 @@ import type { BoxLayout } from "./layout.ts";
 export const sandboxUid = 61_100;
 
 /** Where the sandbox finds what the host gives it. */
-export const inside = {
+const inside = {
   agent: "/run/slipway-agent",
   egressDirectory: "/run/slipway",
   egressSocket: "/run/slipway/egress.sock",

@@ -1,7 +1,7 @@
 /** Requests and frames as native/PROTOCOL.md has them. */
 
 export const maxFrameBytes = 256 * 1024;
-export const maxRequestBytes = 2 * 1024 * 1024;
+const maxRequestBytes = 2 * 1024 * 1024;
 export const frameHeaderBytes = 5;
 export const exitPayloadBytes = 33;
 /** How much of a stream goes into one frame from here: the agent's own unit, well below the limit. */
