@@ -211,19 +211,19 @@ async function forkVersusCreate({ provider, report, stateDir }: Bench): Promise<
     ),
   );
 
+  const kilobytes: number[] = [];
+  for (let i = 0; i < 20; i++) kilobytes.push(await diskOfFork(source, stateDir));
+  const value = median(kilobytes);
+  report({ name: "fork_disk_kb", value, unit: "kB", ours: value, baseline: null, n: 20, bound: { atMost: 64 } });
+}
+
+/** What a fork takes once it has run something. */
+async function diskOfFork(source: Sandbox, stateDir: string): Promise<number> {
   await using fork = await source.fork(quick);
   await execTrue(fork);
   const paths = [join(stateDir, "boxes", fork.id), join(stateDir, "records/sandboxes", `${fork.id}.json`)];
-  const kilobytes = Number((await output("du", ["-skc", ...paths])).trimEnd().split("\n").at(-1)?.split("\t")[0]);
-  report({
-    name: "fork_disk_kb",
-    value: kilobytes,
-    unit: "kB",
-    ours: kilobytes,
-    baseline: null,
-    n: 1,
-    bound: { atMost: 64 },
-  });
+  const total = (await output("du", ["-skc", ...paths])).trimEnd().split("\n").at(-1);
+  return Number(total?.split("\t")[0]);
 }
 
 async function snapshotVersusCopy({ provider, report, stateDir, scratch }: Bench): Promise<void> {
