@@ -101,7 +101,7 @@ export function createHandles(layout: Layout, keeper: KeeperClient, capabilities
         return await keeper.call("snapshot", params, { signal });
       },
       async fork(overrides = {}, { signal } = {}) {
-        const request = parseFork(overrides, (await settled(id)).request, capabilities);
+        const request = parseFork(overrides, (await recordOf(id)).request, capabilities);
         const { id: fork } = await keeper.call("fork", { id: newId("sbx"), from: id, request }, { signal });
         return await owned(fork);
       },
