@@ -54,7 +54,8 @@ async function destroy(context: Context, text: string): Promise<Outcome> {
 
 async function report(context: Context, outcome: Outcome): Promise<void> {
   if ("failure" in outcome) {
-    await context.note(`error: ${outcome.failure.message}\nwhat to do: ${outcome.failure.action}`);
+    const { message, action, code } = outcome.failure;
+    await context.note(`error: ${message}\nwhat to do: ${action}\ncode: ${code}`);
     return;
   }
   const { processesEnded } = outcome.receipt;

@@ -51,7 +51,10 @@ export const fileCommands: readonly Command[] = [
     group: snapshots,
     summary: "Change a snapshot's name or expiry",
     arguments: [snapshotArgument],
-    options: { name: { value: "name", help: "New name; an empty one removes it" }, expires },
+    options: {
+      name: { value: "name", help: "New name; an empty one removes it" },
+      expires: { value: "duration|never", help: "Deleted this long from now" },
+    },
     load: async () => ({ run: (await import("./snapshots.ts")).change }),
   },
   {

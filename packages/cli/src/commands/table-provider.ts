@@ -22,7 +22,10 @@ export const providerCommands: readonly Command[] = [
     summary: "Build an image ahead of its first use",
     arguments: [],
     options: imageOptions,
-    examples: ["sandbox image build --image debian --apt ripgrep --npm typescript@7.0.2"],
+    examples: [
+      "sandbox image build --image node24",
+      "sandbox image build --image debian --apt ripgrep --npm typescript@7.0.2",
+    ],
     load: () => import("./image.ts"),
   },
   {
