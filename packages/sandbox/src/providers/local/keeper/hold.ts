@@ -25,15 +25,22 @@ export function createHold(agent: AgentLink, freezesByCgroup: boolean): Hold {
     return cgroup;
   };
   const byCgroup = (box: Box) => freezesByCgroup && box.record.cgroups.length > 0;
+  const thaw = async (box: Box) => {
+    if (byCgroup(box)) await (await cgroupOf(box)).thaw();
+    else await agent.setStopped(box, false);
+  };
   return {
     async freeze(box) {
-      if (byCgroup(box)) await (await cgroupOf(box)).freeze();
-      else await agent.setStopped(box, true);
+      try {
+        if (byCgroup(box)) await (await cgroupOf(box)).freeze();
+        else await agent.setStopped(box, true);
+      } catch (error) {
+        // Some of it may stand still already.
+        await thaw(box).catch(() => undefined);
+        throw error;
+      }
     },
-    async thaw(box) {
-      if (byCgroup(box)) await (await cgroupOf(box)).thaw();
-      else await agent.setStopped(box, false);
-    },
+    thaw,
     async oomKills(box) {
       return box.record.cgroups.length === 0 ? 0 : (await cgroupOf(box)).oomKills();
     },

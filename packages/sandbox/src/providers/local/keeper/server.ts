@@ -56,6 +56,8 @@ export async function serveKeeper(
     });
   });
   await listen(server, path);
+  // A failed accept, for instance without free descriptors, is no reason to stop.
+  server.on("error", () => undefined);
   return {
     get connections() {
       return sockets.size;
