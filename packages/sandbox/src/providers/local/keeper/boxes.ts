@@ -26,6 +26,8 @@ export interface Boxes {
   /** Writes the record, then tells the change of state, if there is one. */
   update(box: Box, change: Partial<SandboxRecord>): void;
   setState(box: Box, state: SandboxState, reason: StateReason, change?: Partial<SandboxRecord>): void;
+  /** Removes the record: from now on a crash ends in the sandbox's destruction, and nothing but that can be done with it. */
+  condemn(box: Box): void;
   forget(box: Box, reason: StateReason): void;
   exclusive<T>(box: Box, operation: () => Promise<T>): Promise<T>;
 }
@@ -37,6 +39,7 @@ export interface BoxHooks {
 
 export function openBoxes(layout: Layout, events: EventLog, clock: Clock, hooks: BoxHooks): Boxes {
   const boxes = new Map<SandboxId, Box>();
+  const condemned = new WeakSet<Box>();
   const hold = (record: SandboxRecord): Box => {
     const now = clock.now();
     const memory = { toldEnd: null, checkIdleAt: now + (record.request.idleMs ?? 0), lastCheckpointAt: now };
@@ -47,6 +50,7 @@ export function openBoxes(layout: Layout, events: EventLog, clock: Clock, hooks:
   for (const record of readRecords<SandboxRecord>(layout.records.sandboxes)) hold(record);
 
   const update = (box: Box, change: Partial<SandboxRecord>) => {
+    if (condemned.has(box) || boxes.get(box.id) !== box) throw notFound(box.id);
     box.record = { ...box.record, ...change };
     writeRecord(layout.sandboxRecord(box.id), box.record);
     hooks.onChange(box);
@@ -56,7 +60,7 @@ export function openBoxes(layout: Layout, events: EventLog, clock: Clock, hooks:
     find: (id) => boxes.get(id),
     get(id) {
       const box = boxes.get(id);
-      if (box === undefined) throw new SlipwayError("sandbox_not_found", `there is no sandbox ${id}`);
+      if (box === undefined) throw notFound(id);
       return box;
     },
     add(record) {
@@ -77,6 +81,11 @@ export function openBoxes(layout: Layout, events: EventLog, clock: Clock, hooks:
       update(box, { ...change, state, reason, stateChangedAt: clock.now() });
       events.append({ type: "sandbox.state_changed", sandbox: box.id, from, to: state, reason });
     },
+    condemn(box) {
+      condemned.add(box);
+      removeRecord(layout.sandboxRecord(box.id));
+      box.record = { ...box.record, state: "stopped", process: null, cgroups: [] };
+    },
     forget(box, reason) {
       removeRecord(layout.sandboxRecord(box.id));
       boxes.delete(box.id);
@@ -85,12 +94,15 @@ export function openBoxes(layout: Layout, events: EventLog, clock: Clock, hooks:
     },
     exclusive(box, operation) {
       const result = box.queue.then(async () => {
-        if (boxes.get(box.id) !== box)
-          throw new SlipwayError("sandbox_not_found", `there is no sandbox ${box.id} any more`);
+        if (boxes.get(box.id) !== box) throw notFound(box.id);
         return operation();
       });
       box.queue = result.catch(() => undefined);
       return result;
     },
   };
+}
+
+function notFound(id: SandboxId): SlipwayError {
+  return new SlipwayError("sandbox_not_found", `there is no sandbox ${id}`);
 }

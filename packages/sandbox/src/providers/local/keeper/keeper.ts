@@ -72,8 +72,8 @@ async function takeOver(parts: KeeperParts): Promise<void> {
   await parts.imageBuilder.endOrphans();
   snapshots.deleteExpired();
   for (const box of boxes.all()) {
-    timers.schedule(box);
     await previews.restore(box);
+    timers.schedule(box);
   }
 }
 

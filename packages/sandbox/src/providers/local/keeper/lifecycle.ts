@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import {
   type CreateSandbox,
   type DestroyReceipt,
+  hasCode,
   maxLifetimeMs,
   type SandboxId,
   type SandboxInfo,
@@ -19,17 +20,21 @@ import type { Runtime } from "./runtime.ts";
 export interface Lifecycle {
   create(id: SandboxId, request: CreateSandbox, signal: AbortSignal): Promise<SandboxInfo>;
   fork(id: SandboxId, from: SandboxId, request: CreateSandbox, signal: AbortSignal): Promise<SandboxInfo>;
-  sleep(id: SandboxId, reason?: StateReason): Promise<void>;
+  /** `isDue` is asked in the sandbox's turn; when it denies, nothing happens. */
+  sleep(id: SandboxId, reason?: StateReason, isDue?: IsDue): Promise<void>;
   wake(id: SandboxId): Promise<void>;
-  stop(id: SandboxId, reason?: StateReason): Promise<void>;
+  stop(id: SandboxId, reason?: StateReason, isDue?: IsDue): Promise<void>;
   start(id: SandboxId, signal: AbortSignal): Promise<void>;
   destroy(id: SandboxId, reason?: StateReason): Promise<DestroyReceipt>;
   keepAlive(id: SandboxId, forMs: number): Promise<{ expiresAt: number }>;
   /** An end by time, memory or disk: stops or destroys, as the sandbox was created to. */
-  end(id: SandboxId, reason: StateReason): Promise<void>;
+  end(id: SandboxId, reason: StateReason, isDue?: IsDue): Promise<void>;
   /** The sandbox's processes are gone without having been asked to go. */
   died(box: Box): Promise<void>;
 }
+
+type IsDue = () => Promise<boolean>;
+const always: IsDue = async () => true;
 
 /** Where a sandbox's files come from. */
 interface Origin {
@@ -99,6 +104,8 @@ export function createLifecycle(parts: LifecycleParts): Lifecycle {
     });
   };
 
+  const settledInfo = (box: Box) => box.queue.then(() => sandboxInfo(boxes.get(box.id).record));
+
   const createOnce = async (id: SandboxId, request: CreateSandbox, signal: AbortSignal): Promise<SandboxInfo> => {
     return launchNew(id, request, await parts.origin(request, signal), signal);
   };
@@ -111,15 +118,16 @@ export function createLifecycle(parts: LifecycleParts): Lifecycle {
     signal: AbortSignal,
   ): Promise<SandboxInfo> => {
     const recorded = [...boxes.all()].find((box) => box.record.request.idempotencyKey === key);
-    const earlier = recorded
-      ? {
-          request: recorded.record.request,
-          created: recorded.queue.then(() => sandboxInfo(boxes.get(recorded.id).record)),
-        }
-      : keys.get(key);
+    const earlier = keys.get(key) ?? (recorded && { request: recorded.record.request, created: settledInfo(recorded) });
     if (earlier !== undefined) {
-      if (isDeepStrictEqual(earlier.request, request)) return earlier.created;
-      throw new SlipwayError("idempotency_conflict", `the idempotency key ${key} was used for a different create`);
+      if (!isDeepStrictEqual(earlier.request, request))
+        throw new SlipwayError("idempotency_conflict", `the idempotency key ${key} was used for a different create`);
+      return earlier.created.catch((error: unknown) => {
+        // Destroyed meanwhile, or given up by its own caller.
+        const isFree = hasCode(error, "sandbox_not_found") || hasCode(error, "aborted");
+        if (isFree && !signal.aborted) return createByKey(key, id, request, signal);
+        throw error;
+      });
     }
     const created = createOnce(id, request, signal).finally(() => keys.delete(key));
     keys.set(key, { request, created });
@@ -135,6 +143,7 @@ export function createLifecycle(parts: LifecycleParts): Lifecycle {
   const destroyNow = async (box: Box, reason: StateReason): Promise<DestroyReceipt> => {
     const processesEnded = (await hold.processes(box)).length;
     await runtime.end(box);
+    boxes.condemn(box);
     await parts.removeTree(layout.box(box.id).root);
     boxes.forget(box, reason);
     parts.collectGarbage();
@@ -154,23 +163,24 @@ export function createLifecycle(parts: LifecycleParts): Lifecycle {
   return {
     create(id, request, signal) {
       const existing = boxes.find(id);
-      if (existing !== undefined) return existing.queue.then(() => sandboxInfo(boxes.get(id).record));
+      if (existing !== undefined) return settledInfo(existing);
       return request.idempotencyKey === undefined
         ? createOnce(id, request, signal)
         : createByKey(request.idempotencyKey, id, request, signal);
     },
     async fork(id, from, request, signal) {
       const existing = boxes.find(id);
-      if (existing !== undefined) return existing.queue.then(() => sandboxInfo(boxes.get(id).record));
+      if (existing !== undefined) return settledInfo(existing);
       const source = boxes.get(from);
       using files = await boxes.exclusive(source, () => parts.layersOf(source));
       return await launchNew(id, request, { image: source.record.image, lowers: files.lowers }, signal);
     },
-    async sleep(id, reason = "requested") {
+    async sleep(id, reason = "requested", isDue = always) {
       const box = boxes.get(id);
       await boxes.exclusive(box, async () => {
         if (box.record.state === "sleeping") return;
         expect(box, ["running"], "put to sleep");
+        if (!(await isDue())) return;
         await hold.freeze(box);
         boxes.setState(box, "sleeping", reason);
       });
@@ -193,10 +203,10 @@ export function createLifecycle(parts: LifecycleParts): Lifecycle {
         });
       });
     },
-    async stop(id, reason = "requested") {
+    async stop(id, reason = "requested", isDue = always) {
       const box = boxes.get(id);
       await boxes.exclusive(box, async () => {
-        if (box.record.state === "stopped") return;
+        if (box.record.state === "stopped" || !(await isDue())) return;
         expect(box, ["running", "sleeping", "error"], "stop");
         await stopNow(box, reason);
       });
@@ -207,7 +217,12 @@ export function createLifecycle(parts: LifecycleParts): Lifecycle {
         if (box.record.state === "running") return;
         expect(box, ["stopped", "error"], "start");
         const reservation = runtime.reserve();
-        boxes.setState(box, "creating", "requested", { cgroups: reservation.cgroups });
+        const startedAt = clock.now();
+        boxes.setState(box, "creating", "requested", {
+          cgroups: reservation.cgroups,
+          expiresAt: startedAt + box.record.request.lifetimeMs,
+          endsBy: startedAt + maxLifetimeMs,
+        });
         try {
           await runtime.launch(box, reservation, signal);
         } catch (error) {
@@ -217,8 +232,7 @@ export function createLifecycle(parts: LifecycleParts): Lifecycle {
         }
         const now = clock.now();
         box.memory = { toldEnd: null, checkIdleAt: now + (box.record.request.idleMs ?? 0), lastCheckpointAt: now };
-        const lifetime = { expiresAt: now + box.record.request.lifetimeMs, endsBy: now + maxLifetimeMs };
-        boxes.setState(box, "running", "started", lifetime);
+        boxes.setState(box, "running", "started");
       });
     },
     destroy(id, reason = "requested") {
@@ -234,10 +248,11 @@ export function createLifecycle(parts: LifecycleParts): Lifecycle {
         return { expiresAt: box.record.expiresAt };
       });
     },
-    async end(id, reason) {
+    async end(id, reason, isDue = always) {
       const box = boxes.get(id);
       await boxes.exclusive(box, async () => {
-        if (box.record.state === "running" || box.record.state === "sleeping") await endNow(box, reason);
+        const { state } = box.record;
+        if ((state === "running" || state === "sleeping") && (await isDue())) await endNow(box, reason);
       });
     },
     died: (box) =>

@@ -37,7 +37,7 @@ export function createPreviews({ layout, boxes, lifecycle }: PreviewParts): Prev
     return visitUrl;
   };
   return {
-    url: open,
+    url: (box, port) => boxes.exclusive(box, () => open(box, port)),
     async restore(box) {
       for (const port of Object.keys(box.record.previews)) await open(box, Number(port));
     },

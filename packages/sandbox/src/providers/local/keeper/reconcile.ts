@@ -29,7 +29,7 @@ export interface ReconcileParts {
  * point where that one may have been killed.
  */
 export async function reconcile(parts: ReconcileParts, { starting }: { starting: boolean }): Promise<ReconcileReport> {
-  const { layout, boxes, lifecycle } = parts;
+  const { layout, boxes, events, lifecycle } = parts;
   const running = findSandboxProcesses(layout);
   const adopted: SandboxId[] = [];
   const lost: SandboxId[] = [];
@@ -54,14 +54,17 @@ export async function reconcile(parts: ReconcileParts, { starting }: { starting:
     ended.push(id);
   }
   for (const name of readdirSync(layout.boxes)) {
-    if (boxes.find(name as SandboxId) === undefined) await parts.removeTree(join(layout.boxes, name));
+    if (boxes.find(name as SandboxId) !== undefined) continue;
+    // A destroy that was cut short: the record goes first.
+    await parts.removeTree(join(layout.boxes, name));
+    events.append({ type: "sandbox.destroyed", sandbox: name as SandboxId, reason: "requested" });
   }
   return { adopted, lost, ended, layersRemoved: await parts.collectGarbage() };
 }
 
 /** Answers whether the sandbox lives on. Its timers wait until it is taken over. */
 function takeOver(parts: ReconcileParts, box: Box, process: ProcessIdentity | undefined): Promise<boolean> {
-  const { boxes, events, runtime, hold } = parts;
+  const { boxes, events, runtime } = parts;
   return boxes.exclusive(box, async () => {
     const { state } = box.record;
     if (process === undefined || !(await runtime.adopt(box, process))) {
@@ -69,8 +72,6 @@ function takeOver(parts: ReconcileParts, box: Box, process: ProcessIdentity | un
       await endedUnseen(parts, box);
       return false;
     }
-    // A snapshot that was cut short leaves a running sandbox frozen.
-    if (state !== "sleeping") await hold.thaw(box);
     if (state === "creating") boxes.setState(box, "running", "started", { wasRunning: true });
     events.append({ type: "sandbox.adopted", sandbox: box.id });
     return true;

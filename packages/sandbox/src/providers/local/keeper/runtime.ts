@@ -52,6 +52,12 @@ export function createRuntime(parts: RuntimeParts): Runtime {
       if (box.park === socket) parts.onDeath(box);
     });
   };
+  /** A keeper that is killed during a snapshot, a sleep or a wake leaves what it froze, or has thawed what sleeps. */
+  const holdAsRecorded = async (box: Box) => {
+    if (box.record.state === "sleeping") return await hold.freeze(box).catch(() => undefined);
+    await hold.thaw(box);
+    await agent.use(box);
+  };
   return {
     reserve: () => parts.launchpad.reserve(),
     async launch(box, reservation, signal) {
@@ -59,14 +65,16 @@ export function createRuntime(parts: RuntimeParts): Runtime {
       if (process === null)
         throw new SlipwayError("sandbox_start_failed", "the sandbox ended as soon as it had started");
       box.record = { ...box.record, process };
+      // Its control groups are new.
+      box.oomKills = 0;
       await networks.open(box);
       park(box).catch(() => parts.onDeath(box));
     },
     async adopt(box, process) {
       boxes.update(box, { process });
-      await networks.open(box);
       try {
-        if (box.record.state !== "sleeping") await agent.use(box);
+        await holdAsRecorded(box);
+        await networks.open(box);
         await park(box);
         return true;
       } catch {

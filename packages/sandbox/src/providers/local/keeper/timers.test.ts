@@ -6,13 +6,13 @@ import type { NewSandboxEvent } from "./event-log.ts";
 import { createTimers } from "./timers.ts";
 
 /** A clock that stands still until it is advanced; what is due then runs in order, its promises included. */
-function manualClock(): Clock & { advance(ms: number): Promise<void> } {
+function manualClock(longestMs = Number.POSITIVE_INFINITY): Clock & { advance(ms: number): Promise<void> } {
   let now = 0;
   const timers = new Set<{ at: number; callback: () => unknown }>();
   return {
     now: () => now,
     after(delayMs, callback) {
-      const timer = { at: now + Math.max(0, delayMs), callback };
+      const timer = { at: now + Math.min(Math.max(0, delayMs), longestMs), callback };
       timers.add(timer);
       return () => timers.delete(timer);
     },
@@ -30,8 +30,7 @@ function manualClock(): Clock & { advance(ms: number): Promise<void> } {
   };
 }
 
-function setUp(request: object, { operations = 0, sinceMs = 0 } = {}) {
-  const clock = manualClock();
+function setUp(request: object, { operations = 0, sinceMs = 0, clock = manualClock() } = {}) {
   const done: string[] = [];
   const errors: unknown[] = [];
   const memory = { toldEnd: null, checkIdleAt: 300, lastCheckpointAt: 0 };
@@ -45,11 +44,19 @@ function setUp(request: object, { operations = 0, sinceMs = 0 } = {}) {
   const note = (what: string) => async (_id: unknown, reason?: unknown) => {
     done.push(`${clock.now()} ${what}${typeof reason === "string" ? ` ${reason}` : ""}`);
   };
-  const enter = (state: "stopped" | "sleeping", what: string) => async (_id: unknown, reason?: StateReason) => {
-    await note(what)(_id, reason);
-    box.record = { ...box.record, state, stateChangedAt: clock.now() };
-    timers.schedule(box);
-  };
+  let inTurn = () => {};
+  const enter =
+    (
+      state: "stopped" | "sleeping",
+      what: string,
+    ): ((id: unknown, reason?: StateReason, isDue?: () => Promise<boolean>) => Promise<void>) =>
+    async (id, reason, isDue) => {
+      inTurn();
+      if (isDue !== undefined && !(await isDue())) return;
+      await note(what)(id, reason);
+      box.record = { ...box.record, state, stateChangedAt: clock.now() };
+      timers.schedule(box);
+    };
   let use = async () => ({ operations, sinceMs });
   const timers = createTimers({
     clock,
@@ -65,7 +72,11 @@ function setUp(request: object, { operations = 0, sinceMs = 0 } = {}) {
     onError: (_box, error) => errors.push(error),
   });
   timers.schedule(box);
-  return { clock, done, errors, box, timers, setUse: (next: typeof use) => (use = next) };
+  return {
+    ...{ clock, done, errors, box, timers },
+    setUse: (next: typeof use) => (use = next),
+    beforeTurn: (change: () => void) => (inTurn = change),
+  };
 }
 
 describe("by time alone", () => {
@@ -98,6 +109,43 @@ describe("by time alone", () => {
     await clock.advance(899);
     expect(done).toEqual([]);
   });
+});
+
+test("a timer that comes before its time ends nothing", async () => {
+  const { clock, done } = setUp({}, { clock: manualClock(250) });
+  await clock.advance(899);
+  expect(done).toEqual([]);
+  await clock.advance(5000);
+  expect(done).toEqual(["900 sandbox.expiring", "1000 end expired"]);
+});
+
+test("a keep-alive that had its turn before the end puts it off", async () => {
+  const { clock, done, box, beforeTurn } = setUp({ expiringGraceMs: 0 });
+  beforeTurn(() => {
+    box.record = { ...box.record, expiresAt: 3000 };
+  });
+  await clock.advance(2999);
+  expect(done.filter((what) => what.includes("end expired"))).toEqual([]);
+  await clock.advance(1);
+  expect(done.at(-1)).toBe("3000 end expired");
+});
+
+test("a sandbox that wakes before its sleep is over by its turn is not stopped", async () => {
+  const { clock, done, box, beforeTurn } = setUp({ idleMs: 300 }, { sinceMs: 300 });
+  await clock.advance(799);
+  beforeTurn(() => {
+    box.record = { ...box.record, state: "running", expiresAt: 9000 };
+    box.memory = { ...box.memory, checkIdleAt: 9000 };
+  });
+  await clock.advance(10);
+  expect(done).not.toContain("800 stop slept_out");
+});
+
+test("a sandbox that was used before its turn to sleep stays awake", async () => {
+  const { clock, done, setUse, beforeTurn } = setUp({ idleMs: 300 }, { sinceMs: 300 });
+  beforeTurn(() => setUse(async () => ({ operations: 1, sinceMs: 0 })));
+  await clock.advance(310);
+  expect(done).toEqual([]);
 });
 
 test("what fails is told and tried again, not at once", async () => {

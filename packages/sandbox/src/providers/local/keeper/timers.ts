@@ -41,6 +41,7 @@ export function createTimers(parts: TimerParts): Timers {
       box,
       clock.after(due.at - clock.now(), async () => {
         armed.delete(box);
+        if (due.at > clock.now()) return schedule(box);
         const delayMs = await perform(parts, box, due).then(
           () => 0,
           (error: unknown) => {
@@ -70,6 +71,9 @@ export function createTimers(parts: TimerParts): Timers {
 
 async function perform(parts: TimerParts, box: Box, due: Due): Promise<void> {
   const { clock, lifecycle, snapshots, events } = parts;
+  const { state } = box.record;
+  /** Asked in the sandbox's turn: a wake or a keep-alive may have come first. */
+  const isOver = async () => box.record.state === state && endOf(box.record) <= clock.now();
   switch (due.action) {
     case "expiring": {
       const expiresAt = endOf(box.record);
@@ -79,14 +83,15 @@ async function perform(parts: TimerParts, box: Box, due: Due): Promise<void> {
       return;
     }
     case "expire":
-      return lifecycle.end(box.id, "expired");
+      return lifecycle.end(box.id, "expired", isOver);
     case "check_idle":
       return checkIdle(parts, box);
     case "checkpoint":
       box.memory = { ...box.memory, lastCheckpointAt: clock.now() };
       return snapshots.checkpoint(box.id);
     case "sleep_out":
-      await lifecycle.stop(box.id, "slept_out");
+      await lifecycle.stop(box.id, "slept_out", isOver);
+      if (box.record.state !== "stopped") return;
       await snapshots.create(box.id, newId("snp", clock.now()), { name: "slept-out", expiresInMs: null });
       if (box.record.request.onEnd === "destroy") await lifecycle.destroy(box.id, "slept_out");
   }
@@ -97,5 +102,7 @@ async function checkIdle({ clock, use, lifecycle }: TimerParts, box: Box): Promi
   if (idleMs === null) throw new SlipwayError("internal", "idle check of a sandbox that never sleeps");
   const decision = decideIdle(await use(box), idleMs, clock.now());
   box.memory = { ...box.memory, checkIdleAt: decision.sleep ? clock.now() + idleMs : decision.checkAt };
-  if (decision.sleep) await lifecycle.sleep(box.id, "idle");
+  // Looked at again in its turn, for which it may have waited.
+  const isIdle = async () => decideIdle(await use(box), idleMs, clock.now()).sleep;
+  if (decision.sleep) await lifecycle.sleep(box.id, "idle", isIdle);
 }
