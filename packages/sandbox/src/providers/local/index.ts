@@ -21,7 +21,7 @@ import {
   sandboxInfo,
   snapshotInfo,
 } from "./record.ts";
-import { createHandles } from "./sandbox.ts";
+import { createdOrGone, createHandles } from "./sandbox.ts";
 
 export interface LocalProviderOptions {
   /** Absolute. Holds everything the provider keeps; one keeper serves it. */
@@ -64,8 +64,8 @@ export function createLocalProvider(options: LocalProviderOptions): SandboxProvi
     async create(input, { signal } = {}) {
       throwIfAborted(signal);
       const request = parseCreate(input, localCapabilities);
-      const { id } = await keeper.call("create", { id: newId("sbx"), request }, { signal });
-      return await handles.owned(id);
+      const params = { id: newId("sbx"), request };
+      return await handles.owned((await createdOrGone(keeper, keeper.call("create", params, { signal }), params)).id);
     },
     async get(id, { signal } = {}) {
       throwIfAborted(signal);
@@ -112,7 +112,7 @@ function snapshotsOf(layout: Layout, keeper: KeeperClient): Snapshots {
     },
     async delete(id, { signal } = {}) {
       await find(id);
-      await keeper.call("deleteSnapshot", { id }, { signal });
+      await keeper.call("deleteSnapshot", { id }, { signal, done: { code: "snapshot_not_found", result: () => null } });
     },
   };
 }

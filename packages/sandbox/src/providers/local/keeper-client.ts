@@ -4,7 +4,14 @@ import { closeSync, openSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { type ErrorBody, isErrorCode, type SandboxEvent, SlipwayError } from "@slipway/contract";
+import {
+  type ErrorBody,
+  type ErrorCode,
+  hasCode,
+  isErrorCode,
+  type SandboxEvent,
+  SlipwayError,
+} from "@slipway/contract";
 import {
   type KeeperMessage,
   type KeeperMethod,
@@ -22,9 +29,11 @@ export interface KeeperClient extends AsyncDisposable {
   /** Makes sure that a keeper runs, and has taken over what it found. */
   connect(): Promise<void>;
   /** Starts a keeper when none runs; sends a call again when the keeper went away before it answered. */
-  call<M extends KeeperMethod>(method: M, params: KeeperParams<M>, options?: CallKeeper): Promise<KeeperResult<M>>;
+  call<M extends KeeperMethod>(method: M, params: KeeperParams<M>, options?: CallOptions<M>): Promise<KeeperResult<M>>;
   /** Every event from the first connection on; one that a keeper's death swallowed is not told. */
   onEvent(listener: (event: SandboxEvent) => void): () => void;
+  /** The keeper is gone: until the next call, nothing is told of what a new one does. */
+  onLost(listener: () => void): void;
   /** Events after a sequence number (null: from now on), without a gap over keepers. */
   events(after: number | null, signal?: AbortSignal): AsyncIterable<SandboxEvent>;
 }
@@ -32,6 +41,16 @@ export interface KeeperClient extends AsyncDisposable {
 interface CallKeeper {
   readonly signal?: AbortSignal | undefined;
   readonly onProgress?: ((line: string) => void) | undefined;
+}
+
+interface CallOptions<M extends KeeperMethod> extends CallKeeper {
+  readonly done?: DoneBefore<KeeperResult<M>>;
+}
+
+/** How a call that is sent again fails when a keeper had done it and died before it answered, and what that answer is. */
+export interface DoneBefore<T> {
+  readonly code: ErrorCode;
+  result(): T;
 }
 
 interface Pending {
@@ -53,28 +72,29 @@ const retryMs = 20;
 
 export function createKeeperClient(layout: Layout, settings: KeeperSettings): KeeperClient {
   const listeners = new Set<(event: SandboxEvent) => void>();
+  const lostListeners = new Set<() => void>();
   let connection: Promise<Connection> | undefined;
   let nextCall = 1;
   let closed = false;
 
+  const subscribed = async (): Promise<Connection> => {
+    const opened = await open(layout, settings);
+    opened.listeners.add((event) => {
+      for (const listener of listeners) listener(event);
+    });
+    await callOnce(opened, 0, "subscribe", { after: null }, {});
+    opened.socket.once("close", () => {
+      connection = undefined;
+      for (const listener of lostListeners) listener();
+    });
+    return opened;
+  };
   const connected = (): Promise<Connection> => {
     if (closed) throw new SlipwayError("provider_unavailable", "the provider has been closed");
-    connection ??= open(layout, settings).then(
-      async (opened) => {
-        opened.listeners.add((event) => {
-          for (const listener of listeners) listener(event);
-        });
-        await callOnce(opened, 0, "subscribe", { after: null }, {});
-        opened.socket.once("close", () => {
-          connection = undefined;
-        });
-        return opened;
-      },
-      (error) => {
-        connection = undefined;
-        throw error;
-      },
-    );
+    connection ??= subscribed().catch((error) => {
+      connection = undefined;
+      throw error;
+    });
     return connection;
   };
 
@@ -85,10 +105,11 @@ export function createKeeperClient(layout: Layout, settings: KeeperSettings): Ke
     },
     async call(method, params, options = {}) {
       for (let attempt = 1; ; attempt++) {
-        const open = await connected();
         try {
-          return await callOnce(open, nextCall++, method, params, options);
+          return await callOnce(await connected(), nextCall++, method, params, options);
         } catch (error) {
+          const { done } = options;
+          if (attempt > 1 && done !== undefined && hasCode(error, done.code)) return done.result();
           if (error !== keeperGone) throw error;
           if (attempt === maxAttempts) {
             throw new SlipwayError(
@@ -102,6 +123,9 @@ export function createKeeperClient(layout: Layout, settings: KeeperSettings): Ke
     onEvent(listener) {
       listeners.add(listener);
       return () => listeners.delete(listener);
+    },
+    onLost(listener) {
+      lostListeners.add(listener);
     },
     async *events(after, signal) {
       let last = after;
@@ -134,6 +158,7 @@ function callOnce<M extends KeeperMethod>(
     const onAbort = () => {
       pending.delete(call);
       sendLine(socket, { cancel: call });
+      if (pending.size === 0) socket.unref();
       reject(aborted(signal));
     };
     const settle = () => signal?.removeEventListener("abort", onAbort);
@@ -272,6 +297,8 @@ async function startKeeper(layout: Layout, settings: KeeperSettings): Promise<So
     env: { ...settings.environment, NODE_COMPILE_CACHE: layout.compileCache },
   });
   closeSync(log);
+  // One that can not be started says nothing; that it does not stay up is told.
+  child.on("error", () => undefined);
   child.unref();
   let said = "";
   for await (const chunk of child.stdout ?? []) {

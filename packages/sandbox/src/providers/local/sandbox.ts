@@ -1,11 +1,15 @@
 import { connect, type Socket } from "node:net";
 import {
+  type CreateSandbox,
+  type DestroyReceipt,
   defaultExecTimeoutMs,
   type ExecExit,
   execIdSchema,
+  hasCode,
   newId,
   type SandboxEvent,
   type SandboxId,
+  type SandboxInfo,
   SlipwayError,
   sandboxIdSchema,
 } from "@slipway/contract";
@@ -18,7 +22,7 @@ import { openCgroup } from "./cgroup-control.ts";
 import { attachExec, type ExecHost, startExec } from "./exec.ts";
 import { listExecs } from "./exec-log.ts";
 import { createFiles } from "./files.ts";
-import type { KeeperClient } from "./keeper-client.ts";
+import type { DoneBefore, KeeperClient } from "./keeper-client.ts";
 import type { Layout } from "./layout.ts";
 import { connectPort } from "./port.ts";
 import { liveStates, readRecord, type SandboxRecord, sandboxInfo } from "./record.ts";
@@ -102,8 +106,8 @@ export function createHandles(layout: Layout, keeper: KeeperClient, capabilities
       },
       async fork(overrides = {}, { signal } = {}) {
         const request = parseFork(overrides, (await recordOf(id)).request, capabilities);
-        const { id: fork } = await keeper.call("fork", { id: newId("sbx"), from: id, request }, { signal });
-        return await owned(fork);
+        const params = { id: newId("sbx"), from: id, request };
+        return await owned((await createdOrGone(keeper, keeper.call("fork", params, { signal }), params)).id);
       },
       async sleep({ signal } = {}) {
         await keeper.call("sleep", { id }, { signal });
@@ -117,7 +121,7 @@ export function createHandles(layout: Layout, keeper: KeeperClient, capabilities
       async start({ signal } = {}) {
         await keeper.call("start", { id }, { signal });
       },
-      destroy: ({ signal } = {}) => keeper.call("destroy", { id }, { signal }),
+      destroy: ({ signal } = {}) => keeper.call("destroy", { id }, { signal, done: destroyed(id) }),
       async keepAlive(forMs, { signal } = {}) {
         if (!Number.isInteger(forMs) || forMs < 1)
           throw new SlipwayError("invalid_request", `${forMs} is no number of milliseconds`);
@@ -137,6 +141,27 @@ export function createHandles(layout: Layout, keeper: KeeperClient, capabilities
     open: async (id) => create(await settled(id)),
     owned: async (id) => ownedBy(create(await recordOf(id))),
   };
+}
+
+/** An aborted create may have been done already: what nobody was told of goes, unless its key can name it. */
+export async function createdOrGone(
+  keeper: KeeperClient,
+  created: Promise<SandboxInfo>,
+  { id, request }: { id: SandboxId; request: CreateSandbox },
+): Promise<SandboxInfo> {
+  try {
+    return await created;
+  } catch (error) {
+    if (hasCode(error, "aborted") && request.idempotencyKey === undefined)
+      await keeper.call("destroy", { id }).catch(() => undefined);
+    throw error;
+  }
+}
+
+/** A keeper ends and removes what has no record before it answers. */
+function destroyed(sandbox: SandboxId): DoneBefore<DestroyReceipt> {
+  const gone = { processesEnded: 0, processesGone: true, filesGone: true } as const;
+  return { code: "sandbox_not_found", result: () => ({ sandbox, ...gone, destroyedAt: Date.now() }) };
 }
 
 function ownedBy(sandbox: Sandbox): OwnedSandbox {
@@ -183,6 +208,7 @@ function watchSleep(keeper: KeeperClient): Wakefulness {
   const asleep = new Map<SandboxId, boolean>();
   const open = new Map<SandboxId, Map<Socket, number>>();
   const wake = (id: SandboxId) => keeper.call("wake", { id });
+  keeper.onLost(() => asleep.clear());
   keeper.onEvent((event: SandboxEvent) => {
     if (event.type === "sandbox.destroyed") asleep.delete(event.sandbox);
     if (event.type !== "sandbox.state_changed") return;
@@ -196,7 +222,11 @@ function watchSleep(keeper: KeeperClient): Wakefulness {
   });
   return {
     async dial(id, socketPath, record) {
-      if (!asleep.has(id)) asleep.set(id, (await record()).state === "sleeping");
+      if (!asleep.has(id)) {
+        const { state } = await record();
+        // An event that came meanwhile is newer.
+        if (!asleep.has(id)) asleep.set(id, state === "sleeping");
+      }
       if (asleep.get(id)) await wake(id);
       const socket = await connected(socketPath, id, record);
       const calls = open.get(id) ?? new Map<Socket, number>();
