@@ -62,7 +62,7 @@ export function createHandles(layout: Layout, keeper: KeeperClient, capabilities
       ...request.secrets,
     };
     const files = createFiles({ dial, workdir: request.workdir });
-    const killedForMemory = countOomKills(first);
+    const killedForMemory = countOomKills(() => recordOf(id).then(({ cgroups }) => cgroups));
     const owned = (fork: SandboxId) => recordOf(fork).then((record) => ownedBy(create(record)));
 
     const sandbox: Sandbox = {
@@ -102,7 +102,12 @@ export function createHandles(layout: Layout, keeper: KeeperClient, capabilities
       },
       async snapshot({ name, expiresInMs, signal } = {}) {
         const params = { id, snapshot: newId("snp"), name: name ?? null, expiresInMs: expiresInMs ?? null };
-        return await keeper.call("snapshot", params, { signal });
+        return await keeper.call("snapshot", params, { signal }).catch(async (error: unknown) => {
+          // It may have been taken already, and nobody was told.
+          if (hasCode(error, "aborted"))
+            await keeper.call("deleteSnapshot", { id: params.snapshot }).catch(() => undefined);
+          throw error;
+        });
       },
       async fork(overrides = {}, { signal } = {}) {
         const request = parseFork(overrides, (await recordOf(id)).request, capabilities);
@@ -185,13 +190,16 @@ function withOomReason(exec: Exec, killedForMemory: () => Promise<boolean>): Exe
 }
 
 /** Answers whether the kernel has killed for want of memory since the last time it was asked. */
-function countOomKills({ cgroups }: SandboxRecord): () => Promise<boolean> {
-  let seen = 0;
+function countOomKills(cgroupsNow: () => Promise<readonly string[]>): () => Promise<boolean> {
+  let seen = { group: "", kills: 0 };
   return async () => {
-    if (cgroups.length === 0) return false;
+    const cgroups = await cgroupsNow().catch(() => []);
+    const [group] = cgroups;
+    if (group === undefined) return false;
     const kills = await (await openCgroup(cgroups)).oomKills();
-    const grown = kills > seen;
-    seen = kills;
+    // Each start has groups of its own.
+    const grown = kills > (seen.group === group ? seen.kills : 0);
+    seen = { group, kills };
     return grown;
   };
 }

@@ -104,7 +104,7 @@ function handlersOf(parts: KeeperParts, close: () => void): Handlers {
       return done(networks.setPolicy(box));
     },
     preview: ({ id, port }) => previews.url(boxes.get(id), port),
-    snapshot: ({ id, snapshot, name, expiresInMs }) => snapshots.create(id, snapshot, { name, expiresInMs }),
+    snapshot: ({ id, snapshot, ...options }, { signal }) => snapshots.create(id, snapshot, options, signal),
     updateSnapshot: ({ id, ...change }) => snapshots.update(id, change),
     deleteSnapshot: ({ id }) => {
       snapshots.delete(id);

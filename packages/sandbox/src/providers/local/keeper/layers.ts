@@ -33,8 +33,8 @@ export function openLayers(
   removeTree: (path: string) => Promise<void>,
 ): Layers {
   const held = new Set<LayerId>();
-  const own = (path: string) => {
-    mkdirSync(path, { mode: 0o755 });
+  const own = (path: string, { recursive } = { recursive: false }) => {
+    mkdirSync(path, { mode: 0o755, recursive });
     if (owner !== null) chownSync(path, owner, owner);
   };
   return {
@@ -58,7 +58,7 @@ export function openLayers(
     },
     adopt(id, upper) {
       const layer = join(directory, id);
-      if (!existsSync(layer)) own(layer);
+      own(layer, { recursive: true });
       if (!existsSync(join(layer, "fs"))) renameSync(upper, join(layer, "fs"));
     },
     async collect(used, { growing } = { growing: false }) {

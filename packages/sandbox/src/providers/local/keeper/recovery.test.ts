@@ -84,6 +84,22 @@ test("a create that is aborted after it was done leaves nothing", async () => {
   expect(await local.provider.list()).toHaveLength(before);
 });
 
+test("a snapshot that is aborted, before or after it was taken, is not kept", async () => {
+  await using sandbox = await local.provider.create(small);
+  const { snapshots } = layoutOf(local.stateDir).records;
+  for (const isTaken of [() => true, () => readRecords(snapshots).length > 0]) {
+    const controller = new AbortController();
+    const taking = sandbox.snapshot({ signal: controller.signal });
+    await setImmediate();
+    // Nothing is heard of the answer meanwhile.
+    while (!isTaken());
+    controller.abort();
+    await expect(taking).rejects.toMatchObject({ code: "aborted" });
+    await sandbox.keepAlive(1000);
+    expect(await local.provider.snapshots.list()).toEqual([]);
+  }
+});
+
 test("a destroy that is sent again to the next keeper answers, though the last one had finished it", async () => {
   const sandbox = await local.provider.create(small);
   const destroying = sandbox.destroy();
@@ -129,7 +145,8 @@ test("previews that are asked for while a sandbox is destroyed leave no record o
 
 test("kills for want of memory are told again after a restart", async () => {
   await using sandbox = await local.provider.create(small);
-  const hog = () => run(sandbox, "head -c 1G /dev/zero | tail -c 600M > /dev/null").catch((error: unknown) => error);
+  const hog = async () =>
+    expect((await run(sandbox, "exec dd if=/dev/zero of=/dev/null bs=600M count=1")).exit.reason).toBe("out_of_memory");
   const told = async (count: number) => {
     let seen = 0;
     for await (const { type } of local.provider.events({ sandbox: sandbox.id, signal: AbortSignal.timeout(5000) })) {

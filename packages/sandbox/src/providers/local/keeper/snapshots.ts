@@ -1,5 +1,6 @@
 import { readdirSync } from "node:fs";
 import { newId, type SandboxId, SlipwayError, type SnapshotId, type SnapshotInfo } from "@slipway/contract";
+import { throwIfAborted } from "../../../abort.ts";
 import { inodesMappedForWriting, type LayerTool } from "../layer-tool.ts";
 import type { Layout } from "../layout.ts";
 import { type LayerId, readRecords, removeRecord, type SnapshotRecord, snapshotInfo, writeRecord } from "../record.ts";
@@ -14,6 +15,7 @@ export interface Snapshots {
     id: SandboxId,
     snapshot: SnapshotId,
     options: { name: string | null; expiresInMs: number | null },
+    signal?: AbortSignal,
   ): Promise<SnapshotInfo>;
   /** A periodic snapshot; only the newest ones of a sandbox are kept. */
   checkpoint(id: SandboxId): Promise<void>;
@@ -86,17 +88,20 @@ export function openSnapshots(parts: SnapshotParts): Snapshots {
   };
   const capture = (box: Box) => (box.record.process === null ? seal(parts, box) : copy(parts, box));
 
-  const create = (
+  const create = async (
     id: SandboxId,
     snapshot: SnapshotId,
     name: string | null,
     expiresInMs: number | null,
+    signal?: AbortSignal,
   ): Promise<SnapshotInfo> => {
+    const existing = records.get(snapshot);
+    if (existing !== undefined) return snapshotInfo(existing);
     const box = boxes.get(id);
-    return boxes.exclusive(box, async () => {
-      const existing = records.get(snapshot);
-      if (existing !== undefined) return snapshotInfo(existing);
+    return await boxes.exclusive(box, async () => {
+      throwIfAborted(signal);
       using files = await capture(box);
+      throwIfAborted(signal);
       const now = clock.now();
       const info = save({
         id: snapshot,
@@ -120,7 +125,7 @@ export function openSnapshots(parts: SnapshotParts): Snapshots {
   };
 
   return {
-    create: (id, snapshot, { name, expiresInMs }) => create(id, snapshot, name, expiresInMs),
+    create: (id, snapshot, { name, expiresInMs }, signal) => create(id, snapshot, name, expiresInMs, signal),
     async checkpoint(id) {
       try {
         await create(id, newId("snp", clock.now()), checkpointName, null);
