@@ -24,6 +24,8 @@ export interface Cgroups {
   readonly mechanisms: Readonly<Record<LimitKind, Mechanism>>;
   /** Removes groups of this parent that have no processes and are not among `known`, such as a dead keeper's. */
   sweep(known: ReadonlySet<string>): Promise<void>;
+  /** Removes the parents, unless there are groups below them. */
+  leave(): Promise<void>;
   /** The groups of a sandbox of this name, which may be made ahead. */
   directories(name: string): string[];
   /** Keep the directories: `openCgroup` finds the groups by them, in a later process, too. */
@@ -146,11 +148,15 @@ async function prepare(places: readonly Place[], parent: string): Promise<Cgroup
   const chosen = choose(parents);
   const [memory, cpu, pids] = [chosen.memory, chosen.cpu, chosen.pids];
   const swap = memory && (await exists(join(memory.base, swapFile[memory.version])));
-  const directories = (name: string) => [...new Set(Object.values(chosen).map(({ base }) => join(base, name)))];
+  const bases = [...new Set(Object.values(chosen).map(({ base }) => base))];
+  const directories = (name: string) => bases.map((base) => join(base, name));
   return {
     mechanisms: mechanismsOf(parents),
     sweep: async (known) => {
-      for (const base of new Set(Object.values(chosen).map((place) => place.base))) await sweep(base, known);
+      for (const base of bases) await sweep(base, known);
+    },
+    leave: async () => {
+      for (const base of bases) await rmdir(base).catch(() => {});
     },
     directories,
     plan: (name, limits) => {

@@ -273,6 +273,9 @@ function errorOf({ code, message }: ErrorBody): SlipwayError {
   return new SlipwayError(isErrorCode(code) ? code : "internal", message);
 }
 
+/** No keeper, one that is going, or one that has more callers at the door than fit. */
+const nobodyThere: readonly string[] = ["ENOENT", "ECONNREFUSED", "ECONNRESET", "EPIPE", "EAGAIN"];
+
 async function dial(path: string): Promise<Socket | null> {
   const socket = connect(path);
   try {
@@ -280,7 +283,7 @@ async function dial(path: string): Promise<Socket | null> {
     return socket;
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    if (code === "ENOENT" || code === "ECONNREFUSED") return null;
+    if (code !== undefined && nobodyThere.includes(code)) return null;
     throw new SlipwayError("provider_unavailable", `can not reach the keeper at ${path}: ${code}`, { cause: error });
   }
 }

@@ -59,10 +59,11 @@ export async function startKeeper(
 }
 
 /** Layers that the last sandbox left are removed before the service that removes them ends. */
-async function letGo({ collectGarbage, launchpad, service }: KeeperParts): Promise<void> {
+async function letGo({ cgroups, collectGarbage, launchpad, service }: KeeperParts): Promise<void> {
   await collectGarbage();
   await launchpad[Symbol.asyncDispose]();
   await service[Symbol.asyncDispose]();
+  await cgroups.leave();
 }
 
 async function takeOver(parts: KeeperParts): Promise<void> {
