@@ -41,6 +41,8 @@ export interface RootImage {
 }
 
 export interface SnapshotRecord extends SnapshotInfo {
+  /** Taken by itself, and removed when newer ones are there. */
+  readonly checkpoint: boolean;
   readonly root: RootImage;
   readonly lowers: readonly LayerId[];
 }
@@ -99,7 +101,12 @@ export function sandboxInfo(record: SandboxRecord): SandboxInfo {
   };
 }
 
-export function snapshotInfo({ root: _root, lowers: _lowers, ...info }: SnapshotRecord): SnapshotInfo {
+export function snapshotInfo({
+  checkpoint: _checkpoint,
+  root: _root,
+  lowers: _lowers,
+  ...info
+}: SnapshotRecord): SnapshotInfo {
   return info;
 }
 

@@ -134,7 +134,7 @@ export async function composeKeeper(settings: KeeperSettings, clock: Clock, { lo
   return {
     ...{ layout, clock, events, boxes, cgroups, layers, layerTool, hold, networks, images },
     ...{ service, launchpad, runtime, imageBuilder, snapshots, lifecycle, timers, previews },
-    ...{ removeTree, collectGarbage, usedLayers, onError },
+    ...{ removeTree, collectGarbage, usedLayers, log, onError },
   };
 }
 

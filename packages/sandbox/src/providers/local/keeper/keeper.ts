@@ -66,14 +66,15 @@ async function letGo({ cgroups, collectGarbage, launchpad, service }: KeeperPart
   await cgroups.leave();
 }
 
+/** What is wrong with one sandbox or layer keeps the keeper from none of the others. */
 async function takeOver(parts: KeeperParts): Promise<void> {
-  const { boxes, layers, previews, snapshots, timers, usedLayers } = parts;
-  await layers.collect(new Set(usedLayers()), { growing: true });
+  const { boxes, layers, log, onError, previews, snapshots, timers, usedLayers } = parts;
+  await layers.collect(new Set(usedLayers()), { growing: true }).catch((error) => log(`garbage: ${error.stack}`));
   await reconcile(parts, { starting: true });
   await parts.imageBuilder.endOrphans();
   snapshots.deleteExpired();
   for (const box of boxes.all()) {
-    await previews.restore(box);
+    await previews.restore(box).catch((error) => onError(box, error));
     timers.schedule(box);
   }
 }

@@ -37,6 +37,13 @@ export interface Capture extends Disposable {
   readonly bytes: number;
 }
 
+interface NewSnapshot {
+  readonly name: string | null;
+  readonly expiresInMs: number | null;
+  readonly checkpoint: boolean;
+  readonly signal?: AbortSignal | undefined;
+}
+
 export interface SnapshotParts {
   readonly layout: Layout;
   readonly boxes: Boxes;
@@ -81,6 +88,7 @@ export function openSnapshots(parts: SnapshotParts): Snapshots {
       if (record?.expiresAt === expiresAt && leftMs > 0) expireInTime(record);
     });
   };
+  for (const record of records.values()) expireInTime(record);
   const find = (id: SnapshotId): SnapshotRecord => {
     const record = records.get(id);
     if (record === undefined) throw new SlipwayError("snapshot_not_found", `there is no snapshot ${id}`);
@@ -91,9 +99,7 @@ export function openSnapshots(parts: SnapshotParts): Snapshots {
   const create = async (
     id: SandboxId,
     snapshot: SnapshotId,
-    name: string | null,
-    expiresInMs: number | null,
-    signal?: AbortSignal,
+    { name, expiresInMs, checkpoint, signal }: NewSnapshot,
   ): Promise<SnapshotInfo> => {
     const existing = records.get(snapshot);
     if (existing !== undefined) return snapshotInfo(existing);
@@ -113,8 +119,9 @@ export function openSnapshots(parts: SnapshotParts): Snapshots {
         bytes: files.bytes,
         root: box.record.image,
         lowers: files.lowers,
+        checkpoint,
       });
-      events.append({ type: "snapshot.created", sandbox: id, snapshot, checkpoint: name === checkpointName });
+      events.append({ type: "snapshot.created", sandbox: id, snapshot, checkpoint });
       return info;
     });
   };
@@ -125,15 +132,17 @@ export function openSnapshots(parts: SnapshotParts): Snapshots {
   };
 
   return {
-    create: (id, snapshot, { name, expiresInMs }, signal) => create(id, snapshot, name, expiresInMs, signal),
+    create: (id, snapshot, { name, expiresInMs }, signal) =>
+      create(id, snapshot, { name, expiresInMs, checkpoint: false, signal }),
     async checkpoint(id) {
       try {
-        await create(id, newId("snp", clock.now()), checkpointName, null);
+        const options = { name: checkpointName, expiresInMs: null, checkpoint: true };
+        await create(id, newId("snp", clock.now()), options);
       } catch (error) {
         events.append({ type: "snapshot.failed", sandbox: id, message: (error as Error).message });
         return;
       }
-      const own = [...records.values()].filter(({ sandbox, name }) => sandbox === id && name === checkpointName);
+      const own = [...records.values()].filter(({ sandbox, checkpoint }) => sandbox === id && checkpoint);
       for (const old of own.slice(0, -checkpointsKept)) remove(old.id);
     },
     find,
