@@ -47,18 +47,18 @@ test("a port is one that the sandbox opens", () => {
 describe("a path", () => {
   test.each([
     ["/a/b", "/a/b"],
-    ["a/./b//c/", "/work/dir/a/b/c"],
-    [".", "/work/dir"],
+    ["a/./b//c/", "/app/dir/a/b/c"],
+    [".", "/app/dir"],
     ["..", "/work"],
     ["../../etc", "/etc"],
     ["/a/../b", "/b"],
     ["/", "/"],
   ])("%s is %s", (path, absolute) => {
-    expect(holdPath(path, "/work/dir")).toBe(absolute);
+    expect(holdPath(path, "/app/dir")).toBe(absolute);
   });
 
-  test.each(["../../..", "/..", "/a/../../a", "../../../work/dir/x"])("%s leads out, even if it comes back", (path) => {
-    expect(() => holdPath(path, "/work/dir")).toThrow(expect.objectContaining({ code: "path_outside" }));
+  test.each(["../../..", "/..", "/a/../../a", "../../../app/dir/x"])("%s leads out, even if it comes back", (path) => {
+    expect(() => holdPath(path, "/app/dir")).toThrow(expect.objectContaining({ code: "path_outside" }));
   });
 
   test.each(["/etc/passwd", "../x", "a/../b", "", ".", "a/.."])("%s is no entry of a tree", (path) => {
