@@ -152,6 +152,7 @@ _Noreturn void sweep_strays(void);
 
 /* relay.c, port.c, forward.c: bytes between sockets. */
 _Noreturn void handle_port(const struct request *request);
+void forwarder_listen(void);
 _Noreturn void run_forwarder(void);
 
 /* The file operations; each answers and exits. */

@@ -1,6 +1,7 @@
 /*
  * The way out: TCP listeners inside, relayed to the egress proxy's unix socket. One process serves all connections, so
- * they take nothing from the processes that are kept for handlers. The listeners are pid 1's children like handlers are.
+ * they take nothing from the processes that are kept for handlers. It is pid 1's child like handlers are. Pid 1 itself holds
+ * the listeners: they are there before the first command, and no program can take their ports while the process is gone.
  */
 #include "relay.h"
 #include <arpa/inet.h>
@@ -98,14 +99,27 @@ static bool work(struct tunnel *tunnel, struct pollfd fds[2]) {
     return false;
 }
 
-void run_forwarder(void) {
-    static struct pollfd fds[MAX_LISTENERS + 2 * MAX_RELAYS];
-    close_range(LISTEN_FD, ~0U, 0);
+void forwarder_listen(void) {
     listen_on(PROXY_PORT, NULL);
     for (int i = 0; i < options.forward_count; i++) {
         const char *equals = strchr(options.forwards[i], '=');
         if (equals) listen_on((uint16_t)atoi(options.forwards[i]), equals + 1);
     }
+}
+
+/* Closes what is pid 1's alone. Listeners are opened one after the other, so their numbers rise. */
+static void keep_listeners(void) {
+    unsigned from = LISTEN_FD;
+    for (int i = 0; i < listener_count; i++) {
+        close_range(from, (unsigned)listeners[i].fd - 1, 0);
+        from = (unsigned)listeners[i].fd + 1;
+    }
+    close_range(from, ~0U, 0);
+}
+
+void run_forwarder(void) {
+    static struct pollfd fds[MAX_LISTENERS + 2 * MAX_RELAYS];
+    keep_listeners();
     for (;;) {
         for (int i = 0; i < listener_count; i++)
             fds[i] = (struct pollfd){.fd = tunnel_count < MAX_RELAYS ? listeners[i].fd : -1, .events = POLLIN};

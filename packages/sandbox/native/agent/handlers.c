@@ -184,7 +184,9 @@ static void start_sweeper(void) {
 
 void handlers_open(void) {
     last_use_ms = now_ms();
-    if (options.egress) start_forwarder();
+    if (!options.egress) return;
+    forwarder_listen();
+    start_forwarder();
 }
 
 void handlers_reap(bool asleep) {
