@@ -1,7 +1,7 @@
 import { z } from "zod";
 
 /** Prefixes of every id that crosses a border. The prefix is the brand: ids of two kinds never mix. */
-const prefixes = ["sbx", "exc", "snp", "evt"] as const;
+const prefixes = ["sbx", "exc", "snp", "evt", "run"] as const;
 
 type IdPrefix = (typeof prefixes)[number];
 type Id<P extends IdPrefix> = string & { readonly prefix: P };
@@ -9,6 +9,7 @@ type Id<P extends IdPrefix> = string & { readonly prefix: P };
 export type SandboxId = Id<"sbx">;
 export type ExecId = Id<"exc">;
 export type SnapshotId = Id<"snp">;
+export type RunId = Id<"run">;
 
 const alphabet = "0123456789abcdefghjkmnpqrstvwxyz";
 const timeChars = 9;
@@ -36,3 +37,4 @@ function idSchema<P extends IdPrefix>(prefix: P) {
 export const sandboxIdSchema = idSchema("sbx");
 export const execIdSchema = idSchema("exc");
 export const snapshotIdSchema = idSchema("snp");
+export const runIdSchema = idSchema("run");

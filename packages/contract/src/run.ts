@@ -1,0 +1,130 @@
+import { z } from "zod";
+import { agentErrorKinds, agentEventSchema, agentNameSchema, doneOutcomes } from "./agent.ts";
+import type { runIdSchema } from "./ids.ts";
+import { absolutePathSchema } from "./sandbox.ts";
+
+/** The run channel: what the runner inside a sandbox and the host say to each other. docs/run-channel.md tells the rules. */
+export const runChannel = {
+  /** Of the requests below; the host refuses a runner of another one. */
+  version: 1,
+  /** Inside a sandbox on this machine. */
+  socket: "/run/slipway/run.sock",
+  maxBatchEvents: 256,
+  maxBodyBytes: 1024 * 1024,
+  maxEventsPerRun: 200_000,
+  /** A runner that says nothing for three of these is taken for lost. */
+  heartbeatMs: 30_000,
+} as const;
+
+const text = z.string().max(256 * 1024);
+const name = z.string().min(1).max(64);
+
+export const runLimitsSchema = z.strictObject({
+  /** Of the whole run. */
+  totalMs: z.int().min(100).default(3_600_000),
+  /** Without anything from an agent. Longer than the longest quiet command may take. */
+  idleMs: z.int().min(100).default(600_000),
+  /** Model calls of one agent in one turn. */
+  maxSteps: z.int().min(1).max(10_000).default(200),
+  /** How often an agent may do the same with the same result. */
+  maxRepeats: z.int().min(2).max(100).default(6),
+});
+export type RunLimits = z.output<typeof runLimitsSchema>;
+
+/** What a runner is to do. It is the same after a restart: what is done by then, the runner knows from its own files. */
+export const runTaskSchema = z.strictObject({
+  agent: agentNameSchema,
+  prompt: text,
+  /** Instructions and knowledge for every agent of the run, as Markdown. */
+  context: text.default(""),
+  workdir: absolutePathSchema.default("/workspace"),
+  /** How many workers the lead may hand tasks to; 0: it works alone. */
+  workers: z.int().min(0).max(4).default(0),
+  /** The model, as the agent names it to the gateway. */
+  model: z.string().min(1).max(256),
+  /** `allow`: the sandbox is the limit. `ask`: each action waits for an answer from the user. */
+  permissions: z.enum(["allow", "ask"]).default("allow"),
+  limits: runLimitsSchema.prefault({}),
+});
+export type RunTask = z.output<typeof runTaskSchema>;
+export type RunTaskInput = z.input<typeof runTaskSchema>;
+
+export const runEndReasons = [
+  ...doneOutcomes,
+  ...agentErrorKinds,
+  /** The run channel carried what an honest runner does not say. */
+  "tampered",
+  /** More events than a run may send. */
+  "flooded",
+  /** The runner ended or fell silent without an end of its own. */
+  "runner_lost",
+] as const;
+export type RunEndReason = (typeof runEndReasons)[number];
+
+/** One task of the list that a lead and its workers share. */
+const teamTask = z.strictObject({
+  id: z.int().min(1),
+  title: z.string().min(1).max(4096),
+  status: z.enum(["pending", "in_progress", "completed", "failed"]),
+  owner: name.optional(),
+});
+
+/** What a runner reports. All of it is a claim: checked by schema, stored, shown, never executed. */
+export const runnerEventSchema = z.discriminatedUnion("type", [
+  /** `agent` is `lead` or `worker-1` to `worker-4`. */
+  z.strictObject({ type: z.literal("agent"), agent: name, event: agentEventSchema }),
+  z.strictObject({ type: z.literal("task"), task: teamTask }),
+  z.strictObject({ type: z.literal("note"), agent: name, text: z.string().max(16 * 1024) }),
+  /** The runner has come back after it was ended, and goes on from its last finished step. */
+  z.strictObject({ type: z.literal("resumed"), step: z.int().min(0) }),
+  z.strictObject({
+    type: z.literal("ended"),
+    reason: z.enum([...doneOutcomes, ...agentErrorKinds]),
+    message: z.string().max(4096),
+  }),
+]);
+export type RunnerEvent = z.output<typeof runnerEventSchema>;
+export type TeamTask = z.output<typeof teamTask>;
+
+/** `sequence` begins at 1 and rises by one. The same number with other content ends the run as `tampered`. */
+export const numberedEventSchema = z.strictObject({
+  sequence: z.int().min(1).max(runChannel.maxEventsPerRun),
+  at: z.int().min(0),
+  event: runnerEventSchema,
+});
+export type NumberedEvent = z.output<typeof numberedEventSchema>;
+
+/** `POST /run/hello` */
+export const helloRequestSchema = z.strictObject({ version: z.int(), instance: z.string().min(1).max(64) });
+export interface HelloResponse {
+  readonly run: z.output<typeof runIdSchema>;
+  readonly task: RunTask;
+  /** The first sequence number that the host has not. */
+  readonly next: number;
+}
+
+/** `POST /run/events`. Answers `EventsResponse`: events before `next` are kept and need not be sent again. */
+export const eventsRequestSchema = z.strictObject({
+  events: z.array(numberedEventSchema).min(1).max(runChannel.maxBatchEvents),
+});
+export interface EventsResponse {
+  readonly next: number;
+}
+
+/** What the host tells a runner while it works. */
+export type ControlMessage = { readonly sequence: number } & (
+  | { readonly type: "message"; readonly text: string }
+  | { readonly type: "interrupt" }
+  | { readonly type: "cancel" }
+  | { readonly type: "permission"; readonly id: string; readonly allow: boolean; readonly reason: string }
+  /** More knowledge for the agents; taken up at their next step. */
+  | { readonly type: "context"; readonly text: string }
+);
+
+/** As the host's side makes them: the channel numbers them. */
+export type Control = ControlMessage extends infer M ? (M extends unknown ? Omit<M, "sequence"> : never) : never;
+
+/** `GET /run/control?after=<sequence>`: answers as soon as there is a message after that one, or empty after a while. A poll is a heartbeat. */
+export interface ControlResponse {
+  readonly messages: readonly ControlMessage[];
+}

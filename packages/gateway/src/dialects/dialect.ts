@@ -1,0 +1,48 @@
+import type { SlipwayError, Usage } from "@slipway/contract";
+import type { ModelEvent, ModelRequest } from "../conversation.ts";
+
+export type DialectName = "anthropic" | "chat" | "responses";
+
+/** One vendor's wire format, in both directions: agents speak it to the gateway, and the gateway speaks it to endpoints. */
+export interface Dialect {
+  readonly name: DialectName;
+  /** Below the endpoint's base address: `/v1/messages`, `/v1/chat/completions`, `/v1/responses`. */
+  readonly path: string;
+  /** Fails with `invalid_request` naming the field. Unknown fields are ignored. */
+  readRequest(body: unknown): ModelRequest;
+  writeRequest(request: ModelRequest): Record<string, unknown>;
+  /** A whole response body; fails with `invalid_answer`. */
+  readResponse(body: unknown): ModelEvent[];
+  writeResponse(request: ModelRequest, events: readonly ModelEvent[]): Record<string, unknown>;
+  /** Reads a streamed response piece by piece. A line that is no JSON fails with `invalid_answer`. */
+  streamReader(): StreamReader;
+  /** Writes a response as it comes. */
+  streamWriter(request: ModelRequest): StreamWriter;
+  /** Counts a response that passes through unchanged, at little cost per byte. */
+  meter(): Meter;
+  /** The body of a refusal, in the shape that this vendor's clients read. */
+  writeError(error: SlipwayError): Record<string, unknown>;
+  /** Ends a stream that has begun so that clients see a failure, never an end. */
+  writeStreamError(error: SlipwayError): string;
+}
+
+export interface StreamReader {
+  push(chunk: Uint8Array): ModelEvent[];
+  /** After the last byte. */
+  end(): ModelEvent[];
+}
+
+export interface StreamWriter {
+  write(event: ModelEvent): string;
+}
+
+export interface Meter {
+  push(chunk: Uint8Array): void;
+  readonly usage: Usage;
+  /** The response said that it is over. Without it a stream that ended was cut. */
+  readonly complete: boolean;
+  /** The endpoint's own failure inside a stream that began well. */
+  readonly failure: { readonly status: number; readonly message: string } | undefined;
+  /** Tokens that the output so far is estimated to have, for the budget; never the bill while `usage` is known. */
+  readonly estimatedOutputTokens: number;
+}

@@ -1,0 +1,45 @@
+import type { NumberedEvent, RunId, Usage } from "@slipway/contract";
+
+/** The books of model spending. Every method answers after its entry is durable. */
+export interface Ledger {
+  /** Takes `microUsd` out of what the run has left, before it is spent. False: the run can not cover it, and nothing is taken. */
+  reserve(entry: { readonly request: string; readonly run: RunId; readonly microUsd: number }): Promise<boolean>;
+  /** Adds to a reservation while its response grows. */
+  extend(request: string, microUsd: number): Promise<boolean>;
+  /** Replaces the reservation by what was spent. A second settlement of the same request changes nothing. */
+  settle(settlement: Settlement): Promise<void>;
+  balance(run: RunId): Promise<Balance>;
+  /** Opens an account. Of a run that has one, only a higher budget counts. */
+  open(run: RunId, budgetMicroUsd: number): Promise<void>;
+}
+
+export interface Settlement {
+  readonly request: string;
+  readonly run: RunId;
+  readonly role: string;
+  readonly model: string;
+  readonly usage: Usage;
+  readonly microUsd: number;
+  /** The endpoint did not say what it counted: the figure is ours. */
+  readonly estimated: boolean;
+  readonly end: "complete" | "truncated" | "cut" | "failed" | "lost";
+}
+
+export interface Balance {
+  readonly budgetMicroUsd: number;
+  readonly spentMicroUsd: number;
+  readonly reservedMicroUsd: number;
+}
+
+/** What runs have reported, in order and once. */
+export interface RunLog {
+  /** Appends events that follow on the ones there are. Answers after they are durable. */
+  append(run: RunId, events: readonly NumberedEvent[]): Promise<void>;
+  /** The first sequence number that is not there. */
+  next(run: RunId): Promise<number>;
+  read(run: RunId, after: number): AsyncIterable<NumberedEvent>;
+}
+
+export interface Clock {
+  now(): number;
+}
