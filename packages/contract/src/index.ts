@@ -4,5 +4,6 @@ export * from "./events.ts";
 export * from "./ids.ts";
 export * from "./models.ts";
 export * from "./network.ts";
+export * from "./printable.ts";
 export * from "./run.ts";
 export * from "./sandbox.ts";

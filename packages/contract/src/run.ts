@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { agentErrorKinds, agentEventSchema, agentNameSchema, doneOutcomes } from "./agent.ts";
-import type { runIdSchema } from "./ids.ts";
+import { runIdSchema } from "./ids.ts";
 import { absolutePathSchema } from "./sandbox.ts";
 
 /** The run channel: what the runner inside a sandbox and the host say to each other. docs/run-channel.md tells the rules. */
@@ -12,6 +12,8 @@ export const runChannel = {
   maxBatchEvents: 256,
   maxBodyBytes: 1024 * 1024,
   maxEventsPerRun: 200_000,
+  /** Of all events of a run together, as the host keeps them. */
+  maxRunBytes: 512 * 1024 * 1024,
   /** A runner that says nothing for three of these is taken for lost. */
   heartbeatMs: 30_000,
 } as const;
@@ -61,6 +63,10 @@ export const runEndReasons = [
 ] as const;
 export type RunEndReason = (typeof runEndReasons)[number];
 
+/** How a run ended, by its own account or by the host's. The first end counts. */
+export const runEndSchema = z.strictObject({ reason: z.enum(runEndReasons), message: z.string().max(4096) });
+export type RunEnd = Readonly<z.output<typeof runEndSchema>>;
+
 /** One task of the list that a lead and its workers share. */
 const teamTask = z.strictObject({
   id: z.int().min(1),
@@ -96,35 +102,50 @@ export type NumberedEvent = z.output<typeof numberedEventSchema>;
 
 /** `POST /run/hello` */
 export const helloRequestSchema = z.strictObject({ version: z.int(), instance: z.string().min(1).max(64) });
-export interface HelloResponse {
-  readonly run: z.output<typeof runIdSchema>;
-  readonly task: RunTask;
+export const helloResponseSchema = z.object({
+  run: runIdSchema,
+  task: runTaskSchema,
   /** The first sequence number that the host has not. */
-  readonly next: number;
-}
+  next: z.int().min(1),
+});
+export type HelloResponse = Readonly<z.output<typeof helloResponseSchema>>;
 
 /** `POST /run/events`. Answers `EventsResponse`: events before `next` are kept and need not be sent again. */
 export const eventsRequestSchema = z.strictObject({
   events: z.array(numberedEventSchema).min(1).max(runChannel.maxBatchEvents),
 });
-export interface EventsResponse {
-  readonly next: number;
-}
+export const eventsResponseSchema = z.object({ next: z.int().min(1) });
+export type EventsResponse = Readonly<z.output<typeof eventsResponseSchema>>;
+
+/** Beside the error's own fields, a refusal of events tells the first sequence number that the host has not. */
+export const channelRefusalSchema = z.object({
+  code: z.string(),
+  message: z.string(),
+  next: z.int().min(1).optional(),
+});
+
+const sequence = z.int().min(1);
 
 /** What the host tells a runner while it works. */
-export type ControlMessage = { readonly sequence: number } & (
-  | { readonly type: "message"; readonly text: string }
-  | { readonly type: "interrupt" }
-  | { readonly type: "cancel" }
-  | { readonly type: "permission"; readonly id: string; readonly allow: boolean; readonly reason: string }
+export const controlMessageSchema = z.discriminatedUnion("type", [
+  z.object({ sequence, type: z.literal("message"), text }),
+  z.object({ sequence, type: z.literal("interrupt") }),
+  z.object({ sequence, type: z.literal("cancel") }),
+  z.object({
+    sequence,
+    type: z.literal("permission"),
+    id: z.string().min(1).max(256),
+    allow: z.boolean(),
+    reason: z.string().max(4096),
+  }),
   /** More knowledge for the agents; taken up at their next step. */
-  | { readonly type: "context"; readonly text: string }
-);
+  z.object({ sequence, type: z.literal("context"), text }),
+]);
+export type ControlMessage = Readonly<z.output<typeof controlMessageSchema>>;
 
 /** As the host's side makes them: the channel numbers them. */
 export type Control = ControlMessage extends infer M ? (M extends unknown ? Omit<M, "sequence"> : never) : never;
 
 /** `GET /run/control?after=<sequence>`: answers as soon as there is a message after that one, or empty after a while. A poll is a heartbeat. */
-export interface ControlResponse {
-  readonly messages: readonly ControlMessage[];
-}
+export const controlResponseSchema = z.object({ messages: z.array(controlMessageSchema) });
+export type ControlResponse = Readonly<z.output<typeof controlResponseSchema>>;
