@@ -1,4 +1,4 @@
-import type { NumberedEvent, RunId, Usage } from "@slipway/contract";
+import type { ControlMessage, NumberedEvent, RunEnd, RunId, Usage } from "@slipway/contract";
 
 /** The books of model spending. Every method answers after its entry is durable. */
 export interface Ledger {
@@ -31,13 +31,31 @@ export interface Balance {
   readonly reservedMicroUsd: number;
 }
 
-/** What runs have reported, in order and once. */
+/** What runs have reported and were told, in order and once. What writes answers after it is durable. */
 export interface RunLog {
-  /** Appends events that follow on the ones there are. Answers after they are durable. */
+  /** Appends events that follow on the ones there are. */
   append(run: RunId, events: readonly NumberedEvent[]): Promise<void>;
   /** The first sequence number that is not there. */
   next(run: RunId): Promise<number>;
+  /** Of the run's events. */
+  bytes(run: RunId): Promise<number>;
+  /** Whether these events, which follow on one another, are there with the same content. */
+  holds(run: RunId, events: readonly NumberedEvent[]): Promise<boolean>;
   read(run: RunId, after: number): AsyncIterable<NumberedEvent>;
+  /** What the run was told by the host, and how the host ended it, if it did. */
+  orders(run: RunId): Promise<RunOrders>;
+  order(run: RunId, order: RunOrder): Promise<void>;
+  /** Lets go of what it remembers of the run; the run stays readable. */
+  release(run: RunId): void;
+}
+
+export type RunOrder =
+  | { readonly type: "control"; readonly message: ControlMessage }
+  | { readonly type: "end"; readonly end: RunEnd };
+
+export interface RunOrders {
+  readonly messages: readonly ControlMessage[];
+  readonly end: RunEnd | undefined;
 }
 
 export interface Clock {
