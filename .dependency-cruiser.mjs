@@ -115,6 +115,8 @@ export default {
     parser: "tsc",
     tsPreCompilationDeps: true,
     doNotFollow: { path: "node_modules" },
+    // Other people's programs, installed for tests.
+    exclude: { path: "^scripts/test-agents/" },
     enhancedResolveOptions: {
       exportsFields: ["exports"],
       conditionNames: ["import", "node", "default", "types"],

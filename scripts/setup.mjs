@@ -3,8 +3,8 @@
 import { spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
-import { accessSync, constants, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { delimiter, join } from "node:path";
+import { accessSync, constants, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { delimiter, join, relative } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 
@@ -19,8 +19,7 @@ const programs = [
 ];
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-const lockFile = join(root, "package-lock.json");
-const stamp = join(root, "node_modules/.slipway-setup");
+const testAgents = join(root, "scripts/test-agents");
 const forTests = process.argv.includes("--tests");
 
 class SetupError extends Error {}
@@ -39,7 +38,8 @@ async function setUp() {
   }
   const release = await takeTurn();
   try {
-    installModules();
+    installModules(root, ["--include=dev", "--include=optional"]);
+    if (forTests) installTestAgents();
     installPrograms();
     buildNative();
   } finally {
@@ -62,14 +62,26 @@ async function takeTurn() {
   return () => holder.stdin.end();
 }
 
-function installModules() {
-  const wanted = createHash("sha256").update(readFileSync(lockFile)).digest("hex");
+/** Installs what a directory's lock names, unless that is what was installed there last. */
+function installModules(directory, options) {
+  const stamp = join(directory, "node_modules/.slipway-setup");
+  const wanted = createHash("sha256")
+    .update(readFileSync(join(directory, "package-lock.json")))
+    .digest("hex");
   if (existsSync(stamp) && readFileSync(stamp, "utf8") === wanted) return;
-  say("installing npm packages");
+  say(`installing npm packages${directory === root ? "" : ` of ${relative(root, directory)}`}`);
   rmSync(stamp, { force: true });
   const npm = process.env.npm_execpath ? [process.execPath, process.env.npm_execpath] : ["npm"];
-  run([...npm, "ci", "--include=dev", "--include=optional", "--loglevel=error"], "`npm ci` failed.");
+  run([...npm, "ci", ...options, "--loglevel=error"], "`npm ci` failed.", directory);
   writeFileSync(stamp, wanted);
+}
+
+/** Coding agents of others, for the tests of their drivers. Each has a directory of its own, as on a user's machine. */
+function installTestAgents() {
+  if (!existsSync(testAgents)) return;
+  for (const agent of readdirSync(testAgents)) {
+    installModules(join(testAgents, agent), ["--include=optional", "--ignore-scripts"]);
+  }
 }
 
 function installPrograms() {
@@ -120,12 +132,12 @@ function find(command) {
   });
 }
 
-function run(argv, failure) {
-  if (exitCode(argv) !== 0) throw new SetupError(failure);
+function run(argv, failure, cwd = root) {
+  if (exitCode(argv, cwd) !== 0) throw new SetupError(failure);
 }
 
-function exitCode([command, ...args]) {
-  return spawnSync(command, args, { cwd: root, stdio: "inherit" }).status;
+function exitCode([command, ...args], cwd = root) {
+  return spawnSync(command, args, { cwd, stdio: "inherit" }).status;
 }
 
 function say(line) {

@@ -79,6 +79,19 @@ it("programs that only tests need are asked for only by tests", async () => {
   expect(await setUp("--tests")).toMatchObject({ code: 1, stderr: expect.stringContaining("setpriv") });
 });
 
+it("other people's agents are installed for tests only, each in its directory and without its scripts", async () => {
+  const agent = join(checkout, "scripts/test-agents/example");
+  await mkdir(agent, { recursive: true });
+  await writeFile(join(agent, "package-lock.json"), "{}");
+  await setUp();
+  expect(await calls()).toHaveLength(1);
+  await program("npm", "pwd >> $0.places; mkdir -p node_modules");
+  await setUp("--tests");
+  await setUp("--tests");
+  expect((await calls()).slice(1)).toEqual(["npm ci --include=optional --ignore-scripts --loglevel=error"]);
+  expect(await readFile(join(checkout, "bin/npm.places"), "utf8")).toBe(`${agent}\n`);
+});
+
 it("the C programs are built, and a failure to build them is a failure", async () => {
   const build = join(checkout, "packages/sandbox/native/build.mjs");
   await mkdir(dirname(build), { recursive: true });
