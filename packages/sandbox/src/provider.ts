@@ -53,6 +53,8 @@ export interface Capabilities {
   readonly previewUrls: boolean;
   readonly customImages: boolean;
   readonly gpu: boolean;
+  /** Programs inside reach the caller's process by a socket: `openChannel`. */
+  readonly hostChannel: boolean;
   /** Programs really run. False only for a provider that plays scripted ones. */
   readonly realPrograms: boolean;
 }
@@ -86,8 +88,22 @@ export interface Sandbox extends RestrictedSandbox {
   setNetwork(policy: NetworkPolicyInput, options?: CallOptions): Promise<void>;
   /** A stable address with an access token, for a browser. */
   previewUrl(port: number, options?: CallOptions): Promise<string>;
+  /**
+   * Listens for programs inside. It goes on over sleep and wake, stop and start; it ends with the sandbox, the provider or
+   * the process, and then anyone opens it anew. Fails with `channel_in_use` while another has it. What comes in is untrusted,
+   * and is no use of the sandbox: it does not keep it awake.
+   */
+  openChannel(options?: CallOptions): Promise<HostChannel>;
   /** What agents and tools get: they can not stop it, re-network it or see its credentials. */
   restricted(): RestrictedSandbox;
+}
+
+/** The host's end of a socket inside a sandbox. Disposing of it cuts its connections. */
+export interface HostChannel extends AsyncDisposable {
+  /** Path of the unix socket inside. While nobody listens a dial fails, so programs inside dial again. */
+  readonly inside: string;
+  /** Connections that programs inside make, until the signal or the channel's end. Each is given out once; who gets one ends it. */
+  connections(options?: CallOptions): AsyncIterable<Duplex>;
 }
 
 /** Held by whoever created it: leaving the `await using` scope destroys the sandbox. */

@@ -11,12 +11,15 @@ export type CoordinatorTask =
   /** Reports when so many bytes of stdout have arrived; goes on reading. */
   | { readonly type: "stream"; readonly sandbox: SandboxId; readonly exec: ExecRequestInput; readonly bytes: number }
   /** Reports when the first bytes of a file have been sent; never sends the last. */
-  | { readonly type: "write"; readonly sandbox: SandboxId; readonly path: string };
+  | { readonly type: "write"; readonly sandbox: SandboxId; readonly path: string }
+  /** Reports when it has opened the host channel; keeps it. */
+  | { readonly type: "openChannel"; readonly sandbox: SandboxId };
 
 export type CoordinatorReport =
   | { readonly type: "created"; readonly sandbox: SandboxId }
   | { readonly type: "streamed"; readonly exec: ExecId; readonly bytes: number }
-  | { readonly type: "writing" };
+  | { readonly type: "writing" }
+  | { readonly type: "listening" };
 
 export interface OtherCoordinator {
   send(task: CoordinatorTask): Promise<CoordinatorReport>;
@@ -63,6 +66,9 @@ export async function perform(provider: SandboxProvider, task: CoordinatorTask):
       return await stream(provider, task);
     case "write":
       return await write(provider, task);
+    case "openChannel":
+      await (await provider.get(task.sandbox)).openChannel();
+      return { type: "listening" };
   }
 }
 

@@ -28,6 +28,7 @@ export function describeRestricted(c: Conformance): void {
         "keepAlive",
         "restricted",
         "previewUrl",
+        "openChannel",
       ]) {
         expect(name in view).toBe(false);
       }

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { OwnedSandbox } from "../provider.ts";
 import { describeAbort } from "./abort.ts";
 import { describeBadInput } from "./bad-input.ts";
+import { describeChannel } from "./channel.ts";
 import { type Conformance, small, uniqueName } from "./context.ts";
 import { describeEvents } from "./events.ts";
 import { describeExec } from "./exec.ts";
@@ -78,6 +79,7 @@ const groups = [
   describeSnapshots,
   describeEvents,
   describePorts,
+  describeChannel,
   describeSurroundings,
   describeRestricted,
   describeAbort,

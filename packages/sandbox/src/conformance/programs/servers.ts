@@ -42,6 +42,34 @@ while True: threading.Thread(target=echo, args=(server.accept()[0],), daemon=Tru
       return await forever(process);
     },
   },
+  /** Sends its input to the host channel, and puts out what comes back; says `ready` first when asked to. Exits 1 when nobody listens. */
+  callHost: {
+    shell: `exec python3 -c '
+import socket, sys, threading
+host = socket.socket(socket.AF_UNIX)
+try: host.connect(sys.argv[1])
+except OSError: sys.exit(1)
+if sys.argv[2:]: print("ready", flush=True)
+def send():
+    while data := sys.stdin.buffer.raw.read(65536): host.sendall(data)
+    host.shutdown(socket.SHUT_WR)
+threading.Thread(target=send, daemon=True).start()
+while data := host.recv(65536): sys.stdout.buffer.raw.write(data)' "$@"`,
+    scripted: async ({ argv, stdin, stdout, dial }) => {
+      const host = await dial(argv[4] ?? "").catch(() => null);
+      if (host === null) return 1;
+      if (argv[5] !== undefined) await stdout.write("ready\n");
+      const send = async () => {
+        for await (const data of stdin) host.write(data);
+        host.end();
+      };
+      const receive = async () => {
+        for await (const data of host) await stdout.write(data);
+      };
+      await Promise.all([send(), receive()]);
+      return 0;
+    },
+  },
   /** Asks for an address outside; exits 0 only when it is answered. */
   callOut: {
     shell: `exec python3 -c '

@@ -45,6 +45,7 @@ export const localCapabilities: Capabilities = {
   previewUrls: true,
   customImages: true,
   gpu: false,
+  hostChannel: true,
   realPrograms: true,
 };
 
@@ -85,7 +86,10 @@ export function createLocalProvider(options: LocalProviderOptions): SandboxProvi
     },
     events: ({ after, sandbox, signal } = {}) => ofSandbox(keeper.events(after ?? 0, signal), sandbox),
     reconcile: ({ signal } = {}) => keeper.call("reconcile", {}, { signal }),
-    [Symbol.asyncDispose]: () => keeper[Symbol.asyncDispose](),
+    async [Symbol.asyncDispose]() {
+      await handles[Symbol.asyncDispose]();
+      await keeper[Symbol.asyncDispose]();
+    },
   };
 }
 

@@ -14,6 +14,9 @@ const inside = {
   hostname: "slipway",
 } as const;
 
+/** Where programs inside find the host channel. */
+export const channelInside = `${inside.egressDirectory}/run.sock`;
+
 /** A uid and gid on the host. */
 export interface Identity {
   readonly uid: number;

@@ -37,12 +37,14 @@ export interface BoxLayout {
   readonly upper: string;
   readonly work: string;
   readonly execs: string;
-  /** Bound read-only into the sandbox at /run/slipway; holds egress.sock. */
+  /** Bound read-only into the sandbox at /run/slipway; holds the two sockets below. */
   readonly egress: string;
+  readonly egressSocket: string;
+  readonly channelSocket: string;
 }
 
-/** Longest state directory whose sockets still fit into sun_path. */
-export const maxStateDirLength = 107 - "/boxes//agent.sock".length - 24;
+/** Longest state directory whose sockets still fit into sun_path; a sandbox's id has 24 characters. */
+export const maxStateDirLength = 107 - "/boxes//egress/egress.sock".length - 24;
 
 export function layoutOf(root: string): Layout {
   const records = join(root, "records");
@@ -69,13 +71,16 @@ export function layoutOf(root: string): Layout {
 }
 
 function boxLayout(root: string): BoxLayout {
+  const egress = join(root, "egress");
   return {
     root,
     agentSocket: join(root, "agent.sock"),
     upper: join(root, "upper"),
     work: join(root, "work"),
     execs: join(root, "execs"),
-    egress: join(root, "egress"),
+    egress,
+    egressSocket: join(egress, "egress.sock"),
+    channelSocket: join(egress, "run.sock"),
   };
 }
 

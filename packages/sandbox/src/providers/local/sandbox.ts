@@ -19,6 +19,7 @@ import type { Capabilities, Exec, OwnedSandbox, Sandbox } from "../../provider.t
 import { restrict } from "../../restricted.ts";
 import type { Dial } from "./agent-connection.ts";
 import { openCgroup } from "./cgroup-control.ts";
+import { createHostChannels } from "./channel.ts";
 import { attachExec, type ExecHost, startExec } from "./exec.ts";
 import { listExecs } from "./exec-log.ts";
 import { createFiles } from "./files.ts";
@@ -28,7 +29,8 @@ import { connectPort } from "./port.ts";
 import { liveStates, readRecord, type SandboxRecord, sandboxInfo } from "./record.ts";
 import { baseEnvironment } from "./skeleton.ts";
 
-export interface SandboxHandles {
+/** Disposing of it closes the host channels that were opened by its handles. */
+export interface SandboxHandles extends AsyncDisposable {
   open(id: SandboxId): Promise<Sandbox>;
   /** Disposing of it destroys the sandbox. */
   owned(id: SandboxId): Promise<OwnedSandbox>;
@@ -49,6 +51,11 @@ export function createHandles(layout: Layout, keeper: KeeperClient, capabilities
     await keeper.connect();
     return await recordOf(id);
   };
+  const channels = createHostChannels(
+    layout,
+    keeper,
+    async (id) => (await readRecord(layout.sandboxRecord(id))) !== null,
+  );
 
   const create = (first: SandboxRecord): Sandbox => {
     const { id, request } = first;
@@ -138,6 +145,10 @@ export function createHandles(layout: Layout, keeper: KeeperClient, capabilities
       async previewUrl(port, { signal } = {}) {
         return await keeper.call("preview", { id, port: parsePort(port, request.ports) }, { signal });
       },
+      async openChannel({ signal } = {}) {
+        throwIfAborted(signal);
+        return await channels.open(id);
+      },
       restricted: () => restrict(sandbox),
     };
     return sandbox;
@@ -145,6 +156,7 @@ export function createHandles(layout: Layout, keeper: KeeperClient, capabilities
   return {
     open: async (id) => create(await settled(id)),
     owned: async (id) => ownedBy(create(await recordOf(id))),
+    [Symbol.asyncDispose]: () => channels[Symbol.asyncDispose](),
   };
 }
 

@@ -34,6 +34,13 @@ export interface BoxHost {
 type WithoutHead<E> = E extends SandboxEvent ? Omit<E, "sequence" | "at" | "sandbox"> : never;
 export type EventBody = WithoutHead<SandboxEvent>;
 
+/** A coordinator's host channel, as the sandbox has it. */
+export interface BoxChannel {
+  /** Null when nobody listens at the path. */
+  dial(path: string): Duplex | null;
+  close(): void;
+}
+
 /** One simulated sandbox: its state, its time, its files and its commands. */
 export class Box implements Timing {
   readonly id: SandboxId;
@@ -51,6 +58,7 @@ export class Box implements Timing {
   uses = 0;
   lastCheckpointAt: number;
   destroyed = false;
+  channel: BoxChannel | null = null;
   readonly #host: BoxHost;
   readonly #woken = new Notifier();
   #execs: Map<ExecId, ExecRecord> | null = null;
@@ -197,6 +205,7 @@ export class Box implements Timing {
   destroy(reason: StateReason): DestroyReceipt {
     this.requireExisting();
     const processesEnded = this.#endProcesses("killed");
+    this.channel?.close();
     this.destroyed = true;
     this.#cancelTimer?.();
     this.#host.forget(this);

@@ -13,5 +13,6 @@ export const simulatedCapabilities: Capabilities = {
   previewUrls: false,
   customImages: false,
   gpu: false,
+  hostChannel: true,
   realPrograms: false,
 };

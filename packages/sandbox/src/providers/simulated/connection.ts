@@ -9,7 +9,7 @@ import type { World } from "./world.ts";
 export class Connection {
   readonly world: World;
   #streams = new AbortController();
-  #closed = false;
+  readonly #life = new AbortController();
 
   constructor(world: World) {
     this.world = world;
@@ -52,12 +52,17 @@ export class Connection {
     cut.abort(new SlipwayError("provider_unavailable", "The connection to the provider was cut."));
   }
 
+  /** Aborted when the coordinator is gone. */
+  get closed(): AbortSignal {
+    return this.#life.signal;
+  }
+
   close(): void {
-    this.#closed = true;
+    this.#life.abort();
     this.cut();
   }
 
   #requireOpen(): void {
-    if (this.#closed) throw new SlipwayError("provider_unavailable", "This provider has been closed.");
+    if (this.closed.aborted) throw new SlipwayError("provider_unavailable", "This provider has been closed.");
   }
 }

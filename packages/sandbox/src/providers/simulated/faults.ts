@@ -44,7 +44,8 @@ export type Operation =
   | "destroy"
   | "keepAlive"
   | "setNetwork"
-  | "previewUrl";
+  | "previewUrl"
+  | "openChannel";
 
 /** Failures that a test orders. They come in the order they were ordered in, each to one call. */
 export interface Faults {

@@ -19,6 +19,7 @@ export interface ProcessHost {
   awakeMs(): number;
   store(): FileStore;
   listen(port: number, handler: (connection: Duplex) => void, signal: AbortSignal): void;
+  dial(path: string, signal: AbortSignal): Duplex;
   egress(host: string, port: number): Readonly<Record<string, string>> | null;
   outOfMemory(): void;
 }
@@ -150,6 +151,10 @@ function processView(
     listen(port, handler) {
       signal.throwIfAborted();
       host.listen(port, handler, signal);
+    },
+    async dial(path) {
+      await live();
+      return host.dial(path, signal);
     },
     egress(name, port) {
       signal.throwIfAborted();

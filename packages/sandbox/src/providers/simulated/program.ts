@@ -28,6 +28,8 @@ export interface SimulatedProcess {
   fork(program: SimulatedProgram): void;
   /** Takes connections to a port until the process ends. */
   listen(port: number, handler: (connection: Duplex) => void): void;
+  /** Connects to a unix socket: the host channel's. Fails with `connection_refused` while nobody listens. */
+  dial(path: string): Promise<Duplex>;
   /** Asks the network policy. Answers the headers that the egress adds, or null and records the refusal. */
   egress(host: string, port: number): Readonly<Record<string, string>> | null;
   /** Ends this process as the memory limit does. */

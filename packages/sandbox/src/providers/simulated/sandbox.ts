@@ -19,6 +19,7 @@ import type {
   CallOptions,
   Exec,
   ForkOverrides,
+  HostChannel,
   OwnedSandbox,
   RestrictedSandbox,
   SnapshotOptions,
@@ -26,6 +27,7 @@ import type {
 import { restrict } from "../../restricted.ts";
 import type { Box } from "./box.ts";
 import { simulatedCapabilities } from "./capabilities.ts";
+import { openChannel } from "./channel.ts";
 import type { Connection } from "./connection.ts";
 import { egress } from "./egress.ts";
 import { ExecRecord, type StartedRequest } from "./exec.ts";
@@ -155,6 +157,10 @@ export class SimulatedSandbox implements OwnedSandbox {
     });
   }
 
+  async openChannel(options?: CallOptions): Promise<HostChannel> {
+    return await this.#call("openChannel", options, (box) => openChannel(box, this.#connection));
+  }
+
   restricted(): RestrictedSandbox {
     return restrict(this);
   }
@@ -236,6 +242,12 @@ function processHost(box: Box, clock: ProcessHost["clock"], cwd: string, { env }
         box.ports.delete(port);
         for (const connection of open) connection.destroy();
       });
+    },
+    dial(path, signal) {
+      const connection = box.channel?.dial(path) ?? null;
+      if (connection === null) throw new SlipwayError("connection_refused", `Nobody listens at ${path}.`);
+      signal.addEventListener("abort", () => connection.destroy(), { once: true });
+      return connection;
     },
     egress: (host, port) => egress(box, host, port),
     outOfMemory: () => box.emit({ type: "sandbox.out_of_memory", kills: 1 }),

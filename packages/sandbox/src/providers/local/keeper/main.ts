@@ -1,6 +1,5 @@
-import { createHash } from "node:crypto";
-import { createServer } from "node:net";
 import { SlipwayError } from "@slipway/contract";
+import { acquireProcessLock } from "../process-lock.ts";
 import { systemClock } from "./clock.ts";
 import { startKeeper } from "./keeper.ts";
 import type { KeeperStart } from "./protocol.ts";
@@ -16,7 +15,7 @@ process.title = `slipway-keeper ${settings.stateDir}`;
 process.stdout.on("error", () => {});
 for (const signal of ["SIGINT", "SIGHUP"] as const) process.on(signal, () => {});
 
-if (await lock(settings.stateDir)) {
+if ((await acquireProcessLock("keeper", settings.stateDir)) !== null) {
   try {
     const keeper = await startKeeper(settings, systemClock, log);
     process.on("SIGTERM", () => keeper.close());
@@ -32,15 +31,3 @@ if (await lock(settings.stateDir)) {
   }
 }
 process.exit(0);
-
-/** An abstract socket is a lock that the kernel frees with its holder, however that ends. */
-function lock(stateDir: string): Promise<boolean> {
-  const name = createHash("sha256").update(`${process.getuid?.()}:${stateDir}`).digest("hex");
-  const holder = createServer((socket) => socket.destroy());
-  return new Promise((resolve, reject) => {
-    holder.once("error", (error: NodeJS.ErrnoException) =>
-      error.code === "EADDRINUSE" ? resolve(false) : reject(error),
-    );
-    holder.listen(`\0slipway-keeper-${name}`, () => resolve(true));
-  });
-}

@@ -1,4 +1,3 @@
-import { join } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import type { NetworkPolicy } from "@slipway/contract";
 import type { Layout } from "../layout.ts";
@@ -32,7 +31,7 @@ export function createNetworks({ layout, events, authority, registries, onError 
   const destinations = registries.flatMap(registryDestinations);
   const listen = (box: Box) =>
     createEgress({
-      socketPath: join(layout.box(box.id).egress, "egress.sock"),
+      socketPath: layout.box(box.id).egressSocket,
       // Its directory belongs to the sandboxes' uid alone; as root the socket would not be theirs to write to.
       socketMode: 0o666,
       policy: box.record.request.network,

@@ -1,0 +1,44 @@
+import type { Duplex } from "node:stream";
+
+/** Connections to a host channel that wait to be taken. */
+export interface ConnectionQueue {
+  push(connection: Duplex): void;
+  /** Each connection once, until the signal or the close. */
+  take(signal?: AbortSignal): AsyncIterable<Duplex>;
+  /** Cuts every connection, taken or not, and ends every `take`. */
+  close(): void;
+}
+
+/** What is inside chooses how many connections it makes: those past the limit are cut. */
+export function createConnectionQueue(mostConnections = 256): ConnectionQueue {
+  const open = new Set<Duplex>();
+  const waiting: Duplex[] = [];
+  const closing = new AbortController();
+  let changed = Promise.withResolvers<void>();
+  const notify = () => {
+    changed.resolve();
+    changed = Promise.withResolvers();
+  };
+  return {
+    push(connection) {
+      connection.on("error", () => connection.destroy());
+      if (closing.signal.aborted || open.size >= mostConnections) return void connection.destroy();
+      open.add(connection.once("close", () => open.delete(connection)));
+      waiting.push(connection);
+      notify();
+    },
+    async *take(signal) {
+      const stop = signal === undefined ? closing.signal : AbortSignal.any([signal, closing.signal]);
+      stop.addEventListener("abort", notify, { once: true });
+      while (!stop.aborted) {
+        const connection = waiting.shift();
+        if (connection === undefined) await changed.promise;
+        else if (!connection.destroyed) yield connection;
+      }
+    },
+    close() {
+      closing.abort();
+      for (const connection of open) connection.destroy();
+    },
+  };
+}

@@ -1,0 +1,38 @@
+import { duplexPair } from "node:stream";
+import { SlipwayError } from "@slipway/contract";
+import { createConnectionQueue } from "../../connection-queue.ts";
+import type { HostChannel } from "../../provider.ts";
+import type { Box } from "./box.ts";
+import type { Connection } from "./connection.ts";
+
+const channelInside = "/run/slipway/run.sock";
+
+export function openChannel(box: Box, connection: Connection): HostChannel {
+  if (box.channel !== null) throw new SlipwayError("channel_in_use", `The channel of ${box.id} is open already.`);
+  const queue = createConnectionQueue();
+  const channel = {
+    dial(path: string) {
+      if (path !== channelInside) return null;
+      const [outside, inside] = duplexPair();
+      connection.during(undefined).addEventListener("abort", () => outside.destroy(), { once: true });
+      outside.once("close", () => inside.destroy());
+      inside.once("close", () => outside.destroy());
+      queue.push(outside);
+      return inside;
+    },
+    close() {
+      queue.close();
+      if (box.channel === channel) box.channel = null;
+    },
+  };
+  box.channel = channel;
+  connection.closed.addEventListener("abort", channel.close, { once: true });
+  return {
+    inside: channelInside,
+    connections: ({ signal } = {}) => queue.take(signal),
+    async [Symbol.asyncDispose]() {
+      connection.closed.removeEventListener("abort", channel.close);
+      channel.close();
+    },
+  };
+}
