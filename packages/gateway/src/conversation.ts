@@ -41,6 +41,8 @@ export interface ToolDefinition {
   readonly schema: Readonly<Record<string, unknown>>;
   /** Takes plain text instead of JSON (a `custom` tool of the responses dialect). */
   readonly freeText?: boolean;
+  /** How the responses dialect names a tool of a group; `name` joins the two. */
+  readonly grouped?: { readonly namespace: string; readonly name: string };
 }
 
 /** Why a model stopped. */

@@ -11,14 +11,14 @@ export interface Dialect {
   /** Fails with `invalid_request` naming the field. Unknown fields are ignored. */
   readRequest(body: unknown): ModelRequest;
   writeRequest(request: ModelRequest): Record<string, unknown>;
-  /** A whole response body; fails with `invalid_answer`. */
-  readResponse(body: unknown): ModelEvent[];
+  /** A whole response body; fails with `invalid_answer`. The request tells which tools take free text. */
+  readResponse(body: unknown, request?: ModelRequest): ModelEvent[];
   writeResponse(request: ModelRequest, events: readonly ModelEvent[]): Record<string, unknown>;
   /** Reads a streamed response piece by piece. A line that is no JSON fails with `invalid_answer`. */
-  streamReader(): StreamReader;
+  streamReader(request?: ModelRequest): StreamReader;
   /** Writes a response as it comes. */
   streamWriter(request: ModelRequest): StreamWriter;
-  /** Counts a response that passes through unchanged, at little cost per byte. */
+  /** Counts a response that passes through unchanged, streamed or whole, at little cost per byte. It never throws. */
   meter(): Meter;
   /** The body of a refusal, in the shape that this vendor's clients read. */
   writeError(error: SlipwayError): Record<string, unknown>;
@@ -39,6 +39,8 @@ export interface StreamWriter {
 export interface Meter {
   push(chunk: Uint8Array): void;
   readonly usage: Usage;
+  /** The endpoint has said what the whole response came to; until then the output in `usage` is not the last word. */
+  readonly reported: boolean;
   /** The response said that it is over. Without it a stream that ended was cut. */
   readonly complete: boolean;
   /** The endpoint's own failure inside a stream that began well. */
