@@ -1,0 +1,47 @@
+import type { ScriptedProgram, ScriptedRequest, Turn } from "../program.ts";
+import { isSideCall, sideAnswer } from "../side-call.ts";
+
+const tasks = [
+  { title: "Write the greeting", details: "A file that greets.", path: "greeting.txt", content: "Hello!\n" },
+  { title: "Write the farewell", details: "A file that says goodbye.", path: "farewell.txt", content: "Goodbye!\n" },
+];
+
+/** A lead that hands out two tasks, workers that do one each and leave a note, and the lead that reads the notes and closes. */
+export const team: ScriptedProgram = (request) => {
+  if (isSideCall(request)) return sideAnswer(request);
+  if (hasHandedOut(request)) return close(request);
+  const task = tasks.find(({ title }) => request.lastPrompt.includes(title));
+  return task ? work(request, task) : handOut();
+};
+
+function handOut(): Turn {
+  const added = tasks.map(({ title, details }) => ({ title, details }));
+  return { text: "I hand this out.", actions: [{ tool: "add_tasks", input: { tasks: added } }] };
+}
+
+function work({ step }: ScriptedRequest, { title, path, content }: (typeof tasks)[number]): Turn {
+  switch (step) {
+    case 0:
+      return { text: title, actions: [{ write: path, content }] };
+    case 1:
+      return { text: "I leave a note.", actions: [{ tool: "write_note", input: { text: `${path} is written` } }] };
+    default:
+      return { text: `Done: ${path}` };
+  }
+}
+
+/** In the turn that hands out, it only says so; later turns look at what came of it. */
+function close({ step, results }: ScriptedRequest): Turn {
+  const justHandedOut = step > 0 && results.some(({ tool }) => isAddTasks(tool));
+  if (justHandedOut) return { text: "The tasks are handed out." };
+  if (step === 0) return { text: "I read the notes.", actions: [{ tool: "read_notes", input: {} }] };
+  return { text: `All ${tasks.length} tasks are done.` };
+}
+
+function hasHandedOut({ request }: ScriptedRequest): boolean {
+  return request.messages.some(({ parts }) => parts.some((part) => part.type === "tool_call" && isAddTasks(part.name)));
+}
+
+function isAddTasks(tool: string): boolean {
+  return tool.endsWith("add_tasks");
+}

@@ -1,0 +1,69 @@
+import { createHash } from "node:crypto";
+import type { Usage } from "@slipway/contract";
+import type { ModelEvent, StopReason } from "../conversation.ts";
+import { bindAction, type ToolCall } from "./bind.ts";
+import type { ScriptedRequest, Turn } from "./program.ts";
+import { demandedTool, offeredTools } from "./request.ts";
+
+const pieceCharacters = 24;
+const bytesPerToken = 4;
+
+/** A turn as a model streams it. The same request and turn give the same events, ids and counts too. */
+export function turnEvents(scripted: ScriptedRequest, turn: Turn): ModelEvent[] {
+  const { request } = scripted;
+  const tool = turn.object === undefined ? undefined : demandedTool(request);
+  const calls = (turn.actions ?? []).map((action) => bindAction(action, offeredTools(request), scripted.workdir));
+  if (tool) calls.push({ name: tool.name, input: JSON.stringify(turn.object) });
+  const text = turn.object === undefined || tool ? turn.text : JSON.stringify(turn.object);
+  const id = digest([request.model, request.messages, turn]);
+  const content: ModelEvent[] = [
+    ...pieces(turn.thinking ?? "").map((piece) => ({ type: "thinking" as const, text: piece })),
+    ...pieces(text ?? "").map((piece) => ({ type: "text" as const, text: piece })),
+    ...calls.flatMap((call, index) => callEvents(call, `call_${id}_${index}`)),
+  ];
+  const usage = usageOf(scripted, turn, [turn.thinking, text, ...calls.map((call) => call.input)]);
+  return [
+    { type: "start", id: `msg_${id}`, model: request.model },
+    // Endpoints say at once what they have read.
+    { type: "usage", usage: { ...usage, output: Math.min(usage.output, 1) } },
+    ...content,
+    { type: "usage", usage },
+    { type: "stop", reason: turn.stop ?? stopReason(calls) },
+  ];
+}
+
+function callEvents({ name, input }: ToolCall, id: string): ModelEvent[] {
+  return [
+    { type: "tool_start", id, name },
+    ...pieces(input).map((piece) => ({ type: "tool_input" as const, text: piece })),
+  ];
+}
+
+function usageOf({ request }: ScriptedRequest, turn: Turn, said: readonly (string | undefined)[]): Usage {
+  return {
+    input: tokensOf(JSON.stringify([request.system, request.messages, request.tools])),
+    output: said.reduce((tokens, text) => tokens + tokensOf(text ?? ""), 0),
+    cacheRead: 0,
+    cacheWrite: 0,
+    ...turn.usage,
+  };
+}
+
+function tokensOf(text: string): number {
+  return Math.ceil(Buffer.byteLength(text) / bytesPerToken);
+}
+
+function stopReason(calls: readonly ToolCall[]): StopReason {
+  return calls.length > 0 ? "tool_call" : "end";
+}
+
+/** Never inside of a character, so that every piece is text by itself. */
+function pieces(text: string): string[] {
+  return text.match(piecePattern) ?? [];
+}
+
+const piecePattern = new RegExp(`[^]{1,${pieceCharacters}}`, "gu");
+
+function digest(value: unknown): string {
+  return createHash("sha256").update(JSON.stringify(value)).digest("hex").slice(0, 24);
+}
