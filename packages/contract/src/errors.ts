@@ -109,6 +109,7 @@ export const errorTable = {
     retry: "later",
     action: "See the raw text in the error; ask again or use another model.",
   },
+  answer_refused: { status: 422, retry: "never", action: "Ask for something else, or use another model." },
   cassette_missing: {
     status: 400,
     retry: "never",
