@@ -73,10 +73,27 @@ export default {
       to: { path: "^packages/(?!(web|client|contract)/)" },
     },
     {
-      name: "cli-uses-client-contract-and-sandbox",
+      name: "cli-uses-client-contract-and-what-runs-agents",
+      comment:
+        "The command line is a face; it makes sandboxes, models and runs itself only where there is no server for that.",
       severity: "error",
       from: { path: "^packages/cli/", pathNot: tests },
-      to: { path: "^packages/(?!(cli|client|contract|sandbox)/)" },
+      to: { path: "^packages/(?!(cli|client|contract|sandbox|gateway|runner)/)" },
+    },
+    {
+      name: "runner-inside-knows-no-host",
+      comment:
+        "What runs inside a sandbox is bundled by itself: nothing of the host's side is in it, not even by type.",
+      severity: "error",
+      from: { path: "^packages/runner/src/", pathNot: ["^packages/runner/src/host/", tests] },
+      to: { path: ["^packages/runner/src/host/", "^packages/(?!(runner|contract)/)"] },
+    },
+    {
+      name: "gateway-knows-no-sandbox",
+      comment: "The gateway serves byte streams; where they come from is their bearer's business.",
+      severity: "error",
+      from: { path: "^packages/gateway/", pathNot: tests },
+      to: { path: "^packages/(?!(gateway|contract)/)" },
     },
     {
       name: "nothing-imports-cli",

@@ -7,7 +7,7 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-const packages = ["contract", "engine", "sandbox", "store", "server", "client", "cli", "web"];
+const packages = ["contract", "engine", "sandbox", "gateway", "runner", "store", "server", "client", "cli", "web"];
 
 interface Violation {
   rule: string;
@@ -29,10 +29,14 @@ const clean: Record<string, string> = {
   "packages/sandbox/src/provider.ts": `export interface Provider { name: string }`,
   "packages/sandbox/src/providers/local/index.ts": `import "node:fs"; import type { Provider } from "../../provider.ts"; export const local: Provider = { name: "local" };`,
   "packages/sandbox/src/providers/simulated/index.ts": `export const simulated = 1;`,
+  "packages/gateway/src/index.ts": `import { id } from "@slipway/contract"; export const gateway = id;`,
+  "packages/runner/src/host/index.ts": `export * from "./start.ts";`,
+  "packages/runner/src/main.ts": `import { id } from "@slipway/contract"; export const runner = id;`,
+  "packages/runner/src/host/start.ts": `import type { gateway } from "@slipway/gateway"; import type { Provider } from "@slipway/sandbox"; export type Start = [typeof gateway, Provider];`,
   "packages/store/src/index.ts": `export const store = 1;`,
   "packages/server/src/index.ts": `import "@slipway/engine"; import "@slipway/store";`,
   "packages/client/src/index.ts": `import { id } from "@slipway/contract"; export const client = id;`,
-  "packages/cli/src/index.ts": `import "@slipway/client"; import "@slipway/contract"; import "@slipway/sandbox/local";`,
+  "packages/cli/src/index.ts": `import "@slipway/client"; import "@slipway/contract"; import "@slipway/sandbox/local"; import "@slipway/gateway";`,
   "packages/web/src/index.ts": `import "@slipway/client"; import "@slipway/contract";`,
   "bench/main.ts": `import "@slipway/sandbox";`,
 };
@@ -79,7 +83,18 @@ const planted: { rule: string; from: string; code: string }[] = [
   },
   { rule: "client-uses-contract", from: "packages/client/src/a.ts", code: `import "@slipway/server";` },
   { rule: "web-uses-client-and-contract", from: "packages/web/src/a.tsx", code: `import "@slipway/sandbox";` },
-  { rule: "cli-uses-client-contract-and-sandbox", from: "packages/cli/src/a.ts", code: `import "@slipway/server";` },
+  {
+    rule: "runner-inside-knows-no-host",
+    from: "packages/runner/src/agents/a.ts",
+    code: `import type { Start } from "../host/start.ts"; export type S = Start;`,
+  },
+  { rule: "runner-inside-knows-no-host", from: "packages/runner/src/b.ts", code: `import "@slipway/gateway";` },
+  { rule: "gateway-knows-no-sandbox", from: "packages/gateway/src/a.ts", code: `import "@slipway/sandbox";` },
+  {
+    rule: "cli-uses-client-contract-and-what-runs-agents",
+    from: "packages/cli/src/a.ts",
+    code: `import "@slipway/server";`,
+  },
   { rule: "nothing-imports-cli", from: "packages/server/src/a.ts", code: `import "@slipway/cli";` },
   { rule: "packages-by-name", from: "packages/server/src/b.ts", code: `import "../../store/src/index.ts";` },
   { rule: "packages-by-name", from: "bench/a.ts", code: `import "../packages/store/src/index.ts";` },

@@ -71,8 +71,8 @@ export interface Context {
   readonly progress: Progress;
   readonly interrupts: Interrupts;
   settings(): Promise<Settings>;
-  /** Opened at the first use, closed by the program. */
-  provider(): Promise<SandboxProvider>;
+  /** Opened at the first use, with that use's tool directories; closed by the program. */
+  provider(tools?: Readonly<Record<string, string>>): Promise<SandboxProvider>;
   inspectHost(settings: Settings): Promise<readonly HostFinding[]>;
   /** One JSON document, or the text for people. */
   result(value: unknown, text: string | (() => string)): Promise<void>;

@@ -25,6 +25,7 @@ describe("defaults", () => {
       lifetimeMs: 3_600_000,
       idleMs: 1_200_000,
       execTimeoutMs: 300_000,
+      agentsDir: "/home/ann/.local/share/slipway/agents",
     });
   });
 

@@ -17,6 +17,8 @@ export interface Settings {
   readonly lifetimeMs: number;
   readonly idleMs: number;
   readonly execTimeoutMs: number;
+  /** Holds a directory for each installed agent. */
+  readonly agentsDir: string;
 }
 
 export interface Host {
@@ -32,14 +34,14 @@ const wholeNumber = (min: number, max: number) =>
     return z.NEVER;
   });
 
+const absolutePath = z.string().refine(isAbsolute, { error: (issue) => `"${issue.input}" is not an absolute path` });
+
 const maxLifetimeSeconds = maxLifetimeMs / 1000;
 
 const environmentSchema = z.object({
   SANDBOX_PROVIDER: z.string().optional(),
-  SLIPWAY_STATE_DIR: z
-    .string()
-    .refine(isAbsolute, { error: (issue) => `"${issue.input}" is not an absolute path` })
-    .optional(),
+  SLIPWAY_STATE_DIR: absolutePath.optional(),
+  SLIPWAY_AGENTS: absolutePath.optional(),
   SLIPWAY_SANDBOX_UID: wholeNumber(1, 4_294_967_293).optional(),
   SANDBOX_PREVIEW_PORT: wholeNumber(1, 65_535).optional().default(3000),
   MODAL_SANDBOX_TTL: wholeNumber(1, maxLifetimeSeconds).optional().default(3600),
@@ -71,9 +73,11 @@ export function readSettings(environment: Environment, host: Host = thisHost()):
     ...contradictions(usable, given),
   ];
   if (mistakes.length > 0) throw settingsError(mistakes);
+  const stateDir = usable.SLIPWAY_STATE_DIR ?? defaultStateDir(environment, host);
   return {
     provider: "local",
-    stateDir: usable.SLIPWAY_STATE_DIR ?? defaultStateDir(environment, host),
+    stateDir,
+    agentsDir: usable.SLIPWAY_AGENTS ?? join(stateDir, "agents"),
     sandboxUid: usable.SLIPWAY_SANDBOX_UID,
     previewPort: usable.SANDBOX_PREVIEW_PORT,
     lifetimeMs: usable.MODAL_SANDBOX_TTL * 1000,

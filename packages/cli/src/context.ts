@@ -8,15 +8,19 @@ import { harmless, harmlessLines, painter, toJson } from "./terminal.ts";
 
 /** What the program stands on. A test puts its own in. */
 export interface Surroundings {
-  openProvider(settings: Settings, environment: Environment): Promise<SandboxProvider>;
+  openProvider(
+    settings: Settings,
+    environment: Environment,
+    tools: Readonly<Record<string, string>>,
+  ): Promise<SandboxProvider>;
   inspectHost(settings: Settings, environment: Environment): Promise<readonly HostFinding[]>;
 }
 
 const realSurroundings: Surroundings = {
-  async openProvider(settings, environment) {
+  async openProvider(settings, environment, tools) {
     const { createLocalProvider } = await import("@slipway/sandbox/local");
     const { stateDir, sandboxUid } = settings;
-    return createLocalProvider({ stateDir, environment, ...(sandboxUid !== undefined && { sandboxUid }) });
+    return createLocalProvider({ stateDir, environment, tools, ...(sandboxUid !== undefined && { sandboxUid }) });
   },
   async inspectHost(settings, environment) {
     const { inspectHost } = await import("@slipway/sandbox/local/doctor");
@@ -49,8 +53,8 @@ export function createContext(parts: ContextParts): Context & AsyncDisposable {
     paint: painter(out, io.env),
     progress: json ? silentProgress : createProgress(err, painter(err, io.env)),
     settings,
-    provider() {
-      provider ??= settings().then((known) => surroundings.openProvider(known, io.env));
+    provider(tools = {}) {
+      provider ??= settings().then((known) => surroundings.openProvider(known, io.env, tools));
       return provider;
     },
     inspectHost: (known) => surroundings.inspectHost(known, io.env),

@@ -1,4 +1,5 @@
 import type { Command } from "../command.ts";
+import { agentCommands } from "./table-agents.ts";
 import { fileCommands } from "./table-files.ts";
 import { lifecycleCommands } from "./table-lifecycle.ts";
 import { programCommands } from "./table-programs.ts";
@@ -6,6 +7,7 @@ import { providerCommands } from "./table-provider.ts";
 
 /** Every command. Help, parsing and suggestions are made from this. */
 export const commands: readonly Command[] = [
+  ...agentCommands,
   ...lifecycleCommands,
   ...programCommands,
   ...fileCommands,

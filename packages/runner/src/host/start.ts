@@ -1,7 +1,8 @@
 import type { Duplex } from "node:stream";
-import { type ExecId, newId, type RunEndReason, type RunId, SlipwayError } from "@slipway/contract";
-import type { Gateway, OpenRun, RunGrant } from "@slipway/gateway";
+import { type Control, type ExecId, type NumberedEvent, newId, type RunId, SlipwayError } from "@slipway/contract";
+import type { Balance, Gateway, RunGrant } from "@slipway/gateway";
 import type { Exec, HostChannel, Sandbox } from "@slipway/sandbox";
+import { endOf, type RunEnd } from "./end.ts";
 
 export interface StartRun {
   readonly sandbox: Sandbox;
@@ -11,58 +12,69 @@ export interface StartRun {
   readonly env?: Readonly<Record<string, string>>;
   /** Of the runner's first exec. A start with the same one, after a crash of the host, attaches instead of running twice. */
   readonly exec?: ExecId;
+  /** How long a runner may take to end by itself, once it was told to or its time is over. */
+  readonly graceMs?: number;
 }
 
 /** A run as the host sees it. Disposing it lets go of it; the runner inside goes on, and `startRun` finds it again. */
 export interface Run extends AsyncDisposable {
   readonly id: RunId;
-  readonly open: OpenRun;
+  /** What was reported from `after` on (0: all), until the run has ended. */
+  events(options?: { readonly after?: number; readonly signal?: AbortSignal }): AsyncIterable<NumberedEvent>;
+  /** Steers the run. A runner that does not heed a cancel is ended. */
+  send(control: Control): void;
+  balance(): Promise<Balance>;
   /** Settles once, after the runner and everything it started is gone. */
   readonly ended: Promise<RunEnd>;
 }
 
-export interface RunEnd {
-  readonly reason: RunEndReason;
-  readonly message: string;
-}
+/** Where the tool directories `node` and `runner` are inside. */
+const runnerCommand = ["/opt/node/node", "/opt/runner/runner.mjs"];
 
-/** Where the provider's tool directories `node` and `runner` are inside. */
-export const runnerCommand = ["/opt/node/node", "/opt/runner/runner.mjs"] as const;
-
-/** A runner that dies goes on from its last finished step; one that keeps dying is given up. */
-const maxRestarts = 3;
+const defaultGraceMs = 15_000;
 
 /**
  * Starts the runner in a sandbox that has its tool directories, and serves it the run channel and the models. What the
  * runner says is a claim; how the run ended is decided here.
  */
-export async function startRun({ sandbox, gateway, grant, env = {}, exec }: StartRun): Promise<Run> {
+export async function startRun(options: StartRun): Promise<Run> {
+  const { sandbox, gateway, grant, env = {}, graceMs = defaultGraceMs } = options;
+  await using parts = new AsyncDisposableStack();
   const released = new AbortController();
-  const open = await gateway.openRun(grant);
+  const open = parts.use(await gateway.openRun(grant));
   const channel = await sandbox.openChannel();
   const serving = serveConnections(channel, (connection) => gateway.serve(connection, grant.id), released.signal);
-  const start = (id: ExecId) =>
+  parts.defer(async () => {
+    released.abort(new SlipwayError("aborted", "the run was let go of"));
+    await channel[Symbol.asyncDispose]();
+    await serving;
+  });
+  const start = (id: ExecId): Promise<Exec> =>
     sandbox.exec({
       id,
-      argv: [...runnerCommand],
+      argv: runnerCommand,
       env: { ...env, SLIPWAY_RUN_TOKEN: open.token },
       background: true,
       timeoutMs: null,
     });
-  const first = await start(exec ?? newId("exc"));
-  const ended = follow({ first, restart: () => start(newId("exc")), open, signal: released.signal });
-  // Whoever does not ask for the end does not want to crash by it.
-  ended.catch(() => {});
+  const runner = { first: await start(options.exec ?? newId("exc")), restart: () => start(newId("exc")) };
+  const limits = { totalMs: open.task.limits.totalMs, graceMs };
+  const following = endOf({ runner, open, limits, signal: released.signal });
+  // Whoever does not ask for the end is not to crash by it.
+  following.ended.catch(() => {});
+  const held = parts.move();
   return {
     id: grant.id,
-    open,
-    ended,
+    events: (wanted) => open.events(wanted),
+    send(control) {
+      open.send(control);
+      if (control.type === "cancel") following.cancelled();
+    },
+    balance: () => open.balance(),
+    ended: following.ended,
     async [Symbol.asyncDispose]() {
-      released.abort(new SlipwayError("aborted", "the run was let go of"));
-      await channel[Symbol.asyncDispose]();
-      await serving;
-      await ended.catch(() => {});
-      await open[Symbol.asyncDispose]();
+      await held.disposeAsync();
+      await following.ended.catch(() => {});
     },
   };
 }
@@ -77,38 +89,4 @@ async function serveConnections(
   } catch (error) {
     if (!signal.aborted) throw error;
   }
-}
-
-interface Following {
-  readonly first: Exec;
-  restart(): Promise<Exec>;
-  readonly open: OpenRun;
-  readonly signal: AbortSignal;
-}
-
-/** Waits for the run's end, starting the runner again when it dies before. */
-async function follow({ first, restart, open, signal }: Following): Promise<RunEnd> {
-  let exec = first;
-  for (let restarts = 0; ; restarts++) {
-    const exit = exec.wait({ signal });
-    // The loser of the race may fail later, when the run is let go of.
-    exit.catch(() => {});
-    const claimed = await Promise.race([open.ended, exit.then(() => undefined)]);
-    if (claimed !== undefined || restarts === maxRestarts || (await open.hasEnded())) break;
-    exec = await restart();
-  }
-  const end = (await open.hasEnded()) ? await open.ended : await lost(open);
-  await exec.kill();
-  return verified(end, open);
-}
-
-async function lost(open: OpenRun): Promise<RunEnd> {
-  await open.fail("runner_lost", "the runner ended without a word, more than once");
-  return open.ended;
-}
-
-/** An agent whose last answer was cut off may not know it, and a hostile one may not say it: the gateway does. */
-function verified(end: RunEnd, open: OpenRun): RunEnd {
-  if (end.reason !== "completed" || open.lastResponse()?.end !== "truncated") return end;
-  return { reason: "truncated", message: "the model's last answer was cut off" };
 }

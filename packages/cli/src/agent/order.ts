@@ -1,0 +1,62 @@
+import { resolve } from "node:path";
+import { agentNameSchema, microUsdPerUsd, type RunTaskInput } from "@slipway/contract";
+import type { Arguments } from "../command.ts";
+import { UsageError } from "../failure.ts";
+import { choice } from "../request.ts";
+
+/** What `slipway agent run` is asked for. */
+export interface Order {
+  readonly agent: string;
+  readonly prompt: string;
+  readonly model: string | undefined;
+  readonly budgetMicroUsd: number;
+  readonly workers: number;
+  readonly permissions: RunTaskInput["permissions"];
+  readonly totalMs: number;
+  readonly source: { readonly directory: string } | { readonly repository: string };
+  readonly keep: boolean;
+  /** Undefined: ask. */
+  readonly apply: boolean | undefined;
+}
+
+const hourMs = 3_600_000;
+const longestMs = 23 * hourMs;
+
+export function readOrder(args: Arguments): Order {
+  const agent = agentNameSchema.safeParse(args.text("agent") ?? "builtin");
+  if (!agent.success) {
+    throw new UsageError(
+      `There is no agent "${args.text("agent")}".`,
+      "Use builtin, claude-code, acp:opencode or acp:codex.",
+    );
+  }
+  const prompt = args.many("prompt").join(" ").trim();
+  if (prompt === "") throw new UsageError("The prompt is empty.", "Say in words what the agent is to do.");
+  const [apply, discard] = [args.flag("apply"), args.flag("no-apply")];
+  if (apply && discard) throw new UsageError("--apply excludes --no-apply.", "Give one or the other.");
+  const totalMs = args.durationMs("timeout") ?? hourMs;
+  if (totalMs < 1000 || totalMs > longestMs) {
+    throw new UsageError("--timeout is out of range.", "Choose from 1s to 23h.");
+  }
+  return {
+    agent: agent.data,
+    prompt,
+    model: args.text("model"),
+    budgetMicroUsd: Math.round((args.decimal("budget") ?? 5) * microUsdPerUsd),
+    workers: args.integer("workers", { min: 0, max: 4 }) ?? 0,
+    permissions: choice(args, "permissions", ["allow", "ask"]) ?? "allow",
+    totalMs,
+    source: sourceOf(args),
+    keep: args.flag("keep"),
+    apply: apply ? true : discard ? false : undefined,
+  };
+}
+
+function sourceOf(args: Arguments): Order["source"] {
+  const [directory, repository] = [args.text("dir"), args.text("repo")];
+  if (directory !== undefined && repository !== undefined) {
+    throw new UsageError("--dir excludes --repo.", "Give one or the other.");
+  }
+  if (repository !== undefined) return { repository };
+  return { directory: resolve(directory ?? ".") };
+}

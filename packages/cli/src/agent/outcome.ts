@@ -1,0 +1,94 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { createInterface } from "node:readline/promises";
+import { microUsdPerUsd, type SandboxId } from "@slipway/contract";
+import type { Run, RunEnd } from "@slipway/runner";
+import type { Context } from "../command.ts";
+import { harmless, harmlessLines, toJson } from "../terminal.ts";
+import { applyPatch } from "./apply.ts";
+import type { Order } from "./order.ts";
+
+export interface Outcome {
+  readonly order: Order;
+  readonly run: Run;
+  readonly end: RunEnd;
+  readonly patch: Buffer;
+  /** Of a sandbox that is kept. */
+  readonly sandbox: SandboxId | undefined;
+}
+
+/** Says how the run ended and what it cost, shows the changes, and applies them when that is wanted. Answers with the exit code. */
+export async function finish(context: Context, outcome: Outcome): Promise<number> {
+  const { order, run, end, patch } = outcome;
+  const { spentMicroUsd } = await run.balance();
+  const completed = end.reason === "completed";
+  if (!context.json) {
+    if (patch.length > 0) await context.out.write(`\n${coloured(patch, context)}\n`);
+    const how = `${context.paint(completed ? "green" : "red", end.reason)}${end.message ? `: ${harmless(end.message)}` : ""}`;
+    await context.out.write(`\n${how}, ${formatUsd(spentMicroUsd)}, ${changed(patch)}\n`);
+  }
+  const applied = patch.length > 0 && (await wanted(context, order, completed)) && (await apply(context, outcome));
+  if (context.json) {
+    const costUsd = spentMicroUsd / microUsdPerUsd;
+    const result = { run: run.id, ...end, costUsd, applied, sandbox: outcome.sandbox, patch: patch.toString("utf8") };
+    await context.out.write(`${toJson({ result })}\n`);
+  }
+  if (outcome.sandbox !== undefined) await context.note(`kept: slipway sandbox shell ${outcome.sandbox}`);
+  return completed ? 0 : 1;
+}
+
+/** What an agent left behind that did not finish is never applied without a word. */
+async function wanted(context: Context, order: Order, completed: boolean): Promise<boolean> {
+  if (order.apply !== undefined && (completed || !order.apply)) return order.apply;
+  if (context.json || context.io.stdin.isTTY !== true) {
+    if (order.apply === undefined) await context.note("not applied; --apply applies the changes of a completed run");
+    return false;
+  }
+  const asking = createInterface({ input: context.io.stdin, output: context.io.stderr });
+  try {
+    const question = `Apply these changes to ${targetOf(order)}? [y/N] `;
+    return /^\s*y(es)?\s*$/i.test(await asking.question(question, { signal: context.interrupts.signal }));
+  } finally {
+    asking.close();
+  }
+}
+
+/** Changes that do not fit any more are kept as a file: they were paid for. */
+async function apply(context: Context, { order, run, patch }: Outcome): Promise<boolean> {
+  const target = targetOf(order);
+  try {
+    await applyPatch(patch, target, context.io.env);
+  } catch (error) {
+    const file = join(target, `slipway-${run.id}.patch`);
+    await writeFile(file, patch, { flag: "wx" });
+    await context.note(`the changes are kept in ${file}`);
+    throw error;
+  }
+  await context.note(`applied to ${target}`);
+  return true;
+}
+
+/** A cloned repository's changes go to the directory the command is run in. */
+function targetOf({ source }: Order): string {
+  return "directory" in source ? source.directory : process.cwd();
+}
+
+function coloured(patch: Buffer, context: Context): string {
+  const paintLine = (line: string) => {
+    if (/^(diff|index|---|\+\+\+|new file|deleted file)/.test(line)) return context.paint("dim", line);
+    if (line.startsWith("+")) return context.paint("green", line);
+    if (line.startsWith("-")) return context.paint("red", line);
+    return line;
+  };
+  return harmlessLines(patch.toString("utf8").trimEnd()).split("\n").map(paintLine).join("\n");
+}
+
+function changed(patch: Buffer): string {
+  const files = patch.toString("latin1").match(/^diff --git /gm)?.length ?? 0;
+  if (files === 0) return "nothing changed";
+  return files === 1 ? "1 file changed" : `${files} files changed`;
+}
+
+function formatUsd(microUsd: number): string {
+  return `${(microUsd / microUsdPerUsd).toFixed(4)} USD`;
+}

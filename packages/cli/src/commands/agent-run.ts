@@ -1,0 +1,82 @@
+import { join } from "node:path";
+import { newId, type RunId } from "@slipway/contract";
+import { agentTool, type Run, type RunEnd, runnerTools, startRun, toolDirectories } from "@slipway/runner";
+import { cloneRepo, type OwnedSandbox, projectPath } from "@slipway/sandbox";
+import { takeBaseline } from "../agent/changes.ts";
+import { openModels } from "../agent/models.ts";
+import { type Order, readOrder } from "../agent/order.ts";
+import { finish } from "../agent/outcome.ts";
+import { createRenderer } from "../agent/render.ts";
+import { steer } from "../agent/steer.ts";
+import { putDirectory } from "../agent/workspace.ts";
+import type { Context } from "../command.ts";
+import { counted } from "../cp/transfer.ts";
+import { given, networkPolicy } from "../request.ts";
+import { toJson } from "../terminal.ts";
+
+/** Makes a sandbox, runs an agent in it on a copy of a directory or repository, and offers what it changed. */
+export async function run(context: Context): Promise<number> {
+  const { signal } = context.interrupts;
+  const order = readOrder(context.args);
+  const { stateDir, agentsDir } = await context.settings();
+  const id = newId("run");
+  await using parts = new AsyncDisposableStack();
+  const directory = join(stateDir, "runs", id);
+  const models = parts.use(await openModels({ environment: context.io.env, directory, model: order.model }));
+  const provider = await context.provider(await toolDirectories(order.agent, agentsDir));
+  context.progress.status("creating the sandbox");
+  const sandbox = await provider.create(sandboxRequest(context, order, id), { signal });
+  if (!order.keep) parts.use(sandbox);
+  const workdir = await fill(context, sandbox, order);
+  const baseline = await takeBaseline(sandbox, workdir, { signal });
+  context.progress.clear();
+  await context.note(`run ${id} in sandbox ${sandbox.id}; look in with: slipway sandbox shell ${sandbox.id}`);
+  const { agent, prompt, workers, permissions, totalMs, budgetMicroUsd } = order;
+  const task = { agent, prompt, workdir, workers, permissions, model: models.model, limits: { totalMs } };
+  const started = parts.use(
+    await startRun({ sandbox, gateway: models.gateway, grant: { id, roles: ["build"], budgetMicroUsd, task } }),
+  );
+  const end = await follow(context, started);
+  const patch = await baseline.diff({ signal });
+  return finish(context, { order, run: started, end, patch, sandbox: order.keep ? sandbox.id : undefined });
+}
+
+/** The runner needs to live longer than its own limit, so that it can say how it ended. */
+const reserveMs = 10 * 60_000;
+
+function sandboxRequest(context: Context, order: Order, id: RunId) {
+  const tool = agentTool(order.agent);
+  return {
+    tools: [...runnerTools, ...(tool === undefined ? [] : [tool])],
+    lifetimeMs: order.totalMs + reserveMs,
+    idleMs: null,
+    onEnd: order.keep ? ("stop" as const) : ("destroy" as const),
+    labels: { run: id },
+    ...given({ network: networkPolicy(context.args, context.io.env) }),
+  };
+}
+
+async function fill(context: Context, sandbox: OwnedSandbox, { source }: Order): Promise<string> {
+  const { signal } = context.interrupts;
+  if ("repository" in source) {
+    context.progress.status(`cloning ${source.repository}`);
+    await cloneRepo(sandbox, source.repository, { signal });
+    return projectPath;
+  }
+  const leftOut: string[] = [];
+  const onLeftOut = (path: string, reason: string) => void leftOut.push(`left out: ${path}: ${reason}`);
+  const { workdir } = await sandbox.info({ signal });
+  await putDirectory(sandbox, { directory: source.directory, workdir }, { ...counted(context), onLeftOut });
+  for (const line of leftOut) await context.note(line);
+  return workdir;
+}
+
+async function follow(context: Context, run: Run): Promise<RunEnd> {
+  using steering = steer(context, (control) => run.send(control));
+  const render = createRenderer(context.paint);
+  for await (const event of run.events()) {
+    steering.see(event);
+    await context.out.write(context.json ? `${toJson(event)}\n` : render(event));
+  }
+  return run.ended;
+}

@@ -1,0 +1,2 @@
+export * from "./start.ts";
+export * from "./tools.ts";
