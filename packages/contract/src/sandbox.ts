@@ -55,6 +55,11 @@ export const limitsSchema = z.strictObject({
 });
 export type Limits = z.output<typeof limitsSchema>;
 
+/** The name of a directory of programs that the host has set up. */
+export const toolNameSchema = z
+  .string()
+  .regex(/^[a-z0-9][a-z0-9._-]{0,63}$/, "expected the name of a tool: small letters, digits, . _ -");
+
 export const createSandboxSchema = z.strictObject({
   image: imageSchema.default("default"),
   /** Starts from this snapshot; its image replaces `image`. */
@@ -83,6 +88,12 @@ export const createSandboxSchema = z.strictObject({
   ports: z.array(z.int().min(1).max(65535)).max(64).default([3000, 5173]),
   network: networkPolicySchema,
   labels: z.record(z.string().max(128), z.string().max(1024)).default({}),
+  /** Names of tools: each is there, read-only, at /opt/<name>. */
+  tools: z
+    .array(toolNameSchema)
+    .max(32)
+    .refine((names) => new Set(names).size === names.length, "name each tool once")
+    .default([]),
   gpu: z.string().optional(),
   user: z.enum(["agent", "root"]).default("agent"),
   /** A retried create with the same key answers with the first one's sandbox. */
@@ -126,6 +137,7 @@ export interface SandboxInfo {
   readonly workdir: string;
   readonly user: "agent" | "root";
   readonly ports: readonly number[];
+  readonly tools: readonly string[];
   readonly labels: Readonly<Record<string, string>>;
   /** Without the values of injected secrets. */
   readonly network: Omit<NetworkPolicy, "secrets"> & { readonly secrets: readonly { host: string; header: string }[] };

@@ -19,6 +19,7 @@ export function parseCreate(input: unknown, capabilities: Capabilities): CreateS
   if (request.gpu !== undefined && !capabilities.gpu) throw missing("gpu");
   if (typeof request.image !== "string" && !capabilities.customImages) throw missing("customImages");
   if (request.checkpointMs !== null && !capabilities.snapshotWhileRunning) throw missing("snapshotWhileRunning");
+  if (request.tools.length > 0 && !capabilities.tools) throw missing("tools");
   requireNetwork(request.network, capabilities);
   return request;
 }

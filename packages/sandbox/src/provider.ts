@@ -55,6 +55,8 @@ export interface Capabilities {
   readonly gpu: boolean;
   /** Programs inside reach the caller's process by a socket: `openChannel`. */
   readonly hostChannel: boolean;
+  /** Directories of programs that the host has set up are in a sandbox that names them, at no cost for each. */
+  readonly tools: boolean;
   /** Programs really run. False only for a provider that plays scripted ones. */
   readonly realPrograms: boolean;
 }

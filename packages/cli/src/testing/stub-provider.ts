@@ -82,6 +82,7 @@ export function addSandbox(
     workdir: request.workdir,
     user: request.user,
     ports: request.ports,
+    tools: request.tools,
     labels: request.labels,
     network: request.network,
     ...changes,

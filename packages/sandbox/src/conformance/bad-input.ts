@@ -42,6 +42,9 @@ const badCreates: readonly (readonly [string, unknown, ErrorCode])[] = [
   ["a NUL in a variable", { env: { A: "b\0c" } }, "invalid_request"],
   ["an unknown field", { immage: "host" }, "invalid_request"],
   ["an unknown user", { user: "nobody" }, "invalid_request"],
+  ["a path as a tool", { tools: ["/usr"] }, "invalid_request"],
+  ["a way out as a tool", { tools: [".."] }, "invalid_request"],
+  ["a tool that is named twice", { tools: ["greeter", "greeter"] }, "invalid_request"],
   ["a snapshot that does not exist", { snapshot: newId("snp") }, "snapshot_not_found"],
   ["an id of another kind as snapshot", { snapshot: newId("sbx") }, "invalid_request"],
   ["mistakes of several kinds", { cpu: -1, ports: [0] }, "invalid_request"],
@@ -114,6 +117,8 @@ export function describeBadInput(c: Conformance): void {
       ["customImages", () => c.provider.prepareImage({ commands: ["true"] })],
       ["egressAllowlist", () => c.create({ network: { domains: ["example.com"] } })],
       ["egressSecrets", () => c.create({ network: { secrets: [{ host: "example.com", header: "x", value: "y" }] } })],
+      ["tools", () => c.create({ tools: ["greeter"] })],
+      ["hostChannel", () => c.shared.openChannel()],
       ["pty", () => c.shared.exec({ ...command("exit", "0"), pty: { cols: 80, rows: 24 } })],
     ];
     for (const [capability, call] of lacking) {

@@ -9,3 +9,4 @@ export {
 export { scriptedShell } from "./programs.ts";
 export { describeProvider } from "./suite.ts";
 export { type ConformanceClock, type ConformanceSubject, type ConformanceTarget, realClock } from "./target.ts";
+export { conformanceTools } from "./tools.ts";

@@ -19,6 +19,7 @@ import { describeSurroundings } from "./surroundings.ts";
 import { describeSurvival } from "./survival.ts";
 import type { ConformanceSubject, ConformanceTarget } from "./target.ts";
 import { describeTime } from "./time.ts";
+import { describeTools } from "./tools.ts";
 
 /** What every provider has to pass. Its test calls this once; docs/guides/add-a-provider.md shows how. */
 export function describeProvider(name: string, subject: ConformanceSubject): void {
@@ -80,6 +81,7 @@ const groups = [
   describeEvents,
   describePorts,
   describeChannel,
+  describeTools,
   describeSurroundings,
   describeRestricted,
   describeAbort,

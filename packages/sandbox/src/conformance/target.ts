@@ -12,6 +12,7 @@ export interface ConformanceSubject {
 }
 
 export interface ConformanceTarget extends AsyncDisposable {
+  /** With the capability `tools`, it has the `conformanceTools`. */
   readonly provider: SandboxProvider;
   readonly clock: ConformanceClock;
   /** A second coordinator of the same sandboxes that can be killed: see `spawnCoordinator`. */

@@ -39,7 +39,7 @@ export async function probeSandbox({ place, launch, bwrap, sandboxUid }: ProbeOp
     }
     const args = launchArguments({
       ...{ layers: layout.layers, mountPoint: layout.mountPoint, box, lowers: ["base"], root: "rootfs", user: "agent" },
-      ...{ workdir: "/workspace", egress: false, forwards: [], identity, cgroup: noCgroups },
+      ...{ workdir: "/workspace", egress: false, tools: [], forwards: [], identity, cgroup: noCgroups },
       limits: { processes: 16, fileBytes: 0, dataBytes: 0 },
       // Without a command the launcher only says how it is used: enough to see that it was reached.
       programs: { bwrap, agent: program, seccomp },

@@ -1,4 +1,5 @@
 import {
+  type CreateSandbox,
   newId,
   type SandboxEvent,
   type SandboxId,
@@ -22,6 +23,7 @@ import {
   snapshotInfo,
 } from "./record.ts";
 import { createdOrGone, createHandles } from "./sandbox.ts";
+import { createTools } from "./tools.ts";
 
 export interface LocalProviderOptions {
   /** Absolute. Holds everything the provider keeps; one keeper serves it. */
@@ -30,6 +32,11 @@ export interface LocalProviderOptions {
   readonly sandboxUid?: number;
   /** Environment of host programs that set-up work starts, such as npm. Nothing of it enters a sandbox. */
   readonly environment?: Readonly<Record<string, string | undefined>>;
+  /**
+   * Directories on this machine by the names that a create gives in `tools`: a copy of what one holds then is in the sandbox at
+   * `/opt/<name>`. Links that lead out of a directory are left out.
+   */
+  readonly tools?: Readonly<Record<string, string>>;
 }
 
 export const localCapabilities: Capabilities = {
@@ -46,6 +53,7 @@ export const localCapabilities: Capabilities = {
   customImages: true,
   gpu: false,
   hostChannel: true,
+  tools: true,
   realPrograms: true,
 };
 
@@ -57,7 +65,14 @@ export function createLocalProvider(options: LocalProviderOptions): SandboxProvi
     sandboxUid: options.sandboxUid ?? defaultSandboxUid,
     environment: definedOnly(options.environment ?? {}),
   });
-  const handles = createHandles(layout, keeper, localCapabilities);
+  const tools = createTools(layout.tools, options.tools ?? {});
+  const handles = createHandles({ layout, keeper, tools, capabilities: localCapabilities });
+  /** The state directory is there only after the first connection. */
+  const published = async (request: CreateSandbox) => {
+    if (request.tools.length === 0) return [];
+    await keeper.connect();
+    return await tools.publish(request.tools);
+  };
   return {
     name: "local",
     capabilities: localCapabilities,
@@ -65,7 +80,7 @@ export function createLocalProvider(options: LocalProviderOptions): SandboxProvi
     async create(input, { signal } = {}) {
       throwIfAborted(signal);
       const request = parseCreate(input, localCapabilities);
-      const params = { id: newId("sbx"), request };
+      const params = { id: newId("sbx"), request, tools: await published(request) };
       return await handles.owned((await createdOrGone(keeper, keeper.call("create", params, { signal }), params)).id);
     },
     async get(id, { signal } = {}) {

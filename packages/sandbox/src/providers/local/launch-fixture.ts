@@ -74,6 +74,7 @@ export async function createTestHost(): Promise<TestHost> {
           user,
           workdir: "/workspace",
           egress: false,
+          tools: [],
           forwards: [],
           identity,
           cgroup: noCgroups,

@@ -45,6 +45,8 @@ export interface LaunchSpec {
   readonly workdir: string;
   readonly limits: AgentLimits;
   readonly egress: boolean;
+  /** Directories on the host that are read-only in the sandbox at `/opt/<name>`. */
+  readonly tools: readonly { readonly name: string; readonly directory: string }[];
   readonly forwards: readonly { readonly port: number; readonly to: string }[];
   /** Paths on the host that the sandboxes' uid can reach. */
   readonly programs: { readonly bwrap: string; readonly agent: string; readonly seccomp: string };
@@ -188,6 +190,7 @@ function fileSystem(spec: StartSpec): string[] {
     ...["--size", String(runBytes), "--tmpfs", "/run"],
     ...["--ro-bind", spec.programs.agent, inside.agent],
     ...(spec.egress ? ["--ro-bind", spec.box.egress, inside.egressDirectory] : []),
+    ...spec.tools.flatMap(({ name, directory }) => ["--ro-bind", directory, toolInside(name)]),
   ];
 }
 
@@ -200,8 +203,13 @@ function hostUsr({ mountPoint, masks }: StartSpec): string[] {
   ];
 }
 
-function mountPoints({ root }: StartSpec): string[] {
-  return ["/dev", "/proc", "/run", ...(root === "host" ? ["/usr/local", "/usr/etc"] : [])];
+function mountPoints({ root, tools }: StartSpec): string[] {
+  const ofHost = root === "host" ? ["/usr/local", "/usr/etc"] : [];
+  return ["/dev", "/proc", "/run", ...ofHost, ...tools.map(({ name }) => toolInside(name))];
+}
+
+function toolInside(name: string): string {
+  return `/opt/${name}`;
 }
 
 function agentArguments({ limits, egress, forwards }: StartSpec): string[] {

@@ -22,6 +22,8 @@ export interface Layout {
   readonly layers: string;
   /** Mount point of every sandbox's overlay, each in its own mount namespace. */
   readonly mountPoint: string;
+  /** Trees of tools by their digest. Not the sandboxes' uid's, which may read them. */
+  readonly tools: string;
   readonly boxes: string;
   /** Boxes that are made ahead of their sandboxes. */
   readonly spares: string;
@@ -62,6 +64,7 @@ export function layoutOf(root: string): Layout {
     records: { sandboxes, snapshots, images: join(records, "images") },
     layers: join(root, "layers"),
     mountPoint: join(root, "mnt"),
+    tools: join(root, "tools"),
     boxes,
     spares: join(root, "spares"),
     box: (id) => boxLayout(join(boxes, id)),
@@ -98,6 +101,7 @@ export function prepareStateDirectory(layout: Layout, sandboxUid: number): void 
     ensure(layout.root, isRoot ? 0o711 : 0o700);
     ensure(layout.bin, 0o755);
     ensure(layout.mountPoint, 0o755);
+    ensure(layout.tools, isRoot ? 0o711 : 0o700);
     for (const directory of [layout.records.sandboxes, layout.records.snapshots, layout.records.images])
       ensure(directory, 0o700);
     for (const directory of [layout.layers, layout.boxes, layout.spares]) {

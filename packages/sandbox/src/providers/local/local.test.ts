@@ -1,11 +1,11 @@
-import { describeProvider, realClock, spawnCoordinator } from "../../conformance/index.ts";
+import { conformanceTools, describeProvider, realClock, spawnCoordinator } from "../../conformance/index.ts";
 import { localCapabilities } from "./index.ts";
 import { setUpLocal } from "./testing.ts";
 
 describeProvider("the local provider", {
   capabilities: localCapabilities,
   async setup() {
-    const local = setUpLocal();
+    const local = setUpLocal(process.env, conformanceTools);
     return {
       provider: local.provider,
       clock: realClock,

@@ -31,7 +31,14 @@ export interface SandboxRecord {
   readonly cgroups: readonly string[];
   /** The layer and manifest that the next snapshot while running is measured against. */
   readonly incremental: LayerId | null;
+  readonly tools: readonly Tool[];
   readonly previews: Readonly<Record<string, { readonly hostPort: number; readonly token: string }>>;
+}
+
+/** What a tool's name stood for when the sandbox was created: the tree `tools/<digest>`. */
+export interface Tool {
+  readonly name: string;
+  readonly digest: string;
 }
 
 /** A resolved image: its layers, and whether the host's /usr is part of it. */
@@ -96,6 +103,7 @@ export function sandboxInfo(record: SandboxRecord): SandboxInfo {
     workdir: request.workdir,
     user: request.user,
     ports: request.ports,
+    tools: request.tools ?? [],
     labels: request.labels,
     network: { ...request.network, secrets: request.network.secrets.map(({ host, header }) => ({ host, header })) },
   };

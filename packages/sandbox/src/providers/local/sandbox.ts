@@ -28,6 +28,7 @@ import type { Layout } from "./layout.ts";
 import { connectPort } from "./port.ts";
 import { liveStates, readRecord, type SandboxRecord, sandboxInfo } from "./record.ts";
 import { baseEnvironment } from "./skeleton.ts";
+import type { Tools } from "./tools.ts";
 
 /** Disposing of it closes the host channels that were opened by its handles. */
 export interface SandboxHandles extends AsyncDisposable {
@@ -36,7 +37,14 @@ export interface SandboxHandles extends AsyncDisposable {
   owned(id: SandboxId): Promise<OwnedSandbox>;
 }
 
-export function createHandles(layout: Layout, keeper: KeeperClient, capabilities: Capabilities): SandboxHandles {
+export interface HandleParts {
+  readonly layout: Layout;
+  readonly keeper: KeeperClient;
+  readonly tools: Tools;
+  readonly capabilities: Capabilities;
+}
+
+export function createHandles({ layout, keeper, tools, capabilities }: HandleParts): SandboxHandles {
   const wakefulness = watchSleep(keeper);
   const recordOf = async (id: SandboxId): Promise<SandboxRecord> => {
     const known = sandboxIdSchema.safeParse(id).success;
@@ -118,7 +126,8 @@ export function createHandles(layout: Layout, keeper: KeeperClient, capabilities
       },
       async fork(overrides = {}, { signal } = {}) {
         const request = parseFork(overrides, (await recordOf(id)).request, capabilities);
-        const params = { id: newId("sbx"), from: id, request };
+        const own = overrides.tools === undefined ? null : await tools.publish(request.tools);
+        const params = { id: newId("sbx"), from: id, request, tools: own };
         return await owned((await createdOrGone(keeper, keeper.call("fork", params, { signal }), params)).id);
       },
       async sleep({ signal } = {}) {

@@ -10,11 +10,14 @@ export interface LocalSetup extends AsyncDisposable {
 }
 
 /** A provider on a state directory of its own, which goes with all its sandboxes when it is disposed of. */
-export function setUpLocal(environment: NodeJS.ProcessEnv = process.env): LocalSetup {
+export function setUpLocal(
+  environment: NodeJS.ProcessEnv = process.env,
+  tools: Readonly<Record<string, string>> = {},
+): LocalSetup {
   const directory = mkdtempSync("/var/tmp/slipway-test-");
   chmodSync(directory, 0o711);
   const stateDir = join(directory, "state");
-  const provider = createLocalProvider({ stateDir, environment });
+  const provider = createLocalProvider({ stateDir, environment, tools });
   return {
     stateDir,
     provider,

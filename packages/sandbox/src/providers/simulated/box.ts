@@ -100,7 +100,7 @@ export class Box implements Timing {
 
   info(): SandboxInfo {
     const { id, request, state, reason, createdAt, stateChangedAt, expiresAt, network } = this;
-    const { cpu, memoryMb, diskMb, processes, image, workdir, user, ports, labels } = request;
+    const { cpu, memoryMb, diskMb, processes, image, workdir, user, ports, tools, labels } = request;
     return {
       id,
       provider: this.#host.providerName,
@@ -115,6 +115,7 @@ export class Box implements Timing {
       workdir,
       user,
       ports,
+      tools,
       labels,
       network: { ...network, secrets: network.secrets.map(({ host, header }) => ({ host, header })) },
     };

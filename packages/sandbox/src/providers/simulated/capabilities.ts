@@ -14,5 +14,6 @@ export const simulatedCapabilities: Capabilities = {
   customImages: false,
   gpu: false,
   hostChannel: true,
+  tools: false,
   realPrograms: false,
 };

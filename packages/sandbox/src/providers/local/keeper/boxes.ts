@@ -47,7 +47,7 @@ export function openBoxes(layout: Layout, events: EventLog, clock: Clock, hooks:
     boxes.set(record.id, box);
     return box;
   };
-  for (const record of readRecords<SandboxRecord>(layout.records.sandboxes)) hold(record);
+  for (const record of readRecords<SandboxRecord>(layout.records.sandboxes)) hold(upToDate(record));
 
   const update = (box: Box, change: Partial<SandboxRecord>) => {
     if (condemned.has(box) || boxes.get(box.id) !== box) throw notFound(box.id);
@@ -101,6 +101,11 @@ export function openBoxes(layout: Layout, events: EventLog, clock: Clock, hooks:
       return result;
     },
   };
+}
+
+/** Of sandboxes that were created before there were tools. */
+function upToDate(record: SandboxRecord): SandboxRecord {
+  return { ...record, tools: record.tools ?? [], request: { ...record.request, tools: record.request.tools ?? [] } };
 }
 
 function notFound(id: SandboxId): SlipwayError {

@@ -1,3 +1,4 @@
+import type { ReconcileReport } from "../../../provider.ts";
 import { liveStates } from "../record.ts";
 import type { Clock } from "./clock.ts";
 import { composeKeeper, type KeeperParts } from "./compose.ts";
@@ -5,6 +6,7 @@ import { protocolVersion } from "./protocol.ts";
 import { reconcile } from "./reconcile.ts";
 import { type Handlers, serveKeeper } from "./server.ts";
 import type { KeeperSettings } from "./settings.ts";
+import { collectTools } from "./tools.ts";
 import { startWatch } from "./watch.ts";
 
 export interface Keeper {
@@ -71,6 +73,7 @@ async function takeOver(parts: KeeperParts): Promise<void> {
   const { boxes, layers, log, onError, previews, snapshots, timers, usedLayers } = parts;
   await layers.collect(new Set(usedLayers()), { growing: true }).catch((error) => log(`garbage: ${error.stack}`));
   await reconcile(parts, { starting: true });
+  await removeTools(parts);
   await parts.imageBuilder.endOrphans();
   snapshots.deleteExpired();
   for (const box of boxes.all()) {
@@ -79,9 +82,15 @@ async function takeOver(parts: KeeperParts): Promise<void> {
   }
 }
 
-function reconcileNow(parts: KeeperParts) {
+async function reconcileNow(parts: KeeperParts): Promise<ReconcileReport> {
   parts.snapshots.deleteExpired();
-  return reconcile(parts, { starting: false });
+  await removeTools(parts);
+  return await reconcile(parts, { starting: false });
+}
+
+async function removeTools({ layout, boxes, clock, log }: KeeperParts): Promise<void> {
+  const recorded = new Set([...boxes.all()].flatMap(({ record }) => record.tools.map(({ digest }) => digest)));
+  await collectTools(layout.tools, recorded, clock.now()).catch((error) => log(`garbage: ${error.stack}`));
 }
 
 function handlersOf(parts: KeeperParts, close: () => void): Handlers {
@@ -92,8 +101,8 @@ function handlersOf(parts: KeeperParts, close: () => void): Handlers {
       clock.after(0, close);
       return null;
     },
-    create: ({ id, request }, { signal }) => lifecycle.create(id, request, signal),
-    fork: ({ id, from, request }, { signal }) => lifecycle.fork(id, from, request, signal),
+    create: ({ id, request, tools }, { signal }) => lifecycle.create(id, { request, tools }, signal),
+    fork: ({ id, from, request, tools }, { signal }) => lifecycle.fork(id, from, { request, tools }, signal),
     sleep: ({ id }) => done(lifecycle.sleep(id)),
     wake: ({ id }) => done(lifecycle.wake(id)),
     stop: ({ id }) => done(lifecycle.stop(id)),

@@ -10,7 +10,7 @@ import {
   type StateReason,
 } from "@slipway/contract";
 import type { Layout } from "../layout.ts";
-import { type LayerId, liveStates, type RootImage, type SandboxRecord, sandboxInfo } from "../record.ts";
+import { type LayerId, liveStates, type RootImage, type SandboxRecord, sandboxInfo, type Tool } from "../record.ts";
 import type { Box, Boxes } from "./boxes.ts";
 import type { Clock } from "./clock.ts";
 import type { Hold } from "./hold.ts";
@@ -18,8 +18,8 @@ import type { Runtime } from "./runtime.ts";
 
 /** The states of a sandbox and the ways between them. Operations on one sandbox run one after the other. */
 export interface Lifecycle {
-  create(id: SandboxId, request: CreateSandbox, signal: AbortSignal): Promise<SandboxInfo>;
-  fork(id: SandboxId, from: SandboxId, request: CreateSandbox, signal: AbortSignal): Promise<SandboxInfo>;
+  create(id: SandboxId, wanted: NewSandbox, signal: AbortSignal): Promise<SandboxInfo>;
+  fork(id: SandboxId, from: SandboxId, wanted: NewFork, signal: AbortSignal): Promise<SandboxInfo>;
   /** `isDue` is asked in the sandbox's turn; when it denies, nothing happens. */
   sleep(id: SandboxId, reason?: StateReason, isDue?: IsDue): Promise<void>;
   wake(id: SandboxId): Promise<void>;
@@ -31,6 +31,18 @@ export interface Lifecycle {
   end(id: SandboxId, reason: StateReason, isDue?: IsDue): Promise<void>;
   /** The sandbox's processes are gone without having been asked to go. */
   died(box: Box): Promise<void>;
+}
+
+/** What was asked for, and what the names of its tools stand for. */
+export interface NewSandbox {
+  readonly request: CreateSandbox;
+  readonly tools: readonly Tool[];
+}
+
+/** Without tools of its own, a fork has those of its source. */
+export interface NewFork {
+  readonly request: CreateSandbox;
+  readonly tools: readonly Tool[] | null;
 }
 
 type IsDue = () => Promise<boolean>;
@@ -60,7 +72,12 @@ export function createLifecycle(parts: LifecycleParts): Lifecycle {
   const { boxes, clock, runtime, hold, layout } = parts;
   const keys = new Map<string, { request: CreateSandbox; created: Promise<SandboxInfo> }>();
 
-  const add = (id: SandboxId, request: CreateSandbox, { image, lowers }: Origin, cgroups: readonly string[]): Box => {
+  const add = (
+    id: SandboxId,
+    { request, tools }: NewSandbox,
+    { image, lowers }: Origin,
+    cgroups: readonly string[],
+  ): Box => {
     const now = clock.now();
     const record: SandboxRecord = {
       id,
@@ -77,19 +94,15 @@ export function createLifecycle(parts: LifecycleParts): Lifecycle {
       process: null,
       cgroups,
       incremental: null,
+      tools,
       previews: {},
     };
     return boxes.add(record);
   };
 
-  const launchNew = (
-    id: SandboxId,
-    request: CreateSandbox,
-    origin: Origin,
-    signal: AbortSignal,
-  ): Promise<SandboxInfo> => {
+  const launchNew = (id: SandboxId, wanted: NewSandbox, origin: Origin, signal: AbortSignal): Promise<SandboxInfo> => {
     const reservation = runtime.reserve();
-    const box = add(id, request, origin, reservation.cgroups);
+    const box = add(id, wanted, origin, reservation.cgroups);
     return boxes.exclusive(box, async () => {
       try {
         await runtime.launch(box, reservation, signal);
@@ -106,17 +119,13 @@ export function createLifecycle(parts: LifecycleParts): Lifecycle {
 
   const settledInfo = (box: Box) => box.queue.then(() => sandboxInfo(boxes.get(box.id).record));
 
-  const createOnce = async (id: SandboxId, request: CreateSandbox, signal: AbortSignal): Promise<SandboxInfo> => {
-    return launchNew(id, request, await parts.origin(request, signal), signal);
+  const createOnce = async (id: SandboxId, wanted: NewSandbox, signal: AbortSignal): Promise<SandboxInfo> => {
+    return launchNew(id, wanted, await parts.origin(wanted.request, signal), signal);
   };
 
   /** A key names one create for as long as its sandbox lives; a failed create frees it. */
-  const createByKey = (
-    key: string,
-    id: SandboxId,
-    request: CreateSandbox,
-    signal: AbortSignal,
-  ): Promise<SandboxInfo> => {
+  const createByKey = (key: string, id: SandboxId, wanted: NewSandbox, signal: AbortSignal): Promise<SandboxInfo> => {
+    const { request } = wanted;
     const recorded = [...boxes.all()].find((box) => box.record.request.idempotencyKey === key);
     const earlier = keys.get(key) ?? (recorded && { request: recorded.record.request, created: settledInfo(recorded) });
     if (earlier !== undefined) {
@@ -125,11 +134,11 @@ export function createLifecycle(parts: LifecycleParts): Lifecycle {
       return earlier.created.catch((error: unknown) => {
         // Destroyed meanwhile, or given up by its own caller.
         const isFree = hasCode(error, "sandbox_not_found") || hasCode(error, "aborted");
-        if (isFree && !signal.aborted) return createByKey(key, id, request, signal);
+        if (isFree && !signal.aborted) return createByKey(key, id, wanted, signal);
         throw error;
       });
     }
-    const created = createOnce(id, request, signal).finally(() => keys.delete(key));
+    const created = createOnce(id, wanted, signal).finally(() => keys.delete(key));
     keys.set(key, { request, created });
     return created;
   };
@@ -161,19 +170,21 @@ export function createLifecycle(parts: LifecycleParts): Lifecycle {
     box.record.request.onEnd === "destroy" ? destroyNow(box, reason).then(() => undefined) : stopNow(box, reason);
 
   return {
-    create(id, request, signal) {
+    create(id, wanted, signal) {
       const existing = boxes.find(id);
       if (existing !== undefined) return settledInfo(existing);
-      return request.idempotencyKey === undefined
-        ? createOnce(id, request, signal)
-        : createByKey(request.idempotencyKey, id, request, signal);
+      const { idempotencyKey } = wanted.request;
+      return idempotencyKey === undefined
+        ? createOnce(id, wanted, signal)
+        : createByKey(idempotencyKey, id, wanted, signal);
     },
-    async fork(id, from, request, signal) {
+    async fork(id, from, { request, tools }, signal) {
       const existing = boxes.find(id);
       if (existing !== undefined) return settledInfo(existing);
       const source = boxes.get(from);
       using files = await boxes.exclusive(source, () => parts.layersOf(source));
-      return await launchNew(id, request, { image: source.record.image, lowers: files.lowers }, signal);
+      const wanted = { request, tools: tools ?? source.record.tools };
+      return await launchNew(id, wanted, { image: source.record.image, lowers: files.lowers }, signal);
     },
     async sleep(id, reason = "requested", isDue = always) {
       const box = boxes.get(id);

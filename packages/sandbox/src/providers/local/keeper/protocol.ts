@@ -12,9 +12,10 @@ import type {
   SnapshotInfo,
 } from "@slipway/contract";
 import type { ReconcileReport } from "../../../provider.ts";
+import type { Tool } from "../record.ts";
 
 /** Raised when requests or records change shape: a caller of another version asks the running keeper to retire. */
-export const protocolVersion = 1;
+export const protocolVersion = 2;
 
 /** What callers ask of the keeper, over its unix socket, as one JSON document a line. */
 export interface KeeperMethods {
@@ -22,8 +23,9 @@ export interface KeeperMethods {
   /** Ends the keeper, not the sandboxes. */
   retire(params: Record<string, never>): null;
   /** The id is chosen by the caller, so that a create can be sent again to a restarted keeper. */
-  create(params: { id: SandboxId; request: CreateSandbox }): SandboxInfo;
-  fork(params: { id: SandboxId; from: SandboxId; request: CreateSandbox }): SandboxInfo;
+  create(params: { id: SandboxId; request: CreateSandbox; tools: readonly Tool[] }): SandboxInfo;
+  /** Without tools, the fork has those of its source. */
+  fork(params: { id: SandboxId; from: SandboxId; request: CreateSandbox; tools: readonly Tool[] | null }): SandboxInfo;
   sleep(params: { id: SandboxId }): null;
   wake(params: { id: SandboxId }): null;
   stop(params: { id: SandboxId }): null;

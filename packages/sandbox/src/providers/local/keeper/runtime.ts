@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import { SlipwayError } from "@slipway/contract";
 import type { HostMasks, StartSpec } from "../launch.ts";
 import type { Launchpad, Reservation } from "../launchpad.ts";
@@ -103,7 +104,7 @@ export function createRuntime(parts: RuntimeParts): Runtime {
 
 function specOf(parts: RuntimeParts, box: Box): StartSpec {
   const { layout, programs, masks } = parts;
-  const { request, lowers, image } = box.record;
+  const { request, lowers, image, tools } = box.record;
   const mebibyte = 1024 * 1024;
   return {
     layers: layout.layers,
@@ -120,6 +121,7 @@ function specOf(parts: RuntimeParts, box: Box): StartSpec {
     },
     egress: true,
     forwards: request.network.forwards,
+    tools: tools.map(({ name, digest }) => ({ name, directory: join(layout.tools, digest) })),
     programs: { bwrap: programs.bwrap, agent: programs.agent, seccomp: programs.seccomp[request.user] },
     masks,
   };
