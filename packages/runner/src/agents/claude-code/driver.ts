@@ -1,0 +1,117 @@
+import { type AgentEvent, hasCode } from "@slipway/contract";
+import { z } from "zod";
+import type { FinalEvent } from "../../supervise.ts";
+import type { Agent, Driver, OpenOptions } from "../driver.ts";
+import { findProgram, type Surroundings } from "../program/find.ts";
+import { makeHome } from "../program/home.ts";
+import { type Program, startProgram } from "../program/process.ts";
+import { shortText } from "../program/sizes.ts";
+import { claudeArguments, claudeCode, claudeEnvironment, instructionsFile } from "./command.ts";
+import { type Talk, talkTo } from "./talk.ts";
+import { createTranslation } from "./translate.ts";
+
+/** Between a wish to end and an end by force. */
+const graceMs = 3_000;
+
+/** The id is an argument of the program: nothing else than an id gets there. */
+const stateSchema = z.object({ session: z.uuid() });
+
+const cancelled: FinalEvent = { type: "done", outcome: "cancelled", text: "" };
+
+/**
+ * Claude Code by its native stream, one process per turn: a crash costs a turn at most, and a conversation is taken up
+ * after a restart in the same way as for every other turn.
+ */
+export function createClaudeCodeDriver(surroundings: Surroundings): Driver {
+  return {
+    name: "claude-code",
+    async open(options) {
+      const file = await findProgram(claudeCode, surroundings);
+      const home = await makeHome(surroundings, options.agent, { [instructionsFile]: options.instructions });
+      const env = claudeEnvironment(options, home, surroundings.path);
+      return createAgent(options, (session) =>
+        startProgram({ argv: [file, ...claudeArguments(options, home, session)], cwd: options.workdir, env }),
+      );
+    },
+  };
+}
+
+function createAgent(options: OpenOptions, start: (session: string | undefined) => Promise<Program>): Agent {
+  let session = stateSchema.safeParse(options.state).data?.session;
+  let running: { readonly program: Program; readonly talk: Talk } | undefined;
+
+  const keep = async (next: string | undefined): Promise<void> => {
+    if (next === session) return;
+    session = next;
+    await options.save(next === undefined ? undefined : { session: next });
+  };
+  return {
+    async *turn(prompt, { signal }) {
+      if (signal.aborted) return yield cancelled;
+      yield { type: "status", status: "starting" };
+      const program = await start(session);
+      const talk = talkTo(program);
+      running = { program, talk };
+      try {
+        for await (const event of runTurn(prompt, signal, running)) {
+          if (event.type === "session") await keep(event.session);
+          // A conversation that is gone stays gone: the next turn begins another one.
+          if (event.type === "error" && event.kind === "session_lost") await keep(undefined);
+          yield event;
+        }
+      } finally {
+        running = undefined;
+        await program.stop(graceMs);
+      }
+    },
+    steer: (text) => running?.talk.say(text) ?? false,
+    answer: (permission) => running?.talk.answer(permission),
+    [Symbol.asyncDispose]: async () => running?.program.stop(graceMs),
+  };
+}
+
+async function* runTurn(
+  prompt: string,
+  signal: AbortSignal,
+  { program, talk }: { readonly program: Program; readonly talk: Talk },
+): AsyncGenerator<AgentEvent> {
+  const translation = createTranslation();
+  let force: NodeJS.Timeout | undefined;
+  const interrupt = () => {
+    talk.interrupt();
+    force = setTimeout(() => void program.stop(0), graceMs);
+  };
+  let failure: FinalEvent | undefined;
+  signal.addEventListener("abort", interrupt);
+  try {
+    talk.say(prompt);
+    for await (const message of talk.messages()) {
+      yield* translation.read(message);
+      if (translation.end !== undefined) talk.finish();
+    }
+  } catch (error) {
+    failure = unusable(error);
+  } finally {
+    signal.removeEventListener("abort", interrupt);
+    await program.stop(graceMs);
+    clearTimeout(force);
+  }
+  yield signal.aborted ? cancelled : (failure ?? translation.end ?? (await crash(program)));
+}
+
+/** What the program said could not be used. Everything else is a defect. */
+function unusable(error: unknown): FinalEvent {
+  if (hasCode(error, "invalid_answer") || hasCode(error, "too_large")) {
+    return { type: "error", kind: "protocol", message: shortText(error.message) };
+  }
+  if (hasCode(error, "component_missing"))
+    return { type: "error", kind: "internal", message: shortText(error.message) };
+  throw error;
+}
+
+async function crash(program: Program): Promise<FinalEvent> {
+  const { code, signal } = await program.exit;
+  const how = signal === null ? `with exit code ${code}` : `by ${signal}`;
+  const message = `Claude Code ended ${how} and without a result. ${program.complaint()}`;
+  return { type: "error", kind: "crashed", message: shortText(message.trim()) };
+}

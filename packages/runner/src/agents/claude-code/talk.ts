@@ -1,0 +1,71 @@
+import { randomUUID } from "node:crypto";
+import { readLines } from "../program/lines.ts";
+import type { Program } from "../program/process.ts";
+import { type ClaudeControlRequest, type ClaudeMessage, readMessage } from "./messages.ts";
+
+const maxLineBytes = 32 * 1024 * 1024;
+/** After its result the program ends by itself as its input has ended. One that says nothing for so long is ended. */
+const settleMs = 5_000;
+
+/** What is said to the program and what it says, over its standard input and output. */
+export interface Talk {
+  /** Until the program ends. */
+  messages(): AsyncGenerator<ClaudeMessage>;
+  /** False: it takes no more words. */
+  say(text: string): boolean;
+  answer(permission: { readonly id: string; readonly allow: boolean; readonly reason: string }): void;
+  interrupt(): void;
+  /** Lets the program end when it has worked off what it was told. */
+  finish(): void;
+}
+
+export function talkTo(program: Program): Talk {
+  const asked = new Map<string, unknown>();
+  const settle = setTimeout(() => void program.stop(0), settleMs).unref();
+  clearTimeout(settle);
+  let finished = false;
+
+  const send = (message: unknown): boolean => {
+    if (finished) return false;
+    program.stdin.write(`${JSON.stringify(message)}\n`);
+    return true;
+  };
+  const respond = (id: string, response: Record<string, unknown>) =>
+    send({ type: "control_response", response: { ...response, request_id: id } });
+  const note = ({ request_id, request }: ClaudeControlRequest): void => {
+    if (request.subtype === "can_use_tool") asked.set(request_id, request.input);
+    else respond(request_id, { subtype: "error", error: `${request.subtype} is not answered here` });
+  };
+  return {
+    async *messages() {
+      try {
+        for await (const line of readLines(program.stdout, maxLineBytes)) {
+          if (finished) settle.refresh();
+          const message = line.trim() === "" ? undefined : readMessage(line);
+          if (message?.type === "control_request") note(message);
+          if (message !== undefined) yield message;
+        }
+      } finally {
+        finished = true;
+        clearTimeout(settle);
+      }
+    },
+    say: (text) => send({ type: "user", message: { role: "user", content: [{ type: "text", text }] } }),
+    answer({ id, allow, reason }) {
+      if (!asked.has(id)) return;
+      const response = allow
+        ? { behavior: "allow", updatedInput: asked.get(id) }
+        : { behavior: "deny", message: reason };
+      asked.delete(id);
+      respond(id, { subtype: "success", response });
+    },
+    interrupt: () =>
+      void send({ type: "control_request", request_id: randomUUID(), request: { subtype: "interrupt" } }),
+    finish() {
+      if (finished) return;
+      finished = true;
+      program.stdin.end();
+      settle.refresh();
+    },
+  };
+}

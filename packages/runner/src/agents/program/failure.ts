@@ -1,0 +1,57 @@
+import { type AgentErrorKind, type ErrorCode, isErrorCode } from "@slipway/contract";
+import type { FinalEvent } from "../../supervise.ts";
+import { cutText } from "../text.ts";
+
+export interface FailureFacts {
+  /** The HTTP status that the agent got from the gateway, when it tells. */
+  readonly status?: number | undefined;
+  /** The agent's own class of failure, translated. */
+  readonly kind?: AgentErrorKind | undefined;
+  /** The agent's words. The gateway puts its code at the end of a refusal's message, as in `... [unknown_model]`. */
+  readonly message: string;
+}
+
+/** How a turn ends after a failed model call. The gateway's code counts most, then the agent's class, then the status. */
+export function failureEvent({ status, kind, message }: FailureFacts): FinalEvent {
+  const code = findCode(message);
+  if (code === "budget_exhausted" || (code === undefined && status === 402)) {
+    return { type: "done", outcome: "budget", text: "" };
+  }
+  if (code === "answer_refused") return { type: "done", outcome: "refused", text: "" };
+  const found = (code && kindsByCode[code]) ?? kind ?? kindOfStatus(status) ?? "internal";
+  return { type: "error", kind: found, message: cutText(message, 4096) };
+}
+
+const kindsByCode: Partial<Record<ErrorCode, AgentErrorKind>> = {
+  run_token_invalid: "auth",
+  missing_key: "auth",
+  model_key_refused: "auth",
+  role_forbidden: "auth",
+  unknown_model: "model_not_found",
+  unknown_price: "model_not_found",
+  model_rate_limited: "rate_limited",
+  model_overloaded: "overloaded",
+  model_unreachable: "network",
+  model_timeout: "network",
+  model_refused: "invalid_request",
+  invalid_request: "invalid_request",
+  too_large: "invalid_request",
+  cassette_missing: "invalid_request",
+  cassette_version: "invalid_request",
+  stream_truncated: "truncated",
+  invalid_answer: "protocol",
+};
+
+function findCode(message: string): ErrorCode | undefined {
+  for (const [, word] of message.matchAll(/\[([a-z_]+)\]/g)) if (isErrorCode(word)) return word;
+  return undefined;
+}
+
+function kindOfStatus(status: number | undefined): AgentErrorKind | undefined {
+  if (status === undefined) return undefined;
+  if (status === 401 || status === 403) return "auth";
+  if (status === 404) return "model_not_found";
+  if (status === 408 || status === 504) return "network";
+  if (status === 429) return "rate_limited";
+  return status >= 500 ? "overloaded" : "invalid_request";
+}

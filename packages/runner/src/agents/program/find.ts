@@ -1,0 +1,42 @@
+import { access, constants } from "node:fs/promises";
+import { delimiter, join } from "node:path";
+import { SlipwayError } from "@slipway/contract";
+
+/** What a driver needs to know of the sandbox it runs in. */
+export interface Surroundings {
+  /** Where the programs of agents are mounted, each in a directory of its own: `/opt`. */
+  readonly toolsDirectory: string;
+  /** `PATH`, for the runner and for agents. */
+  readonly path: string;
+  /** Where agents keep what is their own: settings, conversations. A resumed run finds it again. */
+  readonly homesDirectory: string;
+}
+
+export interface ProgramSource {
+  /** Its directory below the tools directory. */
+  readonly directory: string;
+  /** Where in there the program may lie, best first. */
+  readonly files: readonly string[];
+  /** What it is called in PATH. */
+  readonly command: string;
+  /** For the error's text. */
+  readonly install: string;
+}
+
+/** The program's path: from its mounted directory, else from PATH. */
+export async function findProgram(source: ProgramSource, surroundings: Surroundings): Promise<string> {
+  const mounted = source.files.map((file) => join(surroundings.toolsDirectory, source.directory, file));
+  const inPath = surroundings.path.split(delimiter).map((directory) => join(directory, source.command));
+  for (const candidate of [...mounted, ...inPath]) if (await isReadable(candidate)) return candidate;
+  throw new SlipwayError(
+    "component_missing",
+    `There is no ${source.command} in the sandbox. Install ${source.install}.`,
+  );
+}
+
+async function isReadable(path: string): Promise<boolean> {
+  return await access(path, constants.R_OK).then(
+    () => true,
+    () => false,
+  );
+}

@@ -1,0 +1,59 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import type { Readable, Writable } from "node:stream";
+import { SlipwayError } from "@slipway/contract";
+import { markProcesses } from "../../processes.ts";
+
+export interface ProgramOptions {
+  readonly argv: readonly [string, ...string[]];
+  readonly cwd: string;
+  /** All of it: nothing is inherited from the runner. */
+  readonly env: Readonly<Record<string, string>>;
+}
+
+export interface Program {
+  readonly pid: number;
+  readonly stdin: Writable;
+  readonly stdout: Readable;
+  /** Settles when the program itself has ended; what it has started may still run. */
+  readonly exit: Promise<ProgramExit>;
+  /** The last of what it wrote to standard error. */
+  complaint(): string;
+  /** Asks it and all that it has started to end, and kills them after the grace. Answers when none of it is left. */
+  stop(graceMs: number): Promise<void>;
+}
+
+export interface ProgramExit {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
+const maxComplaintChars = 2000;
+
+/** Starts a program in a session of its own and with a mark, by which all that descends from it is found. */
+export async function startProgram({ argv: [file, ...args], cwd, env }: ProgramOptions): Promise<Program> {
+  const mark = markProcesses();
+  const child = spawn(file, args, { cwd, env: { ...env, ...mark.environment }, stdio: "pipe", detached: true });
+  const exit = once(child, "exit").then(([code, signal]): ProgramExit => ({ code, signal }));
+  await Promise.race([once(child, "spawn"), exit]).catch((error: unknown) => {
+    throw new SlipwayError("component_missing", `${file} could not be started in ${cwd}.`, { cause: error });
+  });
+  // A program that ends without reading its input is judged by its exit and its output, not by the broken pipe.
+  child.stdin.on("error", () => {});
+  let complaint = "";
+  child.stderr.setEncoding("utf8").on("data", (text: string) => {
+    complaint = (complaint + text).slice(-maxComplaintChars);
+  });
+  return {
+    pid: child.pid as number,
+    stdin: child.stdin,
+    stdout: child.stdout,
+    exit,
+    complaint: () => complaint.trim(),
+    async stop(graceMs) {
+      const gone = await mark.end({ leader: child.pid, graceMs });
+      if (!gone) throw new SlipwayError("internal", `Processes of ${file} could not be killed.`);
+      await exit;
+    },
+  };
+}
