@@ -6,11 +6,12 @@ import type { Paint } from "./terminal.ts";
 export function welcome(commands: readonly Command[], paint: Paint): string {
   const top = commands.filter((command) => !command.name.includes(" "));
   const lines = [
-    paint("bold", "Slipway runs untrusted code in local sandboxes that start in milliseconds."),
+    paint("bold", "Slipway runs coding agents, and any untrusted code, in sandboxes that start in milliseconds."),
     "",
     ...section(
       "Commands",
       [
+        ["agent", "Run coding agents in sandboxes"],
         ["sandbox", "Create, use and remove sandboxes"],
         ...top.map((command): [string, string] => [command.name, command.summary]),
         ["help [command]", "Print help"],
@@ -19,13 +20,14 @@ export function welcome(commands: readonly Command[], paint: Paint): string {
     ),
     paint("bold", "Try it"),
     "  slipway doctor                                    can this machine run sandboxes?",
+    '  slipway agent run --model scripted/demo "hello"   an agent at work, without a key',
     "  id=$(slipway sandbox create)                      a sandbox, without any network",
     "  slipway sandbox exec $id -- sh -c 'echo hello'    run a program in it",
     "  slipway sandbox shell $id                         look around by hand",
     "  slipway sandbox rm $id                            and it is gone",
     "",
     "In the repository, `npm run slipway -- <command>` runs the same program.",
-    `${paint("bold", "More:")} slipway sandbox --help, slipway help sandbox create`,
+    `${paint("bold", "More:")} slipway sandbox --help, slipway help agent run`,
   ];
   return `${lines.join("\n")}\n`;
 }
@@ -41,7 +43,9 @@ export function groupHelp(prefix: string, commands: readonly Command[], paint: P
       .map((command): [string, string] => [usageOf(command).slice(prefix.length + 1), command.summary]);
     lines.push(...section(group, entries, paint));
   }
-  lines.push(`An <id> is a sandbox's id, the unique beginning of one, or the name it was created with.`);
+  if (prefix === "sandbox") {
+    lines.push(`An <id> is a sandbox's id, the unique beginning of one, or the name it was created with.`);
+  }
   lines.push(`Every command takes --json, and --help, which tells its options.`);
   return `${lines.join("\n")}\n`;
 }

@@ -94,7 +94,7 @@ function unknownCommand(words: readonly string[]): UsageError {
   const all = commands.flatMap((command) => [command.name, ...(command.aliases ?? [])]);
   const known = words.filter((_, i) => all.some((name) => name.startsWith(`${words.slice(0, i + 1).join(" ")} `)));
   const typed = words.slice(0, known.length + 1).join(" ");
-  const candidates = [...all, "sandbox", "help", "version"].filter(
+  const candidates = [...all, "agent", "sandbox", "help", "version"].filter(
     (name) => name.split(" ").length === known.length + 1 || known.length === 0,
   );
   const near = nearest(typed, candidates) ?? nearest(`sandbox ${typed}`, all);
