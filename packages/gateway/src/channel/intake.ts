@@ -1,0 +1,74 @@
+import type { IncomingMessage } from "node:http";
+import { eventsRequestSchema, type NumberedEvent, runChannel, SlipwayError } from "@slipway/contract";
+import type { z } from "zod";
+import type { Clock } from "../ports.ts";
+import { readBody } from "./body.ts";
+import { createRate } from "./rate.ts";
+import type { Timers } from "./timers.ts";
+
+/** Reads what one run claims, at the rate that a run may claim it. */
+export interface Intake {
+  /** Fails with `event_rejected` or `too_large`. */
+  read(request: IncomingMessage): Promise<Claimed>;
+}
+
+export type Claimed =
+  | { readonly events: readonly NumberedEvent[] }
+  /** Too much for now: the same again is welcome after that time. */
+  | { readonly retryAfterMs: number };
+
+const eventsPerSecond = 2000;
+const burstEvents = 8000;
+const bytesPerSecond = 8 * 1024 * 1024;
+const burstBytes = 32 * 1024 * 1024;
+/** A body that no honest runner sends costs this many times its bytes: to refuse it can be dearer than to take a good one. */
+const garbageFactor = 16;
+/** Bodies of one run at a time; each may take as much memory as a body may. */
+const maxReading = 8;
+const busyMs = 1000;
+
+export function createIntake(clock: Clock, timers: Timers): Intake {
+  const events = createRate(eventsPerSecond, burstEvents, clock);
+  const bytes = createRate(bytesPerSecond, burstBytes, clock);
+  let reading = 0;
+  return {
+    async read(request) {
+      if (reading >= maxReading) return { retryAfterMs: busyMs };
+      reading += 1;
+      const body = await readBody(request, runChannel.maxBodyBytes, timers).finally(() => {
+        reading -= 1;
+      });
+      const waitMs = bytes.take(body.length);
+      if (waitMs > 0) return { retryAfterMs: waitMs };
+      try {
+        const claimed = parseBody(eventsRequestSchema, body, "event_rejected");
+        const retryAfterMs = events.take(claimed.events.length);
+        return retryAfterMs > 0 ? { retryAfterMs } : claimed;
+      } catch (error) {
+        bytes.charge(body.length * garbageFactor);
+        throw error;
+      }
+    },
+  };
+}
+
+const shownIssues = 5;
+const shownCharacters = 200;
+
+export function parseBody<S extends z.ZodType>(
+  schema: S,
+  body: Buffer,
+  code: "event_rejected" | "invalid_request",
+): z.output<S> {
+  let value: unknown;
+  try {
+    value = JSON.parse(body.toString());
+  } catch (cause) {
+    throw new SlipwayError(code, "the body is no JSON", { cause });
+  }
+  const result = schema.safeParse(value);
+  if (result.success) return result.data;
+  const issues = result.error.issues.slice(0, shownIssues);
+  const text = issues.map(({ path, message }) => `${path.join(".")}: ${message}`.slice(0, shownCharacters));
+  throw new SlipwayError(code, text.join("; "));
+}

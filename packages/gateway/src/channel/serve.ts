@@ -1,0 +1,54 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { type HelloResponse, helloRequestSchema, runChannel, SlipwayError } from "@slipway/contract";
+import { answer, answerError } from "./answer.ts";
+import { readBody } from "./body.ts";
+import { parseBody } from "./intake.ts";
+import type { LiveRun } from "./live-run.ts";
+import type { Timers } from "./timers.ts";
+
+/** Answers one request of a runner. */
+export async function serve(run: LiveRun, request: IncomingMessage, response: ServerResponse, timers: Timers) {
+  const url = URL.parse(request.url ?? "", "http://run");
+  run.seen();
+  switch (`${request.method} ${url?.pathname}`) {
+    case "POST /run/hello":
+      return answer(response, await greet(run, await readBody(request, maxHelloBytes, timers)));
+    case "POST /run/events":
+      return takeEvents(run, request, response);
+    case "GET /run/control":
+      return answer(response, { messages: await run.poll(readAfter(url), closeSignal(response)) });
+    default:
+      throw new SlipwayError("invalid_request", "the run channel has no such request");
+  }
+}
+
+const maxHelloBytes = 4096;
+
+async function greet(run: LiveRun, body: Buffer): Promise<HelloResponse> {
+  const { version, instance } = parseBody(helloRequestSchema, body, "invalid_request");
+  if (version !== runChannel.version) {
+    const message = `the runner speaks version ${version} of the run channel, the host version ${runChannel.version}`;
+    throw new SlipwayError("invalid_request", message);
+  }
+  run.hello(instance);
+  return { run: run.id, task: run.task, next: await run.book.next() };
+}
+
+async function takeEvents(run: LiveRun, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const claimed = await run.intake.read(request);
+  if ("events" in claimed) return answer(response, { next: await run.book.take(claimed.events) });
+  response.setHeader("retry-after", Math.ceil(claimed.retryAfterMs / 1000));
+  answerError(response, new SlipwayError("rate_limited", "the run sends more than it may"));
+}
+
+function readAfter(url: URL | null): number {
+  const text = url?.searchParams.get("after") ?? "";
+  if (!/^\d{1,9}$/.test(text)) throw new SlipwayError("invalid_request", "after: expected a sequence number");
+  return Number(text);
+}
+
+function closeSignal(response: ServerResponse): AbortSignal {
+  const controller = new AbortController();
+  response.once("close", () => controller.abort());
+  return controller.signal;
+}
