@@ -7,6 +7,7 @@ import type { Context } from "../command.ts";
 import { harmless, harmlessLines, toJson } from "../terminal.ts";
 import { applyPatch } from "./apply.ts";
 import type { Order } from "./order.ts";
+import { isYes } from "./steer.ts";
 
 export interface Outcome {
   readonly order: Order;
@@ -47,7 +48,7 @@ async function wanted(context: Context, order: Order, completed: boolean): Promi
   const asking = createInterface({ input: context.io.stdin, output: context.io.stderr });
   try {
     const question = `Apply these changes to ${targetOf(order)}? [y/N] `;
-    return /^\s*y(es)?\s*$/i.test(await asking.question(question, { signal: context.interrupts.signal }));
+    return isYes(await asking.question(question, { signal: context.interrupts.signal }));
   } finally {
     asking.close();
   }

@@ -21,7 +21,7 @@ export function steer(context: Context, send: (control: Control) => void): Steer
   };
   const lines = interactive ? createInterface({ input: context.io.stdin }) : undefined;
   lines?.on("line", (line) => {
-    if (waiting.length > 0) return answer(/^\s*y(es)?\s*$/i.test(line), "the user said no");
+    if (waiting.length > 0) return isYes(line) ? answer(true, "") : answer(false, "the user said no");
     if (line.trim() !== "") send({ type: "message", text: line });
   });
   let interrupts = 0;
@@ -43,4 +43,8 @@ export function steer(context: Context, send: (control: Control) => void): Steer
       lines?.close();
     },
   };
+}
+
+export function isYes(line: string): boolean {
+  return /^\s*y(es)?\s*$/i.test(line);
 }
