@@ -60,8 +60,7 @@ function streamPieces(
   const said = isCutShort(fault) ? events.slice(0, Math.ceil(events.length / 2)) : events;
   const pieces = said.map((event) => writer.write(event));
   if (fault === "invalidJson") pieces.push('data: {"type": "cont\n\n');
-  if (fault === "failure")
-    pieces.push(writer.write({ type: "failure", status: 529, message: "the model is overloaded" }));
+  if (fault === "failure") pieces.push(dialect.writeStreamError(statusError(529)));
   // A dialect need not have words for every event.
   return pieces.filter((piece) => piece !== "");
 }

@@ -17,7 +17,7 @@ export function turnEvents(scripted: ScriptedRequest, turn: Turn): ModelEvent[] 
   const text = turn.object === undefined || tool ? turn.text : JSON.stringify(turn.object);
   const id = digest([request.model, request.messages, turn]);
   const content: ModelEvent[] = [
-    ...pieces(turn.thinking ?? "").map((piece) => ({ type: "thinking" as const, text: piece })),
+    ...thinkingEvents(turn.thinking ?? ""),
     ...pieces(text ?? "").map((piece) => ({ type: "text" as const, text: piece })),
     ...calls.flatMap((call, index) => callEvents(call, `call_${id}_${index}`)),
   ];
@@ -30,6 +30,13 @@ export function turnEvents(scripted: ScriptedRequest, turn: Turn): ModelEvent[] 
     { type: "usage", usage },
     { type: "stop", reason: turn.stop ?? stopReason(calls) },
   ];
+}
+
+/** Signed, since endpoints take back only what carries a signature. */
+function thinkingEvents(thinking: string): ModelEvent[] {
+  if (thinking === "") return [];
+  const said = pieces(thinking).map((piece) => ({ type: "thinking" as const, text: piece }));
+  return [...said, { type: "thinking", text: "", signature: "c2NyaXB0ZWQ=" }];
 }
 
 function callEvents({ name, input }: ToolCall, id: string): ModelEvent[] {

@@ -9,9 +9,9 @@ const tasks = [
 /** A lead that hands out two tasks, workers that do one each and leave a note, and the lead that reads the notes and closes. */
 export const team: ScriptedProgram = (request) => {
   if (isSideCall(request)) return sideAnswer(request);
-  if (hasHandedOut(request)) return close(request);
-  const task = tasks.find(({ title }) => request.lastPrompt.includes(title));
-  return task ? work(request, task) : handOut();
+  // Only the lead can add tasks.
+  if (!request.tools.some(isAddTasks)) return work(request);
+  return hasHandedOut(request) ? close(request) : handOut();
 };
 
 function handOut(): Turn {
@@ -19,7 +19,10 @@ function handOut(): Turn {
   return { text: "I hand this out.", actions: [{ tool: "add_tasks", input: { tasks: added } }] };
 }
 
-function work({ step }: ScriptedRequest, { title, path, content }: (typeof tasks)[number]): Turn {
+function work({ step, lastPrompt }: ScriptedRequest): Turn {
+  const task = tasks.find(({ title }) => lastPrompt.includes(title));
+  if (!task) return { text: "This is no task of mine." };
+  const { title, path, content } = task;
   switch (step) {
     case 0:
       return { text: title, actions: [{ write: path, content }] };

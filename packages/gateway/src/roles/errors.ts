@@ -1,0 +1,69 @@
+import { type ErrorCode, isErrorCode, type ModelRole, SlipwayError } from "@slipway/contract";
+import { APICallError } from "ai";
+import { errors } from "undici";
+import { z } from "zod";
+import type { Question, Unusable } from "./question.ts";
+
+const maxShownCharacters = 200;
+
+/** The model answered, and no answer of it could be used. */
+export class InvalidAnswerError extends SlipwayError {
+  /** The last answer, whole, as it came. */
+  readonly text: string;
+
+  constructor(
+    role: ModelRole,
+    { text, problem }: Unusable,
+    { tries = 1, cause }: { tries?: number; cause?: unknown } = {},
+  ) {
+    const shown = JSON.stringify(text.slice(0, maxShownCharacters));
+    super(
+      "invalid_answer",
+      `no answer of the role ${role} could be used after ${tries} tries: ${problem}; the last began ${shown}`,
+      { cause },
+    );
+    this.text = text;
+  }
+}
+
+/** What the SDK throws when a call fails, as one of our errors. Anything else is a defect and stays as it is. */
+export function asExpected(error: unknown, { role, signal }: Question): unknown {
+  if (signal?.aborted) return new SlipwayError("aborted", "the caller gave up", { cause: signal.reason });
+  if (!APICallError.isInstance(error)) return error;
+  const { statusCode, responseBody } = error;
+  if (statusCode === 200 && responseBody !== undefined) {
+    return new InvalidAnswerError(
+      role,
+      { text: responseBody, problem: "it is no response of a model" },
+      { cause: error },
+    );
+  }
+  return new SlipwayError(codeOf(error), `the role ${role}: ${error.message}`, { cause: error });
+}
+
+/** The gateway puts our code at the end of its message. */
+const gatewayErrorSchema = z.object({ error: z.object({ message: z.string() }) });
+
+function codeOf({ statusCode, responseBody, cause }: APICallError): ErrorCode {
+  const parsed = gatewayErrorSchema.safeParse(parseJson(responseBody));
+  const code = /\[([a-z_]+)\]$/.exec(parsed.data?.error.message ?? "")?.[1];
+  if (isErrorCode(code)) return code;
+  if (statusCode === undefined) return isTimeout(cause) ? "model_timeout" : "model_unreachable";
+  // The answer began and could not be read to its end.
+  if (statusCode === 200) return "stream_truncated";
+  if (statusCode === 429) return "model_rate_limited";
+  if (statusCode >= 500) return "model_overloaded";
+  return statusCode === 401 || statusCode === 403 ? "model_key_refused" : "model_refused";
+}
+
+function isTimeout(cause: unknown): boolean {
+  return cause instanceof errors.HeadersTimeoutError || cause instanceof errors.BodyTimeoutError;
+}
+
+function parseJson(text: string | undefined): unknown {
+  try {
+    return JSON.parse(text ?? "");
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,128 @@
+import { createAnthropic } from "@ai-sdk/anthropic";
+import { SlipwayError, type Usage } from "@slipway/contract";
+import {
+  type FinishReason,
+  generateText,
+  type LanguageModelUsage,
+  type ModelMessage,
+  NoObjectGeneratedError,
+  Output,
+} from "ai";
+import { Agent, fetch as fetchBy } from "undici";
+import { z } from "zod";
+import { asExpected } from "./errors.ts";
+import type { Question, Unusable } from "./question.ts";
+
+export interface GatewayAddress {
+  /** Without `/v1`. */
+  readonly baseUrl: string;
+  readonly token: string;
+  /** Where to connect instead of what the address names. */
+  readonly socketPath?: string | undefined;
+}
+
+/** Models behind the gateway, asked once. */
+export interface Models extends AsyncDisposable {
+  object<T>(question: Question, messages: ModelMessage[], schema: z.ZodType<T>): Promise<ObjectAnswer<T>>;
+  text(question: Question, messages: ModelMessage[]): Promise<{ text: string; usage: Usage }>;
+}
+
+type ObjectAnswer<T> = { readonly usage: Usage } & ({ readonly value: T } | Unusable);
+
+/** Has to be said: for a model that it does not know, the SDK takes a few thousand. */
+const defaultMaxOutputTokens = 16_384;
+
+export function connectModels(gateway: GatewayAddress): Models {
+  const dispatcher = dispatcherFor(gateway);
+  const provider = createAnthropic({
+    baseURL: `${gateway.baseUrl}/v1`,
+    authToken: gateway.token,
+    fetch: fetchThrough(dispatcher),
+  });
+  const settings = (question: Question, messages: ModelMessage[]) => ({
+    model: provider(question.role),
+    instructions: question.instructions,
+    messages,
+    maxOutputTokens: question.maxOutputTokens ?? defaultMaxOutputTokens,
+    // The gateway retries.
+    maxRetries: 0,
+    // The SDK does not know what the model behind a role can do; the gateway says it in the endpoint's words.
+    providerOptions: { anthropic: { structuredOutputMode: "outputFormat" } },
+    ...(question.signal && { abortSignal: question.signal }),
+  });
+  return {
+    async object(question, messages, schema) {
+      try {
+        const result = await generateText({ ...settings(question, messages), output: Output.object({ schema }) });
+        checkEnd(question, result.finishReason);
+        return { value: result.output, usage: usageOf(result.usage) };
+      } catch (error) {
+        if (!NoObjectGeneratedError.isInstance(error)) throw asExpected(error, question);
+        checkEnd(question, error.finishReason);
+        return { text: error.text ?? "", problem: problemOf(error), usage: usageOf(error.usage) };
+      }
+    },
+
+    async text(question, messages) {
+      try {
+        const result = await generateText(settings(question, messages));
+        checkEnd(question, result.finishReason);
+        return { text: result.text, usage: usageOf(result.usage) };
+      } catch (error) {
+        throw asExpected(error, question);
+      }
+    },
+
+    [Symbol.asyncDispose]: () => dispatcher.destroy(),
+  };
+}
+
+/** The gateway has shorter limits; these hold when it falls silent or runs wild. */
+const maxSilenceMs = 15 * 60_000;
+const maxResponseBytes = 64 * 1024 * 1024;
+
+function dispatcherFor({ socketPath }: GatewayAddress): Agent {
+  return new Agent({
+    headersTimeout: maxSilenceMs,
+    bodyTimeout: maxSilenceMs,
+    maxResponseSize: maxResponseBytes,
+    ...(socketPath !== undefined && { connect: { socketPath } }),
+  });
+}
+
+/** The fetch that goes with the dispatcher: Node's own is of another version. Their types differ by name only. */
+function fetchThrough(dispatcher: Agent): typeof fetch {
+  return ((url: string, init: object) => fetchBy(url, { ...init, dispatcher })) as unknown as typeof fetch;
+}
+
+/** Only an answer that the model itself brought to its end is an answer. */
+function checkEnd({ role }: Question, finishReason: FinishReason | undefined): void {
+  switch (finishReason) {
+    case "stop":
+      return;
+    case "content-filter":
+      throw new SlipwayError("answer_refused", `the model of the role ${role} declines to answer`);
+    case "length":
+      throw new SlipwayError("stream_truncated", `the answer of the role ${role} is longer than it may be`);
+    default:
+      throw new SlipwayError("stream_truncated", `the answer of the role ${role} has no end`);
+  }
+}
+
+const maxProblemCharacters = 4096;
+
+function problemOf({ cause }: NoObjectGeneratedError): string {
+  const reason = cause instanceof Error ? cause.cause : undefined;
+  const problem = reason instanceof z.ZodError ? z.prettifyError(reason) : `it is no JSON. ${String(reason ?? "")}`;
+  return problem.slice(0, maxProblemCharacters);
+}
+
+function usageOf(usage: LanguageModelUsage | undefined): Usage {
+  const { noCacheTokens, cacheReadTokens, cacheWriteTokens } = usage?.inputTokenDetails ?? {};
+  return {
+    input: noCacheTokens ?? 0,
+    output: usage?.outputTokens ?? 0,
+    cacheRead: cacheReadTokens ?? 0,
+    cacheWrite: cacheWriteTokens ?? 0,
+  };
+}

@@ -1,0 +1,143 @@
+import { once } from "node:events";
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from "node:http";
+import type { AddressInfo } from "node:net";
+import { setTimeout as delay } from "node:timers/promises";
+import { SlipwayError } from "@slipway/contract";
+import type { Dialect } from "../dialects/dialect.ts";
+import { dialects } from "../dialects/index.ts";
+import { createFaultCounts, type FaultCounts } from "./fault.ts";
+import { errorOutput, type Output, outputOf } from "./output.ts";
+import type { ScriptedProgram, ScriptedRequest } from "./program.ts";
+import { scriptedRequest } from "./request.ts";
+
+export interface ScriptedModelOptions {
+  /** By the name that requests give as their model. */
+  readonly programs: Readonly<Record<string, ScriptedProgram>>;
+  /** Port 0 takes any free one. */
+  readonly listen: { readonly path: string } | { readonly host: string; readonly port: number };
+  /** Sees every request that a program is asked, before its answer. */
+  onRequest?(request: ScriptedRequest, headers: IncomingHttpHeaders): void;
+}
+
+/** A model endpoint whose answers are programs. */
+export interface ScriptedModel extends AsyncDisposable {
+  /** Without `/v1`. */
+  readonly baseUrl: string;
+  /** Where to connect instead of what the address names. */
+  readonly socketPath: string | undefined;
+  /** Breaks what is still being answered, too. */
+  close(): Promise<void>;
+}
+
+const maxBodyBytes = 64 * 1024 * 1024;
+
+export async function startScriptedModel(options: ScriptedModelOptions): Promise<ScriptedModel> {
+  const faultCounts = createFaultCounts();
+  const server = createServer((request, response) => void serve(request, response, options, faultCounts));
+  server.listen(options.listen);
+  await once(server, "listening");
+  const close = async () => {
+    if (!server.listening) return;
+    const closed = once(server, "close");
+    server.close();
+    server.closeAllConnections();
+    await closed;
+  };
+  return { ...addressOf(server, options.listen), close, [Symbol.asyncDispose]: close };
+}
+
+async function serve(
+  request: IncomingMessage,
+  response: ServerResponse,
+  options: ScriptedModelOptions,
+  faultCounts: FaultCounts,
+): Promise<void> {
+  const gone = new AbortController();
+  response.once("close", () => gone.abort());
+  const dialect = Object.values(dialects).find(({ path }) => request.method === "POST" && path === request.url);
+  if (!dialect) return void response.writeHead(404).end();
+  try {
+    const { output, paceMs } = await answer(dialect, request, options, faultCounts);
+    await play(output, paceMs, response, gone.signal);
+  } catch {
+    // The client went away in the middle: nobody is left to tell.
+    response.destroy();
+  }
+}
+
+/** Whatever goes wrong becomes an answer. */
+async function answer(
+  dialect: Dialect,
+  request: IncomingMessage,
+  { programs, onRequest }: ScriptedModelOptions,
+  faultCounts: FaultCounts,
+): Promise<{ output: Output; paceMs: number | undefined }> {
+  try {
+    const scripted = scriptedRequest(dialect.readRequest(await readJson(request)));
+    const program = Object.hasOwn(programs, scripted.model) ? programs[scripted.model] : undefined;
+    if (!program) throw new SlipwayError("unknown_model", `there is no scripted model ${scripted.model}`);
+    onRequest?.(scripted, request.headers);
+    const turn = faultCounts.apply(scripted, await program(scripted));
+    return { output: outputOf(dialect, scripted, turn), paceMs: turn.paceMs };
+  } catch (error) {
+    return { output: errorOutput(dialect, asSlipwayError(error)), paceMs: undefined };
+  }
+}
+
+async function play(
+  { head, pieces, ending }: Output,
+  paceMs: number | undefined,
+  response: ServerResponse,
+  signal: AbortSignal,
+): Promise<void> {
+  if (head) response.writeHead(head.status, head.headers);
+  for (const piece of pieces) {
+    await write(response, piece);
+    if (paceMs !== undefined) await delay(paceMs, undefined, { signal });
+  }
+  if (ending === "end") response.end();
+  if (ending === "break") response.destroy();
+}
+
+/** Done when the system has taken it, so that a slow reader slows the writer, and a break comes after what was said. */
+function write(response: ServerResponse, piece: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    response.write(piece, (error) => (error ? reject(error) : resolve()));
+  });
+}
+
+async function readJson(request: IncomingMessage): Promise<unknown> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    bytes += chunk.length;
+    if (bytes > maxBodyBytes) throw new SlipwayError("too_large", `a request has at most ${maxBodyBytes} bytes`);
+    chunks.push(chunk);
+  }
+  try {
+    return JSON.parse(Buffer.concat(chunks).toString());
+  } catch (error) {
+    throw new SlipwayError("invalid_request", "the request's body is no JSON", { cause: error });
+  }
+}
+
+/** A program that throws is an endpoint that fails. */
+function asSlipwayError(error: unknown): SlipwayError {
+  if (error instanceof SlipwayError) return error;
+  return new SlipwayError("internal", `the scripted program failed: ${error instanceof Error ? error.message : error}`);
+}
+
+function addressOf(
+  server: Server,
+  listen: ScriptedModelOptions["listen"],
+): { baseUrl: string; socketPath: string | undefined } {
+  if ("path" in listen) return { baseUrl: "http://scripted.internal", socketPath: listen.path };
+  const { port } = server.address() as AddressInfo;
+  return { baseUrl: `http://${listen.host}:${port}`, socketPath: undefined };
+}
