@@ -1,5 +1,4 @@
 import {
-  type CreateSandbox,
   newId,
   type SandboxEvent,
   type SandboxId,
@@ -65,14 +64,8 @@ export function createLocalProvider(options: LocalProviderOptions): SandboxProvi
     sandboxUid: options.sandboxUid ?? defaultSandboxUid,
     environment: definedOnly(options.environment ?? {}),
   });
-  const tools = createTools(layout.tools, options.tools ?? {});
+  const tools = createTools(layout.tools, options.tools ?? {}, () => keeper.connect());
   const handles = createHandles({ layout, keeper, tools, capabilities: localCapabilities });
-  /** The state directory is there only after the first connection. */
-  const published = async (request: CreateSandbox) => {
-    if (request.tools.length === 0) return [];
-    await keeper.connect();
-    return await tools.publish(request.tools);
-  };
   return {
     name: "local",
     capabilities: localCapabilities,
@@ -80,7 +73,7 @@ export function createLocalProvider(options: LocalProviderOptions): SandboxProvi
     async create(input, { signal } = {}) {
       throwIfAborted(signal);
       const request = parseCreate(input, localCapabilities);
-      const params = { id: newId("sbx"), request, tools: await published(request) };
+      const params = { id: newId("sbx"), request, tools: await tools.publish(request.tools) };
       return await handles.owned((await createdOrGone(keeper, keeper.call("create", params, { signal }), params)).id);
     },
     async get(id, { signal } = {}) {

@@ -16,8 +16,12 @@ export const growingSuffix = ".new";
 /** A mark's name tells how a source looked; it holds the digest of the content it had then. Its age tells when it was last asked for. */
 export const markSuffix = ".digest";
 
-/** `sources`: the host's directories by the names that sandboxes know them by. */
-export function createTools(directory: string, sources: Readonly<Record<string, string>>): Tools {
+/** `sources`: the host's directories by the names that sandboxes know them by. `prepare` sees to it that `directory` is there. */
+export function createTools(
+  directory: string,
+  sources: Readonly<Record<string, string>>,
+  prepare: () => Promise<void> = async () => {},
+): Tools {
   const publishing = new Map<string, Promise<string>>();
   const publishOnce = (name: string, source: string): Promise<string> => {
     const running = publishing.get(name);
@@ -26,15 +30,17 @@ export function createTools(directory: string, sources: Readonly<Record<string, 
     publishing.set(name, digest);
     return digest;
   };
+  const publish = async (name: string): Promise<Tool> => {
+    const source = Object.hasOwn(sources, name) ? sources[name] : undefined;
+    if (source === undefined) throw unknownTool(name, Object.keys(sources));
+    return { name, digest: await publishOnce(name, source) };
+  };
   return {
-    publish: (names) =>
-      Promise.all(
-        names.map(async (name) => {
-          const source = Object.hasOwn(sources, name) ? sources[name] : undefined;
-          if (source === undefined) throw unknownTool(name, Object.keys(sources));
-          return { name, digest: await publishOnce(name, source) };
-        }),
-      ),
+    async publish(names) {
+      if (names.length === 0) return [];
+      await prepare();
+      return await Promise.all(names.map(publish));
+    },
   };
 }
 

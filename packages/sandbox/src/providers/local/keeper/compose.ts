@@ -104,7 +104,7 @@ export async function composeKeeper(settings: KeeperSettings, clock: Clock, { lo
     collectGarbage: collectSoon,
   });
   const lifecycle = createLifecycle({
-    ...{ layout, boxes, clock, runtime, hold, removeTree, collectGarbage: collectSoon },
+    ...{ layout, boxes, clock, runtime, hold, removeTree, onError, collectGarbage: collectSoon },
     layersOf: (box) => snapshots.capture(box),
     async origin(request, signal) {
       if (request.snapshot !== undefined) {

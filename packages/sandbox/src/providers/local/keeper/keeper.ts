@@ -74,7 +74,7 @@ async function takeOver(parts: KeeperParts): Promise<void> {
   await layers.collect(new Set(usedLayers()), { growing: true }).catch((error) => log(`garbage: ${error.stack}`));
   await reconcile(parts, { starting: true });
   await removeTools(parts);
-  await parts.imageBuilder.endOrphans();
+  await parts.imageBuilder.endOrphans().catch((error) => log(`image builds: ${error.stack}`));
   snapshots.deleteExpired();
   for (const box of boxes.all()) {
     await previews.restore(box).catch((error) => onError(box, error));

@@ -45,6 +45,8 @@ export interface NewFork {
   readonly tools: readonly Tool[] | null;
 }
 
+const startFailed = { state: "error", reason: "start_failed" } as const;
+
 type IsDue = () => Promise<boolean>;
 const always: IsDue = async () => true;
 
@@ -66,6 +68,7 @@ export interface LifecycleParts {
   layersOf(box: Box): Promise<{ lowers: readonly LayerId[] } & Disposable>;
   removeTree(path: string): Promise<void>;
   collectGarbage(): void;
+  onError(box: Box, error: unknown): void;
 }
 
 export function createLifecycle(parts: LifecycleParts): Lifecycle {
@@ -109,12 +112,17 @@ export function createLifecycle(parts: LifecycleParts): Lifecycle {
         boxes.setState(box, "running", "started", { wasRunning: true });
         return sandboxInfo(box.record);
       } catch (error) {
-        await runtime.end(box);
-        await parts.removeTree(layout.box(box.id).root);
+        // What can not be removed now has no record, and goes when the keeper reconciles.
+        await discard(box).catch((cause) => parts.onError(box, cause));
         boxes.forget(box, "start_failed");
         throw error;
       }
     });
+  };
+
+  const discard = async (box: Box) => {
+    await runtime.end(box);
+    await parts.removeTree(layout.box(box.id).root);
   };
 
   const settledInfo = (box: Box) => box.queue.then(() => sandboxInfo(boxes.get(box.id).record));
@@ -227,6 +235,7 @@ export function createLifecycle(parts: LifecycleParts): Lifecycle {
       await boxes.exclusive(box, async () => {
         if (box.record.state === "running") return;
         expect(box, ["stopped", "error"], "start");
+        const before = box.record;
         const reservation = runtime.reserve();
         const startedAt = clock.now();
         boxes.setState(box, "creating", "requested", {
@@ -237,8 +246,9 @@ export function createLifecycle(parts: LifecycleParts): Lifecycle {
         try {
           await runtime.launch(box, reservation, signal);
         } catch (error) {
-          await runtime.end(box);
-          boxes.setState(box, "error", "start_failed", { process: null, cgroups: [] });
+          await runtime.end(box).catch((cause) => parts.onError(box, cause));
+          const { state, reason } = hasCode(error, "aborted") ? before : startFailed;
+          boxes.setState(box, state, reason, { process: null, cgroups: [] });
           throw error;
         }
         const now = clock.now();

@@ -13,7 +13,7 @@ export function identify(pid: number): ProcessIdentity | null {
   return stat === null || stat.zombie ? null : { pid, startTime: stat.startTime };
 }
 
-function isAlive({ pid, startTime }: ProcessIdentity): boolean {
+export function isAlive({ pid, startTime }: ProcessIdentity): boolean {
   const stat = readStat(pid);
   return stat !== null && !stat.zombie && stat.startTime === startTime;
 }

@@ -1,5 +1,5 @@
 import { existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
-import { basename, join } from "node:path";
+import { basename } from "node:path";
 import type { SandboxId, StateReason } from "@slipway/contract";
 import type { ReconcileReport } from "../../../provider.ts";
 import type { Layout } from "../layout.ts";
@@ -9,7 +9,7 @@ import type { EventLog } from "./event-log.ts";
 import type { Hold } from "./hold.ts";
 import type { Layers } from "./layers.ts";
 import type { Lifecycle } from "./lifecycle.ts";
-import { endProcess, identify, type ProcessIdentity } from "./process.ts";
+import { endProcess, identify, isAlive, type ProcessIdentity } from "./process.ts";
 import type { Runtime } from "./runtime.ts";
 
 export interface ReconcileParts {
@@ -22,48 +22,80 @@ export interface ReconcileParts {
   readonly lifecycle: Pick<Lifecycle, "died">;
   removeTree(path: string): Promise<void>;
   collectGarbage(): Promise<number>;
+  log(line: string): void;
+  onError(box: Box, error: unknown): void;
 }
 
 /**
  * Makes what runs and what is recorded agree. `starting`: a new keeper takes over whatever the last one left, at any
- * point where that one may have been killed.
+ * point where that one may have been killed. What is wrong with one sandbox keeps no other from its turn.
  */
 export async function reconcile(parts: ReconcileParts, { starting }: { starting: boolean }): Promise<ReconcileReport> {
-  const { layout, boxes, events, lifecycle } = parts;
+  const { layout, boxes, onError } = parts;
   const running = findSandboxProcesses(layout);
   const adopted: SandboxId[] = [];
   const lost: SandboxId[] = [];
   const ended: string[] = [];
 
   for (const box of [...boxes.all()]) {
-    const process = running.get(box.id);
-    if (starting) finishSeal(parts, box);
-    if (!liveStates.includes(box.record.state)) {
-      // Stopped in the books, alive in fact: a stop that a crash cut short.
-      if (starting && process !== undefined) await endProcess(process);
-    } else if (starting) {
-      (await takeOver(parts, box, process)) ? adopted.push(box.id) : lost.push(box.id);
-    } else if (box.record.state !== "creating" && process === undefined) {
-      await lifecycle.died(box);
-      lost.push(box.id);
+    try {
+      const found = starting ? await takeOver(parts, box, running.get(box.id)) : await lookAfter(parts, box);
+      if (found === "adopted") adopted.push(box.id);
+      if (found === "lost") lost.push(box.id);
+    } catch (error) {
+      onError(box, error);
     }
   }
-  for (const [id, process] of running) {
-    if (boxes.find(id) !== undefined) continue;
-    await endProcess(process);
-    ended.push(id);
-  }
-  for (const name of readdirSync(layout.boxes)) {
-    if (boxes.find(name as SandboxId) !== undefined) continue;
-    // A destroy that was cut short: the record goes first.
-    await parts.removeTree(join(layout.boxes, name));
-    events.append({ type: "sandbox.destroyed", sandbox: name as SandboxId, reason: "requested" });
-  }
+  for (const [id, process] of running) if (await endStray(parts, id, process)) ended.push(id);
+  for (const name of readdirSync(layout.boxes)) await removeStray(parts, name as SandboxId);
   return { adopted, lost, ended, layersRemoved: await parts.collectGarbage() };
 }
 
+type Found = "adopted" | "lost" | "as recorded";
+
+/** Of a sandbox that this keeper has had all the time. Its own process is looked at now: it may have come after any list was made. */
+async function lookAfter({ lifecycle }: ReconcileParts, box: Box): Promise<Found> {
+  const { state, process } = box.record;
+  const isUp = state === "running" || state === "sleeping";
+  if (!isUp || (process !== null && isAlive(process))) return "as recorded";
+  await lifecycle.died(box);
+  return "lost";
+}
+
+async function takeOver(parts: ReconcileParts, box: Box, process: ProcessIdentity | undefined): Promise<Found> {
+  finishSeal(parts, box);
+  if (liveStates.includes(box.record.state)) return (await adopt(parts, box, process)) ? "adopted" : "lost";
+  // Stopped in the books, alive in fact: a stop that a crash cut short.
+  if (process !== undefined) await endProcess(process);
+  return "as recorded";
+}
+
+/** What runs without a record. One that was destroyed since the list was made is none. */
+async function endStray({ boxes, log }: ReconcileParts, id: SandboxId, process: ProcessIdentity): Promise<boolean> {
+  if (boxes.find(id) !== undefined || !isAlive(process)) return false;
+  try {
+    await endProcess(process);
+    return true;
+  } catch (error) {
+    log(`${id}: ${(error as Error).stack}`);
+    return false;
+  }
+}
+
+/** A destroy that was cut short: the record goes first. One that was finished since the list was made is none. */
+async function removeStray({ layout, boxes, events, log, removeTree }: ReconcileParts, id: SandboxId): Promise<void> {
+  const { root } = layout.box(id);
+  if (boxes.find(id) !== undefined || !existsSync(root)) return;
+  try {
+    await removeTree(root);
+    events.append({ type: "sandbox.destroyed", sandbox: id, reason: "requested" });
+  } catch (error) {
+    log(`${id}: ${(error as Error).stack}`);
+  }
+}
+
 /** Answers whether the sandbox lives on. Its timers wait until it is taken over. */
-function takeOver(parts: ReconcileParts, box: Box, process: ProcessIdentity | undefined): Promise<boolean> {
+function adopt(parts: ReconcileParts, box: Box, process: ProcessIdentity | undefined): Promise<boolean> {
   const { boxes, events, runtime } = parts;
   return boxes.exclusive(box, async () => {
     const { state } = box.record;
