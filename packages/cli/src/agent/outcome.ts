@@ -1,8 +1,8 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline/promises";
-import { microUsdPerUsd, type SandboxId } from "@slipway/contract";
-import type { Run, RunEnd } from "@slipway/runner";
+import { microUsdPerUsd, type RunEnd, type SandboxId } from "@slipway/contract";
+import type { Run } from "@slipway/runner";
 import type { Context } from "../command.ts";
 import { harmless, harmlessLines, toJson } from "../terminal.ts";
 import { applyPatch } from "./apply.ts";

@@ -1,6 +1,6 @@
 import { join } from "node:path";
-import { newId, type RunId } from "@slipway/contract";
-import { agentTool, type Run, type RunEnd, runnerTools, startRun, toolDirectories } from "@slipway/runner";
+import { hasCode, newId, type RunEnd, type RunId } from "@slipway/contract";
+import { agentTool, type Run, runnerTools, startRun, toolDirectories } from "@slipway/runner";
 import { cloneRepo, type OwnedSandbox, projectPath } from "@slipway/sandbox";
 import { takeBaseline } from "../agent/changes.ts";
 import { openModels } from "../agent/models.ts";
@@ -72,11 +72,17 @@ async function fill(context: Context, sandbox: OwnedSandbox, { source }: Order):
 }
 
 async function follow(context: Context, run: Run): Promise<RunEnd> {
-  using steering = steer(context, (control) => run.send(control));
+  using steering = steer(context, (control) => {
+    run.send(control).catch(tooLate);
+  });
   const render = createRenderer(context.paint);
   for await (const event of run.events()) {
     steering.see(event);
     await context.out.write(context.json ? `${toJson(event)}\n` : render(event));
   }
   return run.ended;
+}
+
+function tooLate(error: unknown): void {
+  if (!hasCode(error, "run_ended")) throw error;
 }

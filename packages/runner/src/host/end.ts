@@ -1,11 +1,6 @@
-import { type RunEndReason, SlipwayError } from "@slipway/contract";
+import { type RunEnd, type RunEndReason, SlipwayError } from "@slipway/contract";
 import type { OpenRun } from "@slipway/gateway";
 import type { Exec } from "@slipway/sandbox";
-
-export interface RunEnd {
-  readonly reason: RunEndReason;
-  readonly message: string;
-}
 
 interface Following {
   readonly runner: { readonly first: Exec; restart(): Promise<Exec> };

@@ -1,8 +1,16 @@
 import type { Duplex } from "node:stream";
-import { type Control, type ExecId, type NumberedEvent, newId, type RunId, SlipwayError } from "@slipway/contract";
+import {
+  type Control,
+  type ExecId,
+  type NumberedEvent,
+  newId,
+  type RunEnd,
+  type RunId,
+  SlipwayError,
+} from "@slipway/contract";
 import type { Balance, Gateway, RunGrant } from "@slipway/gateway";
 import type { Exec, HostChannel, Sandbox } from "@slipway/sandbox";
-import { endOf, type RunEnd } from "./end.ts";
+import { endOf } from "./end.ts";
 
 export interface StartRun {
   readonly sandbox: Sandbox;
@@ -21,8 +29,8 @@ export interface Run extends AsyncDisposable {
   readonly id: RunId;
   /** What was reported from `after` on (0: all), until the run has ended. */
   events(options?: { readonly after?: number; readonly signal?: AbortSignal }): AsyncIterable<NumberedEvent>;
-  /** Steers the run. A runner that does not heed a cancel is ended. */
-  send(control: Control): void;
+  /** Steers the run; answers when it is kept for the runner. A runner that does not heed a cancel is ended. */
+  send(control: Control): Promise<void>;
   balance(): Promise<Balance>;
   /** Settles once, after the runner and everything it started is gone. */
   readonly ended: Promise<RunEnd>;
@@ -66,9 +74,9 @@ export async function startRun(options: StartRun): Promise<Run> {
   return {
     id: grant.id,
     events: (wanted) => open.events(wanted),
-    send(control) {
-      open.send(control);
+    async send(control) {
       if (control.type === "cancel") following.cancelled();
+      await open.send(control);
     },
     balance: () => open.balance(),
     ended: following.ended,

@@ -1,0 +1,105 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { type NumberedEvent, newId, type RunEndReason } from "@slipway/contract";
+import { openRunLog } from "@slipway/gateway";
+import type { ScriptedProgram } from "@slipway/gateway/scripted";
+import { expect, it } from "vitest";
+import type { HostPlan } from "./fixtures/host.ts";
+import { openSite } from "./testing/site.ts";
+
+const agents = 20;
+/** Four paced answers with an action in between: long enough to be killed in the middle of. */
+const slow: ScriptedProgram = ({ step }) => ({
+  text: "word ".repeat(60),
+  paceMs: 20,
+  ...(step < 3 && { actions: [{ run: `echo step ${step} >> steps` }] }),
+});
+
+it("a host that is killed while 20 agents stream is found again: all end, nothing is told or billed twice", async () => {
+  await using site = await openSite({ programs: { slow }, model: "scripted/slow" });
+  const sandboxes = await Promise.all(Array.from({ length: agents }, () => site.sandbox("builtin")));
+  const plan: HostPlan = {
+    stateDir: join(site.directory, "state"),
+    directory: join(site.directory, "host"),
+    modelSocket: join(site.directory, "model.sock"),
+    runs: sandboxes.map(({ id }) => ({ run: newId("run"), sandbox: id, exec: newId("exc") })),
+  };
+  const file = join(site.directory, "plan.json");
+  await writeFile(file, JSON.stringify(plan));
+
+  const first = startHost(file);
+  await Promise.all(plan.runs.map(({ run }) => first.streaming(join(plan.directory, "events"), run)));
+  await first.kill();
+  const second = startHost(file);
+  const ends = await second.ends(agents);
+  await second.exited;
+
+  const allowed: RunEndReason[] = ["completed", "network", "overloaded", "truncated"];
+  for (const { reason } of ends) expect(allowed).toContain(reason);
+  expect(ends.filter(({ reason }) => reason === "completed").length).toBeGreaterThan(0);
+  const log = await openRunLog(join(plan.directory, "events"));
+  for (const { run } of plan.runs) {
+    const events = await Array.fromAsync(log.read(run, 0));
+    expect(events.map(({ sequence }) => sequence)).toEqual(events.map((_, index) => index + 1));
+    expect(events.filter(({ event }) => event.type === "ended").length).toBe(1);
+  }
+  expect(await billedTwice(join(plan.directory, "ledger"))).toEqual([]);
+}, 180_000);
+
+interface End {
+  readonly run: string;
+  readonly reason: RunEndReason;
+}
+
+function startHost(plan: string) {
+  const program = fileURLToPath(new URL("./fixtures/host.ts", import.meta.url));
+  const child = spawn(process.execPath, [program, plan], { stdio: ["ignore", "pipe", "inherit"] });
+  const exited = once(child, "exit");
+  const lines = createInterface({ input: child.stdout });
+  const ends: End[] = [];
+  lines.on("line", (line) => {
+    const said = JSON.parse(line);
+    if ("run" in said) ends.push(said);
+  });
+  return {
+    exited,
+    /** Resolves when the run has reported some text of its agent. */
+    async streaming(events: string, run: string) {
+      const isText = ({ event }: NumberedEvent) => event.type === "agent" && event.event.type === "text";
+      for (;;) {
+        const text = await readFile(join(events, `${run}.jsonl`), "utf8").catch(() => "");
+        const whole = text.split("\n").slice(0, -1);
+        if (whole.some((line) => isText(JSON.parse(line)))) return;
+        if (child.exitCode !== null) throw new Error("the host has ended");
+        await new Promise((resolve) => setTimeout(resolve, 50));
+      }
+    },
+    async kill() {
+      child.kill("SIGKILL");
+      await exited;
+    },
+    async ends(count: number) {
+      while (ends.length < count && child.exitCode === null) await Promise.race([once(lines, "line"), exited]);
+      return ends;
+    },
+  };
+}
+
+/** Requests that the books settle more than once. */
+async function billedTwice(directory: string): Promise<string[]> {
+  const { readdir } = await import("node:fs/promises");
+  const settled = new Map<string, number>();
+  for (const name of await readdir(directory)) {
+    if (!name.endsWith(".jsonl")) continue;
+    for (const line of (await readFile(join(directory, name), "utf8")).split("\n").filter(Boolean)) {
+      const { type, request } = JSON.parse(line);
+      if (type === "settle") settled.set(request, (settled.get(request) ?? 0) + 1);
+    }
+  }
+  expect(settled.size).toBeGreaterThan(0);
+  return [...settled].filter(([, count]) => count > 1).map(([request]) => request);
+}
