@@ -1,0 +1,120 @@
+import type { ModelEvent } from "../conversation.ts";
+import type { Meter } from "./dialect.ts";
+import { createEstimate } from "./estimate.ts";
+import { blankLine, firstByte, markedLines } from "./marked-lines.ts";
+import type { Interpreter } from "./stream-reader.ts";
+import { noUsage } from "./whole.ts";
+
+export interface MeterOptions {
+  /**
+   * Byte strings, one of which is in every event that says usage, a stop or a failure. An event that has one is read
+   * properly, so that the same words inside a text mean nothing; all the others are not decoded.
+   */
+  readonly markers: readonly string[];
+  readonly interpreter: Interpreter;
+  readonly readResponse: (body: unknown) => ModelEvent[];
+  /** The text of a delta event, to learn how much of its bytes is text. */
+  readonly deltaText: (event: unknown) => string;
+}
+
+const maxHeldBytes = 32 * 1024 * 1024;
+const [newline, openBrace] = [0x0a, 0x7b];
+
+/** A body that begins with a brace is a whole response, anything else a stream of events. */
+export function createMeter({ markers, interpreter, readResponse, deltaText }: MeterOptions): Meter {
+  const markerBytes = markers.map((marker) => Buffer.from(marker));
+  const estimate = createEstimate(deltaText);
+  const held = createHeldBytes();
+  let [usage, complete, failure] = [noUsage, false, undefined as Meter["failure"]];
+  let whole: boolean | undefined;
+  let separator: Buffer | undefined;
+
+  return {
+    push(chunk) {
+      const bytes = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
+      const first = whole === undefined ? firstByte(bytes) : undefined;
+      if (first !== undefined) whole = first === openBrace;
+      held.add(bytes);
+      if (whole === true) estimate.addText(bytes.length);
+      else if (bytes.includes(newline)) readEvents();
+    },
+    get usage() {
+      readWhole();
+      return usage;
+    },
+    get reported() {
+      readWhole();
+      return complete && usage !== noUsage;
+    },
+    get complete() {
+      readWhole();
+      return complete;
+    },
+    get failure() {
+      readWhole();
+      return failure;
+    },
+    get estimatedOutputTokens() {
+      return estimate.tokens;
+    },
+  };
+
+  /** Reads up to the last blank line: what follows it is not whole yet. */
+  function readEvents(): void {
+    const bytes = held.take();
+    separator ??= blankLine(bytes);
+    const last = bytes.lastIndexOf(separator);
+    const end = last === -1 ? 0 : last + separator.length;
+    if (end < bytes.length) held.add(bytes.subarray(end));
+    const events = bytes.subarray(0, end);
+    estimate.addEvents(events);
+    for (const line of markedLines(events, markerBytes)) note(() => interpreter.read(line));
+  }
+
+  /** A whole body has no end of its own: it is read when someone asks and it may be over. */
+  function readWhole(): void {
+    if (whole !== true || complete || failure !== undefined) return;
+    const bytes = held.take();
+    held.add(bytes);
+    if (
+      bytes
+        .toString("latin1", Math.max(0, bytes.length - 8))
+        .trimEnd()
+        .endsWith("}")
+    ) {
+      note(() => readResponse(JSON.parse(bytes.toString())));
+    }
+  }
+
+  /** What can not be read tells nothing. */
+  function note(read: () => ModelEvent[]): void {
+    try {
+      for (const event of read()) {
+        if (complete || failure !== undefined) return;
+        if (event.type === "usage") usage = event.usage;
+        else if (event.type === "stop") complete = true;
+        else if (event.type === "failure") failure = { status: event.status, message: event.message };
+      }
+    } catch {}
+  }
+}
+
+/** Bytes of an event that is not whole yet. One that grows past the limit is let go, and the response never completes. */
+function createHeldBytes() {
+  let chunks: Buffer[] = [];
+  let size = 0;
+  return {
+    add(bytes: Buffer): void {
+      size += bytes.length;
+      if (size <= maxHeldBytes) chunks.push(bytes);
+      else chunks = [];
+    },
+    take(): Buffer {
+      const [first = Buffer.alloc(0)] = chunks;
+      const bytes = chunks.length <= 1 ? first : Buffer.concat(chunks);
+      chunks = [];
+      size = 0;
+      return bytes;
+    },
+  };
+}

@@ -1,0 +1,59 @@
+import { type ErrorCode, SlipwayError } from "@slipway/contract";
+import { z } from "zod";
+
+/** What a client sent. */
+export function parseRequest<S extends z.ZodType>(schema: S, body: unknown): z.output<S> {
+  return parse(schema, body, "invalid_request", "The request can not be read");
+}
+
+/** What an endpoint answered. */
+export function parseAnswer<S extends z.ZodType>(schema: S, value: unknown): z.output<S> {
+  return parse(schema, value, "invalid_answer", "The model's answer can not be read");
+}
+
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new SlipwayError("invalid_answer", "The model's answer can not be read: a line of it is not JSON.");
+  }
+}
+
+/** JSON text that is to be an object, as tools are called with; undefined when it is not. */
+export function parseObject(text: string): Record<string, unknown> | undefined {
+  try {
+    return jsonObject.safeParse(JSON.parse(text)).data;
+  } catch {
+    return undefined;
+  }
+}
+
+export const jsonObject = z.record(z.string(), z.unknown());
+
+/** Objects told apart by `type`. Those of a type that is not named here are left out: vendors add types all the time. */
+export function byType<S extends Record<string, z.ZodType>>(schemas: S) {
+  return z.looseObject({ type: z.string() }).transform((value, context): z.output<S[keyof S]> | undefined => {
+    const schema = Object.hasOwn(schemas, value.type) ? schemas[value.type] : undefined;
+    const result = schema?.safeParse(value);
+    for (const { path, message } of result?.error?.issues ?? []) context.addIssue({ code: "custom", path, message });
+    return result?.data as z.output<S[keyof S]> | undefined;
+  });
+}
+
+/** A list of parts, or a text in its place. */
+export function partsOrText<S extends z.ZodType>(part: S, textType: string) {
+  return z.preprocess(
+    (value) => (typeof value === "string" ? [{ type: textType, text: value }] : value),
+    z.array(part).transform((parts) => parts.filter((one) => one !== undefined)),
+  );
+}
+
+/** Names fields, never their content: that may be a prompt. */
+function parse<S extends z.ZodType>(schema: S, value: unknown, code: ErrorCode, what: string): z.output<S> {
+  const result = schema.safeParse(value);
+  if (result.success) return result.data;
+  const issues = result.error.issues
+    .slice(0, 5)
+    .map(({ path, message }) => (path.length === 0 ? message : `${path.join(".")}: ${message}`));
+  throw new SlipwayError(code, `${what}: ${issues.join("; ")}.`);
+}
