@@ -1,0 +1,83 @@
+import { randomUUID } from "node:crypto";
+import { readdir, readFile } from "node:fs/promises";
+import { setTimeout as delay } from "node:timers/promises";
+
+const variable = "SLIPWAY_PROCESS_MARK";
+const lookMs = 20;
+/** After a KILL. A process that the kernel holds for longer is given up. */
+const killMs = 5_000;
+
+/**
+ * Knows a program's processes however they were forked: by a mark in their environment, by the session that the program
+ * leads, and by their parents. What drops all three is beyond it, and ends with the sandbox.
+ */
+export interface ProcessMark {
+  /** For the program that is started, with `detached: true`. */
+  readonly environment: Readonly<Record<string, string>>;
+  /** TERM, then KILL after the grace. Answers when nothing is left; false: the kernel holds something. */
+  end(options?: { readonly leader?: number | undefined; readonly graceMs?: number }): Promise<boolean>;
+}
+
+export function markProcesses(): ProcessMark {
+  const id = randomUUID();
+  const mark = `${variable}=${id}\0`;
+  return {
+    environment: { [variable]: id },
+    async end({ leader, graceMs = 2_000 } = {}) {
+      const killAt = performance.now() + graceMs;
+      let members = await find(mark, leader);
+      signalAll(members, "SIGTERM");
+      while (members.length > 0) {
+        await delay(lookMs);
+        members = await find(mark, leader);
+        if (performance.now() >= killAt) signalAll(members, "SIGKILL");
+        if (performance.now() >= killAt + killMs) return false;
+      }
+      return true;
+    },
+  };
+}
+
+interface Process {
+  readonly pid: number;
+  readonly parent: number;
+  readonly session: number;
+  readonly marked: boolean;
+}
+
+async function find(mark: string, leader: number | undefined): Promise<readonly number[]> {
+  const pids = (await readdir("/proc")).map(Number).filter((pid) => pid > 1 && pid !== process.pid);
+  const found = (await Promise.all(pids.map((pid) => look(pid, mark)))).filter((entry) => entry !== undefined);
+  const members = new Set(found.filter((entry) => entry.marked || entry.session === leader).map((entry) => entry.pid));
+  for (let before = -1; before !== members.size; ) {
+    before = members.size;
+    for (const entry of found) if (members.has(entry.parent)) members.add(entry.pid);
+  }
+  return [...members];
+}
+
+/** Undefined for a process that is gone, has ended, or is another user's. */
+async function look(pid: number, mark: string): Promise<Process | undefined> {
+  try {
+    const [stat, environment] = await Promise.all([
+      readFile(`/proc/${pid}/stat`, "latin1"),
+      readFile(`/proc/${pid}/environ`, "latin1"),
+    ]);
+    // The name stands in parentheses and may hold anything: the fields begin after the last one.
+    const [state, parent, , session] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    if (state === "Z" || state === "X") return undefined;
+    return { pid, parent: Number(parent), session: Number(session), marked: environment.includes(mark) };
+  } catch {
+    return undefined;
+  }
+}
+
+function signalAll(pids: readonly number[], signal: NodeJS.Signals): void {
+  for (const pid of pids) {
+    try {
+      process.kill(pid, signal);
+    } catch {
+      // It has ended since.
+    }
+  }
+}

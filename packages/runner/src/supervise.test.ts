@@ -1,0 +1,193 @@
+import { type AgentEvent, type RunLimits, runLimitsSchema } from "@slipway/contract";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { supervise } from "./supervise.ts";
+
+const done: AgentEvent = { type: "done", outcome: "completed", text: "ready" };
+const thinking: AgentEvent = { type: "status", status: "thinking" };
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+type Turn = (signal: AbortSignal) => AsyncIterable<AgentEvent>;
+
+/** Lets the turn run to its end, with as much time as it takes. */
+async function outcome(
+  turn: Turn,
+  options: { limits?: Partial<RunLimits>; signal?: AbortSignal; waitsForUser?: () => boolean } = {},
+): Promise<AgentEvent[]> {
+  const { limits, signal = new AbortController().signal, ...rest } = options;
+  const events: AgentEvent[] = [];
+  const reading = (async () => {
+    const supervision = { limits: runLimitsSchema.parse(limits ?? {}), signal, graceMs: 1_000, ...rest };
+    for await (const event of supervise(turn, supervision)) events.push(event);
+  })();
+  await vi.runAllTimersAsync();
+  await reading;
+  return events;
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    signal.addEventListener("abort", () => resolve());
+  });
+}
+
+function elapse(ms: number): Promise<void> {
+  return new Promise((resolve) => void setTimeout(resolve, ms));
+}
+
+function call(id: number, name: string, output: string): AgentEvent[] {
+  const tool = { type: "tool", id: String(id), name, kind: "execute" } as const;
+  return [
+    { ...tool, phase: "start", input: name },
+    { ...tool, phase: "end", output, ok: true },
+  ];
+}
+
+test("a turn within its limits passes unchanged", async () => {
+  const events = [thinking, ...call(1, "terminal", "out"), done];
+  expect(
+    await outcome(async function* () {
+      yield* events;
+    }),
+  ).toEqual(events);
+});
+
+test("a turn that goes on after its end has ended all the same", async () => {
+  expect(
+    await outcome(async function* () {
+      yield* [done, thinking, done];
+    }),
+  ).toEqual([done]);
+});
+
+test("a turn that just stops has crashed", async () => {
+  expect(
+    await outcome(async function* () {
+      yield thinking;
+    }),
+  ).toMatchObject([thinking, { type: "error", kind: "crashed" }]);
+});
+
+test.each([
+  [
+    "at once",
+    () => {
+      throw new Error("broken");
+    },
+  ],
+  [
+    "in its stream",
+    async function* () {
+      yield thinking;
+      throw new Error("broken");
+    },
+  ],
+])("a driver that throws %s ends the turn as an internal error", async (_when, turn: Turn) => {
+  expect((await outcome(turn)).at(-1)).toMatchObject({ type: "error", kind: "internal" });
+});
+
+test("a turn that takes too long in all times out, however busy it is", async () => {
+  const events = await outcome(
+    async function* (signal) {
+      for (; !signal.aborted; await elapse(100)) yield thinking;
+      yield { type: "done", outcome: "cancelled", text: "" };
+    },
+    { limits: { totalMs: 1_000, idleMs: 500 } },
+  );
+  expect(events.at(-1)).toMatchObject({ type: "error", kind: "timeout" });
+  expect(events.filter((event) => event.type !== "status")).toHaveLength(1);
+});
+
+describe("silence", () => {
+  const silent: Turn = async function* (signal) {
+    yield thinking;
+    await aborted(signal);
+    yield { type: "done", outcome: "cancelled", text: "" };
+  };
+
+  test("of a turn for too long is stuck", async () => {
+    const events = await outcome(silent, { limits: { idleMs: 500 } });
+    expect(events).toMatchObject([thinking, { type: "error", kind: "stuck" }]);
+  });
+
+  test("that waits for the user is bounded by the whole time only", async () => {
+    const events = await outcome(silent, { limits: { idleMs: 500, totalMs: 5_000 }, waitsForUser: () => true });
+    expect(events).toMatchObject([thinking, { type: "error", kind: "timeout" }]);
+  });
+});
+
+test("a turn that does not end when it is told to is left behind after the grace", async () => {
+  const startedAt = Date.now();
+  const events = await outcome(
+    async function* () {
+      await new Promise(() => {});
+    },
+    { limits: { idleMs: 500 } },
+  );
+  expect(events).toMatchObject([{ type: "error", kind: "stuck" }]);
+  expect(Date.now() - startedAt).toBeLessThan(2_000);
+});
+
+test("what a turn says while it ends is kept, but not its own account of the end", async () => {
+  const [start, end] = call(1, "terminal", "killed");
+  const events = await outcome(
+    async function* (signal) {
+      if (start) yield start;
+      await aborted(signal);
+      if (end) yield end;
+      yield done;
+    },
+    { limits: { idleMs: 500 } },
+  );
+  expect(events).toMatchObject([start, end, { type: "error", kind: "stuck" }]);
+});
+
+test("the same call with the same result too often is looping", async () => {
+  const events = await outcome(
+    async function* (signal) {
+      for (let i = 0; !signal.aborted; i++) yield* call(i, "terminal", "same");
+    },
+    { limits: { maxRepeats: 3 } },
+  );
+  expect(events.at(-1)).toMatchObject({ type: "error", kind: "looping" });
+  expect(events.filter((event) => event.type === "tool" && event.phase === "end")).toHaveLength(4);
+});
+
+test("more steps than allowed end the turn; calls side by side are one step", async () => {
+  const [firstStart, firstEnd] = call(1, "a", "");
+  const [secondStart, secondEnd] = call(2, "b", "");
+  const parallel = [firstStart, secondStart, firstEnd, secondEnd].filter((event) => event !== undefined);
+  const steps = (count: number): Turn =>
+    async function* () {
+      for (let i = 0; i < count; i++) yield* parallel;
+      yield done;
+    };
+  expect((await outcome(steps(2), { limits: { maxSteps: 2 } })).at(-1)).toEqual(done);
+  expect((await outcome(steps(3), { limits: { maxSteps: 2 } })).at(-1)).toMatchObject({ outcome: "max_steps" });
+});
+
+test("a cancelled turn ends as cancelled, even when it says that it is done", async () => {
+  const controller = new AbortController();
+  const events = await outcome(
+    async function* (signal) {
+      yield thinking;
+      controller.abort();
+      await aborted(signal);
+      yield done;
+    },
+    { signal: controller.signal },
+  );
+  expect(events).toMatchObject([thinking, { type: "done", outcome: "cancelled" }]);
+});
+
+test("a turn that is cancelled before it starts ends as cancelled", async () => {
+  const events = await outcome(
+    async function* () {
+      yield done;
+    },
+    { signal: AbortSignal.abort() },
+  );
+  expect(events).toMatchObject([{ type: "done", outcome: "cancelled" }]);
+});

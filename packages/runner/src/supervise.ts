@@ -1,0 +1,123 @@
+import type { AgentEvent, RunLimits } from "@slipway/contract";
+import { createRepeatDetector } from "./repeats.ts";
+
+export type FinalEvent = Extract<AgentEvent, { type: "done" | "error" }>;
+
+export interface Supervision {
+  readonly limits: RunLimits;
+  /** Ends the turn as `cancelled`. */
+  readonly signal: AbortSignal;
+  /** While it is true, silence is the user's and not the agent's. */
+  readonly waitsForUser?: () => boolean;
+  /** How long a turn may take to end once it is told to. */
+  readonly graceMs?: number;
+}
+
+/**
+ * Holds one turn of an agent to the limits, whatever its driver does. Ends with exactly one `done` or `error`; a turn
+ * that does not end within the grace is left behind with its signal aborted.
+ */
+export async function* supervise(
+  turn: (signal: AbortSignal) => AsyncIterable<AgentEvent>,
+  supervision: Supervision,
+): AsyncGenerator<AgentEvent, void, undefined> {
+  const scope = new AbortController();
+  const verdict = Promise.withResolvers<FinalEvent>();
+  const end = (event: FinalEvent) => {
+    verdict.resolve(event);
+    scope.abort();
+  };
+  using timers = watchTime(supervision, end);
+  const brokenLimit = watchCalls(supervision.limits);
+  const events = wellEnded(() => turn(scope.signal));
+  let next = events.next();
+  for (;;) {
+    const event = await Promise.race([next.then(({ value }) => value), verdict.promise]);
+    if (event === undefined || scope.signal.aborted) break;
+    yield event;
+    if (isFinal(event)) return;
+    timers.restartIdle();
+    const broken = brokenLimit(event);
+    if (broken !== undefined) end(broken);
+    next = events.next();
+  }
+  yield* drain(events, next, supervision.graceMs ?? 10_000);
+  yield await verdict.promise;
+}
+
+export function isFinal(event: AgentEvent): event is FinalEvent {
+  return event.type === "done" || event.type === "error";
+}
+
+/** The turn's events up to its first end. A turn that throws or just stops has an end, too. */
+async function* wellEnded(start: () => AsyncIterable<AgentEvent>): AsyncGenerator<AgentEvent, undefined, undefined> {
+  try {
+    for await (const event of start()) {
+      yield event;
+      if (isFinal(event)) return;
+    }
+    yield { type: "error", kind: "crashed", message: "the agent stopped without an answer" };
+  } catch (error) {
+    yield { type: "error", kind: "internal", message: `the agent's driver failed: ${String(error).slice(0, 2_000)}` };
+  }
+}
+
+/** What a turn still says while it ends, without its own account of the end. */
+async function* drain(
+  events: AsyncGenerator<AgentEvent, undefined, undefined>,
+  first: Promise<IteratorResult<AgentEvent, undefined>>,
+  graceMs: number,
+): AsyncGenerator<AgentEvent, void, undefined> {
+  const grace = Promise.withResolvers<undefined>();
+  const timer = setTimeout(grace.resolve, graceMs, undefined);
+  try {
+    for (let next = first; ; next = events.next()) {
+      const event = await Promise.race([next.then(({ value }) => value), grace.promise]);
+      if (event === undefined || isFinal(event)) return;
+      yield event;
+    }
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function watchTime({ limits, signal, waitsForUser }: Supervision, end: (event: FinalEvent) => void) {
+  const cancel = () => end({ type: "done", outcome: "cancelled", text: "" });
+  const total = setTimeout(() => {
+    end({ type: "error", kind: "timeout", message: `not done within ${limits.totalMs} ms` });
+  }, limits.totalMs);
+  const idle = setTimeout(() => {
+    if (waitsForUser?.()) idle.refresh();
+    else end({ type: "error", kind: "stuck", message: `nothing happened for ${limits.idleMs} ms` });
+  }, limits.idleMs);
+  signal.addEventListener("abort", cancel);
+  if (signal.aborted) cancel();
+  return {
+    restartIdle: () => void idle.refresh(),
+    [Symbol.dispose]() {
+      clearTimeout(total);
+      clearTimeout(idle);
+      signal.removeEventListener("abort", cancel);
+    },
+  };
+}
+
+/** Answers the end that an event brings about, if any. Calls that run side by side are of one step. */
+function watchCalls({ maxSteps, maxRepeats }: RunLimits): (event: AgentEvent) => FinalEvent | undefined {
+  const repeats = createRepeatDetector(maxRepeats);
+  const running = new Map<string, string>();
+  let steps = 0;
+  return (event) => {
+    if (event.type !== "tool") return undefined;
+    if (event.phase === "start") {
+      if (running.size === 0) steps++;
+      running.set(event.id, event.input ?? "");
+      return steps > maxSteps ? { type: "done", outcome: "max_steps", text: "" } : undefined;
+    }
+    const input = running.get(event.id) ?? "";
+    running.delete(event.id);
+    if (!repeats.isLooping({ name: event.name, input, output: event.output ?? "" })) return undefined;
+    const message = `the same calls of ${event.name} with the same results more than ${maxRepeats} times`;
+    return { type: "error", kind: "looping", message: message.slice(0, 4_096) };
+  };
+}
