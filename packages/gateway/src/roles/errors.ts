@@ -1,7 +1,6 @@
 import { type ErrorCode, isErrorCode, type ModelRole, SlipwayError } from "@slipway/contract";
-import { APICallError } from "ai";
+import { APICallError, JSONParseError, StreamProviderError } from "ai";
 import { errors } from "undici";
-import { z } from "zod";
 import type { Question, Unusable } from "./question.ts";
 
 const maxShownCharacters = 200;
@@ -29,26 +28,25 @@ export class InvalidAnswerError extends SlipwayError {
 /** What the SDK throws when a call fails, as one of our errors. Anything else is a defect and stays as it is. */
 export function asExpected(error: unknown, { role, signal }: Question): unknown {
   if (signal?.aborted) return new SlipwayError("aborted", "the caller gave up", { cause: signal.reason });
-  if (!APICallError.isInstance(error)) return error;
-  const { statusCode, responseBody } = error;
-  if (statusCode === 200 && responseBody !== undefined) {
+  if (JSONParseError.isInstance(error)) {
     return new InvalidAnswerError(
       role,
-      { text: responseBody, problem: "it is no response of a model" },
+      { text: error.text, problem: "it is no response of a model" },
       { cause: error },
     );
   }
-  return new SlipwayError(codeOf(error), `the role ${role}: ${error.message}`, { cause: error });
+  const code = codeOf(error);
+  if (code === undefined) return error;
+  return new SlipwayError(code, `the role ${role}: ${(error as Error).message}`, { cause: error });
 }
 
-/** The gateway puts our code at the end of its message. */
-const gatewayErrorSchema = z.object({ error: z.object({ message: z.string() }) });
-
-function codeOf({ statusCode, responseBody, cause }: APICallError): ErrorCode {
-  const parsed = gatewayErrorSchema.safeParse(parseJson(responseBody));
-  const code = /\[([a-z_]+)\]$/.exec(parsed.data?.error.message ?? "")?.[1];
+function codeOf(error: unknown): ErrorCode | undefined {
+  const isCall = APICallError.isInstance(error);
+  if (!isCall && !StreamProviderError.isInstance(error)) return undefined;
+  const code = gatewayCode.exec(error.message)?.[1];
   if (isErrorCode(code)) return code;
-  if (statusCode === undefined) return isTimeout(cause) ? "model_timeout" : "model_unreachable";
+  const { statusCode } = error;
+  if (statusCode === undefined) return isTimeout(error.cause) ? "model_timeout" : "model_unreachable";
   // The answer began and could not be read to its end.
   if (statusCode === 200) return "stream_truncated";
   if (statusCode === 429) return "model_rate_limited";
@@ -56,14 +54,9 @@ function codeOf({ statusCode, responseBody, cause }: APICallError): ErrorCode {
   return statusCode === 401 || statusCode === 403 ? "model_key_refused" : "model_refused";
 }
 
+/** The gateway puts our code at the end of its message. */
+const gatewayCode = /\[([a-z_]+)\]$/;
+
 function isTimeout(cause: unknown): boolean {
   return cause instanceof errors.HeadersTimeoutError || cause instanceof errors.BodyTimeoutError;
-}
-
-function parseJson(text: string | undefined): unknown {
-  try {
-    return JSON.parse(text ?? "");
-  } catch {
-    return undefined;
-  }
 }

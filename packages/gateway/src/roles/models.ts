@@ -2,11 +2,12 @@ import { createAnthropic } from "@ai-sdk/anthropic";
 import { SlipwayError, type Usage } from "@slipway/contract";
 import {
   type FinishReason,
-  generateText,
+  type LanguageModel,
   type LanguageModelUsage,
   type ModelMessage,
   NoObjectGeneratedError,
   Output,
+  streamText,
 } from "ai";
 import { Agent, fetch as fetchBy } from "undici";
 import { z } from "zod";
@@ -39,42 +40,58 @@ export function connectModels(gateway: GatewayAddress): Models {
     authToken: gateway.token,
     fetch: fetchThrough(dispatcher),
   });
-  const settings = (question: Question, messages: ModelMessage[]) => ({
-    model: provider(question.role),
+  return {
+    async object(question, messages, schema) {
+      const { answer, usage } = await stream(provider(question.role), question, messages, Output.object({ schema }));
+      try {
+        return { value: await answer.output, usage };
+      } catch (error) {
+        if (!NoObjectGeneratedError.isInstance(error)) throw error;
+        return { text: error.text ?? "", problem: problemOf(error), usage };
+      }
+    },
+
+    async text(question, messages) {
+      const { answer, usage } = await stream(provider(question.role), question, messages, Output.text());
+      return { text: await answer.text, usage };
+    },
+
+    [Symbol.asyncDispose]: () => dispatcher.destroy(),
+  };
+}
+
+/** A whole answer. It is streamed, so that the gateway's limit for the first byte does not hold for all of a long one. */
+async function stream<T>(
+  model: LanguageModel,
+  question: Question,
+  messages: ModelMessage[],
+  output: Output.Output<T, unknown, never>,
+) {
+  let failure: unknown;
+  const answer = streamText({
+    model,
     instructions: question.instructions,
     messages,
+    // Nobody looks at half an answer, and to parse it with every piece costs the square of its length.
+    output: { ...output, parsePartialOutput: async () => undefined },
     maxOutputTokens: question.maxOutputTokens ?? defaultMaxOutputTokens,
     // The gateway retries.
     maxRetries: 0,
     // The SDK does not know what the model behind a role can do; the gateway says it in the endpoint's words.
     providerOptions: { anthropic: { structuredOutputMode: "outputFormat" } },
+    onError({ error }) {
+      failure ??= error;
+    },
     ...(question.signal && { abortSignal: question.signal }),
   });
-  return {
-    async object(question, messages, schema) {
-      try {
-        const result = await generateText({ ...settings(question, messages), output: Output.object({ schema }) });
-        checkEnd(question, result.finishReason);
-        return { value: result.output, usage: usageOf(result.usage) };
-      } catch (error) {
-        if (!NoObjectGeneratedError.isInstance(error)) throw asExpected(error, question);
-        checkEnd(question, error.finishReason);
-        return { text: error.text ?? "", problem: problemOf(error), usage: usageOf(error.usage) };
-      }
-    },
-
-    async text(question, messages) {
-      try {
-        const result = await generateText(settings(question, messages));
-        checkEnd(question, result.finishReason);
-        return { text: result.text, usage: usageOf(result.usage) };
-      } catch (error) {
-        throw asExpected(error, question);
-      }
-    },
-
-    [Symbol.asyncDispose]: () => dispatcher.destroy(),
-  };
+  try {
+    await answer.consumeStream();
+    if (failure !== undefined) throw failure;
+    checkEnd(question, await answer.finishReason);
+    return { answer, usage: usageOf(await answer.usage) };
+  } catch (error) {
+    throw asExpected(error, question);
+  }
 }
 
 /** The gateway has shorter limits; these hold when it falls silent or runs wild. */
