@@ -1,0 +1,100 @@
+import { randomUUID } from "node:crypto";
+import { microUsdPerUsd, type RunId, SlipwayError, type Usage } from "@slipway/contract";
+import type { Meter } from "./dialects/dialect.ts";
+import type { Ledger } from "./ports.ts";
+import { costOf, type ModelPrice } from "./prices.ts";
+
+/** Money that is set aside for one response. */
+export interface Reservation {
+  /** In the ledger. */
+  readonly request: string;
+  /** How much output is covered. */
+  readonly outputTokens: number;
+  /** Covers another slice of output; fails with `budget_exhausted`. */
+  extend(): Promise<void>;
+}
+
+export interface ReservationRequest {
+  readonly run: RunId;
+  readonly price: ModelPrice;
+  readonly inputTokens: number;
+  /** What the request allows; the model's limit holds, too. */
+  readonly maxOutputTokens: number | undefined;
+  /** A streamed response can be cut, so that its output is reserved as it comes. */
+  readonly streamed: boolean;
+}
+
+const sliceTokens = 1024;
+
+/** Sets aside the estimated input and the first slice of the output, or all of it. Fails with `budget_exhausted`. */
+export async function reserve(ledger: Ledger, asked: ReservationRequest): Promise<Reservation> {
+  const { run, price } = asked;
+  const maxTokens = Math.min(asked.maxOutputTokens ?? price.maxOutputTokens, price.maxOutputTokens);
+  const request = randomUUID();
+  let outputTokens = asked.streamed ? Math.min(sliceTokens, maxTokens) : maxTokens;
+  const microUsd = estimateInput(price, asked.inputTokens) + estimateOutput(price, outputTokens);
+  if (!(await ledger.reserve({ request, run, microUsd }))) throw await exhausted(ledger, run, microUsd);
+  return {
+    request,
+    get outputTokens() {
+      return outputTokens;
+    },
+    async extend() {
+      // The endpoint itself stops at the limit: what seems to be more is the estimate's error.
+      if (outputTokens >= maxTokens) {
+        outputTokens = Number.POSITIVE_INFINITY;
+        return;
+      }
+      const more = Math.min(sliceTokens, maxTokens - outputTokens);
+      const cost = estimateOutput(price, more);
+      if (!(await ledger.extend(request, cost))) throw await exhausted(ledger, run, cost);
+      outputTokens += more;
+    },
+  };
+}
+
+/** What a response is billed as: by the endpoint's own count, or by estimate where that is missing or not the last. */
+export function countUsage(meter: Meter, inputTokens: number): { readonly usage: Usage; readonly estimated: boolean } {
+  const told = meter.usage;
+  if (meter.reported) return { usage: told, estimated: false };
+  const toldInput = told.input + told.cacheRead + told.cacheWrite > 0;
+  const output = Math.max(told.output, meter.estimatedOutputTokens);
+  return { usage: toldInput ? { ...told, output } : { ...told, input: inputTokens, output }, estimated: true };
+}
+
+const bytesPerToken = 4;
+const tokensPerImage = 1600;
+const base64 = /"(?:data:[\w/+.;-]{0,100},)?[A-Za-z0-9+/]{4096,}={0,2}"/g;
+
+/** Of a request's JSON text. An image costs by its size in pixels, which has little to do with its bytes. */
+export function estimateInputTokens(text: string): number {
+  let chars = text.length;
+  let images = 0;
+  for (const [image] of text.matchAll(base64)) {
+    chars -= image.length;
+    images++;
+  }
+  return Math.ceil(chars / bytesPerToken) + images * tokensPerImage;
+}
+
+/** All of it at the dearest rate that input can have. */
+function estimateInput(price: ModelPrice, tokens: number): number {
+  return costOf({ ...noUsage, input: tokens }, { ...price, input: Math.max(price.input, price.cacheWrite) });
+}
+
+function estimateOutput(price: ModelPrice, tokens: number): number {
+  return costOf({ ...noUsage, output: tokens }, price);
+}
+
+export const noUsage: Usage = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
+
+async function exhausted(ledger: Ledger, run: RunId, neededMicroUsd: number): Promise<SlipwayError> {
+  const { budgetMicroUsd, spentMicroUsd, reservedMicroUsd } = await ledger.balance(run);
+  const left = usd(Math.max(0, budgetMicroUsd - spentMicroUsd - reservedMicroUsd));
+  const message = `the run has ${left} USD of its ${usd(budgetMicroUsd)} USD left, and ${usd(neededMicroUsd)} USD more are needed`;
+  return new SlipwayError("budget_exhausted", message);
+}
+
+function usd(microUsd: number): string {
+  return (microUsd / microUsdPerUsd).toFixed(4);
+}

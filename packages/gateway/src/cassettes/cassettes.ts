@@ -1,0 +1,89 @@
+import { SlipwayError } from "@slipway/contract";
+import type { Answer, Sink } from "../answer.ts";
+import { dialects } from "../dialects/index.ts";
+import type { Send, UpstreamRequest } from "../upstream.ts";
+import { type CassetteDirectory, openCassetteDirectory, type Recording } from "./cassette.ts";
+import { nearestDifference } from "./difference.ts";
+import { keyOf, normalise } from "./normalise.ts";
+
+export interface CassetteSettings {
+  readonly directory: string;
+  /** `record`: every answer is recorded. `replay`: nothing is sent. `auto`: what is not recorded is sent and recorded. */
+  readonly mode: "record" | "replay" | "auto";
+}
+
+/** A way to endpoints that passes through recordings. The same request again has the next one. */
+export function createCassettes({ directory, mode }: CassetteSettings, send: Send): Send {
+  const cassettes = openCassetteDirectory(directory);
+  const asked = new Map<string, number>();
+  return async (request, signal) => {
+    const normalised = normalise(request);
+    const key = keyOf(normalised);
+    const index = asked.get(key) ?? 0;
+    asked.set(key, index + 1);
+    const recording = mode === "record" ? undefined : find(cassettes, key, index, mode);
+    if (recording !== undefined) return replayed(recording);
+    if (mode === "replay") throw missing(cassettes, normalised);
+    const answer = await send(request, signal);
+    return recorded(answer, request, (response) => cassettes.write(key, index, { request: normalised, ...response }));
+  };
+}
+
+/** A replay that asks more often than the recording did gets the last answer again. */
+function find(
+  cassettes: CassetteDirectory,
+  key: string,
+  index: number,
+  mode: "replay" | "auto",
+): Recording | undefined {
+  for (let i = index; i >= 0; i--) {
+    const recording = cassettes.read(key, i);
+    if (recording !== undefined || mode === "auto") return recording;
+  }
+  return undefined;
+}
+
+function missing(cassettes: CassetteDirectory, normalised: string): SlipwayError {
+  const difference = nearestDifference(normalised, cassettes.requests());
+  return new SlipwayError("cassette_missing", `there is no recording of this request. Nearest:\n${difference}`);
+}
+
+function replayed({ status, contentType, body }: Recording): Answer {
+  return {
+    status,
+    contentType,
+    retryAfter: undefined,
+    pipe(sink) {
+      sink.data(body);
+      sink.end();
+    },
+    // All of it is there: nothing is left to hold back or to drop.
+    pause() {},
+    resume() {},
+    abort() {},
+  };
+}
+
+/** Keeps what passes, once it is a success with an end. */
+function recorded(
+  answer: Answer,
+  { dialect }: UpstreamRequest,
+  keep: (response: Omit<Recording, "request">) => void,
+): Answer {
+  const { status, contentType } = answer;
+  if (status < 200 || status >= 300) return answer;
+  const meter = dialects[dialect].meter();
+  const chunks: Uint8Array[] = [];
+  const recording = (sink: Sink): Sink => ({
+    data(chunk) {
+      meter.push(chunk);
+      chunks.push(chunk);
+      sink.data(chunk);
+    },
+    end(error) {
+      if (error === undefined && meter.complete) keep({ status, contentType, body: Buffer.concat(chunks) });
+      sink.end(error);
+    },
+  });
+  return { ...answer, pipe: (sink) => answer.pipe(recording(sink)) };
+}

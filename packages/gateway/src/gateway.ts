@@ -1,0 +1,191 @@
+import type { Duplex } from "node:stream";
+import {
+  type Control,
+  type ModelRole,
+  type NumberedEvent,
+  type RunEnd,
+  type RunEndReason,
+  type RunId,
+  type RunTask,
+  type RunTaskInput,
+  runTaskSchema,
+  SlipwayError,
+} from "@slipway/contract";
+import { createCassettes } from "./cassettes/cassettes.ts";
+import { createRunChannel, type RunChannel } from "./channel/index.ts";
+import type { GatewayLogLine, LastResponse } from "./exchange.ts";
+import { createHealth, type ProviderHealth } from "./health.ts";
+import type { ListenAddress, Listener } from "./listen.ts";
+import type { Balance, Clock, Ledger, RunLog } from "./ports.ts";
+import { type Route, resolveRoutes } from "./routes.ts";
+import { createRunTokens } from "./run-tokens.ts";
+import { createRuns } from "./runs.ts";
+import { createGatewayServer } from "./server.ts";
+import type { GatewaySettings } from "./settings.ts";
+import { createUpstream } from "./upstream.ts";
+
+export interface GatewayOptions {
+  readonly settings: GatewaySettings;
+  readonly ledger: Ledger;
+  readonly log: RunLog;
+  /** Tokens of runs are made from it: one that stays the same keeps them valid over a restart. */
+  readonly secret: string;
+  readonly clock?: Clock;
+  readonly logger?: (line: GatewayLogLine) => void;
+  readonly onDefect?: (error: unknown) => void;
+}
+
+/** The one place that talks to models. Disposing it cuts what is under way; the ledger and the log are the caller's. */
+export interface Gateway extends AsyncDisposable {
+  /** Lets a run of agents in. After a restart it is opened again. Fails when one of its models can not work. */
+  openRun(grant: RunGrant): Promise<OpenRun>;
+  /** Lets calls of the host itself in: of any role, with no sandbox and no run channel. */
+  openCalls(grant: Grant): Promise<OpenCalls>;
+  /** Serves a connection whose other end is known to be that run's sandbox: a token of another run is refused on it. */
+  serve(connection: Duplex, run: RunId): void;
+  /** Serves whoever comes; tokens tell who that is. */
+  listen(address: ListenAddress): Promise<Listener>;
+  health(): readonly ProviderHealth[];
+  /** Opens the counters of `GET /health`. Never given to a sandbox. */
+  readonly hostToken: string;
+}
+
+export interface Grant {
+  readonly id: RunId;
+  readonly roles: readonly ModelRole[];
+  readonly budgetMicroUsd: number;
+}
+
+export interface RunGrant extends Grant {
+  readonly task: RunTaskInput;
+}
+
+/** Disposing it lets go of it: it is refused until it is opened again. */
+export interface OpenCalls extends AsyncDisposable {
+  readonly token: string;
+  /** `provider/model`; fails with `role_forbidden`. */
+  model(role: ModelRole): string;
+  balance(): Promise<Balance>;
+  /** A lower budget changes nothing. */
+  raiseBudget(budgetMicroUsd: number): Promise<void>;
+  /** How the last model response ended, by the gateway's own count; undefined before there is one. */
+  lastResponse(): LastResponse | undefined;
+}
+
+export interface OpenRun extends OpenCalls {
+  readonly task: RunTask;
+  events(options?: { readonly after?: number; readonly signal?: AbortSignal }): AsyncIterable<NumberedEvent>;
+  send(control: Control): Promise<void>;
+  /** From then on models are refused with `run_ended`. */
+  readonly ended: Promise<RunEnd>;
+  /** Ends the run by the host's will, unless it has ended. */
+  fail(reason: RunEndReason, message: string): Promise<void>;
+  /** When something last came from the runner. */
+  lastSeen(): number | undefined;
+}
+
+export function createGateway(options: GatewayOptions): Gateway {
+  const { settings, ledger, log, secret, clock = systemClock, logger = () => {}, onDefect = throwLater } = options;
+  const tokens = createRunTokens(secret);
+  const runs = createRuns();
+  const channel = createRunChannel({ log, clock });
+  const health = createHealth(settings.endpoints.map(({ provider }) => provider));
+  const upstream = createUpstream(settings.timeouts);
+  const send = settings.cassettes === undefined ? upstream.send : createCassettes(settings.cassettes, upstream.send);
+  const server = createGatewayServer({
+    settings,
+    ledger,
+    send,
+    health,
+    clock,
+    logger,
+    runs,
+    tokens,
+    channel,
+    onDefect,
+  });
+
+  const open = async ({ id, budgetMicroUsd }: Grant, routes: readonly Route[]): Promise<OpenCalls> => {
+    await ledger.open(id, budgetMicroUsd);
+    const run = runs.add({ id, routes });
+    return {
+      token: tokens.of(id),
+      model: (role) => modelOf(routes, role),
+      balance: () => ledger.balance(id),
+      raiseBudget: (microUsd) => ledger.open(id, microUsd),
+      lastResponse: () => run.lastResponse,
+      [Symbol.asyncDispose]: async () => runs.remove(id),
+    };
+  };
+  return {
+    openCalls: async (grant) => open(grant, resolveRoutes(settings, grant.roles)),
+    async openRun(grant) {
+      const task = parseTask(grant);
+      const calls = await open(grant, resolveRoutes(settings, grant.roles));
+      return withChannel(grant.id, task, calls, channel, (end) => runs.close(grant.id, "run_ended", end));
+    },
+    serve: server.serve,
+    listen: server.listen,
+    health: health.snapshot,
+    hostToken: tokens.host,
+    async [Symbol.asyncDispose]() {
+      await server[Symbol.asyncDispose]();
+      await upstream[Symbol.asyncDispose]();
+    },
+  };
+}
+
+async function withChannel(
+  id: RunId,
+  task: RunTask,
+  calls: OpenCalls,
+  channel: RunChannel,
+  close: (message: string) => void,
+): Promise<OpenRun> {
+  try {
+    await channel.open({ id, task });
+  } catch (error) {
+    await calls[Symbol.asyncDispose]();
+    throw error;
+  }
+  const ended = channel.ended(id);
+  // Whoever does not ask for the end is not to crash by it.
+  ended.then(({ reason }) => close(`the run has ended: ${reason}`)).catch(() => {});
+  return {
+    ...calls,
+    task,
+    events: (wanted) => channel.events(id, wanted),
+    send: (control) => channel.send(id, control),
+    ended,
+    fail: (reason, message) => channel.fail(id, reason, message),
+    lastSeen: () => channel.lastSeen(id),
+    async [Symbol.asyncDispose]() {
+      channel.close(id);
+      await calls[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/** The judge's verdicts are worth something only where no agent can ask for them. */
+function parseTask({ roles, task }: RunGrant): RunTask {
+  if (roles.includes("judge")) throw new SlipwayError("role_forbidden", "the judge is not given to runs with agents");
+  const parsed = runTaskSchema.safeParse(task);
+  if (parsed.success) return parsed.data;
+  const mistakes = parsed.error.issues.map((issue) => `task.${issue.path.join(".")}: ${issue.message}`);
+  throw new SlipwayError("invalid_request", mistakes.join("; "));
+}
+
+function modelOf(routes: readonly Route[], role: ModelRole): string {
+  const route = routes.find((candidate) => candidate.role === role);
+  if (route === undefined) throw new SlipwayError("role_forbidden", `the run does not have the role ${role}`);
+  return route.name;
+}
+
+const systemClock: Clock = { now: () => Date.now() };
+
+/** A defect ends the process, unless somebody looks after it. */
+function throwLater(error: unknown): void {
+  queueMicrotask(() => {
+    throw error;
+  });
+}

@@ -1,0 +1,74 @@
+import { SlipwayError } from "@slipway/contract";
+import type { DialectName } from "./dialects/dialect.ts";
+
+type Json = Record<string, unknown>;
+
+/**
+ * Takes out of a request, or refuses, what would reach past the run: programs and searches at the endpoint, which lead
+ * around the sandbox's network policy; what the endpoint keeps for all who have its key, other runs among them; and what
+ * changes the price.
+ */
+export function guardBody(dialect: DialectName, body: Json): void {
+  delete body["service_tier"];
+  delete body["speed"];
+  for (const field of ["background", "previous_response_id", "conversation", "container", "mcp_servers", "prompt"]) {
+    if (!isEmpty(body[field])) throw refused(`${field} is not available here`);
+  }
+  if (!isEmpty(body["n"]) && body["n"] !== 1) throw refused("n is not available here: ask for one answer");
+  if (dialect === "responses") body["store"] = false;
+  if (Array.isArray(body["tools"])) body["tools"] = body["tools"].filter((tool) => runsAtAgent(tool));
+  for (const part of contentParts(body["messages"] ?? body["input"])) checkPart(part);
+}
+
+/** Tools whose calls come back to the agent. Any other one runs at the endpoint. */
+const agentTools = /^(function|custom|local_shell|apply_patch|namespace|(bash|text_editor|computer|memory)_\d{8})$/;
+
+function runsAtAgent(tool: unknown): boolean {
+  const type = asObject(tool)["type"];
+  return type === undefined || type === null || (typeof type === "string" && agentTools.test(type));
+}
+
+/** The parts of all messages, and those inside tool results. */
+function* contentParts(messages: unknown): Generator<Json> {
+  if (!Array.isArray(messages)) return;
+  for (const message of messages) {
+    const item = asObject(message);
+    yield item;
+    yield* partsOf(item["content"]);
+    // What a tool has put out, in the responses dialect.
+    yield* partsOf(item["output"]);
+  }
+}
+
+function* partsOf(content: unknown): Generator<Json> {
+  if (!Array.isArray(content)) return;
+  for (const entry of content) {
+    const part = asObject(entry);
+    yield part;
+    yield* partsOf(part["content"]);
+  }
+}
+
+/** Images and files come inside the request: an endpoint that fetched them would be a way out of the sandbox. */
+function checkPart(part: Json): void {
+  if (part["type"] === "item_reference") throw refused("item_reference is not available here: send the item itself");
+  const sourceType = asObject(part["source"])["type"];
+  if (sourceType === "url" || sourceType === "file") throw refused(outsideContent);
+  const url = asObject(part["image_url"])["url"] ?? part["image_url"] ?? part["file_url"];
+  if (typeof url === "string" && !url.startsWith("data:")) throw refused(outsideContent);
+  if (!isEmpty(part["file_id"]) || !isEmpty(asObject(part["file"])["file_id"])) throw refused(outsideContent);
+}
+
+const outsideContent = "images and files by address or id are not available here: send their bytes";
+
+function isEmpty(value: unknown): boolean {
+  return value === undefined || value === null || value === false || (Array.isArray(value) && value.length === 0);
+}
+
+function asObject(value: unknown): Json {
+  return typeof value === "object" && value !== null ? (value as Json) : {};
+}
+
+function refused(message: string): SlipwayError {
+  return new SlipwayError("invalid_request", message);
+}

@@ -1,0 +1,17 @@
+export type { CassetteSettings } from "./cassettes/cassettes.ts";
+export type { GatewayLogLine, LastResponse } from "./exchange.ts";
+export {
+  createGateway,
+  type Gateway,
+  type GatewayOptions,
+  type Grant,
+  type OpenCalls,
+  type OpenRun,
+  type RunGrant,
+} from "./gateway.ts";
+export type { ProviderHealth, ResponseEnd } from "./health.ts";
+export { createMemoryLedger, type OpenLedger, openLedger } from "./journal/ledger.ts";
+export { openRunLog } from "./journal/run-log.ts";
+export type { ListenAddress, Listener } from "./listen.ts";
+export type { Balance, Clock, Ledger, RunLog, Settlement } from "./ports.ts";
+export { type Endpoint, type GatewaySettings, readGatewaySettings, type ScriptedAddress } from "./settings.ts";

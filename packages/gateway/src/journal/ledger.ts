@@ -1,0 +1,87 @@
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { type RunId, SlipwayError } from "@slipway/contract";
+import type { Ledger } from "../ports.ts";
+import { type Accounts, createAccounts, type LedgerEntry, ledgerEntrySchema } from "./accounts.ts";
+import { lockDirectory } from "./directory-lock.ts";
+import { openLines } from "./lines.ts";
+
+export interface OpenLedger extends Ledger, AsyncDisposable {}
+
+/**
+ * The books in `directory/ledger.jsonl`. One process at a time holds them. What a dead gateway had reserved is settled
+ * as `lost` at its reserved amount: the endpoint may have billed it.
+ */
+export async function openLedger(directory: string): Promise<OpenLedger> {
+  mkdirSync(directory, { recursive: true, mode: 0o700 });
+  const unlock = await lockDirectory(directory);
+  if (unlock === undefined) {
+    throw new SlipwayError("provider_unavailable", `another process has the ledger in ${directory}`);
+  }
+  try {
+    const accounts = createAccounts();
+    const path = join(directory, "ledger.jsonl");
+    const lines = openLines(path, (entry, line) => accounts.apply(parseEntry(entry, path, line)));
+    const record = (entry: LedgerEntry) => {
+      lines.append(entry);
+      accounts.apply(entry);
+    };
+    for (const [request, { run, microUsd }] of [...accounts.reservations]) record(lostEntry(request, run, microUsd));
+    return {
+      ...createLedger(accounts, record),
+      async [Symbol.asyncDispose]() {
+        lines.close();
+        await unlock();
+      },
+    };
+  } catch (error) {
+    await unlock();
+    throw error;
+  }
+}
+
+/** Books that nobody keeps. */
+export function createMemoryLedger(): Ledger {
+  const accounts = createAccounts();
+  return createLedger(accounts, accounts.apply);
+}
+
+/** `record` makes an entry durable and then applies it, without a pause between a look at a balance and its change. */
+function createLedger(accounts: Accounts, record: (entry: LedgerEntry) => void): Ledger {
+  const covers = (run: RunId, microUsd: number) => {
+    const { budgetMicroUsd, spentMicroUsd, reservedMicroUsd } = accounts.balance(run);
+    return spentMicroUsd + reservedMicroUsd + microUsd <= budgetMicroUsd;
+  };
+  return {
+    async open(run, budgetMicroUsd) {
+      if (budgetMicroUsd > accounts.balance(run).budgetMicroUsd) record({ type: "open", run, budgetMicroUsd });
+    },
+    async reserve(entry) {
+      if (accounts.reservations.has(entry.request)) throw new Error(`request ${entry.request} is reserved already`);
+      if (!covers(entry.run, entry.microUsd)) return false;
+      record({ type: "reserve", ...entry });
+      return true;
+    },
+    async extend(request, microUsd) {
+      const open = accounts.reservations.get(request);
+      if (open === undefined || !covers(open.run, microUsd)) return false;
+      record({ type: "extend", request, microUsd });
+      return true;
+    },
+    async settle(settlement) {
+      if (accounts.reservations.has(settlement.request)) record({ type: "settle", ...settlement });
+    },
+    balance: async (run) => accounts.balance(run),
+  };
+}
+
+function parseEntry(entry: unknown, path: string, line: number): LedgerEntry {
+  const parsed = ledgerEntrySchema.safeParse(entry);
+  if (parsed.success) return parsed.data;
+  throw new SlipwayError("internal", `line ${line} of ${path} is no entry of a ledger: ${parsed.error.message}`);
+}
+
+function lostEntry(request: string, run: RunId, microUsd: number): LedgerEntry {
+  const usage = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
+  return { type: "settle", request, run, role: "", model: "", usage, microUsd, estimated: true, end: "lost" };
+}

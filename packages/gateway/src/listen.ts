@@ -1,0 +1,29 @@
+import { once } from "node:events";
+import type { Server } from "node:http";
+
+export type ListenAddress = { readonly path: string } | { readonly host: string; readonly port: number };
+
+export interface Listener {
+  /** With the port that was taken, when port 0 was asked for. */
+  readonly address: ListenAddress;
+  close(): Promise<void>;
+}
+
+export async function listenOn(server: Server, address: ListenAddress): Promise<Listener> {
+  server.listen(address);
+  await once(server, "listening");
+  // A failed accept, for instance without free descriptors, is no reason to stop.
+  server.on("error", () => undefined);
+  const bound = server.address();
+  const port = typeof bound === "object" && bound !== null ? bound.port : undefined;
+  return {
+    address: "path" in address || port === undefined ? address : { host: address.host, port },
+    async close() {
+      if (!server.listening) return;
+      const closed = once(server, "close");
+      server.close();
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}

@@ -1,0 +1,78 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { SlipwayError } from "@slipway/contract";
+import { readBody } from "./body.ts";
+import { estimateInputTokens } from "./budget.ts";
+import type { Dialect } from "./dialects/dialect.ts";
+import { type ExchangeParts, exchange } from "./exchange.ts";
+import { parseBody } from "./prepare.ts";
+import type { RunEntry } from "./runs.ts";
+
+interface ModelHttpRequest {
+  readonly run: RunEntry;
+  readonly dialect: Dialect;
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+}
+
+const maxRequestsPerRun = 1024;
+const maxBodyBytesPerRun = 256 * 1024 * 1024;
+
+/** One exchange with a model, which ends when the client goes away, the run is closed, or its time is over. */
+export async function answerModelCall(parts: ExchangeParts, call: ModelHttpRequest): Promise<void> {
+  const { run, dialect, request, response } = call;
+  if (run.closed !== undefined) throw run.closed;
+  if (run.exchanges.size >= maxRequestsPerRun) {
+    throw new SlipwayError("model_rate_limited", `a run has at most ${maxRequestsPerRun} requests at once`);
+  }
+  const controller = new AbortController();
+  const { totalMs } = parts.settings.timeouts;
+  const late = () => controller.abort(new SlipwayError("model_timeout", `the request took over ${totalMs} ms`));
+  const timer = setTimeout(late, totalMs);
+  response.once("close", () => {
+    if (!response.writableFinished) controller.abort(new SlipwayError("aborted", "the client went away"));
+  });
+  let bodyBytes = 0;
+  const onBytes = (count: number) => {
+    bodyBytes += count;
+    run.bodyBytes += count;
+    if (run.bodyBytes <= maxBodyBytesPerRun) return;
+    throw new SlipwayError("model_rate_limited", "the requests of the run are too large together");
+  };
+  run.exchanges.add(controller);
+  try {
+    const body = await readBody(request, onBytes);
+    const { id, routes } = run;
+    const agent = { headers: request.headers, body, response, signal: controller.signal };
+    run.lastResponse = await exchange(parts, { run: id, routes, dialect, ...agent });
+  } finally {
+    clearTimeout(timer);
+    run.exchanges.delete(controller);
+    run.bodyBytes -= bodyBytes;
+  }
+}
+
+/** Answered by estimate: a question that costs nothing is not worth a request to the endpoint. */
+export async function countTokens(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const body = await readBody(request);
+  parseBody(body);
+  answerJson(response, { input_tokens: estimateInputTokens(body.toString("utf8")) });
+}
+
+/** The models that a run may use, in a shape that clients of every vendor read. */
+export function listModels({ routes }: RunEntry, response: ServerResponse): void {
+  const models = new Map(routes.map(({ name, model, endpoint }) => [name, { model, provider: endpoint.provider }]));
+  const data = [...models].map(([name, { model, provider }]) => ({
+    id: model,
+    object: "model",
+    type: "model",
+    display_name: name,
+    created: 0,
+    created_at: "1970-01-01T00:00:00Z",
+    owned_by: provider,
+  }));
+  answerJson(response, { object: "list", data, has_more: false, first_id: data[0]?.id, last_id: data.at(-1)?.id });
+}
+
+function answerJson(response: ServerResponse, body: object): void {
+  response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(body));
+}

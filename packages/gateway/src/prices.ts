@@ -1,0 +1,70 @@
+import { readFileSync } from "node:fs";
+import { SlipwayError, type Usage } from "@slipway/contract";
+import { z } from "zod";
+
+/** US dollars per million tokens, which is the same number as micro-USD per token. */
+const price = z.number().min(0).max(100_000);
+const modelPriceSchema = z.strictObject({
+  input: price,
+  output: price,
+  cacheRead: price,
+  cacheWrite: price,
+  maxOutputTokens: z.int().min(1).max(10_000_000),
+});
+export type ModelPrice = z.output<typeof modelPriceSchema>;
+
+/** Keys are `provider/model`, or `provider/*` for every other model of that provider. */
+const priceTableSchema = z.strictObject({
+  /** The day on which the prices were looked up. */
+  date: z.iso.date(),
+  models: z.record(z.string().regex(/^[a-z0-9-]+\/.+$/, "expected provider/model"), modelPriceSchema),
+});
+export type PriceTable = ReadonlyMap<string, ModelPrice>;
+
+/** The table that ships, with the models of the given file in front of it. */
+export function readPrices(overridesPath?: string): PriceTable {
+  const shipped = parsePrices(readFileSync(new URL("prices.json", import.meta.url), "utf8"), "prices.json");
+  if (overridesPath === undefined) return new Map(Object.entries(shipped));
+  return new Map(Object.entries({ ...shipped, ...parsePrices(readOverrides(overridesPath), overridesPath) }));
+}
+
+export function findPrice(prices: PriceTable, provider: string, model: string): ModelPrice {
+  const found = prices.get(`${provider}/${model}`) ?? prices.get(`${provider}/*`);
+  if (found !== undefined) return found;
+  throw new SlipwayError(
+    "unknown_price",
+    `there is no price for ${provider}/${model}: give one in the file that SLIPWAY_PRICES names`,
+  );
+}
+
+/** Whole micro-USD, rounded up. */
+export function costOf(usage: Usage, modelPrice: ModelPrice): number {
+  const exact =
+    usage.input * modelPrice.input +
+    usage.output * modelPrice.output +
+    usage.cacheRead * modelPrice.cacheRead +
+    usage.cacheWrite * modelPrice.cacheWrite;
+  // Prices such as 0.1 are not exact in binary: what is a whole number but for that is not rounded up.
+  return Math.ceil(exact - 1e-6);
+}
+
+function readOverrides(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    throw new SlipwayError("invalid_settings", `can not read ${path}: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+function parsePrices(text: string, name: string): Record<string, ModelPrice> {
+  let json: unknown;
+  try {
+    json = JSON.parse(text);
+  } catch (error) {
+    throw new SlipwayError("invalid_settings", `${name} is not JSON: ${(error as Error).message}`, { cause: error });
+  }
+  const parsed = priceTableSchema.safeParse(json);
+  if (parsed.success) return parsed.data.models;
+  const mistakes = parsed.error.issues.map((issue) => `${issue.path.join(".")}: ${issue.message}`);
+  throw new SlipwayError("invalid_settings", `${name} is not a price table: ${mistakes.join("; ")}`);
+}

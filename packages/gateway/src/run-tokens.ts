@@ -1,0 +1,37 @@
+import { createHmac, timingSafeEqual } from "node:crypto";
+import { type RunId, runIdSchema, SlipwayError } from "@slipway/contract";
+
+/** Makes and checks the tokens of runs. They follow from the secret, so that a restarted gateway knows them. */
+export interface RunTokens {
+  of(run: RunId): string;
+  /** The run that a token names; fails with `run_token_invalid`. */
+  verify(token: string): RunId;
+  /** For the host's own questions, such as the health of providers. Never given to a sandbox. */
+  readonly host: string;
+  isHost(token: string): boolean;
+}
+
+const tokenPattern = /^slr_(run_[0-9a-z]{20})_[A-Za-z0-9_-]{43}$/;
+
+export function createRunTokens(secret: string): RunTokens {
+  if (secret.length < 16)
+    throw new SlipwayError("invalid_settings", "the secret of run tokens has under 16 characters");
+  const of = (run: RunId) => `slr_${run}_${createHmac("sha256", secret).update(run).digest("base64url")}`;
+  const host = `slh_${createHmac("sha256", secret).update("host").digest("base64url")}`;
+  return {
+    of,
+    host,
+    isHost: (token) => isSame(token, host),
+    verify(token) {
+      const run = runIdSchema.safeParse(tokenPattern.exec(token)?.[1]);
+      if (run.success && isSame(token, of(run.data))) return run.data;
+      throw new SlipwayError("run_token_invalid", "the run token is not one of this gateway");
+    },
+  };
+}
+
+/** In a time that does not tell how much of it is right. */
+function isSame(given: string, right: string): boolean {
+  const [a, b] = [Buffer.from(given), Buffer.from(right)];
+  return a.length === b.length && timingSafeEqual(a, b);
+}

@@ -1,0 +1,58 @@
+import { type ErrorCode, type RunId, SlipwayError } from "@slipway/contract";
+import type { LastResponse } from "./exchange.ts";
+import type { Route } from "./routes.ts";
+
+/** What the gateway holds of a run while it is open. */
+export interface RunEntry {
+  readonly id: RunId;
+  readonly routes: readonly Route[];
+  /** Model requests under way; aborting one ends its exchange. */
+  readonly exchanges: Set<AbortController>;
+  /** Of the bodies of these. */
+  bodyBytes: number;
+  lastResponse: LastResponse | undefined;
+  /** Why it may not ask models any more. */
+  closed: SlipwayError | undefined;
+}
+
+/** The runs that are open in this process. */
+export interface Runs {
+  add(run: Pick<RunEntry, "id" | "routes">): RunEntry;
+  /** Fails with `provider_unavailable`: after a restart, a run that is not open yet may be soon. */
+  get(id: RunId): RunEntry;
+  /** Cuts what is under way and refuses what comes, with the given code. */
+  close(id: RunId, code: ErrorCode, message: string): void;
+  /** Closes it and forgets it. */
+  remove(id: RunId): void;
+}
+
+export function createRuns(): Runs {
+  const runs = new Map<RunId, RunEntry>();
+  const close = (id: RunId, code: ErrorCode, message: string) => {
+    const run = runs.get(id);
+    if (run === undefined || run.closed !== undefined) return;
+    run.closed = new SlipwayError(code, message);
+    for (const exchange of run.exchanges) exchange.abort(run.closed);
+  };
+  return {
+    add({ id, routes }) {
+      if (runs.has(id)) throw new SlipwayError("invalid_request", `${id} is open already`);
+      const run: RunEntry = {
+        ...{ id, routes, exchanges: new Set(), bodyBytes: 0 },
+        ...{ lastResponse: undefined, closed: undefined },
+      };
+      runs.set(id, run);
+      return run;
+    },
+    get(id) {
+      const run = runs.get(id);
+      if (run === undefined) throw new SlipwayError("provider_unavailable", `${id} is not open here`);
+      return run;
+    },
+    close,
+    remove(id) {
+      close(id, "aborted", "the host let go of the run");
+      runs.delete(id);
+    },
+  };
+}

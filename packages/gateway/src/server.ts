@@ -1,0 +1,127 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { Duplex } from "node:stream";
+import { type RunId, SlipwayError } from "@slipway/contract";
+import { answerError, type RunChannel } from "./channel/index.ts";
+import type { Dialect } from "./dialects/dialect.ts";
+import { dialects } from "./dialects/index.ts";
+import { type ExchangeParts, sendError } from "./exchange.ts";
+import { identify, tokenOf } from "./identity.ts";
+import { type ListenAddress, type Listener, listenOn } from "./listen.ts";
+import { answerModelCall, countTokens, listModels } from "./model-requests.ts";
+import type { RunTokens } from "./run-tokens.ts";
+import type { Runs } from "./runs.ts";
+
+export interface ServerParts extends ExchangeParts {
+  readonly runs: Runs;
+  readonly tokens: RunTokens;
+  readonly channel: RunChannel;
+  /** Something broke that is not expected to. */
+  onDefect(error: unknown): void;
+}
+
+/** Disposing it breaks all connections, and answers after what that has cut is settled. */
+export interface GatewayServer extends AsyncDisposable {
+  /** Serves a connection whose other end is that run's sandbox. */
+  serve(connection: Duplex, run: RunId): void;
+  /** Serves whoever comes; tokens tell who that is. */
+  listen(address: ListenAddress): Promise<Listener>;
+}
+
+const maxConnectionsPerRun = 2048;
+/** Agents think for a while between requests; a connection that closes under a request costs them a retry. */
+const keepAliveMs = 75_000;
+
+export function createGatewayServer(parts: ServerParts): GatewayServer {
+  const connected = new WeakMap<Duplex, RunId>();
+  const open = new Map<Duplex, RunId | undefined>();
+  const pending = new Set<Promise<void>>();
+  const track = (connection: Duplex) => {
+    if (!open.has(connection)) open.set(connection, undefined);
+    connection.once("close", () => open.delete(connection));
+  };
+  const newServer = (): Server => {
+    const server = createServer((request, response) => {
+      const handled = handle(parts, request, response, connected.get(request.socket))
+        .catch((error) => {
+          response.destroy();
+          parts.onDefect(error);
+        })
+        .finally(() => pending.delete(handled));
+      pending.add(handled);
+    });
+    server.keepAliveTimeout = keepAliveMs;
+    return server.on("connection", track);
+  };
+  const piped = newServer();
+  const listeners = new Set<Listener>();
+  return {
+    serve(connection, run) {
+      if (countOf(open, run) >= maxConnectionsPerRun) return void connection.destroy();
+      connected.set(connection, run);
+      open.set(connection, run);
+      piped.emit("connection", connection);
+    },
+    async listen(address) {
+      const listener = await listenOn(newServer(), address);
+      listeners.add(listener);
+      return listener;
+    },
+    async [Symbol.asyncDispose]() {
+      for (const connection of open.keys()) connection.destroy();
+      await Promise.all([...listeners].map((listener) => listener.close()));
+      await Promise.all(pending);
+    },
+  };
+}
+
+async function handle(
+  parts: ServerParts,
+  request: IncomingMessage,
+  response: ServerResponse,
+  connected: RunId | undefined,
+): Promise<void> {
+  const path = (request.url ?? "/").replace(/\?.*$/s, "");
+  if (path === "/" || path === "/health") return answerHealth(parts, request, response, path);
+  try {
+    const id = identify(request, parts.tokens, connected);
+    if (path.startsWith("/run/")) return await parts.channel.handle(id, request, response);
+    await answerRun(parts, request, response, { id, path });
+  } catch (error) {
+    if (!(error instanceof SlipwayError)) throw error;
+    if (path.startsWith("/run/")) answerError(response, error);
+    else sendError(response, dialectOf(path) ?? dialects.anthropic, error);
+  }
+}
+
+async function answerRun(
+  parts: ServerParts,
+  request: IncomingMessage,
+  response: ServerResponse,
+  { id, path }: { readonly id: RunId; readonly path: string },
+): Promise<void> {
+  const run = parts.runs.get(id);
+  const dialect = dialectOf(path);
+  if (request.method === "POST" && dialect !== undefined) {
+    return answerModelCall(parts, { run, dialect, request, response });
+  }
+  if (request.method === "POST" && path === "/v1/messages/count_tokens") return countTokens(request, response);
+  if (request.method === "GET" && path === "/v1/models") return listModels(run, response);
+  throw new SlipwayError("invalid_request", `the gateway has no ${request.method} ${path.slice(0, 100)}`);
+}
+
+/** Anybody may know that the gateway is there; how it does is the host's alone. */
+function answerHealth(parts: ServerParts, request: IncomingMessage, response: ServerResponse, path: string): void {
+  const isHost = path === "/health" && parts.tokens.isHost(tokenOf(request) ?? "");
+  const body = isHost ? { ok: true, providers: parts.health.snapshot() } : { ok: true };
+  response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(body));
+}
+
+function dialectOf(path: string): Dialect | undefined {
+  return Object.values(dialects).find((dialect) => dialect.path === path);
+}
+
+function countOf(open: ReadonlyMap<Duplex, RunId | undefined>, run: RunId): number {
+  let count = 0;
+  for (const owner of open.values()) if (owner === run) count++;
+  return count;
+}
