@@ -1,0 +1,1 @@
+export function buildRunner(): Promise<string>;

@@ -1,0 +1,63 @@
+import type { AgentEvent, Usage } from "@slipway/contract";
+import type { FinishReason, LanguageModelUsage, TextStreamPart, ToolSet } from "ai";
+import type { FinalEvent } from "../../supervise.ts";
+import { cutText } from "../text.ts";
+import { inputText } from "./toolset.ts";
+
+const maxTextChars = 64 * 1024;
+
+/** The event that a part of the AI SDK's stream stands for, if any. Calls that are made tell of themselves. */
+export function eventOf(part: TextStreamPart<ToolSet>): AgentEvent | undefined {
+  switch (part.type) {
+    case "start-step":
+      return { type: "status", status: "thinking" };
+    case "text-delta":
+      return { type: "text", channel: "answer", text: cutText(part.text, maxTextChars) };
+    case "reasoning-delta":
+      return { type: "text", channel: "thinking", text: cutText(part.text, maxTextChars) };
+    case "tool-call":
+      return part.invalid === true ? { ...wrongCall(part), phase: "start", input: inputText(part.input) } : undefined;
+    case "tool-error":
+      return { ...wrongCall(part), phase: "end", output: cutText(String(part.error), maxTextChars), ok: false };
+    case "finish-step":
+      return { type: "usage", usage: usageOf(part.usage) };
+    default:
+      return undefined;
+  }
+}
+
+/** Of a tool that does not exist, or with an input that it does not take. */
+function wrongCall({ toolCallId, toolName }: { readonly toolCallId: string; readonly toolName: string }) {
+  return { type: "tool", id: cutText(toolCallId, 256), name: cutText(toolName, 4_096), kind: "other" } as const;
+}
+
+function usageOf({ inputTokenDetails, inputTokens, outputTokens }: LanguageModelUsage): Usage {
+  const { noCacheTokens, cacheReadTokens, cacheWriteTokens } = inputTokenDetails;
+  return {
+    input: noCacheTokens ?? inputTokens ?? 0,
+    output: outputTokens ?? 0,
+    cacheRead: cacheReadTokens ?? 0,
+    cacheWrite: cacheWriteTokens ?? 0,
+  };
+}
+
+/** The model was done, or wants the results of calls. Whatever else it stopped for, it has given no answer. */
+export function isWhole(reason: FinishReason | undefined): boolean {
+  return reason === "stop" || reason === "tool-calls";
+}
+
+export function finalEvent(reason: FinishReason | undefined, answer: string): FinalEvent {
+  const text = cutText(answer, maxTextChars);
+  switch (reason) {
+    case "stop":
+      return { type: "done", outcome: "completed", text };
+    case "tool-calls":
+      return { type: "done", outcome: "max_steps", text };
+    case "content-filter":
+      return { type: "done", outcome: "refused", text };
+    case "length":
+      return { type: "error", kind: "truncated", message: "the model's answer is longer than it may be" };
+    default:
+      return { type: "error", kind: "truncated", message: "the model's answer broke off" };
+  }
+}

@@ -1,0 +1,119 @@
+import { execFile } from "node:child_process";
+import { mkdir, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import type { AgentEvent } from "@slipway/contract";
+
+export type FileChange = Extract<AgentEvent, { type: "file_change" }>;
+
+/** What changes in the work tree, whoever changes it, as a git repository beside it sees. */
+export interface Changes {
+  /**
+   * Reports what has changed since the last look. Looks do not overlap: calls while one is under way share the next one,
+   * and the one who asked first gets the report. A look that takes too long reports nothing; the next one makes up for it.
+   */
+  look(report: (changes: readonly FileChange[]) => Promise<void>): Promise<void>;
+}
+
+export interface ChangesOptions {
+  /** Of the repository; not in the work tree. */
+  readonly directory: string;
+  readonly workdir: string;
+  readonly environment: Readonly<Record<string, string>>;
+  readonly lookMs?: number;
+  /** One look reports at most so many changes. */
+  readonly maxChanges?: number;
+}
+
+/** A tree that was reported. It is kept across restarts. */
+const seen = "refs/slipway/seen";
+const run = promisify(execFile);
+
+export async function openChanges(options: ChangesOptions): Promise<Changes> {
+  const { directory, workdir, environment, lookMs = 30_000, maxChanges = 1_000 } = options;
+  const git = async (...args: readonly string[]): Promise<string> => {
+    const { stdout } = await run("git", [...settings, ...args], {
+      cwd: workdir,
+      env: { ...environment, ...isolation, GIT_DIR: directory, GIT_WORK_TREE: workdir },
+      timeout: lookMs,
+      killSignal: "SIGKILL",
+      maxBuffer: 16 * 1024 * 1024,
+    });
+    return stdout;
+  };
+  await createRepository(git, directory);
+  const lookOnce = async (report: (changes: readonly FileChange[]) => Promise<void>) => {
+    const tree = await writeTree(git, directory);
+    const listed = await git("diff-tree", "-r", "-z", "--name-status", "--no-renames", seen, tree);
+    await report(readChanges(listed).slice(0, maxChanges));
+    await git("update-ref", seen, tree);
+  };
+
+  let current: Promise<void> = Promise.resolve();
+  let next: Promise<void> | undefined;
+  return {
+    look(report) {
+      next ??= current.then(async () => {
+        current = next ?? current;
+        next = undefined;
+        await lookOnce(report).catch(ignoreFailedGit);
+      });
+      return next;
+    },
+  };
+}
+
+/** The user's and the machine's settings, the project's hooks and its attributes have no say. */
+const isolation = { GIT_CONFIG_GLOBAL: "/dev/null", GIT_CONFIG_NOSYSTEM: "1", GIT_ATTR_NOSYSTEM: "1", LC_ALL: "C" };
+const settings = [
+  ...["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "core.autocrlf=false"],
+  ...[
+    "-c",
+    "safe.directory=*",
+    "-c",
+    "advice.addEmbeddedRepo=false",
+    "-c",
+    "core.looseCompression=0",
+    "-c",
+    "gc.auto=0",
+  ],
+];
+
+type Git = (...args: readonly string[]) => Promise<string>;
+
+async function createRepository(git: Git, directory: string): Promise<void> {
+  await mkdir(directory, { recursive: true });
+  await git("init", "--quiet");
+  await mkdir(join(directory, "info"), { recursive: true });
+  await writeFile(join(directory, "info", "exclude"), "node_modules/\n");
+  const known = await git("rev-parse", "--verify", "--quiet", seen).catch(() => "");
+  if (known === "") await git("update-ref", seen, await writeTree(git, directory));
+}
+
+async function writeTree(git: Git, directory: string): Promise<string> {
+  // Of a git that was killed: no other works here.
+  await rm(join(directory, "index.lock"), { force: true });
+  // Files that can not be read, and repositories inside without a commit, are left out; git says so by its exit.
+  await git("add", "--all", "--ignore-errors", ".").catch(ignoreFailedGit);
+  return (await git("write-tree")).trim();
+}
+
+function ignoreFailedGit(error: unknown): void {
+  const isExit = error instanceof Error && "code" in error && (typeof error.code === "number" || error.code === null);
+  if (!isExit) throw error;
+}
+
+const actions = { A: "added", M: "modified", T: "modified", D: "deleted" } as const;
+
+/** Status and path in turn, each with a NUL behind it. */
+function readChanges(listed: string): FileChange[] {
+  const fields = listed.split("\0");
+  const changes: FileChange[] = [];
+  for (let index = 0; index + 1 < fields.length; index += 2) {
+    const action = actions[fields[index] as keyof typeof actions];
+    const path = fields[index + 1];
+    if (action !== undefined && path !== undefined && path.length <= 4_096)
+      changes.push({ type: "file_change", path, action });
+  }
+  return changes;
+}

@@ -1,0 +1,62 @@
+import { mkdir, readFile, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { SlipwayError } from "@slipway/contract";
+import { z } from "zod";
+import { type DurableFile, durableFile } from "./durable.ts";
+import { mailSchema } from "./mailbox.ts";
+import { boardSchema } from "./team/board.ts";
+
+/** How far a run is. */
+const progressSchema = z.strictObject({
+  /** Tool calls that have ended. */
+  step: z.int().min(0),
+  spentMs: z.number().min(0),
+  stage: z.discriminatedUnion("name", [
+    z.strictObject({ name: z.literal("lead"), round: z.int().min(1), prompt: z.string() }),
+    z.strictObject({ name: z.literal("workers"), round: z.int().min(1) }),
+  ]),
+  board: boardSchema,
+  mail: mailSchema,
+});
+export type Progress = z.output<typeof progressSchema>;
+
+const agentSchema = z.strictObject({ turn: z.string(), state: z.unknown() });
+/** What an agent's driver has saved, and in which turn. */
+export type SavedAgent = z.output<typeof agentSchema>;
+
+/** What a runner that was ended leaves to the next one. A save answers when it is on disk. */
+export interface Checkpoint {
+  /** Undefined: the run begins. */
+  readonly found: Progress | undefined;
+  save(progress: Progress): Promise<void>;
+  agent(name: string): Promise<SavedAgent | undefined>;
+  saveAgent(name: string, saved: SavedAgent): Promise<void>;
+  forgetAgent(name: string): Promise<void>;
+}
+
+export async function openCheckpoint(directory: string): Promise<Checkpoint> {
+  await mkdir(directory, { recursive: true });
+  const files = new Map<string, DurableFile>();
+  const pathOf = (name: string) => join(directory, `${name}.json`);
+  const write = async (name: string, value: unknown) => {
+    const file = files.get(name) ?? durableFile(pathOf(name));
+    files.set(name, file);
+    await file.write(JSON.stringify(value));
+  };
+  return {
+    found: await read(pathOf("run"), progressSchema),
+    save: (progress) => write("run", progress),
+    agent: (name) => read(pathOf(`agent-${name}`), agentSchema),
+    saveAgent: (name, saved) => write(`agent-${name}`, saved),
+    forgetAgent: (name) => rm(pathOf(`agent-${name}`), { force: true }),
+  };
+}
+
+async function read<T>(path: string, schema: z.ZodType<T>): Promise<T | undefined> {
+  try {
+    return schema.parse(JSON.parse(await readFile(path, "utf8")));
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
+    throw new SlipwayError("internal", `the checkpoint ${path} can not be read`, { cause: error });
+  }
+}

@@ -1,0 +1,44 @@
+import { open, rename } from "node:fs/promises";
+import { dirname } from "node:path";
+
+export interface DurableFile {
+  /** Replaces the content. Answers when this content, or a later one, is on disk; a crash leaves the old or the new one. */
+  write(content: string): Promise<void>;
+}
+
+export function durableFile(path: string): DurableFile {
+  let newest: string | undefined;
+  let last: Promise<void> = Promise.resolve();
+  const writeNewest = async () => {
+    // A write that waited may find its content overtaken, and written with the later one.
+    if (newest === undefined) return;
+    const content = newest;
+    newest = undefined;
+    try {
+      await replaceFile(path, content);
+    } catch (error) {
+      newest ??= content;
+      throw error;
+    }
+  };
+  return {
+    write(content) {
+      newest = content;
+      const written = last.then(writeNewest);
+      last = written.catch(() => {});
+      return written;
+    },
+  };
+}
+
+async function replaceFile(path: string, content: string): Promise<void> {
+  const temporary = `${path}.new`;
+  {
+    await using file = await open(temporary, "w", 0o600);
+    await file.writeFile(content);
+    await file.sync();
+  }
+  await rename(temporary, path);
+  await using directory = await open(dirname(path));
+  await directory.sync();
+}

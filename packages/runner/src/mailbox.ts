@@ -1,0 +1,79 @@
+import { z } from "zod";
+
+/** What the user has said and no agent has taken up, what every agent is to know, and whether all wait for the user. */
+export const mailSchema = z.strictObject({
+  letters: z.array(z.strictObject({ agent: z.string(), text: z.string(), wakes: z.boolean() })),
+  context: z.array(z.string()),
+  isInterrupted: z.boolean(),
+});
+type Mail = z.output<typeof mailSchema>;
+
+export interface Mailbox {
+  readonly context: readonly string[];
+  readonly isInterrupted: boolean;
+  /** For an agent's next turn. One that `wakes` is reason enough for a turn. */
+  put(agent: string, text: string, options: { readonly wakes: boolean }): void;
+  addContext(text: string): void;
+  interrupt(): void;
+  resume(): void;
+  isWanted(agent: string): boolean;
+  /** Everything that lies there for the agent. */
+  take(agent: string): string[];
+  /** Answers when there is reason for a turn. */
+  wanted(agent: string, signal: AbortSignal): Promise<void>;
+  state(): Mail;
+}
+
+/** What is kept of the user's words; older ones make room. */
+const maxLetters = 100;
+const maxContexts = 32;
+
+export function createMailbox(found: Mail | undefined, onChange: () => void): Mailbox {
+  let { letters, context, isInterrupted } = found ?? { letters: [], context: [], isInterrupted: false };
+  const arrivals = new EventTarget();
+  const isWanted = (agent: string) => letters.some((letter) => letter.agent === agent && letter.wakes);
+  return {
+    get context() {
+      return context;
+    },
+    get isInterrupted() {
+      return isInterrupted;
+    },
+    put(agent, text, { wakes }) {
+      letters = [...letters, { agent, text, wakes }].slice(-maxLetters);
+      onChange();
+      arrivals.dispatchEvent(new Event("letter"));
+    },
+    addContext(text) {
+      context = [...context, text].slice(-maxContexts);
+      onChange();
+    },
+    interrupt() {
+      isInterrupted = true;
+      onChange();
+    },
+    resume() {
+      isInterrupted = false;
+      onChange();
+    },
+    isWanted,
+    take(agent) {
+      const taken = letters.filter((letter) => letter.agent === agent);
+      letters = letters.filter((letter) => letter.agent !== agent);
+      if (taken.length > 0) onChange();
+      return taken.map((letter) => letter.text);
+    },
+    async wanted(agent, signal) {
+      while (!isWanted(agent)) {
+        const { promise, resolve } = Promise.withResolvers<unknown>();
+        arrivals.addEventListener("letter", resolve, { once: true });
+        signal.addEventListener("abort", resolve, { once: true });
+        if (signal.aborted) return;
+        await promise;
+        arrivals.removeEventListener("letter", resolve);
+        signal.removeEventListener("abort", resolve);
+      }
+    },
+    state: () => ({ letters, context, isInterrupted }),
+  };
+}

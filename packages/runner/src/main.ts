@@ -1,0 +1,42 @@
+import { randomUUID } from "node:crypto";
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { driverOf } from "./agents/index.ts";
+import { openChannel, startRelay } from "./channel/index.ts";
+import { run } from "./run.ts";
+import { type RunnerSettings, readSettings } from "./settings.ts";
+import { serveMcp } from "./team/mcp.ts";
+
+const [mode, socketPath] = process.argv.slice(2);
+if (mode === "mcp" && socketPath !== undefined) {
+  await serveMcp(socketPath);
+} else {
+  await main(readSettings(process.env));
+  // A turn that did not end in time may hold sockets open; nothing of the run is left to do.
+  process.exit(0);
+}
+
+/** The program inside a sandbox that takes one run to its end. */
+async function main({ token, socketPath, directory, environment }: RunnerSettings): Promise<void> {
+  const cancel = new AbortController();
+  process.once("SIGTERM", () => cancel.abort());
+  await mkdir(directory, { recursive: true, mode: 0o700 });
+  await using channel = await openChannel({
+    ...{ socketPath, token, instance: randomUUID() },
+    directory: join(directory, "channel"),
+  });
+  const relay = await startRelay(socketPath);
+  const path = environment["PATH"] ?? "/usr/local/bin:/usr/bin:/bin";
+  const surroundings = { toolsDirectory: "/opt", path, homesDirectory: join(directory, "homes") };
+  await run({
+    channel,
+    directory,
+    gateway: { baseUrl: `http://127.0.0.1:${relay.port}`, token },
+    environment,
+    driver: (name) => driverOf(name, { environment, surroundings }),
+    mcpCommand: (socket) => [process.execPath, fileURLToPath(import.meta.url), "mcp", socket],
+    signal: cancel.signal,
+  });
+  await relay.close();
+}

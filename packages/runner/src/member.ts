@@ -1,0 +1,141 @@
+import type { AgentEvent, RunTask } from "@slipway/contract";
+import type { Agent, Driver, GatewayAddress, TeamTools } from "./agents/driver.ts";
+import { goOnPrompt } from "./agents/text.ts";
+import type { Changes } from "./changes.ts";
+import type { Checkpoint } from "./checkpoint.ts";
+import type { Mailbox } from "./mailbox.ts";
+import { type FinalEvent, isFinal, supervise } from "./supervise.ts";
+
+/** What all agents of a run have in common. */
+export interface Surroundings {
+  readonly task: RunTask;
+  readonly driver: Driver;
+  readonly gateway: GatewayAddress;
+  readonly checkpoint: Pick<Checkpoint, "agent" | "saveAgent">;
+  readonly mailbox: Mailbox;
+  readonly changes: Changes;
+  /** Ends the run. */
+  readonly signal: AbortSignal;
+  /** What is left of the run's time. */
+  remainingMs(): number;
+  emit(agent: string, event: AgentEvent): Promise<void>;
+}
+
+export interface MemberOptions {
+  readonly name: string;
+  readonly instructions: string;
+  readonly tools: TeamTools;
+  /** What it works on: the same name after a restart. */
+  readonly turn: string;
+  /** It takes up nothing that the agent said in other turns. */
+  readonly isFresh: boolean;
+}
+
+/** One agent of a run, with what the user says to it. */
+export interface Member extends AsyncDisposable {
+  readonly name: string;
+  /** Works on a prompt, through interrupts and further words of the user, to its end. */
+  work(prompt: string): Promise<FinalEvent>;
+  say(text: string, options: { readonly wakes: boolean }): void;
+  interrupt(): void;
+  answer(permission: Parameters<Agent["answer"]>[0]): void;
+}
+
+export async function openMember(surroundings: Surroundings, options: MemberOptions): Promise<Member> {
+  const { task, checkpoint, mailbox, signal } = surroundings;
+  const { name, turn, isFresh } = options;
+  const found = await checkpoint.agent(name);
+  const wasAtIt = found?.turn === turn;
+  const agent = await surroundings.driver.open({
+    ...{ agent: name, workdir: task.workdir, model: task.model, permissions: task.permissions, limits: task.limits },
+    ...{ instructions: options.instructions, gateway: surroundings.gateway, tools: options.tools, signal },
+    state: wasAtIt || !isFresh ? found?.state : undefined,
+    save: (state) => checkpoint.saveAgent(name, { turn, state }),
+  });
+  const questions = new Set<string>();
+  let interrupted = new AbortController();
+
+  const takeTurn = async (prompt: string): Promise<FinalEvent> => {
+    interrupted = new AbortController();
+    questions.clear();
+    const events = supervise((turnSignal) => agent.turn(prompt, { signal: turnSignal }), {
+      limits: { ...task.limits, totalMs: surroundings.remainingMs() },
+      signal: AbortSignal.any([signal, interrupted.signal]),
+      waitsForUser: () => questions.size > 0,
+    });
+    return await report(surroundings, name, events, { questions, interrupted: interrupted.signal });
+  };
+
+  return {
+    name,
+    async work(prompt) {
+      let next = wasAtIt ? goOnPrompt : prompt;
+      for (;;) {
+        if (mailbox.isInterrupted) {
+          const end = await waitForUser(surroundings, name);
+          if (end !== undefined) return end;
+        }
+        const letters = mailbox.take(name);
+        const final = await takeTurn(
+          [...(next === goOnPrompt && letters.length > 0 ? [] : [next]), ...letters].join("\n\n"),
+        );
+        const goesOn = interrupted.signal.aborted || (isCompleted(final) && mailbox.isWanted(name));
+        if (signal.aborted || !goesOn) return final;
+        next = goOnPrompt;
+      }
+    },
+    say(text, { wakes }) {
+      if (interrupted.signal.aborted || !agent.steer(text)) mailbox.put(name, text, { wakes });
+    },
+    interrupt: () => interrupted.abort(),
+    answer(permission) {
+      if (questions.delete(permission.id)) agent.answer(permission);
+    },
+    [Symbol.asyncDispose]: () => agent[Symbol.asyncDispose](),
+  };
+}
+
+export function isCompleted(final: FinalEvent): boolean {
+  return final.type === "done" && final.outcome === "completed";
+}
+
+/** Sends a turn's events on and looks at the files after each call. An interrupted turn has no end: it will go on. */
+async function report(
+  { emit, changes }: Surroundings,
+  name: string,
+  events: AsyncIterable<AgentEvent>,
+  { questions, interrupted }: { readonly questions: Set<string>; readonly interrupted: AbortSignal },
+): Promise<FinalEvent> {
+  const look = () =>
+    changes.look(async (found) => {
+      for (const change of found) await emit(name, change);
+    });
+  let final: FinalEvent = { type: "error", kind: "internal", message: "the turn had no end" };
+  let looking: Promise<void> | undefined;
+  for await (const event of events) {
+    if (event.type === "permission") questions.add(event.id);
+    if (isFinal(event)) final = event;
+    else await emit(name, event);
+    if (event.type === "tool" && event.phase === "end") looking = look();
+  }
+  await looking;
+  await look();
+  if (!interrupted.aborted) await emit(name, final);
+  return final;
+}
+
+/** Answers how the run ended instead, if it did. */
+async function waitForUser(
+  { mailbox, emit, signal, remainingMs }: Surroundings,
+  name: string,
+): Promise<FinalEvent | undefined> {
+  await emit(name, { type: "status", status: "interrupted" });
+  const limit = AbortSignal.timeout(remainingMs());
+  await mailbox.wanted(name, AbortSignal.any([signal, limit]));
+  if (mailbox.isWanted(name)) return undefined;
+  const final: FinalEvent = signal.aborted
+    ? { type: "done", outcome: "cancelled", text: "" }
+    : { type: "error", kind: "timeout", message: "no word from the user within the run's time" };
+  await emit(name, final);
+  return final;
+}
