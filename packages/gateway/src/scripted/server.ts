@@ -60,7 +60,8 @@ async function serve(
 ): Promise<void> {
   const gone = new AbortController();
   response.once("close", () => gone.abort());
-  const dialect = Object.values(dialects).find(({ path }) => request.method === "POST" && path === request.url);
+  const pathname = request.url?.replace(/\?.*$/s, "");
+  const dialect = Object.values(dialects).find(({ path }) => request.method === "POST" && path === pathname);
   if (!dialect) return void response.writeHead(404).end();
   try {
     const { output, paceMs } = await answer(dialect, request, options, faultCounts);
