@@ -4,7 +4,8 @@ import type { FinalEvent } from "../../supervise.ts";
 import type { Agent, Driver, OpenOptions } from "../driver.ts";
 import { findProgram, type Surroundings } from "../program/find.ts";
 import { makeHome } from "../program/home.ts";
-import { type Program, startProgram } from "../program/process.ts";
+import { crashOf, type Program, startProgram } from "../program/process.ts";
+import { sessionState } from "../program/session.ts";
 import { shortText } from "../program/sizes.ts";
 import { claudeArguments, claudeCode, claudeEnvironment, instructionsFile } from "./command.ts";
 import { type Talk, talkTo } from "./talk.ts";
@@ -13,8 +14,8 @@ import { createTranslation } from "./translate.ts";
 /** Between a wish to end and an end by force. */
 const graceMs = 3_000;
 
-/** The id is an argument of the program: nothing else than an id gets there. */
-const stateSchema = z.object({ session: z.uuid() });
+/** It is an argument of the program: nothing else than an id gets there. */
+const sessionId = z.uuid();
 
 const cancelled: FinalEvent = { type: "done", outcome: "cancelled", text: "" };
 
@@ -37,26 +38,20 @@ export function createClaudeCodeDriver(surroundings: Surroundings): Driver {
 }
 
 function createAgent(options: OpenOptions, start: (session: string | undefined) => Promise<Program>): Agent {
-  let session = stateSchema.safeParse(options.state).data?.session;
+  const session = sessionState(options, sessionId);
   let running: { readonly program: Program; readonly talk: Talk } | undefined;
-
-  const keep = async (next: string | undefined): Promise<void> => {
-    if (next === session) return;
-    session = next;
-    await options.save(next === undefined ? undefined : { session: next });
-  };
   return {
     async *turn(prompt, { signal }) {
       if (signal.aborted) return yield cancelled;
       yield { type: "status", status: "starting" };
-      const program = await start(session);
+      const program = await start(session.id);
       const talk = talkTo(program);
       running = { program, talk };
       try {
         for await (const event of runTurn(prompt, signal, running)) {
-          if (event.type === "session") await keep(event.session);
+          if (event.type === "session") await session.keep(event.session);
           // A conversation that is gone stays gone: the next turn begins another one.
-          if (event.type === "error" && event.kind === "session_lost") await keep(undefined);
+          if (event.type === "error" && event.kind === "session_lost") await session.keep(undefined);
           yield event;
         }
       } finally {
@@ -96,7 +91,7 @@ async function* runTurn(
     await program.stop(graceMs);
     clearTimeout(force);
   }
-  yield signal.aborted ? cancelled : (failure ?? translation.end ?? (await crash(program)));
+  yield signal.aborted ? cancelled : (failure ?? translation.end ?? (await crashOf(program)));
 }
 
 /** What the program said could not be used. Everything else is a defect. */
@@ -107,11 +102,4 @@ function unusable(error: unknown): FinalEvent {
   if (hasCode(error, "component_missing"))
     return { type: "error", kind: "internal", message: shortText(error.message) };
   throw error;
-}
-
-async function crash(program: Program): Promise<FinalEvent> {
-  const { code, signal } = await program.exit;
-  const how = signal === null ? `with exit code ${code}` : `by ${signal}`;
-  const message = `Claude Code ended ${how} and without a result. ${program.complaint()}`;
-  return { type: "error", kind: "crashed", message: shortText(message.trim()) };
 }

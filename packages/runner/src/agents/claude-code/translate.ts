@@ -18,6 +18,7 @@ type Tool = Extract<AgentEvent, { type: "tool" }>;
 
 export function createTranslation(): Translation {
   const toolNames = new Map<string, string>();
+  /** Of the last response; `open` while it comes. */
   let stopReason: string | undefined;
   let errorClass: string | undefined;
   let end: FinalEvent | undefined;
@@ -25,8 +26,11 @@ export function createTranslation(): Translation {
   const readStream = ({ event: { type, delta }, parent_tool_use_id }: Message<"stream_event">): AgentEvent[] => {
     if (parent_tool_use_id != null) return [];
     // A stream that was cut also gets a `message_stop`, made up by the program, but no `message_delta` before it.
-    if (type === "message_start") end = stopReason = undefined;
-    if (type === "message_delta") stopReason = delta?.stop_reason ?? undefined;
+    if (type === "message_start") {
+      stopReason = "open";
+      end = undefined;
+    }
+    if (type === "message_delta") stopReason = delta?.stop_reason ?? "open";
     if (delta?.type === "text_delta" && delta.text) return [text("answer", delta.text)];
     if (delta?.type === "thinking_delta" && delta.thinking) return [text("thinking", delta.thinking)];
     return [];
@@ -78,8 +82,8 @@ function endOf(result: ClaudeResult, stopReason: string | undefined, errorClass:
   if (result.subtype === "error_max_turns") return { type: "done", outcome: "max_steps", text: words };
   if (result.subtype === "error_max_budget_usd") return { type: "done", outcome: "budget", text: words };
   if (stopReason === "refusal") return { type: "done", outcome: "refused", text: words };
-  if (result.is_error || result.subtype !== "success") return failureOf(result, errorClass);
-  if (stopReason === undefined || stopReason === "max_tokens") {
+  if (result.is_error || result.subtype !== "success") return failureOf(result, stopReason, errorClass);
+  if (stopReason === "open" || stopReason === "max_tokens") {
     return { type: "error", kind: "truncated", message: "The model's last response was cut off." };
   }
   return { type: "done", outcome: "completed", text: words };
@@ -96,12 +100,15 @@ const kindsByClass: Readonly<Record<string, AgentErrorKind>> = {
   max_output_tokens: "truncated",
 };
 
-function failureOf(result: ClaudeResult, errorClass: string | undefined): FinalEvent {
+function failureOf(result: ClaudeResult, stopReason: string | undefined, errorClass: string | undefined): FinalEvent {
   const message = result.result ?? result.errors.join(" ");
   if (message.startsWith("No conversation found"))
     return { type: "error", kind: "session_lost", message: shortText(message) };
-  const kind = result.api_error === "connection_failed" ? "network" : kindsByClass[errorClass ?? ""];
-  return failureEvent({ status: result.api_error_status ?? undefined, kind, message });
+  const status = result.api_error_status ?? undefined;
+  if (status !== undefined || result.api_error !== "connection_failed") {
+    return failureEvent({ status, kind: kindsByClass[errorClass ?? ""], message });
+  }
+  return failureEvent({ kind: stopReason === "open" ? "truncated" : "network", message });
 }
 
 function sessionOf(message: Extract<ClaudeMessage, { subtype: "init" }>): AgentEvent {

@@ -3,6 +3,8 @@ import { once } from "node:events";
 import type { Readable, Writable } from "node:stream";
 import { SlipwayError } from "@slipway/contract";
 import { markProcesses } from "../../processes.ts";
+import type { FinalEvent } from "../../supervise.ts";
+import { shortText } from "./sizes.ts";
 
 export interface ProgramOptions {
   readonly argv: readonly [string, ...string[]];
@@ -55,5 +57,16 @@ export async function startProgram({ argv: [file, ...args], cwd, env }: ProgramO
       if (!gone) throw new SlipwayError("internal", `Processes of ${file} could not be killed.`);
       await exit;
     },
+  };
+}
+
+/** How a turn ends when its program has ended before it. */
+export async function crashOf(program: Program): Promise<FinalEvent> {
+  const { code, signal } = await program.exit;
+  const how = signal === null ? `with exit code ${code}` : `by ${signal}`;
+  return {
+    type: "error",
+    kind: "crashed",
+    message: shortText(`The agent's program ended ${how}. ${program.complaint()}`.trim()),
   };
 }

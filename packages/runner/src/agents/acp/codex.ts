@@ -1,0 +1,46 @@
+import type { OpenOptions } from "../driver.ts";
+import type { AcpAgent } from "./agents.ts";
+
+const keyVariable = "SLIPWAY_RUN_TOKEN";
+
+/** Codex by its adapter, which runs on the runner's own Node and brings Codex along. */
+export const codex: AcpAgent = {
+  name: "codex",
+  program: {
+    directory: "codex",
+    files: ["dist/index.js", "node_modules/@agentclientprotocol/codex-acp/dist/index.js"],
+    command: "codex-acp",
+    install:
+      "Codex and its adapter (npm packages @openai/codex and @agentclientprotocol/codex-acp) into its directory for agents",
+  },
+  launch: (options, { file, home }) => ({
+    argv: file.endsWith(".js") ? [process.execPath, file] : [file],
+    env: {
+      CODEX_HOME: `${home}/.codex`,
+      [keyVariable]: options.gateway.token,
+      // The sandbox is the limit: Codex's own one can not be made inside of it.
+      INITIAL_AGENT_MODE: options.permissions === "allow" ? "agent-full-access" : "read-only",
+      NO_BROWSER: "1",
+    },
+    files: { ".codex/config.toml": settings(options), ".codex/AGENTS.md": options.instructions },
+  }),
+};
+
+/** TOML: a JSON string is a string of TOML, too. */
+function settings({ model, gateway }: OpenOptions): string {
+  return `model = ${JSON.stringify(model)}
+model_provider = "slipway"
+check_for_update_on_startup = false
+
+[model_providers.slipway]
+name = "Slipway"
+base_url = ${JSON.stringify(`${gateway.baseUrl}/v1`)}
+env_key = "${keyVariable}"
+wire_api = "responses"
+request_max_retries = 2
+stream_max_retries = 2
+
+[analytics]
+enabled = false
+`;
+}

@@ -1,0 +1,103 @@
+import { Readable, Writable } from "node:stream";
+import {
+  type ClientContext,
+  client,
+  type InitializeResponse,
+  type McpServer,
+  methods,
+  type NewSessionResponse,
+  ndJsonStream,
+  PROTOCOL_VERSION,
+  type PromptResponse,
+  type RequestPermissionRequest,
+  type RequestPermissionResponse,
+  type SessionUpdate,
+} from "@agentclientprotocol/sdk";
+import { type AgentEvent, SlipwayError } from "@slipway/contract";
+import type { OpenOptions } from "../driver.ts";
+import type { Program } from "../program/process.ts";
+import { idText, shortText } from "../program/sizes.ts";
+
+const maxMessageBytes = 32 * 1024 * 1024;
+
+export interface AcpHandlers {
+  update(update: SessionUpdate): void;
+  permission(request: RequestPermissionRequest): Promise<RequestPermissionResponse>;
+}
+
+/** A conversation with an agent's running program. */
+export interface Conversation {
+  readonly session: string;
+  readonly announcement: AgentEvent;
+  prompt(text: string): Promise<PromptResponse>;
+  cancel(): Promise<void>;
+}
+
+/** Takes up the conversation `session`, or begins one. Fails with `SessionLost` when that one is gone. */
+export async function converse(
+  program: Program,
+  options: OpenOptions,
+  session: string | undefined,
+  handlers: AcpHandlers,
+): Promise<Conversation> {
+  let listening = false;
+  const { agent } = client({ name: "slipway" })
+    .onNotification(methods.client.session.update, ({ params }) => {
+      // What comes while a conversation is loaded is its history.
+      if (listening) handlers.update(params.update);
+    })
+    .onRequest(methods.client.session.requestPermission, ({ params }) => handlers.permission(params))
+    .connect(ndJsonStream(Writable.toWeb(program.stdin), webReadable(program.stdout), { maxMessageBytes }));
+  const initialized = await agent.request(methods.agent.initialize, {
+    protocolVersion: PROTOCOL_VERSION,
+    clientInfo: { name: "slipway", version: "1" },
+    // The agent reads, writes and runs by itself: it is in the sandbox already.
+    clientCapabilities: { fs: { readTextFile: false, writeTextFile: false }, terminal: false },
+  });
+  const sessionId = await openSession(agent, initialized, options, session);
+  listening = true;
+  return {
+    session: sessionId,
+    announcement: announce(sessionId, options.model, initialized),
+    prompt: (text) => agent.request(methods.agent.session.prompt, { sessionId, prompt: [{ type: "text", text }] }),
+    cancel: () => agent.notify(methods.agent.session.cancel, { sessionId }),
+  };
+}
+
+async function openSession(
+  agent: ClientContext,
+  { agentCapabilities }: InitializeResponse,
+  { workdir, tools }: OpenOptions,
+  session: string | undefined,
+): Promise<string> {
+  const place = { cwd: workdir, mcpServers: teamServers(tools.command) };
+  if (session === undefined) {
+    const created = await agent.request<NewSessionResponse>(methods.agent.session.new, place);
+    return created.sessionId;
+  }
+  const request = { sessionId: session, ...place };
+  try {
+    if (agentCapabilities?.sessionCapabilities?.resume) await agent.request(methods.agent.session.resume, request);
+    else if (agentCapabilities?.loadSession) await agent.request(methods.agent.session.load, request);
+    else throw new SlipwayError("capability_missing", "This agent can not take up a conversation.");
+    return session;
+  } catch (error) {
+    throw new SessionLost("The agent's conversation could not be taken up.", { cause: error });
+  }
+}
+
+function announce(session: string, model: string, { agentInfo }: InitializeResponse): AgentEvent {
+  const version = agentInfo?.version;
+  return { type: "session", session: idText(session), model, ...(version && { version: shortText(version) }) };
+}
+
+export class SessionLost extends Error {}
+
+function teamServers([command, ...args]: readonly string[]): McpServer[] {
+  return command === undefined ? [] : [{ name: "slipway", command, args, env: [] }];
+}
+
+/** Node's own type of web streams says more than the protocol's library asks for. */
+function webReadable(stream: Readable): ReadableStream<Uint8Array> {
+  return Readable.toWeb(stream) as ReadableStream<Uint8Array>;
+}

@@ -1,0 +1,65 @@
+import { z } from "zod";
+import type { FinalEvent } from "../../supervise.ts";
+import type { Agent, Driver, OpenOptions } from "../driver.ts";
+import { eventsOf } from "../program/events.ts";
+import { findProgram, type Surroundings } from "../program/find.ts";
+import { homeOf, makeHome } from "../program/home.ts";
+import { type Program, startProgram } from "../program/process.ts";
+import { sessionState } from "../program/session.ts";
+import type { AcpAgent } from "./agents.ts";
+import { createLive, type Live } from "./live.ts";
+
+/** Between a wish to end and an end by force. */
+const graceMs = 3_000;
+
+const sessionId = z.string().min(1).max(256);
+
+const cancelled: FinalEvent = { type: "done", outcome: "cancelled", text: "" };
+
+/**
+ * An agent by the Agent Client Protocol. Its program stays for all turns that end well; after any other end it is ended
+ * with all that it has started, and the next turn takes up the conversation in a new one.
+ */
+export function createAcpDriver(agent: AcpAgent, surroundings: Surroundings): Driver {
+  return {
+    name: `acp:${agent.name}`,
+    async open(options) {
+      const file = await findProgram(agent.program, surroundings);
+      const home = homeOf(surroundings, options.agent);
+      const { argv, env, files } = agent.launch(options, { file, home });
+      await makeHome(surroundings, options.agent, files);
+      const common = { HOME: home, PATH: surroundings.path, LANG: "C.UTF-8" };
+      return createAgent(options, () => startProgram({ argv, cwd: options.workdir, env: { ...common, ...env } }));
+    },
+  };
+}
+
+function createAgent(options: OpenOptions, start: () => Promise<Program>): Agent {
+  const session = sessionState(options, sessionId);
+  let live: Live | undefined;
+  return {
+    async *turn(prompt, { signal }) {
+      if (signal.aborted) return yield cancelled;
+      yield { type: "status", status: "starting" };
+      if (live === undefined || live.stopped) live = createLive(await start(), options, session);
+      const current = live;
+      const cancel = () => current.cancel(graceMs);
+      signal.addEventListener("abort", cancel);
+      let end: FinalEvent | undefined;
+      try {
+        end = yield* eventsOf((push) => current.run(prompt, push));
+        if (signal.aborted) end = cancelled;
+      } finally {
+        signal.removeEventListener("abort", cancel);
+        if (end?.type !== "done" || end.outcome !== "completed") await current.stop(graceMs);
+      }
+      // A conversation that is gone stays gone: the next turn begins another one.
+      if (end.type === "error" && end.kind === "session_lost") await session.keep(undefined);
+      yield end;
+    },
+    // The protocol has no words for it.
+    steer: () => false,
+    answer: (permission) => live?.answer(permission),
+    [Symbol.asyncDispose]: async () => live?.stop(graceMs),
+  };
+}

@@ -1,0 +1,73 @@
+import type { AgentEvent } from "@slipway/contract";
+import type { FinalEvent } from "../../supervise.ts";
+import type { Agent, OpenOptions } from "../driver.ts";
+import type { Program } from "../program/process.ts";
+import type { SessionState } from "../program/session.ts";
+import { type Conversation, converse } from "./conversation.ts";
+import { failureOf } from "./failure.ts";
+import { createPermissions } from "./permissions.ts";
+import { createTranslation } from "./translate.ts";
+
+/** An agent's program that runs, and the conversation with it. */
+export interface Live {
+  /** One turn at a time. Never fails: a failure is how the turn ends. */
+  run(prompt: string, push: (event: AgentEvent) => void): Promise<FinalEvent>;
+  answer: Agent["answer"];
+  /** Asks the agent to leave its turn; after the grace the program is ended. */
+  cancel(graceMs: number): void;
+  /** Answers when nothing of it is left. */
+  stop(graceMs: number): Promise<void>;
+  readonly stopped: boolean;
+}
+
+export function createLive(program: Program, options: OpenOptions, session: SessionState): Live {
+  let push: (event: AgentEvent) => void = () => {};
+  let translation = createTranslation();
+  let conversation: Conversation | undefined;
+  let force: NodeJS.Timeout | undefined;
+  let stopped = false;
+  const permissions = createPermissions(options.permissions, (event) => push(event));
+
+  const stop = async (graceMs: number): Promise<void> => {
+    stopped = true;
+    clearTimeout(force);
+    permissions.cancel();
+    await program.stop(graceMs);
+  };
+  // What a program leaves behind when it ends would keep its output open, and a turn waiting for more.
+  void program.exit.then(() => stop(0));
+
+  const connect = async (): Promise<Conversation> => {
+    const connected = await converse(program, options, session.id, {
+      update(update) {
+        for (const event of translation.read(update)) push(event);
+      },
+      permission: permissions.ask,
+    });
+    await session.keep(connected.session);
+    push(connected.announcement);
+    return connected;
+  };
+  return {
+    async run(prompt, emit) {
+      push = emit;
+      translation = createTranslation();
+      try {
+        conversation ??= await connect();
+        return translation.end(await conversation.prompt(prompt));
+      } catch (error) {
+        return await failureOf(error, program);
+      }
+    },
+    answer: permissions.answer,
+    cancel(graceMs) {
+      permissions.cancel();
+      void conversation?.cancel().catch(() => {});
+      force = setTimeout(() => void stop(0), conversation === undefined ? 0 : graceMs);
+    },
+    stop,
+    get stopped() {
+      return stopped;
+    },
+  };
+}

@@ -1,0 +1,51 @@
+import { join } from "node:path";
+import type { OpenOptions } from "../driver.ts";
+import type { AcpAgent } from "./agents.ts";
+
+const provider = "slipway";
+const instructionsFile = "instructions.md";
+
+/** OpenCode speaks ACP by itself. Its settings come in a variable, so that a project's own do not count. */
+export const opencode: AcpAgent = {
+  name: "opencode",
+  program: {
+    directory: "opencode",
+    files: [
+      "bin/opencode",
+      `node_modules/opencode-linux-${process.arch}/bin/opencode`,
+      `node_modules/opencode-ai/node_modules/opencode-linux-${process.arch}/bin/opencode`,
+    ],
+    command: "opencode",
+    install: "OpenCode (npm package opencode-ai) into its directory for agents",
+  },
+  launch: (options, { file, home }) => ({
+    argv: [file, "acp"],
+    env: {
+      OPENCODE_CONFIG_CONTENT: JSON.stringify(settings(options, home)),
+      OPENCODE_DISABLE_AUTOUPDATE: "1",
+      OPENCODE_DISABLE_MODELS_FETCH: "1",
+      OPENCODE_DISABLE_LSP_DOWNLOAD: "1",
+    },
+    files: { [instructionsFile]: options.instructions },
+  }),
+};
+
+function settings({ model, gateway, permissions }: OpenOptions, home: string) {
+  return {
+    model: `${provider}/${model}`,
+    small_model: `${provider}/${model}`,
+    enabled_providers: [provider],
+    provider: {
+      [provider]: {
+        npm: "@ai-sdk/anthropic",
+        name: "Slipway",
+        options: { baseURL: `${gateway.baseUrl}/v1`, apiKey: gateway.token },
+        models: { [model]: { name: model, tool_call: true } },
+      },
+    },
+    permission: { edit: permissions, bash: permissions, webfetch: "deny" },
+    instructions: [join(home, instructionsFile)],
+    autoupdate: false,
+    share: "disabled",
+  };
+}

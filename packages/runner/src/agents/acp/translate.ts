@@ -1,0 +1,146 @@
+import type { ContentChunk, PromptResponse, SessionUpdate, ToolCallContent, ToolKind } from "@agentclientprotocol/sdk";
+import type { AgentEvent } from "@slipway/contract";
+import { z } from "zod";
+import type { FinalEvent } from "../../supervise.ts";
+import { idText, longText, shortText } from "../program/sizes.ts";
+
+/** One turn's updates as events. */
+export interface Translation {
+  read(update: SessionUpdate): AgentEvent[];
+  end(response: PromptResponse): FinalEvent;
+}
+
+type Tool = Extract<AgentEvent, { type: "tool" }>;
+type ToolUpdate = Extract<SessionUpdate, { sessionUpdate: "tool_call" | "tool_call_update" }>;
+
+interface KnownTool {
+  readonly id: string;
+  readonly name: string;
+  readonly kind: Tool["kind"];
+  phase: "announced" | "running" | "ended";
+  input: unknown;
+  output: string;
+}
+
+export function createTranslation(): Translation {
+  const tools = new Map<string, KnownTool>();
+  let answer: { readonly message: string | undefined; readonly text: string } = { message: undefined, text: "" };
+
+  const readTool = (update: ToolUpdate): AgentEvent[] => {
+    const events: AgentEvent[] = [];
+    // Some agents update a call that they have not announced.
+    const tool = tools.get(update.toolCallId) ?? knownTool(update);
+    tools.set(update.toolCallId, tool);
+    tool.input = update.rawInput ?? tool.input;
+    tool.output = longText(outputText(update) ?? tool.output + terminalText(update));
+    // An announced call may not have its input yet.
+    if (tool.phase === "announced" && update.status !== "pending") {
+      tool.phase = "running";
+      events.push({ ...toolEvent("start", tool), input: jsonText(tool.input) });
+      answer = { message: undefined, text: "" };
+    }
+    if (tool.phase === "running" && (update.status === "completed" || update.status === "failed")) {
+      tool.phase = "ended";
+      events.push({ ...toolEvent("end", tool), ok: update.status === "completed", output: tool.output });
+    }
+    return events;
+  };
+  const readText = (channel: "answer" | "thinking", { content, messageId }: ContentChunk): AgentEvent[] => {
+    if (content.type !== "text" || content.text === "") return [];
+    if (channel === "answer") {
+      const message = messageId ?? undefined;
+      answer = { message, text: longText((message === answer.message ? answer.text : "") + content.text) };
+    }
+    return [{ type: "text", channel, text: longText(content.text) }];
+  };
+  return {
+    read(update) {
+      switch (update.sessionUpdate) {
+        case "agent_message_chunk":
+          return readText("answer", update);
+        case "agent_thought_chunk":
+          return readText("thinking", update);
+        case "tool_call":
+        case "tool_call_update":
+          return readTool(update);
+        case "plan": {
+          const entries = update.entries.slice(0, 256);
+          return [
+            { type: "plan", entries: entries.map(({ content, status }) => ({ text: shortText(content), status })) },
+          ];
+        }
+        case "compaction_update":
+          return [{ type: "status", status: "compacting" }];
+        default:
+          return [];
+      }
+    },
+    end: ({ stopReason }) => endOf(stopReason, answer.text),
+  };
+}
+
+function endOf(stopReason: PromptResponse["stopReason"], text: string): FinalEvent {
+  switch (stopReason) {
+    case "end_turn":
+      return { type: "done", outcome: "completed", text };
+    case "cancelled":
+      return { type: "done", outcome: "cancelled", text };
+    case "refusal":
+      return { type: "done", outcome: "refused", text };
+    case "max_turn_requests":
+      return { type: "done", outcome: "max_steps", text };
+    case "max_tokens":
+      return { type: "error", kind: "truncated", message: "The model's last response was cut off." };
+    default:
+      return {
+        type: "error",
+        kind: "protocol",
+        message: shortText(`The agent stopped for an unknown reason: ${stopReason}`),
+      };
+  }
+}
+
+const kinds: Readonly<Record<string, Tool["kind"]>> = {
+  edit: "edit",
+  delete: "edit",
+  move: "edit",
+  execute: "execute",
+  read: "read",
+  search: "search",
+} satisfies Partial<Record<ToolKind, Tool["kind"]>>;
+
+function kindOf(kind: ToolKind | null | undefined): Tool["kind"] {
+  return kinds[kind ?? ""] ?? "other";
+}
+
+function knownTool({ toolCallId, name, title, kind }: ToolUpdate): KnownTool {
+  const words = shortText(name || title || "unknown");
+  return { id: idText(toolCallId), name: words, kind: kindOf(kind), phase: "announced", input: undefined, output: "" };
+}
+
+function toolEvent(phase: Tool["phase"], { id, name, kind }: KnownTool): Tool {
+  return { type: "tool", phase, id, name, kind };
+}
+
+/** All of the output so far; undefined when the update says nothing about it. */
+function outputText({ content, rawOutput }: ToolUpdate): string | undefined {
+  const texts = (content ?? []).flatMap(contentText);
+  if (texts.length > 0) return texts.join("\n");
+  return rawOutput == null ? undefined : jsonText(rawOutput);
+}
+
+function contentText(content: ToolCallContent): string[] {
+  if (content.type === "diff") return [`${content.path} changed`];
+  return content.type === "content" && content.content.type === "text" ? [content.content.text] : [];
+}
+
+const terminalMeta = z.object({ terminal_output_delta: z.object({ data: z.string() }) });
+
+/** More output of a command, as Codex tells it: beside the protocol. */
+function terminalText({ _meta }: ToolUpdate): string {
+  return terminalMeta.safeParse(_meta).data?.terminal_output_delta.data ?? "";
+}
+
+function jsonText(value: unknown): string {
+  return longText(typeof value === "string" ? value : JSON.stringify(value ?? {}));
+}

@@ -1,0 +1,24 @@
+import type { AgentEvent } from "@slipway/contract";
+
+/** What `work` pushes while it runs, in order; returns what it answers. */
+export async function* eventsOf<T>(
+  work: (push: (event: AgentEvent) => void) => Promise<T>,
+): AsyncGenerator<AgentEvent, T, undefined> {
+  const waiting: AgentEvent[] = [];
+  let news = Promise.withResolvers<void>();
+  let over = false;
+  const answer = work((event) => {
+    waiting.push(event);
+    news.resolve();
+  }).finally(() => {
+    over = true;
+    news.resolve();
+  });
+  while (!over || waiting.length > 0) {
+    yield* waiting.splice(0);
+    if (over) continue;
+    await news.promise;
+    news = Promise.withResolvers();
+  }
+  return await answer;
+}
