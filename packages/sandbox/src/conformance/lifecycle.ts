@@ -8,6 +8,7 @@ import { expectStill } from "./exec-end.ts";
 import { command } from "./programs.ts";
 
 export function describeLifecycle(c: Conformance): void {
+  const changed = c.capabilities.egressAllowlist ? { domains: ["changed.example.com"] } : {};
   describe("create", () => {
     test("answers a sandbox that runs and tells what it was made with", async () => {
       const labels = { test: uniqueName() };
@@ -50,6 +51,15 @@ export function describeLifecycle(c: Conformance): void {
       const second = await c.create(request);
       expect(second.id).toBe(first.id);
       expect(await c.provider.list({ labels: request.labels })).toHaveLength(1);
+    });
+
+    test("answers the same sandbox after its network was changed, and a fork has the changed one", async () => {
+      const request = { idempotencyKey: uniqueName() };
+      await using first = await c.create(request);
+      await first.setNetwork(changed);
+      expect((await c.create(request)).id).toBe(first.id);
+      await using fork = await first.fork();
+      expect((await fork.info()).network).toMatchObject(changed);
     });
 
     test("at the same moment makes one sandbox", async () => {

@@ -73,9 +73,12 @@ export function describeSnapshots(c: Conformance): void {
       await using source = await prepared("x");
       const { id } = await source.snapshot();
       const restored = await c.create({ snapshot: id });
+      const other = await c.create({ snapshot: id });
       await expectCode(c.provider.snapshots.delete(id), "snapshot_in_use");
+      for (const user of [restored.id, other.id]) await expect(c.provider.snapshots.delete(id)).rejects.toThrow(user);
       expect(await readText(restored.files, "/workspace/f")).toBe("x");
       await restored.destroy();
+      await other.destroy();
       await c.provider.snapshots.delete(id);
     });
 

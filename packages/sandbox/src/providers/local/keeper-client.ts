@@ -75,7 +75,7 @@ export function createKeeperClient(layout: Layout, settings: KeeperSettings): Ke
   const lostListeners = new Set<() => void>();
   let connection: Promise<Connection> | undefined;
   let nextCall = 1;
-  let closed = false;
+  const closing = new AbortController();
 
   const subscribed = async (): Promise<Connection> => {
     const opened = await open(layout, settings);
@@ -90,7 +90,7 @@ export function createKeeperClient(layout: Layout, settings: KeeperSettings): Ke
     return opened;
   };
   const connected = (): Promise<Connection> => {
-    if (closed) throw new SlipwayError("provider_unavailable", "the provider has been closed");
+    if (closing.signal.aborted) throw new SlipwayError("provider_unavailable", "the provider has been closed");
     connection ??= subscribed().catch((error) => {
       connection = undefined;
       throw error;
@@ -128,18 +128,19 @@ export function createKeeperClient(layout: Layout, settings: KeeperSettings): Ke
       lostListeners.add(listener);
     },
     async *events(after, signal) {
+      const stop = signal === undefined ? closing.signal : AbortSignal.any([signal, closing.signal]);
       let last = after;
-      while (!closed && !signal?.aborted) {
+      while (!stop.aborted) {
         // A connection of its own: a slow reader of events holds up nothing else.
         const own = await open(layout, settings);
-        for await (const event of subscription(own, last, signal)) {
+        for await (const event of subscription(own, last, stop)) {
           last = event.sequence;
           yield event;
         }
       }
     },
     async [Symbol.asyncDispose]() {
-      closed = true;
+      closing.abort();
       (await connection?.catch(() => undefined))?.socket.destroy();
     },
   };
@@ -183,26 +184,31 @@ function aborted(signal: AbortSignal | undefined): SlipwayError {
   return new SlipwayError("aborted", "the call was aborted", { cause: signal?.reason });
 }
 
+/** Events that were read ahead of a slow reader; then the keeper keeps the rest. */
+const mostEventsAhead = 1000;
+
 /** Ends when the signal or the keeper does. */
 async function* subscription(
   { socket, pending, listeners }: Connection,
   after: number | null,
-  signal?: AbortSignal,
+  signal: AbortSignal,
 ): AsyncIterable<SandboxEvent> {
   const queue: SandboxEvent[] = [];
   let wake = () => {};
   listeners.add((event) => {
-    queue.push(event);
+    if (queue.push(event) >= mostEventsAhead) socket.pause();
     wake();
   });
   const end = () => socket.destroy();
-  signal?.addEventListener("abort", end, { once: true });
+  signal.addEventListener("abort", end, { once: true });
+  if (signal.aborted) end();
   socket.once("close", () => wake());
   try {
     await callOnce({ socket, pending }, -4, "subscribe", { after }, {});
     socket.ref();
-    while (!signal?.aborted) {
+    while (!signal.aborted) {
       const event = queue.shift();
+      if (queue.length === 0) socket.resume();
       if (event !== undefined) yield event;
       else if (socket.destroyed) return;
       else await new Promise<void>((resolve) => (wake = resolve));
@@ -210,7 +216,7 @@ async function* subscription(
   } catch (error) {
     if (error !== keeperGone) throw error;
   } finally {
-    signal?.removeEventListener("abort", end);
+    signal.removeEventListener("abort", end);
     socket.destroy();
   }
 }

@@ -1,7 +1,16 @@
 import { readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { CreateSandbox, SandboxId, SandboxInfo, SandboxState, SnapshotInfo, StateReason } from "@slipway/contract";
+import type {
+  CreateSandbox,
+  NetworkPolicy,
+  SandboxId,
+  SandboxInfo,
+  SandboxState,
+  SnapshotId,
+  SnapshotInfo,
+  StateReason,
+} from "@slipway/contract";
 
 /** A read-only file tree below a sandbox's own. The name of its directory in `layers`. */
 export type LayerId = string;
@@ -12,8 +21,10 @@ export type LayerId = string;
  */
 export interface SandboxRecord {
   readonly id: SandboxId;
-  /** As parsed, secrets included: the file is readable by its owner only. */
+  /** As parsed, secrets included: the file is readable by its owner only. Never changed: a key's next create is compared with it. */
   readonly request: CreateSandbox;
+  /** The policy at present. */
+  readonly network: NetworkPolicy;
   readonly state: SandboxState;
   readonly reason: StateReason;
   readonly createdAt: number;
@@ -32,6 +43,8 @@ export interface SandboxRecord {
   /** The layer and manifest that the next snapshot while running is measured against. */
   readonly incremental: LayerId | null;
   readonly tools: readonly Tool[];
+  /** The snapshot that a sandbox whose sleep ran out is still to leave. */
+  readonly owedSnapshot: SnapshotId | null;
   readonly previews: Readonly<Record<string, { readonly hostPort: number; readonly token: string }>>;
 }
 
@@ -87,8 +100,21 @@ export function readRecords<T>(directory: string): T[] {
   return records;
 }
 
-export function sandboxInfo(record: SandboxRecord): SandboxInfo {
-  const { request } = record;
+/** With what records of earlier versions lack. */
+export function upToDate(record: SandboxRecord): SandboxRecord {
+  const { request, network, tools, owedSnapshot } = record;
+  return {
+    ...record,
+    request: { ...request, tools: request.tools ?? [] },
+    network: network ?? request.network,
+    tools: tools ?? [],
+    owedSnapshot: owedSnapshot ?? null,
+  };
+}
+
+export function sandboxInfo(recorded: SandboxRecord): SandboxInfo {
+  const record = upToDate(recorded);
+  const { request, network } = record;
   return {
     id: record.id,
     provider: "local",
@@ -103,9 +129,9 @@ export function sandboxInfo(record: SandboxRecord): SandboxInfo {
     workdir: request.workdir,
     user: request.user,
     ports: request.ports,
-    tools: request.tools ?? [],
+    tools: request.tools,
     labels: request.labels,
-    network: { ...request.network, secrets: request.network.secrets.map(({ host, header }) => ({ host, header })) },
+    network: { ...network, secrets: network.secrets.map(({ host, header }) => ({ host, header })) },
   };
 }
 

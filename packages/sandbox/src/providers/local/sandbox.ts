@@ -26,7 +26,7 @@ import { createFiles } from "./files.ts";
 import type { DoneBefore, KeeperClient } from "./keeper-client.ts";
 import type { Layout } from "./layout.ts";
 import { connectPort } from "./port.ts";
-import { liveStates, readRecord, type SandboxRecord, sandboxInfo } from "./record.ts";
+import { liveStates, readRecord, type SandboxRecord, sandboxInfo, upToDate } from "./record.ts";
 import { baseEnvironment } from "./skeleton.ts";
 import type { Tools } from "./tools.ts";
 
@@ -125,9 +125,10 @@ export function createHandles({ layout, keeper, tools, capabilities }: HandlePar
         });
       },
       async fork(overrides = {}, { signal } = {}) {
-        const request = parseFork(overrides, (await recordOf(id)).request, capabilities);
-        const own = overrides.tools === undefined ? null : await tools.publish(request.tools);
-        const params = { id: newId("sbx"), from: id, request, tools: own };
+        const { request: own, network } = upToDate(await recordOf(id));
+        const request = parseFork(overrides, { ...own, network }, capabilities);
+        const newTools = overrides.tools === undefined ? null : await tools.publish(request.tools);
+        const params = { id: newId("sbx"), from: id, request, tools: newTools };
         return await owned((await createdOrGone(keeper, keeper.call("fork", params, { signal }), params)).id);
       },
       async sleep({ signal } = {}) {

@@ -143,14 +143,14 @@ export class World implements BoxHost {
 
   deleteSnapshot(id: SnapshotId): void {
     const snapshot = this.snapshot(id);
-    if (this.#inUse(id)) throw new SlipwayError("snapshot_in_use", `A sandbox starts from ${id}.`);
+    const users = this.#usersOf(id);
+    if (users.length > 0) throw new SlipwayError("snapshot_in_use", `${id} is what ${users.join(", ")} started from.`);
     snapshot.cancelExpiry?.();
     this.snapshots.delete(id);
   }
 
-  #inUse(id: SnapshotId): boolean {
-    for (const box of this.boxes.values()) if (box.request.snapshot === id) return true;
-    return false;
+  #usersOf(id: SnapshotId): SandboxId[] {
+    return [...this.boxes.values()].filter(({ request }) => request.snapshot === id).map((box) => box.id);
   }
 
   /** One that is in use at its time is looked at again later. */
@@ -159,7 +159,7 @@ export class World implements BoxHost {
     const { id, expiresAt } = snapshot.info;
     if (expiresAt === null) return;
     const look = () => {
-      if (this.#inUse(id)) snapshot.cancelExpiry = this.clock.after(60_000, look);
+      if (this.#usersOf(id).length > 0) snapshot.cancelExpiry = this.clock.after(60_000, look);
       else this.snapshots.delete(id);
     };
     snapshot.cancelExpiry = this.clock.after(expiresAt - this.clock.now(), look);

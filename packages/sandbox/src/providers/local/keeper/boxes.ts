@@ -1,7 +1,7 @@
 import type { Socket } from "node:net";
 import { type SandboxId, type SandboxState, SlipwayError, type StateReason } from "@slipway/contract";
 import type { Layout } from "../layout.ts";
-import { readRecords, removeRecord, type SandboxRecord, writeRecord } from "../record.ts";
+import { readRecords, removeRecord, type SandboxRecord, upToDate, writeRecord } from "../record.ts";
 import type { Clock } from "./clock.ts";
 import type { TimingMemory } from "./decide.ts";
 import type { EventLog } from "./event-log.ts";
@@ -101,11 +101,6 @@ export function openBoxes(layout: Layout, events: EventLog, clock: Clock, hooks:
       return result;
     },
   };
-}
-
-/** Of sandboxes that were created before there were tools. */
-function upToDate(record: SandboxRecord): SandboxRecord {
-  return { ...record, tools: record.tools ?? [], request: { ...record.request, tools: record.request.tools ?? [] } };
 }
 
 function notFound(id: SandboxId): SlipwayError {

@@ -120,7 +120,7 @@ export async function composeKeeper(settings: KeeperSettings, clock: Clock, { lo
     ...{ layout, layers, identity, clock, registries, debian, builder: imageBuilder },
     egressCa: authority.caCertificatePem,
   });
-  const timers = createTimers({ clock, events, lifecycle, snapshots, use: (box) => agent.use(box), onError });
+  const timers = createTimers({ clock, events, boxes, lifecycle, snapshots, use: (box) => agent.use(box), onError });
   const previews = createPreviews({ layout, boxes, lifecycle });
   function* usedLayers(): Iterable<LayerId> {
     yield* images.usedLayers();

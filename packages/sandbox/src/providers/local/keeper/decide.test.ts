@@ -1,9 +1,10 @@
+import { newId } from "@slipway/contract";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { decideIdle, endOf, isDiskLookDue, nextDue, type Timing, type TimingMemory } from "./decide.ts";
 
 const request = { idleMs: null, sleepingMs: 10_000, checkpointMs: null, expiringGraceMs: 60 };
-const running: Timing = { state: "running", stateChangedAt: 1000, expiresAt: 5000, request };
+const running: Timing = { state: "running", stateChangedAt: 1000, expiresAt: 5000, owedSnapshot: null, request };
 const memory: TimingMemory = { toldEnd: null, checkIdleAt: 0, lastCheckpointAt: 1000 };
 
 describe("what is due next", () => {
@@ -30,6 +31,12 @@ describe("what is due next", () => {
     const sleeping: Timing = { ...running, state: "sleeping" };
     expect(endOf(sleeping)).toBe(11_000);
     expect(nextDue(sleeping, { ...memory, toldEnd: 11_000 })).toEqual({ at: 11_000, action: "sleep_out" });
+  });
+
+  test("a sandbox whose sleep ran out leaves its snapshot at once, until nothing is owed", () => {
+    const stopped: Timing = { ...running, state: "stopped" };
+    expect(nextDue(stopped, memory)).toBeNull();
+    expect(nextDue({ ...stopped, owedSnapshot: newId("snp") }, memory)).toEqual({ at: 1000, action: "keep_slept_out" });
   });
 
   test("checkpoints and idle checks come before the end", () => {

@@ -1,15 +1,16 @@
-import type { CreateSandbox, SandboxState } from "@slipway/contract";
+import type { CreateSandbox, SandboxState, SnapshotId } from "@slipway/contract";
 
 /** What the keeper does for a sandbox by itself, and when. Times are milliseconds since 1970. */
 export interface Due {
   readonly at: number;
-  readonly action: "expiring" | "expire" | "check_idle" | "checkpoint" | "sleep_out";
+  readonly action: "expiring" | "expire" | "check_idle" | "checkpoint" | "sleep_out" | "keep_slept_out";
 }
 
 export interface Timing {
   readonly state: SandboxState;
   readonly stateChangedAt: number;
   readonly expiresAt: number;
+  readonly owedSnapshot: SnapshotId | null;
   readonly request: Pick<CreateSandbox, "idleMs" | "sleepingMs" | "checkpointMs" | "expiringGraceMs">;
 }
 
@@ -22,13 +23,23 @@ export interface TimingMemory {
 }
 
 export function nextDue(timing: Timing, memory: TimingMemory): Due | null {
-  const dues =
-    timing.state === "running"
-      ? runningDues(timing, memory)
-      : timing.state === "sleeping"
-        ? sleepingDues(timing, memory)
-        : [];
-  return dues.reduce<Due | null>((first, due) => (first === null || due.at < first.at ? due : first), null);
+  return duesOf(timing, memory).reduce<Due | null>(
+    (first, due) => (first === null || due.at < first.at ? due : first),
+    null,
+  );
+}
+
+function duesOf(timing: Timing, memory: TimingMemory): Due[] {
+  switch (timing.state) {
+    case "running":
+      return runningDues(timing, memory);
+    case "sleeping":
+      return sleepingDues(timing, memory);
+    case "stopped":
+      return timing.owedSnapshot === null ? [] : [{ at: timing.stateChangedAt, action: "keep_slept_out" }];
+    default:
+      return [];
+  }
 }
 
 /** When the sandbox ends by time if nothing happens before. */

@@ -16,20 +16,39 @@ beforeEach(() => {
 afterEach(() => rmSync(directory, { recursive: true }));
 
 const sequences = (after: number): number[] => {
-  const seen: SandboxEvent[] = [];
-  openEventLog(path, () => 0).subscribe(after, (event) => seen.push(event));
-  return seen.map(({ sequence }) => sequence);
+  return openEventLog(path, () => 0)
+    .after(after)
+    .map(({ sequence }) => sequence);
 };
 
-test("a subscriber gets the kept events after its number, then the live ones, without a gap", () => {
+test("kept events are told from a number on, new ones to those who listen", () => {
   const log = openEventLog(path, () => 42);
-  log.append({ type: "sandbox.adopted", sandbox });
-  log.append({ type: "sandbox.adopted", sandbox });
   const seen: SandboxEvent[] = [];
-  log.subscribe(1, (event) => seen.push(event));
   log.append({ type: "sandbox.adopted", sandbox });
-  expect(seen.map(({ sequence }) => sequence)).toEqual([2, 3]);
-  expect(seen[0]).toMatchObject({ at: 42, sandbox });
+  const stop = log.listen((event) => seen.push(event));
+  log.append({ type: "sandbox.adopted", sandbox });
+  stop();
+  log.append({ type: "sandbox.adopted", sandbox });
+  expect(log.after(1).map(({ sequence }) => sequence)).toEqual([2, 3]);
+  expect(seen).toMatchObject([{ sequence: 2, at: 42, sandbox }]);
+});
+
+test("an event that could be written only in part never happened, and spoils no other", () => {
+  let room = Number.POSITIVE_INFINITY;
+  const log = openEventLog(
+    path,
+    () => 0,
+    (file, line) => {
+      appendFileSync(file, line.slice(0, room));
+      if (line.length > room) throw new Error("no space left on device");
+    },
+  );
+  const append = (message: string) => log.append({ type: "snapshot.failed", sandbox, message });
+  append("é".repeat(9));
+  for (room of [0, 20, 80]) expect(() => append("cut")).toThrow("no space");
+  room = Number.POSITIVE_INFINITY;
+  append("after");
+  expect(log.after(0)).toMatchObject([{ sequence: 1 }, { sequence: 2, message: "after" }]);
 });
 
 test("numbers go on over a restart", () => {

@@ -1,4 +1,4 @@
-import { appendFileSync, existsSync, readFileSync, renameSync, statSync } from "node:fs";
+import { appendFileSync, existsSync, readFileSync, renameSync, statSync, truncateSync } from "node:fs";
 import type { SandboxEvent } from "@slipway/contract";
 
 type Unnumbered<E> = E extends SandboxEvent ? Omit<E, "sequence" | "at"> : never;
@@ -6,20 +6,30 @@ export type NewSandboxEvent = Unnumbered<SandboxEvent>;
 
 export interface EventLog {
   append(event: NewSandboxEvent): void;
-  /** Calls back for kept events after the given sequence number, then for each new one, without a gap. */
-  subscribe(after: number, listener: (event: SandboxEvent) => void): () => void;
+  /** The kept events after a sequence number, oldest first. */
+  after(sequence: number): SandboxEvent[];
+  /** Calls back for each new event. */
+  listen(listener: (event: SandboxEvent) => void): () => void;
   readonly last: number;
 }
 
 const rotateBytes = 8 * 1024 * 1024;
 
-/** The keeper is its only writer: sequence numbers have no gaps. The newest 8 to 16 MiB are kept. */
-export function openEventLog(path: string, now: () => number): EventLog {
+/**
+ * The keeper is its only writer: sequence numbers have no gaps. The newest 8 to 16 MiB are kept. An event that could not be
+ * written whole never happened.
+ */
+export function openEventLog(
+  path: string,
+  now: () => number,
+  write: (path: string, line: string) => void = (path, line) => appendFileSync(path, line, { mode: 0o600 }),
+): EventLog {
   const previous = `${path}.1`;
   const listeners = new Set<(event: SandboxEvent) => void>();
   let last = (readEvents(path).at(-1) ?? readEvents(previous).at(-1))?.sequence ?? 0;
   endCutLine(path);
   let bytes = existsSync(path) ? statSync(path).size : 0;
+  let isCut = false;
   return {
     get last() {
       return last;
@@ -27,19 +37,21 @@ export function openEventLog(path: string, now: () => number): EventLog {
     append(event) {
       const numbered = { sequence: last + 1, at: now(), ...event } as SandboxEvent;
       const line = `${JSON.stringify(numbered)}\n`;
-      if (bytes + line.length > rotateBytes) {
+      const size = Buffer.byteLength(line);
+      if (isCut && existsSync(path)) truncateSync(path, bytes);
+      if (bytes + size > rotateBytes) {
         renameSync(path, previous);
         bytes = 0;
       }
-      appendFileSync(path, line, { mode: 0o600 });
-      bytes += line.length;
+      isCut = true;
+      write(path, line);
+      isCut = false;
+      bytes += size;
       last = numbered.sequence;
       for (const listener of listeners) listener(numbered);
     },
-    subscribe(after, listener) {
-      if (after < last) {
-        for (const event of [...readEvents(previous), ...readEvents(path)]) if (event.sequence > after) listener(event);
-      }
+    after: (sequence) => [...readEvents(previous), ...readEvents(path)].filter((event) => event.sequence > sequence),
+    listen(listener) {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },

@@ -83,6 +83,18 @@ test("a sandbox whose pid 1 is killed from outside is stopped as killed, its com
   await vi.waitFor(async () => expect(await sandbox.info()).toMatchObject({ state: "stopped", reason: "killed" }));
 });
 
+test("events that are listened to without a signal end with their provider", async () => {
+  const provider = createLocalProvider({ stateDir: local.stateDir, environment: process.env });
+  await (await provider.create(small)).destroy();
+  const { promise: listening, resolve } = Promise.withResolvers<void>();
+  const listened = (async () => {
+    for await (const _event of provider.events()) resolve();
+  })();
+  await listening;
+  await provider[Symbol.asyncDispose]();
+  await listened;
+});
+
 test("callers that come at the same time share one keeper", async () => {
   await using own = setUpLocal();
   const providers = Array.from({ length: 4 }, () =>

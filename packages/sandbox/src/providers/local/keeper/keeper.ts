@@ -111,7 +111,7 @@ function handlersOf(parts: KeeperParts, close: () => void): Handlers {
     keepAlive: ({ id, forMs }) => lifecycle.keepAlive(id, forMs),
     setNetwork: ({ id, network }) => {
       const box = boxes.get(id);
-      boxes.update(box, { request: { ...box.record.request, network } });
+      boxes.update(box, { network });
       return done(networks.setPolicy(box));
     },
     preview: ({ id, port }) => previews.url(boxes.get(id), port),

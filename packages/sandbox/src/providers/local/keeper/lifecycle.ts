@@ -4,6 +4,7 @@ import {
   type DestroyReceipt,
   hasCode,
   maxLifetimeMs,
+  newId,
   type SandboxId,
   type SandboxInfo,
   SlipwayError,
@@ -85,6 +86,7 @@ export function createLifecycle(parts: LifecycleParts): Lifecycle {
     const record: SandboxRecord = {
       id,
       request,
+      network: request.network,
       state: "creating",
       reason: "requested",
       createdAt: now,
@@ -98,6 +100,7 @@ export function createLifecycle(parts: LifecycleParts): Lifecycle {
       cgroups,
       incremental: null,
       tools,
+      owedSnapshot: null,
       previews: {},
     };
     return boxes.add(record);
@@ -154,7 +157,8 @@ export function createLifecycle(parts: LifecycleParts): Lifecycle {
   /** Ends the processes and says so. The caller holds the sandbox's queue. */
   const stopNow = async (box: Box, reason: StateReason) => {
     await runtime.end(box);
-    boxes.setState(box, "stopped", reason, { process: null, cgroups: [] });
+    const owedSnapshot = reason === "slept_out" ? newId("snp", clock.now()) : null;
+    boxes.setState(box, "stopped", reason, { process: null, cgroups: [], owedSnapshot });
   };
 
   const destroyNow = async (box: Box, reason: StateReason): Promise<DestroyReceipt> => {

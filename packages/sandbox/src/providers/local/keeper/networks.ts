@@ -34,7 +34,7 @@ export function createNetworks({ layout, events, authority, registries, onError 
       socketPath: layout.box(box.id).egressSocket,
       // Its directory belongs to the sandboxes' uid alone; as root the socket would not be theirs to write to.
       socketMode: 0o666,
-      policy: box.record.request.network,
+      policy: box.record.network,
       registries: destinations,
       certificateAuthority: authority,
       onRefused: (refusal) => events.append({ type: "egress.refused", sandbox: box.id, ...refusal }),
@@ -42,14 +42,14 @@ export function createNetworks({ layout, events, authority, registries, onError 
   return {
     async open(box) {
       // Where everything is refused, nobody waits for it.
-      const closed = isClosed(box.record.request.network);
+      const closed = isClosed(box.record.network);
       const egress = closed ? setImmediate().then(() => listen(box)) : listen(box);
       open.set(box, egress);
       if (closed) egress.catch((error) => onError(box, error));
       else await egress;
     },
     async setPolicy(box) {
-      (await open.get(box))?.setPolicy(box.record.request.network);
+      (await open.get(box))?.setPolicy(box.record.network);
     },
     async close(box) {
       const egress = open.get(box);

@@ -65,8 +65,9 @@ export type KeeperMessage =
 /** The one line that a new keeper writes to its standard output; none when another keeper has the state directory. */
 export type KeeperStart = { readonly ready: true } | { readonly error: ErrorBody };
 
-export function sendLine(socket: Socket, message: KeeperRequest | KeeperMessage): void {
-  if (socket.writable) socket.write(`${JSON.stringify(message)}\n`);
+/** False when the socket takes no more without keeping it in memory, until it has drained. */
+export function sendLine(socket: Socket, message: KeeperRequest | KeeperMessage): boolean {
+  return !socket.writable || socket.write(`${JSON.stringify(message)}\n`);
 }
 
 /** A line that is no JSON ends the connection: the peer is not ours. */

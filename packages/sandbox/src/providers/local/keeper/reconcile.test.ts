@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { newId, type SandboxEvent, type SandboxId } from "@slipway/contract";
+import { newId, type SandboxId } from "@slipway/contract";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { type Layout, layoutOf, prepareStateDirectory } from "../layout.ts";
 import { type SandboxRecord, writeRecord } from "../record.ts";
@@ -49,9 +49,10 @@ function partsWith(boxes: Boxes, changes: Partial<ReconcileParts> = {}): Reconci
 }
 
 function destroyedIn(log: EventLog): SandboxId[] {
-  const seen: SandboxEvent[] = [];
-  log.subscribe(0, (event) => seen.push(event))();
-  return seen.filter(({ type }) => type === "sandbox.destroyed").map(({ sandbox }) => sandbox);
+  return log
+    .after(0)
+    .filter(({ type }) => type === "sandbox.destroyed")
+    .map(({ sandbox }) => sandbox);
 }
 
 test("a sandbox that can not be ended keeps a new keeper from no other", async () => {

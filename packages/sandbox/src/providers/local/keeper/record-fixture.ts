@@ -3,9 +3,11 @@ import type { SandboxRecord } from "../record.ts";
 
 /** The record of a sandbox that was stopped, and what is different about it. */
 export function recordFixture(changes: Partial<SandboxRecord> = {}): SandboxRecord {
+  const request = createSandboxSchema.parse({});
   return {
     id: newId("sbx"),
-    request: createSandboxSchema.parse({}),
+    request,
+    network: request.network,
     state: "stopped",
     reason: "requested",
     createdAt: 0,
@@ -19,6 +21,7 @@ export function recordFixture(changes: Partial<SandboxRecord> = {}): SandboxReco
     cgroups: [],
     incremental: null,
     tools: [],
+    owedSnapshot: null,
     previews: {},
     ...changes,
   };

@@ -1,6 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setImmediate } from "node:timers/promises";
+import { newId } from "@slipway/contract";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import type { Sandbox } from "../../../provider.ts";
 import { run } from "../../../run.ts";
@@ -70,6 +71,32 @@ test("a start that a keeper's death cut short has a lifetime of its own", async 
   while (recordOf(sandbox).state === "stopped") await setImmediate();
   expect(recordOf(sandbox).expiresAt).toBeGreaterThan(Date.now());
   await starting;
+});
+
+test("a sandbox whose sleep ran out leaves its snapshot, though its keeper died after the stop", async () => {
+  await using sandbox = await local.provider.create(small);
+  await sandbox.files.write("/workspace/kept", "kept");
+  await sandbox.stop();
+  const stopped = recordOf(sandbox);
+  await killKeeper();
+  const owedSnapshot = newId("snp");
+  writeRecord(recordPath(sandbox), { ...stopped, reason: "slept_out", owedSnapshot });
+  await local.provider.reconcile();
+  await vi.waitFor(() => expect(recordOf(sandbox).owedSnapshot).toBeNull());
+  expect(await local.provider.snapshots.list()).toMatchObject([{ id: owedSnapshot, name: "slept-out" }]);
+  await local.provider.snapshots.delete(owedSnapshot);
+});
+
+test("sandboxes that an earlier version recorded start, with their network and without tools", async () => {
+  await using sandbox = await local.provider.create({ ...small, network: { domains: ["example.com"] } });
+  await sandbox.stop();
+  await killKeeper();
+  const { network: _network, tools: _tools, owedSnapshot: _owed, ...record } = recordOf(sandbox);
+  const { tools: _names, ...request } = record.request;
+  writeRecord(recordPath(sandbox), { ...record, request });
+  expect(await sandbox.info()).toMatchObject({ tools: [], network: { domains: ["example.com"] } });
+  await sandbox.start();
+  expect((await run(sandbox, "echo up")).stdout).toBe("up\n");
 });
 
 test("a create that is aborted after it was done leaves nothing", async () => {

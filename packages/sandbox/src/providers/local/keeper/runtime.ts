@@ -104,7 +104,7 @@ export function createRuntime(parts: RuntimeParts): Runtime {
 
 function specOf(parts: RuntimeParts, box: Box): StartSpec {
   const { layout, programs, masks } = parts;
-  const { request, lowers, image, tools } = box.record;
+  const { request, network, lowers, image, tools } = box.record;
   const mebibyte = 1024 * 1024;
   return {
     layers: layout.layers,
@@ -120,7 +120,7 @@ function specOf(parts: RuntimeParts, box: Box): StartSpec {
       dataBytes: parts.limitsMemory ? 0 : request.memoryMb * mebibyte,
     },
     egress: true,
-    forwards: request.network.forwards,
+    forwards: network.forwards,
     tools: tools.map(({ name, digest }) => ({ name, directory: join(layout.tools, digest) })),
     programs: { bwrap: programs.bwrap, agent: programs.agent, seccomp: programs.seccomp[request.user] },
     masks,

@@ -2,6 +2,7 @@ import { rmSync } from "node:fs";
 import { createServer, type Server, type Socket } from "node:net";
 import { type ErrorBody, SlipwayError } from "@slipway/contract";
 import type { EventLog } from "./event-log.ts";
+import { streamEvents } from "./event-stream.ts";
 import {
   type KeeperMethod,
   type KeeperMethods,
@@ -41,10 +42,14 @@ export async function serveKeeper(
       if (request.method === "subscribe") {
         const { after } = request.params as KeeperParams<"subscribe">;
         const { last } = events;
-        unsubscribe();
-        unsubscribe = events.subscribe(after ?? last, (event) => sendLine(socket, { event }));
         const result: KeeperResult<"subscribe"> = { last };
-        return sendLine(socket, { call: request.call, result });
+        sendLine(socket, { call: request.call, result });
+        unsubscribe();
+        unsubscribe = streamEvents(events, after ?? last, {
+          send: (event) => sendLine(socket, { event }),
+          onceDrained: (callback) => void socket.once("drain", callback),
+        });
+        return;
       }
       void answer(socket, request.call, request.method, request.params, calls, handlers, hooks.onDefect);
     });

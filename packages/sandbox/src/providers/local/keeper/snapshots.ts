@@ -154,8 +154,8 @@ export function openSnapshots(parts: SnapshotParts): Snapshots {
     },
     delete(id) {
       find(id);
-      const user = [...boxes.all()].find((box) => box.record.request.snapshot === id);
-      if (user !== undefined) throw new SlipwayError("snapshot_in_use", `${user.id} starts from snapshot ${id}`);
+      const users = [...boxes.all()].filter((box) => box.record.request.snapshot === id).map((box) => box.id);
+      if (users.length > 0) throw new SlipwayError("snapshot_in_use", `${id} is what ${users.join(", ")} started from`);
       remove(id);
     },
     capture,
@@ -195,11 +195,12 @@ async function copy({ layout, layers, layerTool, hold, boxes }: SnapshotParts, b
   const previous =
     incremental === null ? {} : { previous: layers.tree(incremental), previousManifest: layers.manifest(incremental) };
   const awake = state === "running";
+  using holding = new DisposableStack();
   if (awake) await hold.freeze(box);
-  let held: Awaited<ReturnType<Layers["add"]>>;
+  let layer: LayerId;
   try {
     const changing = await inodesMappedForWriting(await hold.processes(box));
-    held = await layers.add((directory) =>
+    const held = await layers.add((directory) =>
       layerTool.copy({
         from: layout.box(box.id).upper,
         to: `${directory}/fs`,
@@ -208,15 +209,14 @@ async function copy({ layout, layers, layerTool, hold, boxes }: SnapshotParts, b
         ...previous,
       }),
     );
+    layer = holding.use(held).id;
   } finally {
     if (awake) await hold.thaw(box);
   }
-  boxes.update(box, { incremental: held.id });
-  return {
-    lowers: [held.id, ...lowers],
-    bytes: await layerTool.measure(layers.tree(held.id)),
-    [Symbol.dispose]: () => held[Symbol.dispose](),
-  };
+  boxes.update(box, { incremental: layer });
+  const bytes = await layerTool.measure(layers.tree(layer));
+  const held = holding.move();
+  return { lowers: [layer, ...lowers], bytes, [Symbol.dispose]: () => held.dispose() };
 }
 
 function hasEntries(directory: string): boolean {

@@ -34,7 +34,7 @@ function setUp(request: object, { operations = 0, sinceMs = 0, clock = manualClo
   const done: string[] = [];
   const errors: unknown[] = [];
   const memory = { toldEnd: null, checkIdleAt: 300, lastCheckpointAt: 0 };
-  const timing = { state: "running", stateChangedAt: 0, expiresAt: 1000 };
+  const timing = { state: "running", stateChangedAt: 0, expiresAt: 1000, owedSnapshot: null };
   const defaults = { idleMs: null, sleepingMs: 500, checkpointMs: null, expiringGraceMs: 100, onEnd: "stop" };
   const box = {
     id: newId("sbx"),
@@ -54,18 +54,28 @@ function setUp(request: object, { operations = 0, sinceMs = 0, clock = manualClo
       inTurn();
       if (isDue !== undefined && !(await isDue())) return;
       await note(what)(id, reason);
-      box.record = { ...box.record, state, stateChangedAt: clock.now() };
+      const owedSnapshot = reason === "slept_out" ? newId("snp", 0) : null;
+      box.record = { ...box.record, state, stateChangedAt: clock.now(), owedSnapshot };
       timers.schedule(box);
     };
   let use = async () => ({ operations, sinceMs });
   const timers = createTimers({
     clock,
     events: { append: (event: NewSandboxEvent) => done.push(`${clock.now()} ${event.type}`) } as never,
+    boxes: {
+      update(changed, change) {
+        changed.record = { ...changed.record, ...change };
+        timers.schedule(changed);
+      },
+    },
     lifecycle: {
       end: enter("stopped", "end"),
       stop: enter("stopped", "stop"),
       sleep: enter("sleeping", "sleep"),
-      destroy: note("destroy"),
+      destroy: async (id: unknown, reason: unknown) => {
+        await note("destroy")(id, reason);
+        timers.forget(box);
+      },
     } as never,
     snapshots: { checkpoint: note("checkpoint"), create: (id: unknown) => note("snapshot")(id) } as never,
     use: () => use(),

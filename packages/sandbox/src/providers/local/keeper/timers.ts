@@ -1,5 +1,5 @@
-import { hasCode, newId, SlipwayError } from "@slipway/contract";
-import type { Box } from "./boxes.ts";
+import { hasCode, SlipwayError } from "@slipway/contract";
+import type { Box, Boxes } from "./boxes.ts";
 import type { Clock } from "./clock.ts";
 import { type Due, decideIdle, endOf, nextDue, type Use } from "./decide.ts";
 import type { EventLog } from "./event-log.ts";
@@ -16,6 +16,7 @@ export interface Timers {
 export interface TimerParts {
   readonly clock: Clock;
   readonly events: EventLog;
+  readonly boxes: Pick<Boxes, "update">;
   readonly lifecycle: Pick<Lifecycle, "end" | "sleep" | "stop" | "destroy">;
   readonly snapshots: Pick<Snapshots, "checkpoint" | "create">;
   use(box: Box): Promise<Use>;
@@ -90,11 +91,19 @@ async function perform(parts: TimerParts, box: Box, due: Due): Promise<void> {
       box.memory = { ...box.memory, lastCheckpointAt: clock.now() };
       return snapshots.checkpoint(box.id);
     case "sleep_out":
-      await lifecycle.stop(box.id, "slept_out", isOver);
-      if (box.record.state !== "stopped") return;
-      await snapshots.create(box.id, newId("snp", clock.now()), { name: "slept-out", expiresInMs: null });
-      if (box.record.request.onEnd === "destroy") await lifecycle.destroy(box.id, "slept_out");
+      return lifecycle.stop(box.id, "slept_out", isOver);
+    case "keep_slept_out":
+      return keepSleptOut(parts, box);
   }
+}
+
+/** Can be repeated after a crash: the snapshot's id is in the record. */
+async function keepSleptOut({ boxes, lifecycle, snapshots }: TimerParts, box: Box): Promise<void> {
+  const { owedSnapshot, request } = box.record;
+  if (owedSnapshot === null) return;
+  await snapshots.create(box.id, owedSnapshot, { name: "slept-out", expiresInMs: null });
+  if (request.onEnd === "destroy") await lifecycle.destroy(box.id, "slept_out");
+  else boxes.update(box, { owedSnapshot: null });
 }
 
 async function checkIdle({ clock, use, lifecycle }: TimerParts, box: Box): Promise<void> {
