@@ -24,9 +24,11 @@ export async function finish(context: Context, outcome: Outcome): Promise<number
   const { spentMicroUsd } = await run.balance();
   const completed = end.reason === "completed";
   if (!context.json) {
-    if (patch.length > 0) await context.out.write(`\n${coloured(patch, context)}\n`);
-    const how = `${context.paint(completed ? "green" : "red", end.reason)}${end.message ? `: ${harmless(end.message)}` : ""}`;
-    await context.out.write(`\n${how}, ${formatUsd(spentMicroUsd)}, ${changed(patch)}\n`);
+    await context.out.write(patch.length > 0 ? `\n\n${coloured(patch, context)}\n\n` : "\n\n");
+    // Of a completed run the message is what the agent has just said.
+    const why = completed || end.message === "" ? "" : `: ${harmless(end.message)}`;
+    const how = `${context.paint(completed ? "green" : "red", end.reason)}${why}`;
+    await context.out.write(`${how}, ${formatUsd(spentMicroUsd)}, ${changed(patch)}\n`);
   }
   const applied = patch.length > 0 && (await wanted(context, order, completed)) && (await apply(context, outcome));
   if (context.json) {
@@ -90,6 +92,6 @@ function changed(patch: Buffer): string {
   return files === 1 ? "1 file changed" : `${files} files changed`;
 }
 
-function formatUsd(microUsd: number): string {
+export function formatUsd(microUsd: number): string {
   return `${(microUsd / microUsdPerUsd).toFixed(4)} USD`;
 }

@@ -39,3 +39,16 @@ it("long input of a tool is cut", () => {
   const event = agent({ type: "tool", phase: "start", id: "1", name: "write", kind: "edit", input: "x".repeat(5000) });
   expect(show(event).length).toBeLessThan(200);
 });
+
+it.each([
+  ['{"command":"npm test","timeoutSeconds":120}', "npm test"],
+  ['{"cmd":["bash","-lc","ls"]}', "bash -lc ls"],
+  ['{"files":[{"path":"a.ts","content":"long"},{"path":"b.ts","content":"long"}]}', "a.ts, b.ts"],
+  ['{"file_path":"/workspace/c.ts","content":"long"}', "/workspace/c.ts"],
+  ['{"tasks":[{"title":"first","details":"x"},{"title":"second"}]}', "first, second"],
+  ['{"unknown":1}', '{"unknown":1}'],
+  ['{"command":"cut in the mid', '{"command":"cut in the mid'],
+])("of a tool's input %s the telling part is shown", (input, shown) => {
+  const event = agent({ type: "tool", phase: "start", id: "1", name: "tool", kind: "other", input });
+  expect(show(event)).toBe(`tool ${shown}\n`);
+});

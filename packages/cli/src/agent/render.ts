@@ -45,7 +45,8 @@ function lineOf(event: RunnerEvent, paint: Paint): string | undefined {
 function agentLine(event: AgentEvent, paint: Paint): string | undefined {
   switch (event.type) {
     case "tool":
-      if (event.phase === "start") return `${paint("cyan", harmless(event.name))} ${shorten(event.input ?? "")}`;
+      if (event.phase === "start")
+        return `${paint("cyan", harmless(event.name))} ${shorten(gistOf(event.input ?? ""))}`;
       return event.ok === false ? `${paint("red", "failed")} ${shorten(event.output ?? "")}` : undefined;
     case "file_change":
       return `${paint("green", event.action)} ${harmless(event.path)}`;
@@ -56,7 +57,7 @@ function agentLine(event: AgentEvent, paint: Paint): string | undefined {
         )
         .join("\n");
     case "permission":
-      return `${paint("yellow", "asks to use")} ${harmless(event.tool)} ${shorten(event.input)}`;
+      return `${paint("yellow", "asks to use")} ${harmless(event.tool)} ${shorten(gistOf(event.input))}`;
     case "status":
       return ["retrying", "compacting", "interrupted"].includes(event.status)
         ? paint("yellow", `${event.status}${event.detail ? `: ${harmless(event.detail)}` : ""}`)
@@ -80,4 +81,30 @@ const shownCharacters = 160;
 function shorten(text: string): string {
   const line = harmless(text.replaceAll(/\s+/g, " "));
   return line.length > shownCharacters ? `${line.slice(0, shownCharacters)} …` : line;
+}
+
+/** What agents call the part of a tool's input that tells the most. */
+const tellingFields = ["command", "cmd", "file_path", "filePath", "path", "paths", "pattern", "query", "text", "title"];
+
+/** Of JSON, its most telling field; of anything else, all. */
+function gistOf(input: string): string {
+  const value = parsed(input);
+  if (typeof value !== "object" || value === null) return input;
+  const { files, tasks } = value as Record<string, unknown>;
+  const many = Array.isArray(files) ? files : Array.isArray(tasks) ? tasks : undefined;
+  if (many !== undefined) return many.map((entry) => gistOf(JSON.stringify(entry))).join(", ");
+  for (const field of tellingFields) {
+    const told = (value as Record<string, unknown>)[field];
+    if (typeof told === "string") return told;
+    if (Array.isArray(told)) return told.join(" ");
+  }
+  return input;
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }

@@ -1,11 +1,11 @@
 import { join } from "node:path";
-import { hasCode, newId, type RunEnd, type RunId } from "@slipway/contract";
+import { hasCode, type NumberedEvent, newId, type RunEnd, type RunId } from "@slipway/contract";
 import { agentTool, type Run, runnerTools, startRun, toolDirectories } from "@slipway/runner";
 import { cloneRepo, type OwnedSandbox, projectPath } from "@slipway/sandbox";
 import { takeBaseline } from "../agent/changes.ts";
 import { openModels } from "../agent/models.ts";
 import { type Order, readOrder } from "../agent/order.ts";
-import { finish } from "../agent/outcome.ts";
+import { finish, formatUsd } from "../agent/outcome.ts";
 import { createRenderer } from "../agent/render.ts";
 import { steer } from "../agent/steer.ts";
 import { putDirectory } from "../agent/workspace.ts";
@@ -21,12 +21,13 @@ export async function run(context: Context): Promise<number> {
   const { stateDir, agentsDir } = await context.settings();
   const id = newId("run");
   await using parts = new AsyncDisposableStack();
-  const directory = join(stateDir, "runs", id);
-  const models = parts.use(await openModels({ environment: context.io.env, directory, model: order.model }));
   const provider = await context.provider(await toolDirectories(order.agent, agentsDir));
   context.progress.status("creating the sandbox");
   const sandbox = await provider.create(sandboxRequest(context, order, id), { signal });
   if (!order.keep) parts.use(sandbox);
+  // After the provider has made the state directory, whose mode matters.
+  const directory = join(stateDir, "runs", id);
+  const models = parts.use(await openModels({ environment: context.io.env, directory, model: order.model }));
   const workdir = await fill(context, sandbox, order);
   const baseline = await takeBaseline(sandbox, workdir, { signal });
   context.progress.clear();
@@ -79,8 +80,14 @@ async function follow(context: Context, run: Run): Promise<RunEnd> {
   for await (const event of run.events()) {
     steering.see(event);
     await context.out.write(context.json ? `${toJson(event)}\n` : render(event));
+    if (endsStep(event)) context.progress.status(`${formatUsd((await run.balance()).spentMicroUsd)} so far`);
   }
+  context.progress.clear();
   return run.ended;
+}
+
+function endsStep({ event }: NumberedEvent): boolean {
+  return event.type === "agent" && (event.event.type === "usage" || event.event.type === "tool");
 }
 
 function tooLate(error: unknown): void {
