@@ -52,8 +52,10 @@ export function openaiError(error: SlipwayError): OpenaiError {
   return openaiErrorOf(visibleStatus(error), errorMessage(error), error.code);
 }
 
-export function openaiErrorOf(status: number, message: string, code = "server_error"): OpenaiError {
+/** `invalid_prompt` is the code by which clients know not to ask the same again. */
+export function openaiErrorOf(status: number, message: string, ownCode?: string): OpenaiError {
   const type = status < 500 ? "invalid_request_error" : "server_error";
+  const code = ownCode ?? (status < 500 ? "invalid_prompt" : "server_error");
   return { message, type, param: null, code, ...openaiErrors[status] };
 }
 

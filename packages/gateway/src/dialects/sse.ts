@@ -62,6 +62,11 @@ export function writeSse(data: unknown, event?: string): string {
   return `${name}data: ${typeof data === "string" ? data : JSON.stringify(data)}\n\n`;
 }
 
+/** A last event, for a stream that may have been cut inside a line. */
+export function breakOff(event: string): string {
+  return `\n\n${event}`;
+}
+
 const lineEnd = /\r\n|\n|\r(?!$)/g;
 
 function tooLong(maxChars: number): SlipwayError {

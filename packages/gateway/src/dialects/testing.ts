@@ -44,14 +44,12 @@ const image: fc.Arbitrary<Part> = fc.oneof(
 const userMessage = fc
   .tuple(fc.array(toolResult, { maxLength: 2 }), fc.array(fc.oneof(textPart, image), { minLength: 1, maxLength: 3 }))
   .map(([results, parts]): Message => ({ role: "user", parts: [...results, ...parts] }));
-const assistantMessage = fc
-  .tuple(fc.option(thinking), textPart, fc.array(toolCall, { maxLength: 2 }))
-  .map(
-    ([thought, words, calls]): Message => ({
-      role: "assistant",
-      parts: [...(thought === null ? [] : [thought]), words, ...calls],
-    }),
-  );
+const assistantMessage = fc.tuple(fc.option(thinking), textPart, fc.array(toolCall, { maxLength: 2 })).map(
+  ([thought, words, calls]): Message => ({
+    role: "assistant",
+    parts: [...(thought === null ? [] : [thought]), words, ...calls],
+  }),
+);
 
 export const tool = fc.record({
   name,

@@ -3,7 +3,7 @@ import type { Dialect } from "../dialect.ts";
 import { anthropicErrorType, errorMessage } from "../errors.ts";
 import { freeTextReader } from "../free-text.ts";
 import { createMeter } from "../meter.ts";
-import { writeSse } from "../sse.ts";
+import { breakOff, writeSse } from "../sse.ts";
 import { createStreamReader } from "../stream-reader.ts";
 import { readRequest, writeRequest } from "./request.ts";
 import { readResponse, writeResponse } from "./response.ts";
@@ -23,7 +23,7 @@ export const anthropic: Dialect = {
   meter: () =>
     createMeter({ markers: ['"message_', '"error"'], interpreter: anthropicInterpreter(), readResponse, deltaText }),
   writeError,
-  writeStreamError: (error) => writeSse(writeError(error), "error"),
+  writeStreamError: (error) => breakOff(writeSse(writeError(error), "error")),
 };
 
 function writeError(error: Parameters<Dialect["writeError"]>[0]): Record<string, unknown> {

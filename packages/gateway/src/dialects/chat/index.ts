@@ -3,7 +3,7 @@ import type { Dialect } from "../dialect.ts";
 import { openaiError } from "../errors.ts";
 import { freeTextReader } from "../free-text.ts";
 import { createMeter } from "../meter.ts";
-import { writeSse } from "../sse.ts";
+import { breakOff, writeSse } from "../sse.ts";
 import { createStreamReader } from "../stream-reader.ts";
 import { readRequest, writeRequest } from "./request.ts";
 import { readResponse, writeResponse } from "./response.ts";
@@ -22,7 +22,7 @@ export const chat: Dialect = {
   streamWriter: chatStreamWriter,
   meter: () => createMeter({ markers, interpreter: chatInterpreter(), readResponse, deltaText }),
   writeError: (error) => ({ error: openaiError(error) }),
-  writeStreamError: (error) => writeSse({ error: openaiError(error) }),
+  writeStreamError: (error) => breakOff(writeSse({ error: openaiError(error) })),
 };
 
 /** With and without the space that some servers write; a `null` in their place is no marker. */

@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { Dialect } from "../dialect.ts";
 import { openaiError } from "../errors.ts";
 import { createMeter } from "../meter.ts";
-import { writeSse } from "../sse.ts";
+import { breakOff, writeSse } from "../sse.ts";
 import { createStreamReader } from "../stream-reader.ts";
 import { readRequest, writeRequest } from "./request.ts";
 import { readResponse, writeResponse } from "./response.ts";
@@ -40,5 +40,5 @@ function writeStreamError(error: Parameters<Dialect["writeStreamError"]>[0]): st
     status: "failed",
     error: { code: final ? "invalid_prompt" : code, message },
   };
-  return writeSse({ type: "response.failed", response }, "response.failed");
+  return breakOff(writeSse({ type: "response.failed", response }, "response.failed"));
 }
