@@ -11,7 +11,8 @@ export interface TestAgentOptions {
   readonly state?: unknown;
   readonly team?: readonly TeamTool[];
   readonly compactAtTokens?: number;
-  readonly workdir?: string;
+  readonly baseUrl?: string;
+  save?(state: unknown): Promise<void>;
 }
 
 export interface TestAgent {
@@ -24,7 +25,8 @@ export interface TestAgent {
 /** A built-in agent whose model is the program, on loopback. */
 export async function openTestAgent(program: ScriptedProgram, options: TestAgentOptions = {}): Promise<TestAgent> {
   const model = await startScriptedModel({ programs: { test: program }, listen: { host: "127.0.0.1", port: 0 } });
-  const workdir = options.workdir ?? (await makeWorkplace()).workdir;
+  onTestFinished(() => model.close());
+  const { workdir } = await makeWorkplace();
   const states: unknown[] = [];
   const { compactAtTokens } = options;
   const driver = createBuiltinDriver({
@@ -38,16 +40,13 @@ export async function openTestAgent(program: ScriptedProgram, options: TestAgent
     instructions: "Be brief.",
     permissions: options.permissions ?? "allow",
     limits: runLimitsSchema.parse(options.limits ?? {}),
-    gateway: { baseUrl: model.baseUrl, token: "slr_test" },
+    gateway: { baseUrl: options.baseUrl ?? model.baseUrl, token: "slr_test" },
     tools: { definitions: options.team ?? [], command: [] },
     state: options.state,
-    save: async (state) => void states.push(structuredClone(state)),
+    save: options.save ?? (async (state) => void states.push(structuredClone(state))),
     signal: new AbortController().signal,
   });
-  onTestFinished(async () => {
-    await agent[Symbol.asyncDispose]();
-    await model.close();
-  });
+  onTestFinished(() => agent[Symbol.asyncDispose]());
   return { agent, workdir, states };
 }
 

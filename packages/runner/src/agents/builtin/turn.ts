@@ -68,12 +68,12 @@ async function runLoop(turn: Turn): Promise<{ readonly final: FinalEvent; readon
       if (part.type === "start-step") Object.assign(seen, { steps: seen.steps + 1, answer: "" });
       if (part.type === "text-delta") seen.answer += part.text;
       if (part.type === "finish") seen.reason = part.finishReason;
-      if (part.type === "error") seen.failure ??= failureOf(part.error, seen.answer !== "");
+      if (part.type === "error") seen.failure ??= failureOf(part.error);
       const event = eventOf(part);
       if (event !== undefined) emit(event);
     }
   } catch (error) {
-    seen.failure ??= failureOf(error, seen.answer !== "");
+    seen.failure ??= failureOf(error);
   }
   await toolset.settled();
   await conversation.interrupted();
