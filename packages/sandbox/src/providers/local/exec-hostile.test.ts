@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { connect } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { hasCode } from "@slipway/contract";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { openCall } from "./agent-connection.ts";
 import { type AgentBox, execStart, startAgentBox } from "./agent-fixture.ts";
 import { attachExec, type ExecStart, startExec } from "./exec.ts";
@@ -149,12 +149,12 @@ describe("pid 1", () => {
     await output.next();
     const call = await openCall(box.dial, "Z", []);
     await call.next();
-    expect(statesOf(mark)).toEqual(new Set(["T"]));
+    await vi.waitFor(() => expect(statesOf(mark)).toEqual(new Set(["T"])));
     await delay(timeoutMs);
     expect(statesOf(mark)).toEqual(new Set(["T"]));
     const wake = await openCall(box.dial, "Y", []);
     await wake.next();
-    expect(statesOf(mark)).not.toContain("T");
+    await vi.waitFor(() => expect(statesOf(mark)).not.toContain("T"));
     expect(await exec.wait()).toMatchObject({ reason: "timeout" });
   });
 
