@@ -1,3 +1,4 @@
+import { EventEmitter, once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
 import { request as httpRequest } from "node:http";
 import { tmpdir } from "node:os";
@@ -23,6 +24,8 @@ export interface TestGateway extends AsyncDisposable {
   readonly run: OpenRun;
   readonly ledger: Ledger;
   readonly lines: readonly GatewayLogLine[];
+  /** So many requests are settled and logged. */
+  settled(count?: number): Promise<void>;
   /** Of a listener on loopback. */
   readonly url: string;
   post(path: string, body: unknown, options?: PostOptions): Promise<Posted>;
@@ -58,12 +61,16 @@ export async function startTestGateway(options: TestGatewayOptions = {}): Promis
   parts.defer(() => rm(directory, { recursive: true }));
   const upstream = parts.use(await startTestUpstream());
   const lines: GatewayLogLine[] = [];
+  const logged = new EventEmitter();
   const ledger = options.ledger ?? createMemoryLedger();
   const settings = { ...testSettings(upstream.baseUrl, options.dialects), ...options.settings };
   const defects: unknown[] = [];
   const gateway = createGateway({
     ...{ settings, ledger, log: await openRunLog(directory), secret: "a secret of the tests" },
-    logger: (line) => lines.push(line),
+    logger(line) {
+      lines.push(line);
+      logged.emit("line");
+    },
     onDefect: (error) => defects.push(error),
   });
   parts.defer(async () => {
@@ -77,6 +84,9 @@ export async function startTestGateway(options: TestGatewayOptions = {}): Promis
   const held = parts.move();
   return {
     ...{ gateway, upstream, run, ledger, lines, url },
+    async settled(count = 1) {
+      while (lines.length < count) await once(logged, "line");
+    },
     post: (path, body, wanted = {}) => post(`${url}${path}`, body, { token: run.token, ...wanted }),
     [Symbol.asyncDispose]: () => held.disposeAsync(),
   };

@@ -80,8 +80,8 @@ export const testUsage: Usage = { input: 100, output: 20, cacheRead: 30, cacheWr
 export interface Speech {
   readonly texts?: readonly string[];
   readonly usage?: Usage;
-  /** Waited for before each text but the first. */
-  readonly gate?: () => Promise<unknown>;
+  /** Waited for before each text, with the number of texts that were sent. */
+  readonly gate?: (sent: number) => Promise<unknown>;
 }
 
 /** A good answer, streamed or whole, in the dialect of the request. */
@@ -97,9 +97,9 @@ export function speak({ texts = ["Hello", " world"], usage = testUsage, gate }: 
     if (body["stream"] !== true) return writeJson(response, 200, dialect.writeResponse(asked, events));
     const writer = dialect.streamWriter(asked);
     startStream(response);
-    let spoken = 0;
+    let sent = 0;
     for (const event of events) {
-      if (event.type === "text" && spoken++ > 0) await gate?.();
+      if (event.type === "text") await gate?.(sent++);
       response.write(writer.write(event));
     }
     response.end();

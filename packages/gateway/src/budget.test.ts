@@ -1,0 +1,144 @@
+import { EventEmitter, once } from "node:events";
+import { expect, test } from "vitest";
+import { estimateInputTokens } from "./budget.ts";
+import { ask, startTestGateway } from "./testing/gateway.ts";
+import { hang, speak, speakThen } from "./testing/upstream.ts";
+
+const long = "A sentence of some words. ".repeat(400);
+/** What the first reservation of a small streamed request comes to, at most. */
+const firstSlice = 1024 * 15 + 1000;
+
+test("a request that the budget can not cover is refused before anything is sent", async () => {
+  await using set = await startTestGateway({ budgetMicroUsd: 1000 });
+  const { status, text, headers } = await set.post("/v1/messages", ask());
+  expect(status).toBe(402);
+  expect(text).toContain("budget_exhausted");
+  expect(headers["x-should-retry"]).toBe("false");
+  expect(set.upstream.seen).toHaveLength(0);
+  expect(await set.run.balance()).toEqual({ budgetMicroUsd: 1000, spentMicroUsd: 0, reservedMicroUsd: 0 });
+});
+
+test("a raised budget lets the run go on, a lowered one changes nothing", async () => {
+  await using set = await startTestGateway({ budgetMicroUsd: 1000 });
+  expect(await set.post("/v1/messages", ask())).toMatchObject({ status: 402 });
+  await set.run.raiseBudget(1_000_000);
+  await set.run.raiseBudget(10);
+  expect(await set.post("/v1/messages", ask())).toMatchObject({ status: 200 });
+});
+
+test("a whole answer needs all that it may come to, up to the model's limit", async () => {
+  await using set = await startTestGateway({ budgetMicroUsd: 8000 * 15 + 500 });
+  expect(await set.post("/v1/messages", ask({ stream: false, max_tokens: 1_000_000 }))).toMatchObject({ status: 200 });
+  expect(await set.post("/v1/messages", ask({ stream: false, max_tokens: 8000 }))).toMatchObject({ status: 402 });
+  expect(await set.post("/v1/messages", ask({ stream: false, max_tokens: 100 }))).toMatchObject({ status: 200 });
+});
+
+test("a stream that passes the budget is cut", async () => {
+  await using set = await startTestGateway({ budgetMicroUsd: firstSlice + 1024 * 15 });
+  const client = createReader();
+  set.upstream.behave(speak({ texts: [long, long, long, long, long], gate: client.has }));
+  const { status, text, broken } = await set.post("/v1/messages", ask({ max_tokens: 8000 }), client);
+  expect({ status, broken }).toEqual({ status: 200, broken: true });
+  expect(text).toContain("budget_exhausted");
+  expect(set.run.lastResponse()).toMatchObject({ end: "cut", code: "budget_exhausted" });
+  const { budgetMicroUsd, spentMicroUsd, reservedMicroUsd } = await set.run.balance();
+  expect(reservedMicroUsd).toBe(0);
+  // A text comes before it is counted.
+  expect(spentMicroUsd).toBeGreaterThan(budgetMicroUsd / 2);
+  expect(spentMicroUsd).toBeLessThan(budgetMicroUsd + long.length * 15);
+});
+
+test("a stream reserves its output slice by slice", async () => {
+  await using set = await startTestGateway();
+  const client = createReader();
+  const reserved: number[] = [];
+  const gate = async (sent: number) => {
+    await client.has(sent);
+    reserved.push((await set.run.balance()).reservedMicroUsd);
+  };
+  set.upstream.behave(speak({ texts: [long, long, long], gate }));
+  await set.post("/v1/messages", ask({ max_tokens: 8000 }), client);
+  expect(reserved).toEqual([...new Set(reserved)].sort((a, b) => a - b));
+  expect(await set.run.balance()).toMatchObject({ spentMicroUsd: 759, reservedMicroUsd: 0 });
+});
+
+/** A client that tells how many of the long texts it has. */
+function createReader() {
+  const events = new EventEmitter();
+  let count = 0;
+  return {
+    onData(text: string) {
+      count = text.split(long).length - 1;
+      events.emit("data");
+    },
+    async has(wanted: number) {
+      while (count < wanted) await once(events, "data");
+    },
+  };
+}
+
+test("many requests at once never overspend together", async () => {
+  const budgetMicroUsd = 5 * firstSlice;
+  await using set = await startTestGateway({ budgetMicroUsd });
+  set.upstream.behave(speak({ usage: { input: 100, output: 1000, cacheRead: 0, cacheWrite: 0 } }));
+  const answers = await Promise.all(Array.from({ length: 60 }, () => set.post("/v1/messages", ask())));
+  const statuses = answers.map(({ status }) => status);
+  expect(new Set(statuses)).toEqual(new Set([200, 402]));
+  const { spentMicroUsd, reservedMicroUsd } = await set.run.balance();
+  expect(reservedMicroUsd).toBe(0);
+  expect(spentMicroUsd).toBe(statuses.filter((status) => status === 200).length * 15_300);
+  expect(spentMicroUsd).toBeLessThanOrEqual(budgetMicroUsd);
+});
+
+test("what is reserved is not there for others", async () => {
+  await using set = await startTestGateway({ budgetMicroUsd: firstSlice });
+  const client = new AbortController();
+  set.upstream.behave(speakThen(() => {}));
+  const first = Promise.withResolvers<void>();
+  const streaming = set.post("/v1/messages", ask(), { signal: client.signal, onData: () => first.resolve() });
+  await first.promise;
+  expect(await set.post("/v1/messages", ask())).toMatchObject({ status: 402 });
+  client.abort();
+  await streaming.catch(() => {});
+});
+
+test("requests whose client goes away before an answer are not for nothing", async () => {
+  await using set = await startTestGateway({ budgetMicroUsd: firstSlice });
+  for (let i = 1; i <= 3; i++) {
+    const client = new AbortController();
+    set.upstream.behave((response, request) => {
+      hang(response, request);
+      client.abort();
+    });
+    await set.post("/v1/messages", ask(), { signal: client.signal }).catch(() => {});
+    await set.settled(i);
+  }
+  const { spentMicroUsd } = await set.run.balance();
+  expect(spentMicroUsd).toBeGreaterThan(0);
+});
+
+test("an endpoint that does not count is billed by estimate", async () => {
+  await using set = await startTestGateway({ dialects: ["chat"] });
+  set.upstream.behave((response) => {
+    const chunk = { id: "1", object: "chat.completion.chunk", model: "m" };
+    const delta = { ...chunk, choices: [{ index: 0, delta: { content: long }, finish_reason: null }] };
+    const last = { ...chunk, choices: [{ index: 0, delta: {}, finish_reason: "stop" }] };
+    response.writeHead(200, { "content-type": "text/event-stream" });
+    response.end(`data: ${JSON.stringify(delta)}\n\ndata: ${JSON.stringify(last)}\n\ndata: [DONE]\n\n`);
+  });
+  expect(await set.post("/v1/chat/completions", ask({ max_tokens: 8000 }))).toMatchObject({
+    status: 200,
+    broken: false,
+  });
+  expect(set.lines).toMatchObject([{ end: "complete", estimated: true }]);
+  expect(set.lines[0]?.usage.output).toBeGreaterThan(1000);
+  expect(set.lines[0]?.usage.input).toBeGreaterThan(10);
+});
+
+test("an image counts as an image, not as text", () => {
+  const image = Buffer.alloc(300_000, 7).toString("base64");
+  const text = JSON.stringify({ messages: [{ content: [{ type: "image", source: { data: image } }] }] });
+  expect(estimateInputTokens(text)).toBeLessThan(2000);
+  expect(estimateInputTokens(JSON.stringify({ content: `data:image/png;base64,${image}` }))).toBeLessThan(2000);
+  expect(estimateInputTokens("word ".repeat(4000))).toBe(5000);
+});
