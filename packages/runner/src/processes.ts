@@ -25,15 +25,21 @@ export function markProcesses(): ProcessMark {
     environment: { [variable]: id },
     async end({ leader, graceMs = 2_000 } = {}) {
       const killAt = performance.now() + graceMs;
-      let members = await find(mark, leader);
-      signalAll(members, "SIGTERM");
-      while (members.length > 0) {
-        await delay(lookMs);
-        members = await find(mark, leader);
-        if (performance.now() >= killAt) signalAll(members, "SIGKILL");
+      const told = new Set<number>();
+      for (;;) {
+        const members = await find(mark, leader);
+        if (members.length === 0) return true;
         if (performance.now() >= killAt + killMs) return false;
+        if (performance.now() >= killAt) signalAll(members, "SIGKILL");
+        // What was forked since the last look has not been told.
+        else
+          signalAll(
+            members.filter((pid) => !told.has(pid)),
+            "SIGTERM",
+          );
+        for (const pid of members) told.add(pid);
+        await delay(lookMs);
       }
-      return true;
     },
   };
 }

@@ -1,0 +1,46 @@
+import { readdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { openCheckpoint, type Progress } from "./checkpoint.ts";
+import { durableFile } from "./durable.ts";
+import { makeWorkplace } from "./testing/workplace.ts";
+
+const progress: Progress = {
+  step: 3,
+  spentMs: 12.5,
+  stage: { name: "workers", round: 2 },
+  board: { tasks: [{ id: 1, title: "One", details: "", status: "pending", result: "" }], notes: [] },
+  mail: { letters: [], context: ["fact"], isInterrupted: false },
+};
+
+test("what was saved is found by the next one", async () => {
+  const { directory } = await makeWorkplace();
+  const first = await openCheckpoint(directory);
+  expect(first.found).toBeUndefined();
+  await first.save(progress);
+  await first.saveAgent("lead", { turn: "lead-1", state: { words: ["☃"] } });
+  const second = await openCheckpoint(directory);
+  expect(second.found).toEqual(progress);
+  expect(await second.agent("lead")).toEqual({ turn: "lead-1", state: { words: ["☃"] } });
+  expect(await second.agent("worker-1")).toBeUndefined();
+});
+
+test("the latest of many saves is what stays, and nothing else lies around", async () => {
+  const { directory } = await makeWorkplace();
+  const checkpoint = await openCheckpoint(directory);
+  await Promise.all(Array.from({ length: 50 }, (_, step) => checkpoint.save({ ...progress, step })));
+  expect((await openCheckpoint(directory)).found?.step).toBe(49);
+  expect(await readdir(directory)).toEqual(["run.json"]);
+});
+
+test("a checkpoint that is none is refused, and left as it is", async () => {
+  const { directory } = await makeWorkplace();
+  await writeFile(join(directory, "run.json"), '{"step": -1}');
+  await expect(openCheckpoint(directory)).rejects.toMatchObject({ code: "internal" });
+});
+
+test("a write that fails is told to everyone who waits for it", async () => {
+  const file = durableFile("/proc/nowhere/file");
+  const writes = await Promise.allSettled([file.write("a"), file.write("b"), file.write("c")]);
+  expect(writes.map(({ status }) => status)).toEqual(["rejected", "rejected", "rejected"]);
+});
