@@ -32,10 +32,10 @@ interface Outcome {
   readonly tries: number;
 }
 
-const pairs: [agent: DialectName, endpoint: DialectName | undefined][] = [
-  ["anthropic", undefined],
-  ["chat", undefined],
-  ["responses", undefined],
+const pairs: [agent: DialectName, endpoint: DialectName][] = [
+  ["anthropic", "anthropic"],
+  ["chat", "chat"],
+  ["responses", "responses"],
   ["anthropic", "chat"],
   ["chat", "responses"],
   ["responses", "anthropic"],
@@ -78,7 +78,7 @@ describe.each(pairs)("an agent that speaks %s to an endpoint that speaks %s", (a
     ["cut", { code: "stream_truncated", end: "truncated" }],
     ["endEarly", { code: "stream_truncated", end: "truncated" }],
     ["hangStream", { code: "model_timeout", end: "truncated" }],
-    ["invalidJson", { code: endpoint === undefined ? "stream_truncated" : "invalid_answer", end: "truncated" }],
+    ["invalidJson", { code: endpoint === agent ? "stream_truncated" : "invalid_answer", end: "truncated" }],
     ["failure", { code: "model_overloaded", end: "failed" }],
   ];
   test.each(broken)("%s in the middle of a stream is a failure, never an end", async (fault, outcome) => {
