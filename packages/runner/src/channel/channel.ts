@@ -1,0 +1,116 @@
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import {
+  type ControlMessage,
+  type HelloResponse,
+  helloResponseSchema,
+  type RunnerEvent,
+  runChannel,
+} from "@slipway/contract";
+import { ask } from "./ask.ts";
+import { type Backoff, createBackoff } from "./backoff.ts";
+import { createCoalescer } from "./coalesce.ts";
+import { pollControls } from "./controls.ts";
+import { fit } from "./fit.ts";
+import { createSender } from "./sender.ts";
+import { openSpool } from "./spool.ts";
+import { createTransport, type Transport, type TransportAddress } from "./transport.ts";
+
+/** The runner's end of the run channel. It outlives the host's absence: what is emitted is kept and sent when the host is back. */
+export interface Channel extends AsyncDisposable {
+  /** Aborts, with the error as its reason, when the host wants no more of this run: `run_ended`, `run_token_invalid`, `event_rejected`. */
+  readonly signal: AbortSignal;
+  /** Waits for the host as long as it takes. To be called before anything is emitted. */
+  hello(): Promise<HelloResponse>;
+  /**
+   * Numbers an event and answers when it is on disk. Text is answered at once and held for a moment, to be joined with what
+   * follows. What is too long is cut; what is no event fails with `event_rejected`.
+   */
+  emit(event: RunnerEvent): Promise<void>;
+  /** Answers when the host has everything that was emitted before. Fails when the host wants no more. */
+  flush(): Promise<void>;
+  /** What the host says, each message once, also over restarts. Ends by its signal; fails when the host wants no more. */
+  controls(signal: AbortSignal): AsyncIterable<ControlMessage>;
+}
+
+export type ChannelOptions = TransportAddress & {
+  /** Where the channel keeps what must survive a restart. */
+  readonly directory: string;
+  /** Another one for each start of the runner. */
+  readonly instance: string;
+};
+
+export async function openChannel(options: ChannelOptions): Promise<Channel> {
+  return connectChannel({ ...options, transport: createTransport(options) });
+}
+
+export interface ChannelParts {
+  readonly transport: Transport;
+  readonly directory: string;
+  readonly instance: string;
+  readonly backoff?: () => Backoff;
+  readonly coalesceMs?: number;
+}
+
+export async function connectChannel(parts: ChannelParts): Promise<Channel> {
+  const { transport, directory, instance, backoff = createBackoff, coalesceMs = 50 } = parts;
+  await mkdir(directory, { recursive: true, mode: 0o700 });
+  const spool = await openSpool(join(directory, "events.jsonl"));
+  const closing = new AbortController();
+  const { signal } = closing;
+  const line = { transport, backoff };
+  const sender = createSender(line, spool, closing);
+  const texts = createCoalescer();
+  let timer: NodeJS.Timeout | undefined;
+
+  const keep = async (events: readonly RunnerEvent[]) => {
+    await spool.append(events);
+    sender.wake();
+  };
+  const keepTexts = async () => {
+    clearTimeout(timer);
+    timer = undefined;
+    await keep(texts.flush());
+  };
+  return {
+    signal,
+    async hello() {
+      const body = JSON.stringify({ version: runChannel.version, instance });
+      const request = { method: "POST", path: "/run/hello", body } as const;
+      const answer = await ask(line, request, helloResponseSchema, signal);
+      if ("error" in answer) throw answer.error;
+      await sender.start(answer.body.next);
+      return answer.body;
+    },
+    async emit(event) {
+      signal.throwIfAborted();
+      const due = texts.push(fit(event));
+      // Text that finds no room is no failure of whoever emits next.
+      if (texts.isHolding) timer ??= setTimeout(() => void keepTexts().catch(() => undefined), coalesceMs);
+      await keep(due);
+    },
+    async flush() {
+      await keepTexts();
+      await sender.flushed();
+    },
+    async *controls(stop) {
+      const place = join(directory, "control-sequence");
+      try {
+        yield* pollControls(line, place, AbortSignal.any([stop, signal]));
+      } catch (error) {
+        if (stop.aborted) return;
+        // The host may have taken the last events with the same breath.
+        await sender.flushed().catch(() => undefined);
+        closing.abort(error);
+        throw signal.reason;
+      }
+    },
+    async [Symbol.asyncDispose]() {
+      await keepTexts().catch(() => undefined);
+      closing.abort(new Error("the channel is closed"));
+      await sender.stopped;
+      transport.close();
+      await spool.close();
+    },
+  };
+}

@@ -1,0 +1,55 @@
+import { once } from "node:events";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+
+export interface Relay {
+  readonly port: number;
+  /** Cuts what goes through. */
+  close(): Promise<void>;
+}
+
+const maxConnections = 512;
+
+/**
+ * Listens on the sandbox's loopback and carries each connection to the run socket, for agents that can not dial a unix
+ * socket. While the host is away, a connection is closed at once.
+ */
+export async function startRelay(socketPath: string, { port = 0 }: { readonly port?: number } = {}): Promise<Relay> {
+  const open = new Set<Socket>();
+  const server = createServer({ allowHalfOpen: true, noDelay: true }, (client) => {
+    const upstream = connect({ path: socketPath, allowHalfOpen: true });
+    for (const socket of [client, upstream]) {
+      open.add(socket);
+      socket.on("close", () => open.delete(socket));
+    }
+    join(client, upstream);
+  });
+  server.maxConnections = maxConnections;
+  server.listen(port, "127.0.0.1");
+  await once(server, "listening");
+  return {
+    port: (server.address() as AddressInfo).port,
+    async close() {
+      const closed = once(server, "close");
+      server.close();
+      for (const socket of open) socket.destroy();
+      await closed;
+    },
+  };
+}
+
+/** An end of one side is passed on, and the other direction goes on; a failure of one side is a failure of both. */
+function join(client: Socket, upstream: Socket): void {
+  const cut = () => {
+    client.resetAndDestroy();
+    upstream.destroy();
+  };
+  for (const socket of [client, upstream]) {
+    socket.on("error", cut);
+    socket.on("close", () => {
+      // After a clean end the other side still has to write what it was given.
+      if (!socket.readableEnded || !socket.writableFinished) cut();
+    });
+  }
+  client.pipe(upstream);
+  upstream.pipe(client);
+}

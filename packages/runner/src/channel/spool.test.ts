@@ -1,0 +1,94 @@
+import { appendFileSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { type NumberedEvent, runChannel } from "@slipway/contract";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { admits } from "./admit.ts";
+import { openSpool, type Spool } from "./spool.ts";
+import { createTestPlace, ended, note, type TestPlace, text } from "./testing.ts";
+
+let place: TestPlace;
+let path: string;
+let spool: Spool;
+beforeEach(async () => {
+  place = createTestPlace();
+  path = join(place.directory, "events.jsonl");
+  spool = await openSpool(path, () => 7);
+});
+afterEach(async () => {
+  await spool.close();
+  place[Symbol.dispose]();
+});
+
+async function reopen(): Promise<void> {
+  await spool.close();
+  spool = await openSpool(path, () => 7);
+}
+
+const read = async (from: number) => (await spool.read(from)).map((line) => JSON.parse(line) as NumberedEvent);
+
+test("events are numbered in the order in which they are appended", async () => {
+  await Promise.all([spool.append([note("a"), note("b")]), spool.append([note("c")])]);
+  expect(await read(1)).toEqual(["a", "b", "c"].map((each, i) => ({ sequence: i + 1, at: 7, event: note(each) })));
+  expect(await read(3)).toHaveLength(1);
+  expect(await read(4)).toEqual([]);
+});
+
+test("numbers go on after a restart, be the last line torn at any byte", async () => {
+  await spool.append([note("a"), note("ž")]);
+  const whole = readFileSync(path);
+  for (let length = whole.indexOf("\n") + 1; length < whole.length; length++) {
+    writeFileSync(path, whole);
+    truncateSync(path, length);
+    await reopen();
+    expect(spool.next).toBe(2);
+    await spool.append([note("again")]);
+    expect((await read(2))[0]).toMatchObject({ sequence: 2, event: note("again") });
+  }
+});
+
+test("a restart behind the host leaves the used numbers out, also after the next restart", async () => {
+  await spool.append([note("a"), note("b")]);
+  await spool.restart(41);
+  await spool.append([note("c")]);
+  await reopen();
+  expect([spool.first, spool.next]).toEqual([41, 42]);
+  expect(await read(41)).toMatchObject([{ sequence: 41, event: note("c") }]);
+});
+
+test("a file that is no spool is emptied", async () => {
+  appendFileSync(path, "what\nis this\n");
+  await reopen();
+  expect([spool.first, spool.next]).toEqual([1, 1]);
+  expect(readFileSync(path, "utf8")).toBe("");
+});
+
+test("a batch holds no more events and bytes than the host takes", async () => {
+  await spool.append(Array.from({ length: 300 }, (_, i) => note(String(i))));
+  expect(await read(1)).toHaveLength(runChannel.maxBatchEvents);
+  await spool.append(Array.from({ length: 100 }, () => note("x".repeat(16 * 1024))));
+  const lines = await spool.read(301);
+  expect(lines.length).toBeGreaterThan(50);
+  expect(Buffer.byteLength(`{"events":[${lines.join(",")}]}`)).toBeLessThanOrEqual(runChannel.maxBodyBytes);
+});
+
+test("a spool without room leaves text out first, then the rest, and ends never", () => {
+  const done = { type: "agent", agent: "lead", event: { type: "done", outcome: "completed", text: "" } } as const;
+  const megabyte = 1024 * 1024;
+  const admitted = (bytes: number, next: number) =>
+    [text("t"), note("n"), done, ended].filter((event) => admits(event, { bytes, next })).length;
+  expect(admitted(255 * megabyte, 1)).toBe(4);
+  expect(admitted(256 * megabyte, 1)).toBe(3);
+  expect(admitted(320 * megabyte, 1)).toBe(2);
+  expect(admitted(0, 195_000)).toBe(4);
+  expect(admitted(0, 196_000)).toBe(3);
+  expect(admitted(0, 199_800)).toBe(2);
+  expect(admitted(0, 200_000)).toBe(1);
+  expect(admitted(0, 200_001)).toBe(0);
+});
+
+test("what is left out is noted once", async () => {
+  await spool.restart(196_500);
+  await spool.append([text("a"), text("b"), note("n"), text("c"), ended]);
+  const kept = (await read(196_500)).map(({ event }) => event);
+  expect(kept).toEqual([expect.objectContaining({ type: "note", agent: "runner" }), note("n"), ended]);
+});
