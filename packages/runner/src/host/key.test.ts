@@ -14,7 +14,7 @@ const waiting: typeof demo = (request) => {
     : demo(request);
 };
 
-const search = String.raw`
+const search = `
 import os, re, sys
 key = sys.argv[1][::-1].encode()
 found = []

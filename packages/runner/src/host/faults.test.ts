@@ -1,0 +1,55 @@
+import type { RunEndReason } from "@slipway/contract";
+import { demo, loop, type ScriptedProgram, withFaults } from "@slipway/gateway/scripted";
+import { run as command, type Sandbox } from "@slipway/sandbox";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { agents, openSite, type Site, toEnd } from "./testing/site.ts";
+
+/** What goes wrong at the model, and how the run is then said to have ended. */
+const faults: readonly (readonly [string, readonly RunEndReason[]])[] = [
+  ["429", ["rate_limited"]],
+  ["500", ["overloaded"]],
+  ["hang", ["network", "overloaded"]],
+  ["hangStream", ["truncated", "network"]],
+  ["reset", ["network"]],
+  ["cut", ["truncated"]],
+  ["endEarly", ["truncated"]],
+  ["invalidJson", ["protocol"]],
+  ["refusal", ["refused"]],
+];
+
+const faulty: ScriptedProgram = withFaults((request) =>
+  request.lastPrompt.includes("without end") ? loop(request) : demo(request),
+);
+
+let site: Site;
+beforeAll(async () => {
+  site = await openSite({ programs: { faulty }, model: "scripted/faulty" });
+});
+afterAll(() => site[Symbol.asyncDispose]());
+
+const limits = { totalMs: 60_000, idleMs: 30_000, maxSteps: 30, maxRepeats: 3 };
+
+describe.each(agents)("with %s", (agent) => {
+  it.each(faults)("the fault %s ends the run as %s, and nothing of it is left", async (fault, reasons) => {
+    await using sandbox = await site.sandbox(agent);
+    await using run = await site.start(sandbox, { task: { agent, prompt: `Say hello [fault:${fault}]`, limits } });
+    const { events, end } = await toEnd(run);
+    expect(reasons, JSON.stringify({ end, last: events.slice(-3) })).toContain(end.reason);
+    const { reservedMicroUsd, spentMicroUsd } = await run.balance();
+    expect(reservedMicroUsd).toBe(0);
+    if (["429", "500", "reset"].includes(fault)) expect(spentMicroUsd).toBe(0);
+    await expectNothingLeft(sandbox);
+  });
+
+  it("an agent that does the same again and again ends as looping", async () => {
+    await using sandbox = await site.sandbox(agent);
+    await using run = await site.start(sandbox, { task: { agent, prompt: "Work without end", limits } });
+    expect((await toEnd(run)).end).toMatchObject({ reason: "looping" });
+    await expectNothingLeft(sandbox);
+  });
+});
+
+async function expectNothingLeft(sandbox: Sandbox): Promise<void> {
+  const { stdout } = await command(sandbox, "ps -e -o args=");
+  expect(stdout).not.toMatch(/runner\.mjs|claude|codex|opencode/);
+}
