@@ -54,6 +54,22 @@ describe("programs", () => {
     expect(missing).toMatchObject({ code: 125, stderr: expect.stringContaining("code: exec_not_started") });
   });
 
+  test("a directory that is not there is named, not the program", async () => {
+    const { code, stderr } = await slipway.run(["sandbox", "exec", "-w", "/nope", box, "--", "ls"]);
+    expect(code).toBe(125);
+    expect(stderr).toContain("ls did not start: its working directory /nope: ENOENT");
+    expect(stderr).toContain("the directory to start in");
+  });
+
+  test("paths start where npm was called, when npm runs the program", async () => {
+    await writeFile(join(here, "here.txt"), "here");
+    const npm = { npm_package_name: "slipway", npm_lifecycle_event: "slipway", INIT_CWD: here };
+    const env = { ...slipway.environment, ...npm };
+    const child = spawn(process.execPath, [binPath, "sandbox", "cp", "here.txt", `${box}:/tmp/here.txt`], { env });
+    expect(await text(child.stderr)).toBe("");
+    expect((await exec("cat", "/tmp/here.txt")).stdout).toBe("here");
+  });
+
   test("bytes go through unchanged, and streams stay apart", async () => {
     const bytes = randomBytes(1 << 20);
     const echoed = await slipway.run(["sandbox", "exec", "-i", box, "--", "cat"], bytes);

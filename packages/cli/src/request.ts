@@ -81,8 +81,9 @@ export function networkPolicy(args: Arguments, environment: Environment): Networ
 
 export type ImageChoice = CustomImage["base"] | Partial<CustomImage>;
 
-export function imageChoice(args: Arguments): ImageChoice | undefined {
-  const base = args.text("image") as CustomImage["base"] | undefined;
+/** `named`: the image of an argument, where the command has one. */
+export function imageChoice(args: Arguments, named?: string): ImageChoice | undefined {
+  const base = (named ?? args.text("image")) as CustomImage["base"] | undefined;
   const [apt, npm, pip] = [args.list("apt"), args.list("npm"), args.list("pip")].map(splitCommas);
   const commands = [...args.list("run")];
   if ([apt, npm, pip, commands].every((list) => list?.length === 0)) return base;

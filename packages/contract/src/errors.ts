@@ -54,7 +54,8 @@ export const errorTable = {
   exec_not_started: {
     status: 422,
     retry: "never",
-    action: "Check that the program exists in the sandbox and is executable.",
+    action:
+      "Check that the program and the directory to start in exist in the sandbox, and that the program is executable.",
   },
   channel_in_use: { status: 409, retry: "later", action: "Close the other channel, or end the process that holds it." },
   exec_failed: { status: 502, retry: "never", action: "Read the program's own words in the message." },

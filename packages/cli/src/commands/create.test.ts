@@ -1,3 +1,6 @@
+import { SlipwayError } from "@slipway/contract";
+import { parseCreate } from "@slipway/sandbox";
+import { simulatedCapabilities } from "@slipway/sandbox/simulated";
 import { describe, expect, test } from "vitest";
 import { runCli } from "../testing/run-cli.ts";
 import { addSandbox, createStubProvider } from "../testing/stub-provider.ts";
@@ -82,6 +85,31 @@ describe("create", () => {
     expect(provider.created[0]).toMatchObject({ image });
   });
 
+  test.each([
+    ["--memory 1", "--memory: 1 MB is less than 32 MB."],
+    ["--lifetime 25h", "--lifetime: 1d 1h is more than 1d."],
+    ["--idle 50ms", "--idle: 50ms is less than 100ms."],
+    ["--cpu 0 --processes 5", "--cpu: 0 is less than 0.1. --processes: 5 is less than 16."],
+    ["--net exa_mple.com", '--net: "exa_mple.com": expected a domain such as example.com or *.example.com.'],
+    ["--net 10.0.0.0/99", '--net: "10.0.0.0/99": '],
+    ["--workdir here", "--workdir: expected an absolute path."],
+    ["--env 1A=x", "--env: "],
+  ])("a refusal of %s names the option and its units", async (words, expected) => {
+    const provider = createStubProvider({
+      create: async (request) => void parseCreate(request, simulatedCapabilities) as never,
+    });
+    const { code, stderr } = await runCli(["sandbox", "create", ...words.split(" ")], { provider });
+    expect(code).toBe(125);
+    expect(stderr).toContain(`error: ${expected}`);
+    expect(stderr).not.toMatch(/Mb|Ms\b|network\./);
+  });
+
+  test("a refusal that is not about the request is told as it is", async () => {
+    const create = () => Promise.reject(new SlipwayError("invalid_request", "tools: there is no such tool"));
+    const { stderr } = await runCli(["sandbox", "create"], { provider: createStubProvider({ create }) });
+    expect(stderr).toContain("error: tools: there is no such tool\n");
+  });
+
   test("a snapshot excludes an image", async () => {
     const { code, stderr } = await createWith(["--snapshot", "x", "--image", "debian"]);
     expect(code).toBe(125);
@@ -104,5 +132,45 @@ describe("fork", () => {
     expect(code).toBe(0);
     expect(stdout).toMatch(/^sbx_\w+\n$/);
     expect(forks).toEqual([{ cpu: 1, labels: { team: "a", name: "web2" } }]);
+  });
+});
+
+describe("an image that is built ahead", () => {
+  const build = async (...words: string[]) => {
+    const built: unknown[] = [];
+    const provider = createStubProvider({ prepareImage: async (image) => void built.push(image) });
+    return { ...(await runCli(["sandbox", "image", "build", ...words], { provider })), built };
+  };
+
+  test("is named by an argument or by --image", async () => {
+    expect(await build("node24")).toMatchObject({ code: 0, built: ["node24"] });
+    expect(await build("--image", "node24")).toMatchObject({ code: 0, built: ["node24"] });
+    expect(await build("debian", "--apt", "jq")).toMatchObject({ built: [{ base: "debian", apt: ["jq"] }] });
+  });
+
+  test("is named once", async () => {
+    expect(await build("node24", "--image", "node22")).toMatchObject({ code: 125, built: [] });
+    expect((await build()).stderr).toContain("No image is named.");
+  });
+});
+
+describe("keep-alive", () => {
+  const keepAlive = async (duration: string, leftMs: number) => {
+    const keep = async () => ({ expiresAt: Date.now() + leftMs });
+    const provider = createStubProvider({}, { keepAlive: keep });
+    addSandbox(provider, { labels: { name: "box" } });
+    return await runCli(["sandbox", "keep-alive", "box", duration], { provider });
+  };
+
+  test("refuses what no sandbox can have", async () => {
+    expect(await keepAlive("25h", 0)).toMatchObject({
+      code: 125,
+      stderr: expect.stringContaining("more than 24 hours"),
+    });
+  });
+
+  test("tells when the sandbox ends sooner than asked for, and only then", async () => {
+    expect((await keepAlive("20h", 3_600_000)).stderr).toContain("sooner than asked for");
+    expect((await keepAlive("1h", 3_600_000)).stderr).toBe("");
   });
 });

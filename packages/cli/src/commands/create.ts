@@ -1,6 +1,7 @@
 import type { SandboxProvider } from "@slipway/sandbox";
 import type { Context } from "../command.ts";
 import { UsageError } from "../failure.ts";
+import { inOptions } from "../in-options.ts";
 import { choice, given, type ImageChoice, imageChoice, sandboxChoices, timeChoices } from "../request.ts";
 import { findSnapshotId, nameLabel } from "../resolve.ts";
 
@@ -21,7 +22,8 @@ export async function run(context: Context): Promise<void> {
   const snapshot = from === undefined ? undefined : await findSnapshotId(provider, from, signal);
   if (image !== undefined) await prepareImage(context, provider, image);
   context.progress.status("creating the sandbox");
-  const sandbox = await provider.create({ ...choices, ...times, ...given({ image, user, snapshot }) }, { signal });
+  const request = { ...choices, ...times, ...given({ image, user, snapshot }) };
+  const sandbox = await inOptions(request, () => provider.create(request, { signal }));
   context.progress.clear();
   await context.result(context.json ? await sandbox.info({ signal }) : null, `${sandbox.id}\n`);
   if (context.out.isTerminal) await context.note(`Open a shell in it: slipway sandbox shell ${name ?? sandbox.id}`);

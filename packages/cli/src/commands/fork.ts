@@ -1,4 +1,5 @@
 import type { Context } from "../command.ts";
+import { inOptions } from "../in-options.ts";
 import { sandboxChoices } from "../request.ts";
 import { nameLabel, sandboxOf } from "../resolve.ts";
 import { refuseTakenName } from "./create.ts";
@@ -14,7 +15,8 @@ export async function run(context: Context): Promise<void> {
   // A name stands for one sandbox: the fork takes over the other labels only.
   const { [nameLabel]: _, ...inherited } = (await origin.info({ signal })).labels;
   context.progress.status("forking the sandbox");
-  const sandbox = await origin.fork({ ...choices, labels: { ...inherited, ...choices.labels } }, { signal });
+  const overrides = { ...choices, labels: { ...inherited, ...choices.labels } };
+  const sandbox = await inOptions(overrides, () => origin.fork(overrides, { signal }));
   context.progress.clear();
   await context.result(context.json ? await sandbox.info({ signal }) : null, `${sandbox.id}\n`);
 }

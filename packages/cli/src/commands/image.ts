@@ -5,8 +5,12 @@ import { imageChoice } from "../request.ts";
 import { prepareImage } from "./create.ts";
 
 export async function run(context: Context): Promise<void> {
-  const image = imageChoice(context.args);
-  if (image === undefined) throw new UsageError("No image is named.", "Give --image, --apt, --npm, --pip or --run.");
+  const named = context.args.optional("image");
+  if (named !== undefined && context.args.text("image") !== undefined)
+    throw new UsageError("The image is named twice.", "Give its name, or --image.");
+  const image = imageChoice(context.args, named);
+  if (image === undefined)
+    throw new UsageError("No image is named.", "Give its name, for instance node24, or --apt, --npm, --pip or --run.");
   const startedAt = Date.now();
   await prepareImage(context, await context.provider(), image);
   const durationMs = Date.now() - startedAt;

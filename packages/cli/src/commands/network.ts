@@ -1,5 +1,6 @@
 import type { Context } from "../command.ts";
 import { UsageError } from "../failure.ts";
+import { inOptions } from "../in-options.ts";
 import { networkPolicy } from "../request.ts";
 import { sandboxOf } from "../resolve.ts";
 
@@ -8,7 +9,7 @@ export async function run(context: Context): Promise<void> {
   const policy = networkPolicy(context.args, context.io.env);
   if (!policy) throw new UsageError("No policy is given.", "Give --net with what it may reach, or --net none.");
   const sandbox = await sandboxOf(context);
-  await sandbox.setNetwork(policy, { signal });
+  await inOptions({ network: policy }, () => sandbox.setNetwork(policy, { signal }));
   const { network } = await sandbox.info({ signal });
   await context.result({ sandbox: sandbox.id, network }, `${sandbox.id} network changed\n`);
 }

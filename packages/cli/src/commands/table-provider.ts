@@ -20,12 +20,9 @@ export const providerCommands: readonly Command[] = [
     name: "sandbox image build",
     group,
     summary: "Build an image ahead of its first use",
-    arguments: [],
+    arguments: [{ name: "image", help: "as --image", optional: true }],
     options: imageOptions,
-    examples: [
-      "sandbox image build --image node24",
-      "sandbox image build --image debian --apt ripgrep --npm typescript@7.0.2",
-    ],
+    examples: ["sandbox image build node24", "sandbox image build --image debian --apt ripgrep --npm typescript@7.0.2"],
     load: () => import("./image.ts"),
   },
   {

@@ -66,9 +66,10 @@ export function fileError(failure: AgentFailure, subject: string): SlipwayError 
   return new SlipwayError(codes[failure.errno] ?? "internal", `${subject}: ${failure.errno} (${failure.message})`);
 }
 
-export function startError(failure: AgentFailure, program: string): SlipwayError {
+export function startError(failure: AgentFailure, program: string, cwd: string): SlipwayError {
   const code = startCodes[failure.errno] ?? codes[failure.errno] ?? "internal";
-  return new SlipwayError(code, `${program} did not start: ${failure.message}: ${failure.errno}`);
+  const what = failure.message === "working directory" ? `its working directory ${cwd}` : failure.message;
+  return new SlipwayError(code, `${program} did not start: ${what}: ${failure.errno}`);
 }
 
 export function abortedError(signal: AbortSignal): SlipwayError {

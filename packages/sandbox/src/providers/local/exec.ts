@@ -75,7 +75,7 @@ export async function startExec(host: ExecHost, start: ExecStart, signal?: Abort
   }
   const takesInput = start.stdin === "open" || start.pty !== undefined;
   if (failure === null) return createHandle(host, start.id, output, live, takesInput);
-  const error = startError(failure, start.argv[0] ?? "");
+  const error = startError(failure, start.argv[0] ?? "", start.cwd);
   if (failure.errno !== "EEXIST") throw error;
   await expectSameCommand(host, start);
   return await attachOr(error, host, start.id);
