@@ -20,7 +20,7 @@ if (mode === "mcp" && socketPath !== undefined) {
 /** The program inside a sandbox that takes one run to its end. */
 async function main({ token, socketPath, directory, environment }: RunnerSettings): Promise<void> {
   const cancel = new AbortController();
-  process.once("SIGTERM", () => cancel.abort());
+  process.on("SIGTERM", () => cancel.abort());
   await mkdir(directory, { recursive: true, mode: 0o700 });
   await using channel = await openChannel({
     ...{ socketPath, token, instance: randomUUID() },

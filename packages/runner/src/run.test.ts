@@ -156,7 +156,7 @@ describe("a team", () => {
       { workers: 1 },
     );
     await over;
-    const message = expect.stringMatching(/Write the greeting: completed[^]*Write the farewell: failed\ntruncated/);
+    const message = expect.stringMatching(/Write the greeting: completed[\s\S]*Write the farewell: failed\ntruncated/);
     expect(channel.events.at(-1)).toMatchObject({ reason: "completed", message });
   });
 
