@@ -30,8 +30,10 @@ export function collect(answer: Answer, maxBytes: number): Promise<Buffer> {
     answer.pipe({
       data(chunk) {
         bytes += chunk.length;
-        if (bytes <= maxBytes) chunks.push(chunk);
-        else answer.abort(new SlipwayError("invalid_answer", `the answer is over ${maxBytes} bytes long`));
+        if (bytes <= maxBytes) return void chunks.push(chunk);
+        const tooLong = new SlipwayError("invalid_answer", `the answer is over ${maxBytes} bytes long`);
+        reject(tooLong);
+        answer.abort(tooLong);
       },
       end: (error) => (error === undefined ? resolve(Buffer.concat(chunks)) : reject(error)),
     });

@@ -37,16 +37,15 @@ export async function deliverStream(answer: Answer, delivery: Delivery): Promise
     );
   }
   delivery.response.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-cache" });
-  const failed = await passStream(answer, delivery);
+  const broken = await passStream(answer, delivery);
   const { dialect, meter, prepared, response } = delivery;
-  // The end was said: what breaks afterwards takes nothing away.
-  if (meter.complete) return { error: undefined, close: () => response.end() };
+  if (broken === undefined && meter.complete) return { error: undefined, close: () => response.end() };
   const { failure } = meter;
-  if (failure !== undefined) {
+  if (broken === undefined && failure !== undefined) {
     const error = refusal(prepared.route.endpoint.provider, failure.status, failure.message);
     return { error, close: () => response.end() };
   }
-  const error = failed ?? new SlipwayError("stream_truncated", "the endpoint ended its answer before the end");
+  const error = broken ?? new SlipwayError("stream_truncated", "the endpoint ended its answer before the end");
   return { error, close: () => breakOff(response, dialect.writeStreamError(error)) };
 }
 
@@ -69,44 +68,50 @@ export async function deliverWhole(answer: Answer, delivery: Delivery): Promise<
 }
 
 /** Answers why the stream did not come to its end, if so. */
-async function passStream(
-  answer: Answer,
-  { dialect, meter, prepared, reservation, response }: Delivery,
-): Promise<SlipwayError | undefined> {
+async function passStream(answer: Answer, delivery: Delivery): Promise<SlipwayError | undefined> {
+  const { dialect, meter, prepared, reservation, response } = delivery;
   const convert = prepared.translated && translateStream(prepared.translated, prepared.dialect, dialect);
   const { promise: ended, resolve: end } = Promise.withResolvers<SlipwayError | undefined>();
   const holds = createHolds(answer);
+  let failure: SlipwayError | undefined;
   let extending: Promise<void> | undefined;
+  const fail = (error: unknown) => {
+    failure ??= asSlipwayError(error);
+    answer.abort(failure);
+  };
   const extend = async () => {
     holds.add();
     try {
       while (meter.estimatedOutputTokens > reservation.outputTokens) await reservation.extend();
     } catch (error) {
-      answer.abort(asSlipwayError(error));
+      // What has all come is delivered, and the money is spent.
+      if (!meter.complete) fail(error);
     }
     extending = undefined;
     holds.release();
   };
+  const write = (bytes: Uint8Array | string) => {
+    if (bytes.length === 0 || response.write(bytes)) return;
+    holds.add();
+    response.once("drain", holds.release);
+  };
   answer.pipe({
     data(chunk) {
+      if (failure !== undefined) return;
       meter.push(chunk);
       try {
-        const bytes = convert === undefined ? chunk : convert.push(chunk);
-        if (bytes.length > 0 && !response.write(bytes)) {
-          holds.add();
-          response.once("drain", holds.release);
-        }
+        write(convert === undefined ? chunk : convert.push(chunk));
       } catch (error) {
-        answer.abort(asSlipwayError(error));
+        fail(error);
       }
       if (extending === undefined && meter.estimatedOutputTokens > reservation.outputTokens) extending = extend();
     },
     end,
   });
-  const failed = await ended;
+  const broken = await ended;
   await extending;
-  if (failed === undefined && convert !== undefined) response.write(convert.end());
-  return failed;
+  if (convert !== undefined && (failure ?? broken) === undefined) write(convert.end());
+  return failure ?? (meter.complete ? undefined : broken);
 }
 
 /** The answer stands still while anything holds it. */

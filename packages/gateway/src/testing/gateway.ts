@@ -35,6 +35,8 @@ export interface PostOptions {
   readonly token?: string;
   readonly headers?: Record<string, string>;
   readonly signal?: AbortSignal;
+  /** Takes a breath after each chunk. */
+  readonly slow?: boolean;
   onData?(text: string): void;
 }
 
@@ -121,6 +123,9 @@ export function post(url: string, body: unknown, options: PostOptions = {}): Pro
     response.on("data", (chunk: string) => {
       text += chunk;
       options.onData?.(text);
+      if (options.slow !== true) return;
+      response.pause();
+      setImmediate(() => response.resume());
     });
     response.on("error", () => {});
     response.once("close", () => {
