@@ -1,8 +1,7 @@
-import { lineEnd } from "./marked-lines.ts";
-
 /** Tokens of a response so far, by its size: a little more than it has, so that a budget is not passed unseen. */
 export interface Estimate {
-  addEvents(events: Buffer): void;
+  /** Whole events, a character for each byte. */
+  addEvents(events: string): void;
   /** Of a response that is not streamed. */
   addText(bytes: number): void;
   readonly tokens: number;
@@ -10,8 +9,10 @@ export interface Estimate {
 
 /** English has about four bytes per token, code somewhat more than three. */
 const bytesPerToken = 3;
-const delta = Buffer.from('"delta":');
-/** So many deltas at the beginning, then one in so many, are decoded to learn how much of a delta is text. */
+const deltaMark = '"delta":';
+/** Of many events that come at once, only so much is looked at, and the rest taken to be like it. */
+const windowBytes = 2048;
+/** So many deltas at the beginning, then one in so many, are parsed to learn how much of a delta is text. */
 const [firstSamples, sampleEvery] = [4, 32];
 
 export function createEstimate(deltaText: (event: unknown) => string): Estimate {
@@ -20,13 +21,17 @@ export function createEstimate(deltaText: (event: unknown) => string): Estimate 
 
   return {
     addEvents(events) {
-      for (let at = events.indexOf(delta); at !== -1; ) {
-        const end = lineEnd(events, at);
+      const first = events.indexOf(deltaMark);
+      let [seenBytes, end] = [0, first];
+      for (let at = first; at !== -1 && end - first < windowBytes; at = events.indexOf(deltaMark, end)) {
+        const lineEnd = events.indexOf("\n", at);
+        end = lineEnd === -1 ? events.length : lineEnd;
+        seenBytes += end - at;
         deltas++;
-        deltaBytes += end - at;
         if (deltas <= firstSamples || deltas % sampleEvery === 0) sample(events, at, end);
-        at = events.indexOf(delta, end);
       }
+      const seenAll = end - first < windowBytes;
+      deltaBytes += seenAll ? seenBytes : seenBytes * ((events.length - first) / (end - first));
     },
     addText(bytes) {
       plainBytes += bytes;
@@ -37,11 +42,11 @@ export function createEstimate(deltaText: (event: unknown) => string): Estimate 
     },
   };
 
-  function sample(events: Buffer, at: number, end: number): void {
-    const line = events.toString("utf8", events.lastIndexOf(0x0a, at) + 1, end);
+  function sample(events: string, at: number, end: number): void {
+    const line = events.slice(events.lastIndexOf("\n", at) + 1, end);
     sampledBytes += end - at;
     try {
-      sampledTextBytes += Buffer.byteLength(deltaText(JSON.parse(line.slice("data:".length))));
+      sampledTextBytes += deltaText(JSON.parse(line.slice("data:".length))).length;
     } catch {
       // What can not be read is taken for text alone.
       sampledTextBytes += end - at;

@@ -1,26 +1,18 @@
-const [newline, carriageReturn] = [0x0a, 0x0d];
+const newline = 0x0a;
+const carriageReturn = 0x0d;
 const [lfBlankLine, crlfBlankLine] = [Buffer.from("\n\n"), Buffer.from("\r\n\r\n")];
 
-/** The data of the lines that hold one of the markers, in the order of the lines. */
-export function markedLines(events: Buffer, markers: readonly Buffer[]): string[] {
-  const starts = new Set<number>();
-  for (const marker of markers) {
-    let at = events.indexOf(marker);
-    while (at !== -1) {
-      starts.add(events.lastIndexOf(newline, at) + 1);
-      at = events.indexOf(marker, lineEnd(events, at));
-    }
+/** The data of the lines that hold a marker. `text` is `events` with a character for each byte, `pattern` is global. */
+export function markedLines(events: Buffer, text: string, pattern: RegExp): string[] {
+  const data: string[] = [];
+  pattern.lastIndex = 0;
+  for (let match = pattern.exec(text); match !== null; match = pattern.exec(text)) {
+    const start = text.lastIndexOf("\n", match.index) + 1;
+    const end = text.indexOf("\n", match.index);
+    pattern.lastIndex = end === -1 ? text.length : end;
+    if (text.startsWith("data:", start)) data.push(events.toString("utf8", start + 5, pattern.lastIndex).trim());
   }
-  return [...starts]
-    .sort((a, b) => a - b)
-    .map((start) => events.toString("utf8", start, lineEnd(events, start)))
-    .filter((line) => line.startsWith("data:"))
-    .map((line) => line.slice("data:".length).trim());
-}
-
-export function lineEnd(bytes: Buffer, from: number): number {
-  const end = bytes.indexOf(newline, from);
-  return end === -1 ? bytes.length : end;
+  return data;
 }
 
 /** What ends an event, told by how the first line ends. */

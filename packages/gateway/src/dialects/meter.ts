@@ -7,10 +7,10 @@ import { noUsage } from "./whole.ts";
 
 export interface MeterOptions {
   /**
-   * Byte strings, one of which is in every event that says usage, a stop or a failure. An event that has one is read
-   * properly, so that the same words inside a text mean nothing; all the others are not decoded.
+   * Found in every event that says usage, a stop or a failure. An event in which it is found is read properly, so that
+   * the same words inside a text mean nothing; all the others are not decoded.
    */
-  readonly markers: readonly string[];
+  readonly markers: RegExp;
   readonly interpreter: Interpreter;
   readonly readResponse: (body: unknown) => ModelEvent[];
   /** The text of a delta event, to learn how much of its bytes is text. */
@@ -22,7 +22,7 @@ const [newline, openBrace] = [0x0a, 0x7b];
 
 /** A body that begins with a brace is a whole response, anything else a stream of events. */
 export function createMeter({ markers, interpreter, readResponse, deltaText }: MeterOptions): Meter {
-  const markerBytes = markers.map((marker) => Buffer.from(marker));
+  const pattern = new RegExp(markers, "g");
   const estimate = createEstimate(deltaText);
   const held = createHeldBytes();
   let [usage, complete, failure] = [noUsage, false, undefined as Meter["failure"]];
@@ -31,7 +31,7 @@ export function createMeter({ markers, interpreter, readResponse, deltaText }: M
 
   return {
     push(chunk) {
-      const bytes = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
+      const bytes = Buffer.isBuffer(chunk) ? chunk : Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
       const first = whole === undefined ? firstByte(bytes) : undefined;
       if (first !== undefined) whole = first === openBrace;
       held.add(bytes);
@@ -66,9 +66,9 @@ export function createMeter({ markers, interpreter, readResponse, deltaText }: M
     const last = bytes.lastIndexOf(separator);
     const end = last === -1 ? 0 : last + separator.length;
     if (end < bytes.length) held.add(bytes.subarray(end));
-    const events = bytes.subarray(0, end);
-    estimate.addEvents(events);
-    for (const line of markedLines(events, markerBytes)) note(() => interpreter.read(line));
+    const text = bytes.toString("latin1", 0, end);
+    estimate.addEvents(text);
+    for (const data of markedLines(bytes, text, pattern)) note(() => interpreter.read(data));
   }
 
   /** A whole body has no end of its own: it is read when someone asks and it may be over. */

@@ -21,7 +21,7 @@ export const anthropic: Dialect = {
   streamReader: (request) => createStreamReader(anthropicInterpreter(), freeTextReader(request)),
   streamWriter: anthropicStreamWriter,
   meter: () =>
-    createMeter({ markers: ['"message_', '"error"'], interpreter: anthropicInterpreter(), readResponse, deltaText }),
+    createMeter({ markers: /"message_|"error"/, interpreter: anthropicInterpreter(), readResponse, deltaText }),
   writeError,
   writeStreamError: (error) => breakOff(writeSse(writeError(error), "error")),
 };

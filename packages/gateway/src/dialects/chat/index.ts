@@ -25,8 +25,8 @@ export const chat: Dialect = {
   writeStreamError: (error) => breakOff(writeSse({ error: openaiError(error) })),
 };
 
-/** With and without the space that some servers write; a `null` in their place is no marker. */
-const markers = ['"usage":{', '"usage": {', '"finish_reason":"', '"finish_reason": "', '"error"', "[DONE]"];
+/** A `null` in their place is no marker. */
+const markers = /"usage": ?\{|"finish_reason": ?"|"error"|\[DONE\]/;
 
 const deltaSchema = z.object({
   choices: z.array(

@@ -22,14 +22,16 @@ export const responses: Dialect = {
   streamWriter: responsesStreamWriter,
   meter: () =>
     createMeter({
-      markers: ['"response.completed"', '"response.incomplete"', '"response.failed"', '"error"'],
+      markers: /"response\.(?:completed|incomplete|failed)"|"error"/,
       interpreter: responsesInterpreter(),
       readResponse,
-      deltaText: (event) => z.object({ delta: z.string() }).parse(event).delta,
+      deltaText: (event) => deltaSchema.parse(event).delta,
     }),
   writeError: (error) => ({ error: openaiError(error) }),
   writeStreamError,
 };
+
+const deltaSchema = z.object({ delta: z.string() });
 
 /** Clients ask again after a failure, unless its code says that it would fail again. */
 function writeStreamError(error: Parameters<Dialect["writeStreamError"]>[0]): string {
