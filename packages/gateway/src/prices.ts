@@ -45,7 +45,7 @@ export function costOf(usage: Usage, modelPrice: ModelPrice): number {
     usage.cacheRead * modelPrice.cacheRead +
     usage.cacheWrite * modelPrice.cacheWrite;
   // Prices such as 0.1 are not exact in binary: what is a whole number but for that is not rounded up.
-  return Math.ceil(exact - 1e-6);
+  return Math.max(0, Math.ceil(exact - 1e-6));
 }
 
 function readOverrides(path: string): string {

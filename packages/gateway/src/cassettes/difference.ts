@@ -5,15 +5,13 @@ const charsBeforeDifference = 40;
 /** Where the nearest recorded request differs from the one that was asked: `-` recorded, `+` asked. */
 export function nearestDifference(asked: string, recorded: readonly string[]): string {
   const askedLines = asked.split("\n");
-  let nearest: readonly string[] | undefined;
-  let fewest = Number.POSITIVE_INFINITY;
-  for (const text of recorded) {
+  const candidates = recorded.map((text) => {
     const lines = text.split("\n");
-    const differing = without(lines, askedLines).length + without(askedLines, lines).length;
-    if (differing < fewest) [nearest, fewest] = [lines, differing];
-  }
-  if (nearest === undefined) return "nothing is recorded";
-  return showPairs(without(nearest, askedLines), without(askedLines, nearest));
+    const [removed, added] = [without(lines, askedLines), without(askedLines, lines)];
+    return { removed, added, lines: removed.length + added.length, common: commonChars(text, asked) };
+  });
+  const [nearest] = candidates.sort((a, b) => a.lines - b.lines || b.common - a.common);
+  return nearest === undefined ? "nothing is recorded" : showPairs(nearest.removed, nearest.added);
 }
 
 function showPairs(removed: readonly string[], added: readonly string[]): string {

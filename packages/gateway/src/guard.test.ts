@@ -1,0 +1,75 @@
+import { expect, test } from "vitest";
+import { guardBody } from "./guard.ts";
+import { ask, startTestGateway } from "./testing/gateway.ts";
+
+const part = (content: unknown) => ({ messages: [{ role: "user", content: [content] }] });
+
+test.each([
+  ["anthropic", { mcp_servers: [{ url: "https://evil.example" }] }],
+  ["anthropic", { container: "someone's" }],
+  ["anthropic", part({ type: "image", source: { type: "url", url: "https://evil.example/?data" } })],
+  ["anthropic", part({ type: "document", source: { type: "file", file_id: "f" } })],
+  ["anthropic", part({ type: "tool_result", content: [{ type: "image", source: { type: "url", url: "https://e" } }] })],
+  ["chat", { n: 8 }],
+  ["chat", part({ type: "image_url", image_url: { url: "https://evil.example" } })],
+  ["chat", part({ type: "file", file: { file_id: "f" } })],
+  ["responses", { background: true }],
+  ["responses", { previous_response_id: "resp_1" }],
+  ["responses", { conversation: "conv_1" }],
+  ["responses", { prompt: { id: "pmpt_1" } }],
+  ["responses", { input: [{ type: "item_reference", id: "msg_1" }] }],
+  ["responses", { input: [{ role: "user", content: [{ type: "input_image", image_url: "https://evil.example" }] }] }],
+  ["responses", { input: [{ role: "user", content: [{ type: "input_file", file_url: "https://evil.example" }] }] }],
+] as const)("%s: %j reaches past the run and is refused", (dialect, body) => {
+  expect(() => guardBody(dialect, structuredClone(body))).toThrow(expect.objectContaining({ code: "invalid_request" }));
+});
+
+test("tools that run at the endpoint are taken out, tools of the agent stay", () => {
+  const body = {
+    tools: [
+      { name: "Write", input_schema: {} },
+      { type: "custom", name: "patch" },
+      { type: "function", name: "run" },
+      { type: "bash_20250124", name: "bash" },
+      { type: "web_search_20250305", name: "web_search" },
+      { type: "web_search", external_web_access: false },
+      { type: "code_interpreter" },
+      { type: "mcp", server_url: "https://evil.example" },
+    ],
+  };
+  guardBody("responses", body);
+  expect(body.tools).toHaveLength(4);
+});
+
+test("what raises the price or keeps answers at the endpoint is taken out", () => {
+  const body: Record<string, unknown> = {
+    service_tier: "priority",
+    speed: "fast",
+    store: true,
+    background: false,
+    n: 1,
+  };
+  guardBody("responses", body);
+  expect(body).toEqual({ store: false, background: false, n: 1 });
+});
+
+test("content that is all in the request passes", () => {
+  const data = "data:image/png;base64,AAAA";
+  for (const body of [
+    part({ type: "image", source: { type: "base64", media_type: "image/png", data: "AAAA" } }),
+    part({ type: "image_url", image_url: { url: data } }),
+    part({ type: "tool_use", id: "1", name: "fetch", input: { url: "https://example.com" } }),
+    { input: [{ role: "user", content: [{ type: "input_image", image_url: data }] }] },
+    { input: "Hello" },
+    { messages: [{ role: "user", content: "Hello" }] },
+  ]) {
+    expect(() => guardBody("anthropic", body)).not.toThrow();
+  }
+});
+
+test("a refused request is never sent", async () => {
+  await using set = await startTestGateway();
+  const { status } = await set.post("/v1/messages", ask({ mcp_servers: [{ url: "https://evil.example" }] }));
+  expect(status).toBe(400);
+  expect(set.upstream.seen).toHaveLength(0);
+});

@@ -1,0 +1,43 @@
+import { newId } from "@slipway/contract";
+import { expect, test } from "vitest";
+import { ask, startTestGateway, testTask } from "./testing/gateway.ts";
+
+const budgetMicroUsd = 1_000_000;
+
+test("the judge is never given to a run with agents, and given to the host's own calls", async () => {
+  await using set = await startTestGateway();
+  const grant = { id: newId("run"), roles: ["build", "judge"] as const, budgetMicroUsd };
+  await expect(set.gateway.openRun({ ...grant, task: testTask })).rejects.toMatchObject({ code: "role_forbidden" });
+  await using calls = await set.gateway.openCalls(grant);
+  expect(calls.model("judge")).toBe("test/judge-model");
+  expect(await set.post("/v1/messages", ask({ model: "judge" }), { token: calls.token })).toMatchObject({
+    status: 200,
+  });
+  expect(await set.post("/v1/messages", ask({ model: "judge" }))).toMatchObject({ status: 403 });
+});
+
+test("a run whose task is wrong is not opened at all", async () => {
+  await using set = await startTestGateway();
+  const grant = { id: newId("run"), roles: ["build"] as const, budgetMicroUsd };
+  const wrong = { ...testTask, agent: "nobody" };
+  await expect(set.gateway.openRun({ ...grant, task: wrong })).rejects.toMatchObject({ code: "invalid_request" });
+  await using run = await set.gateway.openRun({ ...grant, task: testTask });
+  expect(run.task).toMatchObject({ agent: "builtin", workdir: "/workspace" });
+});
+
+test("a run is open once, and can be opened again after it was let go of", async () => {
+  await using set = await startTestGateway();
+  const grant = { id: newId("run"), roles: ["build"] as const, budgetMicroUsd, task: testTask };
+  const first = await set.gateway.openRun(grant);
+  await expect(set.gateway.openRun(grant)).rejects.toMatchObject({ code: "invalid_request" });
+  await first[Symbol.asyncDispose]();
+  expect(await set.post("/v1/messages", ask(), { token: first.token })).toMatchObject({ status: 503 });
+  await using second = await set.gateway.openRun(grant);
+  expect(await set.post("/v1/messages", ask(), { token: second.token })).toMatchObject({ status: 200 });
+});
+
+test("a run's model is known by its role only", async () => {
+  await using set = await startTestGateway();
+  expect(set.run.model("build")).toBe("test/build-model");
+  expect(() => set.run.model("plan")).toThrow(expect.objectContaining({ code: "role_forbidden" }));
+});
