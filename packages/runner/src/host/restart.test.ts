@@ -1,10 +1,10 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { readFile, writeFile } from "node:fs/promises";
+import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import { type NumberedEvent, newId, type RunEndReason } from "@slipway/contract";
+import { newId, type RunEndReason } from "@slipway/contract";
 import { openRunLog } from "@slipway/gateway";
 import type { ScriptedProgram } from "@slipway/gateway/scripted";
 import { expect, it } from "vitest";
@@ -32,10 +32,10 @@ it("a host that is killed while 20 agents stream is found again: all end, nothin
   await writeFile(file, JSON.stringify(plan));
 
   const first = startHost(file);
-  await Promise.all(plan.runs.map(({ run }) => first.streaming(join(plan.directory, "events"), run)));
+  await first.said("streaming", agents);
   await first.kill();
   const second = startHost(file);
-  const ends = await second.ends(agents);
+  const ends = (await second.said("run", agents)) as End[];
   await second.exited;
 
   const allowed: RunEndReason[] = ["completed", "network", "overloaded", "truncated"];
@@ -60,38 +60,26 @@ function startHost(plan: string) {
   const child = spawn(process.execPath, [program, plan], { stdio: ["ignore", "pipe", "inherit"] });
   const exited = once(child, "exit");
   const lines = createInterface({ input: child.stdout });
-  const ends: End[] = [];
-  lines.on("line", (line) => {
-    const said = JSON.parse(line);
-    if ("run" in said) ends.push(said);
-  });
+  const heard: object[] = [];
+  lines.on("line", (line) => heard.push(JSON.parse(line)));
   return {
     exited,
-    /** Resolves when the run has reported some text of its agent. */
-    async streaming(events: string, run: string) {
-      const isText = ({ event }: NumberedEvent) => event.type === "agent" && event.event.type === "text";
-      for (;;) {
-        const text = await readFile(join(events, `${run}.jsonl`), "utf8").catch(() => "");
-        const whole = text.split("\n").slice(0, -1);
-        if (whole.some((line) => isText(JSON.parse(line)))) return;
-        if (child.exitCode !== null) throw new Error("the host has ended");
-        await new Promise((resolve) => setTimeout(resolve, 50));
-      }
+    /** What it said with this word, when that is enough or it has ended. */
+    async said(word: string, count: number) {
+      const matching = () => heard.filter((line) => word in line);
+      while (matching().length < count && child.exitCode === null) await Promise.race([once(lines, "line"), exited]);
+      return matching();
     },
     async kill() {
+      expect(child.exitCode).toBeNull();
       child.kill("SIGKILL");
       await exited;
-    },
-    async ends(count: number) {
-      while (ends.length < count && child.exitCode === null) await Promise.race([once(lines, "line"), exited]);
-      return ends;
     },
   };
 }
 
 /** Requests that the books settle more than once. */
 async function billedTwice(directory: string): Promise<string[]> {
-  const { readdir } = await import("node:fs/promises");
   const settled = new Map<string, number>();
   for (const name of await readdir(directory)) {
     if (!name.endsWith(".jsonl")) continue;
