@@ -14,6 +14,7 @@ import { describeTrees } from "./files-trees.ts";
 import { describeLifecycle } from "./lifecycle.ts";
 import { describePorts } from "./ports.ts";
 import { describeRestricted } from "./restricted.ts";
+import { describeRetries } from "./retries.ts";
 import { describeSnapshots } from "./snapshots.ts";
 import { describeSurroundings } from "./surroundings.ts";
 import { describeSurvival } from "./survival.ts";
@@ -76,6 +77,7 @@ const groups = [
   describeHeld,
   describeTrees,
   describeLifecycle,
+  describeRetries,
   describeTime,
   describeSnapshots,
   describeEvents,

@@ -1,4 +1,5 @@
-import { spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
 import {
   chmodSync,
   lstatSync,
@@ -13,6 +14,8 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setImmediate } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { collectTools } from "./keeper/tools.ts";
 import { createTools } from "./tools.ts";
@@ -98,6 +101,18 @@ test("what a killed publisher left is in nobody's way", async () => {
   mkdirSync(join(store, "half.new"));
   expect(await publish()).toBe(digest);
   expect(readdirSync(store).sort()).toEqual([digest, mark, "half.new"].sort());
+});
+
+test("a publisher that is killed in the middle of its copy leaves no half tree under a digest", async () => {
+  for (let i = 0; i < 500; i++) writeFileSync(join(source, `lib/${i}`), `${i}`.repeat(1000));
+  const child = spawn(process.execPath, [fileURLToPath(new URL("tools-fixture.ts", import.meta.url)), store, source]);
+  const gone = once(child, "exit");
+  while (trees().length === 0) await setImmediate();
+  child.kill("SIGKILL");
+  expect(await gone).toEqual([null, "SIGKILL"]);
+  expect(trees()).toEqual([expect.stringMatching(/\.new$/)]);
+  const digest = await publish();
+  expect(readdirSync(join(store, digest, "lib")).sort()).toEqual(readdirSync(join(source, "lib")).sort());
 });
 
 test("a source that is no directory is named", async () => {

@@ -13,6 +13,7 @@ import {
   SlipwayError,
   type StateReason,
 } from "@slipway/contract";
+import type { BoxChannel } from "./channel.ts";
 import type { Clock } from "./clock.ts";
 import type { ExecRecord } from "./exec.ts";
 import type { FileStore } from "./files.ts";
@@ -33,13 +34,6 @@ export interface BoxHost {
 
 type WithoutHead<E> = E extends SandboxEvent ? Omit<E, "sequence" | "at" | "sandbox"> : never;
 export type EventBody = WithoutHead<SandboxEvent>;
-
-/** A coordinator's host channel, as the sandbox has it. */
-export interface BoxChannel {
-  /** Null when nobody listens at the path. */
-  dial(path: string): Duplex | null;
-  close(): void;
-}
 
 /** One simulated sandbox: its state, its time, its files and its commands. */
 export class Box implements Timing {

@@ -1,13 +1,24 @@
-import { duplexPair } from "node:stream";
-import { SlipwayError } from "@slipway/contract";
+import { type Duplex, duplexPair } from "node:stream";
+import { type SandboxId, SlipwayError } from "@slipway/contract";
 import { createConnectionQueue } from "../../connection-queue.ts";
 import type { HostChannel } from "../../provider.ts";
-import type { Box } from "./box.ts";
 import type { Connection } from "./connection.ts";
 
 const channelInside = "/run/slipway/run.sock";
 
-export function openChannel(box: Box, connection: Connection): HostChannel {
+/** A coordinator's host channel, as the sandbox has it. */
+export interface BoxChannel {
+  /** Null when nobody listens at the path. */
+  dial(path: string): Duplex | null;
+  close(): void;
+}
+
+export interface ChannelHolder {
+  readonly id: SandboxId;
+  channel: BoxChannel | null;
+}
+
+export function openChannel(box: ChannelHolder, connection: Connection): HostChannel {
   if (box.channel !== null) throw new SlipwayError("channel_in_use", `The channel of ${box.id} is open already.`);
   const queue = createConnectionQueue();
   const channel = {
