@@ -3,7 +3,9 @@ import { join } from "node:path";
 import { hasCode, type NumberedEvent } from "@slipway/contract";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { type Channel, type ChannelOptions, openChannel } from "./channel.ts";
-import { createTestPlace, ended, note, startTestHost, type TestHost, type TestPlace, text } from "./testing.ts";
+import { ended, note, text } from "./testing/events.ts";
+import { startTestHost, type TestHost } from "./testing/host.ts";
+import { createTestPlace, type TestPlace } from "./testing/place.ts";
 
 let place: TestPlace;
 let host: TestHost;

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { createCoalescer } from "./coalesce.ts";
-import { ended, note, text } from "./testing.ts";
+import { ended, note, text } from "./testing/events.ts";
 
 test("pieces of one agent's text become one event", () => {
   const texts = createCoalescer();

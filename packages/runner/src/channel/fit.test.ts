@@ -1,7 +1,7 @@
 import { type AgentEvent, hasCode, type RunnerEvent, runChannel, runnerEventSchema } from "@slipway/contract";
 import { expect, test } from "vitest";
 import { fit } from "./fit.ts";
-import { note } from "./testing.ts";
+import { note } from "./testing/events.ts";
 
 const agentEvent = (event: AgentEvent): RunnerEvent => ({ type: "agent", agent: "lead", event });
 const huge = "x".repeat(3_000_000);

@@ -4,7 +4,7 @@ import { createServer as createHttpServer } from "node:http";
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { type Relay, startRelay } from "./relay.ts";
-import { createTestPlace, type TestPlace } from "./testing.ts";
+import { createTestPlace, type TestPlace } from "./testing/place.ts";
 
 let place: TestPlace;
 let relay: Relay;

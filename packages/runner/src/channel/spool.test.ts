@@ -4,7 +4,8 @@ import { type NumberedEvent, runChannel } from "@slipway/contract";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { admits } from "./admit.ts";
 import { openSpool, type Spool } from "./spool.ts";
-import { createTestPlace, ended, note, type TestPlace, text } from "./testing.ts";
+import { ended, note, text } from "./testing/events.ts";
+import { createTestPlace, type TestPlace } from "./testing/place.ts";
 
 let place: TestPlace;
 let path: string;

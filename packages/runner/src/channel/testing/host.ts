@@ -1,8 +1,8 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { rmSync } from "node:fs";
 import { join } from "node:path";
-import { type NumberedEvent, newId, type RunId, type RunnerEvent } from "@slipway/contract";
+import type { NumberedEvent, RunId } from "@slipway/contract";
 import { createGateway, createMemoryLedger, type OpenRun, openRunLog, readGatewaySettings } from "@slipway/gateway";
+import { socketOf } from "./place.ts";
 
 const task = { agent: "builtin", prompt: "work", model: "scripted/demo" } as const;
 
@@ -29,36 +29,3 @@ export async function startTestHost(directory: string, id: RunId): Promise<TestH
     },
   };
 }
-
-export function socketOf(directory: string): string {
-  return join(directory, "run.sock");
-}
-
-export interface TestPlace extends Disposable {
-  readonly directory: string;
-  readonly socketPath: string;
-  /** The runner's own. */
-  readonly spool: string;
-  readonly run: RunId;
-}
-
-export function createTestPlace(): TestPlace {
-  const directory = mkdtempSync(join(tmpdir(), "slipway-run-"));
-  return {
-    directory,
-    socketPath: socketOf(directory),
-    spool: join(directory, "runner"),
-    run: newId("run"),
-    [Symbol.dispose]: () => rmSync(directory, { recursive: true, force: true }),
-  };
-}
-
-export function note(text: string): RunnerEvent {
-  return { type: "note", agent: "lead", text };
-}
-
-export function text(delta: string, agent = "lead", channel: "answer" | "thinking" = "answer"): RunnerEvent {
-  return { type: "agent", agent, event: { type: "text", channel, text: delta } };
-}
-
-export const ended: RunnerEvent = { type: "ended", reason: "completed", message: "done" };

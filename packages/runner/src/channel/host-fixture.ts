@@ -1,0 +1,6 @@
+import { runIdSchema } from "@slipway/contract";
+import { startTestHost } from "./testing/host.ts";
+
+/** The host's side as a process of its own, on the directory and for the run that are its arguments; tests kill it. */
+await startTestHost(process.argv[2] ?? "", runIdSchema.parse(process.argv[3]));
+console.log("up");

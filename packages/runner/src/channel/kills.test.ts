@@ -1,0 +1,124 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { createHash } from "node:crypto";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { createInterface, type Interface } from "node:readline";
+import { setTimeout as delay } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import type { NumberedEvent } from "@slipway/contract";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { startTestHost } from "./testing/host.ts";
+import { createTestPlace, type TestPlace } from "./testing/place.ts";
+
+const kills = 20;
+const latestKillMs = 200;
+
+let place: TestPlace;
+let programs: Program[];
+beforeEach(() => {
+  place = createTestPlace();
+  programs = [];
+});
+afterEach(async () => {
+  for (const program of programs) await program.kill();
+  place[Symbol.dispose]();
+});
+
+test(`a host killed at ${kills} random moments gets every event once and in order`, async () => {
+  const token = await tokenOf(place);
+  let host = await startHost();
+  const runner = await startRunner(token);
+  for (let round = 0; round < kills; round++) {
+    await delay(pseudoRandom(`host ${round}`) * latestKillMs);
+    await host.kill();
+    host = await startHost();
+  }
+  const count = await runner.stop();
+  await host.kill();
+  expectCounted(await storedEvents(), count);
+}, 180_000);
+
+test(`a runner killed at ${kills} random moments says everything once and in order, and hears nothing twice`, async () => {
+  const host = await startTestHost(place.directory, place.run);
+  let runner = await startRunner(host.run.token);
+  for (let round = 0; round < kills; round++) {
+    await host.run.send({ type: "message", text: String(round) });
+    await delay(pseudoRandom(`runner ${round}`) * latestKillMs);
+    await runner.kill();
+    runner = await startRunner(host.run.token);
+  }
+  await host.run.send({ type: "interrupt" });
+  await vi.waitFor(() => expect(handled().at(-1)).toBe(kills + 1));
+  const count = await runner.stop();
+  expectCounted(await host.stored(), count);
+  expect(handled()).toEqual([...new Set(handled())].sort((a, b) => a - b));
+  expect(await host.run.ended).toEqual({ reason: "completed", message: "done" });
+  await host[Symbol.asyncDispose]();
+}, 180_000);
+
+function expectCounted(events: readonly NumberedEvent[], count: number): void {
+  expect(events.map(({ sequence }) => sequence)).toEqual(Array.from({ length: count + 1 }, (_, i) => i + 1));
+  const said = events.slice(0, -1).map(({ event }) => (event.type === "note" ? event.text : event.type));
+  expect(said).toEqual(Array.from({ length: count }, (_, i) => String(i)));
+  expect(events.at(-1)?.event.type).toBe("ended");
+  expect(count).toBeGreaterThan(kills);
+}
+
+function handled(): number[] {
+  return readFileSync(join(place.spool, "handled"), "utf8").split("\n").filter(Boolean).map(Number);
+}
+
+async function tokenOf({ directory, run }: TestPlace): Promise<string> {
+  await using host = await startTestHost(directory, run);
+  return host.run.token;
+}
+
+async function storedEvents(): Promise<NumberedEvent[]> {
+  await using host = await startTestHost(place.directory, place.run);
+  return await host.stored();
+}
+
+/** Fixed, so that a failure can be had again. */
+function pseudoRandom(seed: string): number {
+  return createHash("sha256").update(seed).digest().readUInt32LE() / 2 ** 32;
+}
+
+interface Program {
+  kill(): Promise<void>;
+  /** Lets it come to its end and answers the number that it prints then. */
+  stop(): Promise<number>;
+}
+
+const startHost = () => start("host-fixture.ts", [place.directory, place.run]);
+const startRunner = (token: string) => start("runner-fixture.ts", [place.socketPath, token, place.spool]);
+
+async function start(name: string, args: readonly string[]): Promise<Program> {
+  const child = spawn(process.execPath, [fileURLToPath(new URL(name, import.meta.url)), ...args], {
+    stdio: ["pipe", "pipe", "inherit"],
+  });
+  const lines = createInterface({ input: child.stdout });
+  const program: Program = {
+    async kill() {
+      if (child.exitCode !== null || child.signalCode !== null) return;
+      child.kill("SIGKILL");
+      await once(child, "exit");
+    },
+    async stop() {
+      child.stdin.write("stop\n");
+      const line = await nextLine(lines, child);
+      await once(child, "exit");
+      return Number(line);
+    },
+  };
+  programs.push(program);
+  expect(await nextLine(lines, child)).toBe("up");
+  return program;
+}
+
+async function nextLine(lines: Interface, child: ChildProcess): Promise<string> {
+  const ended = once(child, "exit").then(([code]) => Promise.reject(new Error(`it ended by itself with ${code}`)));
+  const [line] = (await Promise.race([once(lines, "line"), ended])) as [string];
+  ended.catch(() => undefined);
+  return line;
+}
