@@ -52,7 +52,8 @@ export interface TeamTool {
 export interface Agent extends AsyncDisposable {
   /**
    * One turn: ends with exactly one `done` or `error`. Only one turn at a time. When the signal aborts, the turn ends with
-   * `done`/`cancelled` and nothing of it is left running.
+   * `done`/`cancelled` and nothing of it is left running. The prompt is `goOnPrompt` of text.ts when a turn that a restart or
+   * the user has ended goes on.
    */
   turn(prompt: string, options: { readonly signal: AbortSignal }): AsyncIterable<AgentEvent>;
   /** Words of the user for the turn that runs, taken up at its next step; false: the agent can not take them before the turn ends. */
