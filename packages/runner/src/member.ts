@@ -95,7 +95,7 @@ export async function openMember(surroundings: Surroundings, options: MemberOpti
   };
 }
 
-export function isCompleted(final: FinalEvent): boolean {
+function isCompleted(final: FinalEvent): boolean {
   return final.type === "done" && final.outcome === "completed";
 }
 

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { readdir, readFile } from "node:fs/promises";
+import { readdirSync, readFileSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 
 const variable = "SLIPWAY_PROCESS_MARK";
@@ -27,7 +27,7 @@ export function markProcesses(): ProcessMark {
       const killAt = performance.now() + graceMs;
       const told = new Set<number>();
       for (;;) {
-        const members = await find(mark, leader);
+        const members = find(mark, leader);
         if (members.length === 0) return true;
         if (performance.now() >= killAt + killMs) return false;
         if (performance.now() >= killAt) signalAll(members, "SIGKILL");
@@ -51,9 +51,12 @@ interface Process {
   readonly marked: boolean;
 }
 
-async function find(mark: string, leader: number | undefined): Promise<readonly number[]> {
-  const pids = (await readdir("/proc")).map(Number).filter((pid) => pid > 1 && pid !== process.pid);
-  const found = (await Promise.all(pids.map((pid) => look(pid, mark)))).filter((entry) => entry !== undefined);
+/** Read without waiting: /proc answers from memory, and a look that takes long misses what is forked meanwhile. */
+function find(mark: string, leader: number | undefined): readonly number[] {
+  const pids = readdirSync("/proc")
+    .map(Number)
+    .filter((pid) => pid > 1 && pid !== process.pid);
+  const found = pids.map((pid) => look(pid, mark)).filter((entry) => entry !== undefined);
   const members = new Set(found.filter((entry) => entry.marked || entry.session === leader).map((entry) => entry.pid));
   for (let before = -1; before !== members.size; ) {
     before = members.size;
@@ -63,12 +66,10 @@ async function find(mark: string, leader: number | undefined): Promise<readonly 
 }
 
 /** Undefined for a process that is gone, has ended, or is another user's. */
-async function look(pid: number, mark: string): Promise<Process | undefined> {
+function look(pid: number, mark: string): Process | undefined {
   try {
-    const [stat, environment] = await Promise.all([
-      readFile(`/proc/${pid}/stat`, "latin1"),
-      readFile(`/proc/${pid}/environ`, "latin1"),
-    ]);
+    const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
+    const environment = readFileSync(`/proc/${pid}/environ`, "latin1");
     // The name stands in parentheses and may hold anything: the fields begin after the last one.
     const [state, parent, , session] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
     if (state === "Z" || state === "X") return undefined;

@@ -3,7 +3,7 @@ import type { Board, BoardTask } from "./board.ts";
 import { resultsPrompt, taskPrompt } from "./prompts.ts";
 
 /** The lead is asked to go on at most so often. */
-export const maxRounds = 5;
+const maxRounds = 5;
 
 /** Where a run is between two turns of the lead. */
 export type Stage =

@@ -135,7 +135,7 @@ function asMessages(calls: readonly Call[]): ModelMessage[] {
   ];
 }
 
-export function textOf(message: ModelMessage): string {
+function textOf(message: ModelMessage): string {
   if (typeof message.content === "string") return message.content;
   return message.content.map((part) => (part.type === "text" ? part.text : "")).join("");
 }
