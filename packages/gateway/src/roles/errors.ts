@@ -1,5 +1,12 @@
 import { type ErrorCode, isErrorCode, type ModelRole, SlipwayError } from "@slipway/contract";
-import { APICallError, JSONParseError, StreamProviderError } from "ai";
+import {
+  AISDKError,
+  APICallError,
+  JSONParseError,
+  NoOutputGeneratedError,
+  StreamProviderError,
+  TypeValidationError,
+} from "ai";
 import { errors } from "undici";
 import type { Question, Unusable } from "./question.ts";
 
@@ -25,24 +32,27 @@ export class InvalidAnswerError extends SlipwayError {
   }
 }
 
-/** What the SDK throws when a call fails, as one of our errors. Anything else is a defect and stays as it is. */
+/**
+ * What the SDK throws when a call fails, as one of our errors. Whatever it makes of a strange response is an answer that
+ * can not be used; its complaints about the call itself are defects and stay as they are.
+ */
 export function asExpected(error: unknown, { role, signal }: Question): unknown {
+  if (error instanceof SlipwayError) return error;
   if (signal?.aborted) return new SlipwayError("aborted", "the caller gave up", { cause: signal.reason });
-  if (JSONParseError.isInstance(error)) {
-    return new InvalidAnswerError(
-      role,
-      { text: error.text, problem: "it is no response of a model" },
-      { cause: error },
-    );
-  }
   const code = codeOf(error);
-  if (code === undefined) return error;
-  return new SlipwayError(code, `the role ${role}: ${(error as Error).message}`, { cause: error });
+  if (code !== undefined) {
+    // The SDK's own error carries the request, and with it the prompt, to wherever it is logged.
+    const cause = error instanceof Error ? error.cause : undefined;
+    return new SlipwayError(code, `the role ${role}: ${messageOf(error)}`, { cause });
+  }
+  if (AISDKError.isInstance(error) && !isAboutResponse(error)) return error;
+  const text = JSONParseError.isInstance(error) ? error.text : "";
+  return new InvalidAnswerError(role, { text, problem: "it is no response of a model" }, { cause: error });
 }
 
 function codeOf(error: unknown): ErrorCode | undefined {
-  const isCall = APICallError.isInstance(error);
-  if (!isCall && !StreamProviderError.isInstance(error)) return undefined;
+  if (NoOutputGeneratedError.isInstance(error)) return "stream_truncated";
+  if (!APICallError.isInstance(error) && !StreamProviderError.isInstance(error)) return undefined;
   const code = gatewayCode.exec(error.message)?.[1];
   if (isErrorCode(code)) return code;
   const { statusCode } = error;
@@ -52,6 +62,14 @@ function codeOf(error: unknown): ErrorCode | undefined {
   if (statusCode === 429) return "model_rate_limited";
   if (statusCode >= 500) return "model_overloaded";
   return statusCode === 401 || statusCode === 403 ? "model_key_refused" : "model_refused";
+}
+
+function isAboutResponse(error: AISDKError): boolean {
+  return JSONParseError.isInstance(error) || TypeValidationError.isInstance(error);
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }
 
 /** The gateway puts our code at the end of its message. */

@@ -3,6 +3,7 @@ import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { inspect } from "node:util";
 import { afterEach, describe, expect, test } from "vitest";
 import { z } from "zod";
 import {
@@ -126,8 +127,10 @@ describe("what is no answer is not asked for again", () => {
     ["400", { fault: { status: 400 } }, "model_refused"],
   ])("%s", async (_, turn, code) => {
     const { roles, requests } = await askProgram(() => turn);
-    await expect(roles.ask(question)).rejects.toMatchObject({ name: "SlipwayError", code });
+    const error = await roles.ask(question).catch((error: unknown) => error);
+    expect(error).toMatchObject({ name: "SlipwayError", code });
     expect(requests).toHaveLength(1);
+    expect(inspect(error, { depth: Number.POSITIVE_INFINITY })).not.toMatch(/A shop for boats|run-token/);
   });
 
   test("an unknown model", async () => {
@@ -174,6 +177,20 @@ describe("what is no answer is not asked for again", () => {
   ])("%s decides", async (_, status, body, code) => {
     const baseUrl = await serve((_request, response) => response.writeHead(status).end(body));
     await expect(rolesAt(baseUrl).ask(question)).rejects.toMatchObject({ code });
+  });
+});
+
+describe("what is no stream of a model", () => {
+  test.each<[string, string, string]>([
+    ["nothing", "", "stream_truncated"],
+    ["an event that there is not", 'data: {"type":"surprise"}\n\n', "invalid_answer"],
+    ["an event of the wrong shape", 'data: {"type":"message_start","message":3}\n\n', "invalid_answer"],
+    ["text", "hello", "stream_truncated"],
+  ])("%s", async (_, body, code) => {
+    const baseUrl = await serve((_request, response) => {
+      response.writeHead(200, { "content-type": "text/event-stream" }).end(body);
+    });
+    await expect(rolesAt(baseUrl).ask(question)).rejects.toMatchObject({ name: "SlipwayError", code });
   });
 });
 

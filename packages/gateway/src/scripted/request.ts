@@ -1,4 +1,4 @@
-import type { AnswerSchema, Message, ModelRequest, ToolDefinition } from "../conversation.ts";
+import type { Message, ModelRequest, ToolDefinition } from "../conversation.ts";
 import type { ScriptedRequest, ToolResult } from "./program.ts";
 
 /** A request as programs see it. */
@@ -13,7 +13,7 @@ export function scriptedRequest(request: ModelRequest): ScriptedRequest {
     step,
     tools: offeredTools(request).map((tool) => tool.name),
     results: lastResults(request.messages),
-    answerSchema: request.answerSchema ?? (answerTool && answerSchemaOf(answerTool)),
+    answerSchema: request.answerSchema ?? (answerTool && { name: answerTool.name, schema: answerTool.schema }),
     workdir: findWorkdir(request),
     request,
   };
@@ -84,10 +84,6 @@ function findWorkdir({ system, messages }: ModelRequest): string | undefined {
     if (workdir !== undefined) return workdir;
   }
   return undefined;
-}
-
-function answerSchemaOf(tool: ToolDefinition): AnswerSchema {
-  return { name: tool.name, schema: tool.schema };
 }
 
 function lastPathPart(model: string): string {

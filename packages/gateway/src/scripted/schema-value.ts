@@ -1,30 +1,37 @@
 type Schema = Readonly<Record<string, unknown>>;
 
 const maxDepth = 32;
+/** A small schema can ask for a value without end. */
+const maxValues = 10_000;
+
+interface Walk {
+  readonly root: Schema;
+  valuesLeft: number;
+}
 
 /**
  * The plainest value that fits a JSON schema, always the same one. It knows what schemas of answers use: neither
  * `allOf` nor `pattern`.
  */
 export function valueForSchema(schema: Schema): unknown {
-  return valueFor(schema, schema, 0);
+  return valueFor(schema, { root: schema, valuesLeft: maxValues }, 0);
 }
 
-function valueFor(node: unknown, root: Schema, depth: number): unknown {
-  if (!isSchema(node) || depth > maxDepth) return null;
+function valueFor(node: unknown, walk: Walk, depth: number): unknown {
+  if (!isSchema(node) || depth > maxDepth || walk.valuesLeft-- <= 0) return null;
   if ("const" in node) return node["const"];
   if ("default" in node) return node["default"];
   if (Array.isArray(node["enum"])) return node["enum"][0];
-  if (typeof node["$ref"] === "string") return valueFor(resolve(node["$ref"], root), root, depth + 1);
+  if (typeof node["$ref"] === "string") return valueFor(resolve(node["$ref"], walk.root), walk, depth + 1);
   for (const keyword of ["anyOf", "oneOf"]) {
     const choices = node[keyword];
-    if (Array.isArray(choices)) return valueFor(choices[0], root, depth + 1);
+    if (Array.isArray(choices)) return valueFor(choices[0], walk, depth + 1);
   }
   switch (typeOf(node)) {
     case "object":
-      return objectFor(node, root, depth);
+      return objectFor(node, walk, depth);
     case "array":
-      return arrayFor(node, root, depth);
+      return arrayFor(node, walk, depth);
     case "string":
       return stringFor(node);
     case "number":
@@ -37,17 +44,17 @@ function valueFor(node: unknown, root: Schema, depth: number): unknown {
   }
 }
 
-function objectFor(node: Schema, root: Schema, depth: number): Record<string, unknown> {
+function objectFor(node: Schema, walk: Walk, depth: number): Record<string, unknown> {
   const properties = isSchema(node["properties"]) ? node["properties"] : {};
   const required = Array.isArray(node["required"]) ? node["required"].map(String) : [];
-  return Object.fromEntries(required.map((name) => [name, valueFor(properties[name], root, depth + 1)]));
+  return Object.fromEntries(required.map((name) => [name, valueFor(properties[name], walk, depth + 1)]));
 }
 
-function arrayFor(node: Schema, root: Schema, depth: number): unknown[] {
+function arrayFor(node: Schema, walk: Walk, depth: number): unknown[] {
   const fixed = Array.isArray(node["prefixItems"]) ? node["prefixItems"] : [];
-  const values = fixed.map((item) => valueFor(item, root, depth + 1));
+  const values = fixed.map((item) => valueFor(item, walk, depth + 1));
   const length = Math.min(numberOf(node["minItems"]) ?? values.length, 100);
-  while (values.length < length) values.push(valueFor(node["items"], root, depth + 1));
+  while (values.length < length) values.push(valueFor(node["items"], walk, depth + 1));
   return values;
 }
 

@@ -196,6 +196,13 @@ describe("a scripted model", () => {
     expect((await fetch(`${model.baseUrl}/v1/other`, { method: "POST" })).status).toBe(404);
   });
 
+  test("refuses a body that is too long, and says so", async () => {
+    const model = await serve({});
+    const response = await post(model, "chat", "x".repeat(64 * 1024 * 1024 + 1));
+    expect(response.status).toBe(413);
+    expect(await response.json()).toMatchObject({ error: { message: expect.stringContaining("at most") } });
+  });
+
   test("a client that goes away in the middle leaves the others alone", async () => {
     const model = await serve({ demo: () => ({ text: "A slow answer, piece by piece.", paceMs: 60_000 }), echo });
     const client = new AbortController();

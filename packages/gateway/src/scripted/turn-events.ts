@@ -5,7 +5,6 @@ import { bindAction, type ToolCall } from "./bind.ts";
 import type { ScriptedRequest, Turn } from "./program.ts";
 import { demandedTool, offeredTools } from "./request.ts";
 
-const pieceCharacters = 24;
 const bytesPerToken = 4;
 
 /** A turn as a model streams it. The same request and turn give the same events, ids and counts too. */
@@ -66,10 +65,8 @@ function stopReason(calls: readonly ToolCall[]): StopReason {
 
 /** Never inside of a character, so that every piece is text by itself. */
 function pieces(text: string): string[] {
-  return text.match(piecePattern) ?? [];
+  return text.match(/.{1,24}/gsu) ?? [];
 }
-
-const piecePattern = new RegExp(`[^]{1,${pieceCharacters}}`, "gu");
 
 function digest(value: unknown): string {
   return createHash("sha256").update(JSON.stringify(value)).digest("hex").slice(0, 24);

@@ -37,10 +37,10 @@ const work = withFaults(({ step, results }): Turn => {
     case 2:
       return {
         text: "I run the test.",
-        actions: [{ run: "node --test hello.test.mjs && echo tests-passed" }],
+        actions: [{ run: 'node --test hello.test.mjs; echo "tests ended with $?"' }],
       };
     default:
-      return { text: results.some(({ text }) => text.includes("tests-passed")) ? success : failure };
+      return { text: results.some(({ text }) => text.includes("tests ended with 0")) ? success : failure };
   }
 });
 
