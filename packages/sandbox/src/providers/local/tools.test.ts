@@ -115,6 +115,14 @@ test("a publisher that is killed in the middle of its copy leaves no half tree u
   expect(readdirSync(join(store, digest, "lib")).sort()).toEqual(readdirSync(join(source, "lib")).sort());
 });
 
+test("a mark without a digest is written anew", async () => {
+  const digest = await publish();
+  const mark = join(store, readdirSync(store).find((name) => name.endsWith(".digest")) ?? "");
+  writeFileSync(mark, "");
+  expect(await publish()).toBe(digest);
+  expect(readFileSync(mark, "utf8")).toBe(digest);
+});
+
 test("a source that is no directory is named", async () => {
   for (const path of [join(root, "none"), join(source, "lib/data")]) {
     await expect(createTools(store, { broken: path }).publish(["broken"])).rejects.toMatchObject({

@@ -30,16 +30,18 @@ export function createTools(
     publishing.set(name, digest);
     return digest;
   };
-  const publish = async (name: string): Promise<Tool> => {
+  const find = (name: string) => {
     const source = Object.hasOwn(sources, name) ? sources[name] : undefined;
     if (source === undefined) throw unknownTool(name, Object.keys(sources));
-    return { name, digest: await publishOnce(name, source) };
+    return { name, source };
   };
   return {
     async publish(names) {
-      if (names.length === 0) return [];
-      await prepare();
-      return await Promise.all(names.map(publish));
+      const wanted = names.map(find);
+      if (wanted.length > 0) await prepare();
+      return await Promise.all(
+        wanted.map(async ({ name, source }) => ({ name, digest: await publishOnce(name, source) })),
+      );
     },
   };
 }
@@ -66,6 +68,8 @@ async function readMark(directory: string, mark: string): Promise<string | null>
   try {
     await utimes(mark, new Date(), new Date());
     const digest = await readFile(mark, "utf8");
+    // A machine that lost power may have left it empty.
+    if (!/^[0-9a-f]{64}$/.test(digest)) return null;
     await access(join(directory, digest));
     return digest;
   } catch (error) {
