@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { hasCode, type NumberedEvent } from "@slipway/contract";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { type Channel, type ChannelOptions, openChannel } from "./channel.ts";
+import { startRelay } from "./relay.ts";
 import { ended, note, text } from "./testing/events.ts";
 import { startTestHost, type TestHost } from "./testing/host.ts";
 import { createTestPlace, type TestPlace } from "./testing/place.ts";
@@ -129,6 +130,22 @@ test("a host that has lost events gets them again", async () => {
   await channel.emit(note("d"));
   await channel.flush();
   expect(notesOf(await host.stored())).toEqual(["a", "b", "c", "d"]);
+});
+
+test("a host that is reached by an address is spoken to alike", async () => {
+  const relay = await startRelay(place.socketPath);
+  const url = `http://127.0.0.1:${relay.port}`;
+  await using remote = await openChannel({
+    url,
+    token: host.run.token,
+    directory: join(place.directory, "remote"),
+    instance: "remote",
+  });
+  await remote.hello();
+  await remote.emit(note("from afar"));
+  await remote.flush();
+  expect(notesOf(await host.stored())).toEqual(["from afar"]);
+  await relay.close();
 });
 
 test("more than the host takes at a time is waited for", async () => {

@@ -8,6 +8,8 @@ const task = { agent: "builtin", prompt: "work", model: "scripted/demo" } as con
 
 export interface TestHost extends AsyncDisposable {
   readonly run: OpenRun;
+  /** Another run at the same host. */
+  openRun(id: RunId): Promise<OpenRun & { readonly id: RunId }>;
   stored(): Promise<NumberedEvent[]>;
 }
 
@@ -16,12 +18,14 @@ export async function startTestHost(directory: string, id: RunId): Promise<TestH
   const log = await openRunLog(join(directory, "log"));
   const settings = readGatewaySettings({});
   const gateway = createGateway({ settings, ledger: createMemoryLedger(), log, secret: "a secret of the tests" });
-  const run = await gateway.openRun({ id, roles: [], budgetMicroUsd: 0, task });
+  const openRun = (each: RunId) => gateway.openRun({ id: each, roles: [], budgetMicroUsd: 0, task });
+  const run = await openRun(id);
   const socketPath = socketOf(directory);
   rmSync(socketPath, { force: true });
   await gateway.listen({ path: socketPath });
   return {
     run,
+    openRun: async (other) => ({ ...(await openRun(other)), id: other }),
     stored: () => Array.fromAsync(log.read(id, 0)),
     async [Symbol.asyncDispose]() {
       await gateway[Symbol.asyncDispose]();
