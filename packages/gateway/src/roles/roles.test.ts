@@ -145,12 +145,14 @@ describe("what is no answer is not asked for again", () => {
     expect((error as InvalidAnswerError).text).toBe('{"type": "cont');
   });
 
-  test("a caller that gives up", async () => {
+  test.each(["before an answer", "in the middle of one"])("a caller that gives up %s", async (when) => {
     const asked = Promise.withResolvers<void>();
-    const { roles } = await askProgram(() => {
-      asked.resolve();
-      return { fault: "hang" };
+    const baseUrl = await serve((_request, response) => {
+      if (when === "before an answer") return asked.resolve();
+      response.writeHead(200, { "content-type": "text/event-stream" });
+      response.write('data: {"type":"ping"}\n\n', () => asked.resolve());
     });
+    const roles = rolesAt(baseUrl);
     const caller = new AbortController();
     const answer = roles.ask({ ...question, signal: caller.signal });
     const failed = expect(answer).rejects.toMatchObject({ code: "aborted" });
