@@ -17,6 +17,7 @@ import { type AgentEvent, SlipwayError } from "@slipway/contract";
 import type { OpenOptions } from "../driver.ts";
 import type { Program } from "../program/process.ts";
 import { idText, shortText } from "../program/sizes.ts";
+import { sessionFailureCapability } from "./session-failure.ts";
 
 const maxMessageBytes = 32 * 1024 * 1024;
 
@@ -52,7 +53,13 @@ export async function converse(
     protocolVersion: PROTOCOL_VERSION,
     clientInfo: { name: "slipway", version: "1" },
     // The agent reads, writes and runs by itself: it is in the sandbox already.
-    clientCapabilities: { fs: { readTextFile: false, writeTextFile: false }, terminal: false },
+    clientCapabilities: {
+      fs: { readTextFile: false, writeTextFile: false },
+      terminal: false,
+      // Warnings come as such, not as if they were the model's words.
+      session: { notices: {} },
+      _meta: sessionFailureCapability,
+    },
   });
   const sessionId = await openSession(agent, initialized, options, session);
   listening = true;

@@ -3,6 +3,7 @@ import type { AgentEvent } from "@slipway/contract";
 import { z } from "zod";
 import type { FinalEvent } from "../../supervise.ts";
 import { idText, longText, shortText } from "../program/sizes.ts";
+import { endOfFailure, sessionFailure } from "./session-failure.ts";
 
 /** One turn's updates as events. */
 export interface Translation {
@@ -71,11 +72,18 @@ export function createTranslation(): Translation {
         }
         case "compaction_update":
           return [{ type: "status", status: "compacting" }];
+        case "session_info_update": {
+          const failure = sessionFailure(update._meta);
+          return failure?.isWarning ? [{ type: "status", status: "retrying", detail: shortText(failure.title) }] : [];
+        }
         default:
           return [];
       }
     },
-    end: ({ stopReason }) => endOf(stopReason, answer.text),
+    end({ stopReason, _meta }) {
+      const failure = sessionFailure(_meta);
+      return failure ? endOfFailure(failure, answer.text !== "") : endOf(stopReason, answer.text);
+    },
   };
 }
 

@@ -1,0 +1,50 @@
+import type { AgentErrorKind } from "@slipway/contract";
+import { z } from "zod";
+import type { FinalEvent } from "../../supervise.ts";
+import { failureEvent } from "../program/failure.ts";
+
+/**
+ * The protocol has no failed turn: Codex's adapter ends one as `end_turn`, with the error as if it were the answer. To a
+ * client that says it knows this extension it tells failures apart, beside the response.
+ */
+export const sessionFailureCapability = {
+  jetbrains: { air: { version: 1, capabilities: ["sessionFailure"] } },
+};
+
+const failureMeta = z.object({
+  jetbrains: z.object({
+    air: z.object({
+      sessionFailure: z.object({ severity: z.string(), category: z.string(), title: z.string() }),
+    }),
+  }),
+});
+
+export interface SessionFailure {
+  /** It tries again by itself. */
+  readonly isWarning: boolean;
+  readonly category: string;
+  readonly title: string;
+}
+
+export function sessionFailure(meta: unknown): SessionFailure | undefined {
+  const { data } = failureMeta.safeParse(meta);
+  if (data === undefined) return undefined;
+  const { severity, category, title } = data.jetbrains.air.sessionFailure;
+  return { isWarning: severity !== "error", category, title };
+}
+
+const kinds: Readonly<Record<string, AgentErrorKind>> = {
+  access: "auth",
+  limit: "rate_limited",
+  service: "overloaded",
+  request: "invalid_request",
+};
+
+/** `begun`: some of the model's answer had come. */
+export function endOfFailure({ category, title }: SessionFailure, begun: boolean): FinalEvent {
+  if (title.includes("content_filter")) return { type: "done", outcome: "refused", text: "" };
+  const status = /\bstatus:? (\d{3})\b/.exec(title)?.[1];
+  if (status !== undefined) return failureEvent({ status: Number(status), message: title });
+  const isBroken = category === "connection" || title.startsWith("stream disconnected");
+  return failureEvent({ kind: isBroken ? (begun ? "truncated" : "network") : kinds[category], message: title });
+}
