@@ -10,8 +10,8 @@ export interface Reservation {
   readonly request: string;
   /** How much output is covered. */
   readonly outputTokens: number;
-  /** Covers another slice of output; fails with `budget_exhausted`. */
-  extend(): Promise<void>;
+  /** Covers more output, up to this at least; fails with `budget_exhausted`. */
+  extend(outputTokens: number): Promise<void>;
 }
 
 export interface ReservationRequest {
@@ -24,31 +24,36 @@ export interface ReservationRequest {
   readonly streamed: boolean;
 }
 
-const sliceTokens = 1024;
+const firstSliceTokens = 1024;
+/** A long response takes larger slices, so that the ledger is not written for every few chunks. */
+const lastSliceTokens = 16 * 1024;
 
 /** Sets aside the estimated input and the first slice of the output, or all of it. Fails with `budget_exhausted`. */
 export async function reserve(ledger: Ledger, asked: ReservationRequest): Promise<Reservation> {
   const { run, price } = asked;
   const maxTokens = Math.min(asked.maxOutputTokens ?? price.maxOutputTokens, price.maxOutputTokens);
   const request = randomUUID();
-  let outputTokens = asked.streamed ? Math.min(sliceTokens, maxTokens) : maxTokens;
+  let outputTokens = asked.streamed ? Math.min(firstSliceTokens, maxTokens) : maxTokens;
+  let sliceTokens = firstSliceTokens;
   const microUsd = estimateInput(price, asked.inputTokens) + estimateOutput(price, outputTokens);
   if (!(await ledger.reserve({ request, run, microUsd }))) throw await exhausted(ledger, run, microUsd);
+  const take = async (more: number) => {
+    if (!(await ledger.extend(request, estimateOutput(price, more)))) return false;
+    outputTokens += more;
+    return true;
+  };
   return {
     request,
     get outputTokens() {
-      return outputTokens;
-    },
-    async extend() {
       // The endpoint itself stops at the limit: what seems to be more is the estimate's error.
-      if (outputTokens >= maxTokens) {
-        outputTokens = Number.POSITIVE_INFINITY;
-        return;
-      }
-      const more = Math.min(sliceTokens, maxTokens - outputTokens);
-      const cost = estimateOutput(price, more);
-      if (!(await ledger.extend(request, cost))) throw await exhausted(ledger, run, cost);
-      outputTokens += more;
+      return outputTokens < maxTokens ? outputTokens : Number.POSITIVE_INFINITY;
+    },
+    async extend(wantedTokens) {
+      const missing = Math.min(wantedTokens, maxTokens) - outputTokens;
+      const ahead = Math.min(Math.max(missing, sliceTokens), maxTokens - outputTokens);
+      sliceTokens = Math.min(2 * sliceTokens, lastSliceTokens);
+      if ((await take(ahead)) || (await take(missing))) return;
+      throw await exhausted(ledger, run, estimateOutput(price, missing));
     },
   };
 }

@@ -82,7 +82,7 @@ async function passStream(answer: Answer, delivery: Delivery): Promise<SlipwayEr
   const extend = async () => {
     holds.add();
     try {
-      while (meter.estimatedOutputTokens > reservation.outputTokens) await reservation.extend();
+      await reservation.extend(meter.estimatedOutputTokens);
     } catch (error) {
       // What has all come is delivered, and the money is spent.
       if (!meter.complete) fail(error);

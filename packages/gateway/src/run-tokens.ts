@@ -11,13 +11,24 @@ export interface RunTokens {
   isHost(token: string): boolean;
 }
 
+const maxRemembered = 10_000;
 const tokenPattern = /^slr_(run_[0-9a-z]{20})_[A-Za-z0-9_-]{43}$/;
 
 export function createRunTokens(secret: string): RunTokens {
   if (secret.length < 16)
     throw new SlipwayError("invalid_settings", "the secret of run tokens has under 16 characters");
-  const of = (run: RunId) => `slr_${run}_${createHmac("sha256", secret).update(run).digest("base64url")}`;
-  const host = `slh_${createHmac("sha256", secret).update("host").digest("base64url")}`;
+  const sign = (text: string) => createHmac("sha256", secret).update(text).digest("base64url");
+  const made = new Map<RunId, string>();
+  const of = (run: RunId) => {
+    const known = made.get(run);
+    if (known !== undefined) return known;
+    const token = `slr_${run}_${sign(run)}`;
+    // Anybody can name runs that are not there.
+    if (made.size >= maxRemembered) made.clear();
+    made.set(run, token);
+    return token;
+  };
+  const host = `slh_${sign("host")}`;
   return {
     of,
     host,
