@@ -1,0 +1,92 @@
+import type { Control } from "@slipway/contract";
+import type { ScriptedProgram } from "@slipway/gateway/scripted";
+import { run as command, type Sandbox } from "@slipway/sandbox";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Run } from "./start.ts";
+import { agents, openSite, type Site, toEnd } from "./testing/site.ts";
+
+/** Waits for a file; says back what the user said last. */
+const obedient: ScriptedProgram = ({ step, request, tools }) => {
+  if (tools.length === 0) return { text: "A title" };
+  // Some agents put what the user says beside the results of tools.
+  const said = request.messages.flatMap(({ role, parts }) => (role === "user" ? parts : []));
+  if (said.some((part) => part.type === "text" && part.text.includes("please stop here"))) {
+    return { text: "Stopped as told." };
+  }
+  return step === 0
+    ? { text: "I wait.", actions: [{ run: "touch waiting; until [ -e /tmp/go ]; do sleep 0.05; done" }] }
+    : { text: "Done." };
+};
+
+let site: Site;
+beforeAll(async () => {
+  site = await openSite({ programs: { obedient }, model: "scripted/obedient" });
+});
+afterAll(() => site[Symbol.asyncDispose]());
+
+async function atWork(agent: string, sandbox: Sandbox): Promise<Run> {
+  const run = await site.start(sandbox, { task: { agent, prompt: "Wait for me" } });
+  await until(run, (event) => event.type === "tool");
+  return run;
+}
+
+async function until(run: Run, isIt: (event: { type: string; status?: string; id?: string }) => boolean) {
+  for await (const { event } of run.events()) if (event.type === "agent" && isIt(event.event)) return event.event;
+  throw new Error("the run ended before");
+}
+
+const textOf = (events: Awaited<ReturnType<typeof toEnd>>["events"]) =>
+  events
+    .flatMap(({ event }) => (event.type === "agent" && event.event.type === "text" ? [event.event.text] : []))
+    .join("");
+
+describe.each(agents)("%s", (agent) => {
+  it("takes up a message, at the latest when its turn ends", async () => {
+    await using sandbox = await site.sandbox(agent);
+    await using run = await atWork(agent, sandbox);
+    await run.send({ type: "message", text: "please stop here" });
+    await sandbox.files.write("/tmp/go", "");
+    const { events, end } = await toEnd(run);
+    expect(end).toMatchObject({ reason: "completed" });
+    expect(textOf(events)).toContain("Stopped as told.");
+  });
+
+  it("stops at an interrupt and goes on with a message", async () => {
+    await using sandbox = await site.sandbox(agent);
+    await using run = await atWork(agent, sandbox);
+    await run.send({ type: "interrupt" });
+    await until(run, (event) => event.type === "status" && event.status === "interrupted");
+    await run.send({ type: "message", text: "please stop here" });
+    const { events, end } = await toEnd(run);
+    expect(end).toMatchObject({ reason: "completed" });
+    expect(textOf(events)).toContain("Stopped as told.");
+  });
+
+  it("ends with all its processes when it is cancelled", async () => {
+    await using sandbox = await site.sandbox(agent);
+    await using run = await atWork(agent, sandbox);
+    await run.send({ type: "cancel" });
+    expect((await toEnd(run)).end).toMatchObject({ reason: "cancelled" });
+    const { stdout } = await command(sandbox, "ps -e -o args=");
+    expect(stdout).not.toMatch(/runner\.mjs|claude|codex|opencode|until/);
+  });
+
+  it.each<[string, boolean]>([
+    ["allowed", true],
+    ["refused", false],
+  ])("asks first where that is wanted, and is %s", async (_, allow) => {
+    await using sandbox = await site.sandbox(agent);
+    await sandbox.files.write("/tmp/go", "");
+    await using run = await site.start(sandbox, { task: { agent, prompt: "Wait for me", permissions: "ask" } });
+    const asked = await until(run, (event) => event.type === "permission");
+    const answer: Control = { type: "permission", id: (asked as { id: string }).id, allow, reason: "a test" };
+    await run.send(answer);
+    const { events, end } = await toEnd(run);
+    expect(["completed", "cancelled"]).toContain(end.reason);
+    const ended = events.flatMap(({ event }) =>
+      event.type === "agent" && event.event.type === "tool" && event.event.phase === "end" ? [event.event.ok] : [],
+    );
+    if (allow) expect(ended).toContain(true);
+    else expect(ended).not.toContain(true);
+  });
+});
