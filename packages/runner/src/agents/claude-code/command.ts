@@ -30,6 +30,8 @@ export function claudeArguments(options: OpenOptions, home: string, session: str
     ...["--setting-sources", "", "--strict-mcp-config", "--disable-slash-commands"],
     ...["--mcp-config", JSON.stringify({ mcpServers: teamServers(options) })],
     ...["--tools", tools.join(",")],
+    // Commits are the run's, not the program's.
+    ...["--settings", JSON.stringify({ attribution: { commit: "", pr: "" } })],
     ...["--model", options.model, "--max-turns", String(options.limits.maxSteps)],
     ...["--append-system-prompt-file", join(home, instructionsFile)],
     ...(options.permissions === "allow"
@@ -60,6 +62,8 @@ export function claudeEnvironment(options: OpenOptions, home: string, path: stri
     CLAUDE_CODE_MAX_RETRIES: "2",
     // A broken stream is not asked for a second time in another way: it would be paid twice.
     CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK: "1",
+    // A conversation is on disk before its program can die.
+    CLAUDE_CODE_EAGER_FLUSH: "1",
     CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
     CLAUDE_CODE_DISABLE_BACKGROUND_TASKS: "1",
     CLAUDE_CODE_DISABLE_AUTO_MEMORY: "1",

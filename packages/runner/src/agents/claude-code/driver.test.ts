@@ -1,0 +1,196 @@
+import { execFile } from "node:child_process";
+import { access, mkdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import type { AgentEvent } from "@slipway/contract";
+import type { Fault, ScriptedProgram } from "@slipway/gateway/scripted";
+import { expect, it } from "vitest";
+import { supervise } from "../../supervise.ts";
+import type { Agent } from "../driver.ts";
+import { endOf, play, startPlace, unending } from "../program/testing.ts";
+import { createClaudeCodeDriver } from "./driver.ts";
+
+const writeAndRun: ScriptedProgram = ({ step, results }) => {
+  if (step === 0)
+    return { thinking: "A file first.", text: "I write.", actions: [{ write: "hello.txt", content: "hello" }] };
+  if (step === 1) return { text: "I run.", actions: [{ run: "cat hello.txt && echo ' world'" }] };
+  return { text: `It said ${results[0]?.text}` };
+};
+
+/** Runs a command that waits until the gate, a named pipe, is opened. */
+const waitAtGate: ScriptedProgram = ({ step }) =>
+  step === 0 ? { text: "I wait.", actions: [{ run: "cat gate" }] } : { text: "The gate is open." };
+
+it("it writes files and runs commands", async () => {
+  await using place = await startPlace(writeAndRun);
+  await using agent = await place.open(createClaudeCodeDriver(place.surroundings));
+  const events = await play(agent.turn("Say hello", unending));
+  expect(endOf(events)).toEqual({ type: "done", outcome: "completed", text: "It said hello world" });
+  expect(await readFile(join(place.workdir, "hello.txt"), "utf8")).toBe("hello");
+  expect(events).toContainEqual({ type: "text", channel: "thinking", text: "A file first." });
+  expect(
+    events.filter((event) => event.type === "tool").map(({ phase, name, kind, ok }) => [phase, name, kind, ok]),
+  ).toEqual([
+    ["start", "Write", "edit", undefined],
+    ["end", "Write", "edit", true],
+    ["start", "Bash", "execute", undefined],
+    ["end", "Bash", "execute", true],
+  ]);
+  expect(events.find((event) => event.type === "usage")?.usage.output).toBeGreaterThan(0);
+  expect(place.requests[0]?.system).toContain("Instructions for every agent.");
+  expect(JSON.stringify(place.requests[0]?.request)).not.toContain("Co-Authored-By");
+  expect(await place.processes()).toEqual([]);
+});
+
+it("what is denied is not done, and the agent hears why", async () => {
+  await using place = await startPlace(writeAndRun);
+  await using agent = await place.open(createClaudeCodeDriver(place.surroundings), { permissions: "ask" });
+  const events = await play(agent.turn("Say hello", unending), answerAll(agent, false));
+  expect(events).toContainEqual(expect.objectContaining({ type: "permission", tool: "Write" }));
+  expect(place.requests[1]?.results).toEqual([
+    expect.objectContaining({ isError: true, text: expect.stringContaining("not today") }),
+  ]);
+  await expect(access(join(place.workdir, "hello.txt"))).rejects.toThrow();
+});
+
+it("what is allowed is done", async () => {
+  await using place = await startPlace(writeAndRun);
+  await using agent = await place.open(createClaudeCodeDriver(place.surroundings), { permissions: "ask" });
+  const events = await play(agent.turn("Say hello", unending), answerAll(agent, true));
+  expect(events.some((event) => event.type === "permission")).toBe(true);
+  expect(await readFile(join(place.workdir, "hello.txt"), "utf8")).toBe("hello");
+});
+
+it("words of the user reach a turn that runs", async () => {
+  await using place = await startPlace((request) =>
+    JSON.stringify(request.request).includes("pineapple") ? { text: "Pineapple it is." } : waitAtGate(request),
+  );
+  await using agent = await place.open(createClaudeCodeDriver(place.surroundings));
+  const gate = await makeGate(place.workdir);
+  expect(agent.steer("too early")).toBe(false);
+  const events = await play(agent.turn("Choose a fruit", unending), async (event) => {
+    if (!isStart(event)) return;
+    expect(agent.steer("Take the pineapple.")).toBe(true);
+    await writeFile(gate, "open");
+  });
+  expect(endOf(events)).toMatchObject({ outcome: "completed", text: "Pineapple it is." });
+  expect(agent.steer("too late")).toBe(false);
+});
+
+it("a cancelled turn leaves no process, and the conversation goes on in the next", async () => {
+  await using place = await startPlace((request) =>
+    request.lastPrompt.includes("Wait") ? waitAtGate(request) : { text: "On we go." },
+  );
+  await using agent = await place.open(createClaudeCodeDriver(place.surroundings));
+  await makeGate(place.workdir);
+  const cancel = new AbortController();
+  const events = await play(
+    agent.turn("Wait for me", { signal: cancel.signal }),
+    (event) => isStart(event) && cancel.abort(),
+  );
+  expect(endOf(events)).toEqual({ type: "done", outcome: "cancelled", text: "" });
+  expect(await place.processes()).toEqual([]);
+  expect(endOf(await play(agent.turn("Go on", unending)))).toMatchObject({ outcome: "completed", text: "On we go." });
+  expect(place.requests.at(-1)?.prompt).toContain("Wait for me");
+});
+
+it("a killed program is a crash, and another agent takes up its conversation", async () => {
+  await using place = await startPlace((request) =>
+    request.lastPrompt.includes("Wait") ? waitAtGate(request) : { text: "On we go." },
+  );
+  const driver = createClaudeCodeDriver(place.surroundings);
+  await makeGate(place.workdir);
+  const first = await place.open(driver);
+  const events = await play(first.turn("Wait for me", unending), async (event) => {
+    if (isStart(event)) for (const pid of await place.processes()) process.kill(pid, "SIGKILL");
+  });
+  expect(endOf(events)).toMatchObject({ type: "error", kind: "crashed" });
+  expect(await place.processes()).toEqual([]);
+  await using second = await place.open(driver, { state: place.state });
+  expect(endOf(await play(second.turn("Go on", unending)))).toMatchObject({ outcome: "completed" });
+  expect(place.requests.at(-1)?.prompt).toContain("Wait for me");
+});
+
+it("a conversation that is gone is said to be, and then begun anew", async () => {
+  await using place = await startPlace();
+  const state = { session: "11111111-2222-4333-8444-555555555555" };
+  await using agent = await place.open(createClaudeCodeDriver(place.surroundings), { state });
+  expect(endOf(await play(agent.turn("Go on", unending)))).toMatchObject({ type: "error", kind: "session_lost" });
+  expect(endOf(await play(agent.turn("Begin", unending)))).toMatchObject({ outcome: "completed" });
+});
+
+it("an agent without the run's tools does not work", async () => {
+  await using place = await startPlace();
+  const tools = { definitions: [], command: ["/bin/false"] };
+  await using agent = await place.open(createClaudeCodeDriver(place.surroundings), { tools });
+  expect(endOf(await play(agent.turn("Begin", unending)))).toMatchObject({ type: "error", kind: "internal" });
+  expect(await place.processes()).toEqual([]);
+});
+
+it("a project's settings run nothing", async () => {
+  await using place = await startPlace(writeAndRun);
+  const hook = { hooks: [{ type: "command", command: "touch hooked" }] };
+  await mkdir(join(place.workdir, ".claude"));
+  await writeFile(
+    join(place.workdir, ".claude/settings.json"),
+    JSON.stringify({ hooks: { SessionStart: [hook], PreToolUse: [hook] } }),
+  );
+  await using agent = await place.open(createClaudeCodeDriver(place.surroundings));
+  await play(agent.turn("/hello", unending));
+  expect(place.requests[0]?.prompt).toContain("/hello");
+  await expect(access(join(place.workdir, "hooked"))).rejects.toThrow();
+});
+
+it("the most steps end the turn", async () => {
+  await using place = await startPlace(({ step }) => ({ text: `${step}`, actions: [{ run: `echo ${step}` }] }));
+  const limits = { totalMs: 60_000, idleMs: 60_000, maxSteps: 2, maxRepeats: 6 };
+  await using agent = await place.open(createClaudeCodeDriver(place.surroundings), { limits });
+  expect(endOf(await play(agent.turn("Count", unending)))).toMatchObject({ type: "done", outcome: "max_steps" });
+});
+
+it.each<[string, Fault, Record<string, unknown>]>([
+  ["429", { status: 429 }, { type: "error", kind: "rate_limited" }],
+  ["500", { status: 500 }, { type: "error", kind: "overloaded" }],
+  ["401", { status: 401 }, { type: "error", kind: "auth" }],
+  ["404", { status: 404 }, { type: "error", kind: "model_not_found" }],
+  ["400", { status: 400 }, { type: "error", kind: "invalid_request" }],
+  ["a reset", "reset", { type: "error", kind: "network" }],
+  ["a stream cut after some text", "cut", { type: "error", kind: "truncated" }],
+  ["a stream that ends early", "endEarly", { type: "error", kind: "truncated" }],
+  ["an error in the middle of a stream", "failure", { type: "error", kind: "overloaded" }],
+  ["invalid JSON", "invalidJson", { type: "error", kind: "truncated" }],
+  ["a refusal", "refusal", { type: "done", outcome: "refused" }],
+])("%s has its own end, and no process is left", async (_name, fault, end) => {
+  await using place = await startPlace(() => ({ text: "Half of an answer that never comes to its end.", fault }));
+  await using agent = await place.open(createClaudeCodeDriver(place.surroundings));
+  expect(endOf(await play(agent.turn("Begin", unending)))).toMatchObject(end);
+  expect(await place.processes()).toEqual([]);
+});
+
+it.each<[string, ScriptedProgram, string]>([
+  ["a model that says nothing", () => ({ fault: "hang" }), "stuck"],
+  ["a model that stops in the middle", () => ({ text: "Half of an answer.", fault: "hangStream" }), "stuck"],
+  ["a model that does the same for ever", () => ({ actions: [{ run: "echo again" }] }), "looping"],
+])("%s is ended by the limits, and no process is left", async (_name, program, kind) => {
+  await using place = await startPlace(program);
+  await using agent = await place.open(createClaudeCodeDriver(place.surroundings));
+  const limits = { totalMs: 60_000, idleMs: 4_000, maxSteps: 100, maxRepeats: 3 };
+  const turn = supervise((signal) => agent.turn("Begin", { signal }), { ...unending, limits });
+  expect(endOf(await play(turn))).toMatchObject({ type: "error", kind });
+  expect(await place.processes()).toEqual([]);
+});
+
+function answerAll(agent: Agent, allow: boolean) {
+  return (event: AgentEvent) =>
+    event.type === "permission" && agent.answer({ id: event.id, allow, reason: "not today" });
+}
+
+function isStart(event: AgentEvent): boolean {
+  return event.type === "tool" && event.phase === "start";
+}
+
+async function makeGate(workdir: string): Promise<string> {
+  const gate = join(workdir, "gate");
+  await promisify(execFile)("mkfifo", [gate]);
+  return gate;
+}

@@ -1,0 +1,108 @@
+import { mkdir, mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { type AgentEvent, agentEventSchema, runLimitsSchema } from "@slipway/contract";
+import {
+  isSideCall,
+  type ScriptedProgram,
+  type ScriptedRequest,
+  startScriptedModel,
+  type Turn,
+} from "@slipway/gateway/scripted";
+import type { FinalEvent } from "../../supervise.ts";
+import type { Agent, Driver, OpenOptions } from "../driver.ts";
+import type { Surroundings } from "./find.ts";
+
+/** Other people's agents, as set-up installs them for tests. */
+export const testAgents = fileURLToPath(new URL("../../../../../scripts/test-agents", import.meta.url));
+
+/** A directory to work in, homes for agents, and a model that says what a test wants. */
+export interface TestPlace extends AsyncDisposable {
+  readonly surroundings: Surroundings;
+  readonly workdir: string;
+  /** What the model was asked for, side calls left out. */
+  readonly requests: readonly ScriptedRequest[];
+  /** What the agent has saved last. */
+  readonly state: unknown;
+  open(driver: Driver, options?: Partial<OpenOptions>): Promise<Agent>;
+  /** Processes whose home is in this place, whoever has started them. */
+  processes(): Promise<number[]>;
+}
+
+export async function startPlace(work: ScriptedProgram = silence, toolsDirectory = testAgents): Promise<TestPlace> {
+  const directory = await mkdtemp(join(tmpdir(), "agent-"));
+  const workdir = join(directory, "work");
+  await mkdir(workdir);
+  const requests: ScriptedRequest[] = [];
+  const program: ScriptedProgram = (request) => {
+    if (isSideCall(request)) return { text: "A title" };
+    requests.push(request);
+    return work(request);
+  };
+  const model = await startScriptedModel({ programs: { test: program }, listen: { host: "127.0.0.1", port: 0 } });
+  const homesDirectory = join(directory, "homes");
+  let state: unknown;
+  return {
+    surroundings: { toolsDirectory, homesDirectory, path: `${dirname(process.execPath)}:/usr/bin:/bin` },
+    workdir,
+    requests,
+    get state() {
+      return state;
+    },
+    open: (driver, options = {}) =>
+      driver.open({
+        agent: "lead",
+        workdir,
+        model: "test",
+        instructions: "Instructions for every agent.",
+        permissions: "allow",
+        limits: runLimitsSchema.parse({}),
+        gateway: { baseUrl: model.baseUrl, token: "run-token" },
+        tools: { definitions: [], command: [] },
+        state: undefined,
+        save: async (next) => {
+          state = next;
+        },
+        signal: new AbortController().signal,
+        ...options,
+      }),
+    processes: () => processesWith(`HOME=${homesDirectory}/`),
+    async [Symbol.asyncDispose]() {
+      await model.close();
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+const silence = (): Turn => ({ text: "Nothing to do." });
+
+/** All events of a turn, each checked against the contract. `onEvent` sees them as they come. */
+export async function play(
+  turn: AsyncIterable<AgentEvent>,
+  onEvent?: (event: AgentEvent) => unknown,
+): Promise<AgentEvent[]> {
+  const events: AgentEvent[] = [];
+  for await (const event of turn) {
+    events.push(agentEventSchema.parse(event));
+    await onEvent?.(event);
+  }
+  return events;
+}
+
+export function endOf(events: readonly AgentEvent[]): FinalEvent {
+  const ends = events.filter((event) => event.type === "done" || event.type === "error");
+  const [end] = ends;
+  if (end === undefined || ends.length > 1 || end !== events.at(-1))
+    throw new Error(`not one end: ${JSON.stringify(ends)}`);
+  return end;
+}
+
+/** Options of a turn that nobody ends. */
+export const unending = { signal: new AbortController().signal };
+
+async function processesWith(setting: string): Promise<number[]> {
+  const pids = (await readdir("/proc")).map(Number).filter((pid) => pid > 0);
+  const environments = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/environ`, "latin1").catch(() => "")));
+  return pids.filter((_pid, index) => environments[index]?.includes(setting));
+}
