@@ -117,6 +117,17 @@ test("garbage without end costs its own run its rate", async () => {
   expect(statuses.filter((status) => status === 429).length).toBeGreaterThan(4);
 });
 
+test("questions without end cost their own run its rate", async () => {
+  await host.channel.send(run, { type: "cancel" });
+  const ask = () => host.send(run, "GET", "/run/control?after=0");
+  let answers = 0;
+  while ((await ask()).status === 200) answers++;
+  expect(answers).toBe(200);
+  expect(await host.send(run, "POST", "/run/hello", { version: 1, instance: "a" })).toMatchObject({ status: 429 });
+  host.time.advance(1000);
+  expect(await ask()).toMatchObject({ status: 200 });
+});
+
 test("a program that posts success ends its own run, by a claim", async () => {
   await host.sendEvents(run, [note(1)]);
   await host.sendEvents(run, [{ sequence: 2, at: 0, event: { type: "ended", reason: "completed", message: "" } }]);

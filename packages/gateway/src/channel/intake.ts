@@ -10,6 +10,8 @@ import type { Timers } from "./timers.ts";
 export interface Intake {
   /** Fails with `event_rejected` or `too_large`. */
   read(request: IncomingMessage): Promise<Claimed>;
+  /** For what is no event: 0, or how long to wait. */
+  ask(): number;
 }
 
 export type Claimed =
@@ -21,24 +23,30 @@ const eventsPerSecond = 2000;
 const burstEvents = 8000;
 const bytesPerSecond = 8 * 1024 * 1024;
 const burstBytes = 32 * 1024 * 1024;
+/** What a request costs that brings nothing. */
+const leastBytes = 4096;
 /** A body that no honest runner sends costs this many times its bytes: to refuse it can be dearer than to take a good one. */
 const garbageFactor = 16;
 /** Bodies of one run at a time; each may take as much memory as a body may. */
 const maxReading = 8;
 const busyMs = 1000;
+const asksPerSecond = 50;
+const burstAsks = 200;
 
 export function createIntake(clock: Clock, timers: Timers): Intake {
   const events = createRate(eventsPerSecond, burstEvents, clock);
   const bytes = createRate(bytesPerSecond, burstBytes, clock);
+  const asks = createRate(asksPerSecond, burstAsks, clock);
   let reading = 0;
   return {
+    ask: () => asks.take(1),
     async read(request) {
       if (reading >= maxReading) return { retryAfterMs: busyMs };
       reading += 1;
       const body = await readBody(request, runChannel.maxBodyBytes, timers).finally(() => {
         reading -= 1;
       });
-      const waitMs = bytes.take(body.length);
+      const waitMs = bytes.take(Math.max(body.length, leastBytes));
       if (waitMs > 0) return { retryAfterMs: waitMs };
       try {
         const claimed = parseBody(eventsRequestSchema, body, "event_rejected");

@@ -9,12 +9,14 @@ import type { Timers } from "./timers.ts";
 /** Answers one request of a runner. */
 export async function serve(run: LiveRun, request: IncomingMessage, response: ServerResponse, timers: Timers) {
   const url = URL.parse(request.url ?? "", "http://run");
+  const kind = `${request.method} ${url?.pathname}`;
   run.seen();
-  switch (`${request.method} ${url?.pathname}`) {
+  if (kind === "POST /run/events") return takeEvents(run, request, response);
+  const waitMs = run.intake.ask();
+  if (waitMs > 0) return answerLater(response, waitMs);
+  switch (kind) {
     case "POST /run/hello":
       return answer(response, await greet(run, await readBody(request, maxHelloBytes, timers)));
-    case "POST /run/events":
-      return takeEvents(run, request, response);
     case "GET /run/control":
       return answer(response, { messages: await run.poll(readAfter(url), closeSignal(response)) });
     default:
@@ -36,8 +38,12 @@ async function greet(run: LiveRun, body: Buffer): Promise<HelloResponse> {
 
 async function takeEvents(run: LiveRun, request: IncomingMessage, response: ServerResponse): Promise<void> {
   const claimed = await run.intake.read(request);
-  if ("events" in claimed) return answer(response, { next: await run.book.take(claimed.events) });
-  response.setHeader("retry-after", Math.ceil(claimed.retryAfterMs / 1000));
+  if ("retryAfterMs" in claimed) return answerLater(response, claimed.retryAfterMs);
+  answer(response, { next: await run.book.take(claimed.events) });
+}
+
+function answerLater(response: ServerResponse, waitMs: number): void {
+  response.setHeader("retry-after", Math.ceil(waitMs / 1000));
   answerError(response, new SlipwayError("rate_limited", "the run sends more than it may"));
 }
 

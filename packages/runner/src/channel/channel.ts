@@ -9,9 +9,8 @@ import {
 } from "@slipway/contract";
 import { ask } from "./ask.ts";
 import { type Backoff, createBackoff } from "./backoff.ts";
-import { createCoalescer } from "./coalesce.ts";
 import { pollControls } from "./controls.ts";
-import { fit } from "./fit.ts";
+import { createEmitter } from "./emitter.ts";
 import { createSender } from "./sender.ts";
 import { openSpool } from "./spool.ts";
 import { createTransport, type Transport, type TransportAddress } from "./transport.ts";
@@ -49,29 +48,19 @@ export interface ChannelParts {
   readonly directory: string;
   readonly instance: string;
   readonly backoff?: () => Backoff;
-  readonly coalesceMs?: number;
 }
 
+const joinTextMs = 50;
+
 export async function connectChannel(parts: ChannelParts): Promise<Channel> {
-  const { transport, directory, instance, backoff = createBackoff, coalesceMs = 50 } = parts;
+  const { transport, directory, instance, backoff = createBackoff } = parts;
   await mkdir(directory, { recursive: true, mode: 0o700 });
   const spool = await openSpool(join(directory, "events.jsonl"));
   const closing = new AbortController();
   const { signal } = closing;
   const line = { transport, backoff };
   const sender = createSender(line, spool, closing);
-  const texts = createCoalescer();
-  let timer: NodeJS.Timeout | undefined;
-
-  const keep = async (events: readonly RunnerEvent[]) => {
-    await spool.append(events);
-    sender.wake();
-  };
-  const keepTexts = async () => {
-    clearTimeout(timer);
-    timer = undefined;
-    await keep(texts.flush());
-  };
+  const emitter = createEmitter(spool, joinTextMs, sender.wake);
   return {
     signal,
     async hello() {
@@ -84,19 +73,15 @@ export async function connectChannel(parts: ChannelParts): Promise<Channel> {
     },
     async emit(event) {
       signal.throwIfAborted();
-      const due = texts.push(fit(event));
-      // Text that finds no room is no failure of whoever emits next.
-      if (texts.isHolding) timer ??= setTimeout(() => void keepTexts().catch(() => undefined), coalesceMs);
-      await keep(due);
+      await emitter.emit(event);
     },
     async flush() {
-      await keepTexts();
+      await emitter.settle();
       await sender.flushed();
     },
     async *controls(stop) {
-      const place = join(directory, "control-sequence");
       try {
-        yield* pollControls(line, place, AbortSignal.any([stop, signal]));
+        yield* pollControls(line, join(directory, "control-sequence"), AbortSignal.any([stop, signal]));
       } catch (error) {
         if (stop.aborted) return;
         // The host may have taken the last events with the same breath.
@@ -106,7 +91,7 @@ export async function connectChannel(parts: ChannelParts): Promise<Channel> {
       }
     },
     async [Symbol.asyncDispose]() {
-      await keepTexts().catch(() => undefined);
+      await emitter.settle().catch(() => undefined);
       closing.abort(new Error("the channel is closed"));
       await sender.stopped;
       transport.close();

@@ -1,2 +1,2 @@
-export { type Channel, type ChannelOptions, openChannel } from "./channel.ts";
-export { type Relay, startRelay } from "./relay.ts";
+export { openChannel } from "./channel.ts";
+export { startRelay } from "./relay.ts";

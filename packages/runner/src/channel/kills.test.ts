@@ -90,15 +90,14 @@ interface Program {
   stop(): Promise<number>;
 }
 
-const startHost = () => start("host-fixture.ts", [place.directory, place.run]);
-const startRunner = (token: string) => start("runner-fixture.ts", [place.socketPath, token, place.spool]);
+const startHost = () => start(new URL("host-fixture.ts", import.meta.url), [place.directory, place.run]);
+const startRunner = (token: string) =>
+  start(new URL("runner-fixture.ts", import.meta.url), [place.socketPath, token, place.spool]);
 
-async function start(name: string, args: readonly string[]): Promise<Program> {
-  const child = spawn(process.execPath, [fileURLToPath(new URL(name, import.meta.url)), ...args], {
-    stdio: ["pipe", "pipe", "inherit"],
-  });
+async function start(program: URL, args: readonly string[]): Promise<Program> {
+  const child = spawn(process.execPath, [fileURLToPath(program), ...args], { stdio: ["pipe", "pipe", "inherit"] });
   const lines = createInterface({ input: child.stdout });
-  const program: Program = {
+  const started: Program = {
     async kill() {
       if (child.exitCode !== null || child.signalCode !== null) return;
       child.kill("SIGKILL");
@@ -111,9 +110,9 @@ async function start(name: string, args: readonly string[]): Promise<Program> {
       return Number(line);
     },
   };
-  programs.push(program);
+  programs.push(started);
   expect(await nextLine(lines, child)).toBe("up");
-  return program;
+  return started;
 }
 
 async function nextLine(lines: Interface, child: ChildProcess): Promise<string> {
