@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { mkdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import type { AgentEvent } from "@slipway/contract";
+import { type AgentEvent, SlipwayError } from "@slipway/contract";
 
 export type FileChange = Extract<AgentEvent, { type: "file_change" }>;
 
@@ -27,28 +27,19 @@ export interface ChangesOptions {
 
 /** A tree that was reported. It is kept across restarts. */
 const seen = "refs/slipway/seen";
+const maxListBytes = 16 * 1024 * 1024;
 const run = promisify(execFile);
 
 export async function openChanges(options: ChangesOptions): Promise<Changes> {
-  const { directory, workdir, environment, lookMs = 30_000, maxChanges = 1_000 } = options;
-  const git = async (...args: readonly string[]): Promise<string> => {
-    const { stdout } = await run("git", [...settings, ...args], {
-      cwd: workdir,
-      env: { ...environment, ...isolation, GIT_DIR: directory, GIT_WORK_TREE: workdir },
-      timeout: lookMs,
-      killSignal: "SIGKILL",
-      maxBuffer: 16 * 1024 * 1024,
-    });
-    return stdout;
-  };
-  await createRepository(git, directory);
+  const { lookMs = 30_000, maxChanges = 1_000 } = options;
+  // A project that is large takes its time once.
+  await createRepository(gitIn(options, lookMs * 10), options.directory);
+  const git = gitIn(options, lookMs);
   const lookOnce = async (report: (changes: readonly FileChange[]) => Promise<void>) => {
-    const tree = await writeTree(git, directory);
-    const listed = await git("diff-tree", "-r", "-z", "--name-status", "--no-renames", seen, tree);
-    await report(readChanges(listed).slice(0, maxChanges));
+    const tree = await writeTree(git, options.directory);
+    await report(readChanges(await listChanges(git, tree)).slice(0, maxChanges));
     await git("update-ref", seen, tree);
   };
-
   let current: Promise<void> = Promise.resolve();
   let next: Promise<void> | undefined;
   return {
@@ -56,51 +47,78 @@ export async function openChanges(options: ChangesOptions): Promise<Changes> {
       next ??= current.then(async () => {
         current = next ?? current;
         next = undefined;
-        await lookOnce(report).catch(ignoreFailedGit);
+        await lookOnce(report).catch(unlessMissing);
       });
       return next;
     },
   };
 }
 
+type Git = (...args: readonly string[]) => Promise<string>;
+
+function gitIn({ directory, workdir, environment }: ChangesOptions, timeoutMs: number): Git {
+  return async (...args) => {
+    const { stdout } = await run("git", [...settings, ...args], {
+      cwd: workdir,
+      env: { ...environment, ...isolation, GIT_DIR: directory, GIT_WORK_TREE: workdir },
+      timeout: timeoutMs,
+      killSignal: "SIGKILL",
+      maxBuffer: maxListBytes,
+    });
+    return stdout;
+  };
+}
+
 /** The user's and the machine's settings, the project's hooks and its attributes have no say. */
 const isolation = { GIT_CONFIG_GLOBAL: "/dev/null", GIT_CONFIG_NOSYSTEM: "1", GIT_ATTR_NOSYSTEM: "1", LC_ALL: "C" };
 const settings = [
-  ...["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "core.autocrlf=false"],
-  ...[
-    "-c",
-    "safe.directory=*",
-    "-c",
-    "advice.addEmbeddedRepo=false",
-    "-c",
-    "core.looseCompression=0",
-    "-c",
-    "gc.auto=0",
-  ],
-];
-
-type Git = (...args: readonly string[]) => Promise<string>;
+  "core.hooksPath=/dev/null",
+  "core.fsmonitor=false",
+  "core.autocrlf=false",
+  "core.looseCompression=0",
+  "safe.directory=*",
+  "gc.auto=0",
+].flatMap((setting) => ["-c", setting]);
 
 async function createRepository(git: Git, directory: string): Promise<void> {
-  await mkdir(directory, { recursive: true });
-  await git("init", "--quiet");
   await mkdir(join(directory, "info"), { recursive: true });
+  await removeLocks(directory);
+  await git("init", "--quiet");
   await writeFile(join(directory, "info", "exclude"), "node_modules/\n");
   const known = await git("rev-parse", "--verify", "--quiet", seen).catch(() => "");
   if (known === "") await git("update-ref", seen, await writeTree(git, directory));
 }
 
 async function writeTree(git: Git, directory: string): Promise<string> {
-  // Of a git that was killed: no other works here.
-  await rm(join(directory, "index.lock"), { force: true });
+  await removeLocks(directory);
   // Files that can not be read, and repositories inside without a commit, are left out; git says so by its exit.
-  await git("add", "--all", "--ignore-errors", ".").catch(ignoreFailedGit);
+  await git("add", "--all", "--ignore-errors", ".").catch(unlessMissing);
   return (await git("write-tree")).trim();
 }
 
-function ignoreFailedGit(error: unknown): void {
-  const isExit = error instanceof Error && "code" in error && (typeof error.code === "number" || error.code === null);
-  if (!isExit) throw error;
+/** Left by a git that was killed: no other works here. */
+async function removeLocks(directory: string): Promise<void> {
+  const locks = ["config.lock", "HEAD.lock", "index.lock", `${seen}.lock`];
+  await Promise.all(locks.map((lock) => rm(join(directory, lock), { force: true })));
+}
+
+async function listChanges(git: Git, tree: string): Promise<string> {
+  try {
+    return await git("diff-tree", "-r", "-z", "--name-status", "--no-renames", seen, tree);
+  } catch (error) {
+    if (codeOf(error) !== "ERR_CHILD_PROCESS_STDIO_MAXBUFFER") throw error;
+    // More than anybody reads.
+    return "";
+  }
+}
+
+/** A git that fails is no reason to end a run; one that is not there is. */
+function unlessMissing(error: unknown): void {
+  if (codeOf(error) === "ENOENT") throw new SlipwayError("component_missing", "There is no git in the sandbox.");
+}
+
+function codeOf(error: unknown): unknown {
+  return error instanceof Error && "code" in error ? error.code : undefined;
 }
 
 const actions = { A: "added", M: "modified", T: "modified", D: "deleted" } as const;

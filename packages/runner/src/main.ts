@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { driverOf } from "./agents/index.ts";
 import { openChannel, startRelay } from "./channel/index.ts";
+import { endOrphans } from "./processes.ts";
 import { run } from "./run.ts";
 import { type RunnerSettings, readSettings } from "./settings.ts";
 import { serveMcp } from "./team/mcp.ts";
@@ -21,6 +22,8 @@ if (mode === "mcp" && socketPath !== undefined) {
 async function main({ token, socketPath, directory, environment }: RunnerSettings): Promise<void> {
   const cancel = new AbortController();
   process.on("SIGTERM", () => cancel.abort());
+  globalThis.AI_SDK_LOG_WARNINGS = false;
+  await endOrphans();
   await mkdir(directory, { recursive: true, mode: 0o700 });
   await using channel = await openChannel({
     ...{ socketPath, token, instance: randomUUID() },

@@ -55,10 +55,10 @@ export async function openMember(surroundings: Surroundings, options: MemberOpti
   const questions = new Set<string>();
   let interrupted = new AbortController();
 
-  const takeTurn = async (prompt: string): Promise<FinalEvent> => {
+  const takeTurn = async (words: readonly string[]): Promise<FinalEvent> => {
     interrupted = new AbortController();
     questions.clear();
-    const events = supervise((turnSignal) => agent.turn(prompt, { signal: turnSignal }), {
+    const events = supervise((turnSignal) => agent.turn(words.join("\n\n"), { signal: turnSignal }), {
       limits: { ...task.limits, totalMs: surroundings.remainingMs() },
       signal: AbortSignal.any([signal, interrupted.signal]),
       waitsForUser: () => questions.size > 0,
@@ -76,9 +76,7 @@ export async function openMember(surroundings: Surroundings, options: MemberOpti
           if (end !== undefined) return end;
         }
         const letters = mailbox.take(name);
-        const final = await takeTurn(
-          [...(next === goOnPrompt && letters.length > 0 ? [] : [next]), ...letters].join("\n\n"),
-        );
+        const final = await takeTurn(next === goOnPrompt && letters.length > 0 ? letters : [next, ...letters]);
         const goesOn = interrupted.signal.aborted || (isCompleted(final) && mailbox.isWanted(name));
         if (signal.aborted || !goesOn) return final;
         next = goOnPrompt;

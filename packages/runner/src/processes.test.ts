@@ -1,8 +1,9 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { markProcesses } from "./processes.ts";
+import { endOrphans, markProcesses } from "./processes.ts";
 
 /** Starts a shell, and answers when it has said as many lines as it has processes: their ids. */
 async function start(script: string, environment: Readonly<Record<string, string>>, lines: number) {
@@ -70,4 +71,19 @@ test("processes of another mark are left alone", async () => {
   expect(pids.map(isRunning)).toEqual([true]);
   await other.end();
   expect(pids.map(isRunning)).toEqual([false]);
+});
+
+test("what a killed process has left is an orphan, and what a live one has started is not", async () => {
+  const live = await start("echo $$; exec sleep 1000", markProcesses().environment, 1);
+  const fixture = fileURLToPath(new URL("fixtures/starter.ts", import.meta.url));
+  const starter = spawn(process.execPath, [fixture], { stdio: ["ignore", "pipe", "inherit"] });
+  const [line] = await once(starter.stdout, "data");
+  const left = Number(line);
+  starter.kill("SIGKILL");
+  await once(starter, "exit");
+  expect(isRunning(left)).toBe(true);
+  expect(await endOrphans()).toBe(true);
+  expect(isRunning(left)).toBe(false);
+  expect(live.pids.map(isRunning)).toEqual([true]);
+  live.child.kill("SIGKILL");
 });

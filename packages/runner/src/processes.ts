@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 
 const variable = "SLIPWAY_PROCESS_MARK";
@@ -19,45 +19,62 @@ export interface ProcessMark {
 }
 
 export function markProcesses(): ProcessMark {
-  const id = randomUUID();
-  const mark = `${variable}=${id}\0`;
+  const mark = `${ownIdentity()} ${randomUUID()}`;
   return {
-    environment: { [variable]: id },
-    async end({ leader, graceMs = 2_000 } = {}) {
-      const killAt = performance.now() + graceMs;
-      const told = new Set<number>();
-      for (;;) {
-        const members = find(mark, leader);
-        if (members.length === 0) return true;
-        if (performance.now() >= killAt + killMs) return false;
-        if (performance.now() >= killAt) signalAll(members, "SIGKILL");
-        // What was forked since the last look has not been told.
-        else
-          signalAll(
-            members.filter((pid) => !told.has(pid)),
-            "SIGTERM",
-          );
-        for (const pid of members) told.add(pid);
-        await delay(lookMs);
-      }
-    },
+    environment: { [variable]: mark },
+    end: ({ leader, graceMs = 2_000 } = {}) =>
+      endAll((entry) => entry.mark === mark || entry.session === leader, graceMs),
   };
+}
+
+/** Ends what marked programs of processes that are dead have left running. */
+export async function endOrphans(graceMs = 2_000): Promise<boolean> {
+  const own = look(process.pid)?.namespace;
+  const isOrphan = ({ mark, namespace }: Process): boolean => {
+    // Another namespace has its own process ids.
+    if (mark === undefined || namespace !== own) return false;
+    const [owner, startedAt] = mark.split(" ");
+    return look(Number(owner))?.startedAt !== startedAt;
+  };
+  return await endAll(isOrphan, graceMs);
+}
+
+async function endAll(isRoot: (entry: Process) => boolean, graceMs: number): Promise<boolean> {
+  const killAt = performance.now() + graceMs;
+  const told = new Set<number>();
+  for (;;) {
+    const members = find(isRoot);
+    if (members.length === 0) return true;
+    if (performance.now() >= killAt + killMs) return false;
+    if (performance.now() >= killAt) signalAll(members, "SIGKILL");
+    // What was forked since the last look has not been told.
+    else
+      signalAll(
+        members.filter((pid) => !told.has(pid)),
+        "SIGTERM",
+      );
+    for (const pid of members) told.add(pid);
+    await delay(lookMs);
+  }
 }
 
 interface Process {
   readonly pid: number;
   readonly parent: number;
   readonly session: number;
-  readonly marked: boolean;
+  /** In ticks since the machine's start: with the id, the same process and no later one. */
+  readonly startedAt: string;
+  readonly namespace: string;
+  readonly mark: string | undefined;
 }
 
 /** Read without waiting: /proc answers from memory, and a look that takes long misses what is forked meanwhile. */
-function find(mark: string, leader: number | undefined): readonly number[] {
+function find(isRoot: (entry: Process) => boolean): readonly number[] {
   const pids = readdirSync("/proc")
     .map(Number)
     .filter((pid) => pid > 1 && pid !== process.pid);
-  const found = pids.map((pid) => look(pid, mark)).filter((entry) => entry !== undefined);
-  const members = new Set(found.filter((entry) => entry.marked || entry.session === leader).map((entry) => entry.pid));
+  const found = pids.map((pid) => look(pid)).filter((entry) => entry !== undefined);
+  const members = new Set(found.filter(isRoot).map((entry) => entry.pid));
   for (let before = -1; before !== members.size; ) {
     before = members.size;
     for (const entry of found) if (members.has(entry.parent)) members.add(entry.pid);
@@ -66,17 +83,24 @@ function find(mark: string, leader: number | undefined): readonly number[] {
 }
 
 /** Undefined for a process that is gone, has ended, or is another user's. */
-function look(pid: number, mark: string): Process | undefined {
+function look(pid: number): Process | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
-    const environment = readFileSync(`/proc/${pid}/environ`, "latin1");
+    const environment = readFileSync(`/proc/${pid}/environ`, "latin1").split("\0");
+    const mark = environment.find((entry) => entry.startsWith(`${variable}=`))?.slice(variable.length + 1);
     // The name stands in parentheses and may hold anything: the fields begin after the last one.
-    const [state, parent, , session] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    const [state, parent, , session] = fields;
     if (state === "Z" || state === "X") return undefined;
-    return { pid, parent: Number(parent), session: Number(session), marked: environment.includes(mark) };
+    const namespace = readlinkSync(`/proc/${pid}/ns/pid`);
+    return { pid, parent: Number(parent), session: Number(session), startedAt: fields[19] ?? "", namespace, mark };
   } catch {
     return undefined;
   }
+}
+
+function ownIdentity(): string {
+  return `${process.pid} ${look(process.pid)?.startedAt}`;
 }
 
 function signalAll(pids: readonly number[], signal: NodeJS.Signals): void {

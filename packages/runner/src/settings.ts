@@ -1,3 +1,5 @@
+import { createHash } from "node:crypto";
+import { join } from "node:path";
 import { runChannel } from "@slipway/contract";
 import { z } from "zod";
 
@@ -10,6 +12,7 @@ const schema = z.object({
 export interface RunnerSettings {
   readonly token: string;
   readonly socketPath: string;
+  /** Of this run: a restarted runner has the same one. */
   readonly directory: string;
   /** For agents and their commands: without what is the runner's. */
   readonly environment: Readonly<Record<string, string>>;
@@ -18,11 +21,13 @@ export interface RunnerSettings {
 /** The one place where the runner reads its environment. */
 export function readSettings(environment: NodeJS.ProcessEnv): RunnerSettings {
   const parsed = schema.parse(environment);
+  // A sandbox may see one run after another: each finds its own files and no other's.
+  const run = createHash("sha256").update(parsed.SLIPWAY_RUN_TOKEN).digest("hex").slice(0, 16);
   const others = Object.entries(environment).filter(([name, value]) => value !== undefined && !(name in schema.shape));
   return {
     token: parsed.SLIPWAY_RUN_TOKEN,
     socketPath: parsed.SLIPWAY_RUN_SOCKET,
-    directory: parsed.SLIPWAY_RUN_DIR,
+    directory: join(parsed.SLIPWAY_RUN_DIR, run),
     environment: Object.fromEntries(others) as Record<string, string>,
   };
 }

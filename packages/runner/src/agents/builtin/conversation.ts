@@ -26,15 +26,15 @@ export interface Conversation {
   readonly lastAnswer: string | undefined;
   /** Begins a turn, or goes on with the one that a restart ended. */
   begin(prompt: string): Promise<void>;
-  /** Words of the user for the next step. */
-  steer(text: string): void;
+  /** Words of the user for the next step; false: there is none to come. */
+  steer(text: string): boolean;
   /** Takes up what the user has said since; false: nothing. */
   takeWaiting(): boolean;
   callStarted(call: { readonly id: string; readonly name: string; readonly input: unknown }): Promise<void>;
   callEnded(id: string, output: string): Promise<void>;
   stepEnded(messages: readonly ModelMessage[]): Promise<void>;
-  /** The step under way is over, finished or not: each of its calls gets a result. */
-  interrupted(): Promise<void>;
+  /** No step follows. Each call of the last one, finished or not, gets a result. */
+  closeStep(): Promise<void>;
   replace(messages: readonly ModelMessage[]): Promise<void>;
   /** The AI SDK swallows what its callbacks throw: a conversation that could not be saved ends here. */
   assertSaved(): void;
@@ -51,15 +51,17 @@ export function openConversation(state: unknown, save: (state: unknown) => Promi
       throw error;
     }
   };
-  const closeStep = () => {
+  let isListening = false;
+  const closeCalls = () => {
     messages = [...messages, ...asMessages(calls)];
     calls = [];
   };
-  closeStep();
+  closeCalls();
   const takeWaiting = () => {
     if (waiting.length === 0) return false;
     messages = [...messages, { role: "user", content: waiting.join("\n\n") }];
     waiting = [];
+    isListening = true;
     return true;
   };
   return {
@@ -71,13 +73,18 @@ export function openConversation(state: unknown, save: (state: unknown) => Promi
       return last?.role === "assistant" ? textOf(last) : undefined;
     },
     async begin(prompt) {
+      isListening = true;
       if (prompt === goOnPrompt && messages.length > 0) return;
       waiting = [...waiting, prompt];
       takeWaiting();
       await keep();
     },
     steer(text) {
+      if (!isListening) return false;
       waiting = [...waiting, text];
+      // Whether it was saved is asked before the next step.
+      void keep().catch(() => {});
+      return true;
     },
     takeWaiting,
     async callStarted(call) {
@@ -93,8 +100,9 @@ export function openConversation(state: unknown, save: (state: unknown) => Promi
       calls = [];
       await keep();
     },
-    async interrupted() {
-      closeStep();
+    async closeStep() {
+      isListening = false;
+      closeCalls();
       await keep();
     },
     async replace(next) {

@@ -1,7 +1,6 @@
-import { PassThrough } from "node:stream";
 import { createAnthropic } from "@ai-sdk/anthropic";
-import type { AgentEvent } from "@slipway/contract";
 import type { Agent, Driver, OpenOptions } from "../driver.ts";
+import { eventsOf } from "../program/events.ts";
 import { openConversation } from "./conversation.ts";
 import { createPermissions } from "./permissions.ts";
 import { workTools } from "./tools/index.ts";
@@ -27,7 +26,7 @@ function openAgent(options: OpenOptions, { environment, compactAtTokens = 120_00
   const conversation = openConversation(options.state, options.save);
   const permissions = createPermissions();
   const workplace = { workdir, environment, maxCommandMs: Math.min(longestCommandMs, limits.idleMs * 0.9) };
-  const settled = {
+  const constant = {
     model: createAnthropic({ baseURL: `${gateway.baseUrl}/v1`, apiKey: gateway.token })(options.model),
     workdir,
     instructions,
@@ -38,28 +37,22 @@ function openAgent(options: OpenOptions, { environment, compactAtTokens = 120_00
     compactAtTokens,
   };
   const closed = new AbortController();
-  let current: Promise<void> | undefined;
+  let turnOver: Promise<unknown> = Promise.resolve();
   return {
     async *turn(prompt, { signal }) {
-      const events = new PassThrough({ objectMode: true });
-      const emit = (event: AgentEvent) => void events.write(event);
       const scope = AbortSignal.any([signal, options.signal, closed.signal]);
-      current = (async () => {
-        await conversation.begin(prompt);
-        const final = await runTurn({ ...settled, signal: scope, emit });
-        current = undefined;
-        events.end(final);
-      })().catch((error) => void events.destroy(error));
-      yield* events as AsyncIterable<AgentEvent>;
+      const final = yield* eventsOf((emit) => {
+        const work = conversation.begin(prompt).then(() => runTurn({ ...constant, signal: scope, emit }));
+        turnOver = work.catch(() => {});
+        return work;
+      });
+      yield final;
     },
-    steer(text) {
-      if (current !== undefined) conversation.steer(text);
-      return current !== undefined;
-    },
+    steer: conversation.steer,
     answer: permissions.answer,
     async [Symbol.asyncDispose]() {
       closed.abort();
-      await current;
+      await turnOver;
     },
   };
 }

@@ -1,5 +1,12 @@
 import type { AgentEvent } from "@slipway/contract";
-import { type FinishReason, isStepCount, type LanguageModel, ToolLoopAgent } from "ai";
+import {
+  type FinishReason,
+  isStepCount,
+  type LanguageModel,
+  type TextStreamPart,
+  ToolLoopAgent,
+  type ToolSet,
+} from "ai";
 import type { FinalEvent } from "../../supervise.ts";
 import { compact } from "./compaction/run.ts";
 import type { Conversation } from "./conversation.ts";
@@ -10,7 +17,7 @@ import type { BuiltinTool } from "./tools/tool.ts";
 import { createToolset } from "./toolset.ts";
 import { eventOf, finalEvent, isWhole } from "./translate.ts";
 
-/** Every model behind the gateway can say that much at once. */
+/** Room for a long file in one call, and no more than most models can say at once. */
 const maxOutputTokens = 16_000;
 
 export interface Turn {
@@ -29,6 +36,8 @@ export interface Turn {
 /** Works until the model is done. Answers after every call has ended and the conversation is on disk. */
 export async function runTurn(turn: Turn): Promise<FinalEvent> {
   const { conversation, signal, maxSteps } = turn;
+  // A restart came between the answer and its report.
+  if (conversation.lastAnswer !== undefined) return finalEvent("stop", conversation.lastAnswer);
   for (let steps = 0; ; ) {
     const loop = await runLoop({ ...turn, maxSteps: maxSteps - steps });
     steps += loop.steps;
@@ -38,8 +47,8 @@ export async function runTurn(turn: Turn): Promise<FinalEvent> {
   }
 }
 
-async function runLoop(turn: Turn): Promise<{ readonly final: FinalEvent; readonly steps: number }> {
-  const { conversation, signal, emit } = turn;
+async function runLoop(turn: Turn): Promise<LoopEnd> {
+  const { conversation, signal } = turn;
   const toolset = createToolset(turn);
   const agent = new ToolLoopAgent({
     model: turn.model,
@@ -56,32 +65,42 @@ async function runLoop(turn: Turn): Promise<{ readonly final: FinalEvent; readon
     // Errors are in the stream.
     onError: () => {},
   });
-  const seen = {
-    steps: 0,
-    answer: "",
-    reason: undefined as FinishReason | undefined,
-    failure: undefined as FinalEvent | undefined,
-  };
+  const { stream } = await agent.stream({ messages: withCacheMarks(conversation.messages), abortSignal: signal });
+  const end = await readStream(stream, turn.emit);
+  await toolset.settled();
+  await conversation.closeStep();
+  return end;
+}
+
+interface LoopEnd {
+  readonly final: FinalEvent;
+  readonly steps: number;
+}
+
+async function readStream(stream: AsyncIterable<TextStreamPart<ToolSet>>, emit: Turn["emit"]): Promise<LoopEnd> {
+  let steps = 0;
+  let answer = "";
+  let reason: FinishReason | undefined;
+  let failure: FinalEvent | undefined;
   try {
-    const { stream } = await agent.stream({ messages: withCacheMarks(conversation.messages), abortSignal: signal });
     for await (const part of stream) {
-      if (part.type === "start-step") Object.assign(seen, { steps: seen.steps + 1, answer: "" });
-      if (part.type === "text-delta") seen.answer += part.text;
-      if (part.type === "finish") seen.reason = part.finishReason;
-      if (part.type === "error") seen.failure ??= failureOf(part.error);
+      if (part.type === "start-step") {
+        steps++;
+        answer = "";
+      }
+      if (part.type === "text-delta") answer += part.text;
+      if (part.type === "finish") reason = part.finishReason;
+      if (part.type === "error") failure ??= failureOf(part.error);
       const event = eventOf(part);
       if (event !== undefined) emit(event);
     }
   } catch (error) {
-    seen.failure ??= failureOf(error);
+    failure ??= failureOf(error);
   }
-  await toolset.settled();
-  await conversation.interrupted();
-  return { final: seen.failure ?? finalEvent(seen.reason, seen.answer), steps: seen.steps };
+  return { final: failure ?? finalEvent(reason, answer), steps };
 }
 
-async function prepareStep(turn: Turn) {
-  const { conversation, model, compactAtTokens: limitTokens, signal, emit } = turn;
+async function prepareStep({ conversation, model, compactAtTokens: limitTokens, signal, emit }: Turn) {
   conversation.assertSaved();
   conversation.takeWaiting();
   const onStart = () => emit({ type: "status", status: "compacting" });

@@ -1,0 +1,24 @@
+import { expect, test } from "vitest";
+import { readSettings } from "./settings.ts";
+
+test("what is the runner's is kept from agents and their commands", () => {
+  const settings = readSettings({
+    SLIPWAY_RUN_TOKEN: "slr_secret",
+    SLIPWAY_RUN_DIR: "/runs",
+    PATH: "/bin",
+    HOME: "/root",
+  });
+  expect(settings.environment).toEqual({ PATH: "/bin", HOME: "/root" });
+  expect(settings).toMatchObject({ token: "slr_secret", socketPath: "/run/slipway/run.sock" });
+});
+
+test("each run has a directory of its own, the same after a restart", () => {
+  const directoryOf = (token: string) => readSettings({ SLIPWAY_RUN_TOKEN: token, SLIPWAY_RUN_DIR: "/runs" }).directory;
+  expect(directoryOf("slr_one")).toMatch(/^\/runs\/[0-9a-f]{16}$/);
+  expect(directoryOf("slr_one")).toBe(directoryOf("slr_one"));
+  expect(directoryOf("slr_one")).not.toBe(directoryOf("slr_two"));
+});
+
+test("a missing token is named", () => {
+  expect(() => readSettings({})).toThrow("SLIPWAY_RUN_TOKEN");
+});
