@@ -1,0 +1,51 @@
+// An agent that speaks the protocol and misbehaves as its first argument says.
+import { Readable, Writable } from "node:stream";
+import {
+  type AgentContext,
+  agent,
+  methods,
+  ndJsonStream,
+  PROTOCOL_VERSION,
+  type SessionUpdate,
+} from "@agentclientprotocol/sdk";
+
+const [mode = ""] = process.argv.slice(2);
+const sessionId = "session-1";
+
+if (mode === "garbage") console.log("npm notice: a new version is there");
+if (mode === "exit") process.exit(7);
+
+agent({ name: "fixture" })
+  .onRequest(methods.agent.initialize, () => ({
+    protocolVersion: PROTOCOL_VERSION,
+    agentCapabilities: { loadSession: mode === "history" },
+  }))
+  .onRequest(methods.agent.session.new, () => ({ sessionId }))
+  .onRequest(methods.agent.session.load, async ({ client }) => {
+    await say(client, { sessionUpdate: "agent_message_chunk", content: { type: "text", text: "said long ago" } });
+    return {};
+  })
+  .onRequest(methods.agent.session.prompt, async ({ client }) => {
+    await answer(client);
+    return { stopReason: mode === "max_tokens" || mode === "refusal" ? mode : "end_turn" };
+  })
+  .connect(ndJsonStream(Writable.toWeb(process.stdout), Readable.toWeb(process.stdin) as ReadableStream<Uint8Array>));
+
+async function answer(client: AgentContext): Promise<void> {
+  if (mode === "die") process.kill(process.pid, "SIGKILL");
+  if (mode === "deaf") await new Promise(() => {});
+  if (mode === "unannounced") {
+    const update = { toolCallId: "call-1", title: "touch file", kind: "edit", rawInput: { path: "file" } } as const;
+    await say(client, { sessionUpdate: "tool_call_update", ...update, status: "in_progress" });
+    await say(client, { sessionUpdate: "tool_call_update", ...update, status: "failed", rawOutput: "no such file" });
+  }
+  if (mode === "plan") {
+    const entries = [{ content: "First", priority: "high", status: "in_progress" } as const];
+    await say(client, { sessionUpdate: "plan", entries });
+  }
+  await say(client, { sessionUpdate: "agent_message_chunk", content: { type: "text", text: "x".repeat(70_000) } });
+}
+
+async function say(client: AgentContext, update: SessionUpdate): Promise<void> {
+  await client.notify(methods.client.session.update, { sessionId, update });
+}

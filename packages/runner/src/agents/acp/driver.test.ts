@@ -1,0 +1,129 @@
+import { readFile } from "node:fs/promises";
+import { fileURLToPath } from "node:url";
+import { expect, it } from "vitest";
+import { endOf, play, startPlace, unending } from "../program/testing.ts";
+import type { AcpAgent } from "./agents.ts";
+import { acpAgent } from "./agents.ts";
+import { createAcpDriver } from "./driver.ts";
+
+const fixture = fileURLToPath(new URL("agent-fixture.ts", import.meta.url));
+
+/** The fixture in the place of a known agent, found like one. */
+function misbehaving(mode: string): AcpAgent {
+  return {
+    name: "fixture",
+    program: { directory: ".", files: [], command: "node", install: "Node" },
+    launch: (_options, { file }) => ({ argv: [file, fixture, mode], env: {}, files: {} }),
+  };
+}
+
+async function turnOf(mode: string, state?: unknown) {
+  await using place = await startPlace();
+  await using agent = await place.open(createAcpDriver(misbehaving(mode), place.surroundings), { state });
+  const events = await play(agent.turn("Begin", unending));
+  return { events, end: endOf(events), state: place.state };
+}
+
+it("an unknown agent is refused with the names of those there are", () => {
+  expect(() => acpAgent("nobody")).toThrow(
+    expect.objectContaining({ code: "unknown_agent", message: expect.stringContaining("acp:codex, acp:opencode") }),
+  );
+});
+
+it("an agent that is not installed is named with what to install", async () => {
+  await using place = await startPlace(undefined, "/nonexistent");
+  await expect(place.open(createAcpDriver(acpAgent("opencode"), place.surroundings))).rejects.toMatchObject({
+    code: "component_missing",
+    message: expect.stringContaining("opencode-ai"),
+  });
+});
+
+it("lines that are not the protocol are passed over", async () => {
+  expect((await turnOf("garbage")).end).toMatchObject({ type: "done", outcome: "completed" });
+});
+
+it("texts are held to the contract's sizes", async () => {
+  const { end } = await turnOf("long");
+  expect(end.type === "done" && end.text.length).toBe(64 * 1024);
+});
+
+it("an update of a call that was never announced begins it", async () => {
+  const { events } = await turnOf("unannounced");
+  expect(events.filter((event) => event.type === "tool")).toEqual([
+    { type: "tool", phase: "start", id: "call-1", name: "touch file", kind: "edit", input: '{"path":"file"}' },
+    { type: "tool", phase: "end", id: "call-1", name: "touch file", kind: "edit", ok: false, output: "no such file" },
+  ]);
+});
+
+it("a plan is an event", async () => {
+  const { events } = await turnOf("plan");
+  expect(events).toContainEqual({ type: "plan", entries: [{ text: "First", status: "in_progress" }] });
+});
+
+it("an answer at the model's limit is truncated, and a refusal refused", async () => {
+  expect((await turnOf("max_tokens")).end).toMatchObject({ type: "error", kind: "truncated" });
+  expect((await turnOf("refusal")).end).toMatchObject({ type: "done", outcome: "refused" });
+});
+
+it("a program that ends before it speaks or in the middle is a crash", async () => {
+  expect((await turnOf("exit")).end).toMatchObject({
+    type: "error",
+    kind: "crashed",
+    message: expect.stringContaining("exit code 7"),
+  });
+  expect((await turnOf("die")).end).toMatchObject({
+    type: "error",
+    kind: "crashed",
+    message: expect.stringContaining("SIGKILL"),
+  });
+});
+
+it("the history of a conversation that is loaded is not told again", async () => {
+  const { events } = await turnOf("history", { session: "session-1" });
+  expect(JSON.stringify(events)).not.toContain("said long ago");
+});
+
+it("an agent that can not take up conversations says that this one is lost, and begins another", async () => {
+  await using place = await startPlace();
+  const state = { session: "session-0" };
+  await using agent = await place.open(createAcpDriver(misbehaving(""), place.surroundings), { state });
+  expect(endOf(await play(agent.turn("Go on", unending)))).toMatchObject({ type: "error", kind: "session_lost" });
+  expect(endOf(await play(agent.turn("Begin", unending)))).toMatchObject({ outcome: "completed" });
+  expect(place.state).toEqual({ session: "session-1" });
+});
+
+it("an agent that does not heed a cancel is ended with its processes", async () => {
+  await using place = await startPlace();
+  await using agent = await place.open(createAcpDriver(misbehaving("deaf"), place.surroundings));
+  const cancel = new AbortController();
+  const turn = agent.turn("Begin", { signal: cancel.signal });
+  const events = await play(turn, (event) => event.type === "session" && cancel.abort());
+  expect(endOf(events)).toEqual({ type: "done", outcome: "cancelled", text: "" });
+  expect(await place.processes()).toEqual([]);
+});
+
+it("a turn that is cancelled before it begins starts nothing", async () => {
+  await using place = await startPlace();
+  await using agent = await place.open(createAcpDriver(misbehaving("deaf"), place.surroundings));
+  expect(await play(agent.turn("Begin", { signal: AbortSignal.abort() }))).toEqual([
+    { type: "done", outcome: "cancelled", text: "" },
+  ]);
+  expect(await place.processes()).toEqual([]);
+});
+
+it("a turn that nobody follows to its end leaves no process", async () => {
+  await using place = await startPlace();
+  await using agent = await place.open(createAcpDriver(misbehaving("deaf"), place.surroundings));
+  for await (const event of agent.turn("Begin", unending)) if (event.type === "session") break;
+  expect(await place.processes()).toEqual([]);
+});
+
+it("agents find their models at the gateway, and a token instead of a key", async () => {
+  await using place = await startPlace();
+  await using _agent = await place.open(createAcpDriver(acpAgent("codex"), place.surroundings), {
+    model: 'a "quoted" model',
+  });
+  const config = await readFile(`${place.surroundings.homesDirectory}/lead/.codex/config.toml`, "utf8");
+  expect(config).toContain('model = "a \\"quoted\\" model"');
+  expect(config).not.toContain("run-token");
+});
