@@ -1,5 +1,8 @@
+import { execFile } from "node:child_process";
 import { appendFileSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 import { type NumberedEvent, runChannel } from "@slipway/contract";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { admits } from "./admit.ts";
@@ -92,4 +95,16 @@ test("what is left out is noted once", async () => {
   await spool.append([text("a"), text("b"), note("n"), text("c"), ended]);
   const kept = (await read(196_500)).map(({ event }) => event);
   expect(kept).toEqual([expect.objectContaining({ type: "note", agent: "runner" }), note("n"), ended]);
+});
+
+test("a full disk fails the event that finds no room, and neither tears a line nor uses up a number", async () => {
+  const program = fileURLToPath(new URL("full-disk-fixture.ts", import.meta.url));
+  const limited = ["-c", 'ulimit -f 4; exec "$@"', "sh", process.execPath, program, path];
+  const { stdout } = await promisify(execFile)("sh", limited);
+  const { code, next, last } = JSON.parse(stdout);
+  expect(code).toBe("out_of_disk");
+  expect(last.map((line: string) => JSON.parse(line))).toMatchObject([{ sequence: next, event: note("fits") }]);
+  await reopen();
+  expect(spool.next).toBe(next + 1);
+  expect(await read(1)).toHaveLength(next);
 });
