@@ -91,8 +91,10 @@ async function createRepository(git: Git, directory: string): Promise<void> {
 
 async function writeTree(git: Git, directory: string): Promise<string> {
   await removeLocks(directory);
-  // Files that can not be read, and repositories inside without a commit, are left out; git says so by its exit.
-  await git("add", "--all", "--ignore-errors", ".").catch(unlessMissing);
+  await git("add", "--all", "--ignore-errors", ".").catch((error) => {
+    // Files that can not be read, and repositories inside without a commit, are left out; git says so by its exit.
+    if (typeof codeOf(error) !== "number") throw error;
+  });
   return (await git("write-tree")).trim();
 }
 

@@ -1,8 +1,9 @@
-import { spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { NumberedEvent } from "@slipway/contract";
+import type { RunnerEvent } from "@slipway/contract";
+import type { OpenRun } from "@slipway/gateway";
 import type { ScriptedProgram } from "@slipway/gateway/scripted";
 import { expect, test } from "vitest";
 import { buildRunner } from "../build.mjs";
@@ -18,34 +19,41 @@ test("the bundled runner takes a run to its end and exits with 0", async () => {
   const [code] = await once(runner, "exit");
   expect(code).toBe(0);
   expect(await run.ended).toEqual({ reason: "completed", message: "Counted." });
-  expect(await readFile(join(workdir, "log"), "utf8")).toBe(`${numbers(steps).join("\n")}\n`);
+  expect(await linesOf(workdir)).toEqual(Array.from({ length: steps }, (_, step) => String(step)));
 });
 
 test("a runner that is killed at any moment goes on, and does nothing again", async () => {
   const { run, startRunner, workdir } = await openTestHost(counting);
-  const finished: NumberedEvent[] = [];
-  let runner = startRunner();
-  let killed = 0;
-  for await (const event of run.events()) {
-    finished.push(event);
-    const isStep = event.event.type === "agent" && event.event.event.type === "tool";
-    if (!isStep || killed >= 4 || Math.random() < 0.5) continue;
-    const exit = once(runner, "exit");
-    runner.kill("SIGKILL");
-    await exit;
-    killed++;
-    runner = startRunner();
-  }
+  const { events, kills } = await killAtRandom(run, startRunner, 4);
   expect(await run.ended).toEqual({ reason: "completed", message: "Counted." });
-  const lines = (await readFile(join(workdir, "log"), "utf8")).trim().split("\n").map(Number);
-  // A step that was under way when the runner died may have had its effect or not; it never has it twice.
-  expect(lines).toEqual([...new Set(lines)].sort((a, b) => a - b));
-  const resumed = finished.filter(({ event }) => event.type === "resumed");
-  expect(resumed.length).toBe(killed);
-  const done = finished.flatMap(({ event }) =>
-    event.type === "agent" && event.event.type === "tool" && event.event.phase === "end" ? [event.event.id] : [],
+  expect(await linesOf(workdir)).toEqual(unique(await linesOf(workdir)));
+  expect(events.filter(({ type }) => type === "resumed")).toHaveLength(kills);
+  const done = toolEvents(events).flatMap(({ phase, id }) => (phase === "end" ? [id] : []));
+  expect(done).toEqual(unique(done));
+});
+
+test("a team whose runner is killed goes on, and no task is done again", async () => {
+  const tasks = ["ant", "bee", "cow", "dog"];
+  const { run, startRunner, workdir } = await openTestHost(
+    ({ step, lastPrompt }) => {
+      const title = /^Your task: (\w+)/.exec(lastPrompt)?.[1];
+      if (title !== undefined)
+        return step < 3 ? { actions: [{ run: `echo ${title}-${step} >> log` }] } : { text: title };
+      if (lastPrompt.startsWith("The workers are done")) return { text: lastPrompt };
+      if (step > 0) return { text: "Handed out." };
+      return {
+        actions: [{ tool: "add_tasks", input: { tasks: tasks.map((name) => ({ title: name, details: "" })) } }],
+      };
+    },
+    { workers: 2 },
   );
-  expect(new Set(done).size).toBe(done.length);
+  const { events } = await killAtRandom(run, startRunner, 3);
+  const { reason, message } = await run.ended;
+  expect(reason).toBe("completed");
+  for (const name of tasks) expect(message).toContain(`${name}: completed`);
+  expect(await linesOf(workdir)).toEqual(unique(await linesOf(workdir)));
+  const added = events.filter((event) => event.type === "task" && event.task.status === "pending");
+  expect(added).toHaveLength(tasks.length);
 });
 
 test("SIGTERM cancels the run", async () => {
@@ -67,6 +75,32 @@ test("a runner without its settings says which", async () => {
   expect(runner.exitCode ?? (await once(runner, "exit"))[0]).toBe(1);
 });
 
-function numbers(count: number): number[] {
-  return Array.from({ length: count }, (_, index) => index);
+/** Kills the runner at some of its steps and starts it again, until the run has ended. */
+async function killAtRandom(run: OpenRun, startRunner: () => ChildProcess, maxKills: number) {
+  const events: RunnerEvent[] = [];
+  let kills = 0;
+  let runner = startRunner();
+  for await (const { event } of run.events()) {
+    events.push(event);
+    if (toolEvents([event]).length === 0 || kills === maxKills || Math.random() < 0.5) continue;
+    const exit = once(runner, "exit");
+    runner.kill("SIGKILL");
+    await exit;
+    kills++;
+    runner = startRunner();
+  }
+  return { events, kills };
+}
+
+function toolEvents(events: readonly RunnerEvent[]) {
+  return events.flatMap((event) => (event.type === "agent" && event.event.type === "tool" ? [event.event] : []));
+}
+
+/** A step that was under way when the runner died may have had its effect or not; it never has it twice. */
+async function linesOf(workdir: string): Promise<string[]> {
+  return (await readFile(join(workdir, "log"), "utf8")).trim().split("\n");
+}
+
+function unique(lines: readonly string[]): string[] {
+  return [...new Set(lines)];
 }

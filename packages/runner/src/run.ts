@@ -89,6 +89,8 @@ async function runAgents(options: RunOptions, parts: Parts): Promise<FinalEvent>
   const { task, progress, controls } = parts;
   const surroundings = await surround(options, parts);
   const employ = async (name: string, turn: string, prompt: string): Promise<FinalEvent> => {
+    // Whose turn it is must be known before anything is done in it.
+    await progress.save();
     await using tools = await offerTools(name, options, parts);
     const instructions = instructionsFor(name, task.workers, [task.context, ...progress.mailbox.context]);
     const isFresh = name !== "lead";
@@ -131,7 +133,14 @@ async function offerTools(
   { task, progress }: Parts,
 ): Promise<TeamTools & AsyncDisposable> {
   if (task.workers === 0) return { definitions: [], command: [], [Symbol.asyncDispose]: async () => {} };
-  const definitions = teamTools(progress.board, agent);
+  const definitions = teamTools(progress.board, agent).map((tool) => ({
+    ...tool,
+    async run(input: unknown) {
+      const text = await tool.run(input);
+      await progress.save();
+      return text;
+    },
+  }));
   const socketPath = join(directory, `team-${agent}.sock`);
   const served = await serveTeam(socketPath, definitions);
   return { definitions, command: mcpCommand(socketPath), [Symbol.asyncDispose]: () => served[Symbol.asyncDispose]() };
