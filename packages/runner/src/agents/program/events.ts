@@ -14,6 +14,8 @@ export async function* eventsOf<T>(
     over = true;
     news.resolve();
   });
+  // A reader that has left does not hear of the failure; it is none of the whole runner.
+  answer.catch(() => {});
   while (!over || waiting.length > 0) {
     yield* waiting.splice(0);
     if (over) continue;
