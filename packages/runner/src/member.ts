@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import type { AgentEvent, RunTask } from "@slipway/contract";
 import type { Agent, Driver, GatewayAddress, TeamTools } from "./agents/driver.ts";
 import { goOnPrompt } from "./agents/text.ts";
@@ -18,7 +19,16 @@ export interface Surroundings {
   readonly signal: AbortSignal;
   /** What is left of the run's time. */
   remainingMs(): number;
+  readonly host: Host;
   emit(agent: string, event: AgentEvent): Promise<void>;
+}
+
+/** Models are reached through the host: a turn that breaks because it went away goes on when it is back. */
+export interface Host {
+  /** How often it was found away. */
+  absences(): number;
+  /** Answers when it is there. */
+  flush(): Promise<void>;
 }
 
 export interface MemberOptions {
@@ -63,7 +73,7 @@ export async function openMember(surroundings: Surroundings, options: MemberOpti
       signal: AbortSignal.any([signal, interrupted.signal]),
       waitsForUser: () => questions.size > 0,
     });
-    return await report(surroundings, name, events, { questions, interrupted: interrupted.signal });
+    return await report(surroundings, name, events, questions);
   };
 
   return {
@@ -76,8 +86,11 @@ export async function openMember(surroundings: Surroundings, options: MemberOpti
           if (end !== undefined) return end;
         }
         const letters = mailbox.take(name);
+        const absences = surroundings.host.absences();
         const final = await takeTurn(next === goOnPrompt && letters.length > 0 ? letters : [next, ...letters]);
-        const goesOn = interrupted.signal.aborted || (isCompleted(final) && mailbox.isWanted(name));
+        const isCutShort = interrupted.signal.aborted || (await hostWasAway(surroundings, final, absences));
+        if (!isCutShort) await surroundings.emit(name, final);
+        const goesOn = isCutShort || (isCompleted(final) && mailbox.isWanted(name));
         if (signal.aborted || !goesOn) return final;
         next = goOnPrompt;
       }
@@ -97,12 +110,24 @@ function isCompleted(final: FinalEvent): boolean {
   return final.type === "done" && final.outcome === "completed";
 }
 
-/** Sends a turn's events on and looks at the files after each call. An interrupted turn has no end: it will go on. */
+/** Whether a turn broke because the host was away. Then it is there again, or the run's time is over. */
+async function hostWasAway(
+  { host, signal, remainingMs }: Surroundings,
+  final: FinalEvent,
+  absences: number,
+): Promise<boolean> {
+  if (final.type !== "error" || !["network", "overloaded", "truncated"].includes(final.kind)) return false;
+  const over = AbortSignal.any([signal, AbortSignal.timeout(remainingMs())]);
+  await Promise.race([host.flush(), once(over, "abort")]);
+  return !over.aborted && host.absences() > absences;
+}
+
+/** Sends a turn's events on, but for its end, and looks at the files after each call. */
 async function report(
   { emit, changes }: Surroundings,
   name: string,
   events: AsyncIterable<AgentEvent>,
-  { questions, interrupted }: { readonly questions: Set<string>; readonly interrupted: AbortSignal },
+  questions: Set<string>,
 ): Promise<FinalEvent> {
   const look = () =>
     changes.look(async (found) => {
@@ -118,7 +143,6 @@ async function report(
   }
   await looking;
   await look();
-  if (!interrupted.aborted) await emit(name, final);
   return final;
 }
 

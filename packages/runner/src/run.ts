@@ -20,6 +20,8 @@ export interface RunChannel {
   emit(event: RunnerEvent): Promise<void>;
   /** Answers when the host has everything. */
   flush(): Promise<void>;
+  /** How often the host was found away. */
+  absences(): number;
   controls(signal: AbortSignal): AsyncIterable<ControlMessage>;
 }
 
@@ -112,11 +114,12 @@ async function runAgents(options: RunOptions, parts: Parts): Promise<FinalEvent>
 }
 
 async function surround(options: RunOptions, { task, checkpoint, progress, emit }: Parts): Promise<Surroundings> {
-  const { directory, environment, gateway, signal } = options;
+  const { channel, directory, environment, gateway, signal } = options;
   const changes = await openChanges({ directory: join(directory, "changes.git"), workdir: task.workdir, environment });
   return {
     ...{ task, gateway, checkpoint, changes, signal },
     driver: options.driver(task.agent),
+    host: channel,
     mailbox: progress.mailbox,
     remainingMs: progress.remainingMs,
     async emit(agent: string, event: AgentEvent) {

@@ -28,6 +28,8 @@ export interface Channel extends AsyncDisposable {
   emit(event: RunnerEvent): Promise<void>;
   /** Answers when the host has everything that was emitted before. Fails when the host wants no more. */
   flush(): Promise<void>;
+  /** How often the host was found away, or not ready for the run. */
+  absences(): number;
   /** What the host says, each message once, also over restarts. Ends by its signal; fails when the host wants no more. */
   controls(signal: AbortSignal): AsyncIterable<ControlMessage>;
 }
@@ -58,7 +60,8 @@ export async function connectChannel(parts: ChannelParts): Promise<Channel> {
   const spool = await openSpool(join(directory, "events.jsonl"));
   const closing = new AbortController();
   const { signal } = closing;
-  const line = { transport, backoff };
+  let absences = 0;
+  const line = { transport: watched(transport, () => absences++), backoff };
   const sender = createSender(line, spool, closing);
   const emitter = createEmitter(spool, joinTextMs, sender.wake);
   return {
@@ -79,6 +82,7 @@ export async function connectChannel(parts: ChannelParts): Promise<Channel> {
       await emitter.settle();
       await sender.flushed();
     },
+    absences: () => absences,
     async *controls(stop) {
       try {
         yield* pollControls(line, join(directory, "control-sequence"), AbortSignal.any([stop, signal]));
@@ -97,5 +101,22 @@ export async function connectChannel(parts: ChannelParts): Promise<Channel> {
       transport.close();
       await spool.close();
     },
+  };
+}
+
+/** The same transport, which tells of each request that no host answered. */
+function watched({ call, close }: Transport, onAbsence: () => void): Transport {
+  return {
+    async call(request, signal) {
+      try {
+        const answer = await call(request, signal);
+        if (answer.status === 503) onAbsence();
+        return answer;
+      } catch (error) {
+        if (!signal.aborted) onAbsence();
+        throw error;
+      }
+    },
+    close,
   };
 }

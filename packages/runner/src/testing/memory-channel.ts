@@ -37,6 +37,7 @@ export function createMemoryChannel(task: RunTaskInput): MemoryChannel {
       arrivals.dispatchEvent(new Event("event"));
     },
     flush: async () => {},
+    absences: () => 0,
     async *controls(signal) {
       const end = () => void controls.end();
       signal.addEventListener("abort", end);
