@@ -18,7 +18,7 @@ export const codex: AcpAgent = {
     env: {
       CODEX_HOME: `${home}/.codex`,
       [keyVariable]: options.gateway.token,
-      // The sandbox is the limit: Codex's own one can not be made inside of it.
+      // Full access: our sandbox is the limit, and Codex can not make its own inside of it. Read-only: it asks for the rest.
       INITIAL_AGENT_MODE: options.permissions === "allow" ? "agent-full-access" : "read-only",
       NO_BROWSER: "1",
     },

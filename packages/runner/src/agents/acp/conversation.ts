@@ -18,6 +18,7 @@ import type { OpenOptions } from "../driver.ts";
 import type { Program } from "../program/process.ts";
 import { idText, shortText } from "../program/sizes.ts";
 import { sessionFailureCapability } from "./session-failure.ts";
+import { terminalOutputCapability } from "./translate.ts";
 
 const maxMessageBytes = 32 * 1024 * 1024;
 
@@ -58,7 +59,7 @@ export async function converse(
       terminal: false,
       // Warnings come as such, not as if they were the model's words.
       session: { notices: {} },
-      _meta: sessionFailureCapability,
+      _meta: { ...sessionFailureCapability, ...terminalOutputCapability },
     },
   });
   const sessionId = await openSession(agent, initialized, options, session);

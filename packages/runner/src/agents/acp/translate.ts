@@ -32,7 +32,7 @@ export function createTranslation(): Translation {
     // Some agents update a call that they have not announced.
     const tool = tools.get(update.toolCallId) ?? knownTool(update);
     tools.set(update.toolCallId, tool);
-    tool.input = update.rawInput ?? tool.input;
+    tool.input = update.rawInput ?? tool.input ?? { title: update.title };
     tool.output = longText(outputText(update) ?? tool.output + terminalText(update));
     // An announced call may not have its input yet.
     if (tool.phase === "announced" && update.status !== "pending") {
@@ -142,9 +142,10 @@ function contentText(content: ToolCallContent): string[] {
   return content.type === "content" && content.content.type === "text" ? [content.content.text] : [];
 }
 
+/** Codex tells a command's output beside the protocol, to a client that knows how. */
+export const terminalOutputCapability = { terminal_output_delta: true };
 const terminalMeta = z.object({ terminal_output_delta: z.object({ data: z.string() }) });
 
-/** More output of a command, as Codex tells it: beside the protocol. */
 function terminalText({ _meta }: ToolUpdate): string {
   return terminalMeta.safeParse(_meta).data?.terminal_output_delta.data ?? "";
 }

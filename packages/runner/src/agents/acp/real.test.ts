@@ -1,0 +1,148 @@
+import { execFile } from "node:child_process";
+import { access, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import type { AgentEvent } from "@slipway/contract";
+import type { Action, Fault, ScriptedProgram } from "@slipway/gateway/scripted";
+import { describe, expect, it } from "vitest";
+import { supervise } from "../../supervise.ts";
+import { endOf, play, startPlace, unending } from "../program/testing.ts";
+import { acpAgent } from "./agents.ts";
+import { createAcpDriver } from "./driver.ts";
+
+const writeAndRun: ScriptedProgram = ({ step, results }) => {
+  if (step === 0) return { text: "I write.", actions: [{ write: "hello.txt", content: "hello" }] };
+  if (step === 1) return { text: "I run.", actions: [{ run: "cat hello.txt && echo ' world'" }] };
+  return { text: results[0]?.text.includes("hello world") ? "It said hello world" : "It did not work" };
+};
+
+/** Runs a command that waits for a writer of the gate, a named pipe; nobody comes. */
+const waitOnce: ScriptedProgram = ({ lastPrompt, step }) =>
+  lastPrompt.includes("Wait") && step === 0
+    ? { text: "I wait.", actions: [{ run: "cat gate" }] }
+    : { text: "On we go." };
+
+/** The real programs start slowly on a busy machine. */
+const options = { timeout: 120_000 };
+
+describe.each(["codex", "opencode"])("%s", (name) => {
+  const agent = acpAgent(name);
+
+  it("writes files and runs commands, turn after turn", options, async () => {
+    await using place = await startPlace(writeAndRun);
+    await using opened = await place.open(createAcpDriver(agent, place.surroundings));
+    const events = await play(opened.turn("Say hello", unending));
+    expect(endOf(events)).toEqual({ type: "done", outcome: "completed", text: "It said hello world" });
+    expect(await readFile(join(place.workdir, "hello.txt"), "utf8")).toBe("hello");
+    const tools = events.filter((event) => event.type === "tool");
+    expect(tools.map(({ phase, ok }) => [phase, ok])).toEqual([
+      ["start", undefined],
+      ["end", true],
+      ["start", undefined],
+      ["end", true],
+    ]);
+    expect(tools[2]).toMatchObject({ kind: "execute", input: expect.stringContaining("cat hello.txt") });
+    expect(tools[3]).toMatchObject({ output: expect.stringContaining("hello world") });
+    expect(JSON.stringify(place.requests[0]?.request)).toContain("Instructions for every agent.");
+    expect(opened.steer("too early or too late")).toBe(false);
+    expect(endOf(await play(opened.turn("And again", unending)))).toMatchObject({ outcome: "completed" });
+    expect(JSON.stringify(place.requests.at(-1)?.request)).toContain("Say hello");
+  });
+
+  it("does what is allowed, not what is denied", options, async () => {
+    await using place = await startPlace(({ step }) =>
+      step === 0 ? { actions: [askingToWrite(name)] } : { text: "Well." },
+    );
+    await using opened = await place.open(createAcpDriver(agent, place.surroundings), { permissions: "ask" });
+    const events = await play(opened.turn("Say hello", unending), (event) => {
+      if (event.type === "permission") opened.answer({ id: event.id, allow: false, reason: "not today" });
+    });
+    expect(events.some((event) => event.type === "permission")).toBe(true);
+    await expect(access(join(place.workdir, "hello.txt"))).rejects.toThrow();
+    await play(opened.turn("Say hello again", unending), (event) => {
+      if (event.type === "permission") opened.answer({ id: event.id, allow: true, reason: "" });
+    });
+    expect(await readFile(join(place.workdir, "hello.txt"), "utf8")).toContain("hello");
+  });
+
+  it("leaves no process when it is cancelled, and goes on with its conversation", options, async () => {
+    await using place = await startPlace(waitOnce);
+    await using opened = await place.open(createAcpDriver(agent, place.surroundings));
+    await promisify(execFile)("mkfifo", [join(place.workdir, "gate")]);
+    const cancel = new AbortController();
+    const turn = opened.turn("Wait for me", { signal: cancel.signal });
+    expect(endOf(await play(turn, (event) => isStart(event) && cancel.abort()))).toMatchObject({
+      outcome: "cancelled",
+    });
+    expect(await place.processes()).toEqual([]);
+    expect(endOf(await play(opened.turn("Go on", unending)))).toMatchObject({
+      outcome: "completed",
+      text: "On we go.",
+    });
+    expect(JSON.stringify(place.requests.at(-1)?.request)).toContain("Wait for me");
+  });
+
+  it("crashes when it is killed, and another takes up its conversation", options, async () => {
+    await using place = await startPlace(waitOnce);
+    const driver = createAcpDriver(agent, place.surroundings);
+    await promisify(execFile)("mkfifo", [join(place.workdir, "gate")]);
+    await using first = await place.open(driver);
+    const events = await play(first.turn("Wait for me", unending), async (event) => {
+      if (isStart(event)) for (const pid of await place.processes()) process.kill(pid, "SIGKILL");
+    });
+    expect(endOf(events)).toMatchObject({ type: "error", kind: "crashed" });
+    expect(await place.processes()).toEqual([]);
+    await using second = await place.open(driver, { state: place.state });
+    expect(endOf(await play(second.turn("Go on", unending)))).toMatchObject({ outcome: "completed" });
+    expect(JSON.stringify(place.requests.at(-1)?.request)).toContain("Wait for me");
+  });
+
+  it.each<[string, Fault, Record<string, unknown>]>([
+    ["429", { status: 429, retryAfterMs: 1 }, { type: "error", kind: "rate_limited" }],
+    ["401", { status: 401 }, { type: "error", kind: "auth" }],
+    ["404", { status: 404 }, { type: "error", kind: "model_not_found" }],
+    ["a refusal", "refusal", { type: "done", outcome: "refused" }],
+  ])("has an end of its own for %s", options, async (_name, fault, end) => {
+    await using place = await startPlace(() => ({ text: "Half of an answer that never comes to its end.", fault }));
+    await using opened = await place.open(createAcpDriver(agent, place.surroundings));
+    expect(endOf(await play(opened.turn("Begin", unending)))).toMatchObject(end);
+    expect(await place.processes()).toEqual([]);
+  });
+
+  it.each<[string, ScriptedProgram, string]>([
+    ["says nothing", () => ({ fault: "hang" }), "stuck"],
+    ["does the same for ever", () => ({ text: "Again.", actions: [{ run: "echo again" }] }), "looping"],
+  ])("is ended by the limits when its model %s", options, async (_name, program, kind) => {
+    await using place = await startPlace(program);
+    await using opened = await place.open(createAcpDriver(agent, place.surroundings));
+    const limits = { totalMs: 110_000, idleMs: 20_000, maxSteps: 100, maxRepeats: 3 };
+    const turn = supervise((signal) => opened.turn("Begin", { signal }), { ...unending, limits });
+    expect(endOf(await play(turn))).toMatchObject({ type: "error", kind });
+    expect(await place.processes()).toEqual([]);
+  });
+});
+
+it.each<[string, Fault, Record<string, unknown>]>([
+  ["500", { status: 500 }, { type: "error", kind: "overloaded" }],
+  ["a reset", "reset", { type: "error", kind: "network" }],
+  ["a stream cut after some text", "cut", { type: "error", kind: "truncated" }],
+  ["a stream that ends early", "endEarly", { type: "error", kind: "truncated" }],
+  ["an error in the middle of a stream", "failure", { type: "error", kind: "overloaded" }],
+  ["invalid JSON", "invalidJson", { type: "error", kind: "truncated" }],
+])("codex has an end of its own for %s", options, async (_name, fault, end) => {
+  await using place = await startPlace(() => ({ text: "Half of an answer that never comes to its end.", fault }));
+  await using opened = await place.open(createAcpDriver(acpAgent("codex"), place.surroundings));
+  expect(endOf(await play(opened.turn("Begin", unending)))).toMatchObject(end);
+  expect(await place.processes()).toEqual([]);
+});
+
+/** Codex asks when its model says that it must; OpenCode asks before each edit. */
+function askingToWrite(name: string): Action {
+  if (name === "opencode") return { write: "hello.txt", content: "hello" };
+  const input = { cmd: "echo hello > hello.txt", sandbox_permissions: "require_escalated", justification: "May I?" };
+  return { tool: "exec_command", input };
+}
+
+function isStart(event: AgentEvent): boolean {
+  return event.type === "tool" && event.phase === "start";
+}
