@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import { SlipwayError } from "@slipway/contract";
 
-export const maxBodyBytes = 32 * 1024 * 1024;
+const maxBodyBytes = 32 * 1024 * 1024;
 /** So much of a body that is too large is read and dropped: many clients see an answer only after they have sent all. */
 const maxDroppedBytes = 2 * maxBodyBytes;
 const bodyMs = 60_000;

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Endpoint } from "./settings.ts";
+import type { Endpoint } from "./endpoints.ts";
 import { ask, startTestGateway, testKey } from "./testing/gateway.ts";
 import { speak, testUsage } from "./testing/upstream.ts";
 

@@ -1,4 +1,4 @@
-export type { CassetteSettings } from "./cassettes/cassettes.ts";
+export type { Endpoint, ScriptedAddress } from "./endpoints.ts";
 export type { GatewayLogLine, LastResponse } from "./exchange.ts";
 export {
   createGateway,
@@ -14,4 +14,4 @@ export { createMemoryLedger, type OpenLedger, openLedger } from "./journal/ledge
 export { openRunLog } from "./journal/run-log.ts";
 export type { ListenAddress, Listener } from "./listen.ts";
 export type { Balance, Clock, Ledger, RunLog, Settlement } from "./ports.ts";
-export { type Endpoint, type GatewaySettings, readGatewaySettings, type ScriptedAddress } from "./settings.ts";
+export { type CassetteSettings, type GatewaySettings, readGatewaySettings } from "./settings.ts";

@@ -5,9 +5,10 @@ import { estimateInputTokens } from "./budget.ts";
 import type { ModelRequest } from "./conversation.ts";
 import type { Dialect, DialectName } from "./dialects/dialect.ts";
 import { dialects } from "./dialects/index.ts";
+import type { Endpoint } from "./endpoints.ts";
 import { guardBody } from "./guard.ts";
 import { chooseRoute, type Route } from "./routes.ts";
-import type { Endpoint, GatewaySettings } from "./settings.ts";
+import type { GatewaySettings } from "./settings.ts";
 import type { UpstreamRequest } from "./upstream.ts";
 
 /** An agent's request, ready to be sent to the endpoint of its model. */

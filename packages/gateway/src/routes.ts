@@ -1,6 +1,7 @@
 import { type ModelRole, modelRoles, SlipwayError } from "@slipway/contract";
+import type { Endpoint } from "./endpoints.ts";
 import { findPrice, type ModelPrice } from "./prices.ts";
-import { type Endpoint, type GatewaySettings, modelVariable } from "./settings.ts";
+import { type GatewaySettings, modelVariable } from "./settings.ts";
 
 /** Where a role's requests go, and at what price. */
 export interface Route {

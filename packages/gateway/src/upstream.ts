@@ -1,7 +1,8 @@
 import { Pool } from "undici";
 import { type Answer, PendingAnswer } from "./answer.ts";
 import type { DialectName } from "./dialects/dialect.ts";
-import type { Endpoint, Timeouts } from "./settings.ts";
+import type { Endpoint } from "./endpoints.ts";
+import type { Timeouts } from "./settings.ts";
 
 /** A request as an endpoint gets it. */
 export interface UpstreamRequest {

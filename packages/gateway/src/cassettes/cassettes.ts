@@ -1,16 +1,11 @@
 import { SlipwayError } from "@slipway/contract";
 import type { Answer, Sink } from "../answer.ts";
 import { dialects } from "../dialects/index.ts";
+import type { CassetteSettings } from "../settings.ts";
 import type { Send, UpstreamRequest } from "../upstream.ts";
 import { type CassetteDirectory, openCassetteDirectory, type Recording } from "./cassette.ts";
 import { nearestDifference } from "./difference.ts";
 import { keyOf, normalise } from "./normalise.ts";
-
-export interface CassetteSettings {
-  readonly directory: string;
-  /** `record`: every answer is recorded. `replay`: nothing is sent. `auto`: what is not recorded is sent and recorded. */
-  readonly mode: "record" | "replay" | "auto";
-}
 
 /** A way to endpoints that passes through recordings. The same request again has the next one. */
 export function createCassettes({ directory, mode }: CassetteSettings, send: Send): Send {

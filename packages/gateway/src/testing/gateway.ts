@@ -4,11 +4,12 @@ import { request as httpRequest } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type ModelRole, modelRoles, newId, type RunTaskInput } from "@slipway/contract";
+import type { Endpoint } from "../endpoints.ts";
 import { createGateway, type Gateway, type GatewayLogLine, type OpenRun, openRunLog } from "../index.ts";
 import { createMemoryLedger } from "../journal/ledger.ts";
 import type { Ledger } from "../ports.ts";
 import { readPrices } from "../prices.ts";
-import type { Endpoint, GatewaySettings } from "../settings.ts";
+import type { GatewaySettings } from "../settings.ts";
 import { startTestUpstream, type TestUpstream } from "./upstream.ts";
 
 export const testKey = "sk-test-5e1f0c3a9b7d";
