@@ -26,14 +26,18 @@ export interface Conversation {
   readonly lastAnswer: string | undefined;
   /** Begins a turn, or goes on with the one that a restart ended. */
   begin(prompt: string): Promise<void>;
-  /** Words of the user for the next step; false: there is none to come. */
+  /** Words of the user for the next step; false: no turn listens. */
   steer(text: string): boolean;
-  /** Takes up what the user has said since; false: nothing. */
-  takeWaiting(): boolean;
+  /** Takes up what the user has said since. */
+  listen(): void;
+  /** True: nothing waits, and the turn no longer listens. Otherwise what waits is taken up. */
+  finish(): boolean;
+  /** The turn no longer listens, whatever waits: it is for the next one. */
+  end(): void;
   callStarted(call: { readonly id: string; readonly name: string; readonly input: unknown }): Promise<void>;
   callEnded(id: string, output: string): Promise<void>;
   stepEnded(messages: readonly ModelMessage[]): Promise<void>;
-  /** No step follows. Each call of the last one, finished or not, gets a result. */
+  /** No call is under way. Each one of the last step, finished or not, gets a result. */
   closeStep(): Promise<void>;
   replace(messages: readonly ModelMessage[]): Promise<void>;
   /** The AI SDK swallows what its callbacks throw: a conversation that could not be saved ends here. */
@@ -57,12 +61,9 @@ export function openConversation(state: unknown, save: (state: unknown) => Promi
     calls = [];
   };
   closeCalls();
-  const takeWaiting = () => {
-    if (waiting.length === 0) return false;
-    messages = [...messages, { role: "user", content: waiting.join("\n\n") }];
+  const listen = () => {
+    if (waiting.length > 0) messages = [...messages, { role: "user", content: waiting.join("\n\n") }];
     waiting = [];
-    isListening = true;
-    return true;
   };
   return {
     get messages() {
@@ -76,7 +77,7 @@ export function openConversation(state: unknown, save: (state: unknown) => Promi
       isListening = true;
       if (prompt === goOnPrompt && messages.length > 0) return;
       waiting = [...waiting, prompt];
-      takeWaiting();
+      listen();
       await keep();
     },
     steer(text) {
@@ -86,7 +87,15 @@ export function openConversation(state: unknown, save: (state: unknown) => Promi
       void keep().catch(() => {});
       return true;
     },
-    takeWaiting,
+    listen,
+    finish() {
+      isListening = waiting.length > 0;
+      listen();
+      return !isListening;
+    },
+    end() {
+      isListening = false;
+    },
     async callStarted(call) {
       calls = [...calls, call];
       await keep();
@@ -101,7 +110,6 @@ export function openConversation(state: unknown, save: (state: unknown) => Promi
       await keep();
     },
     async closeStep() {
-      isListening = false;
       closeCalls();
       await keep();
     },

@@ -12,6 +12,8 @@ export interface BuiltinSettings {
   readonly environment: Readonly<Record<string, string>>;
   /** A conversation that is longer is summarised. */
   readonly compactAtTokens?: number;
+  /** How long a turn waits for a gateway that can not be reached: a host that was restarted is back by then. */
+  readonly hostAwayMs?: number;
 }
 
 const longestCommandMs = 540_000;
@@ -21,7 +23,8 @@ export function createBuiltinDriver(settings: BuiltinSettings): Driver {
   return { name: "builtin", open: async (options) => openAgent(options, settings) };
 }
 
-function openAgent(options: OpenOptions, { environment, compactAtTokens = 120_000 }: BuiltinSettings): Agent {
+function openAgent(options: OpenOptions, settings: BuiltinSettings): Agent {
+  const { environment, compactAtTokens = 120_000, hostAwayMs = 300_000 } = settings;
   const { workdir, instructions, gateway, limits } = options;
   const conversation = openConversation(options.state, options.save);
   const permissions = createPermissions();
@@ -35,6 +38,7 @@ function openAgent(options: OpenOptions, { environment, compactAtTokens = 120_00
     conversation,
     maxSteps: limits.maxSteps,
     compactAtTokens,
+    hostAwayMs,
   };
   const closed = new AbortController();
   let turnOver: Promise<unknown> = Promise.resolve();
@@ -43,7 +47,7 @@ function openAgent(options: OpenOptions, { environment, compactAtTokens = 120_00
       const scope = AbortSignal.any([signal, options.signal, closed.signal]);
       const final = yield* eventsOf((emit) => {
         const work = conversation.begin(prompt).then(() => runTurn({ ...constant, signal: scope, emit }));
-        turnOver = work.catch(() => {});
+        turnOver = work.catch(() => {}).finally(conversation.end);
         return work;
       });
       yield final;

@@ -11,6 +11,7 @@ export interface TestAgentOptions {
   readonly state?: unknown;
   readonly team?: readonly TeamTool[];
   readonly compactAtTokens?: number;
+  readonly hostAwayMs?: number;
   readonly baseUrl?: string;
   save?(state: unknown): Promise<void>;
 }
@@ -28,9 +29,10 @@ export async function openTestAgent(program: ScriptedProgram, options: TestAgent
   onTestFinished(() => model.close());
   const { workdir } = await makeWorkplace();
   const states: unknown[] = [];
-  const { compactAtTokens } = options;
+  const { compactAtTokens, hostAwayMs = 0 } = options;
   const driver = createBuiltinDriver({
     environment: { PATH: process.env["PATH"] ?? "" },
+    hostAwayMs,
     ...(compactAtTokens !== undefined && { compactAtTokens }),
   });
   const agent = await driver.open({
