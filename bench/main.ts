@@ -4,6 +4,7 @@ import type { Figure, Report } from "./measure.ts";
 /** `npm run bench -- <suite> [--json] [--only name,...]`: prints the suite's figures, one line each; exits 1 when one misses its bound. */
 const suites: Record<string, () => Promise<{ run(report: Report, only: ReadonlySet<string>): Promise<void> }>> = {
   sandbox: () => import("./sandbox.ts"),
+  gateway: () => import("./gateway.ts"),
 };
 
 const { values, positionals } = parseArgs({

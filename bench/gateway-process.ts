@@ -1,0 +1,17 @@
+import { join } from "node:path";
+import { newId } from "@slipway/contract";
+import { createGateway, openLedger, openRunLog, readGatewaySettings } from "@slipway/gateway";
+
+/** The gateway as it is in use: books on disk, one run, a socket. */
+const [, , upstreamUrl = "", directory = ""] = process.argv;
+
+const gateway = createGateway({
+  settings: readGatewaySettings({ ANTHROPIC_BASE_URL: upstreamUrl, ANTHROPIC_API_KEY: "a key of the bench" }),
+  ledger: await openLedger(join(directory, "ledger")),
+  log: await openRunLog(join(directory, "runs")),
+  secret: "a secret of the bench",
+});
+const { token } = await gateway.openCalls({ id: newId("run"), roles: ["build"], budgetMicroUsd: 1_000_000_000_000 });
+const socketPath = join(directory, "gateway.sock");
+await gateway.listen({ path: socketPath });
+process.send?.({ socketPath, token, hostToken: gateway.hostToken });
