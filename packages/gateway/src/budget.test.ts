@@ -140,5 +140,5 @@ test("an image counts as an image, not as text", () => {
   const text = JSON.stringify({ messages: [{ content: [{ type: "image", source: { data: image } }] }] });
   expect(estimateInputTokens(text)).toBeLessThan(2000);
   expect(estimateInputTokens(JSON.stringify({ content: `data:image/png;base64,${image}` }))).toBeLessThan(2000);
-  expect(estimateInputTokens("word ".repeat(4000))).toBe(5000);
+  expect(estimateInputTokens("words, ".repeat(4000))).toBe(8000);
 });

@@ -26,14 +26,14 @@ export function readEndpoints(given: Given, scripted: ScriptedAddress | undefine
       // By convention this variable has no /v1.
       baseUrl: collect(() => `${readUrl("ANTHROPIC_BASE_URL", anthropicUrl).replace(/\/v1$/, "")}/v1`, ""),
       dialects: ["anthropic"],
-      key: given["ANTHROPIC_API_KEY"],
+      key: readKey(given, "ANTHROPIC_API_KEY"),
       keyVariable: "ANTHROPIC_API_KEY",
     },
     {
       provider: "openai",
       baseUrl: collect(() => readUrl("OPENAI_BASE_URL", openaiUrl), ""),
       dialects: ["responses", "chat"],
-      key: given["OPENAI_API_KEY"],
+      key: readKey(given, "OPENAI_API_KEY"),
       keyVariable: "OPENAI_API_KEY",
     },
   ];
@@ -54,7 +54,7 @@ function readEndpoint(text: string, given: Given, taken: Set<string>): Endpoint 
   }
   if (taken.has(provider)) throw mistake(`SLIPWAY_ENDPOINTS: there is a provider ${provider} already.`);
   taken.add(provider);
-  const key = given[`SLIPWAY_KEY_${provider.toUpperCase().replaceAll("-", "_")}`];
+  const key = readKey(given, `SLIPWAY_KEY_${provider.toUpperCase().replaceAll("-", "_")}`);
   const baseUrl = readUrl("SLIPWAY_ENDPOINTS", url);
   return { provider, baseUrl, dialects: ["chat"], key, keyVariable: undefined };
 }
@@ -68,6 +68,13 @@ function scriptedEndpoint(address: ScriptedAddress): Endpoint {
   } as const;
   if ("path" in address) return { ...common, baseUrl: "http://scripted.internal/v1", socketPath: address.path };
   return { ...common, baseUrl: `http://${address.host}:${address.port}/v1` };
+}
+
+/** Keys that were read from a file often end with a new line. */
+function readKey(given: Given, variable: string): string | undefined {
+  const key = given[variable]?.trim();
+  if (key === undefined || /^[\x21-\x7e]+$/.test(key)) return key;
+  throw mistake(`${variable}: this is not a key: it has characters that no key has.`);
 }
 
 function readUrl(variable: string, text: string): string {

@@ -20,7 +20,9 @@ test("a stream passes through unchanged, metered and settled by the endpoint's o
 test("the agent's request goes out with the endpoint's model name and key, and without the run token", async () => {
   await using set = await startTestGateway();
   const body = ask({ metadata: { user_id: "someone" } });
-  await set.post("/v1/messages", body, { headers: { "anthropic-beta": "one,two", "anthropic-version": "2024-01-01" } });
+  await set.post("/v1/messages", body, {
+    headers: { "anthropic-beta": "one, fast-mode-2026,two", "anthropic-version": "2024-01-01" },
+  });
   const [seen] = set.upstream.seen;
   expect(seen?.body).toEqual({ ...body, model: "build-model" });
   expect(Object.keys(seen?.body ?? {})).toEqual(Object.keys(body));

@@ -41,6 +41,8 @@ export interface GatewayLogLine {
   readonly role: ModelRole;
   readonly model: string;
   readonly dialect: DialectName;
+  /** That the agent saw. */
+  readonly status: number;
   readonly end: ResponseEnd;
   readonly code: ErrorCode | undefined;
   readonly usage: Usage;
@@ -93,8 +95,8 @@ export async function exchange(parts: ExchangeParts, call: ModelCall): Promise<L
   const at = clock.now();
   const { retries, firstByteMs } = progress;
   parts.logger({
-    ...{ at, run: call.run, role, model: name, dialect: call.dialect.name, end, code, usage, microUsd, estimated },
-    ...{ retries, firstByteMs, totalMs: at - startedAt },
+    ...{ at, run: call.run, role, model: name, dialect: call.dialect.name, status: call.response.statusCode },
+    ...{ end, code, usage, microUsd, estimated, retries, firstByteMs, totalMs: at - startedAt },
     ...(settings.logPrompts ? { prompt: call.body.toString("utf8") } : {}),
   });
   return { end, code, at };

@@ -1,3 +1,4 @@
+import process from "node:process";
 import type { Duplex } from "node:stream";
 import {
   type Control,
@@ -32,6 +33,7 @@ export interface GatewayOptions {
   readonly secret: string;
   readonly clock?: Clock;
   readonly logger?: (line: GatewayLogLine) => void;
+  /** Something broke that is not expected to; without it, a warning of the process. */
   readonly onDefect?: (error: unknown) => void;
 }
 
@@ -85,7 +87,7 @@ export interface OpenRun extends OpenCalls {
 }
 
 export function createGateway(options: GatewayOptions): Gateway {
-  const { settings, ledger, log, secret, clock = systemClock, logger = () => {}, onDefect = throwLater } = options;
+  const { settings, ledger, log, secret, clock = systemClock, logger = () => {}, onDefect = warn } = options;
   const tokens = createRunTokens(secret);
   const runs = createRuns();
   const channel = createRunChannel({ log, clock });
@@ -183,9 +185,7 @@ function modelOf(routes: readonly Route[], role: ModelRole): string {
 
 const systemClock: Clock = { now: () => Date.now() };
 
-/** A defect ends the process, unless somebody looks after it. */
-function throwLater(error: unknown): void {
-  queueMicrotask(() => {
-    throw error;
-  });
+/** A defect breaks the request that met it; it does not end the runs of others. */
+function warn(error: unknown): void {
+  process.emitWarning(error instanceof Error ? error : String(error));
 }

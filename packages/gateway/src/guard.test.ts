@@ -53,6 +53,14 @@ test("what raises the price or keeps answers at the endpoint is taken out", () =
   expect(body).toEqual({ store: false, background: false, n: 1 });
 });
 
+test("caches are kept for as long as the price table says", () => {
+  const marked = () => ({ type: "text", text: "a", cache_control: { type: "ephemeral", ttl: "1h" } });
+  const body = { system: [marked()], tools: [{ ...marked(), type: "custom" }], ...part(marked()) };
+  guardBody("anthropic", body);
+  expect(JSON.stringify(body)).not.toContain("ttl");
+  expect(JSON.stringify(body).match(/"ephemeral"/g)).toHaveLength(3);
+});
+
 test("content that is all in the request passes", () => {
   const data = "data:image/png;base64,AAAA";
   for (const body of [

@@ -9,15 +9,32 @@ type Json = Record<string, unknown>;
  * changes the price.
  */
 export function guardBody(dialect: DialectName, body: Json): void {
-  delete body["service_tier"];
-  delete body["speed"];
-  for (const field of ["background", "previous_response_id", "conversation", "container", "mcp_servers", "prompt"]) {
+  for (const field of ["service_tier", "speed", "inference_geo", "web_search_options", "store"]) delete body[field];
+  if (dialect === "responses") body["store"] = false;
+  const refusedFields = [
+    "background",
+    "previous_response_id",
+    "conversation",
+    "container",
+    "mcp_servers",
+    "prompt",
+    "audio",
+  ];
+  for (const field of refusedFields) {
     if (!isEmpty(body[field])) throw refused(`${field} is not available here`);
   }
   if (!isEmpty(body["n"]) && body["n"] !== 1) throw refused("n is not available here: ask for one answer");
-  if (dialect === "responses") body["store"] = false;
   if (Array.isArray(body["tools"])) body["tools"] = body["tools"].filter((tool) => runsAtAgent(tool));
-  for (const part of contentParts(body["messages"] ?? body["input"])) checkPart(part);
+  for (const part of contentParts(body["messages"] ?? body["input"])) {
+    checkPart(part);
+    dropLongCache(part);
+  }
+  for (const part of [...partsOf(body["system"]), ...partsOf(body["tools"])]) dropLongCache(part);
+}
+
+/** A cache that is kept for long has another price than the table's. */
+function dropLongCache(part: Json): void {
+  delete asObject(part["cache_control"])["ttl"];
 }
 
 /** Tools whose calls come back to the agent. Any other one runs at the endpoint. */

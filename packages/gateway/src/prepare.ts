@@ -101,6 +101,12 @@ function upstreamHeaders(endpoint: Endpoint, dialect: DialectName, agent: Incomi
   return {
     ...(key === undefined ? {} : { "x-api-key": key }),
     "anthropic-version": typeof version === "string" ? version : "2023-06-01",
-    ...(beta === undefined ? {} : { "anthropic-beta": String(beta) }),
+    ...(beta === undefined ? {} : { "anthropic-beta": allowedBetas(String(beta)) }),
   };
+}
+
+/** Without those that change the price. */
+function allowedBetas(betas: string): string {
+  const names = betas.split(",").map((name) => name.trim());
+  return names.filter((name) => !/^(context-1m|fast-mode)/.test(name)).join(",");
 }

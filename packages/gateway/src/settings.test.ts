@@ -9,7 +9,7 @@ import { readGatewaySettings } from "./settings.ts";
 
 test("without any variable there is a model for every role, and its key is missing", () => {
   const settings = readGatewaySettings({});
-  expect(settings.models).toMatchObject({ build: "anthropic/claude-sonnet-4-6", judge: "anthropic/claude-sonnet-4-6" });
+  expect(settings.models).toMatchObject({ build: "anthropic/claude-sonnet-5-5", judge: "anthropic/claude-sonnet-5-5" });
   expect(() => resolveRoutes(settings, ["build"])).toThrow(
     expect.objectContaining({
       code: "missing_key",
@@ -20,11 +20,11 @@ test("without any variable there is a model for every role, and its key is missi
 
 test("each role can have its own model, and SLIPWAY_MODEL is for the rest", () => {
   const { models } = readGatewaySettings({
-    SLIPWAY_MODEL: "openai/gpt-5",
+    SLIPWAY_MODEL: "openai/gpt-5.4",
     SLIPWAY_MODEL_FIX_2: "groq/some/model",
     SLIPWAY_MODEL_JUDGE: "",
   });
-  expect(models).toMatchObject({ build: "openai/gpt-5", "fix-2": "groq/some/model", judge: "openai/gpt-5" });
+  expect(models).toMatchObject({ build: "openai/gpt-5.4", "fix-2": "groq/some/model", judge: "openai/gpt-5.4" });
 });
 
 test("all mistakes are told at once", () => {
@@ -85,12 +85,12 @@ test("a price table of one's own comes before the one that ships", () => {
   try {
     const path = join(directory, "prices.json");
     const price = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, maxOutputTokens: 4096 };
-    writeFileSync(path, JSON.stringify({ date: "2026-01-01", models: { "ollama/*": price, "openai/gpt-5": price } }));
+    writeFileSync(path, JSON.stringify({ date: "2026-01-01", models: { "ollama/*": price, "openai/gpt-5.4": price } }));
     const prices = readPrices(path);
     expect(findPrice(prices, "ollama", "anything")).toEqual(price);
-    expect(findPrice(prices, "openai", "gpt-5")).toEqual(price);
+    expect(findPrice(prices, "openai", "gpt-5.4")).toEqual(price);
     expect(findPrice(prices, "openai", "gpt-5-mini").input).toBeGreaterThan(0);
-    writeFileSync(path, JSON.stringify({ date: "2026-01-01", models: { "openai/gpt-5": { input: -1 } } }));
+    writeFileSync(path, JSON.stringify({ date: "2026-01-01", models: { "openai/gpt-5.4": { input: -1 } } }));
     expect(() => readPrices(path)).toThrow(expect.objectContaining({ code: "invalid_settings" }));
     writeFileSync(path, "{");
     expect(() => readPrices(path)).toThrow(expect.objectContaining({ code: "invalid_settings" }));
@@ -111,16 +111,16 @@ test("costs are whole micro-USD, rounded up but for the error of binary fraction
 const settings = readGatewaySettings({
   ANTHROPIC_API_KEY: "key",
   OPENAI_API_KEY: "key",
-  SLIPWAY_MODEL_JUDGE: "anthropic/claude-opus-4-6",
-  SLIPWAY_MODEL_PLAN: "openai/gpt-5",
+  SLIPWAY_MODEL_JUDGE: "anthropic/claude-opus-5-5",
+  SLIPWAY_MODEL_PLAN: "openai/gpt-5.4",
 });
 
 test("a request names a role, a model with its provider, or the bare model", () => {
   const routes = resolveRoutes(settings, ["build", "plan"]);
-  for (const name of ["build", "anthropic/claude-sonnet-4-6", "claude-sonnet-4-6"]) {
-    expect(chooseRoute(settings, routes, name)).toMatchObject({ role: "build", model: "claude-sonnet-4-6" });
+  for (const name of ["build", "anthropic/claude-sonnet-5-5", "claude-sonnet-5-5"]) {
+    expect(chooseRoute(settings, routes, name)).toMatchObject({ role: "build", model: "claude-sonnet-5-5" });
   }
-  expect(chooseRoute(settings, routes, "gpt-5")).toMatchObject({ role: "plan", name: "openai/gpt-5" });
+  expect(chooseRoute(settings, routes, "gpt-5.4")).toMatchObject({ role: "plan", name: "openai/gpt-5.4" });
 });
 
 test("what the run was not given is forbidden, and what nobody has is unknown", () => {
@@ -133,7 +133,7 @@ test("what the run was not given is forbidden, and what nobody has is unknown", 
     }
     return undefined;
   };
-  for (const name of ["judge", "claude-opus-4-6", "anthropic/claude-opus-4-6", "plan", "gpt-5", "openai/gpt-5"]) {
+  for (const name of ["judge", "claude-opus-5-5", "anthropic/claude-opus-5-5", "plan", "gpt-5.4", "openai/gpt-5.4"]) {
     expect(codeOf(name)).toBe("role_forbidden");
   }
   for (const name of ["nonsense", "gpt-99", "someone/else"]) expect(codeOf(name)).toBe("unknown_model");

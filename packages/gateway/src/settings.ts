@@ -48,7 +48,7 @@ const defaultTimeouts: Timeouts = {
   totalMs: 1_800_000,
 };
 const defaultRetries: Retries = { tries: 4, baseMs: 500, maxMs: 20_000, maxRetryAfterMs: 60_000 };
-const defaultModel = "anthropic/claude-sonnet-4-6";
+const defaultModel = "anthropic/claude-sonnet-5-5";
 
 /** All settings, or one error that names every mistake. An empty variable counts as not set. `scripted` is where a scripted model listens. */
 export function readGatewaySettings(

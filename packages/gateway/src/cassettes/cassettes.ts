@@ -76,8 +76,12 @@ function recorded(
       sink.data(chunk);
     },
     end(error) {
-      if (error === undefined && meter.complete) keep({ status, contentType, body: Buffer.concat(chunks) });
-      sink.end(error);
+      try {
+        if (error === undefined && meter.complete) keep({ status, contentType, body: Buffer.concat(chunks) });
+        sink.end(error);
+      } catch (cause) {
+        sink.end(new SlipwayError("internal", "the answer could not be recorded", { cause }));
+      }
     },
   });
   return { ...answer, pipe: (sink) => answer.pipe(recording(sink)) };

@@ -1,4 +1,5 @@
 import { closeSync, ftruncateSync, openSync, readSync, writeSync } from "node:fs";
+import { SlipwayError } from "@slipway/contract";
 
 /** A file of JSON lines that only grows. */
 export interface LineFile {
@@ -30,7 +31,7 @@ export function openLines(path: string, take: (entry: unknown, line: number) => 
       }
       // A disk that fills up takes a part of a line: without it the next line stays readable.
       ftruncateSync(file, bytes);
-      throw new Error(`${path} could not take an entry: the disk is full`);
+      throw new SlipwayError("out_of_disk", `${path} could not take an entry`);
     },
     close: () => closeSync(file),
   };
