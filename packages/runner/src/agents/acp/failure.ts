@@ -1,4 +1,5 @@
 import { RequestError } from "@agentclientprotocol/sdk";
+import type { AgentErrorKind } from "@slipway/contract";
 import type { FinalEvent } from "../../supervise.ts";
 import { failureEvent } from "../program/failure.ts";
 import { crashOf, type Program } from "../program/process.ts";
@@ -6,14 +7,26 @@ import { shortText } from "../program/sizes.ts";
 import { SessionLost } from "./conversation.ts";
 
 const authRequired = -32000;
+const brokenConnection = /connection|socket|network|ECONN|fetch failed|unable to connect/i;
 
-/** How a turn ends when a request to the agent failed: by the agent's own error, or because it is no longer there. */
-export async function failureOf(error: unknown, program: Program): Promise<FinalEvent> {
+/**
+ * How a turn ends when a request to the agent failed: by the agent's own error, or because it is no longer there.
+ * `begun`: some of the model's answer had come.
+ */
+export async function failureOf(
+  error: unknown,
+  program: Pick<Program, "exit" | "complaint">,
+  begun: boolean,
+): Promise<FinalEvent> {
   if (error instanceof SessionLost) return { type: "error", kind: "session_lost", message: shortText(error.message) };
   if (!(error instanceof RequestError)) return await crashOf(program);
   const details = error.data === undefined ? "" : ` ${JSON.stringify(error.data)}`;
-  return failureEvent({
-    kind: error.code === authRequired ? "auth" : undefined,
-    message: `${error.message}${details}`,
-  });
+  return failureEvent({ kind: kindOf(error, begun), message: `${error.message}${details}` });
+}
+
+/** The protocol has no kinds of failures: there is but the wording. */
+function kindOf({ code, message }: RequestError, begun: boolean): AgentErrorKind | undefined {
+  if (code === authRequired) return "auth";
+  if (!brokenConnection.test(message)) return undefined;
+  return begun ? "truncated" : "network";
 }

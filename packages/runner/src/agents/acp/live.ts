@@ -56,7 +56,7 @@ export function createLive(program: Program, options: OpenOptions, session: Sess
         conversation ??= await connect();
         return translation.end(await conversation.prompt(prompt));
       } catch (error) {
-        return await failureOf(error, program);
+        return await failureOf(error, program, translation.begun);
       }
     },
     answer: permissions.answer,

@@ -5,7 +5,7 @@ import type { AcpAgent } from "./agents.ts";
 const provider = "slipway";
 const instructionsFile = "instructions.md";
 
-/** OpenCode speaks ACP by itself. Its settings come in a variable, so that a project's own do not count. */
+/** OpenCode speaks the protocol by itself. Its settings come in a variable. */
 export const opencode: AcpAgent = {
   name: "opencode",
   program: {
@@ -22,6 +22,11 @@ export const opencode: AcpAgent = {
     argv: [file, "acp"],
     env: {
       OPENCODE_CONFIG_CONTENT: JSON.stringify(settings(options, home)),
+      // A project could bring plugins, commands and servers of its own.
+      OPENCODE_DISABLE_PROJECT_CONFIG: "1",
+      OPENCODE_DISABLE_CLAUDE_CODE: "1",
+      OPENCODE_DISABLE_EXTERNAL_SKILLS: "1",
+      OPENCODE_DISABLE_DEFAULT_PLUGINS: "1",
       OPENCODE_DISABLE_AUTOUPDATE: "1",
       OPENCODE_DISABLE_MODELS_FETCH: "1",
       OPENCODE_DISABLE_LSP_DOWNLOAD: "1",

@@ -99,8 +99,6 @@ describe.each(["codex", "opencode"])("%s", (name) => {
 
   it.each<[string, Fault, Record<string, unknown>]>([
     ["429", { status: 429, retryAfterMs: 1 }, { type: "error", kind: "rate_limited" }],
-    ["401", { status: 401 }, { type: "error", kind: "auth" }],
-    ["404", { status: 404 }, { type: "error", kind: "model_not_found" }],
     ["a refusal", "refusal", { type: "done", outcome: "refused" }],
   ])("has an end of its own for %s", options, async (_name, fault, end) => {
     await using place = await startPlace(() => ({ text: "Half of an answer that never comes to its end.", fault }));
@@ -123,6 +121,8 @@ describe.each(["codex", "opencode"])("%s", (name) => {
 });
 
 it.each<[string, Fault, Record<string, unknown>]>([
+  ["401", { status: 401 }, { type: "error", kind: "auth" }],
+  ["404", { status: 404 }, { type: "error", kind: "model_not_found" }],
   ["500", { status: 500 }, { type: "error", kind: "overloaded" }],
   ["a reset", "reset", { type: "error", kind: "network" }],
   ["a stream cut after some text", "cut", { type: "error", kind: "truncated" }],

@@ -9,6 +9,8 @@ import { endOfFailure, sessionFailure } from "./session-failure.ts";
 export interface Translation {
   read(update: SessionUpdate): AgentEvent[];
   end(response: PromptResponse): FinalEvent;
+  /** Some of an answer has come. */
+  readonly begun: boolean;
 }
 
 type Tool = Extract<AgentEvent, { type: "tool" }>;
@@ -83,6 +85,9 @@ export function createTranslation(): Translation {
     end({ stopReason, _meta }) {
       const failure = sessionFailure(_meta);
       return failure ? endOfFailure(failure, answer.text !== "") : endOf(stopReason, answer.text);
+    },
+    get begun() {
+      return answer.text !== "";
     },
   };
 }

@@ -21,8 +21,7 @@ export interface Talk {
 
 export function talkTo(program: Program): Talk {
   const asked = new Map<string, unknown>();
-  const settle = setTimeout(() => void program.stop(0), settleMs).unref();
-  clearTimeout(settle);
+  let settle: NodeJS.Timeout | undefined;
   let finished = false;
 
   const send = (message: unknown): boolean => {
@@ -40,7 +39,7 @@ export function talkTo(program: Program): Talk {
     async *messages() {
       try {
         for await (const line of readLines(program.stdout, maxLineBytes)) {
-          if (finished) settle.refresh();
+          settle?.refresh();
           const message = line.trim() === "" ? undefined : readMessage(line);
           if (message?.type === "control_request") note(message);
           if (message !== undefined) yield message;
@@ -65,7 +64,7 @@ export function talkTo(program: Program): Talk {
       if (finished) return;
       finished = true;
       program.stdin.end();
-      settle.refresh();
+      settle = setTimeout(() => void program.stop(0), settleMs);
     },
   };
 }

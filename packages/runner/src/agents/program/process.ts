@@ -61,7 +61,7 @@ export async function startProgram({ argv: [file, ...args], cwd, env }: ProgramO
 }
 
 /** How a turn ends when its program has ended before it. */
-export async function crashOf(program: Program): Promise<FinalEvent> {
+export async function crashOf(program: Pick<Program, "exit" | "complaint">): Promise<FinalEvent> {
   const { code, signal } = await program.exit;
   const how = signal === null ? `with exit code ${code}` : `by ${signal}`;
   return {

@@ -1,0 +1,50 @@
+import { RequestError } from "@agentclientprotocol/sdk";
+import { expect, it } from "vitest";
+import { SessionLost } from "./conversation.ts";
+import { failureOf } from "./failure.ts";
+import { endOfFailure, sessionFailure } from "./session-failure.ts";
+
+const ended = { exit: Promise.resolve({ code: 3, signal: null }), complaint: () => "out of luck" };
+const internal = (message: string) => RequestError.internalError(undefined, message);
+
+it.each<[string, unknown, boolean, Record<string, unknown>]>([
+  ["a broken connection before an answer", internal("Connection reset by server"), false, { kind: "network" }],
+  ["a broken connection after some text", internal("Connection reset by server"), true, { kind: "truncated" }],
+  ["the gateway's code", internal("no more [budget_exhausted]"), false, { type: "done", outcome: "budget" }],
+  [
+    "a code in the details",
+    new RequestError(-32603, "Internal error", { message: "cut [stream_truncated]" }),
+    true,
+    { kind: "truncated" },
+  ],
+  ["a demand for credentials", RequestError.authRequired(), false, { kind: "auth" }],
+  ["a conversation that is gone", new SessionLost("gone"), false, { kind: "session_lost" }],
+  [
+    "a program that is gone",
+    new Error("ACP connection closed"),
+    true,
+    { kind: "crashed", message: expect.stringContaining("out of luck") },
+  ],
+  ["anything else", internal("hm"), false, { kind: "internal" }],
+])("%s has its own end", async (_name, error, begun, end) => {
+  expect(await failureOf(error, ended, begun)).toMatchObject(end);
+});
+
+it.each<[string, string, boolean, Record<string, unknown>]>([
+  ["connection", "stream disconnected before completion: closed", true, { kind: "truncated" }],
+  ["service", "stream disconnected before completion: error sending request", false, { kind: "network" }],
+  ["connection", "exceeded retry limit, last status: 429 Too Many Requests", false, { kind: "rate_limited" }],
+  ["request", "unexpected status 402 Payment Required: spent [budget_exhausted]", false, { outcome: "budget" }],
+  ["service", "Incomplete response returned, reason: content_filter", true, { outcome: "refused" }],
+  ["service", "We are at capacity", false, { kind: "overloaded" }],
+  ["a new one", "Something", false, { kind: "internal" }],
+])("a failure of category %s that says %j is told from an answer", (category, title, begun, end) => {
+  const meta = { jetbrains: { air: { version: 1, sessionFailure: { severity: "error", category, title } } } };
+  const failure = sessionFailure(meta);
+  expect(failure && endOfFailure(failure, begun)).toMatchObject(end);
+});
+
+it("other details of a response are no failure", () => {
+  expect(sessionFailure(undefined)).toBeUndefined();
+  expect(sessionFailure({ jetbrains: { air: { version: 1 } } })).toBeUndefined();
+});
