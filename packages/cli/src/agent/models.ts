@@ -1,7 +1,15 @@
 import { randomBytes } from "node:crypto";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
-import { createGateway, type Gateway, openLedger, openRunLog, readGatewaySettings } from "@slipway/gateway";
+import {
+  createGateway,
+  type Gateway,
+  type GatewaySettings,
+  openLedger,
+  openRunLog,
+  readGatewaySettings,
+  resolveRoutes,
+} from "@slipway/gateway";
 import { demo, echo, startScriptedModel } from "@slipway/gateway/scripted";
 import type { Environment } from "../environment.ts";
 
@@ -12,24 +20,34 @@ export interface Models extends AsyncDisposable {
   readonly model: string;
 }
 
-/** `directory` is the run's own: its books and what it reports are kept there. */
-export async function openModels(options: {
+/** What a run's models will be. Fails for what can not work: an unknown model, a missing key, no price. */
+export function chooseModels(options: {
   readonly environment: Environment;
+  /** The run's own: its books and what it reports are kept there. */
   readonly directory: string;
   /** `provider/model`; undefined: as the settings say. */
   readonly model: string | undefined;
-}): Promise<Models> {
+}): ModelChoice {
   const { environment, directory, model } = options;
+  const scripted = { path: join(directory, "model.sock") };
+  const chosen = { ...environment, ...(model !== undefined && { SLIPWAY_MODEL_BUILD: model }) };
+  const settings = readGatewaySettings(chosen, { scripted });
+  resolveRoutes(settings, ["build"]);
+  return { settings, directory, scripted };
+}
+
+export interface ModelChoice {
+  readonly settings: GatewaySettings;
+  readonly directory: string;
+  readonly scripted: { readonly path: string };
+}
+
+export async function openModels({ settings, directory, scripted }: ModelChoice): Promise<Models> {
   await mkdir(directory, { recursive: true, mode: 0o700 });
   await using parts = new AsyncDisposableStack();
-  const path = join(directory, "model.sock");
-  const settings = readGatewaySettings(
-    { ...environment, ...(model !== undefined && { SLIPWAY_MODEL_BUILD: model }) },
-    { scripted: { path } },
-  );
-  const chosen = settings.models.build;
-  if (chosen.startsWith("scripted/")) {
-    parts.use(await startScriptedModel({ programs: { demo, echo }, listen: { path } }));
+  const { build } = settings.models;
+  if (build.startsWith("scripted/")) {
+    parts.use(await startScriptedModel({ programs: { demo, echo }, listen: scripted }));
   }
   const ledger = parts.use(await openLedger(join(directory, "ledger")));
   const log = await openRunLog(join(directory, "events"));
@@ -37,7 +55,7 @@ export async function openModels(options: {
   const held = parts.move();
   return {
     gateway,
-    model: chosen.slice(chosen.indexOf("/") + 1),
+    model: build.slice(build.indexOf("/") + 1),
     [Symbol.asyncDispose]: () => held.disposeAsync(),
   };
 }

@@ -3,7 +3,7 @@ import { hasCode, type NumberedEvent, newId, type RunEnd, type RunId } from "@sl
 import { agentTool, type Run, runnerTools, startRun, toolDirectories } from "@slipway/runner";
 import { cloneRepo, type OwnedSandbox, projectPath } from "@slipway/sandbox";
 import { takeBaseline } from "../agent/changes.ts";
-import { openModels } from "../agent/models.ts";
+import { chooseModels, openModels } from "../agent/models.ts";
 import { type Order, readOrder } from "../agent/order.ts";
 import { finish, formatUsd } from "../agent/outcome.ts";
 import { createRenderer } from "../agent/render.ts";
@@ -20,14 +20,15 @@ export async function run(context: Context): Promise<number> {
   const order = readOrder(context.args);
   const { stateDir, agentsDir } = await context.settings();
   const id = newId("run");
+  const directory = join(stateDir, "runs", id);
+  const chosen = chooseModels({ environment: context.io.env, directory, model: order.model });
   await using parts = new AsyncDisposableStack();
   const provider = await context.provider(await toolDirectories(order.agent, agentsDir));
   context.progress.status("creating the sandbox");
   const sandbox = await provider.create(sandboxRequest(context, order, id), { signal });
   if (!order.keep) parts.use(sandbox);
   // After the provider has made the state directory, whose mode matters.
-  const directory = join(stateDir, "runs", id);
-  const models = parts.use(await openModels({ environment: context.io.env, directory, model: order.model }));
+  const models = parts.use(await openModels(chosen));
   const workdir = await fill(context, sandbox, order);
   const baseline = await takeBaseline(sandbox, workdir, { signal });
   context.progress.clear();
@@ -39,7 +40,7 @@ export async function run(context: Context): Promise<number> {
   );
   const end = await follow(context, started);
   const patch = await baseline.diff({ signal });
-  return finish(context, { order, run: started, end, patch, sandbox: order.keep ? sandbox.id : undefined });
+  return await finish(context, { order, run: started, end, patch, sandbox: order.keep ? sandbox.id : undefined });
 }
 
 /** The runner needs to live longer than its own limit, so that it can say how it ended. */

@@ -1,0 +1,112 @@
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { type Bin, type BinRun, openBin } from "../testing/bin.ts";
+
+let bin: Bin;
+let project: string;
+
+beforeAll(async () => {
+  bin = await openBin();
+  for (const name of ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "SLIPWAY_MODEL"]) delete bin.environment[name];
+});
+afterAll(() => bin[Symbol.asyncDispose]());
+beforeEach(async () => {
+  project = await mkdtemp(join(tmpdir(), "agent-run-"));
+  await writeFile(join(project, "README.md"), "# Project\n");
+});
+afterEach(() => rm(project, { recursive: true, force: true }));
+
+const run = (...words: string[]): Promise<BinRun> => bin.run(["agent", "run", "--dir", project, ...words]);
+const scripted = ["--model", "scripted/demo"];
+
+it("an agent works on a copy; --apply brings its changes to the directory", async () => {
+  const { code, stdout, stderr } = await run(...scripted, "--apply", "Say", "hello");
+  expect({ code, stderr }).toMatchObject({ code: 0, stderr: expect.stringContaining(`applied to ${project}`) });
+  expect(stdout).toContain("added hello.mjs");
+  expect(stdout).toContain("+++ b/hello.mjs");
+  expect(stdout).toMatch(/completed, 0\.\d{4} USD, 2 files changed/);
+  expect((await readdir(project)).sort()).toEqual(["README.md", "hello.mjs", "hello.test.mjs"]);
+  const { stdout: left } = await bin.run(["sandbox", "list", "--json"]);
+  expect(JSON.parse(left)).toEqual([]);
+});
+
+it("without --apply, and with nobody to ask, the directory stays as it is", async () => {
+  const { code, stderr } = await run(...scripted, "Say hello");
+  expect(code).toBe(0);
+  expect(stderr).toContain("not applied");
+  expect(await readdir(project)).toEqual(["README.md"]);
+});
+
+it("--json gives every event and the result, each in a line", async () => {
+  const { code, stdout } = await run(...scripted, "--json", "--keep", "Say hello");
+  expect(code).toBe(0);
+  const lines = stdout
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+  const { result } = lines.pop();
+  expect(lines.map(({ sequence }) => sequence)).toEqual(lines.map((_, index) => index + 1));
+  expect(result).toMatchObject({ reason: "completed", applied: false, patch: expect.stringContaining("hello.mjs") });
+  expect(result.costUsd).toBeGreaterThan(0);
+  const kept = await bin.run(["sandbox", "exec", result.sandbox, "--", "node", "hello.mjs", "Ada"]);
+  expect(kept.stdout).toBe("Hello, Ada!\n");
+});
+
+it("changes that do not fit any more are kept as a file, and nothing is half done", async () => {
+  const child = bin.start(["agent", "run", "--dir", project, ...scripted, "--apply", "Say hello"]);
+  child.stdin.end();
+  let out = "";
+  // The user writes a file of the same name while the agent works.
+  child.stdout.on("data", (data) => {
+    if (out === "") void writeFile(join(project, "hello.mjs"), "mine\n");
+    out += data;
+  });
+  const code = await new Promise((resolve) => child.on("close", resolve));
+  expect(code).toBe(125);
+  expect(await readFile(join(project, "hello.mjs"), "utf8")).toBe("mine\n");
+  const names = await readdir(project);
+  expect(names).not.toContain("hello.test.mjs");
+  expect(names.find((name) => /^slipway-run_.*\.patch$/.test(name))).toBeDefined();
+});
+
+describe("what can not work is refused with what to do:", () => {
+  it.each<[string, string[], string[]]>([
+    ["a missing key", ["Say hello"], ["ANTHROPIC_API_KEY", "code: missing_key"]],
+    ["an unknown provider", ["--model", "nowhere/model", "Say hello"], ["nowhere", "code: unknown_model"]],
+    ["an unknown model of a script", ["--model", "scripted/nothing", "Say hello"], ["model_not_found"]],
+    ["a model without a provider", ["--model", "sonnet", "Say hello"], ["sonnet", "code: invalid_settings"]],
+    ["an unknown agent", ["--agent", "emacs", "Say hello"], ["builtin, claude-code", "code: invalid_request"]],
+    ["an agent that is not installed", ["--agent", "acp:codex", ...scripted, "Say hello"], ["code: component_missing"]],
+    ["an empty prompt", [...scripted, " "], ["code: invalid_request"]],
+    ["a prompt that is missing", [...scripted], ["code: invalid_request"]],
+    ["--apply beside --no-apply", [...scripted, "--apply", "--no-apply", "x"], ["code: invalid_request"]],
+    ["a budget that is no number", [...scripted, "--budget", "much", "x"], ["--budget", "code: invalid_request"]],
+    ["too many workers", [...scripted, "--workers", "9", "x"], ["--workers", "code: invalid_request"]],
+  ])("%s", async (_, words, expected) => {
+    const { code, stdout, stderr } = await run(...words);
+    expect(code).not.toBe(0);
+    for (const text of expected) expect(stdout + stderr).toContain(text);
+    expect(await readdir(project)).toEqual(["README.md"]);
+  });
+
+  it("a directory that is not there", async () => {
+    const { code, stderr } = await bin.run(["agent", "run", "--dir", join(project, "nope"), ...scripted, "x"]);
+    expect(code).toBe(125);
+    expect(stderr).toContain("nope");
+  });
+
+  it("a budget of nothing", async () => {
+    const { code, stdout } = await run(...scripted, "--budget", "0", "Say hello");
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/budget.*0\.0000 USD/);
+  });
+});
+
+it("a repository is cloned instead of a directory", async () => {
+  await mkdir(join(project, "sub"));
+  const { code, stdout, stderr } = await bin.run(["agent", "run", "--repo", "not a url", ...scripted, "Say hello"]);
+  expect({ code, stdout }).toEqual({ code: 125, stdout: "" });
+  expect(stderr).toContain("code: ");
+});
