@@ -1,11 +1,10 @@
 import type { IncomingHttpHeaders, ServerResponse } from "node:http";
 import { type ErrorCode, type ModelRole, type RunId, SlipwayError, type Usage } from "@slipway/contract";
-import type { Answer } from "./answer.ts";
 import { countUsage, noUsage, type Reservation, reserve } from "./budget.ts";
 import { type Delivered, deliverStream, deliverWhole } from "./deliver.ts";
 import type { Dialect, DialectName, Meter } from "./dialects/dialect.ts";
 import type { Health, ResponseEnd } from "./health.ts";
-import type { Clock, Ledger } from "./ports.ts";
+import type { Clock, Ledger, Settlement } from "./ports.ts";
 import { type PreparedRequest, prepare } from "./prepare.ts";
 import { costOf } from "./prices.ts";
 import type { Route } from "./routes.ts";
@@ -20,6 +19,8 @@ export interface ExchangeParts {
   readonly health: Health;
   readonly clock: Clock;
   readonly logger: (line: GatewayLogLine) => void;
+  /** Something broke that is not expected to. */
+  readonly onDefect: (error: unknown) => void;
 }
 
 /** An agent's request for a model. */
@@ -32,6 +33,7 @@ export interface ModelCall {
   readonly response: ServerResponse;
   /** Ends the exchange; its reason is a `SlipwayError`. */
   readonly signal: AbortSignal;
+  onSettled(last: LastResponse): void;
 }
 
 /** One line per model request. The prompt is there only when the settings say so. */
@@ -66,70 +68,87 @@ export interface LastResponse {
  * Takes one request to its endpoint and the answer back, and settles what it cost. What is refused before it costs
  * anything fails; everything later is told to the agent here.
  */
-export async function exchange(parts: ExchangeParts, call: ModelCall): Promise<LastResponse> {
-  const { settings, ledger, health, clock } = parts;
-  const startedAt = clock.now();
-  const prepared = prepare(settings, call.routes, call);
-  const { endpoint, price, role, name } = prepared.route;
-  const reservation = await reserve(ledger, { run: call.run, price, ...prepared });
-  health.begin(endpoint.provider);
-  const progress: Progress = { retries: 0, firstByteMs: undefined, meter: prepared.dialect.meter() };
-  const { error, close } = await answerAgent(parts, call, prepared, reservation, progress, startedAt);
-
-  const end = endOf(error, progress);
-  const { usage, estimated } = bill(error, progress, prepared.inputTokens);
-  const microUsd = costOf(usage, price);
-  const code = error?.code;
-  await ledger.settle({
-    request: reservation.request,
-    run: call.run,
-    role,
-    model: name,
-    usage,
-    microUsd,
-    estimated,
-    end,
-  });
-  health.end(endpoint.provider, { end, usage, microUsd, code });
+export async function exchange(parts: ExchangeParts, call: ModelCall): Promise<void> {
+  const startedAt = parts.clock.now();
+  const prepared = prepare(parts.settings, call.routes, call);
+  const { price, endpoint } = prepared.route;
+  const reservation = await reserve(parts.ledger, { run: call.run, price, ...prepared });
+  parts.health.begin(endpoint.provider);
+  const progress = { startedAt, retries: 0, firstByteMs: undefined, meter: prepared.dialect.meter() };
+  const { error, close } = await answerAgent(parts, call, { prepared, reservation, progress });
+  if (error?.code === "internal") parts.onDefect(error.cause ?? error);
+  const bill = await settle(parts, call, { prepared, reservation, progress, error });
   close();
-  const at = clock.now();
-  const { retries, firstByteMs } = progress;
-  parts.logger({
-    ...{ at, run: call.run, role, model: name, dialect: call.dialect.name, status: call.response.statusCode },
-    ...{ end, code, usage, microUsd, estimated, retries, firstByteMs, totalMs: at - startedAt },
-    ...(settings.logPrompts ? { prompt: call.body.toString("utf8") } : {}),
-  });
-  return { end, code, at };
+  log(parts, call, { prepared, progress, bill });
 }
 
 interface Progress {
-  retries: number;
-  firstByteMs: number | undefined;
+  readonly startedAt: number;
   readonly meter: Meter;
+  retries: number;
+  /** Until the answer began. */
+  firstByteMs: number | undefined;
 }
 
-async function answerAgent(
-  { settings, send, health, clock }: ExchangeParts,
-  { dialect, response, signal }: ModelCall,
-  prepared: PreparedRequest,
-  reservation: Reservation,
-  progress: Progress,
-  startedAt: number,
-): Promise<Delivered> {
+/** A request whose money is reserved. */
+interface Underway {
+  readonly prepared: PreparedRequest;
+  readonly reservation: Reservation;
+  readonly progress: Progress;
+}
+
+async function answerAgent(parts: ExchangeParts, call: ModelCall, underway: Underway): Promise<Delivered> {
+  const { settings, send, health, clock } = parts;
+  const { dialect, response, signal } = call;
+  const { prepared, reservation, progress } = underway;
   const onRetry = () => {
     progress.retries++;
     health.retried(prepared.route.endpoint.provider);
   };
   try {
     const { retries } = settings;
-    const answer: Answer = await sendWithRetries(send, prepared.upstream, { retries, signal, clock, onRetry });
-    progress.firstByteMs = clock.now() - startedAt;
+    const answer = await sendWithRetries(send, prepared.upstream, { retries, signal, clock, onRetry });
+    progress.firstByteMs = clock.now() - progress.startedAt;
     const delivery = { prepared, dialect, response, reservation, meter: progress.meter };
     return await (prepared.streamed ? deliverStream(answer, delivery) : deliverWhole(answer, delivery));
-  } catch (error) {
-    const failure = asSlipwayError(error);
-    return { error: failure, close: () => sendError(response, dialect, failure) };
+  } catch (cause) {
+    const error = asSlipwayError(cause);
+    return { error, close: () => sendError(response, dialect, error) };
   }
+}
+
+type Bill = Pick<Settlement, "usage" | "microUsd" | "estimated"> & LastResponse;
+
+/** The agent learns of the end only after it is in the books. */
+async function settle(
+  { ledger, health, clock }: ExchangeParts,
+  { run, onSettled }: ModelCall,
+  { prepared, reservation, progress, error }: Underway & { readonly error: SlipwayError | undefined },
+): Promise<Bill> {
+  const { role, name, price, endpoint } = prepared.route;
+  const { usage, estimated } = countCost(error, progress, prepared.inputTokens);
+  const microUsd = costOf(usage, price);
+  const ending = { end: endOf(error, progress), code: error?.code };
+  const { request } = reservation;
+  await ledger.settle({ request, run, role, model: name, usage, microUsd, estimated, end: ending.end });
+  health.end(endpoint.provider, { ...ending, usage, microUsd });
+  const last = { ...ending, at: clock.now() };
+  onSettled(last);
+  return { ...last, usage, microUsd, estimated };
+}
+
+function log(
+  { settings, logger }: ExchangeParts,
+  { run, dialect, response, body }: ModelCall,
+  { prepared, progress, bill }: Pick<Underway, "prepared" | "progress"> & { readonly bill: Bill },
+): void {
+  const { role, name } = prepared.route;
+  const { retries, firstByteMs, startedAt } = progress;
+  logger({
+    ...{ run, role, model: name, dialect: dialect.name, status: response.statusCode, ...bill },
+    ...{ retries, firstByteMs, totalMs: bill.at - startedAt },
+    ...(settings.logPrompts ? { prompt: body.toString("utf8") } : {}),
+  });
 }
 
 /** A refusal in the words of the agent's dialect. The gateway has tried again already: clients are told not to. */
@@ -151,7 +170,7 @@ function endOf(error: SlipwayError | undefined, { firstByteMs, meter }: Progress
  * An answer that began is billed by what came of it. A request that this side gave up on may be answered and billed
  * all the same, so its input counts. One that the endpoint refused or dropped costs nothing.
  */
-function bill(error: SlipwayError | undefined, { firstByteMs, meter }: Progress, inputTokens: number) {
+function countCost(error: SlipwayError | undefined, { firstByteMs, meter }: Progress, inputTokens: number) {
   if (firstByteMs !== undefined) return countUsage(meter, inputTokens);
   const gaveUp = error !== undefined && (cutCodes.has(error.code) || error.code === "model_timeout");
   return gaveUp ? { usage: { ...noUsage, input: inputTokens }, estimated: true } : { usage: noUsage, estimated: false };

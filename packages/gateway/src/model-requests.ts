@@ -3,7 +3,7 @@ import { SlipwayError } from "@slipway/contract";
 import { readBody } from "./body.ts";
 import { estimateInputTokens } from "./budget.ts";
 import type { Dialect } from "./dialects/dialect.ts";
-import { type ExchangeParts, exchange } from "./exchange.ts";
+import { type ExchangeParts, exchange, type LastResponse } from "./exchange.ts";
 import { parseBody } from "./prepare.ts";
 import type { RunEntry } from "./runs.ts";
 
@@ -31,31 +31,26 @@ export async function answerModelCall(parts: ExchangeParts, call: ModelHttpReque
   response.once("close", () => {
     if (!response.writableFinished) controller.abort(new SlipwayError("aborted", "the client went away"));
   });
-  let bodyBytes = 0;
-  const onBytes = (count: number) => {
-    bodyBytes += count;
-    run.bodyBytes += count;
-    if (run.bodyBytes <= maxBodyBytesPerRun) return;
-    throw new SlipwayError("model_rate_limited", "the requests of the run are too large together");
-  };
   run.exchanges.add(controller);
   try {
-    const body = await readBody(request, onBytes);
+    using taken = await takeBody(run, request);
+    const onSettled = (last: LastResponse) => {
+      run.lastResponse = last;
+    };
     const { id, routes } = run;
-    const agent = { headers: request.headers, body, response, signal: controller.signal };
-    run.lastResponse = await exchange(parts, { run: id, routes, dialect, ...agent });
+    const agent = { headers: request.headers, body: taken.body, response, signal: controller.signal };
+    await exchange(parts, { run: id, routes, dialect, ...agent, onSettled });
   } finally {
     clearTimeout(timer);
     run.exchanges.delete(controller);
-    run.bodyBytes -= bodyBytes;
   }
 }
 
 /** Answered by estimate: a question that costs nothing is not worth a request to the endpoint. */
-export async function countTokens(request: IncomingMessage, response: ServerResponse): Promise<void> {
-  const body = await readBody(request);
-  parseBody(body);
-  answerJson(response, { input_tokens: estimateInputTokens(body.toString("utf8")) });
+export async function countTokens(run: RunEntry, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  using taken = await takeBody(run, request);
+  parseBody(taken.body);
+  answerJson(response, { input_tokens: estimateInputTokens(taken.body.toString("utf8")) });
 }
 
 /** The models that a run may use, in a shape that clients of every vendor read. */
@@ -75,4 +70,24 @@ export function listModels({ routes }: RunEntry, response: ServerResponse): void
 
 function answerJson(response: ServerResponse, body: object): void {
   response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(body));
+}
+
+/** A body, which counts as the run's until it is disposed. */
+async function takeBody(run: RunEntry, request: IncomingMessage): Promise<Disposable & { readonly body: Buffer }> {
+  let bytes = 0;
+  const release = () => {
+    run.bodyBytes -= bytes;
+  };
+  try {
+    const body = await readBody(request, (count) => {
+      bytes += count;
+      run.bodyBytes += count;
+      if (run.bodyBytes <= maxBodyBytesPerRun) return;
+      throw new SlipwayError("model_rate_limited", "the requests of the run are too large together");
+    });
+    return { body, [Symbol.dispose]: release };
+  } catch (error) {
+    release();
+    throw error;
+  }
 }

@@ -15,8 +15,6 @@ export interface ServerParts extends ExchangeParts {
   readonly runs: Runs;
   readonly tokens: RunTokens;
   readonly channel: RunChannel;
-  /** Something broke that is not expected to. */
-  onDefect(error: unknown): void;
 }
 
 /** Disposing it breaks all connections, and answers after what that has cut is settled. */
@@ -104,7 +102,7 @@ async function answerRun(
   if (request.method === "POST" && dialect !== undefined) {
     return answerModelCall(parts, { run, dialect, request, response });
   }
-  if (request.method === "POST" && path === "/v1/messages/count_tokens") return countTokens(request, response);
+  if (request.method === "POST" && path === "/v1/messages/count_tokens") return countTokens(run, request, response);
   if (request.method === "GET" && path === "/v1/models") return listModels(run, response);
   throw new SlipwayError("invalid_request", `the gateway has no ${request.method} ${path.slice(0, 100)}`);
 }
