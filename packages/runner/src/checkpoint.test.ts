@@ -8,7 +8,7 @@ import { makeWorkplace } from "./testing/workplace.ts";
 const progress: Progress = {
   step: 3,
   spentMs: 12.5,
-  stage: { name: "workers", round: 2 },
+  stage: { name: "workers", round: 2, firstTask: 1 },
   board: { tasks: [{ id: 1, title: "One", details: "", status: "pending", result: "" }], notes: [] },
   mail: { letters: [], context: ["fact"], isInterrupted: false },
 };

@@ -1,4 +1,4 @@
-import { mkdir, readFile, rm } from "node:fs/promises";
+import { mkdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { SlipwayError } from "@slipway/contract";
 import { z } from "zod";
@@ -13,7 +13,7 @@ const progressSchema = z.strictObject({
   spentMs: z.number().min(0),
   stage: z.discriminatedUnion("name", [
     z.strictObject({ name: z.literal("lead"), round: z.int().min(1), prompt: z.string() }),
-    z.strictObject({ name: z.literal("workers"), round: z.int().min(1) }),
+    z.strictObject({ name: z.literal("workers"), round: z.int().min(1), firstTask: z.int().min(1) }),
   ]),
   board: boardSchema,
   mail: mailSchema,
@@ -22,7 +22,7 @@ export type Progress = z.output<typeof progressSchema>;
 
 const agentSchema = z.strictObject({ turn: z.string(), state: z.unknown() });
 /** What an agent's driver has saved, and in which turn. */
-export type SavedAgent = z.output<typeof agentSchema>;
+type SavedAgent = z.output<typeof agentSchema>;
 
 /** What a runner that was ended leaves to the next one. A save answers when it is on disk. */
 export interface Checkpoint {
@@ -31,7 +31,6 @@ export interface Checkpoint {
   save(progress: Progress): Promise<void>;
   agent(name: string): Promise<SavedAgent | undefined>;
   saveAgent(name: string, saved: SavedAgent): Promise<void>;
-  forgetAgent(name: string): Promise<void>;
 }
 
 export async function openCheckpoint(directory: string): Promise<Checkpoint> {
@@ -48,7 +47,6 @@ export async function openCheckpoint(directory: string): Promise<Checkpoint> {
     save: (progress) => write("run", progress),
     agent: (name) => read(pathOf(`agent-${name}`), agentSchema),
     saveAgent: (name, saved) => write(`agent-${name}`, saved),
-    forgetAgent: (name) => rm(pathOf(`agent-${name}`), { force: true }),
   };
 }
 

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { type AgentEvent, type ControlMessage, type RunnerEvent, type RunTask, SlipwayError } from "@slipway/contract";
 import type { Driver, GatewayAddress, TeamTools } from "./agents/driver.ts";
-import { cutText } from "./agents/text.ts";
+import { shortText } from "./agents/program/sizes.ts";
 import { openChanges } from "./changes.ts";
 import { type Checkpoint, openCheckpoint } from "./checkpoint.ts";
 import { type Controls, createControls } from "./controls.ts";
@@ -151,10 +151,10 @@ async function offerTools(
 
 function failureOf(error: unknown): FinalEvent {
   const message = error instanceof SlipwayError ? `${error.code}: ${error.message}` : String(error);
-  return { type: "error", kind: "internal", message: cutText(message, 4_096) };
+  return { type: "error", kind: "internal", message: shortText(message) };
 }
 
 function endOf(final: FinalEvent): RunnerEvent {
-  if (final.type === "error") return { type: "ended", reason: final.kind, message: cutText(final.message, 4_096) };
-  return { type: "ended", reason: final.outcome, message: cutText(final.text, 4_096) };
+  if (final.type === "error") return { type: "ended", reason: final.kind, message: shortText(final.message) };
+  return { type: "ended", reason: final.outcome, message: shortText(final.text) };
 }

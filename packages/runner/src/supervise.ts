@@ -1,4 +1,5 @@
 import type { AgentEvent, RunLimits } from "@slipway/contract";
+import { shortText } from "./agents/program/sizes.ts";
 import { createRepeatDetector } from "./repeats.ts";
 
 export type FinalEvent = Extract<AgentEvent, { type: "done" | "error" }>;
@@ -58,7 +59,7 @@ async function* wellEnded(start: () => AsyncIterable<AgentEvent>): AsyncGenerato
     }
     yield { type: "error", kind: "crashed", message: "the agent stopped without an answer" };
   } catch (error) {
-    yield { type: "error", kind: "internal", message: `the agent's driver failed: ${String(error).slice(0, 2_000)}` };
+    yield { type: "error", kind: "internal", message: shortText(`the agent's driver failed: ${error}`) };
   }
 }
 
@@ -118,6 +119,6 @@ function watchCalls({ maxSteps, maxRepeats }: RunLimits): (event: AgentEvent) =>
     running.delete(event.id);
     if (!repeats.isLooping({ name: event.name, input, output: event.output ?? "" })) return undefined;
     const message = `the same calls of ${event.name} with the same results more than ${maxRepeats} times`;
-    return { type: "error", kind: "looping", message: message.slice(0, 4_096) };
+    return { type: "error", kind: "looping", message: shortText(message) };
   };
 }

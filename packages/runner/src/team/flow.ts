@@ -8,7 +8,8 @@ const maxRounds = 5;
 /** Where a run is between two turns of the lead. */
 export type Stage =
   | { readonly name: "lead"; readonly round: number; readonly prompt: string }
-  | { readonly name: "workers"; readonly round: number };
+  /** On the tasks from `firstTask` on. */
+  | { readonly name: "workers"; readonly round: number; readonly firstTask: number };
 
 export interface Team {
   readonly board: Board;
@@ -25,18 +26,18 @@ export interface Team {
 export async function runTeam(team: Team, start: Stage): Promise<FinalEvent> {
   for (let stage = start; ; ) {
     team.onStage(stage);
+    const { round } = stage;
     if (stage.name === "workers") {
-      const before = team.board.tasks.filter(isOpen);
       await runWorkers(team);
-      const done = before.map(({ id }) => team.board.tasks[id - 1]).filter((task) => task !== undefined);
-      stage = { name: "lead", round: stage.round + 1, prompt: resultsPrompt(done) };
+      if (team.signal.aborted) return { type: "done", outcome: "cancelled", text: "" };
+      stage = { name: "lead", round: round + 1, prompt: resultsPrompt(team.board.tasks.slice(stage.firstTask - 1)) };
       continue;
     }
-    const final = await team.lead(`lead-${stage.round}`, stage.prompt);
-    const handedOut = team.workers > 0 && team.board.tasks.some(isOpen);
-    const goesOn = final.type === "done" && final.outcome === "completed" && handedOut && stage.round < maxRounds;
-    if (!goesOn || team.signal.aborted) return final;
-    stage = { name: "workers", round: stage.round };
+    const final = await team.lead(`lead-${round}`, stage.prompt);
+    const isDone = final.type === "done" && final.outcome === "completed";
+    const next = team.workers > 0 ? team.board.tasks.find(isOpen) : undefined;
+    if (!isDone || next === undefined || round === maxRounds || team.signal.aborted) return final;
+    stage = { name: "workers", round, firstTask: next.id };
   }
 }
 
@@ -46,7 +47,7 @@ async function runWorkers(team: Team): Promise<void> {
 }
 
 async function workOff(name: string, { board, signal, worker }: Team): Promise<void> {
-  for (let task = board.claim(name); task !== undefined && !signal.aborted; task = board.claim(name)) {
+  for (let task = board.claim(name); task !== undefined; task = board.claim(name)) {
     const final = await worker(name, `task-${task.id}`, taskPrompt(task, board.notes));
     // A run that is ended leaves its tasks as they are.
     if (signal.aborted) return;

@@ -1,3 +1,4 @@
+import { keepEndsOf } from "../output.ts";
 import type { Board, BoardTask } from "./board.ts";
 
 /** For every agent of a run: what all know, and who it is. */
@@ -18,15 +19,21 @@ const workerRole =
   "You work in a team that shares one sandbox and its files. Do your task and nothing else; leave other tasks' files alone. " +
   "Write what the others must know on the scratchpad with write_note.";
 
+const maxNotesBytes = 16 * 1024;
+const maxResultBytes = 4 * 1024;
+const maxResultsBytes = 64 * 1024;
+
 export function taskPrompt({ title, details }: BoardTask, notes: Board["notes"]): string {
-  const parts = [`Your task: ${title}`, details];
-  if (notes.length > 0)
-    parts.push(`Notes of the team:\n${notes.map(({ agent, text }) => `${agent}: ${text}`).join("\n")}`);
-  return parts.filter((part) => part !== "").join("\n\n");
+  const lines = notes.map(({ agent, text }) => `${agent}: ${text}`).join("\n");
+  const known = lines === "" ? "" : `Notes of the team:\n${keepEndsOf(lines, maxNotesBytes)}`;
+  return [`Your task: ${title}`, details, known].filter((part) => part !== "").join("\n\n");
 }
 
 /** What the lead gets when its workers are done. The results are the workers' own words. */
 export function resultsPrompt(tasks: readonly BoardTask[]): string {
-  const results = tasks.map(({ id, title, status, result }) => `${id} ${title}: ${status}\n${result}`);
-  return `The workers are done. Put their work together, check it, and finish. Their results:\n\n${results.join("\n\n")}`;
+  const results = tasks.map(
+    ({ id, title, status, result }) => `${id} ${title}: ${status}\n${keepEndsOf(result, maxResultBytes)}`,
+  );
+  const words = "The workers are done. Put their work together, check it, and finish. Their results:";
+  return `${words}\n\n${keepEndsOf(results.join("\n\n"), maxResultsBytes)}`;
 }

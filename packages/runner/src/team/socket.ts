@@ -6,6 +6,7 @@ import { z } from "zod";
 import type { TeamTool } from "../agents/driver.ts";
 
 const maxRequestBytes = 1024 * 1024;
+const maxConnections = 32;
 
 const requestSchema = z.discriminatedUnion("type", [
   z.strictObject({ type: z.literal("list") }),
@@ -28,13 +29,20 @@ type TeamAnswer = z.input<typeof answerSchema>;
 export async function serveTeam(path: string, tools: readonly TeamTool[]): Promise<AsyncDisposable> {
   // What a runner that was killed has left.
   await rm(path, { force: true });
-  const server = createServer({ allowHalfOpen: true }, (socket) => void serve(socket, tools));
+  const open = new Set<Socket>();
+  const server = createServer({ allowHalfOpen: true }, (socket) => {
+    open.add(socket);
+    socket.on("close", () => open.delete(socket));
+    serve(socket, tools).catch(() => socket.destroy());
+  });
+  server.maxConnections = maxConnections;
   server.listen(path);
   await once(server, "listening");
   return {
     async [Symbol.asyncDispose]() {
       const closed = once(server, "close");
       server.close();
+      for (const socket of open) socket.destroy();
       await closed;
     },
   };
@@ -47,7 +55,6 @@ export async function askTeam(path: string, request: TeamRequest): Promise<z.out
 }
 
 async function serve(socket: Socket, tools: readonly TeamTool[]): Promise<void> {
-  socket.on("error", () => socket.destroy());
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of socket.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {

@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
@@ -105,6 +106,18 @@ describe("other programs", () => {
       socket.end(request);
       expect(JSON.parse(await text(socket))).toMatchObject({ ok: false });
     }
+  });
+
+  test("that hold a connection open hinder no end", async () => {
+    const { directory } = await makeWorkplace();
+    const path = join(directory, "team.sock");
+    const served = await serveTeam(path, teamTools(setUp().board, "lead"));
+    const socket = connect({ path, allowHalfOpen: true });
+    socket.on("error", () => {});
+    socket.write('{"type":');
+    await once(socket, "connect");
+    await served[Symbol.asyncDispose]();
+    socket.destroy();
   });
 
   test("that say too much are cut off", async () => {

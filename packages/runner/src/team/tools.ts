@@ -1,6 +1,9 @@
 import { z } from "zod";
 import type { TeamTool } from "../agents/driver.ts";
+import { keepEndsOf } from "../output.ts";
 import { type Board, boardLimits, newTaskSchema } from "./board.ts";
+
+const maxAnswerBytes = 64 * 1024;
 
 interface Definition {
   readonly name: string;
@@ -45,7 +48,7 @@ export function teamTools(board: Board, agent: string): TeamTool[] {
       name,
       description,
       schema: z.toJSONSchema(schema, { io: "input" }),
-      run: async (input) => run[name]?.(input) ?? "",
+      run: async (input) => keepEndsOf(run[name]?.(input) ?? "", maxAnswerBytes),
     }));
 }
 

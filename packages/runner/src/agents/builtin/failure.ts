@@ -2,11 +2,12 @@ import { SlipwayError } from "@slipway/contract";
 import { APICallError, JSONParseError, TypeValidationError } from "ai";
 import type { FinalEvent } from "../../supervise.ts";
 import { failureEvent } from "../program/failure.ts";
+import { shortText } from "../program/sizes.ts";
 
 /** How a turn ends by an error in the AI SDK's stream. What breaks after a good status is an answer that was cut. */
 export function failureOf(error: unknown): FinalEvent {
   const message = error instanceof Error ? error.message : JSON.stringify(error);
-  if (error instanceof SlipwayError) return { type: "error", kind: "internal", message: message.slice(0, 4_096) };
+  if (error instanceof SlipwayError) return { type: "error", kind: "internal", message: shortText(message) };
   if (!APICallError.isInstance(error)) return failureEvent({ kind: brokenKind(error), message });
   const { statusCode: status, responseBody, cause } = error;
   if (status === undefined) return failureEvent({ kind: "network", message });

@@ -59,3 +59,7 @@ export async function takeTurn(
 ): Promise<AgentEvent[]> {
   return await Array.fromAsync(agent.turn(prompt, { signal }));
 }
+
+export function endedCalls(events: readonly AgentEvent[]): AgentEvent[] {
+  return events.filter((event) => event.type === "tool" && event.phase === "end");
+}

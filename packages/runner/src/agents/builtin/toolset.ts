@@ -1,7 +1,7 @@
 import type { AgentEvent } from "@slipway/contract";
 import { jsonSchema, type Tool, type ToolSet, tool } from "ai";
 import type { TeamTool } from "../driver.ts";
-import { cutText } from "../text.ts";
+import { longText } from "../program/sizes.ts";
 import type { Conversation } from "./conversation.ts";
 import type { Permissions } from "./permissions.ts";
 import type { BuiltinTool, ToolOutcome } from "./tools/tool.ts";
@@ -22,8 +22,6 @@ export interface Toolset {
   /** Answers when no call is under way. */
   settled(): Promise<void>;
 }
-
-const maxTextChars = 64 * 1024;
 
 export function createToolset(options: ToolsetOptions): Toolset {
   const running = new Set<Promise<ToolOutcome>>();
@@ -65,7 +63,7 @@ async function perform(entry: BuiltinTool, id: string, input: unknown, options: 
     return (await refusal(entry, id, input, options)) ?? (await entry.run(input, { signal }));
   });
   await conversation.callEnded(id, outcome.text);
-  emit({ ...event, phase: "end", output: cutText(outcome.text, maxTextChars), ok: outcome.ok });
+  emit({ ...event, phase: "end", output: longText(outcome.text), ok: outcome.ok });
   return outcome;
 }
 
@@ -92,5 +90,5 @@ async function attempt(run: () => Promise<ToolOutcome>): Promise<ToolOutcome> {
 }
 
 export function inputText(input: unknown): string {
-  return cutText(JSON.stringify(input) ?? "", maxTextChars);
+  return longText(JSON.stringify(input) ?? "");
 }

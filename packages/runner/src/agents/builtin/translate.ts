@@ -1,10 +1,8 @@
 import type { AgentEvent, Usage } from "@slipway/contract";
 import type { FinishReason, LanguageModelUsage, TextStreamPart, ToolSet } from "ai";
 import type { FinalEvent } from "../../supervise.ts";
-import { cutText } from "../text.ts";
+import { idText, longText, shortText } from "../program/sizes.ts";
 import { inputText } from "./toolset.ts";
-
-const maxTextChars = 64 * 1024;
 
 /** The event that a part of the AI SDK's stream stands for, if any. Calls that are made tell of themselves. */
 export function eventOf(part: TextStreamPart<ToolSet>): AgentEvent | undefined {
@@ -12,13 +10,13 @@ export function eventOf(part: TextStreamPart<ToolSet>): AgentEvent | undefined {
     case "start-step":
       return { type: "status", status: "thinking" };
     case "text-delta":
-      return { type: "text", channel: "answer", text: cutText(part.text, maxTextChars) };
+      return { type: "text", channel: "answer", text: longText(part.text) };
     case "reasoning-delta":
-      return { type: "text", channel: "thinking", text: cutText(part.text, maxTextChars) };
+      return { type: "text", channel: "thinking", text: longText(part.text) };
     case "tool-call":
       return part.invalid === true ? { ...wrongCall(part), phase: "start", input: inputText(part.input) } : undefined;
     case "tool-error":
-      return { ...wrongCall(part), phase: "end", output: cutText(String(part.error), maxTextChars), ok: false };
+      return { ...wrongCall(part), phase: "end", output: longText(String(part.error)), ok: false };
     case "finish-step":
       return { type: "usage", usage: usageOf(part.usage) };
     default:
@@ -28,7 +26,7 @@ export function eventOf(part: TextStreamPart<ToolSet>): AgentEvent | undefined {
 
 /** Of a tool that does not exist, or with an input that it does not take. */
 function wrongCall({ toolCallId, toolName }: { readonly toolCallId: string; readonly toolName: string }) {
-  return { type: "tool", id: cutText(toolCallId, 256), name: cutText(toolName, 4_096), kind: "other" } as const;
+  return { type: "tool", id: idText(toolCallId), name: shortText(toolName), kind: "other" } as const;
 }
 
 function usageOf({ inputTokenDetails, inputTokens, outputTokens }: LanguageModelUsage): Usage {
@@ -47,7 +45,7 @@ export function isWhole(reason: FinishReason | undefined): boolean {
 }
 
 export function finalEvent(reason: FinishReason | undefined, answer: string): FinalEvent {
-  const text = cutText(answer, maxTextChars);
+  const text = longText(answer);
   switch (reason) {
     case "stop":
       return { type: "done", outcome: "completed", text };

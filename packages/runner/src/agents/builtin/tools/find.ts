@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { glob } from "node:fs/promises";
 import { z } from "zod";
-import { keepEnds } from "./output.ts";
+import { keepEnds } from "../../../output.ts";
 import { pathInside } from "./paths.ts";
 import { type BuiltinTool, defineTool, type Workplace } from "./tool.ts";
 

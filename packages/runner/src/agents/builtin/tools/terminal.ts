@@ -2,8 +2,8 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
 import { z } from "zod";
+import { keepEnds } from "../../../output.ts";
 import { markProcesses } from "../../../processes.ts";
-import { keepEnds } from "./output.ts";
 import { type BuiltinTool, defineTool, type ToolOutcome, type Workplace } from "./tool.ts";
 
 const maxOutputBytes = 32 * 1024;

@@ -2,9 +2,9 @@ import { existsSync } from "node:fs";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { keepEnds } from "../../../output.ts";
 import { makeWorkplace } from "../../../testing/workplace.ts";
 import { workTools } from "./index.ts";
-import { keepEnds } from "./output.ts";
 
 async function setUp(options: { maxCommandMs?: number } = {}) {
   const { workdir } = await makeWorkplace();
