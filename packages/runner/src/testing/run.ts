@@ -31,7 +31,7 @@ export async function startTestRun(
   const over = run({
     ...{ channel, directory, environment },
     gateway: { baseUrl: model.baseUrl, token: "slr_test" },
-    driver: () => options.driver ?? createBuiltinDriver({ environment, hostAwayMs: 0 }),
+    driver: () => options.driver ?? createBuiltinDriver({ environment }),
     mcpCommand: (socket) => ["node", "runner.mjs", "mcp", socket],
     signal: controller.signal,
   });

@@ -15,19 +15,6 @@ export function failureOf(error: unknown): FinalEvent {
   return failureEvent({ status, message: responseBody || message });
 }
 
-/** The way to the gateway is broken, or it does not know the run again yet: it is not the model that failed. */
-export function isHostAway(error: unknown): boolean {
-  if (!APICallError.isInstance(error)) return isBrokenConnection(error);
-  const { statusCode, responseBody = "", cause } = error;
-  if (statusCode === undefined) return true;
-  return statusCode < 300 ? isBrokenConnection(cause) : responseBody.includes("[provider_unavailable]");
-}
-
-/** As `fetch` fails. What the gateway itself has to say comes as an answer. */
-function isBrokenConnection(error: unknown): boolean {
-  return error instanceof TypeError && error.cause instanceof Error && "code" in error.cause;
-}
-
 function brokenKind(error: unknown): "protocol" | "truncated" {
   return JSONParseError.isInstance(error) || TypeValidationError.isInstance(error) ? "protocol" : "truncated";
 }
