@@ -113,7 +113,7 @@ describe.each(["codex", "opencode"])("%s", (name) => {
   ])("is ended by the limits when its model %s", options, async (_name, program, kind) => {
     await using place = await startPlace(program);
     await using opened = await place.open(createAcpDriver(agent, place.surroundings));
-    const limits = { totalMs: 110_000, idleMs: 20_000, maxSteps: 100, maxRepeats: 3 };
+    const limits = { totalMs: 110_000, idleMs: 10_000, maxSteps: 100, maxRepeats: 3 };
     const turn = supervise((signal) => opened.turn("Begin", { signal }), { ...unending, limits });
     expect(endOf(await play(turn))).toMatchObject({ type: "error", kind });
     expect(await place.processes()).toEqual([]);
