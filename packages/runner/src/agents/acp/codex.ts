@@ -1,5 +1,5 @@
 import type { OpenOptions } from "../driver.ts";
-import type { AcpAgent } from "./agents.ts";
+import type { AcpAgent } from "./agent.ts";
 
 const keyVariable = "SLIPWAY_RUN_TOKEN";
 
@@ -31,6 +31,7 @@ function settings({ model, gateway }: OpenOptions): string {
   return `model = ${JSON.stringify(model)}
 model_provider = "slipway"
 check_for_update_on_startup = false
+project_doc_max_bytes = 1048576
 
 [model_providers.slipway]
 name = "Slipway"
