@@ -1,5 +1,5 @@
 import type { RunEndReason } from "@slipway/contract";
-import { demo, loop, type ScriptedProgram, withFaults } from "@slipway/gateway/scripted";
+import { demo, faultOf, loop, type ScriptedProgram } from "@slipway/gateway/scripted";
 import { run as command, type Sandbox } from "@slipway/sandbox";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { agents, openSite, type Site, toEnd } from "./testing/site.ts";
@@ -17,9 +17,14 @@ const faults: readonly (readonly [string, readonly RunEndReason[]])[] = [
   ["refusal", ["refused"]],
 ];
 
-const faulty: ScriptedProgram = withFaults((request) =>
-  request.lastPrompt.includes("without end") ? loop(request) : demo(request),
-);
+/** Fails for as long as the conversation has the order for it: some agents answer a fault with words of their own. */
+const faulty: ScriptedProgram = async (request) => {
+  const texts = request.request.messages.flatMap(({ parts }) =>
+    parts.flatMap((part) => (part.type === "text" ? [part.text] : [])),
+  );
+  const program = texts.some((text) => text.includes("without end")) ? loop : demo;
+  return { ...(await program(request)), ...faultOf(texts.join("\n")) };
+};
 
 let site: Site;
 beforeAll(async () => {
