@@ -32,6 +32,6 @@ export function createStreamReader(
   };
 }
 
-export function isEnd(event: ModelEvent): boolean {
+function isEnd(event: ModelEvent): boolean {
   return event.type === "stop" || event.type === "failure";
 }
