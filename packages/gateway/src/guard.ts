@@ -9,17 +9,8 @@ type Json = Record<string, unknown>;
  * changes the price.
  */
 export function guardBody(dialect: DialectName, body: Json): void {
-  for (const field of ["service_tier", "speed", "inference_geo", "web_search_options", "store"]) delete body[field];
+  for (const field of droppedFields) delete body[field];
   if (dialect === "responses") body["store"] = false;
-  const refusedFields = [
-    "background",
-    "previous_response_id",
-    "conversation",
-    "container",
-    "mcp_servers",
-    "prompt",
-    "audio",
-  ];
   for (const field of refusedFields) {
     if (!isEmpty(body[field])) throw refused(`${field} is not available here`);
   }
@@ -31,6 +22,9 @@ export function guardBody(dialect: DialectName, body: Json): void {
   }
   for (const part of [...partsOf(body["system"]), ...partsOf(body["tools"])]) dropLongCache(part);
 }
+
+const droppedFields = ["service_tier", "speed", "inference_geo", "web_search_options", "store"];
+const refusedFields = "background previous_response_id conversation container mcp_servers prompt audio".split(" ");
 
 /** A cache that is kept for long has another price than the table's. */
 function dropLongCache(part: Json): void {
@@ -51,19 +45,16 @@ function* contentParts(messages: unknown): Generator<Json> {
   for (const message of messages) {
     const item = asObject(message);
     yield item;
-    yield* partsOf(item["content"]);
-    // What a tool has put out, in the responses dialect.
-    yield* partsOf(item["output"]);
+    // `output` is what a tool has put out, in the responses dialect.
+    for (const part of [...partsOf(item["content"]), ...partsOf(item["output"])]) {
+      yield part;
+      yield* partsOf(part["content"]);
+    }
   }
 }
 
-function* partsOf(content: unknown): Generator<Json> {
-  if (!Array.isArray(content)) return;
-  for (const entry of content) {
-    const part = asObject(entry);
-    yield part;
-    yield* partsOf(part["content"]);
-  }
+function partsOf(content: unknown): Json[] {
+  return Array.isArray(content) ? content.map(asObject) : [];
 }
 
 /** Images and files come inside the request: an endpoint that fetched them would be a way out of the sandbox. */

@@ -49,7 +49,7 @@ export function prepare(
   const dialect = same ? agent.dialect : dialects[endpoint.dialects[0]];
   const asked = same ? undefined : { ...agent.dialect.readRequest(body), model: route.model };
   const sent = asked === undefined ? passedBody(agent.dialect.name, body, route.model) : dialect.writeRequest(asked);
-  const text = JSON.stringify(sent);
+  const text = stringify(sent);
   return {
     route,
     streamed: body.stream === true,
@@ -79,6 +79,16 @@ export function parseBody(bytes: Buffer): Body {
   if (parsed.success) return json as Body;
   const [issue] = parsed.error.issues;
   throw new SlipwayError("invalid_request", `${issue?.path.join(".") || "the body"}: ${issue?.message}`);
+}
+
+function stringify(body: Record<string, unknown>): string {
+  try {
+    return JSON.stringify(body);
+  } catch (error) {
+    // What is nested too deeply to be written can still be read.
+    if (!(error instanceof RangeError)) throw error;
+    throw new SlipwayError("invalid_request", "the body is nested too deeply", { cause: error });
+  }
 }
 
 function passedBody(dialect: DialectName, body: Body, model: string): Record<string, unknown> {
