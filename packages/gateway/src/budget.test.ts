@@ -135,10 +135,16 @@ test("an endpoint that does not count is billed by estimate", async () => {
   expect(set.lines[0]?.usage.input).toBeGreaterThan(10);
 });
 
-test("an image counts as an image, not as text", () => {
+test("an image counts as an image, and what only looks like one as text", () => {
   const image = Buffer.alloc(300_000, 7).toString("base64");
-  const text = JSON.stringify({ messages: [{ content: [{ type: "image", source: { data: image } }] }] });
-  expect(estimateInputTokens(text)).toBeLessThan(2000);
-  expect(estimateInputTokens(JSON.stringify({ content: `data:image/png;base64,${image}` }))).toBeLessThan(2000);
-  expect(estimateInputTokens("words, ".repeat(4000))).toBe(8000);
+  const tokensOf = (part: object) => {
+    const body = { messages: [{ role: "user", content: [part] }] };
+    return estimateInputTokens(body, JSON.stringify(body));
+  };
+  const url = `data:image/png;base64,${image}`;
+  expect(tokensOf({ type: "image", source: { type: "base64", data: image } })).toBeLessThan(6000);
+  expect(tokensOf({ type: "image_url", image_url: { url } })).toBeLessThan(6000);
+  expect(tokensOf({ type: "input_image", image_url: url })).toBeLessThan(6000);
+  expect(tokensOf({ type: "text", text: url })).toBeGreaterThan(100_000);
+  expect(tokensOf({ type: "text", source: { type: "base64", data: image } })).toBeGreaterThan(100_000);
 });

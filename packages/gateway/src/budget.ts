@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { microUsdPerUsd, type RunId, SlipwayError, type Usage } from "@slipway/contract";
+import { contentParts, imageCharacters, type Json } from "./content.ts";
 import type { Meter } from "./dialects/dialect.ts";
 import type { Ledger } from "./ports.ts";
 import { costOf, type ModelPrice } from "./prices.ts";
@@ -69,18 +70,19 @@ export function countUsage(meter: Meter, inputTokens: number): { readonly usage:
 
 /** Fewer than most texts have: it is better to reserve too much. */
 const bytesPerToken = 3.5;
-const tokensPerImage = 1600;
-const base64 = /"(?:data:[\w/+.;-]{0,100},)?[A-Za-z0-9+/]{4096,}={0,2}"/g;
+const tokensPerImage = 5000;
 
-/** Of a request's JSON text. An image costs by its size in pixels, which has little to do with its bytes. */
-export function estimateInputTokens(text: string): number {
+/** Of a body, sent as `text`. An image costs by its size in pixels, which has little to do with its bytes. */
+export function estimateInputTokens(body: Json, text: string): number {
   let bytes = Buffer.byteLength(text);
   let images = 0;
-  for (const [image] of text.matchAll(base64)) {
-    bytes -= image.length;
+  for (const part of contentParts(body)) {
+    const characters = imageCharacters(part);
+    if (characters === 0) continue;
+    bytes -= characters;
     images++;
   }
-  return Math.ceil(bytes / bytesPerToken) + images * tokensPerImage;
+  return Math.ceil(Math.max(0, bytes) / bytesPerToken) + images * tokensPerImage;
 }
 
 /** All of it at the dearest rate that input can have. */

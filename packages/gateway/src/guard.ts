@@ -1,7 +1,6 @@
 import { SlipwayError } from "@slipway/contract";
+import { asObject, contentParts, type Json, partsOf } from "./content.ts";
 import type { DialectName } from "./dialects/dialect.ts";
-
-type Json = Record<string, unknown>;
 
 /**
  * Takes out of a request, or refuses, what would reach past the run: programs and searches at the endpoint, which lead
@@ -16,7 +15,7 @@ export function guardBody(dialect: DialectName, body: Json): void {
   }
   if (!isEmpty(body["n"]) && body["n"] !== 1) throw refused("n is not available here: ask for one answer");
   if (Array.isArray(body["tools"])) body["tools"] = body["tools"].filter((tool) => runsAtAgent(tool));
-  for (const part of contentParts(body["messages"] ?? body["input"])) {
+  for (const part of contentParts(body)) {
     checkPart(part);
     dropLongCache(part);
   }
@@ -39,24 +38,6 @@ function runsAtAgent(tool: unknown): boolean {
   return type === undefined || type === null || (typeof type === "string" && agentTools.test(type));
 }
 
-/** The parts of all messages, and those inside tool results. */
-function* contentParts(messages: unknown): Generator<Json> {
-  if (!Array.isArray(messages)) return;
-  for (const message of messages) {
-    const item = asObject(message);
-    yield item;
-    // `output` is what a tool has put out, in the responses dialect.
-    for (const part of [...partsOf(item["content"]), ...partsOf(item["output"])]) {
-      yield part;
-      yield* partsOf(part["content"]);
-    }
-  }
-}
-
-function partsOf(content: unknown): Json[] {
-  return Array.isArray(content) ? content.map(asObject) : [];
-}
-
 /** Images and files come inside the request: an endpoint that fetched them would be a way out of the sandbox. */
 function checkPart(part: Json): void {
   if (part["type"] === "item_reference") throw refused("item_reference is not available here: send the item itself");
@@ -71,10 +52,6 @@ const outsideContent = "images and files by address or id are not available here
 
 function isEmpty(value: unknown): boolean {
   return value === undefined || value === null || value === false || (Array.isArray(value) && value.length === 0);
-}
-
-function asObject(value: unknown): Json {
-  return typeof value === "object" && value !== null ? (value as Json) : {};
 }
 
 function refused(message: string): SlipwayError {

@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import { SlipwayError } from "@slipway/contract";
 import { z } from "zod";
 import { estimateInputTokens } from "./budget.ts";
+import { asObject } from "./content.ts";
 import type { ModelRequest } from "./conversation.ts";
 import type { Dialect, DialectName } from "./dialects/dialect.ts";
 import { dialects } from "./dialects/index.ts";
@@ -53,7 +54,7 @@ export function prepare(
   return {
     route,
     streamed: body.stream === true,
-    inputTokens: estimateInputTokens(text),
+    inputTokens: estimateInputTokens(body, text),
     maxOutputTokens: body.max_output_tokens ?? body.max_completion_tokens ?? body.max_tokens ?? undefined,
     upstream: {
       endpoint,
@@ -96,10 +97,6 @@ function passedBody(dialect: DialectName, body: Body, model: string): Record<str
   if (dialect !== "chat" || body.stream !== true) return named;
   // Without it a stream does not tell what it cost.
   return { ...named, stream_options: { ...asObject(body["stream_options"]), include_usage: true } };
-}
-
-function asObject(value: unknown): object {
-  return typeof value === "object" && value !== null ? value : {};
 }
 
 /** The agent's own authorization stays here. */
