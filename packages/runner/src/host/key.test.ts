@@ -3,8 +3,10 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { demo, startScriptedModel } from "@slipway/gateway/scripted";
 import { run as command } from "@slipway/sandbox";
-import { describe, expect, it } from "vitest";
-import { agents, openSite, toEnd } from "./testing/site.ts";
+import { describe, expect, it, vi } from "vitest";
+import { agents, agentTestMs, openSite, toEnd } from "./testing/site.ts";
+
+vi.setConfig({ testTimeout: agentTestMs });
 
 /** Waits at its end, so that its memory can be searched while it lives. */
 const waiting: typeof demo = (request) => {

@@ -1,9 +1,11 @@
 import type { Control } from "@slipway/contract";
 import type { ScriptedProgram } from "@slipway/gateway/scripted";
 import { run as command, type Sandbox } from "@slipway/sandbox";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import type { Run } from "./start.ts";
-import { agents, openSite, type Site, toEnd } from "./testing/site.ts";
+import { agentTestMs, drivers, openSite, type Site, toEnd } from "./testing/site.ts";
+
+vi.setConfig({ testTimeout: agentTestMs });
 
 /** Waits for a file; says back what the user said last. */
 const obedient: ScriptedProgram = ({ step, request, tools }) => {
@@ -40,7 +42,7 @@ const textOf = (events: Awaited<ReturnType<typeof toEnd>>["events"]) =>
     .flatMap(({ event }) => (event.type === "agent" && event.event.type === "text" ? [event.event.text] : []))
     .join("");
 
-describe.each(agents)("%s", (agent) => {
+describe.each(drivers)("%s", (agent) => {
   it("takes up a message, at the latest when its turn ends", async () => {
     await using sandbox = await site.sandbox(agent);
     await using run = await atWork(agent, sandbox);

@@ -1,6 +1,8 @@
 import { team } from "@slipway/gateway/scripted";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { agents, openSite, type Site, toEnd } from "./testing/site.ts";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { agents, agentTestMs, openSite, type Site, toEnd } from "./testing/site.ts";
+
+vi.setConfig({ testTimeout: agentTestMs });
 
 let site: Site;
 beforeAll(async () => {

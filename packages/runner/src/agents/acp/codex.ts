@@ -38,8 +38,8 @@ name = "Slipway"
 base_url = ${JSON.stringify(`${gateway.baseUrl}/v1`)}
 env_key = "${keyVariable}"
 wire_api = "responses"
-request_max_retries = 2
-stream_max_retries = 2
+request_max_retries = 0
+stream_max_retries = 0
 
 [analytics]
 enabled = false
