@@ -33,6 +33,15 @@ test("a whole answer needs all that it may come to, up to the model's limit", as
   expect(await set.post("/v1/messages", ask({ stream: false, max_tokens: 100 }))).toMatchObject({ status: 200 });
 });
 
+test("a limit in a field that does not count in the dialect counts for nothing", async () => {
+  await using set = await startTestGateway({ budgetMicroUsd: 5000 * 15, dialects: ["anthropic", "chat", "responses"] });
+  const statusOf = async (path: string, body: object) => (await set.post(path, ask({ stream: false, ...body }))).status;
+  expect(await statusOf("/v1/messages", { max_tokens: 8000, max_output_tokens: 1 })).toBe(402);
+  expect(await statusOf("/v1/responses", { input: "Go.", max_tokens: 1 })).toBe(402);
+  expect(await statusOf("/v1/chat/completions", { max_tokens: 1, max_completion_tokens: 8000 })).toBe(402);
+  expect(await statusOf("/v1/chat/completions", { max_tokens: 1 })).toBe(200);
+});
+
 test("a stream that passes the budget is cut", async () => {
   await using set = await startTestGateway({ budgetMicroUsd: firstSlice + 1024 * 15 });
   const client = createReader();

@@ -46,12 +46,11 @@ export async function reserve(ledger: Ledger, asked: ReservationRequest): Promis
   return {
     request,
     get outputTokens() {
-      // The endpoint itself stops at the limit: what seems to be more is the estimate's error.
-      return outputTokens < maxTokens ? outputTokens : Number.POSITIVE_INFINITY;
+      return outputTokens;
     },
     async extend(wantedTokens) {
-      const missing = Math.min(wantedTokens, maxTokens) - outputTokens;
-      const ahead = Math.min(Math.max(missing, sliceTokens), maxTokens - outputTokens);
+      const missing = wantedTokens - outputTokens;
+      const ahead = Math.max(missing, sliceTokens);
       sliceTokens = Math.min(2 * sliceTokens, lastSliceTokens);
       if ((await take(ahead)) || (await take(missing))) return;
       throw await exhausted(ledger, run, estimateOutput(price, missing));

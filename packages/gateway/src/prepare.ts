@@ -55,7 +55,7 @@ export function prepare(
     route,
     streamed: body.stream === true,
     inputTokens: estimateInputTokens(body, text),
-    maxOutputTokens: body.max_output_tokens ?? body.max_completion_tokens ?? body.max_tokens ?? undefined,
+    maxOutputTokens: outputLimit(agent.dialect.name, body),
     upstream: {
       endpoint,
       dialect: dialect.name,
@@ -66,6 +66,14 @@ export function prepare(
     dialect,
     translated: asked,
   };
+}
+
+/** By the field that counts in the dialect. Of two that may count, endpoints choose one or the other. */
+function outputLimit(dialect: DialectName, body: Body): number | undefined {
+  if (dialect === "anthropic") return body.max_tokens ?? undefined;
+  if (dialect === "responses") return body.max_output_tokens ?? undefined;
+  const limits = [body.max_completion_tokens, body.max_tokens].filter((limit) => typeof limit === "number");
+  return limits.length === 0 ? undefined : Math.max(...limits);
 }
 
 export function parseBody(bytes: Buffer): Body {
