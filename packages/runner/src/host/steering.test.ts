@@ -7,17 +7,20 @@ import { agentTestMs, drivers, openSite, type Site, toEnd } from "./testing/site
 
 vi.setConfig({ testTimeout: agentTestMs });
 
-/** Waits for a file; says back what the user said last. */
-const obedient: ScriptedProgram = ({ step, request, tools }) => {
+const waits = "touch waiting; until [ -e /tmp/go ]; do sleep 0.05; done";
+
+/** Waits for a file, unless the user says otherwise. */
+const obedient: ScriptedProgram = ({ step, request, tools, prompt }) => {
   if (tools.length === 0) return { text: "A title" };
-  // Some agents put what the user says beside the results of tools.
+  // Agents put what the user says in between beside the results of tools, or into their instructions.
   const said = request.messages.flatMap(({ role, parts }) => (role === "user" ? parts : []));
-  if (said.some((part) => part.type === "text" && part.text.includes("please stop here"))) {
-    return { text: "Stopped as told." };
-  }
-  return step === 0
-    ? { text: "I wait.", actions: [{ run: "touch waiting; until [ -e /tmp/go ]; do sleep 0.05; done" }] }
-    : { text: "Done." };
+  const texts = [request.system, ...said.map((part) => (part.type === "text" ? part.text : ""))];
+  if (texts.some((text) => text.includes("please stop here"))) return { text: "Stopped as told." };
+  if (step > 0) return { text: "Done." };
+  // Codex asks for what its own limits forbid, when the model asks it to.
+  const escalated = { cmd: waits, sandbox_permissions: "require_escalated", justification: "a test" };
+  const asks = prompt.includes("Ask me") && tools.includes("exec_command");
+  return { text: "I wait.", actions: [asks ? { tool: "exec_command", input: escalated } : { run: waits }] };
 };
 
 let site: Site;
@@ -79,7 +82,7 @@ describe.each(drivers)("%s", (agent) => {
   ])("asks first where that is wanted, and is %s", async (_, allow) => {
     await using sandbox = await site.sandbox(agent);
     await sandbox.files.write("/tmp/go", "");
-    await using run = await site.start(sandbox, { task: { agent, prompt: "Wait for me", permissions: "ask" } });
+    await using run = await site.start(sandbox, { task: { agent, prompt: "Ask me", permissions: "ask" } });
     const asked = await until(run, (event) => event.type === "permission");
     const answer: Control = { type: "permission", id: (asked as { id: string }).id, allow, reason: "a test" };
     await run.send(answer);
