@@ -1,10 +1,10 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline/promises";
-import { microUsdPerUsd, type RunEnd, type SandboxId } from "@slipway/contract";
+import { microUsdPerUsd, printable, type RunEnd, type SandboxId } from "@slipway/contract";
 import type { Run } from "@slipway/runner";
 import type { Context } from "../command.ts";
-import { harmless, harmlessLines, toJson } from "../terminal.ts";
+import { harmless, toJson } from "../terminal.ts";
 import { applyPatch } from "./apply.ts";
 import type { Order } from "./order.ts";
 import { isYes } from "./steer.ts";
@@ -83,7 +83,7 @@ function coloured(patch: Buffer, context: Context): string {
     if (line.startsWith("-")) return context.paint("red", line);
     return line;
   };
-  return harmlessLines(patch.toString("utf8").trimEnd()).split("\n").map(paintLine).join("\n");
+  return printable(patch.toString("utf8").trimEnd()).split("\n").map(paintLine).join("\n");
 }
 
 function changed(patch: Buffer): string {
