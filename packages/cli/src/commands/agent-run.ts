@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { hasCode, type NumberedEvent, newId, type RunEnd, type RunId } from "@slipway/contract";
+import { type NumberedEvent, newId, type RunEnd, type RunId } from "@slipway/contract";
 import { agentTool, type Run, runnerTools, startRun, toolDirectories } from "@slipway/runner";
 import { cloneRepo, type OwnedSandbox, projectPath } from "@slipway/sandbox";
 import { takeBaseline } from "../agent/changes.ts";
@@ -7,7 +7,7 @@ import { chooseModels, openModels } from "../agent/models.ts";
 import { type Order, readOrder } from "../agent/order.ts";
 import { finish, formatUsd } from "../agent/outcome.ts";
 import { createRenderer } from "../agent/render.ts";
-import { steer } from "../agent/steer.ts";
+import { steer, tooLate } from "../agent/steer.ts";
 import { putDirectory } from "../agent/workspace.ts";
 import type { Context } from "../command.ts";
 import { counted } from "../cp/transfer.ts";
@@ -68,7 +68,11 @@ async function fill(context: Context, sandbox: OwnedSandbox, { source }: Order):
   const leftOut: string[] = [];
   const onLeftOut = (path: string, reason: string) => void leftOut.push(`left out: ${path}: ${reason}`);
   const { workdir } = await sandbox.info({ signal });
-  await putDirectory(sandbox, { directory: source.directory, workdir }, { ...counted(context), onLeftOut });
+  await putDirectory(
+    sandbox,
+    { directory: source.directory, workdir, environment: context.io.env },
+    { ...counted(context), onLeftOut },
+  );
   for (const line of leftOut) await context.note(line);
   return workdir;
 }
@@ -89,8 +93,4 @@ async function follow(context: Context, run: Run): Promise<RunEnd> {
 
 function endsStep({ event }: NumberedEvent): boolean {
   return event.type === "agent" && (event.event.type === "usage" || event.event.type === "tool");
-}
-
-function tooLate(error: unknown): void {
-  if (!hasCode(error, "run_ended")) throw error;
 }
