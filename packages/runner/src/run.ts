@@ -23,6 +23,8 @@ export interface RunChannel {
   flush(): Promise<void>;
   /** How often the host was found away. */
   absences(): number;
+  /** Answers when it is there. */
+  reach(): Promise<void>;
   controls(signal: AbortSignal): AsyncIterable<ControlMessage>;
 }
 
