@@ -157,3 +157,14 @@ test("an image counts as an image, and what only looks like one as text", () => 
   expect(tokensOf({ type: "text", text: url })).toBeGreaterThan(100_000);
   expect(tokensOf({ type: "text", source: { type: "base64", data: image } })).toBeGreaterThan(100_000);
 });
+
+test("a small document may have many pages, and is reserved as if it had", () => {
+  for (const part of [
+    { type: "document", source: { type: "base64", data: "JVBERi0=" } },
+    { type: "file", file: { file_data: "data:application/pdf;base64,JVBERi0=" } },
+    { type: "input_file", file_data: "data:application/pdf;base64,JVBERi0=" },
+  ]) {
+    const body = { messages: [{ role: "user", content: [part] }] };
+    expect(estimateInputTokens(body, JSON.stringify(body))).toBeGreaterThan(200_000);
+  }
+});

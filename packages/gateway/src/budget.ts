@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { microUsdPerUsd, type RunId, SlipwayError, type Usage } from "@slipway/contract";
-import { contentParts, imageCharacters, type Json } from "./content.ts";
+import { contentParts, imageCharacters, isDocument, type Json } from "./content.ts";
 import type { Meter } from "./dialects/dialect.ts";
 import type { Ledger } from "./ports.ts";
 import { costOf, type ModelPrice } from "./prices.ts";
@@ -70,18 +70,23 @@ export function countUsage(meter: Meter, inputTokens: number): { readonly usage:
 /** Fewer than most texts have: it is better to reserve too much. */
 const bytesPerToken = 3.5;
 const tokensPerImage = 5000;
+/** Of all documents of a request together: a small file can have pages enough to fill what a model reads at once. */
+const tokensOfDocuments = 200_000;
 
-/** Of a body, sent as `text`. An image costs by its size in pixels, which has little to do with its bytes. */
-export function estimateInputTokens(body: Json, text: string): number {
-  let bytes = Buffer.byteLength(text);
+/** Of a body as it is sent, with its JSON. An image costs by its size in pixels, which has little to do with its bytes. */
+export function estimateInputTokens(body: Json, json: string): number {
+  let bytes = Buffer.byteLength(json);
   let images = 0;
+  let documents = false;
   for (const part of contentParts(body)) {
+    documents ||= isDocument(part);
     const characters = imageCharacters(part);
     if (characters === 0) continue;
     bytes -= characters;
     images++;
   }
-  return Math.ceil(Math.max(0, bytes) / bytesPerToken) + images * tokensPerImage;
+  const text = Math.ceil(Math.max(0, bytes) / bytesPerToken);
+  return text + images * tokensPerImage + (documents ? tokensOfDocuments : 0);
 }
 
 /** All of it at the dearest rate that input can have. */

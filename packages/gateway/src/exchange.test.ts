@@ -28,7 +28,7 @@ test("the agent's request goes out with the endpoint's model name and key, and w
   expect(Object.keys(seen?.body ?? {})).toEqual(Object.keys(body));
   expect(seen?.headers).toMatchObject({
     "x-api-key": testKey,
-    "anthropic-version": "2024-01-01",
+    "anthropic-version": "2023-06-01",
     "anthropic-beta": "one,two",
   });
   expect(JSON.stringify(seen?.headers)).not.toContain(set.run.token);

@@ -7,7 +7,7 @@ import type { ModelRequest } from "./conversation.ts";
 import type { Dialect, DialectName } from "./dialects/dialect.ts";
 import { dialects } from "./dialects/index.ts";
 import type { Endpoint } from "./endpoints.ts";
-import { guardBody } from "./guard.ts";
+import { guardBody, limitFields } from "./guard.ts";
 import { chooseRoute, type Route } from "./routes.ts";
 import type { GatewaySettings } from "./settings.ts";
 import type { UpstreamRequest } from "./upstream.ts";
@@ -68,11 +68,9 @@ export function prepare(
   };
 }
 
-/** By the field that counts in the dialect. Of two that may count, endpoints choose one or the other. */
+/** Of two limits, the endpoint may read either. */
 function outputLimit(dialect: DialectName, body: Body): number | undefined {
-  if (dialect === "anthropic") return body.max_tokens ?? undefined;
-  if (dialect === "responses") return body.max_output_tokens ?? undefined;
-  const limits = [body.max_completion_tokens, body.max_tokens].filter((limit) => typeof limit === "number");
+  const limits = limitFields[dialect].flatMap((field) => body[field] ?? []);
   return limits.length === 0 ? undefined : Math.max(...limits);
 }
 
@@ -111,11 +109,11 @@ function passedBody(dialect: DialectName, body: Body, model: string): Record<str
 function upstreamHeaders(endpoint: Endpoint, dialect: DialectName, agent: IncomingHttpHeaders): Record<string, string> {
   const { key } = endpoint;
   if (dialect !== "anthropic") return key === undefined ? {} : { authorization: `Bearer ${key}` };
-  const version = agent["anthropic-version"];
   const beta = agent["anthropic-beta"];
   return {
     ...(key === undefined ? {} : { "x-api-key": key }),
-    "anthropic-version": typeof version === "string" ? version : "2023-06-01",
+    // The one whose answers can be metered.
+    "anthropic-version": "2023-06-01",
     ...(beta === undefined ? {} : { "anthropic-beta": allowedBetas(String(beta)) }),
   };
 }
