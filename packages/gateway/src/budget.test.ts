@@ -144,6 +144,15 @@ test("an endpoint that does not count is billed by estimate", async () => {
   expect(set.lines[0]?.usage.input).toBeGreaterThan(10);
 });
 
+test("what a translation leaves out does not make the rest of a request cheaper", async () => {
+  await using set = await startTestGateway({ budgetMicroUsd: 100_000, dialects: ["anthropic"] });
+  const text = { type: "text", text: "word ".repeat(100_000) };
+  const leftOut = { type: "unknown", image_url: `data:image/png;base64,${"A".repeat(600_000)}` };
+  const messages = [{ role: "user", content: [text, leftOut] }];
+  expect(await set.post("/v1/chat/completions", ask({ messages }))).toMatchObject({ status: 402 });
+  expect(set.upstream.seen).toHaveLength(0);
+});
+
 test("an image counts as an image, and what only looks like one as text", () => {
   const image = Buffer.alloc(300_000, 7).toString("base64");
   const tokensOf = (part: object) => {

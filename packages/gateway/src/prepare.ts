@@ -54,7 +54,7 @@ export function prepare(
   return {
     route,
     streamed: body.stream === true,
-    inputTokens: estimateInputTokens(body, text),
+    inputTokens: estimateInputTokens(sent, text),
     maxOutputTokens: outputLimit(agent.dialect.name, body),
     upstream: {
       endpoint,
