@@ -177,3 +177,13 @@ test("a small document may have many pages, and is reserved as if it had", () =>
     expect(estimateInputTokens(body, JSON.stringify(body))).toBeGreaterThan(200_000);
   }
 });
+
+test.each([
+  ["a stated budget", { thinking: { type: "enabled", budget_tokens: 7000 } }],
+  ["no stated budget", { thinking: { type: "adaptive" } }],
+])("a stream that may think unseen, with %s, is reserved with its thoughts", async (_, thinking) => {
+  await using set = await startTestGateway({ budgetMicroUsd: 6000 * 15 });
+  expect(await set.post("/v1/messages", ask({ max_tokens: 8000, ...thinking }))).toMatchObject({ status: 402 });
+  const silent = { thinking: { type: "disabled" } };
+  expect(await set.post("/v1/messages", ask({ max_tokens: 8000, ...silent }))).toMatchObject({ status: 200 });
+});

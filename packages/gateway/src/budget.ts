@@ -21,6 +21,8 @@ export interface ReservationRequest {
   readonly inputTokens: number;
   /** What the request allows; the model's limit holds, too. */
   readonly maxOutputTokens: number | undefined;
+  /** What the model may think without a word: it is billed, and known only at the end. */
+  readonly hiddenTokens: number;
   /** A streamed response can be cut, so that its output is reserved as it comes. */
   readonly streamed: boolean;
 }
@@ -34,7 +36,7 @@ export async function reserve(ledger: Ledger, asked: ReservationRequest): Promis
   const { run, price } = asked;
   const maxTokens = Math.min(asked.maxOutputTokens ?? price.maxOutputTokens, price.maxOutputTokens);
   const request = randomUUID();
-  let outputTokens = asked.streamed ? Math.min(firstSliceTokens, maxTokens) : maxTokens;
+  let outputTokens = asked.streamed ? Math.min(firstSliceTokens + asked.hiddenTokens, maxTokens) : maxTokens;
   let sliceTokens = firstSliceTokens;
   const microUsd = estimateInput(price, asked.inputTokens) + estimateOutput(price, outputTokens);
   if (!(await ledger.reserve({ request, run, microUsd }))) throw await exhausted(ledger, run, microUsd);

@@ -18,6 +18,7 @@ export interface PreparedRequest {
   readonly streamed: boolean;
   readonly inputTokens: number;
   readonly maxOutputTokens: number | undefined;
+  readonly hiddenTokens: number;
   readonly upstream: UpstreamRequest;
   /** What the endpoint speaks. */
   readonly dialect: Dialect;
@@ -56,6 +57,7 @@ export function prepare(
     streamed: body.stream === true,
     inputTokens: estimateInputTokens(sent, text),
     maxOutputTokens: outputLimit(agent.dialect.name, body),
+    hiddenTokens: hiddenTokens(body),
     upstream: {
       endpoint,
       dialect: dialect.name,
@@ -66,6 +68,16 @@ export function prepare(
     dialect,
     translated: asked,
   };
+}
+
+/** Where a request lets a model think and does not say how much. */
+const usualThinkingTokens = 8192;
+
+function hiddenTokens(body: Body): number {
+  const { type, budget_tokens: budget } = asObject(body["thinking"]);
+  if (typeof budget === "number" && budget > 0) return Math.ceil(budget);
+  const effort = asObject(body["reasoning"])["effort"] ?? body["reasoning_effort"] ?? "none";
+  return (type !== undefined && type !== "disabled") || effort !== "none" ? usualThinkingTokens : 0;
 }
 
 /** Of two limits, the endpoint may read either. */
