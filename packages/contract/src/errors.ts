@@ -120,6 +120,20 @@ export const errorTable = {
   event_rejected: { status: 400, retry: "never", action: "Send events as docs/run-channel.md tells." },
   rate_limited: { status: 429, retry: "later", action: "Wait as long as Retry-After tells, then send it again." },
   run_ended: { status: 410, retry: "never", action: "The run has ended; see its reason." },
+  build_not_found: { status: 404, retry: "never", action: "List the builds to see which exist." },
+  build_moved: { status: 409, retry: "later", action: "Read the build again, then decide anew." },
+  lease_lost: { status: 409, retry: "never", action: "Another server drives the build; leave it to that one." },
+  database_busy: { status: 503, retry: "later", action: "Wait until the other process has ended its work." },
+  database_newer: {
+    status: 500,
+    retry: "never",
+    action: "Use the version of Slipway that wrote the database, or a newer one.",
+  },
+  database_unavailable: {
+    status: 503,
+    retry: "later",
+    action: "Check DATABASE_URL, and that the database runs and can be reached.",
+  },
   aborted: { status: 499, retry: "later", action: "The caller gave up on the call." },
   internal: { status: 500, retry: "never", action: "Report it with the message." },
 } as const satisfies Record<string, ErrorEntry>;
