@@ -1,4 +1,5 @@
 export * from "./agent.ts";
+export * from "./bridge.ts";
 export * from "./build.ts";
 export * from "./canonical.ts";
 export * from "./checks.ts";
