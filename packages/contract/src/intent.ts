@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { ContentHash } from "./canonical.ts";
+import { printable } from "./printable.ts";
 
 /** What a model writes and a person edits stays below these, so that it fits into a prompt. */
 export const intentLimits = {
@@ -10,8 +11,9 @@ export const intentLimits = {
   maxWorkflows: 20,
 } as const;
 
-const line = z.string().trim().min(1).max(300);
-const paragraph = z.string().trim().min(1).max(2000);
+const plain = z.string().overwrite(printable).trim().min(1);
+const line = plain.max(300);
+const paragraph = plain.max(2000);
 
 /** Names of criteria, workflows, tasks, features and components: they end up in file names, branches and prompts. */
 export const slugSchema = z
@@ -56,7 +58,7 @@ export const intentDraftSchema = z.strictObject({
 });
 
 /** The request as it came from the user. It is data: no model and no edit changes it. */
-export const requestTextSchema = z.string().trim().min(1).max(intentLimits.requestCharacters);
+export const requestTextSchema = plain.max(intentLimits.requestCharacters);
 
 export const intentSchema = intentDraftSchema.extend({ request: requestTextSchema });
 

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { type BuildMode, buildModes } from "./build.ts";
 import type { ContentHash } from "./canonical.ts";
 import { slugSchema } from "./intent.ts";
+import { printable } from "./printable.ts";
 
 export const planLimits = {
   maxTasks: 300,
@@ -15,13 +16,15 @@ export const planLimits = {
 /** The usual components; an app may have its own. */
 export const usualComponents = ["frontend", "backend", "database", "api-integrations", "auth", "payments"] as const;
 
+const plain = z.string().overwrite(printable).trim().min(1);
+
 /** What a model guesses. Whether a guess makes sense is the plan stage's to say, so that it can be asked for again. */
 const estimateSchema = z.strictObject({ minutes: z.number(), usd: z.number() });
 
 export const taskSchema = z.strictObject({
   id: slugSchema,
-  title: z.string().trim().min(1).max(200),
-  description: z.string().trim().min(1).max(4000),
+  title: plain.max(200),
+  description: plain.max(4000),
   component: slugSchema,
   features: z.array(slugSchema).min(1).max(20),
   /** Tasks that are merged before this one begins. */
