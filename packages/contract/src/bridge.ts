@@ -20,7 +20,7 @@ export const bridgeLimits = {
   /** Levels of arrays and objects in a payload's free part. */
   maxDepth: 32,
   maxMessagesPerBuild: 1_000_000,
-  maxPageMessages: 1000,
+  maxPageMessages: 100,
   maxClaimPaths: 256,
   /** Paths of one build that were ever claimed. */
   maxClaimedPaths: 100_000,

@@ -137,6 +137,11 @@ export const errorTable = {
     retry: "later",
     action: "Check DATABASE_URL, and that the database runs and can be reached.",
   },
+  bridge_unavailable: {
+    status: 503,
+    retry: "later",
+    action: "Check REDIS_URL, and that Redis runs and can be reached.",
+  },
   aborted: { status: 499, retry: "later", action: "The caller gave up on the call." },
   internal: { status: 500, retry: "never", action: "Report it with the message." },
 } as const satisfies Record<string, ErrorEntry>;
