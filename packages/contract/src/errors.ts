@@ -125,6 +125,7 @@ export const errorTable = {
   build_ended: { status: 409, retry: "never", action: "Start another build; this one has its result." },
   build_not_found: { status: 404, retry: "never", action: "List the builds to see which exist." },
   build_moved: { status: 409, retry: "later", action: "Read the build again, then decide anew." },
+  record_final: { status: 409, retry: "never", action: "Leave the record as it is; what is final is not changed." },
   lease_lost: { status: 409, retry: "never", action: "Another server drives the build; leave it to that one." },
   database_busy: { status: 503, retry: "later", action: "Wait until the other process has ended its work." },
   database_newer: {

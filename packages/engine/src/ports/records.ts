@@ -77,9 +77,10 @@ export const taskRecordSchema = z.strictObject({
   status: z.enum(taskStatuses),
   component: name,
   dependencies: z.array(name),
-  /** Of error escalation, 0 to 4, and the tries at it so far. */
-  level: z.int().min(0).max(4),
-  tries: count,
+  /** Of error escalation: what the next attempt tries. Null: there is nothing to mend. */
+  level: z.int().min(0).max(4).nullable(),
+  /** How many there have been. */
+  attempts: count,
   reason: text.nullable(),
   details,
 });

@@ -36,14 +36,14 @@ export interface Builds {
   /** Newest first. */
   list(filter: BuildFilter): Promise<readonly BuildRecord[]>;
   /** What a turn decides on, as of one moment. It grows with the plan and with what runs, not with what is over. */
-  state(build: BuildId): Promise<BuildState>;
+  state(build: BuildId): Promise<StoredBuild>;
   /** Records of a kind, over or not, by their key. */
   records<K extends RecordKind>(build: BuildId, kind: K, page?: Page): Promise<readonly BuildRecords[K][]>;
   /**
    * One turn of who drives the build. Fails with `lease_lost` when another one has the lease, and with `build_moved` when
    * the build is no longer at this turn. A final record that is there with other content fails with `record_final`.
    */
-  apply(build: BuildId, driver: Driver, turn: Turn): Promise<{ readonly lastEvent: number }>;
+  apply(build: BuildId, by: LeaseHolder, turn: Turn): Promise<{ readonly lastEvent: number }>;
 }
 
 export interface BuildFilter {
@@ -77,7 +77,7 @@ export interface BuildRecords {
 }
 export type RecordKind = keyof BuildRecords;
 
-export interface BuildState {
+export interface StoredBuild {
   readonly build: BuildRecord;
   readonly tasks: readonly TaskRecord[];
   /** Of these, those that have not ended. */
@@ -89,7 +89,7 @@ export interface BuildState {
 }
 
 /** Who applies a turn: the lease's holder, in the lease's generation. */
-export interface Driver {
+export interface LeaseHolder {
   readonly holder: string;
   readonly generation: number;
 }
@@ -136,7 +136,7 @@ export interface BuildEvents {
   ): Promise<readonly BuildEvent[]>;
 }
 
-export interface Lease extends Driver {
+export interface Lease extends LeaseHolder {
   readonly expiresAt: number;
 }
 
@@ -145,11 +145,11 @@ export interface Leases {
    * Takes or renews the lease. A higher generation gets it at once. The same generation keeps it, and another holder gets
    * it in that generation when it has run out. Undefined: it is another one's. Each applied turn renews it, too.
    */
-  take(build: BuildId, driver: Driver, leaseMs: number): Promise<Lease | undefined>;
+  take(build: BuildId, by: LeaseHolder, leaseMs: number): Promise<Lease | undefined>;
   find(build: BuildId): Promise<Lease | undefined>;
   /** Leases that have run out, of builds that have not ended: somebody has to take over. */
   expired(limit?: number): Promise<readonly BuildId[]>;
-  release(build: BuildId, driver: Driver): Promise<void>;
+  release(build: BuildId, by: LeaseHolder): Promise<void>;
 }
 
 export interface AgentActions {

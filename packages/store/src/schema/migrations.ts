@@ -1,4 +1,4 @@
-import { type Kysely, sql, type Transaction } from "kysely";
+import { type CreateTableBuilder, type Kysely, sql, type Transaction } from "kysely";
 import type { MigrationSet } from "../database/migrate.ts";
 
 export const storeMigrations: MigrationSet = { part: "store", migrations: [createTables] };
@@ -63,8 +63,8 @@ async function createWork(trx: Transaction<object>): Promise<void> {
     status: "text",
     component: "text",
     dependencies: "text",
-    level: "whole",
-    tries: "whole",
+    level: "whole?",
+    attempts: "whole",
     reason: "text?",
     details: "text",
   });
@@ -236,10 +236,11 @@ async function create(
   columns: Columns,
   ofBuild = false,
 ): Promise<void> {
-  let builder = db.schema.createTable<string, string>(table).addPrimaryKeyConstraint(`${table}Key`, key as string[]);
+  let builder: CreateTableBuilder<string, string> = db.schema.createTable(table);
   for (const [name, type] of Object.entries(columns)) {
     builder = builder.addColumn(name, sqlTypes[type], (column) => (type.endsWith("?") ? column : column.notNull()));
   }
+  builder = builder.addPrimaryKeyConstraint(`${table}Key`, key as string[]);
   if (ofBuild) builder = builder.addForeignKeyConstraint(`${table}Build`, ["build"], "builds", ["id"]);
   await builder.execute();
 }

@@ -56,11 +56,16 @@ type LeaseRow = { build: string; holder: string | null; generation: number; leas
 
 type AccountRow = z.output<typeof accountSchema> & { spentMicroUsd: number; reservedMicroUsd: number };
 
+const { build, task, attempt, agent, gate } = accountSchema.shape;
 const { request, account, holder, kind } = reservationSchema.shape;
 const { provider, end, role, model, usage } = settlementSchema.shape;
 /** One reservation and what became of it. Who it was for is its account's, kept with it so that sums are one look. */
 export const entryRow = z.strictObject({
-  ...accountSchema.omit({ id: true, budgetMicroUsd: true }).shape,
+  build,
+  task: task.unwrap(),
+  attempt: attempt.unwrap(),
+  agent: agent.unwrap(),
+  gate: gate.unwrap(),
   request,
   account,
   holder,
