@@ -58,7 +58,6 @@ export async function appendEvents(
 
 async function knownKeys(trx: Trx, build: BuildId, events: readonly { key: string | null }[]): Promise<Set<string>> {
   const keys = events.flatMap(({ key }) => (key === null ? [] : [key]));
-  if (keys.length === 0) return new Set();
   const rows = await trx
     .selectFrom("events")
     .select("key")

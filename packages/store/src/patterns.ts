@@ -14,7 +14,6 @@ export function createPatterns(queries: Queries): Patterns {
         .execute();
     },
     async find(project, signatures) {
-      if (signatures.length === 0) return [];
       const rows = await queries
         .selectFrom("patterns")
         .selectAll()

@@ -48,7 +48,10 @@ export async function readRecords<K extends RecordKind>(
   page?: Page,
 ): Promise<BuildRecords[K][]> {
   const { offset, limit } = pageOf(page);
-  let query = anyTable(queries).selectFrom(kind as string).selectAll().where("build", "=", build);
+  let query = anyTable(queries)
+    .selectFrom(kind as string)
+    .selectAll()
+    .where("build", "=", build);
   for (const column of kinds[kind].key) query = query.orderBy(column);
   return toRecords(kind, await query.limit(limit).offset(offset).execute());
 }

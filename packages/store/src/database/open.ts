@@ -1,5 +1,11 @@
 import { SlipwayError } from "@slipway/contract";
-import { CamelCasePlugin, type Dialect, Kysely } from "kysely";
+import {
+  CamelCasePlugin,
+  type Dialect,
+  HandleEmptyInListsPlugin,
+  Kysely,
+  replaceWithNoncontingentExpression,
+} from "kysely";
 import { postgresDialect } from "./postgres.ts";
 import { sqliteDialect } from "./sqlite.ts";
 import { tursoDialect } from "./turso.ts";
@@ -22,7 +28,9 @@ export interface DatabaseAddress {
 /** Answers before it has talked to the database: what is wrong with it shows with the first query. */
 export function openDatabase(address: DatabaseAddress): Database {
   const { kind, dialect } = choose(address);
-  const queries = new Kysely<object>({ dialect, plugins: [new CamelCasePlugin()] });
+  // Postgres has no empty lists.
+  const emptyLists = new HandleEmptyInListsPlugin({ strategy: replaceWithNoncontingentExpression });
+  const queries = new Kysely<object>({ dialect, plugins: [new CamelCasePlugin(), emptyLists] });
   return { kind, queries, [Symbol.asyncDispose]: () => queries.destroy() };
 }
 
