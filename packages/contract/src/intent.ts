@@ -71,14 +71,13 @@ export type IntentDraft = Readonly<z.output<typeof intentDraftSchema>>;
 export type Intent = Readonly<z.output<typeof intentSchema>>;
 export type IntentEdit = z.input<typeof intentEditSchema>;
 
-/** Nothing is built before the lock; after it nothing of the intent changes, and `hash` proves it. */
-export type IntentRecord = OpenIntent | LockedIntent;
-
+/** May still be edited. Nothing is built from it. */
 export interface OpenIntent {
   readonly status: "open";
   readonly intent: Intent;
 }
 
+/** Nothing of it changes any more, and `hash` proves it. */
 export interface LockedIntent {
   readonly status: "locked";
   readonly intent: Intent;

@@ -2,7 +2,6 @@ import {
   contentHash,
   type Intent,
   type IntentDraft,
-  type IntentRecord,
   intentEditSchema,
   intentLimits,
   intentSchema,
@@ -30,14 +29,14 @@ export function openIntent(request: string, draft: IntentDraft): OpenIntent {
 }
 
 /** The parts that the edit names, instead of those that were there. Fails with `intent_locked` after the lock. */
-export function editIntent(record: IntentRecord, edit: unknown): OpenIntent {
+export function editIntent(record: OpenIntent | LockedIntent, edit: unknown): OpenIntent {
   if (record.status === "locked") throw new SlipwayError("intent_locked", "the intent is locked and stays as it is");
   const parts = parse(intentEditSchema, edit, "the edit");
   return { status: "open", intent: readIntent({ ...record.intent, ...parts }) };
 }
 
 /** Locking again changes nothing, not even the time. */
-export async function lockIntent(record: IntentRecord, nowMs: number): Promise<LockedIntent> {
+export async function lockIntent(record: OpenIntent | LockedIntent, nowMs: number): Promise<LockedIntent> {
   if (record.status === "locked") return record;
   const intent = freeze(structuredClone(readIntent(record.intent)));
   return freeze({ status: "locked", intent, hash: await contentHash(intent), lockedAtMs: nowMs });
