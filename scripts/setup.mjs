@@ -16,6 +16,7 @@ const programs = [
   { command: "curl", packages: ["curl"], for: "test", why: "asks the egress proxy as a client of its own" },
   { command: "python3", packages: ["python3"], for: "test", why: "runs small programs inside sandboxes" },
   { command: "redis-server", packages: ["redis-server"], for: "test", why: "carries the bridge's messages" },
+  { command: "pg_ctlcluster", packages: ["postgresql"], for: "test", why: "keeps the store's records" },
   { command: "setpriv", packages: ["util-linux"], for: "test", why: "runs tests as an ordinary user" },
 ];
 
