@@ -34,8 +34,8 @@ export interface MessageLog {
 export interface ReadRange {
   readonly after: number;
   /** All of them when left out. */
-  readonly topics?: readonly BridgeTopic[];
-  readonly limit?: number;
+  readonly topics?: readonly BridgeTopic[] | undefined;
+  readonly limit?: number | undefined;
 }
 
 export interface MessagePage {
@@ -46,7 +46,7 @@ export interface MessagePage {
 
 export interface SubscribeOptions {
   readonly after: number;
-  readonly topics?: readonly BridgeTopic[];
+  readonly topics?: readonly BridgeTopic[] | undefined;
   readonly signal: AbortSignal;
 }
 

@@ -1,0 +1,2 @@
+export type { BridgeSubject } from "./subject.ts";
+export { describeBridge } from "./suite.ts";
