@@ -1,4 +1,4 @@
-import { describeBridge } from "../conformance/index.ts";
+import { describeBridge } from "../conformance/suite.ts";
 import { createFakeClock } from "../testing/clock.ts";
 import { startRedisServer } from "../testing/redis-server.ts";
 import { openRedisBridge } from "./bridge.ts";

@@ -1,4 +1,4 @@
-import { describeBridge } from "../conformance/index.ts";
+import { describeBridge } from "../conformance/suite.ts";
 import { openBridge } from "../open.ts";
 import { createFakeClock } from "../testing/clock.ts";
 import { createTestDatabases } from "../testing/database.ts";

@@ -1,6 +1,6 @@
 import { openDatabase } from "../../database/open.ts";
 import { startPostgres } from "../../testing/postgres.ts";
-import { describeBridge } from "../conformance/index.ts";
+import { describeBridge } from "../conformance/suite.ts";
 import { openBridge } from "../open.ts";
 import { createFakeClock } from "../testing/clock.ts";
 

@@ -1,2 +1,0 @@
-export type { BridgeSubject } from "./subject.ts";
-export { describeBridge } from "./suite.ts";
