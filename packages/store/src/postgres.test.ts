@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => postgres?.[Symbol.asyncDispose]());
 
-describeStore("Postgres", { createDatabase: () => postgres.createDatabase() });
+describeStore("Postgres", { createDatabase: () => postgres.createDatabase(), seesDeath: true });
 
 test("servers that start at once bring an empty database up to date together", async () => {
   const url = await postgres.createDatabase();

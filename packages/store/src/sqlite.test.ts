@@ -16,7 +16,7 @@ afterAll(() => rmSync(directory, { recursive: true }));
 
 const newFile = () => join(directory, `${++databases}.db`);
 
-describeStore("SQLite", { createDatabase: async () => `file:${newFile()}` });
+describeStore("SQLite", { createDatabase: async () => `file:${newFile()}`, seesDeath: true });
 
 test("two processes write as much as they are told, while a third holds the lock longer than they wait", async () => {
   const file = newFile();

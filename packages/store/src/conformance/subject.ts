@@ -5,6 +5,8 @@ import type { Database } from "../database/open.ts";
 export interface StoreSubject {
   /** Called before each test: the address of an empty database. */
   createDatabase(): Promise<string>;
+  /** Whether the transaction of a process ends with the process. Over HTTP it ends by a time limit of the server. */
+  readonly seesDeath: boolean;
 }
 
 /** An opened store in a test. */

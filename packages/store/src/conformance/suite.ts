@@ -5,6 +5,7 @@ import { describeEvents } from "./events.ts";
 import { describeLeases } from "./leases.ts";
 import { describeLedger } from "./ledger.ts";
 import { describeLogs } from "./logs.ts";
+import { describeProcesses } from "./processes.ts";
 import type { OpenedStore, StoreSubject } from "./subject.ts";
 import { describeTurns } from "./turns.ts";
 
@@ -30,5 +31,6 @@ export function describeStore(name: string, subject: StoreSubject): void {
     describeLeases(opened);
     describeLedger(opened);
     describeLogs(opened);
+    if (subject.seesDeath) describeProcesses(opened);
   });
 }
