@@ -18,7 +18,6 @@ const maxRepairs = 2;
 export async function askUntilSound<T>(models: ModelRoles, { check, ...question }: SoundQuestion<T>): Promise<T> {
   let prompt = question.prompt;
   for (let tries = 1; ; tries++) {
-    question.signal?.throwIfAborted();
     const { value } = await models.ask({ ...question, prompt });
     const findings = check(value);
     if (findings.length === 0) return value;

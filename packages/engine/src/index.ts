@@ -1,17 +1,4 @@
-export type { AttemptAction, BuildAction } from "./build/actions.ts";
-export { applyActions } from "./build/apply.ts";
-export { decide } from "./build/decide.ts";
-export { fingerprint } from "./build/fingerprint.ts";
-export { type Observation, observe } from "./build/observe.ts";
-export { type BuildOrder, order } from "./build/orders.ts";
-export { type Demand, shareSlots } from "./build/shares.ts";
-export * from "./build/state.ts";
-export { nextWakeMs } from "./build/watch.ts";
-export { editIntent, isIntact, lockIntent } from "./intent/decide.ts";
-export { createPipeline, type Draft, type Locked, type Pipeline, type PipelinePorts } from "./pipeline.ts";
-export { type CriticalPath, criticalPath } from "./plan/critical-path.ts";
-export { type Part, partition } from "./plan/partition.ts";
-export { planRemaining, type Remaining } from "./plan/run.ts";
+export * from "./pipeline.ts";
 export type * from "./ports/bridge.ts";
 export * from "./ports/ledger.ts";
 export type * from "./ports/models.ts";

@@ -7,6 +7,21 @@ import type { ModelRoles } from "./ports/models.ts";
 import type { RepositoryReader, StartingPoint } from "./ports/repository.ts";
 import { findStart } from "./start.ts";
 
+// What else is asked of the stages, from outside of the engine.
+export type { AttemptAction, BuildAction } from "./build/actions.ts";
+export { applyActions } from "./build/apply.ts";
+export { decide } from "./build/decide.ts";
+export { fingerprint } from "./build/fingerprint.ts";
+export { type Observation, observe } from "./build/observe.ts";
+export { type BuildOrder, order } from "./build/orders.ts";
+export { type Demand, shareSlots } from "./build/shares.ts";
+export * from "./build/state.ts";
+export { nextWakeMs } from "./build/watch.ts";
+export { editIntent, isIntact, lockIntent } from "./intent/decide.ts";
+export { type CriticalPath, criticalPath } from "./plan/critical-path.ts";
+export { type Part, partition } from "./plan/partition.ts";
+export { planRemaining, type Remaining } from "./plan/run.ts";
+
 /**
  * Every stage from a request to a build that can be driven. Between `draft` and `lock` the user may edit; whatever a
  * stage returns is kept before the next one begins, so that a crash repeats one stage at most.

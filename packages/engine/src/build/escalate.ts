@@ -1,7 +1,7 @@
 import type { FailedTry, Level, NextTry, TaskState } from "./state.ts";
 
 /** How often each level is tried before the next one. */
-export const triesAtLevel: Readonly<Record<Level, number>> = { 0: 3, 1: 3, 2: 3, 3: 2, 4: 1 };
+const triesAtLevel: Readonly<Record<Level, number>> = { 0: 3, 1: 3, 2: 3, 3: 2, 4: 1 };
 
 /** What is tried after the failure, which is not yet in the task's list. Null: nothing is left, the task fails. */
 export function escalate(task: TaskState, failed: FailedTry, pattern: string | null): NextTry | null {

@@ -7,7 +7,7 @@ const silenceMs = 3 * runChannel.heartbeatMs;
 const startMs = 10 * 60_000;
 const minuteMs = 60_000;
 
-export const timeoutError = "the attempt took too long";
+const timeoutError = "the attempt took too long";
 
 /** What came of an attempt by now, if by nothing but the time that has passed. */
 export function outcomeOf(attempt: AttemptState, task: TaskState, nowMs: number): Outcome | null {
@@ -18,7 +18,7 @@ export function outcomeOf(attempt: AttemptState, task: TaskState, nowMs: number)
 }
 
 /** When time alone changes something about an attempt that works. */
-export function deadlineOf(attempt: AttemptState, task: TaskState): number {
+function deadlineOf(attempt: AttemptState, task: TaskState): number {
   // What waits for its gates is out of the sandbox already; only the build's own time holds.
   if (attempt.phase === "verifying") return Number.POSITIVE_INFINITY;
   const silent = attempt.heardAtMs + (attempt.phase === "starting" ? startMs : silenceMs);
