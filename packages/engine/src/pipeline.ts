@@ -66,8 +66,8 @@ export function createPipeline({ models, repository, clock }: PipelinePorts): Pi
     },
 
     async lock(open, options = {}) {
-      const checks = await compileChecks(models, open.intent, options);
-      return { locked: await lockIntent(open, clock.now()), checks };
+      const locked = await lockIntent(open, clock.now());
+      return { locked, checks: await compileChecks(models, locked, options) };
     },
 
     plan: (locked, start, options = {}) => makePlan(models, { locked, start, ...options }),

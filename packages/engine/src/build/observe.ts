@@ -34,16 +34,7 @@ export function observe(state: BuildState, observation: Observation, nowMs: numb
     case "satisfaction-checked":
       return inStep(state, "checking", observation.round, (progress) => checked(progress, observation.unsatisfied));
     case "remaining-planned":
-      return {
-        ...inStep(state, "planning", observation.round, (progress) => ({
-          ...progress,
-          step: "tasks",
-          round: progress.round + 1,
-        })),
-        tasks: isInStep(state, "planning", observation.round)
-          ? [...state.tasks, ...observation.tasks.map(beginTask)]
-          : state.tasks,
-      };
+      return planned(state, observation.round, observation.tasks);
     case "remaining-unplannable":
       return inStep(state, "planning", observation.round, (progress) => ({ ...progress, step: "unplannable" }));
   }
@@ -73,6 +64,12 @@ function checked(progress: Progress, found: readonly string[]): Progress {
   const unsatisfied = found.toSorted(compareIds);
   const isUnchanged = unsatisfied.join() === progress.unsatisfied.join();
   return { ...progress, step: "checked", unsatisfied, unchangedRounds: isUnchanged ? progress.unchangedRounds + 1 : 0 };
+}
+
+function planned(state: BuildState, round: number, tasks: Plan["tasks"]): BuildState {
+  if (!isInStep(state, "planning", round)) return state;
+  const progress: Progress = { ...state.progress, step: "tasks", round: round + 1 };
+  return { ...state, progress, tasks: [...state.tasks, ...tasks.map(beginTask)] };
 }
 
 function inStep(

@@ -106,8 +106,8 @@ describe("the checks of an intent", () => {
   test("prove every criterion and every workflow", async () => {
     expect(checkChecks(intent, checks)).toEqual([]);
     const models = answering({ checks: without("pack") }, { checks });
-    const { hash } = await lockIntent(openIntent(request, draft), 5);
-    expect(await compileChecks(models, intent)).toEqual({ intentHash: hash, checks });
+    const locked = await lockIntent(openIntent(request, draft), 5);
+    expect(await compileChecks(models, locked)).toEqual({ intentHash: locked.hash, checks });
     expect(models.asked[1]?.prompt).toContain("pack needs a check of the type browser");
   });
 
@@ -136,7 +136,8 @@ describe("the checks of an intent", () => {
     "can not leave the candidate for %s",
     async (path) => {
       const away = { type: "performance", proves: "fast-start", path, metric: "firstByteMs", atMost: 10 };
-      await expect(compileChecks(answering({ checks: [...checks, away] }), intent)).rejects.toThrow("such as /items");
+      const locked = await lockIntent(openIntent(request, draft), 5);
+      await expect(compileChecks(answering({ checks: [...checks, away] }), locked)).rejects.toThrow("such as /items");
     },
   );
 });

@@ -1,9 +1,8 @@
 import {
   type CompiledChecks,
   checkListSchema,
-  contentHash,
-  type Intent,
   intentDraftSchema,
+  type LockedIntent,
   type OpenIntent,
 } from "@slipway/contract";
 import { askUntilSound } from "../ask.ts";
@@ -39,10 +38,10 @@ export async function draftIntent(
   return openIntent(request, draft);
 }
 
-/** What will prove the intent. It is made before the lock, so that nothing is locked that can not be proven. */
+/** What will prove the intent. The lock counts only together with it: nothing is built that can not be proven. */
 export async function compileChecks(
   models: ModelRoles,
-  intent: Intent,
+  { intent, hash }: LockedIntent,
   { signal }: { readonly signal?: AbortSignal | undefined } = {},
 ): Promise<CompiledChecks> {
   const { checks } = await askUntilSound(models, {
@@ -54,5 +53,5 @@ export async function compileChecks(
     maxOutputTokens,
     ...(signal && { signal }),
   });
-  return { intentHash: await contentHash(intent), checks };
+  return { intentHash: hash, checks };
 }
