@@ -6,6 +6,7 @@ const suites: Record<string, () => Promise<{ run(report: Report, only: ReadonlyS
   sandbox: () => import("./sandbox.ts"),
   gateway: () => import("./gateway.ts"),
   loop: () => import("./loop.ts"),
+  store: () => import("./store.ts"),
 };
 
 const { values, positionals } = parseArgs({

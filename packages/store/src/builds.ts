@@ -7,16 +7,16 @@ import {
   type NewEvent,
   newBuildSchema,
   type RecordKind,
-  type StoredBuild,
   type Turn,
 } from "@slipway/engine";
 import { appendEvents } from "./events.ts";
 import { holdLease } from "./leases.ts";
 import { openAccount } from "./ledger.ts";
-import { putRecords, readRecords, toRecords } from "./records.ts";
+import { putRecords, readRecords } from "./records.ts";
 import { accept, toRow } from "./schema/codec.ts";
 import { type Clock, pageOf, type Queries, readOnce, type Trx } from "./schema/queries.ts";
 import { buildRow } from "./schema/rows.ts";
+import { readState, requireBuild } from "./state.ts";
 
 export function createBuilds(queries: Queries, clock: Clock): Builds {
   return {
@@ -79,49 +79,6 @@ async function requireSame(trx: Trx, wanted: NewBuild): Promise<BuildRecord> {
   throw new SlipwayError("idempotency_conflict", `${wanted.id} is another build`);
 }
 
-async function readState(trx: Trx, id: BuildId): Promise<StoredBuild> {
-  const build = await requireBuild(trx, id);
-  const openOf = async <K extends "attempts" | "sandboxes" | "candidates">(kind: K) =>
-    toRecords(
-      kind,
-      await trx
-        .selectFrom(kind as "attempts")
-        .selectAll()
-        .where("build", "=", id)
-        .where("endedAt", "is", null)
-        .orderBy("id")
-        .execute(),
-    );
-  const lastCheckpoints = await trx
-    .selectFrom("attempts")
-    .innerJoin("checkpoints", (join) =>
-      join
-        .onRef("checkpoints.build", "=", "attempts.build")
-        .on("checkpoints.id", "=", (query) =>
-          query
-            .selectFrom("checkpoints as last")
-            .select("last.id")
-            .whereRef("last.build", "=", "attempts.build")
-            .whereRef("last.attempt", "=", "attempts.id")
-            .orderBy("last.createdAt", "desc")
-            .orderBy("last.id", "desc")
-            .limit(1),
-        ),
-    )
-    .selectAll("checkpoints")
-    .where("attempts.build", "=", id)
-    .where("attempts.endedAt", "is", null)
-    .execute();
-  return {
-    build,
-    tasks: await readRecords(trx, id, "tasks"),
-    attempts: await openOf("attempts"),
-    sandboxes: await openOf("sandboxes"),
-    candidates: await openOf("candidates"),
-    checkpoints: toRecords("checkpoints", lastCheckpoints),
-  };
-}
-
 async function apply(trx: Trx, build: BuildId, by: LeaseHolder, turn: Turn, now: number) {
   await holdLease(trx, build, by, now);
   const columns = toRow(changeRow, turn.build ?? {});
@@ -143,9 +100,3 @@ async function apply(trx: Trx, build: BuildId, by: LeaseHolder, turn: Turn, now:
 }
 
 const changeRow = buildRow.pick({ status: true, reason: true, priority: true, endedAt: true, details: true }).partial();
-
-async function requireBuild(queries: Queries | Trx, build: BuildId): Promise<BuildRecord> {
-  const row = await queries.selectFrom("builds").selectAll().where("id", "=", build).executeTakeFirst();
-  if (row === undefined) throw new SlipwayError("build_not_found", `there is no build ${build}`);
-  return buildRow.parse(row);
-}

@@ -29,7 +29,7 @@ export function createLedger(queries: Queries, clock: Clock): BuildLedger {
     async abandon(holder) {
       const open = await queries
         .selectFrom("ledgerEntries")
-        .select(["request", "kind", "reservedMicroUsd"])
+        .select(["request", "reservedMicroUsd"])
         .where("holder", "=", holder)
         .where("settledAt", "is", null)
         .execute();

@@ -28,15 +28,8 @@ export interface Reporter {
   ended(): Promise<void>;
 }
 
-export function spawnReporter({
-  url,
-  build,
-  name,
-  calls,
-  eventsPerCall,
-  end = "done" as never,
-}: ReporterTask): Reporter {
-  const args = [program, url, build, name, String(calls), String(eventsPerCall), end];
+export function spawnReporter({ url, build, name, calls, eventsPerCall, end }: ReporterTask): Reporter {
+  const args = [program, url, build, name, String(calls), String(eventsPerCall), end ?? ""];
   const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
   const exit = once(child, "exit");
   const acknowledged: number[] = [];

@@ -106,6 +106,15 @@ export function describeTurns(opened: () => OpenedStore): void {
     ]);
   });
 
+  test("a plan of more tasks than a page holds is whole in the state", async () => {
+    const { store } = opened();
+    const build = await drivenBuild(store);
+    const tasks = Array.from({ length: 1200 }, (_, index) => task(build, `task-${index}`));
+    await store.builds.apply(build, driver, { ...first, records: { tasks }, events: [] });
+    expect((await store.builds.state(build)).tasks).toHaveLength(1200);
+    expect(await store.builds.records(build, "tasks")).toHaveLength(1000);
+  });
+
   test("a merge happens once: the same again changes nothing, another one in its place is refused", async () => {
     const { store } = opened();
     const build = await drivenBuild(store);

@@ -189,6 +189,7 @@ async function createLedger(trx: Transaction<object>): Promise<void> {
     settledAt: "whole?",
   });
   await index(trx, "ledgerEntries", ["build"]);
+  await index(trx, "ledgerEntries", ["account"]);
   const open = trx.schema.createIndex("ledger_entries_open").on("ledgerEntries").column("holder");
   await open.where(sql.ref("settledAt"), "is", null).execute();
 }
