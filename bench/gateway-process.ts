@@ -6,7 +6,7 @@ import { createGateway, openLedger, openRunLog, readGatewaySettings } from "@sli
 const [, , upstreamUrl = "", directory = ""] = process.argv;
 
 const gateway = createGateway({
-  settings: readGatewaySettings({ ANTHROPIC_BASE_URL: upstreamUrl, ANTHROPIC_API_KEY: "a key of the bench" }),
+  settings: readGatewaySettings({ ANTHROPIC_BASE_URL: upstreamUrl, ANTHROPIC_API_KEY: "sk-bench" }),
   ledger: await openLedger(join(directory, "ledger")),
   log: await openRunLog(join(directory, "runs")),
   secret: "a secret of the bench",

@@ -61,7 +61,7 @@ function nextUsage(counts: boolean): Usage {
 
 function head({ input, cacheRead, cacheWrite }: Usage): string {
   const cache = { cache_read_input_tokens: cacheRead, cache_creation_input_tokens: cacheWrite };
-  const message = { id: "msg_1", type: "message", role: "assistant", model: "claude-sonnet-4-6", content: [] };
+  const message = { id: "msg_1", type: "message", role: "assistant", model: "model", content: [] };
   return (
     event("message_start", { message: { ...message, usage: { input_tokens: input, ...cache, output_tokens: 1 } } }) +
     event("content_block_start", { index: 0, content_block: { type: "text", text: "" } })

@@ -37,7 +37,8 @@ export async function run(report: Report, only: ReadonlySet<string>): Promise<vo
   const start = async <T>(program: URL, ...argv: string[]): Promise<T & { readonly pid: number }> => {
     const child = fork(program, argv);
     children.push(child);
-    const [told] = (await once(child, "message")) as [T];
+    const failed = once(child, "exit").then(() => Promise.reject(new Error(`${program.pathname} did not start`)));
+    const [told] = (await Promise.race([once(child, "message"), failed])) as [T];
     return { ...told, pid: child.pid ?? 0 };
   };
   try {
@@ -123,7 +124,7 @@ const instructions = "You work on a program. ".repeat(1500);
 /** `first` is there with the first bytes of a response, `whole` with its last ones, if none is missing. */
 function ask({ socketPath, headers }: Between, kind: Kind): { first: Promise<void>; whole: Promise<void> } {
   const body = {
-    model: "claude-sonnet-4-6",
+    model: "build",
     max_tokens: 32_000,
     stream: true,
     system: [{ type: "text", text: instructions }],

@@ -1,7 +1,7 @@
 import { homedir } from "node:os";
 import { isAbsolute, join } from "node:path";
 import process from "node:process";
-import { defaultExecTimeoutMs, maxLifetimeMs, SlipwayError } from "@slipway/contract";
+import { defaultExecTimeoutMs, maxLifetimeMs, settingsError } from "@slipway/contract";
 import { z } from "zod";
 import type { Environment } from "./environment.ts";
 
@@ -135,9 +135,4 @@ function contradictions(settings: Parsed, given: object): string[] {
     mistakes.push(`${shownIdle} is longer than ${shownLifetime}: a sandbox would never sleep.`);
   }
   return mistakes;
-}
-
-function settingsError(mistakes: readonly string[]): SlipwayError {
-  const count = mistakes.length === 1 ? "One setting is wrong" : `${mistakes.length} settings are wrong`;
-  return new SlipwayError("invalid_settings", [`${count}:`, ...mistakes.map((mistake) => `- ${mistake}`)].join("\n"));
 }

@@ -42,6 +42,7 @@ export function createContext(parts: ContextParts): Context & AsyncDisposable {
   const { io, args, interrupts, out, err, surroundings = realSurroundings } = parts;
   const json = args.flag("json");
   let provider: Promise<SandboxProvider> | undefined;
+  const progress = json ? silentProgress : createProgress(err, painter(err, io.env));
   const settings = async () => (await import("./config.ts")).readSettings(io.env);
   return {
     io,
@@ -51,7 +52,7 @@ export function createContext(parts: ContextParts): Context & AsyncDisposable {
     err,
     interrupts,
     paint: painter(out, io.env),
-    progress: json ? silentProgress : createProgress(err, painter(err, io.env)),
+    progress,
     settings,
     provider(tools = {}) {
       provider ??= settings().then((known) => surroundings.openProvider(known, io.env, tools));
@@ -64,7 +65,9 @@ export function createContext(parts: ContextParts): Context & AsyncDisposable {
     },
     clean: (text) => (out.isTerminal ? harmless(text) : text),
     async note(line) {
-      if (!json) await err.write(`${err.isTerminal ? harmlessLines(line) : line}\n`);
+      if (json) return;
+      progress.clear();
+      await err.write(`${err.isTerminal ? harmlessLines(line) : line}\n`);
     },
     async [Symbol.asyncDispose]() {
       // A provider that could not be opened has been reported already.

@@ -12,11 +12,8 @@ export interface Progress {
 
 export const silentProgress: Progress = { status() {}, line() {}, clear() {} };
 
-const redrawMs = 80;
-
 export function createProgress(err: Output, paint: Paint): Progress {
   let drawn = false;
-  let drawnAt = 0;
   // A progress line that nobody can read is no reason to fail the work.
   const write = (text: string) => void err.write(text).catch(() => {});
   const clear = () => {
@@ -25,8 +22,7 @@ export function createProgress(err: Output, paint: Paint): Progress {
   };
   return {
     status(text) {
-      if (!err.isTerminal || Date.now() - drawnAt < redrawMs) return;
-      drawnAt = Date.now();
+      if (!err.isTerminal) return;
       drawn = true;
       write(`\r\x1b[2K${paint("dim", harmless(text).slice(0, err.size().cols - 1))}`);
     },

@@ -187,3 +187,9 @@ export function isErrorCode(value: unknown): value is ErrorCode {
 export function hasCode(error: unknown, code: ErrorCode): error is SlipwayError {
   return error instanceof SlipwayError && error.code === code;
 }
+
+/** One error for all settings that are wrong, so that one run shows every mistake. */
+export function settingsError(mistakes: readonly string[]): SlipwayError {
+  const count = mistakes.length === 1 ? "One setting is wrong" : `${mistakes.length} settings are wrong`;
+  return new SlipwayError("invalid_settings", [`${count}:`, ...mistakes.map((mistake) => `- ${mistake}`)].join("\n"));
+}

@@ -33,6 +33,15 @@ test("a whole answer needs all that it may come to, up to the model's limit", as
   expect(await set.post("/v1/messages", ask({ stream: false, max_tokens: 100 }))).toMatchObject({ status: 200 });
 });
 
+test("a limit in a field that does not count in the dialect counts for nothing", async () => {
+  await using set = await startTestGateway({ budgetMicroUsd: 5000 * 15, dialects: ["anthropic", "chat", "responses"] });
+  const statusOf = async (path: string, body: object) => (await set.post(path, ask({ stream: false, ...body }))).status;
+  expect(await statusOf("/v1/messages", { max_tokens: 8000, max_output_tokens: 1 })).toBe(402);
+  expect(await statusOf("/v1/responses", { input: "Go.", max_tokens: 1 })).toBe(402);
+  expect(await statusOf("/v1/chat/completions", { max_tokens: 1, max_completion_tokens: 8000 })).toBe(402);
+  expect(await statusOf("/v1/chat/completions", { max_tokens: 1 })).toBe(200);
+});
+
 test("a stream that passes the budget is cut", async () => {
   await using set = await startTestGateway({ budgetMicroUsd: firstSlice + 1024 * 15 });
   const client = createReader();
@@ -135,10 +144,46 @@ test("an endpoint that does not count is billed by estimate", async () => {
   expect(set.lines[0]?.usage.input).toBeGreaterThan(10);
 });
 
-test("an image counts as an image, not as text", () => {
+test("what a translation leaves out does not make the rest of a request cheaper", async () => {
+  await using set = await startTestGateway({ budgetMicroUsd: 100_000, dialects: ["anthropic"] });
+  const text = { type: "text", text: "word ".repeat(100_000) };
+  const leftOut = { type: "unknown", image_url: `data:image/png;base64,${"A".repeat(600_000)}` };
+  const messages = [{ role: "user", content: [text, leftOut] }];
+  expect(await set.post("/v1/chat/completions", ask({ messages }))).toMatchObject({ status: 402 });
+  expect(set.upstream.seen).toHaveLength(0);
+});
+
+test("an image counts as an image, and what only looks like one as text", () => {
   const image = Buffer.alloc(300_000, 7).toString("base64");
-  const text = JSON.stringify({ messages: [{ content: [{ type: "image", source: { data: image } }] }] });
-  expect(estimateInputTokens(text)).toBeLessThan(2000);
-  expect(estimateInputTokens(JSON.stringify({ content: `data:image/png;base64,${image}` }))).toBeLessThan(2000);
-  expect(estimateInputTokens("words, ".repeat(4000))).toBe(8000);
+  const tokensOf = (part: object) => {
+    const body = { messages: [{ role: "user", content: [part] }] };
+    return estimateInputTokens(body, JSON.stringify(body));
+  };
+  const url = `data:image/png;base64,${image}`;
+  expect(tokensOf({ type: "image", source: { type: "base64", data: image } })).toBeLessThan(6000);
+  expect(tokensOf({ type: "image_url", image_url: { url } })).toBeLessThan(6000);
+  expect(tokensOf({ type: "input_image", image_url: url })).toBeLessThan(6000);
+  expect(tokensOf({ type: "text", text: url })).toBeGreaterThan(100_000);
+  expect(tokensOf({ type: "text", source: { type: "base64", data: image } })).toBeGreaterThan(100_000);
+});
+
+test("a small document may have many pages, and is reserved as if it had", () => {
+  for (const part of [
+    { type: "document", source: { type: "base64", data: "JVBERi0=" } },
+    { type: "file", file: { file_data: "data:application/pdf;base64,JVBERi0=" } },
+    { type: "input_file", file_data: "data:application/pdf;base64,JVBERi0=" },
+  ]) {
+    const body = { messages: [{ role: "user", content: [part] }] };
+    expect(estimateInputTokens(body, JSON.stringify(body))).toBeGreaterThan(200_000);
+  }
+});
+
+test.each([
+  ["a stated budget", { thinking: { type: "enabled", budget_tokens: 7000 } }],
+  ["no stated budget", { thinking: { type: "adaptive" } }],
+])("a stream that may think unseen, with %s, is reserved with its thoughts", async (_, thinking) => {
+  await using set = await startTestGateway({ budgetMicroUsd: 6000 * 15 });
+  expect(await set.post("/v1/messages", ask({ max_tokens: 8000, ...thinking }))).toMatchObject({ status: 402 });
+  const silent = { thinking: { type: "disabled" } };
+  expect(await set.post("/v1/messages", ask({ max_tokens: 8000, ...silent }))).toMatchObject({ status: 200 });
 });

@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { microUsdPerUsd, type RunId, SlipwayError, type Usage } from "@slipway/contract";
+import { contentParts, imageCharacters, isDocument, type Json } from "./content.ts";
 import type { Meter } from "./dialects/dialect.ts";
 import type { Ledger } from "./ports.ts";
 import { costOf, type ModelPrice } from "./prices.ts";
@@ -20,6 +21,8 @@ export interface ReservationRequest {
   readonly inputTokens: number;
   /** What the request allows; the model's limit holds, too. */
   readonly maxOutputTokens: number | undefined;
+  /** What the model may think without a word: it is billed, and known only at the end. */
+  readonly hiddenTokens: number;
   /** A streamed response can be cut, so that its output is reserved as it comes. */
   readonly streamed: boolean;
 }
@@ -33,7 +36,7 @@ export async function reserve(ledger: Ledger, asked: ReservationRequest): Promis
   const { run, price } = asked;
   const maxTokens = Math.min(asked.maxOutputTokens ?? price.maxOutputTokens, price.maxOutputTokens);
   const request = randomUUID();
-  let outputTokens = asked.streamed ? Math.min(firstSliceTokens, maxTokens) : maxTokens;
+  let outputTokens = asked.streamed ? Math.min(firstSliceTokens + asked.hiddenTokens, maxTokens) : maxTokens;
   let sliceTokens = firstSliceTokens;
   const microUsd = estimateInput(price, asked.inputTokens) + estimateOutput(price, outputTokens);
   if (!(await ledger.reserve({ request, run, microUsd }))) throw await exhausted(ledger, run, microUsd);
@@ -45,12 +48,11 @@ export async function reserve(ledger: Ledger, asked: ReservationRequest): Promis
   return {
     request,
     get outputTokens() {
-      // The endpoint itself stops at the limit: what seems to be more is the estimate's error.
-      return outputTokens < maxTokens ? outputTokens : Number.POSITIVE_INFINITY;
+      return outputTokens;
     },
     async extend(wantedTokens) {
-      const missing = Math.min(wantedTokens, maxTokens) - outputTokens;
-      const ahead = Math.min(Math.max(missing, sliceTokens), maxTokens - outputTokens);
+      const missing = wantedTokens - outputTokens;
+      const ahead = Math.max(missing, sliceTokens);
       sliceTokens = Math.min(2 * sliceTokens, lastSliceTokens);
       if ((await take(ahead)) || (await take(missing))) return;
       throw await exhausted(ledger, run, estimateOutput(price, missing));
@@ -69,18 +71,24 @@ export function countUsage(meter: Meter, inputTokens: number): { readonly usage:
 
 /** Fewer than most texts have: it is better to reserve too much. */
 const bytesPerToken = 3.5;
-const tokensPerImage = 1600;
-const base64 = /"(?:data:[\w/+.;-]{0,100},)?[A-Za-z0-9+/]{4096,}={0,2}"/g;
+const tokensPerImage = 5000;
+/** Of all documents of a request together: a small file can have pages enough to fill what a model reads at once. */
+const tokensOfDocuments = 200_000;
 
-/** Of a request's JSON text. An image costs by its size in pixels, which has little to do with its bytes. */
-export function estimateInputTokens(text: string): number {
-  let bytes = Buffer.byteLength(text);
+/** Of a body as it is sent, with its JSON. An image costs by its size in pixels, which has little to do with its bytes. */
+export function estimateInputTokens(body: Json, json: string): number {
+  let bytes = Buffer.byteLength(json);
   let images = 0;
-  for (const [image] of text.matchAll(base64)) {
-    bytes -= image.length;
+  let documents = false;
+  for (const part of contentParts(body)) {
+    documents ||= isDocument(part);
+    const characters = imageCharacters(part);
+    if (characters === 0) continue;
+    bytes -= characters;
     images++;
   }
-  return Math.ceil(bytes / bytesPerToken) + images * tokensPerImage;
+  const text = Math.ceil(Math.max(0, bytes) / bytesPerToken);
+  return text + images * tokensPerImage + (documents ? tokensOfDocuments : 0);
 }
 
 /** All of it at the dearest rate that input can have. */

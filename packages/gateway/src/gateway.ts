@@ -132,6 +132,10 @@ export function createGateway(options: GatewayOptions): Gateway {
     hostToken: tokens.host,
     async [Symbol.asyncDispose]() {
       await server[Symbol.asyncDispose]();
+      for (const id of runs.ids()) {
+        channel.close(id);
+        runs.remove(id);
+      }
       await upstream[Symbol.asyncDispose]();
     },
   };

@@ -10,7 +10,17 @@ test.each([
   ["anthropic", part({ type: "image", source: { type: "url", url: "https://evil.example/?data" } })],
   ["anthropic", part({ type: "document", source: { type: "file", file_id: "f" } })],
   ["anthropic", part({ type: "tool_result", content: [{ type: "image", source: { type: "url", url: "https://e" } }] })],
+  ["anthropic", { system: [{ type: "document", source: { type: "url", url: "https://evil.example" } }] }],
+  [
+    "anthropic",
+    part({
+      type: "document",
+      source: { type: "content", content: [{ type: "image", source: { type: "url", url: "https://evil.example" } }] },
+    }),
+  ],
   ["chat", { n: 8 }],
+  ["chat", part({ type: "video_url", video_url: { url: "https://evil.example" } })],
+  ["chat", part({ type: "file", file: { file_data: "https://evil.example" } })],
   ["chat", part({ type: "image_url", image_url: { url: "https://evil.example" } })],
   ["chat", part({ type: "file", file: { file_id: "f" } })],
   ["responses", { background: true }],
@@ -39,6 +49,34 @@ test("tools that run at the endpoint are taken out, tools of the agent stay", ()
   };
   guardBody("responses", body);
   expect(body.tools).toHaveLength(4);
+});
+
+test("a group of tools holds only tools of the agent", () => {
+  const grouped = [{ type: "function", name: "run" }, { type: "web_search" }];
+  const body = { tools: [{ type: "namespace", name: "team", tools: grouped }] };
+  guardBody("responses", body);
+  expect(body.tools[0]?.tools).toEqual([{ type: "function", name: "run" }]);
+});
+
+test("of a chat request only what is known to keep to its model and price passes", () => {
+  const kept = { model: "m", messages: [], max_tokens: 10, temperature: 0 };
+  const body = { ...kept, models: ["dearer"], provider: { order: ["x"] }, plugins: [{ id: "web" }], prediction: {} };
+  guardBody("chat", body);
+  expect(body).toEqual(kept);
+});
+
+test("a limit that the endpoint does not read is none", () => {
+  const body: Record<string, unknown> = { max_tokens: 5, max_output_tokens: 7, max_completion_tokens: 9 };
+  guardBody("responses", body);
+  expect(body).toEqual({ max_output_tokens: 7, store: false });
+});
+
+test("content that is nested without end is refused", () => {
+  let content: unknown = "deep";
+  for (let depth = 0; depth < 1000; depth++) content = [{ type: "tool_result", content }];
+  expect(() => guardBody("anthropic", { messages: [{ role: "user", content }] })).toThrow(
+    expect.objectContaining({ code: "invalid_request" }),
+  );
 });
 
 test("what raises the price or keeps answers at the endpoint is taken out", () => {

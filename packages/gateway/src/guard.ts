@@ -1,7 +1,6 @@
 import { SlipwayError } from "@slipway/contract";
+import { asObject, contentParts, type Json } from "./content.ts";
 import type { DialectName } from "./dialects/dialect.ts";
-
-type Json = Record<string, unknown>;
 
 /**
  * Takes out of a request, or refuses, what would reach past the run: programs and searches at the endpoint, which lead
@@ -9,27 +8,55 @@ type Json = Record<string, unknown>;
  * changes the price.
  */
 export function guardBody(dialect: DialectName, body: Json): void {
-  for (const field of ["service_tier", "speed", "inference_geo", "web_search_options", "store"]) delete body[field];
+  for (const field of droppedFields) delete body[field];
   if (dialect === "responses") body["store"] = false;
-  const refusedFields = [
-    "background",
-    "previous_response_id",
-    "conversation",
-    "container",
-    "mcp_servers",
-    "prompt",
-    "audio",
-  ];
   for (const field of refusedFields) {
     if (!isEmpty(body[field])) throw refused(`${field} is not available here`);
   }
   if (!isEmpty(body["n"]) && body["n"] !== 1) throw refused("n is not available here: ask for one answer");
-  if (Array.isArray(body["tools"])) body["tools"] = body["tools"].filter((tool) => runsAtAgent(tool));
-  for (const part of contentParts(body["messages"] ?? body["input"])) {
-    checkPart(part);
+  dropUnknown(dialect, body);
+  for (const part of [body, ...contentParts(body)]) {
+    if (Array.isArray(part["tools"])) part["tools"] = agentTools(part["tools"]);
     dropLongCache(part);
+    checkPart(part);
   }
-  for (const part of [...partsOf(body["system"]), ...partsOf(body["tools"])]) dropLongCache(part);
+}
+
+const droppedFields = [
+  "service_tier",
+  "speed",
+  "inference_geo",
+  "web_search_options",
+  "store",
+  "prediction",
+  "modalities",
+];
+const refusedFields = "background previous_response_id conversation container mcp_servers prompt audio".split(" ");
+
+/** Where a dialect says how long an answer may be. A limit that the endpoint does not read is none. */
+export const limitFields = {
+  anthropic: ["max_tokens"],
+  chat: ["max_completion_tokens", "max_tokens"],
+  responses: ["max_output_tokens"],
+} as const;
+
+/**
+ * Many vendors' endpoints speak chat, and fields of their own name other models, other prices or searches: only what is
+ * known to do none of it passes.
+ */
+const chatFields = new Set([
+  ...["model", "messages", "tools", "tool_choice", "parallel_tool_calls", "functions", "function_call"],
+  ...["stream", "stream_options", "n", "stop", "response_format", "logprobs", "top_logprobs", "logit_bias"],
+  ...["temperature", "top_p", "top_k", "min_p", "seed", "frequency_penalty", "presence_penalty", "repetition_penalty"],
+  ...["reasoning", "reasoning_effort", "thinking", "enable_thinking", "chat_template_kwargs", "verbosity"],
+  ...["user", "metadata", "safety_identifier", "prompt_cache_key", ...limitFields.chat],
+]);
+
+function dropUnknown(dialect: DialectName, body: Json): void {
+  const known: readonly string[] = limitFields[dialect];
+  for (const field of Object.values(limitFields).flat()) if (!known.includes(field)) delete body[field];
+  if (dialect !== "chat") return;
+  for (const field of Object.keys(body)) if (!chatFields.has(field)) delete body[field];
 }
 
 /** A cache that is kept for long has another price than the table's. */
@@ -38,52 +65,39 @@ function dropLongCache(part: Json): void {
 }
 
 /** Tools whose calls come back to the agent. Any other one runs at the endpoint. */
-const agentTools = /^(function|custom|local_shell|apply_patch|namespace|(bash|text_editor|computer|memory)_\d{8})$/;
+const agentTypes = /^(function|custom|local_shell|apply_patch|namespace|(bash|text_editor|computer|memory)_\d{8})$/;
 
-function runsAtAgent(tool: unknown): boolean {
-  const type = asObject(tool)["type"];
-  return type === undefined || type === null || (typeof type === "string" && agentTools.test(type));
-}
-
-/** The parts of all messages, and those inside tool results. */
-function* contentParts(messages: unknown): Generator<Json> {
-  if (!Array.isArray(messages)) return;
-  for (const message of messages) {
-    const item = asObject(message);
-    yield item;
-    yield* partsOf(item["content"]);
-    // What a tool has put out, in the responses dialect.
-    yield* partsOf(item["output"]);
-  }
-}
-
-function* partsOf(content: unknown): Generator<Json> {
-  if (!Array.isArray(content)) return;
-  for (const entry of content) {
-    const part = asObject(entry);
-    yield part;
-    yield* partsOf(part["content"]);
-  }
+function agentTools(tools: readonly unknown[]): unknown[] {
+  return tools.filter((tool) => {
+    const known = asObject(tool);
+    const { type, tools: grouped } = known;
+    if (Array.isArray(grouped)) known["tools"] = agentTools(grouped);
+    dropLongCache(known);
+    return type === undefined || type === null || (typeof type === "string" && agentTypes.test(type));
+  });
 }
 
 /** Images and files come inside the request: an endpoint that fetched them would be a way out of the sandbox. */
 function checkPart(part: Json): void {
   if (part["type"] === "item_reference") throw refused("item_reference is not available here: send the item itself");
   const sourceType = asObject(part["source"])["type"];
-  if (sourceType === "url" || sourceType === "file") throw refused(outsideContent);
-  const url = asObject(part["image_url"])["url"] ?? part["image_url"] ?? part["file_url"];
-  if (typeof url === "string" && !url.startsWith("data:")) throw refused(outsideContent);
-  if (!isEmpty(part["file_id"]) || !isEmpty(asObject(part["file"])["file_id"])) throw refused(outsideContent);
+  if (sourceType !== undefined && !insideSources.has(sourceType)) throw refused(outsideContent);
+  const file = asObject(part["file"]);
+  for (const field of addressFields) {
+    const url = asObject(part[field])["url"] ?? part[field];
+    if (typeof url === "string" && !url.startsWith("data:")) throw refused(outsideContent);
+  }
+  for (const { file_id, file_data } of [part, file]) {
+    if (!isEmpty(file_id) || /^\s*\w+:\/\//.test(String(file_data))) throw refused(outsideContent);
+  }
 }
 
+const insideSources: ReadonlySet<unknown> = new Set(["base64", "text", "content"]);
+const addressFields = ["image_url", "file_url", "video_url", "audio_url"];
 const outsideContent = "images and files by address or id are not available here: send their bytes";
 
 function isEmpty(value: unknown): boolean {
   return value === undefined || value === null || value === false || (Array.isArray(value) && value.length === 0);
-}
-
-function asObject(value: unknown): Json {
-  return typeof value === "object" && value !== null ? (value as Json) : {};
 }
 
 function refused(message: string): SlipwayError {

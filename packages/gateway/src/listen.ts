@@ -1,5 +1,7 @@
 import { once } from "node:events";
+import { rmSync } from "node:fs";
 import type { Server } from "node:http";
+import { SlipwayError } from "@slipway/contract";
 
 export type ListenAddress = { readonly path: string } | { readonly host: string; readonly port: number };
 
@@ -10,8 +12,12 @@ export interface Listener {
 }
 
 export async function listenOn(server: Server, address: ListenAddress): Promise<Listener> {
+  // A socket that a killed gateway has left; the ledger's lock keeps a living one away.
+  if ("path" in address && !address.path.startsWith("\0")) rmSync(address.path, { force: true });
   server.listen(address);
-  await once(server, "listening");
+  await once(server, "listening").catch((cause) => {
+    throw new SlipwayError("provider_unavailable", `the gateway can not listen: ${cause.message}`, { cause });
+  });
   // A failed accept, for instance without free descriptors, is no reason to stop.
   server.on("error", () => undefined);
   const bound = server.address();

@@ -49,8 +49,8 @@ export async function answerModelCall(parts: ExchangeParts, call: ModelHttpReque
 /** Answered by estimate: a question that costs nothing is not worth a request to the endpoint. */
 export async function countTokens(run: RunEntry, request: IncomingMessage, response: ServerResponse): Promise<void> {
   using taken = await takeBody(run, request);
-  parseBody(taken.body);
-  answerJson(response, { input_tokens: estimateInputTokens(taken.body.toString("utf8")) });
+  const text = taken.body.toString("utf8");
+  answerJson(response, { input_tokens: estimateInputTokens(parseBody(taken.body), text) });
 }
 
 /** The models that a run may use, in a shape that clients of every vendor read. */

@@ -2,11 +2,12 @@ import type { IncomingHttpHeaders } from "node:http";
 import { SlipwayError } from "@slipway/contract";
 import { z } from "zod";
 import { estimateInputTokens } from "./budget.ts";
+import { asObject } from "./content.ts";
 import type { ModelRequest } from "./conversation.ts";
 import type { Dialect, DialectName } from "./dialects/dialect.ts";
 import { dialects } from "./dialects/index.ts";
 import type { Endpoint } from "./endpoints.ts";
-import { guardBody } from "./guard.ts";
+import { guardBody, limitFields } from "./guard.ts";
 import { chooseRoute, type Route } from "./routes.ts";
 import type { GatewaySettings } from "./settings.ts";
 import type { UpstreamRequest } from "./upstream.ts";
@@ -17,6 +18,7 @@ export interface PreparedRequest {
   readonly streamed: boolean;
   readonly inputTokens: number;
   readonly maxOutputTokens: number | undefined;
+  readonly hiddenTokens: number;
   readonly upstream: UpstreamRequest;
   /** What the endpoint speaks. */
   readonly dialect: Dialect;
@@ -49,12 +51,13 @@ export function prepare(
   const dialect = same ? agent.dialect : dialects[endpoint.dialects[0]];
   const asked = same ? undefined : { ...agent.dialect.readRequest(body), model: route.model };
   const sent = asked === undefined ? passedBody(agent.dialect.name, body, route.model) : dialect.writeRequest(asked);
-  const text = JSON.stringify(sent);
+  const text = stringify(sent);
   return {
     route,
     streamed: body.stream === true,
-    inputTokens: estimateInputTokens(text),
-    maxOutputTokens: body.max_output_tokens ?? body.max_completion_tokens ?? body.max_tokens ?? undefined,
+    inputTokens: estimateInputTokens(sent, text),
+    maxOutputTokens: outputLimit(agent.dialect.name, body),
+    hiddenTokens: hiddenTokens(body),
     upstream: {
       endpoint,
       dialect: dialect.name,
@@ -65,6 +68,22 @@ export function prepare(
     dialect,
     translated: asked,
   };
+}
+
+/** Where a request lets a model think and does not say how much. */
+const usualThinkingTokens = 8192;
+
+function hiddenTokens(body: Body): number {
+  const { type, budget_tokens: budget } = asObject(body["thinking"]);
+  if (typeof budget === "number" && budget > 0) return Math.ceil(budget);
+  const effort = asObject(body["reasoning"])["effort"] ?? body["reasoning_effort"] ?? "none";
+  return (type !== undefined && type !== "disabled") || effort !== "none" ? usualThinkingTokens : 0;
+}
+
+/** Of two limits, the endpoint may read either. */
+function outputLimit(dialect: DialectName, body: Body): number | undefined {
+  const limits = limitFields[dialect].flatMap((field) => body[field] ?? []);
+  return limits.length === 0 ? undefined : Math.max(...limits);
 }
 
 export function parseBody(bytes: Buffer): Body {
@@ -81,6 +100,16 @@ export function parseBody(bytes: Buffer): Body {
   throw new SlipwayError("invalid_request", `${issue?.path.join(".") || "the body"}: ${issue?.message}`);
 }
 
+function stringify(body: Record<string, unknown>): string {
+  try {
+    return JSON.stringify(body);
+  } catch (error) {
+    // What is nested too deeply to be written can still be read.
+    if (!(error instanceof RangeError)) throw error;
+    throw new SlipwayError("invalid_request", "the body is nested too deeply", { cause: error });
+  }
+}
+
 function passedBody(dialect: DialectName, body: Body, model: string): Record<string, unknown> {
   const named = { ...body, model };
   if (dialect !== "chat" || body.stream !== true) return named;
@@ -88,19 +117,15 @@ function passedBody(dialect: DialectName, body: Body, model: string): Record<str
   return { ...named, stream_options: { ...asObject(body["stream_options"]), include_usage: true } };
 }
 
-function asObject(value: unknown): object {
-  return typeof value === "object" && value !== null ? value : {};
-}
-
 /** The agent's own authorization stays here. */
 function upstreamHeaders(endpoint: Endpoint, dialect: DialectName, agent: IncomingHttpHeaders): Record<string, string> {
   const { key } = endpoint;
   if (dialect !== "anthropic") return key === undefined ? {} : { authorization: `Bearer ${key}` };
-  const version = agent["anthropic-version"];
   const beta = agent["anthropic-beta"];
   return {
     ...(key === undefined ? {} : { "x-api-key": key }),
-    "anthropic-version": typeof version === "string" ? version : "2023-06-01",
+    // The one whose answers can be metered.
+    "anthropic-version": "2023-06-01",
     ...(beta === undefined ? {} : { "anthropic-beta": allowedBetas(String(beta)) }),
   };
 }

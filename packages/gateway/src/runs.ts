@@ -24,6 +24,7 @@ export interface Runs {
   close(id: RunId, code: ErrorCode, message: string): void;
   /** Closes it and forgets it. */
   remove(id: RunId): void;
+  ids(): RunId[];
 }
 
 export function createRuns(): Runs {
@@ -54,5 +55,6 @@ export function createRuns(): Runs {
       close(id, "aborted", "the host let go of the run");
       runs.delete(id);
     },
+    ids: () => [...runs.keys()],
   };
 }

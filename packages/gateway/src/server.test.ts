@@ -1,6 +1,9 @@
 import { once } from "node:events";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { request as httpRequest } from "node:http";
 import { connect, createServer, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { newId } from "@slipway/contract";
 import { expect, test } from "vitest";
 import { createRunTokens } from "./run-tokens.ts";
@@ -81,6 +84,7 @@ test.each([
   ["is no object", "[]"],
   ["names no model", JSON.stringify({ messages: [] })],
   ["has an odd stream", JSON.stringify(ask({ stream: "yes" }))],
+  ["is nested too deeply", `{"model":"build","messages":${"[".repeat(200_000)}${"]".repeat(200_000)}}`],
   ["has an odd limit", JSON.stringify(ask({ max_tokens: -1 }))],
 ])("a body that %s is refused and nothing is reserved", async (_, body) => {
   await using set = await startTestGateway();
@@ -123,14 +127,25 @@ test("tokens are counted by estimate, at no cost", async () => {
   expect(set.upstream.seen).toHaveLength(0);
 });
 
-test("a run listens on a unix socket, too", async () => {
+test("the gateway listens on a unix socket, also where a dead one has left its file", async () => {
+  const directory = mkdtempSync(join(tmpdir(), "slipway-listen-"));
+  const path = join(directory, "gateway.sock");
+  writeFileSync(path, "");
   await using set = await startTestGateway();
-  const listener = await set.gateway.listen({ path: `\0slipway-test-${process.pid}` });
-  const request = httpRequest({ socketPath: `\0slipway-test-${process.pid}`, path: "/health" }).end();
-  const [response] = await once(request, "response");
+  const listener = await set.gateway.listen({ path });
+  const [response] = await once(httpRequest({ socketPath: path, path: "/health" }).end(), "response");
   expect(response.statusCode).toBe(200);
   response.resume();
   await listener.close();
+  rmSync(directory, { recursive: true });
+});
+
+test("an address that is taken is said to be", async () => {
+  await using set = await startTestGateway();
+  const { hostname: host, port } = new URL(set.url);
+  await expect(set.gateway.listen({ host, port: Number(port) })).rejects.toMatchObject({
+    code: "provider_unavailable",
+  });
 });
 
 test("disposing the gateway cuts what is under way and settles it", async () => {

@@ -1,4 +1,4 @@
-import { type ModelRole, modelRoles, SlipwayError } from "@slipway/contract";
+import { type ModelRole, modelRoles, SlipwayError, settingsError } from "@slipway/contract";
 import { z } from "zod";
 import { type Endpoint, readEndpoints, type ScriptedAddress } from "./endpoints.ts";
 import { type Collect, type Given, mistake } from "./mistakes.ts";
@@ -113,9 +113,4 @@ function readCassettes(given: Given): CassetteSettings | undefined {
   const known = cassetteModes.find((name) => name === (mode ?? "auto"));
   if (known === undefined) throw mistake(`SLIPWAY_CASSETTE_MODE: "${mode}" is not record, replay or auto.`);
   return { directory, mode: known };
-}
-
-function settingsError(mistakes: readonly string[]): SlipwayError {
-  const count = mistakes.length === 1 ? "One setting is wrong" : `${mistakes.length} settings are wrong`;
-  return mistake([`${count}:`, ...mistakes.map((text) => `- ${text}`)].join("\n"));
 }

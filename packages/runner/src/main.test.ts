@@ -27,7 +27,10 @@ test("a runner that is killed at any moment goes on, and does nothing again", as
   const { events, kills } = await killAtRandom(run, startRunner, 4);
   expect(await run.ended).toEqual({ reason: "completed", message: "Counted." });
   expect(await linesOf(workdir)).toEqual(unique(await linesOf(workdir)));
-  expect(events.filter(({ type }) => type === "resumed")).toHaveLength(kills);
+  // A runner that is killed before it has said a word says nothing of it.
+  const resumed = events.filter(({ type }) => type === "resumed").length;
+  expect(resumed).toBeGreaterThan(0);
+  expect(resumed).toBeLessThanOrEqual(kills);
   const done = toolEvents(events).flatMap(({ phase, id }) => (phase === "end" ? [id] : []));
   expect(done).toEqual(unique(done));
 }, 60_000);
@@ -35,12 +38,14 @@ test("a runner that is killed at any moment goes on, and does nothing again", as
 test("a team whose runner is killed goes on, and no task is done again", async () => {
   const tasks = ["ant", "bee", "cow", "dog"];
   const { run, startRunner, workdir } = await openTestHost(
-    ({ step, lastPrompt }) => {
+    ({ step, lastPrompt, results }) => {
       const title = /^Your task: (\w+)/.exec(lastPrompt)?.[1];
       if (title !== undefined)
         return step < 3 ? { actions: [{ run: `echo ${title}-${step} >> log` }] } : { text: title };
       if (lastPrompt.startsWith("The workers are done")) return { text: lastPrompt };
-      if (step > 0) return { text: "Handed out." };
+      const last = results[0]?.text ?? "[no tasks]";
+      if (last.startsWith("[interrupted")) return { actions: [{ tool: "list_tasks", input: {} }] };
+      if (last !== "[no tasks]") return { text: "Handed out." };
       return {
         actions: [{ tool: "add_tasks", input: { tasks: tasks.map((name) => ({ title: name, details: "" })) } }],
       };
@@ -52,8 +57,8 @@ test("a team whose runner is killed goes on, and no task is done again", async (
   expect(reason).toBe("completed");
   for (const name of tasks) expect(message).toContain(`${name}: completed`);
   expect(await linesOf(workdir)).toEqual(unique(await linesOf(workdir)));
-  const added = events.filter((event) => event.type === "task" && event.task.status === "pending");
-  expect(added).toHaveLength(tasks.length);
+  const ids = events.flatMap((event) => (event.type === "task" ? [event.task.id] : []));
+  expect(new Set(ids)).toEqual(new Set([1, 2, 3, 4]));
 }, 60_000);
 
 test("SIGTERM cancels the run", async () => {
@@ -82,7 +87,8 @@ async function killAtRandom(run: OpenRun, startRunner: () => ChildProcess, maxKi
   let runner = startRunner();
   for await (const { event } of run.events()) {
     events.push(event);
-    if (toolEvents([event]).length === 0 || kills === maxKills || Math.random() < 0.7) continue;
+    const isDue = kills === 0 || (kills < maxKills && Math.random() < 0.3);
+    if (toolEvents([event]).length === 0 || !isDue) continue;
     const exit = once(runner, "exit");
     runner.kill("SIGKILL");
     await exit;

@@ -28,7 +28,7 @@ export interface Host {
   /** How often it was found away. */
   absences(): number;
   /** Answers when it is there. */
-  flush(): Promise<void>;
+  reach(): Promise<void>;
 }
 
 export interface MemberOptions {
@@ -118,7 +118,7 @@ async function hostWasAway(
 ): Promise<boolean> {
   if (final.type !== "error" || !["network", "overloaded", "truncated"].includes(final.kind)) return false;
   const over = AbortSignal.any([signal, AbortSignal.timeout(remainingMs())]);
-  await Promise.race([host.flush(), once(over, "abort")]);
+  if (!over.aborted) await Promise.race([host.reach(), once(over, "abort")]);
   return !over.aborted && host.absences() > absences;
 }
 

@@ -2,6 +2,7 @@ import { SlipwayError } from "@slipway/contract";
 import type { ScriptedProgram } from "@slipway/gateway/scripted";
 import { loop, team } from "@slipway/gateway/scripted";
 import { describe, expect, test } from "vitest";
+import type { Progress } from "./checkpoint.ts";
 import { agentEvents, isStatus, isToolStart, startTestRun } from "./testing/run.ts";
 
 const waiting: ScriptedProgram = ({ lastPrompt }) =>
@@ -124,6 +125,42 @@ describe("the user", () => {
     channel.send({ type: "context", text: "The port is 8080." });
     await over;
     expect(channel.events.at(-1)).toMatchObject({ message: expect.stringContaining("The port is 8080.") });
+  });
+});
+
+describe("a run that was ended with its runner", () => {
+  const found: Progress = {
+    step: 4,
+    spentMs: 1_000,
+    stage: { name: "lead", round: 1, prompt: "Go" },
+    board: { tasks: [], notes: [] },
+    mail: { letters: [], context: ["The port is 8080."], isInterrupted: false },
+  };
+
+  test("says so, and knows what the user has added", async () => {
+    const { channel, over } = await startTestRun(({ system }) => ({ text: system }), {}, { found });
+    await over;
+    expect(channel.events[0]).toEqual({ type: "resumed", step: 4 });
+    expect(channel.events.at(-1)).toMatchObject({ message: expect.stringContaining("The port is 8080.") });
+  });
+
+  test("while it waited for a word still waits", async () => {
+    const mail = { ...found.mail, isInterrupted: true };
+    const { channel, over } = await startTestRun(
+      ({ lastPrompt }) => ({ text: lastPrompt }),
+      {},
+      { found: { ...found, mail } },
+    );
+    await channel.until(isStatus("interrupted"));
+    channel.send({ type: "message", text: "Go on" });
+    await over;
+    expect(channel.events.at(-1)).toMatchObject({ reason: "completed", message: expect.stringContaining("Go on") });
+  });
+
+  test("has only the rest of its time", async () => {
+    const { channel, over } = await startTestRun(waiting, { limits: { totalMs: 1_100 } }, { found });
+    await over;
+    expect(channel.events.at(-1)).toMatchObject({ reason: "timeout" });
   });
 });
 

@@ -1,3 +1,4 @@
+import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { type AgentEvent, type ControlMessage, type RunnerEvent, type RunTask, SlipwayError } from "@slipway/contract";
 import type { Driver, GatewayAddress, TeamTools } from "./agents/driver.ts";
@@ -22,6 +23,8 @@ export interface RunChannel {
   flush(): Promise<void>;
   /** How often the host was found away. */
   absences(): number;
+  /** Answers when it is there. */
+  reach(): Promise<void>;
   controls(signal: AbortSignal): AsyncIterable<ControlMessage>;
 }
 
@@ -115,6 +118,7 @@ async function runAgents(options: RunOptions, parts: Parts): Promise<FinalEvent>
 
 async function surround(options: RunOptions, { task, checkpoint, progress, emit }: Parts): Promise<Surroundings> {
   const { channel, directory, environment, gateway, signal } = options;
+  await mkdir(task.workdir, { recursive: true });
   const changes = await openChanges({ directory: join(directory, "changes.git"), workdir: task.workdir, environment });
   return {
     ...{ task, gateway, checkpoint, changes, signal },

@@ -44,6 +44,19 @@ it("a patch for a directory below a repository's root changes that directory", a
   expect(await readdir(join(directory, "below"))).toEqual(["file"]);
 });
 
+it("a patch runs no filter that the repository's settings name", async () => {
+  const witness = join(directory, "witness");
+  const filter = `touch '${witness}'; cat`;
+  await git("git", ["init", "-q", directory]);
+  await git("git", ["-C", directory, "config", "filter.evil.smudge", filter]);
+  await git("git", ["-C", directory, "config", "filter.evil.clean", filter]);
+  await writeFile(join(directory, ".gitattributes"), "* filter=evil\n");
+  await writeFile(join(directory, "old"), "1\n");
+  await apply(`${added("new")}diff --git a/old b/old\n--- a/old\n+++ b/old\n@@ -1 +1 @@\n-1\n+2\n`);
+  expect((await readdir(directory)).sort()).toEqual([".git", ".gitattributes", "new", "old"]);
+  expect(await readFile(join(directory, "old"), "utf8")).toBe("2\n");
+});
+
 it("a patch that fits only in part changes nothing", async () => {
   await writeFile(join(directory, "mine"), "changed meanwhile\n");
   const stale = "diff --git a/mine b/mine\n--- a/mine\n+++ b/mine\n@@ -1 +1 @@\n-before\n+after\n";

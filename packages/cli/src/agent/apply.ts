@@ -1,5 +1,5 @@
 import { spawn } from "node:child_process";
-import { dirname, resolve } from "node:path";
+import { resolve } from "node:path";
 import { text } from "node:stream/consumers";
 import { SlipwayError } from "@slipway/contract";
 import type { Environment } from "../environment.ts";
@@ -10,8 +10,8 @@ import type { Environment } from "../environment.ts";
  */
 export async function applyPatch(patch: Uint8Array, directory: string, environment: Environment): Promise<void> {
   const root = resolve(directory);
-  // Below a repository's root git would take the paths as relative to that root.
-  const env = { ...gitEnvironment(environment), GIT_CEILING_DIRECTORIES: dirname(root) };
+  // In a repository git would run the filters that its settings name, and take paths as relative to its root.
+  const env = { ...gitEnvironment(environment), GIT_DIR: "/dev/null" };
   const child = spawn("git", ["apply", "--binary", "--whitespace=nowarn", "-"], {
     cwd: root,
     env,

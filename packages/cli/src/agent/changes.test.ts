@@ -38,7 +38,7 @@ async function directoryOf(name: string, files: Readonly<Record<string, string>>
 async function put(sandbox: Sandbox, directory: string): Promise<string[]> {
   const leftOut: string[] = [];
   const options = { signal, onBytes: () => {}, onLeftOut: (path: string) => void leftOut.push(path) };
-  await putDirectory(sandbox, { directory, workdir }, options);
+  await putDirectory(sandbox, { directory, workdir, environment: process.env }, options);
   return leftOut;
 }
 

@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
+import { SlipwayError } from "@slipway/contract";
 import {
   createGateway,
   type Gateway,
@@ -33,7 +34,17 @@ export function chooseModels(options: {
   const chosen = { ...environment, ...(model !== undefined && { SLIPWAY_MODEL_BUILD: model }) };
   const settings = readGatewaySettings(chosen, { scripted });
   resolveRoutes(settings, ["build"]);
+  checkProgram(settings.models.build);
   return { settings, directory, scripted };
+}
+
+const programs = { demo, echo };
+
+function checkProgram(model: string): void {
+  const [provider, program] = model.split("/");
+  if (provider !== "scripted" || (program !== undefined && Object.hasOwn(programs, program))) return;
+  const known = Object.keys(programs).map((name) => `scripted/${name}`);
+  throw new SlipwayError("unknown_model", `there is no ${model}; there are ${known.join(", ")}`);
 }
 
 export interface ModelChoice {
@@ -47,7 +58,7 @@ export async function openModels({ settings, directory, scripted }: ModelChoice)
   await using parts = new AsyncDisposableStack();
   const { build } = settings.models;
   if (build.startsWith("scripted/")) {
-    parts.use(await startScriptedModel({ programs: { demo, echo }, listen: scripted }));
+    parts.use(await startScriptedModel({ programs, listen: scripted }));
   }
   const ledger = parts.use(await openLedger(join(directory, "ledger")));
   const log = await openRunLog(join(directory, "events"));

@@ -1,3 +1,4 @@
+import { stat } from "node:fs/promises";
 import { resolve } from "node:path";
 import { agentNameSchema, microUsdPerUsd, type RunTaskInput } from "@slipway/contract";
 import type { Arguments } from "../command.ts";
@@ -50,6 +51,18 @@ export function readOrder(args: Arguments): Order {
     keep: args.flag("keep"),
     apply: apply ? true : discard ? false : undefined,
   };
+}
+
+/** Before anything is made for it. */
+export async function checkSource({ source }: Order): Promise<void> {
+  if (!("directory" in source)) return;
+  const found = await stat(source.directory).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT" || error.code === "ENOTDIR") return undefined;
+    throw error;
+  });
+  if (found?.isDirectory()) return;
+  const wrong = found ? `${source.directory} is not a directory.` : `There is no directory ${source.directory}.`;
+  throw new UsageError(wrong, "Name a directory with --dir, or a repository with --repo.");
 }
 
 function sourceOf(args: Arguments): Order["source"] {

@@ -1,10 +1,10 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline/promises";
-import { microUsdPerUsd, type RunEnd, type SandboxId } from "@slipway/contract";
+import { microUsdPerUsd, printable, type RunEnd, type SandboxId } from "@slipway/contract";
 import type { Run } from "@slipway/runner";
 import type { Context } from "../command.ts";
-import { harmless, harmlessLines, toJson } from "../terminal.ts";
+import { harmless, toJson } from "../terminal.ts";
 import { applyPatch } from "./apply.ts";
 import type { Order } from "./order.ts";
 import { isYes } from "./steer.ts";
@@ -14,6 +14,8 @@ export interface Outcome {
   readonly run: Run;
   readonly end: RunEnd;
   readonly patch: Buffer;
+  /** The run's own, where changes stay that are not applied. */
+  readonly directory: string;
   /** Of a sandbox that is kept. */
   readonly sandbox: SandboxId | undefined;
 }
@@ -24,13 +26,18 @@ export async function finish(context: Context, outcome: Outcome): Promise<number
   const { spentMicroUsd } = await run.balance();
   const completed = end.reason === "completed";
   if (!context.json) {
-    await context.out.write(patch.length > 0 ? `\n\n${coloured(patch, context)}\n\n` : "\n\n");
+    await context.out.write(patch.length > 0 ? `\n${coloured(patch, context)}\n\n` : "\n");
     // Of a completed run the message is what the agent has just said.
     const why = completed || end.message === "" ? "" : `: ${harmless(end.message)}`;
     const how = `${context.paint(completed ? "green" : "red", end.reason)}${why}`;
     await context.out.write(`${how}, ${formatUsd(spentMicroUsd)}, ${changed(patch)}\n`);
+    if (end.reason === "budget")
+      await context.note(
+        `the budget of ${formatUsd(order.budgetMicroUsd)} does not cover the next request; --budget gives more`,
+      );
   }
   const applied = patch.length > 0 && (await wanted(context, order, completed)) && (await apply(context, outcome));
+  if (patch.length > 0 && !applied) await keep(context, outcome);
   if (context.json) {
     const costUsd = spentMicroUsd / microUsdPerUsd;
     const result = { run: run.id, ...end, costUsd, applied, sandbox: outcome.sandbox, patch: patch.toString("utf8") };
@@ -44,16 +51,28 @@ export async function finish(context: Context, outcome: Outcome): Promise<number
 async function wanted(context: Context, order: Order, completed: boolean): Promise<boolean> {
   if (order.apply !== undefined && (completed || !order.apply)) return order.apply;
   if (context.json || context.io.stdin.isTTY !== true) {
-    if (order.apply === undefined) await context.note("not applied; --apply applies the changes of a completed run");
+    if (order.apply === undefined) await context.note("--apply applies the changes of a completed run");
     return false;
   }
   const asking = createInterface({ input: context.io.stdin, output: context.io.stderr });
   try {
     const question = `Apply these changes to ${targetOf(order)}? [y/N] `;
     return isYes(await asking.question(question, { signal: context.interrupts.signal }));
+  } catch (error) {
+    // Ctrl-C and Ctrl-D are a no.
+    if (!(error instanceof Error) || error.name !== "AbortError") throw error;
+    await context.err.write("\n");
+    return false;
   } finally {
     asking.close();
   }
+}
+
+/** The sandbox goes, and what was paid for stays. */
+async function keep(context: Context, { directory, patch }: Outcome): Promise<void> {
+  const file = join(directory, "changes.patch");
+  await writeFile(file, patch);
+  await context.note(`not applied; the changes are kept in ${file}`);
 }
 
 /** Changes that do not fit any more are kept as a file: they were paid for. */
@@ -83,7 +102,18 @@ function coloured(patch: Buffer, context: Context): string {
     if (line.startsWith("-")) return context.paint("red", line);
     return line;
   };
-  return harmlessLines(patch.toString("utf8").trimEnd()).split("\n").map(paintLine).join("\n");
+  return readable(printable(patch.toString("utf8").trimEnd()))
+    .split("\n")
+    .map(paintLine)
+    .join("\n");
+}
+
+/** Without what only programs read: object names, and the bytes of binary files. */
+export function readable(patch: string): string {
+  return patch
+    .replaceAll(/^index [0-9a-f]+\.\.[0-9a-f]+.*\n?/gm, "")
+    .replaceAll(/^GIT binary patch\n(?:(?:literal|delta) \d+\n(?:[A-Za-z][^\s]+\n?)*\n?)+/gm, "(binary)\n")
+    .trimEnd();
 }
 
 function changed(patch: Buffer): string {

@@ -52,3 +52,12 @@ it.each([
   const event = agent({ type: "tool", phase: "start", id: "1", name: "tool", kind: "other", input });
   expect(show(event)).toBe(`tool ${shown}\n`);
 });
+
+it.each([
+  ["nested too deeply to be written", `{"files":[${"[".repeat(30_000)}${"]".repeat(30_000)}]}`],
+  ["nested too deeply to be joined", `{"command":${"[".repeat(30_000)}${"]".repeat(30_000)}}`],
+  ["no text and can not become one", '{"command":[{"toString":1,"valueOf":1}]}'],
+])("an input that is %s is shown all the same", (_, input) => {
+  const event = agent({ type: "tool", phase: "start", id: "1", name: "tool", kind: "other", input });
+  expect(show(event)).toMatch(/^tool .*\n$/);
+});

@@ -1,6 +1,6 @@
-import type { AgentEvent, NumberedEvent, RunnerEvent } from "@slipway/contract";
+import { type AgentEvent, type NumberedEvent, printable, type RunnerEvent } from "@slipway/contract";
 import type { Paint } from "../terminal.ts";
-import { harmless, harmlessLines } from "../terminal.ts";
+import { harmless } from "../terminal.ts";
 
 /** Turns what a run reports into lines for people. All of it comes out of a sandbox. */
 export function createRenderer(paint: Paint): (event: NumberedEvent) => string {
@@ -14,7 +14,7 @@ export function createRenderer(paint: Paint): (event: NumberedEvent) => string {
   const say = (agent: string, text: string) => {
     const begin = speaking === agent ? "" : `${breakLine()}${label(agent, paint)}`;
     speaking = agent;
-    return `${begin}${harmlessLines(text)}`;
+    return `${begin}${printable(text)}`;
   };
   return ({ event }) => {
     if (event.type === "agent" && event.event.type === "text") {
@@ -89,16 +89,25 @@ const tellingFields = ["command", "cmd", "file_path", "filePath", "path", "paths
 /** Of JSON, its most telling field; of anything else, all. */
 function gistOf(input: string): string {
   const value = parsed(input);
-  if (typeof value !== "object" || value === null) return input;
-  const { files, tasks } = value as Record<string, unknown>;
-  const many = Array.isArray(files) ? files : Array.isArray(tasks) ? tasks : undefined;
-  if (many !== undefined) return many.map((entry) => gistOf(JSON.stringify(entry))).join(", ");
-  for (const field of tellingFields) {
-    const told = (value as Record<string, unknown>)[field];
+  const { files, tasks } = fieldsOf(value);
+  const many = Array.isArray(files) ? files : Array.isArray(tasks) ? tasks : [value];
+  const gists = many.map(tellingField);
+  return gists.includes(undefined) ? input : gists.join(", ");
+}
+
+/** What is nested in it is hostile, too: it is neither searched nor turned into text. */
+function tellingField(value: unknown): string | undefined {
+  const fields = fieldsOf(value);
+  for (const name of tellingFields) {
+    const told = fields[name];
     if (typeof told === "string") return told;
-    if (Array.isArray(told)) return told.join(" ");
+    if (Array.isArray(told)) return told.filter((word) => typeof word === "string").join(" ");
   }
-  return input;
+  return undefined;
+}
+
+function fieldsOf(value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
 }
 
 function parsed(text: string): unknown {

@@ -1,8 +1,8 @@
 import { PassThrough } from "node:stream";
-import type { Control, NumberedEvent } from "@slipway/contract";
+import { type Control, type NumberedEvent, SlipwayError } from "@slipway/contract";
 import { expect, it } from "vitest";
 import type { Context } from "../command.ts";
-import { steer } from "./steer.ts";
+import { steer, tooLate } from "./steer.ts";
 
 function session(terminal: boolean) {
   const sent: Control[] = [];
@@ -76,4 +76,10 @@ it("a request to end, and a Ctrl-C where nobody can type, cancel", () => {
   const piped = session(false);
   piped.interrupt();
   expect(piped.sent).toEqual([{ type: "cancel" }]);
+});
+
+it("a run that asks for more than it may be told does not end the program", () => {
+  expect(() => tooLate(new SlipwayError("too_large", "a run is told at most 10000 messages"))).not.toThrow();
+  expect(() => tooLate(new SlipwayError("run_ended", "the run has ended"))).not.toThrow();
+  expect(() => tooLate(new Error("a defect"))).toThrow("a defect");
 });

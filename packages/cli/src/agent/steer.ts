@@ -1,5 +1,5 @@
 import { createInterface } from "node:readline";
-import type { Control, NumberedEvent } from "@slipway/contract";
+import { type Control, hasCode, type NumberedEvent } from "@slipway/contract";
 import type { Context } from "../command.ts";
 
 /** What the user says to a run while it works. */
@@ -47,4 +47,12 @@ export function steer(context: Context, send: (control: Control) => void): Steer
 
 export function isYes(line: string): boolean {
   return /^\s*y(es)?\s*$/i.test(line);
+}
+
+/**
+ * What a run can not be told any more is lost: it is over, or an agent that asks for permissions without end has used up
+ * what it may be told. A cancel takes effect even then.
+ */
+export function tooLate(error: unknown): void {
+  if (!hasCode(error, "run_ended") && !hasCode(error, "too_large")) throw error;
 }

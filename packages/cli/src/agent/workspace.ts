@@ -1,50 +1,94 @@
 import { spawn } from "node:child_process";
-import { lstat, readlink } from "node:fs/promises";
-import { join } from "node:path";
+import { constants } from "node:fs";
+import { lstat, readlink, realpath } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { text } from "node:stream/consumers";
+import { SlipwayError } from "@slipway/contract";
 import type { Sandbox, TreeEntry } from "@slipway/sandbox";
 import { readLocal, type WalkOptions, walkTree } from "../cp/walk.ts";
+import type { Environment } from "../environment.ts";
 
-/**
- * Copies a directory into a sandbox's workdir. Of a git repository only what git tracks or would add: neither its `.git`,
- * whose settings may hold credentials, nor what it ignores.
- */
+/** Copies a directory into a sandbox's workdir. */
 export async function putDirectory(
   sandbox: Sandbox,
-  target: { readonly directory: string; readonly workdir: string },
+  target: { readonly directory: string; readonly workdir: string; readonly environment: Environment },
   options: WalkOptions,
 ): Promise<{ entries: number; bytes: number }> {
-  const { directory, workdir } = target;
-  const listed = await listedByGit(directory);
-  const entries = listed ? entriesOf(directory, listed, options) : withoutGit(walkTree(directory, options));
+  const { directory, workdir, environment } = target;
+  const entries = directoryEntries(directory, environment, options);
   return sandbox.files.upload(workdir, entries, { signal: options.signal });
 }
 
+/**
+ * What of a directory an agent gets. Of a git repository only what git tracks or would add: neither its `.git`, whose
+ * settings may hold credentials, nor what it ignores.
+ */
+export async function* directoryEntries(
+  directory: string,
+  environment: Environment,
+  options: WalkOptions,
+): AsyncGenerator<TreeEntry> {
+  const listed = await listedByGit(directory, environment);
+  yield* listed ? entriesOf(directory, listed, options) : withoutGit(walkTree(directory, options));
+}
+
 /** Undefined where there is no repository. Paths are relative to the directory, which may be below the repository's root. */
-async function listedByGit(directory: string): Promise<string[] | undefined> {
-  const argv = ["-C", directory, "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate"];
-  const child = spawn("git", argv, { stdio: ["ignore", "pipe", "ignore"] });
+async function listedByGit(directory: string, environment: Environment): Promise<string[] | undefined> {
+  const listing = ["ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate"];
+  const argv = ["-C", directory, "-c", "core.fsmonitor=false", ...listing];
+  const env = gitEnvironment(environment);
+  const child = spawn("git", argv, { env, stdio: ["ignore", "pipe", "pipe"] });
   const code = new Promise<number | null>((resolve, reject) => child.once("error", reject).once("close", resolve));
-  const [listing, exitCode] = await Promise.all([text(child.stdout), code]);
-  return exitCode === 0 ? listing.split("\0").filter((path) => path !== "") : undefined;
+  const [paths, complaint, exitCode] = await Promise.all([text(child.stdout), text(child.stderr), code]);
+  if (exitCode === 0) return paths.split("\0").filter((path) => path !== "");
+  if (complaint.includes("not a git repository (or any")) return undefined;
+  // Without the list, what is ignored would be copied: secrets, for instance.
+  const words = complaint.trim().slice(0, 2000);
+  throw new SlipwayError("invalid_request", `git can not list the files of ${directory}: ${words}`);
+}
+
+/** The repository's settings may be anybody's: they are to start no program, be it to fetch what is missing. */
+function gitEnvironment(environment: Environment): NodeJS.ProcessEnv {
+  const own = Object.entries(environment).filter(([name]) => !name.startsWith("GIT_"));
+  return { ...Object.fromEntries(own), LC_ALL: "C", GIT_ALLOW_PROTOCOL: "", GIT_NO_LAZY_FETCH: "1" };
 }
 
 async function* entriesOf(root: string, paths: readonly string[], options: WalkOptions): AsyncGenerator<TreeEntry> {
+  const isInside = createInsideCheck(await realpath(root));
   for (const path of paths) {
     options.signal.throwIfAborted();
-    const stats = await lstat(join(root, path)).catch((error: NodeJS.ErrnoException) => {
-      // Tracked, and deleted since.
-      if (error.code === "ENOENT" || error.code === "ENOTDIR") return undefined;
-      throw error;
-    });
-    if (stats?.isFile()) {
-      yield { type: "file", path, mode: stats.mode & 0o777, content: readLocal(join(root, path), options) };
-    } else if (stats?.isSymbolicLink()) {
+    const stats = await lstat(join(root, path)).catch(undefinedWhenMissing);
+    // Tracked, and deleted since.
+    if (stats === undefined) continue;
+    if (!(await isInside(path))) options.onLeftOut(path, "it lies behind a link");
+    else if (stats.isFile()) {
+      const content = readLocal(join(root, path), options, constants.O_NOFOLLOW);
+      yield { type: "file", path, mode: stats.mode & 0o777, content };
+    } else if (stats.isSymbolicLink()) {
       yield { type: "symlink", path, target: await readlink(join(root, path)) };
-    } else if (stats) {
+    } else {
       options.onLeftOut(path, stats.isDirectory() ? "a repository of its own" : "neither a file nor a link");
     }
   }
+}
+
+/** An index can name what git itself never puts there: files behind links, or above the directory. */
+function createInsideCheck(realRoot: string): (path: string) => Promise<boolean> {
+  const known = new Map<string, boolean>();
+  return async (path) => {
+    const parent = dirname(path);
+    const answer = known.get(parent);
+    if (answer !== undefined) return answer;
+    const isInside =
+      !parent.split("/").includes("..") && (await realpath(join(realRoot, parent))) === join(realRoot, parent);
+    known.set(parent, isInside);
+    return isInside;
+  };
+}
+
+function undefinedWhenMissing(error: NodeJS.ErrnoException): undefined {
+  if (error.code === "ENOENT" || error.code === "ENOTDIR") return undefined;
+  throw error;
 }
 
 async function* withoutGit(entries: AsyncIterable<TreeEntry>): AsyncGenerator<TreeEntry> {

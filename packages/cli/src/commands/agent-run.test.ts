@@ -35,7 +35,8 @@ it("an agent works on a copy; --apply brings its changes to the directory", asyn
 it("without --apply, and with nobody to ask, the directory stays as it is", async () => {
   const { code, stderr } = await run(...scripted, "Say hello");
   expect(code).toBe(0);
-  expect(stderr).toContain("not applied");
+  const [, file] = /not applied; the changes are kept in (.*)\n/.exec(stderr) ?? [];
+  expect(await readFile(String(file), "utf8")).toContain("+++ b/hello.mjs");
   expect(await readdir(project)).toEqual(["README.md"]);
 });
 
@@ -75,7 +76,11 @@ describe("what can not work is refused with what to do:", () => {
   it.each<[string, string[], string[]]>([
     ["a missing key", ["Say hello"], ["ANTHROPIC_API_KEY", "code: missing_key"]],
     ["an unknown provider", ["--model", "nowhere/model", "Say hello"], ["nowhere", "code: unknown_model"]],
-    ["an unknown model of a script", ["--model", "scripted/nothing", "Say hello"], ["model_not_found"]],
+    [
+      "an unknown model of a script",
+      ["--model", "scripted/nothing", "Say hello"],
+      ["scripted/demo, scripted/echo", "code: unknown_model"],
+    ],
     ["a model without a provider", ["--model", "sonnet", "Say hello"], ["sonnet", "code: invalid_settings"]],
     ["an unknown agent", ["--agent", "emacs", "Say hello"], ["builtin, claude-code", "code: invalid_request"]],
     ["an agent that is not installed", ["--agent", "acp:codex", ...scripted, "Say hello"], ["code: component_missing"]],
@@ -94,12 +99,14 @@ describe("what can not work is refused with what to do:", () => {
   it("a directory that is not there", async () => {
     const { code, stderr } = await bin.run(["agent", "run", "--dir", join(project, "nope"), ...scripted, "x"]);
     expect(code).toBe(125);
-    expect(stderr).toContain("nope");
+    expect(stderr).toContain(`There is no directory ${join(project, "nope")}.`);
+    expect(stderr).toContain("code: invalid_request");
   });
 
   it("a budget of nothing", async () => {
-    const { code, stdout } = await run(...scripted, "--budget", "0", "Say hello");
+    const { code, stdout, stderr } = await run(...scripted, "--budget", "0", "Say hello");
     expect(code).toBe(1);
+    expect(stderr).toContain("--budget gives more");
     expect(stdout).toMatch(/budget.*0\.0000 USD/);
   });
 });

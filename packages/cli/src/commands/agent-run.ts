@@ -1,13 +1,14 @@
 import { join } from "node:path";
-import { hasCode, type NumberedEvent, newId, type RunEnd, type RunId } from "@slipway/contract";
+import { type NumberedEvent, newId, type RunEnd, type RunId } from "@slipway/contract";
 import { agentTool, type Run, runnerTools, startRun, toolDirectories } from "@slipway/runner";
 import { cloneRepo, type OwnedSandbox, projectPath } from "@slipway/sandbox";
 import { takeBaseline } from "../agent/changes.ts";
+import { createDisplay } from "../agent/display.ts";
 import { chooseModels, openModels } from "../agent/models.ts";
-import { type Order, readOrder } from "../agent/order.ts";
+import { checkSource, type Order, readOrder } from "../agent/order.ts";
 import { finish, formatUsd } from "../agent/outcome.ts";
 import { createRenderer } from "../agent/render.ts";
-import { steer } from "../agent/steer.ts";
+import { steer, tooLate } from "../agent/steer.ts";
 import { putDirectory } from "../agent/workspace.ts";
 import type { Context } from "../command.ts";
 import { counted } from "../cp/transfer.ts";
@@ -18,6 +19,7 @@ import { toJson } from "../terminal.ts";
 export async function run(context: Context): Promise<number> {
   const { signal } = context.interrupts;
   const order = readOrder(context.args);
+  await checkSource(order);
   const { stateDir, agentsDir } = await context.settings();
   const id = newId("run");
   const directory = join(stateDir, "runs", id);
@@ -30,17 +32,25 @@ export async function run(context: Context): Promise<number> {
   // After the provider has made the state directory, whose mode matters.
   const models = parts.use(await openModels(chosen));
   const workdir = await fill(context, sandbox, order);
+  context.progress.status("remembering the files as they are");
   const baseline = await takeBaseline(sandbox, workdir, { signal });
   context.progress.clear();
   await context.note(`run ${id} in sandbox ${sandbox.id}; look in with: slipway sandbox shell ${sandbox.id}`);
+  if (order.workers > 0 && chosen.settings.models.build.startsWith("scripted/")) {
+    await context.note("scripted models hand out no tasks: the workers stay idle");
+  }
+  context.progress.status(`starting ${order.agent}`);
   const { agent, prompt, workers, permissions, totalMs, budgetMicroUsd } = order;
   const task = { agent, prompt, workdir, workers, permissions, model: models.model, limits: { totalMs } };
   const started = parts.use(
     await startRun({ sandbox, gateway: models.gateway, grant: { id, roles: ["build"], budgetMicroUsd, task } }),
   );
   const end = await follow(context, started);
+  context.progress.status("collecting the changes");
   const patch = await baseline.diff({ signal });
-  return await finish(context, { order, run: started, end, patch, sandbox: order.keep ? sandbox.id : undefined });
+  context.progress.clear();
+  const kept = order.keep ? sandbox.id : undefined;
+  return await finish(context, { order, run: started, end, patch, directory, sandbox: kept });
 }
 
 /** The runner needs to live longer than its own limit, so that it can say how it ended. */
@@ -68,7 +78,11 @@ async function fill(context: Context, sandbox: OwnedSandbox, { source }: Order):
   const leftOut: string[] = [];
   const onLeftOut = (path: string, reason: string) => void leftOut.push(`left out: ${path}: ${reason}`);
   const { workdir } = await sandbox.info({ signal });
-  await putDirectory(sandbox, { directory: source.directory, workdir }, { ...counted(context), onLeftOut });
+  await putDirectory(
+    sandbox,
+    { directory: source.directory, workdir, environment: context.io.env },
+    { ...counted(context), onLeftOut },
+  );
   for (const line of leftOut) await context.note(line);
   return workdir;
 }
@@ -78,19 +92,17 @@ async function follow(context: Context, run: Run): Promise<RunEnd> {
     run.send(control).catch(tooLate);
   });
   const render = createRenderer(context.paint);
+  const display = createDisplay(context.out, context.progress);
   for await (const event of run.events()) {
+    await display.write(context.json ? `${toJson(event)}\n` : render(event));
+    // After the event itself: what is asked for comes before the question.
     steering.see(event);
-    await context.out.write(context.json ? `${toJson(event)}\n` : render(event));
-    if (endsStep(event)) context.progress.status(`${formatUsd((await run.balance()).spentMicroUsd)} so far`);
+    if (endsStep(event)) display.status(`${formatUsd((await run.balance()).spentMicroUsd)} so far`);
   }
-  context.progress.clear();
+  await display.endLine();
   return run.ended;
 }
 
 function endsStep({ event }: NumberedEvent): boolean {
   return event.type === "agent" && (event.event.type === "usage" || event.event.type === "tool");
-}
-
-function tooLate(error: unknown): void {
-  if (!hasCode(error, "run_ended")) throw error;
 }

@@ -8,13 +8,18 @@ export interface Copied {
   readonly leftOut: readonly LeftOut[];
 }
 
+const redrawMs = 80;
+
 /** Options for a copy that shows how far it is. */
 export function counted(context: Context): { signal: AbortSignal; onBytes(bytes: number): void } {
   let total = 0;
+  let shownAt = 0;
   return {
     signal: context.interrupts.signal,
     onBytes(bytes) {
       total += bytes;
+      if (Date.now() - shownAt < redrawMs) return;
+      shownAt = Date.now();
       context.progress.status(`copied ${formatBytes(total)}`);
     },
   };

@@ -83,6 +83,18 @@ test("the same request again has its own recording", async () => {
   expect(answers[2]).toContain("two");
 });
 
+test("tries that failed leave no gap in the recordings", async () => {
+  {
+    await using set = await start("record");
+    set.upstream.behave(refuse(529), speak({ texts: ["one"] }), refuse(429), speak({ texts: ["two"] }));
+    await set.post("/v1/messages", ask());
+    await set.post("/v1/messages", ask());
+  }
+  await using set = await start("replay");
+  expect((await set.post("/v1/messages", ask())).text).toContain("one");
+  expect((await set.post("/v1/messages", ask())).text).toContain("two");
+});
+
 test("auto sends what is not recorded, once", async () => {
   for (const sent of [1, 0]) {
     await using set = await start("auto");

@@ -10,17 +10,23 @@ import { keyOf, normalise } from "./normalise.ts";
 /** A way to endpoints that passes through recordings. The same request again has the next one. */
 export function createCassettes({ directory, mode }: CassetteSettings, send: Send): Send {
   const cassettes = openCassetteDirectory(directory);
-  const asked = new Map<string, number>();
+  const answers = new Map<string, number>();
+  /** The number of the next answer to a request, which counts only once there is one. */
+  const next = (key: string) => answers.get(key) ?? 0;
+  const count = (key: string) => answers.set(key, next(key) + 1);
   return async (request, signal) => {
     const normalised = normalise(request);
     const key = keyOf(normalised);
-    const index = asked.get(key) ?? 0;
-    asked.set(key, index + 1);
-    const recording = mode === "record" ? undefined : find(cassettes, key, index, mode);
-    if (recording !== undefined) return replayed(recording);
+    const recording = mode === "record" ? undefined : find(cassettes, key, next(key), mode);
+    if (recording !== undefined) {
+      count(key);
+      return replayed(recording);
+    }
     if (mode === "replay") throw missing(cassettes, normalised);
-    const answer = await send(request, signal);
-    return recorded(answer, request, (response) => cassettes.write(key, index, { request: normalised, ...response }));
+    return recorded(await send(request, signal), request, (response) => {
+      cassettes.write(key, next(key), { request: normalised, ...response });
+      count(key);
+    });
   };
 }
 

@@ -67,6 +67,15 @@ describe.each(names)("%s", (name) => {
     expect(events.map(({ type }) => type)).not.toContain("stop");
   });
 
+  test("what follows an end in the same piece takes nothing away from it", () => {
+    const end = writeStream(dialect, [
+      { type: "start", id: "resp_1", model: "m" },
+      { type: "stop", reason: "end" },
+    ]);
+    const events = readStream(dialect, [encode(`${end}data: nonsense\n\n`), encode("data: nonsense\n\n")]);
+    expect(events.at(-1)).toEqual({ type: "stop", reason: "end" });
+  });
+
   test("an endpoint's own failure keeps its status in every dialect", () => {
     for (const status of [400, 401, 403, 404, 429, 500, 529]) {
       const written = writeStream(dialect, [{ type: "failure", status, message: "busy" }]);

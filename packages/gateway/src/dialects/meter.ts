@@ -76,14 +76,8 @@ export function createMeter({ markers, interpreter, readResponse, deltaText }: M
     if (whole !== true || complete || failure !== undefined) return;
     const bytes = held.take();
     held.add(bytes);
-    if (
-      bytes
-        .toString("latin1", Math.max(0, bytes.length - 8))
-        .trimEnd()
-        .endsWith("}")
-    ) {
-      note(() => readResponse(JSON.parse(bytes.toString())));
-    }
+    const tail = bytes.toString("latin1", Math.max(0, bytes.length - 8));
+    if (tail.trimEnd().endsWith("}")) note(() => readResponse(JSON.parse(bytes.toString())));
   }
 
   /** What can not be read tells nothing. */
@@ -99,7 +93,7 @@ export function createMeter({ markers, interpreter, readResponse, deltaText }: M
   }
 }
 
-/** Bytes of an event that is not whole yet. One that grows past the limit is let go, and the response never completes. */
+/** Bytes of an event that is not whole yet. One that grows past the limit is let go, and with it what it says. */
 function createHeldBytes() {
   let chunks: Buffer[] = [];
   let size = 0;

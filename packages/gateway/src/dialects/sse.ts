@@ -10,6 +10,7 @@ export interface SseReader {
 /** An event that is not followed by its blank line never came: the stream was cut in it. */
 export function createSseReader({ maxChars = maxEventChars } = {}): SseReader {
   const decoder = new TextDecoder();
+  const lineEnd = /\r\n|\n|\r(?!$)/g;
   let rest = "";
   let data: string[] = [];
   let dataChars = 0;
@@ -66,8 +67,6 @@ export function writeSse(data: unknown, event?: string): string {
 export function breakOff(event: string): string {
   return `\n\n${event}`;
 }
-
-const lineEnd = /\r\n|\n|\r(?!$)/g;
 
 function tooLong(maxChars: number): SlipwayError {
   return new SlipwayError("invalid_answer", `An event of the model's answer is longer than ${maxChars} characters.`);

@@ -18,11 +18,12 @@ export function createStreamReader(
   return {
     push(chunk) {
       const events: ModelEvent[] = [];
-      for (const data of over ? [] : sse.push(chunk)) {
-        for (const event of over ? [] : translate(interpreter.read(data))) {
+      if (over) return events;
+      for (const data of sse.push(chunk)) {
+        for (const event of translate(interpreter.read(data))) {
           events.push(event);
-          over = isEnd(event);
-          if (over) break;
+          over = event.type === "stop" || event.type === "failure";
+          if (over) return events;
         }
       }
       return events;
@@ -30,8 +31,4 @@ export function createStreamReader(
     /** What is still unfinished was cut, and means nothing. */
     end: () => [],
   };
-}
-
-export function isEnd(event: ModelEvent): boolean {
-  return event.type === "stop" || event.type === "failure";
 }

@@ -51,7 +51,7 @@ const assistantMessage = fc.tuple(fc.option(thinking), textPart, fc.array(toolCa
   }),
 );
 
-export const tool = fc.record({
+const tool = fc.record({
   name,
   description: text,
   schema: fc.constant({ type: "object", properties: { a: { type: "string" } } }),
@@ -73,7 +73,7 @@ export const modelRequest: fc.Arbitrary<ModelRequest> = fc.record({
 });
 
 const count = fc.integer({ min: 0, max: 1_000_000 });
-export const usage = fc.record({ input: count, output: count, cacheRead: count, cacheWrite: count });
+const usage = fc.record({ input: count, output: count, cacheRead: count, cacheWrite: count });
 
 /** A response that every dialect can say. */
 export const response: fc.Arbitrary<ModelEvent[]> = fc

@@ -59,6 +59,7 @@ function addTo(parts: Part[], event: ContentEvent): void {
 function eventsOf(part: Part): ModelEvent[] {
   if (part.type === "text") return part.text === "" ? [] : [part];
   if (part.type === "thinking") {
+    if (part.text === "" && part.signature === "") return [];
     return [{ type: "thinking", text: part.text, ...(part.signature === "" ? {} : { signature: part.signature }) }];
   }
   if (part.type !== "tool_call") return [];

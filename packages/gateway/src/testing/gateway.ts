@@ -36,6 +36,7 @@ export interface PostOptions {
   readonly token?: string;
   readonly headers?: Record<string, string>;
   readonly signal?: AbortSignal;
+  readonly socketPath?: string;
   /** Takes a breath after each chunk. */
   readonly slow?: boolean;
   onData?(text: string): void;
@@ -116,6 +117,7 @@ export function post(url: string, body: unknown, options: PostOptions = {}): Pro
     method: "POST",
     headers: { "content-type": "application/json", ...authorization, ...options.headers },
     ...(options.signal && { signal: options.signal }),
+    ...(options.socketPath && { socketPath: options.socketPath }),
   });
   request.once("error", reject);
   request.once("response", (response) => {

@@ -30,6 +30,8 @@ export interface Channel extends AsyncDisposable {
   flush(): Promise<void>;
   /** How often the host was found away, or not ready for the run. */
   absences(): number;
+  /** Answers when the host is there. */
+  reach(): Promise<void>;
   /** What the host says, each message once, also over restarts. Ends by its signal; fails when the host wants no more. */
   controls(signal: AbortSignal): AsyncIterable<ControlMessage>;
 }
@@ -64,15 +66,18 @@ export async function connectChannel(parts: ChannelParts): Promise<Channel> {
   const line = { transport: watched(transport, () => absences++), backoff };
   const sender = createSender(line, spool, closing);
   const emitter = createEmitter(spool, joinTextMs, sender.wake);
+  const greet = async () => {
+    const body = JSON.stringify({ version: runChannel.version, instance });
+    const answer = await ask(line, { method: "POST", path: "/run/hello", body }, helloResponseSchema, signal);
+    if ("error" in answer) throw answer.error;
+    return answer.body;
+  };
   return {
     signal,
     async hello() {
-      const body = JSON.stringify({ version: runChannel.version, instance });
-      const request = { method: "POST", path: "/run/hello", body } as const;
-      const answer = await ask(line, request, helloResponseSchema, signal);
-      if ("error" in answer) throw answer.error;
-      await sender.start(answer.body.next);
-      return answer.body;
+      const answer = await greet();
+      await sender.start(answer.next);
+      return answer;
     },
     async emit(event) {
       signal.throwIfAborted();
@@ -83,6 +88,7 @@ export async function connectChannel(parts: ChannelParts): Promise<Channel> {
       await sender.flushed();
     },
     absences: () => absences,
+    reach: async () => void (await greet()),
     async *controls(stop) {
       try {
         yield* pollControls(line, join(directory, "control-sequence"), AbortSignal.any([stop, signal]));

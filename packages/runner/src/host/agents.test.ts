@@ -1,7 +1,9 @@
 import { demo } from "@slipway/gateway/scripted";
 import { readBytes, run } from "@slipway/sandbox";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { agents, openSite, type Site, toEnd } from "./testing/site.ts";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { agents, agentTestMs, openSite, type Site, toEnd } from "./testing/site.ts";
+
+vi.setConfig({ testTimeout: agentTestMs });
 
 let site: Site;
 beforeAll(async () => {

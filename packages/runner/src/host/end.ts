@@ -1,4 +1,4 @@
-import { type RunEnd, type RunEndReason, SlipwayError } from "@slipway/contract";
+import { type ErrorCode, type RunEnd, type RunEndReason, SlipwayError } from "@slipway/contract";
 import type { OpenRun } from "@slipway/gateway";
 import type { Exec } from "@slipway/sandbox";
 
@@ -61,8 +61,35 @@ function sandboxIsGone(error: unknown): void {
   if (!(error instanceof SlipwayError)) throw error;
 }
 
-/** An agent whose last answer was cut off may not know it, and a hostile one may not say it: the gateway knows. */
+/** What the gateway saw, and how a run that ended by it has ended. */
+const endsByCode: Partial<Record<ErrorCode, RunEndReason>> = {
+  budget_exhausted: "budget",
+  invalid_answer: "protocol",
+  model_key_refused: "auth",
+  model_overloaded: "overloaded",
+  model_rate_limited: "rate_limited",
+  model_refused: "invalid_request",
+  model_timeout: "network",
+  model_unreachable: "network",
+  stream_truncated: "truncated",
+  unknown_model: "model_not_found",
+};
+
+/** Ends that an agent may give for the failure of a model without knowing which one it was. */
+const byModel: readonly RunEndReason[] = [
+  ...(["auth", "crashed", "invalid_request", "model_not_found", "network"] as const),
+  ...(["overloaded", "protocol", "rate_limited", "truncated"] as const),
+];
+
+/**
+ * An agent may not know why its model failed, nor that its last answer was cut off, and a hostile one may not say it: the
+ * gateway knows.
+ */
 function verified(end: RunEnd, open: OpenRun): RunEnd {
-  if (end.reason !== "completed" || open.lastResponse()?.end !== "truncated") return end;
-  return { reason: "truncated", message: "the model's last answer was cut off" };
+  const last = open.lastResponse();
+  const known = last?.code === undefined ? undefined : endsByCode[last.code];
+  if (known === undefined || known === end.reason) return end;
+  if (byModel.includes(end.reason)) return { reason: known, message: end.message };
+  const isCutOff = end.reason === "completed" && known === "truncated";
+  return isCutOff ? { reason: known, message: "the model's last answer was cut off" } : end;
 }

@@ -3,8 +3,10 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { demo, startScriptedModel } from "@slipway/gateway/scripted";
 import { run as command } from "@slipway/sandbox";
-import { describe, expect, it } from "vitest";
-import { agents, openSite, toEnd } from "./testing/site.ts";
+import { describe, expect, it, vi } from "vitest";
+import { agentTestMs, drivers, openSite, toEnd } from "./testing/site.ts";
+
+vi.setConfig({ testTimeout: agentTestMs });
 
 /** Waits at its end, so that its memory can be searched while it lives. */
 const waiting: typeof demo = (request) => {
@@ -48,7 +50,7 @@ for root, directories, names in os.walk("/"):
 print("found", sorted(set(found)))
 `;
 
-describe.each(agents)("with %s", (agent) => {
+describe.each(drivers)("with %s", (agent) => {
   it("the provider's key reaches the model and is nowhere in the sandbox, its logs or the cassettes", async () => {
     const key = `sk-ant-${"k3y".repeat(12)}-${process.pid}`;
     const seen: unknown[] = [];

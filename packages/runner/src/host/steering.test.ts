@@ -1,21 +1,26 @@
 import type { Control } from "@slipway/contract";
 import type { ScriptedProgram } from "@slipway/gateway/scripted";
 import { run as command, type Sandbox } from "@slipway/sandbox";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import type { Run } from "./start.ts";
-import { agents, openSite, type Site, toEnd } from "./testing/site.ts";
+import { agentTestMs, drivers, openSite, type Site, toEnd } from "./testing/site.ts";
 
-/** Waits for a file; says back what the user said last. */
-const obedient: ScriptedProgram = ({ step, request, tools }) => {
+vi.setConfig({ testTimeout: agentTestMs });
+
+const waits = "touch waiting; until [ -e /tmp/go ]; do sleep 0.05; done";
+
+/** Waits for a file, unless the user says otherwise. */
+const obedient: ScriptedProgram = ({ step, request, tools, prompt }) => {
   if (tools.length === 0) return { text: "A title" };
-  // Some agents put what the user says beside the results of tools.
+  // Agents put what the user says in between beside the results of tools, or into their instructions.
   const said = request.messages.flatMap(({ role, parts }) => (role === "user" ? parts : []));
-  if (said.some((part) => part.type === "text" && part.text.includes("please stop here"))) {
-    return { text: "Stopped as told." };
-  }
-  return step === 0
-    ? { text: "I wait.", actions: [{ run: "touch waiting; until [ -e /tmp/go ]; do sleep 0.05; done" }] }
-    : { text: "Done." };
+  const texts = [request.system, ...said.map((part) => (part.type === "text" ? part.text : ""))];
+  if (texts.some((text) => text.includes("please stop here"))) return { text: "Stopped as told." };
+  if (step > 0) return { text: "Done." };
+  // Codex asks for what its own limits forbid, when the model asks it to.
+  const escalated = { cmd: waits, sandbox_permissions: "require_escalated", justification: "a test" };
+  const asks = prompt.includes("Ask me") && tools.includes("exec_command");
+  return { text: "I wait.", actions: [asks ? { tool: "exec_command", input: escalated } : { run: waits }] };
 };
 
 let site: Site;
@@ -40,7 +45,7 @@ const textOf = (events: Awaited<ReturnType<typeof toEnd>>["events"]) =>
     .flatMap(({ event }) => (event.type === "agent" && event.event.type === "text" ? [event.event.text] : []))
     .join("");
 
-describe.each(agents)("%s", (agent) => {
+describe.each(drivers)("%s", (agent) => {
   it("takes up a message, at the latest when its turn ends", async () => {
     await using sandbox = await site.sandbox(agent);
     await using run = await atWork(agent, sandbox);
@@ -77,7 +82,7 @@ describe.each(agents)("%s", (agent) => {
   ])("asks first where that is wanted, and is %s", async (_, allow) => {
     await using sandbox = await site.sandbox(agent);
     await sandbox.files.write("/tmp/go", "");
-    await using run = await site.start(sandbox, { task: { agent, prompt: "Wait for me", permissions: "ask" } });
+    await using run = await site.start(sandbox, { task: { agent, prompt: "Ask me", permissions: "ask" } });
     const asked = await until(run, (event) => event.type === "permission");
     const answer: Control = { type: "permission", id: (asked as { id: string }).id, allow, reason: "a test" };
     await run.send(answer);

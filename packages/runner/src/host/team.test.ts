@@ -1,6 +1,8 @@
 import { team } from "@slipway/gateway/scripted";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { agents, openSite, type Site, toEnd } from "./testing/site.ts";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { agentTestMs, drivers, openSite, type Site, toEnd } from "./testing/site.ts";
+
+vi.setConfig({ testTimeout: agentTestMs });
 
 let site: Site;
 beforeAll(async () => {
@@ -8,7 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => site[Symbol.asyncDispose]());
 
-describe.each(agents)("a lead and workers, each %s,", (agent) => {
+describe.each(drivers)("a lead and workers, each %s,", (agent) => {
   it("share a task list and a scratchpad in one sandbox", async () => {
     await using sandbox = await site.sandbox(agent);
     await using run = await site.start(sandbox, { task: { agent, prompt: "Build two parts", workers: 2 } });

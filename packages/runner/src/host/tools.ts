@@ -3,13 +3,15 @@ import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { SlipwayError } from "@slipway/contract";
 import { buildRunner } from "../../build.mjs";
+import { acpAgent } from "../agents/acp/agents.ts";
 
 /** Names of the tool directories that every run needs. */
 export const runnerTools = ["node", "runner"] as const;
 
-/** The tool directory of an agent; undefined for the built-in one, which is part of the runner. */
+/** The tool directory of an agent; undefined for the built-in one, which is part of the runner. Fails with `unknown_agent`. */
 export function agentTool(agent: string): string | undefined {
-  return agent === "builtin" ? undefined : agent.replace(/^acp:/, "");
+  if (agent === "builtin") return undefined;
+  return agent.startsWith("acp:") ? acpAgent(agent.slice("acp:".length)).program.directory : agent;
 }
 
 /** Directories on the host for the tool directories of an agent's run, by name. `agents` holds a directory for each installed agent. */

@@ -38,6 +38,7 @@ export function createMemoryChannel(task: RunTaskInput): MemoryChannel {
     },
     flush: async () => {},
     absences: () => 0,
+    reach: async () => {},
     async *controls(signal) {
       const end = () => void controls.end();
       signal.addEventListener("abort", end);

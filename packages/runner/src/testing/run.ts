@@ -1,8 +1,10 @@
+import { join } from "node:path";
 import type { RunnerEvent, RunTaskInput } from "@slipway/contract";
 import { type ScriptedProgram, startScriptedModel } from "@slipway/gateway/scripted";
 import { onTestFinished } from "vitest";
 import { createBuiltinDriver } from "../agents/builtin/index.ts";
 import type { Driver } from "../agents/driver.ts";
+import { openCheckpoint, type Progress } from "../checkpoint.ts";
 import { run } from "../run.ts";
 import { createMemoryChannel, type MemoryChannel } from "./memory-channel.ts";
 import { makeWorkplace } from "./workplace.ts";
@@ -20,18 +22,19 @@ export interface TestRun {
 export async function startTestRun(
   program: ScriptedProgram,
   task: Partial<RunTaskInput> = {},
-  options: { readonly driver?: Driver } = {},
+  options: { readonly driver?: Driver; readonly found?: Progress } = {},
 ): Promise<TestRun> {
   const model = await startScriptedModel({ programs: { test: program }, listen: { host: "127.0.0.1", port: 0 } });
   onTestFinished(() => model.close());
   const { directory, workdir } = await makeWorkplace();
+  if (options.found !== undefined) await (await openCheckpoint(join(directory, "checkpoint"))).save(options.found);
   const channel = createMemoryChannel({ agent: "builtin", prompt: "Go", model: "test", workdir, ...task });
   const environment = { PATH: process.env["PATH"] ?? "" };
   const controller = new AbortController();
   const over = run({
     ...{ channel, directory, environment },
     gateway: { baseUrl: model.baseUrl, token: "slr_test" },
-    driver: () => options.driver ?? createBuiltinDriver({ environment, hostAwayMs: 0 }),
+    driver: () => options.driver ?? createBuiltinDriver({ environment }),
     mcpCommand: (socket) => ["node", "runner.mjs", "mcp", socket],
     signal: controller.signal,
   });

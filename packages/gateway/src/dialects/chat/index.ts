@@ -26,7 +26,7 @@ export const chat: Dialect = {
 };
 
 /** A `null` in their place is no marker. */
-const markers = /"usage": ?\{|"finish_reason": ?"|"error"|\[DONE\]/;
+const markers = /"usage"\s*:\s*\{|"finish_reason"\s*:\s*"|"error"|\[DONE\]/;
 
 const deltaSchema = z.object({
   choices: z.array(

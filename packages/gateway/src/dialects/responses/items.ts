@@ -1,8 +1,6 @@
-import type { ModelRequest, Part } from "../../conversation.ts";
+import type { ModelRequest } from "../../conversation.ts";
 
-type ToolCall = Extract<Part, { type: "tool_call" }>;
-
-/** Of a whole response's items or, without their content, of items that begin to stream. */
+/** Items of a response. Without its content an item has only begun. */
 export function messageItem(id: string, text: string | undefined): object {
   const content = text === undefined ? [] : [outputText(text)];
   return { type: "message", id, role: "assistant", status: statusOf(text), content };
@@ -13,16 +11,25 @@ export function outputText(text: string): object {
 }
 
 export function reasoningItem(id: string, text: string, signature: string): object {
-  const summary = text === "" ? [] : [{ type: "summary_text", text }];
+  const summary = text === "" ? [] : [summaryText(text)];
   return { type: "reasoning", id, summary, encrypted_content: signature === "" ? null : signature };
 }
 
-export function callItem(request: ModelRequest, call: Omit<ToolCall, "input">, input: string | undefined): object {
+export function summaryText(text: string): object {
+  return { type: "summary_text", text };
+}
+
+/** A call of a tool that takes free text is of another type than one of a tool that takes JSON. */
+export function callItem(
+  request: ModelRequest,
+  call: { readonly id: string; readonly name: string },
+  input: string | undefined,
+): { readonly type: string; readonly id: string; readonly [field: string]: unknown } {
   const tool = request.tools.find(({ name }) => name === call.name);
   const named = { call_id: call.id, ...(tool?.grouped ?? { name: call.name }), status: statusOf(input) };
-  return tool?.freeText
-    ? { type: "custom_tool_call", id: `ctc_${call.id}`, ...named, input: input ?? "" }
-    : { type: "function_call", id: `fc_${call.id}`, ...named, arguments: input === "" ? "{}" : (input ?? "") };
+  if (tool?.freeText) return { ...named, type: "custom_tool_call", id: `ctc_${call.id}`, input: input ?? "" };
+  const json = input === "" ? "{}" : (input ?? "");
+  return { ...named, type: "function_call", id: `fc_${call.id}`, arguments: json };
 }
 
 function statusOf(content: string | undefined): string {

@@ -4,21 +4,21 @@ import type { ModelEvent, StopReason } from "../../conversation.ts";
 import { openaiErrorStatus } from "../errors.ts";
 
 const count = z.int().min(0);
-export const usageSchema = z.object({
+const usageSchema = z.object({
   input_tokens: count,
   output_tokens: count,
   input_tokens_details: z.object({ cached_tokens: count.nullish(), cache_write_tokens: count.nullish() }).nullish(),
 });
 
 /** The input's tokens include those of the cache. */
-export function readUsage(usage: z.output<typeof usageSchema>): Usage {
+function readUsage(usage: z.output<typeof usageSchema>): Usage {
   const cacheRead = usage.input_tokens_details?.cached_tokens ?? 0;
   const cacheWrite = usage.input_tokens_details?.cache_write_tokens ?? 0;
   const input = Math.max(0, usage.input_tokens - cacheRead - cacheWrite);
   return { input, output: usage.output_tokens, cacheRead, cacheWrite };
 }
 
-export function writeUsage({ input, output, cacheRead, cacheWrite }: Usage): object {
+function writeUsage({ input, output, cacheRead, cacheWrite }: Usage): object {
   const all = input + cacheRead + cacheWrite;
   return {
     input_tokens: all,

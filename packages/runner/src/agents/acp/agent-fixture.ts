@@ -1,4 +1,5 @@
 // An agent that speaks the protocol and misbehaves as its first argument says.
+import { closeSync } from "node:fs";
 import { Readable, Writable } from "node:stream";
 import {
   type AgentContext,
@@ -33,7 +34,8 @@ agent({ name: "fixture" })
 
 async function answer(client: AgentContext): Promise<void> {
   if (mode === "die") process.kill(process.pid, "SIGKILL");
-  if (mode === "deaf") await new Promise(() => {});
+  if (mode === "mute") closeSync(1);
+  if (mode === "mute" || mode === "deaf") await new Promise(() => {});
   if (mode === "unannounced") {
     const update = { toolCallId: "call-1", title: "touch file", kind: "edit", rawInput: { path: "file" } } as const;
     await say(client, { sessionUpdate: "tool_call_update", ...update, status: "in_progress" });

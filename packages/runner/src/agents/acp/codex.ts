@@ -1,5 +1,5 @@
 import type { OpenOptions } from "../driver.ts";
-import type { AcpAgent } from "./agents.ts";
+import type { AcpAgent } from "./agent.ts";
 
 const keyVariable = "SLIPWAY_RUN_TOKEN";
 
@@ -31,14 +31,15 @@ function settings({ model, gateway }: OpenOptions): string {
   return `model = ${JSON.stringify(model)}
 model_provider = "slipway"
 check_for_update_on_startup = false
+project_doc_max_bytes = 1048576
 
 [model_providers.slipway]
 name = "Slipway"
 base_url = ${JSON.stringify(`${gateway.baseUrl}/v1`)}
 env_key = "${keyVariable}"
 wire_api = "responses"
-request_max_retries = 2
-stream_max_retries = 2
+request_max_retries = 0
+stream_max_retries = 0
 
 [analytics]
 enabled = false

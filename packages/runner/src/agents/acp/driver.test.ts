@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
 import { endOf, play, startPlace, unending } from "../program/testing.ts";
-import type { AcpAgent } from "./agents.ts";
+import type { AcpAgent } from "./agent.ts";
 import { acpAgent } from "./agents.ts";
 import { createAcpDriver } from "./driver.ts";
 
@@ -76,6 +76,10 @@ it("a program that ends before it speaks or in the middle is a crash", async () 
     kind: "crashed",
     message: expect.stringContaining("SIGKILL"),
   });
+});
+
+it("a program that goes on without its output is ended, and is no crash", async () => {
+  expect((await turnOf("mute")).end).toMatchObject({ type: "error", kind: "internal" });
 });
 
 it("the history of a conversation that is loaded is not told again", async () => {

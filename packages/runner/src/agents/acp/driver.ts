@@ -6,7 +6,7 @@ import { findProgram, type Surroundings } from "../program/find.ts";
 import { homeOf, makeHome } from "../program/home.ts";
 import { type Program, startProgram } from "../program/process.ts";
 import { sessionState } from "../program/session.ts";
-import type { AcpAgent } from "./agents.ts";
+import type { AcpAgent } from "./agent.ts";
 import { createLive, type Live } from "./live.ts";
 
 /** Between a wish to end and an end by force. */
@@ -45,6 +45,7 @@ function createAgent(options: OpenOptions, start: () => Promise<Program>): Agent
       const current = live;
       const cancel = () => current.cancel(graceMs);
       signal.addEventListener("abort", cancel);
+      if (signal.aborted) cancel();
       let end: FinalEvent | undefined;
       try {
         end = yield* eventsOf((push) => current.run(prompt, push));

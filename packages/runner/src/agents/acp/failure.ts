@@ -1,3 +1,4 @@
+import { setTimeout as wait } from "node:timers/promises";
 import { RequestError } from "@agentclientprotocol/sdk";
 import type { AgentErrorKind } from "@slipway/contract";
 import type { FinalEvent } from "../../supervise.ts";
@@ -6,6 +7,10 @@ import { crashOf, type Program } from "../program/process.ts";
 import { shortText } from "../program/sizes.ts";
 import { SessionLost } from "./conversation.ts";
 
+type Ending = Pick<Program, "exit" | "complaint">;
+
+/** Between the end of a program's output and its own. */
+const exitMs = 2_000;
 const authRequired = -32000;
 const brokenConnection = /connection|socket|network|ECONN|fetch failed|unable to connect/i;
 
@@ -13,15 +18,18 @@ const brokenConnection = /connection|socket|network|ECONN|fetch failed|unable to
  * How a turn ends when a request to the agent failed: by the agent's own error, or because it is no longer there.
  * `begun`: some of the model's answer had come.
  */
-export async function failureOf(
-  error: unknown,
-  program: Pick<Program, "exit" | "complaint">,
-  begun: boolean,
-): Promise<FinalEvent> {
+export async function failureOf(error: unknown, program: Ending, begun: boolean): Promise<FinalEvent> {
   if (error instanceof SessionLost) return { type: "error", kind: "session_lost", message: shortText(error.message) };
-  if (!(error instanceof RequestError)) return await crashOf(program);
+  if (!(error instanceof RequestError)) return await lostConnection(error, program);
   const details = error.data === undefined ? "" : ` ${JSON.stringify(error.data)}`;
   return failureEvent({ kind: kindOf(error, begun), message: `${error.message}${details}` });
+}
+
+/** The connection breaks when the program ends. A program that goes on is not told of a crash. */
+async function lostConnection(error: unknown, program: Ending): Promise<FinalEvent> {
+  const exit = await Promise.race([program.exit, wait(exitMs, undefined, { ref: false })]);
+  if (exit !== undefined) return await crashOf(program);
+  return { type: "error", kind: "internal", message: shortText(`The agent can not be reached: ${error}`) };
 }
 
 /** The protocol has no kinds of failures: there is but the wording. */

@@ -28,14 +28,11 @@ export function createLive(program: Program, options: OpenOptions, session: Sess
   let stopped = false;
   const permissions = createPermissions(options.permissions, (event) => push(event));
 
-  const stop = async (graceMs: number): Promise<void> => {
+  void program.exit.then(() => {
     stopped = true;
-    clearTimeout(force);
-    permissions.cancel();
-    await program.stop(graceMs);
-  };
-  // What a program leaves behind when it ends would keep its output open, and a turn waiting for more.
-  void program.exit.then(() => stop(0));
+    // What it leaves behind would keep its output open, and a turn waiting for more.
+    program.kill();
+  });
 
   const connect = async (): Promise<Conversation> => {
     const connected = await converse(program, options, session.id, {
@@ -63,9 +60,14 @@ export function createLive(program: Program, options: OpenOptions, session: Sess
     cancel(graceMs) {
       permissions.cancel();
       void conversation?.cancel().catch(() => {});
-      force = setTimeout(() => void stop(0), conversation === undefined ? 0 : graceMs);
+      force = setTimeout(program.kill, conversation === undefined ? 0 : graceMs);
     },
-    stop,
+    async stop(graceMs) {
+      stopped = true;
+      clearTimeout(force);
+      permissions.cancel();
+      await program.stop(graceMs);
+    },
     get stopped() {
       return stopped;
     },

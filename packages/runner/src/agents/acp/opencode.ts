@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import type { OpenOptions } from "../driver.ts";
-import type { AcpAgent } from "./agents.ts";
+import type { AcpAgent } from "./agent.ts";
 
 const provider = "slipway";
 const instructionsFile = "instructions.md";
@@ -45,11 +45,14 @@ function settings({ model, gateway, permissions }: OpenOptions, home: string) {
         npm: "@ai-sdk/anthropic",
         name: "Slipway",
         options: { baseURL: `${gateway.baseUrl}/v1`, apiKey: gateway.token },
-        models: { [model]: { name: model, tool_call: true } },
+        // Without a limit it never shortens a conversation. Which model answers is not known here.
+        models: { [model]: { name: model, tool_call: true, limit: { context: 200_000, output: 32_000 } } },
       },
     },
     permission: { edit: permissions, bash: permissions, webfetch: "deny" },
     instructions: [join(home, instructionsFile)],
+    // The runner sees by itself what changes.
+    snapshot: false,
     autoupdate: false,
     share: "disabled",
   };

@@ -9,7 +9,7 @@ import { endOfFailure, sessionFailure } from "./session-failure.ts";
 export interface Translation {
   read(update: SessionUpdate): AgentEvent[];
   end(response: PromptResponse): FinalEvent;
-  /** Some of an answer has come. */
+  /** Some of the model's last response has come. */
   readonly begun: boolean;
 }
 
@@ -27,10 +27,12 @@ interface KnownTool {
 
 export function createTranslation(): Translation {
   const tools = new Map<string, KnownTool>();
+  let begun = false;
   let answer: { readonly message: string | undefined; readonly text: string } = { message: undefined, text: "" };
 
   const readTool = (update: ToolUpdate): AgentEvent[] => {
     const events: AgentEvent[] = [];
+    begun = update.status !== "completed";
     // Some agents update a call that they have not announced.
     const tool = tools.get(update.toolCallId) ?? knownTool(update);
     tools.set(update.toolCallId, tool);
@@ -50,6 +52,7 @@ export function createTranslation(): Translation {
   };
   const readText = (channel: "answer" | "thinking", { content, messageId }: ContentChunk): AgentEvent[] => {
     if (content.type !== "text" || content.text === "") return [];
+    begun = true;
     if (channel === "answer") {
       const message = messageId ?? undefined;
       answer = { message, text: longText((message === answer.message ? answer.text : "") + content.text) };
@@ -84,10 +87,10 @@ export function createTranslation(): Translation {
     },
     end({ stopReason, _meta }) {
       const failure = sessionFailure(_meta);
-      return failure ? endOfFailure(failure, answer.text !== "") : endOf(stopReason, answer.text);
+      return failure ? endOfFailure(failure, begun) : endOf(stopReason, answer.text);
     },
     get begun() {
-      return answer.text !== "";
+      return begun;
     },
   };
 }

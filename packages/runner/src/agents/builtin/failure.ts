@@ -1,5 +1,6 @@
 import { SlipwayError } from "@slipway/contract";
 import { APICallError, JSONParseError, TypeValidationError } from "ai";
+import { z } from "zod";
 import type { FinalEvent } from "../../supervise.ts";
 import { failureEvent } from "../program/failure.ts";
 import { shortText } from "../program/sizes.ts";
@@ -12,21 +13,27 @@ export function failureOf(error: unknown): FinalEvent {
   const { statusCode: status, responseBody, cause } = error;
   if (status === undefined) return failureEvent({ kind: "network", message });
   if (status < 300) return failureEvent({ kind: brokenKind(cause), message });
-  return failureEvent({ status, message: responseBody || message });
+  return failureEvent({ status, message: wordsIn(responseBody) ?? message });
 }
 
-/** The way to the gateway is broken, or it does not know the run again yet: it is not the model that failed. */
-export function isHostAway(error: unknown): boolean {
-  if (!APICallError.isInstance(error)) return isBrokenConnection(error);
-  const { statusCode, responseBody = "", cause } = error;
-  if (statusCode === undefined) return true;
-  return statusCode < 300 ? isBrokenConnection(cause) : responseBody.includes("[provider_unavailable]");
+/** What an error's body says; all of it where it is not of the known shape. */
+function wordsIn(body: string | undefined): string | undefined {
+  const parsed = errorBodySchema.safeParse(body);
+  return parsed.success ? parsed.data : body || undefined;
 }
 
-/** As `fetch` fails. What the gateway itself has to say comes as an answer. */
-function isBrokenConnection(error: unknown): boolean {
-  return error instanceof TypeError && error.cause instanceof Error && "code" in error.cause;
-}
+const errorBodySchema = z
+  .string()
+  .transform((text, context) => {
+    try {
+      return JSON.parse(text) as unknown;
+    } catch {
+      context.addIssue("not JSON");
+      return z.NEVER;
+    }
+  })
+  .pipe(z.object({ error: z.object({ message: z.string().min(1) }) }))
+  .transform(({ error }) => error.message);
 
 function brokenKind(error: unknown): "protocol" | "truncated" {
   return JSONParseError.isInstance(error) || TypeValidationError.isInstance(error) ? "protocol" : "truncated";

@@ -12,8 +12,6 @@ export interface BuiltinSettings {
   readonly environment: Readonly<Record<string, string>>;
   /** A conversation that is longer is summarised. */
   readonly compactAtTokens?: number;
-  /** How long a turn waits for a gateway that can not be reached: a host that was restarted is back by then. */
-  readonly hostAwayMs?: number;
 }
 
 const longestCommandMs = 540_000;
@@ -24,7 +22,7 @@ export function createBuiltinDriver(settings: BuiltinSettings): Driver {
 }
 
 function openAgent(options: OpenOptions, settings: BuiltinSettings): Agent {
-  const { environment, compactAtTokens = 120_000, hostAwayMs = 300_000 } = settings;
+  const { environment, compactAtTokens = 120_000 } = settings;
   const { workdir, instructions, gateway, limits } = options;
   const conversation = openConversation(options.state, options.save);
   const permissions = createPermissions();
@@ -38,7 +36,6 @@ function openAgent(options: OpenOptions, settings: BuiltinSettings): Agent {
     conversation,
     maxSteps: limits.maxSteps,
     compactAtTokens,
-    hostAwayMs,
   };
   const closed = new AbortController();
   let turnOver: Promise<unknown> = Promise.resolve();

@@ -11,7 +11,6 @@ export interface TestAgentOptions {
   readonly state?: unknown;
   readonly team?: readonly TeamTool[];
   readonly compactAtTokens?: number;
-  readonly hostAwayMs?: number;
   readonly baseUrl?: string;
   save?(state: unknown): Promise<void>;
 }
@@ -29,10 +28,9 @@ export async function openTestAgent(program: ScriptedProgram, options: TestAgent
   onTestFinished(() => model.close());
   const { workdir } = await makeWorkplace();
   const states: unknown[] = [];
-  const { compactAtTokens, hostAwayMs = 0 } = options;
+  const { compactAtTokens } = options;
   const driver = createBuiltinDriver({
     environment: { PATH: process.env["PATH"] ?? "" },
-    hostAwayMs,
     ...(compactAtTokens !== undefined && { compactAtTokens }),
   });
   const agent = await driver.open({

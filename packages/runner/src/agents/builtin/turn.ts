@@ -1,4 +1,3 @@
-import { setTimeout as delay } from "node:timers/promises";
 import type { AgentEvent } from "@slipway/contract";
 import {
   type FinishReason,
@@ -11,7 +10,7 @@ import {
 import type { FinalEvent } from "../../supervise.ts";
 import { compact } from "./compaction/run.ts";
 import type { Conversation } from "./conversation.ts";
-import { failureOf, isHostAway } from "./failure.ts";
+import { failureOf } from "./failure.ts";
 import { instructionsOf, withCacheMarks } from "./instructions.ts";
 import type { Permissions } from "./permissions.ts";
 import type { BuiltinTool } from "./tools/tool.ts";
@@ -30,8 +29,6 @@ export interface Turn {
   readonly conversation: Conversation;
   readonly maxSteps: number;
   readonly compactAtTokens: number;
-  /** How long a turn waits for a gateway that can not be reached. */
-  readonly hostAwayMs: number;
   readonly signal: AbortSignal;
   emit(event: AgentEvent): void;
 }
@@ -41,33 +38,13 @@ export async function runTurn(turn: Turn): Promise<FinalEvent> {
   const { conversation, signal, maxSteps } = turn;
   // A restart came between the answer and its report.
   if (conversation.lastAnswer !== undefined) return finalEvent("stop", conversation.lastAnswer);
-  let delays = delaysUpTo(turn.hostAwayMs);
   for (let steps = 0; ; ) {
     const loop = await runLoop({ ...turn, maxSteps: maxSteps - steps });
     if (signal.aborted) return { type: "done", outcome: "cancelled", text: "" };
     steps += loop.steps;
-    if (loop.steps > 0) delays = delaysUpTo(turn.hostAwayMs);
-    if (loop.isHostAway && (await waitFor(delays, turn))) continue;
     const isDone = loop.final.type === "done" && loop.final.outcome === "completed";
     if (!isDone || steps >= maxSteps || conversation.finish()) return loop.final;
   }
-}
-
-/** Longer and longer ones, as long as they are no more than that in all. */
-function* delaysUpTo(totalMs: number): Generator<number, undefined> {
-  for (let ms = 250, left = totalMs; left >= ms; ms = Math.min(2 * ms, 5_000)) {
-    left -= ms;
-    yield ms;
-  }
-}
-
-/** False: it has been long enough. */
-async function waitFor(delays: Iterator<number, undefined>, { emit, signal }: Turn): Promise<boolean> {
-  const { value: ms } = delays.next();
-  if (ms === undefined) return false;
-  emit({ type: "status", status: "retrying", detail: "the gateway can not be reached" });
-  await delay(ms, undefined, { signal }).catch(() => {});
-  return true;
 }
 
 async function runLoop(turn: Turn): Promise<LoopEnd> {
@@ -99,29 +76,27 @@ interface LoopEnd {
   readonly final: FinalEvent;
   /** Those that were finished. */
   readonly steps: number;
-  readonly isHostAway: boolean;
 }
 
 async function readStream(stream: AsyncIterable<TextStreamPart<ToolSet>>, emit: Turn["emit"]): Promise<LoopEnd> {
   let steps = 0;
   let answer = "";
   let reason: FinishReason | undefined;
-  let failure: { readonly error: unknown } | undefined;
+  let failure: FinalEvent | undefined;
   try {
     for await (const part of stream) {
       if (part.type === "start-step") answer = "";
       if (part.type === "text-delta") answer += part.text;
       if (part.type === "finish-step") steps++;
       if (part.type === "finish") reason = part.finishReason;
-      if (part.type === "error") failure ??= { error: part.error };
+      if (part.type === "error") failure ??= failureOf(part.error);
       const event = eventOf(part);
       if (event !== undefined) emit(event);
     }
   } catch (error) {
-    failure ??= { error };
+    failure ??= failureOf(error);
   }
-  if (failure === undefined) return { final: finalEvent(reason, answer), steps, isHostAway: false };
-  return { final: failureOf(failure.error), steps, isHostAway: isHostAway(failure.error) };
+  return { final: failure ?? finalEvent(reason, answer), steps };
 }
 
 async function prepareStep({ conversation, model, compactAtTokens: limitTokens, signal, emit }: Turn) {

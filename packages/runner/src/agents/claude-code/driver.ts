@@ -37,16 +37,20 @@ export function createClaudeCodeDriver(surroundings: Surroundings): Driver {
   };
 }
 
+interface Running {
+  readonly program: Program;
+  readonly talk: Talk;
+}
+
 function createAgent(options: OpenOptions, start: (session: string | undefined) => Promise<Program>): Agent {
   const session = sessionState(options, sessionId);
-  let running: { readonly program: Program; readonly talk: Talk } | undefined;
+  let running: Running | undefined;
   return {
     async *turn(prompt, { signal }) {
       if (signal.aborted) return yield cancelled;
       yield { type: "status", status: "starting" };
       const program = await start(session.id);
-      const talk = talkTo(program);
-      running = { program, talk };
+      running = { program, talk: talkTo(program) };
       try {
         for await (const event of runTurn(prompt, signal, running)) {
           if (event.type === "session") await session.keep(event.session);
@@ -56,7 +60,6 @@ function createAgent(options: OpenOptions, start: (session: string | undefined) 
         }
       } finally {
         running = undefined;
-        await program.stop(graceMs);
       }
     },
     steer: (text) => running?.talk.say(text) ?? false,
@@ -65,21 +68,19 @@ function createAgent(options: OpenOptions, start: (session: string | undefined) 
   };
 }
 
-async function* runTurn(
-  prompt: string,
-  signal: AbortSignal,
-  { program, talk }: { readonly program: Program; readonly talk: Talk },
-): AsyncGenerator<AgentEvent> {
+/** One turn of a program that has just started; then nothing of it is left. */
+async function* runTurn(prompt: string, signal: AbortSignal, { program, talk }: Running): AsyncGenerator<AgentEvent> {
   const translation = createTranslation();
   let force: NodeJS.Timeout | undefined;
   const interrupt = () => {
     talk.interrupt();
-    force = setTimeout(() => void program.stop(0), graceMs);
+    force = setTimeout(program.kill, graceMs);
   };
   let failure: FinalEvent | undefined;
   signal.addEventListener("abort", interrupt);
   try {
     talk.say(prompt);
+    if (signal.aborted) interrupt();
     for await (const message of talk.messages()) {
       yield* translation.read(message);
       if (translation.end !== undefined) talk.finish();

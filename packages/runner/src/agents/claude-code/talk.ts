@@ -64,7 +64,7 @@ export function talkTo(program: Program): Talk {
       if (finished) return;
       finished = true;
       program.stdin.end();
-      settle = setTimeout(() => void program.stop(0), settleMs);
+      settle = setTimeout(program.kill, settleMs);
     },
   };
 }

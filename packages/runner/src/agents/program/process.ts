@@ -14,7 +14,6 @@ export interface ProgramOptions {
 }
 
 export interface Program {
-  readonly pid: number;
   readonly stdin: Writable;
   readonly stdout: Readable;
   /** Settles when the program itself has ended; what it has started may still run. */
@@ -23,6 +22,8 @@ export interface Program {
   complaint(): string;
   /** Asks it and all that it has started to end, and kills them after the grace. Answers when none of it is left. */
   stop(graceMs: number): Promise<void>;
+  /** Kills it and all that it has started, without waiting. */
+  kill(): void;
 }
 
 export interface ProgramExit {
@@ -46,17 +47,19 @@ export async function startProgram({ argv: [file, ...args], cwd, env }: ProgramO
   child.stderr.setEncoding("utf8").on("data", (text: string) => {
     complaint = (complaint + text).slice(-maxComplaintChars);
   });
+  const stop = async (graceMs: number): Promise<void> => {
+    const gone = await mark.end({ leader: child.pid, graceMs });
+    if (!gone) throw new SlipwayError("internal", `Processes of ${file} could not be killed.`);
+    await exit;
+  };
   return {
-    pid: child.pid as number,
     stdin: child.stdin,
     stdout: child.stdout,
     exit,
     complaint: () => complaint.trim(),
-    async stop(graceMs) {
-      const gone = await mark.end({ leader: child.pid, graceMs });
-      if (!gone) throw new SlipwayError("internal", `Processes of ${file} could not be killed.`);
-      await exit;
-    },
+    stop,
+    // Whoever waits for the stop hears of a failure.
+    kill: () => void stop(0).catch(() => {}),
   };
 }
 

@@ -20,6 +20,10 @@ import { agentTool, runnerTools, toolDirectories } from "../tools.ts";
 /** Where set-up puts other people's agents for tests. */
 export const agentsDirectory = fileURLToPath(new URL("../../../../../scripts/test-agents", import.meta.url));
 export const agents = ["builtin", "claude-code", "acp:opencode", "acp:codex"] as const;
+/** One for each driver. */
+export const drivers = ["builtin", "claude-code", "acp:codex"] as const;
+/** Real agents take seconds to start, and more beside other tests. */
+export const agentTestMs = 120_000;
 
 /** Sandboxes, a gateway and a scripted model, as a host has them. */
 export interface Site extends AsyncDisposable {

@@ -2,7 +2,6 @@ import { type Duplex, duplexPair } from "node:stream";
 import { type SandboxId, SlipwayError } from "@slipway/contract";
 import { createConnectionQueue } from "../../connection-queue.ts";
 import type { HostChannel } from "../../provider.ts";
-import type { Connection } from "./connection.ts";
 
 const channelInside = "/run/slipway/run.sock";
 
@@ -13,12 +12,19 @@ export interface BoxChannel {
   close(): void;
 }
 
+/** The sandbox that it is a channel of. */
 export interface ChannelHolder {
   readonly id: SandboxId;
   channel: BoxChannel | null;
 }
 
-export function openChannel(box: ChannelHolder, connection: Connection): HostChannel {
+/** The coordinator that listens: when it is gone, and when its streams are cut. */
+interface Listener {
+  readonly closed: AbortSignal;
+  during(signal: undefined): AbortSignal;
+}
+
+export function openChannel(box: ChannelHolder, connection: Listener): HostChannel {
   if (box.channel !== null) throw new SlipwayError("channel_in_use", `The channel of ${box.id} is open already.`);
   const queue = createConnectionQueue();
   const channel = {

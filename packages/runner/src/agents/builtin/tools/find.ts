@@ -1,6 +1,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { glob } from "node:fs/promises";
+import { relative, resolve } from "node:path";
 import { z } from "zod";
 import { keepEnds } from "../../../output.ts";
 import { pathInside } from "./paths.ts";
@@ -21,9 +22,11 @@ export function listFilesTool({ workdir }: Workplace): BuiltinTool {
       path: z.string().max(4_096).default(".").describe("The directory to look in"),
     }),
     async run(input, { signal }) {
+      const cwd = pathInside(workdir, input.path);
+      pathInside(workdir, resolve(cwd, input.glob));
       const found: string[] = [];
       const exclude = (name: string) => ignoredDirectories.has(name.slice(name.lastIndexOf("/") + 1));
-      for await (const file of glob(input.glob, { cwd: pathInside(workdir, input.path), exclude })) {
+      for await (const file of glob(input.glob, { cwd, exclude })) {
         signal.throwIfAborted();
         if (found.length === maxFiles) {
           return { text: `${found.join("\n")}\n[more than ${maxFiles}: use a narrower glob]`, ok: true };
@@ -48,7 +51,7 @@ export function searchTool({ workdir, environment }: Workplace): BuiltinTool {
       ignoreCase: z.boolean().default(false),
     }),
     async run({ pattern, path, ignoreCase }, { signal }) {
-      pathInside(workdir, path);
+      const within = relative(workdir, pathInside(workdir, path)) || ".";
       const flags = [
         "--no-index",
         "--exclude-standard",
@@ -58,7 +61,7 @@ export function searchTool({ workdir, environment }: Workplace): BuiltinTool {
         "200",
         ...(ignoreCase ? ["-i"] : []),
       ];
-      const child = spawn("git", ["grep", ...flags, "-e", pattern, "--", path, ":(exclude,glob)**/node_modules/**"], {
+      const child = spawn("git", ["grep", ...flags, "-e", pattern, "--", within, ":(exclude,glob)**/node_modules/**"], {
         cwd: workdir,
         env: { ...environment, GIT_CONFIG_GLOBAL: "/dev/null", GIT_CONFIG_NOSYSTEM: "1" },
         stdio: ["ignore", "pipe", "pipe"],

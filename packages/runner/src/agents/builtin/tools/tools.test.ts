@@ -144,7 +144,7 @@ describe("listFiles and search", () => {
     expect((await call("listFiles", {})).text.split("\n")).toEqual(["src", "src/a.ts", "src/b.js"]);
     expect((await call("listFiles", { glob: "*.ts", path: "src" })).text).toBe("a.ts");
     expect((await call("search", { pattern: "needle [0-9]" })).text).toBe("src/a.ts:1:needle 1\nsrc/b.js:1:needle 1");
-    expect((await call("search", { pattern: "NEEDLE", path: "src/a.ts", ignoreCase: true })).text).toBe(
+    expect((await call("search", { pattern: "NEEDLE", path: join(workdir, "src/a.ts"), ignoreCase: true })).text).toBe(
       "src/a.ts:1:needle 1",
     );
     expect((await call("search", { pattern: "nothing" })).text).toBe("[nothing found]");
@@ -155,6 +155,8 @@ describe("listFiles and search", () => {
     await expect(call("search", { pattern: "(" })).rejects.toThrow(/parenthes|Unmatched/i);
     await expect(call("search", { pattern: "x", path: "../.." })).rejects.toThrow("outside");
     await expect(call("listFiles", { path: ".." })).rejects.toThrow("outside");
+    await expect(call("listFiles", { glob: "**/../../*" })).rejects.toThrow("outside");
+    await expect(call("listFiles", { glob: "/etc/*" })).rejects.toThrow("outside");
   });
 
   test("keep within their limits", async () => {

@@ -1,0 +1,33 @@
+import { mkdtemp, rm, stat } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { hasCode } from "@slipway/contract";
+import { expect, it } from "vitest";
+import { agentsDirectory } from "./testing/site.ts";
+import { agentTool, toolDirectories } from "./tools.ts";
+
+it("a run of the built-in agent has Node and the runner", async () => {
+  const directories = await toolDirectories("builtin", "/nowhere");
+  expect(Object.keys(directories)).toEqual(["node", "runner"]);
+  await stat(join(directories["node"] ?? "", "node"));
+  await stat(join(directories["runner"] ?? "", "runner.mjs"));
+});
+
+it("a run of another agent has that one's directory, too", async () => {
+  expect(await toolDirectories("acp:codex", agentsDirectory)).toMatchObject({ codex: join(agentsDirectory, "codex") });
+  expect(agentTool("claude-code")).toBe("claude-code");
+});
+
+it("an agent that is not installed is told with where it is looked for", async () => {
+  const empty = await mkdtemp(join(tmpdir(), "agents-"));
+  await expect(toolDirectories("claude-code", empty)).rejects.toSatisfy(
+    (error) => hasCode(error, "component_missing") && error.message.includes(empty),
+  );
+  await rm(empty, { recursive: true });
+});
+
+it("an unknown agent is told with the known ones", async () => {
+  await expect(toolDirectories("acp:emacs", agentsDirectory)).rejects.toSatisfy(
+    (error) => hasCode(error, "unknown_agent") && error.message.includes("codex"),
+  );
+});
