@@ -5,6 +5,8 @@ import type { Figure, Report } from "./measure.ts";
 const suites: Record<string, () => Promise<{ run(report: Report, only: ReadonlySet<string>): Promise<void> }>> = {
   sandbox: () => import("./sandbox.ts"),
   gateway: () => import("./gateway.ts"),
+  loop: () => import("./loop.ts"),
+  store: () => import("./store.ts"),
 };
 
 const { values, positionals } = parseArgs({

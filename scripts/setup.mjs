@@ -15,6 +15,8 @@ const programs = [
   { command: "cc", packages: ["gcc", "libc6-dev"], for: "run", why: "compiles the sandbox's first process" },
   { command: "curl", packages: ["curl"], for: "test", why: "asks the egress proxy as a client of its own" },
   { command: "python3", packages: ["python3"], for: "test", why: "runs small programs inside sandboxes" },
+  { command: "redis-server", packages: ["redis-server"], for: "test", why: "carries the bridge's messages" },
+  { command: "pg_ctlcluster", packages: ["postgresql"], for: "test", why: "keeps the store's records" },
   { command: "setpriv", packages: ["util-linux"], for: "test", why: "runs tests as an ordinary user" },
 ];
 

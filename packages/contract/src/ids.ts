@@ -1,7 +1,7 @@
 import { z } from "zod";
 
 /** Prefixes of every id that crosses a border. The prefix is the brand: ids of two kinds never mix. */
-const prefixes = ["sbx", "exc", "snp", "evt", "run"] as const;
+const prefixes = ["sbx", "exc", "snp", "evt", "run", "bld", "att", "cnd"] as const;
 
 type IdPrefix = (typeof prefixes)[number];
 type Id<P extends IdPrefix> = string & { readonly prefix: P };
@@ -10,6 +10,9 @@ export type SandboxId = Id<"sbx">;
 export type ExecId = Id<"exc">;
 export type SnapshotId = Id<"snp">;
 export type RunId = Id<"run">;
+export type BuildId = Id<"bld">;
+export type AttemptId = Id<"att">;
+export type CandidateId = Id<"cnd">;
 
 const alphabet = "0123456789abcdefghjkmnpqrstvwxyz";
 const timeChars = 9;
@@ -38,3 +41,6 @@ export const sandboxIdSchema = idSchema("sbx");
 export const execIdSchema = idSchema("exc");
 export const snapshotIdSchema = idSchema("snp");
 export const runIdSchema = idSchema("run");
+export const buildIdSchema = idSchema("bld");
+export const attemptIdSchema = idSchema("att");
+export const candidateIdSchema = idSchema("cnd");

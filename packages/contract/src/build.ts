@@ -1,0 +1,55 @@
+import { z } from "zod";
+import { microUsdPerUsd } from "./models.ts";
+
+/** What a build makes: a new app, a feature of a repository that exists, or the repair of one. */
+export const buildModes = ["new", "feature", "fix"] as const;
+export type BuildMode = (typeof buildModes)[number];
+
+export const buildStatuses = ["planning", "running", "paused", "succeeded", "failed", "cancelled"] as const;
+export type BuildStatus = (typeof buildStatuses)[number];
+
+export const taskStatuses = ["pending", "assigned", "building", "verifying", "merged", "failed"] as const;
+export type TaskStatus = (typeof taskStatuses)[number];
+
+export const candidateStatuses = ["pending", "verifying", "approved", "merged", "rejected"] as const;
+export type CandidateStatus = (typeof candidateStatuses)[number];
+
+/** Why a build is paused. A `stuck` build goes on when a user says so, one at its budget when that is raised. */
+export const pauseReasons = ["user", "budget", "stuck"] as const;
+export type PauseReason = (typeof pauseReasons)[number];
+
+export const buildEndReasons = ["satisfied", "cancelled", "timeout", "unplannable"] as const;
+export type BuildEndReason = (typeof buildEndReasons)[number];
+
+/** How tasks are grouped: what belongs together is worked on in one place. */
+export const partitions = ["phase", "feature", "component"] as const;
+export type Partition = (typeof partitions)[number];
+
+const hourMs = 3_600_000;
+
+export const buildSettingsSchema = z.strictObject({
+  /** Sandboxes that work at the same time. */
+  slots: z.int().min(1).max(1000).default(5),
+  partition: z.enum(partitions).default("feature"),
+  /** Of the time that the build is not paused. */
+  timeoutMs: z
+    .int()
+    .min(60_000)
+    .max(30 * 24 * hourMs)
+    .default(24 * hourMs),
+  budgetMicroUsd: z
+    .int()
+    .min(1)
+    .max(1_000_000 * microUsdPerUsd)
+    .default(100 * microUsdPerUsd),
+  /** Whether a sandbox that died comes back from its last checkpoint. */
+  respawn: z.boolean().default(true),
+  checkpointMs: z.int().min(10_000).default(300_000),
+  /** Between the builds of one user: higher goes first. */
+  priority: z.int().min(-100).max(100).default(0),
+});
+export type BuildSettings = Readonly<z.output<typeof buildSettingsSchema>>;
+export type BuildSettingsInput = z.input<typeof buildSettingsSchema>;
+
+/** Who drives a build says so this often; a missed one lets another take over. */
+export const coordinatorHeartbeatMs = 60_000;

@@ -1,0 +1,87 @@
+import { z } from "zod";
+import type { ContentHash } from "./canonical.ts";
+import { printable } from "./printable.ts";
+
+/** What a model writes and a person edits stays below these, so that it fits into a prompt. */
+export const intentLimits = {
+  requestCharacters: 20_000,
+  minCriteria: 5,
+  maxCriteria: 60,
+  minWorkflows: 2,
+  maxWorkflows: 20,
+} as const;
+
+const plain = z.string().overwrite(printable).trim().min(1);
+const line = plain.max(300);
+const paragraph = plain.max(2000);
+
+/** Names of criteria, workflows, tasks, features and components: they end up in file names, branches and prompts. */
+export const slugSchema = z
+  .string()
+  .max(64)
+  .regex(/^[a-z0-9]+(-[a-z0-9]+)*$/, "expected a name such as sign-in");
+
+export const criterionKinds = ["functional", "visual", "performance"] as const;
+export type CriterionKind = (typeof criterionKinds)[number];
+
+export const criterionSchema = z.strictObject({
+  id: slugSchema,
+  kind: z.enum(criterionKinds),
+  /** What is true of the finished app, so that somebody who only uses it can tell. */
+  statement: paragraph,
+});
+
+export const workflowSchema = z.strictObject({
+  id: slugSchema,
+  title: line,
+  steps: z.array(line).min(1).max(30),
+  /** What the user sees when it worked. */
+  success: paragraph,
+});
+
+export const visualIdentitySchema = z.strictObject({
+  mood: paragraph,
+  colours: z.array(line).min(1).max(12),
+  typography: paragraph,
+  layout: paragraph,
+});
+
+/** What an intent says beside the request's own words: the model's part, and what a user may edit before the lock. */
+export const intentDraftSchema = z.strictObject({
+  appType: line,
+  character: paragraph,
+  coreValue: paragraph,
+  criteria: z.array(criterionSchema).min(intentLimits.minCriteria).max(intentLimits.maxCriteria),
+  workflows: z.array(workflowSchema).min(intentLimits.minWorkflows).max(intentLimits.maxWorkflows),
+  identity: visualIdentitySchema,
+  antiPatterns: z.array(line).min(1).max(30),
+});
+
+/** The request as it came from the user. It is data: no model and no edit changes it. */
+export const requestTextSchema = plain.max(intentLimits.requestCharacters);
+
+export const intentSchema = intentDraftSchema.extend({ request: requestTextSchema });
+
+/** Every part that an edit names replaces the part that was there. */
+export const intentEditSchema = intentDraftSchema.partial();
+
+export type Criterion = Readonly<z.output<typeof criterionSchema>>;
+export type Workflow = Readonly<z.output<typeof workflowSchema>>;
+export type IntentDraft = Readonly<z.output<typeof intentDraftSchema>>;
+export type Intent = Readonly<z.output<typeof intentSchema>>;
+export type IntentEdit = z.input<typeof intentEditSchema>;
+
+/** May still be edited. Nothing is built from it. */
+export interface OpenIntent {
+  readonly status: "open";
+  readonly intent: Intent;
+}
+
+/** Nothing of it changes any more, and `hash` proves it. */
+export interface LockedIntent {
+  readonly status: "locked";
+  readonly intent: Intent;
+  /** Of the canonical form of `intent`. */
+  readonly hash: ContentHash;
+  readonly lockedAtMs: number;
+}

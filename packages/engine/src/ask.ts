@@ -1,0 +1,55 @@
+import { SlipwayError } from "@slipway/contract";
+import { fence } from "./fence.ts";
+import type { ModelQuestion, ModelRoles } from "./ports/models.ts";
+
+/** Something about an answer that breaks a rule which a schema can not say. */
+export interface Finding {
+  readonly rule: string;
+  readonly message: string;
+}
+
+export interface SoundQuestion<T> extends ModelQuestion<T> {
+  check(answer: T): readonly Finding[];
+}
+
+const maxRepairs = 2;
+
+/** An answer without findings. One that has some is asked for again with all of them, a few times; then it is `invalid_answer`. */
+export async function askUntilSound<T>(models: ModelRoles, { check, ...question }: SoundQuestion<T>): Promise<T> {
+  let prompt = question.prompt;
+  for (let tries = 1; ; tries++) {
+    const { value } = await models.ask({ ...question, prompt });
+    const findings = check(value);
+    if (findings.length === 0) return value;
+    if (tries > maxRepairs) throw unsound(question.role, tries, findings);
+    prompt = await repairPrompt(question.prompt, value, findings);
+  }
+}
+
+const maxQuotedCharacters = 64 * 1024;
+const maxToldFindings = 40;
+
+async function repairPrompt(prompt: string, answer: unknown, findings: readonly Finding[]): Promise<string> {
+  const quoted = await fence("answer", JSON.stringify(answer).slice(0, maxQuotedCharacters));
+  return [
+    prompt,
+    "This is your last answer:",
+    quoted,
+    // Findings quote the answer, which nobody vouches for either.
+    await fence("findings", listed(findings)),
+    "Answer again, whole, with every finding mended and the rest unchanged.",
+  ].join("\n\n");
+}
+
+function listed(findings: readonly Finding[]): string {
+  const told = findings.slice(0, maxToldFindings).map(({ rule, message }) => `- ${rule}: ${message}`);
+  const rest = findings.length - told.length;
+  return [...told, ...(rest > 0 ? [`- and ${rest} more`] : [])].join("\n");
+}
+
+function unsound(role: string, tries: number, findings: readonly Finding[]): SlipwayError {
+  return new SlipwayError(
+    "invalid_answer",
+    `no answer of the role ${role} could be used after ${tries} tries:\n${listed(findings)}`,
+  );
+}

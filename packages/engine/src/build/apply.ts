@@ -1,0 +1,121 @@
+import type { AttemptAction, BuildAction } from "./actions.ts";
+import { type AttemptState, type BuildState, type TaskState, workedMs } from "./state.ts";
+
+/** The state once the actions are taken. */
+export function applyActions(state: BuildState, actions: readonly BuildAction[], nowMs: number): BuildState {
+  return actions.reduce((current, action) => applyAction(current, action, nowMs), state);
+}
+
+function applyAction(state: BuildState, action: BuildAction, nowMs: number): BuildState {
+  switch (action.type) {
+    case "start-attempt":
+    case "respawn-attempt":
+    case "pause-attempt":
+    case "resume-attempt":
+    case "end-attempt":
+      return applyToAttempt(state, action, nowMs);
+    case "retry-task":
+      return changeTask(state, action.task, (task) => retried(task, action));
+    case "merge-task":
+      return changeTask(state, action.task, (task) => ({ ...task, status: "merged" }));
+    case "fail-task":
+      return changeTask(state, action.task, (task) => ({ ...task, status: "failed", failure: action.failure }));
+    case "warn-budget":
+      return { ...state, warnedBudgetMicroUsd: action.budgetMicroUsd };
+    case "pause-build":
+      return paused(state, action, nowMs);
+    case "resume-build":
+      return { ...state, status: "running", pause: null, activeSinceMs: nowMs };
+    case "check-satisfaction":
+      return { ...state, progress: { ...state.progress, step: "checking" } };
+    case "plan-remaining":
+      return { ...state, progress: { ...state.progress, step: "planning" } };
+    case "end-build":
+      return { ...stopped(state, nowMs), status: action.status, pause: null, endReason: action.reason };
+  }
+}
+
+function applyToAttempt(state: BuildState, action: AttemptAction, nowMs: number): BuildState {
+  switch (action.type) {
+    case "start-attempt":
+      return started(state, action, nowMs);
+    case "end-attempt":
+      return { ...state, attempts: state.attempts.filter((attempt) => !isOf(attempt, action)) };
+    case "respawn-attempt":
+      return changeAttempt(state, action, (attempt) => ({
+        ...resumed(attempt, nowMs),
+        phase: "starting",
+        respawns: action.respawn,
+      }));
+    case "pause-attempt":
+      return changeAttempt(state, action, (attempt) => ({ ...attempt, pausedAtMs: nowMs, outcome: null }));
+    case "resume-attempt":
+      return changeAttempt(state, action, (attempt) => resumed(attempt, nowMs));
+  }
+}
+
+function started(
+  state: BuildState,
+  { task, attempt, level, pattern, from }: Extract<AttemptAction, { type: "start-attempt" }>,
+  nowMs: number,
+): BuildState {
+  const fresh: AttemptState = {
+    ...{ task, number: attempt, level, pattern, from },
+    ...{ phase: "starting", startedAtMs: nowMs, heardAtMs: nowMs, pausedAtMs: null, respawns: 0, outcome: null },
+  };
+  const assigned = changeTask(state, task, (known) => ({ ...known, status: "assigned", attempts: attempt }));
+  return { ...assigned, attempts: [...state.attempts, fresh] };
+}
+
+function resumed(attempt: AttemptState, nowMs: number): AttemptState {
+  const pausedMs = nowMs - (attempt.pausedAtMs ?? nowMs);
+  const startedAtMs = attempt.startedAtMs + pausedMs;
+  return { ...attempt, pausedAtMs: null, startedAtMs, heardAtMs: nowMs, outcome: null };
+}
+
+function retried(
+  task: TaskState,
+  { failed, next, notBeforeMs }: Extract<BuildAction, { type: "retry-task" }>,
+): TaskState {
+  const failures = failed === null ? task.failures : [...task.failures, failed];
+  const interruptions = failed === null ? task.interruptions + 1 : 0;
+  return { ...task, status: "pending", failures, interruptions, next, notBeforeMs };
+}
+
+function paused(
+  state: BuildState,
+  { reason, budgetMicroUsd }: Extract<BuildAction, { type: "pause-build" }>,
+  nowMs: number,
+): BuildState {
+  const { progress } = state;
+  return {
+    ...stopped(state, nowMs),
+    status: "paused",
+    pause: { reason, atMs: nowMs, budgetMicroUsd },
+    // Whoever lets a stuck build go on wants some more rounds.
+    progress: reason === "stuck" ? { ...progress, unchangedRounds: 0 } : progress,
+  };
+}
+
+function stopped(state: BuildState, nowMs: number): BuildState {
+  return { ...state, activeMs: workedMs(state, nowMs), activeSinceMs: null };
+}
+
+function changeTask(state: BuildState, id: string, change: (task: TaskState) => TaskState): BuildState {
+  return { ...state, tasks: state.tasks.map((task) => (task.id === id ? change(task) : task)) };
+}
+
+type AttemptName = Pick<AttemptAction, "task" | "attempt">;
+
+/** Of an attempt that has ended already, nothing changes. */
+export function changeAttempt(
+  state: BuildState,
+  name: AttemptName,
+  change: (attempt: AttemptState) => AttemptState,
+): BuildState {
+  return { ...state, attempts: state.attempts.map((attempt) => (isOf(attempt, name) ? change(attempt) : attempt)) };
+}
+
+function isOf(attempt: AttemptState, name: AttemptName): boolean {
+  return attempt.task === name.task && attempt.number === name.attempt;
+}

@@ -1,0 +1,218 @@
+import { describe, expect, test } from "vitest";
+import { decide } from "./decide.ts";
+import { observe } from "./observe.ts";
+import { type BuildOrder, order } from "./orders.ts";
+import type { BuildState } from "./state.ts";
+import { after, begin, ended, failed, merged, statuses, task, tick } from "./testing.ts";
+import { nextWakeMs } from "./watch.ts";
+
+const minuteMs = 60_000;
+const dayMs = 24 * 60 * minuteMs;
+
+function startedTasks(state: BuildState, nowMs = 0): string[] {
+  return decide(state, nowMs).flatMap((action) => (action.type === "start-attempt" ? [action.task] : []));
+}
+
+function types(state: BuildState, nowMs: number): string[] {
+  return decide(state, nowMs).map(({ type }) => type);
+}
+
+function told(state: BuildState, given: BuildOrder, nowMs: number): BuildState {
+  return tick(order(state, given, nowMs), nowMs);
+}
+
+describe("scheduling", () => {
+  test("the longest path goes first, and equals go by their id", () => {
+    const tasks = [task("c"), task("b"), task("short", [], 40), task("long", [], 5), task("end", ["long"], 60)];
+    expect(startedTasks(begin(tasks, { slots: 3 }))).toEqual(["long", "short", "b"]);
+  });
+
+  test("fewer slots than the build asks for are kept to", () => {
+    const state = observe(begin([task("a"), task("b")]), { type: "slots-granted", slots: 1 }, 0);
+    expect(startedTasks(state)).toEqual(["a"]);
+  });
+
+  test("a merge lets the next one begin in the same turn", () => {
+    const state = after(tick(begin([task("a"), task("b", ["a"])]), 0), 5, ended("a", 1, merged));
+    expect(statuses(state)).toEqual({ a: "merged", b: "assigned" });
+  });
+
+  test("a report about an attempt that is over changes nothing", () => {
+    const state = after(tick(begin([task("a")]), 0), 5, ended("a", 1, failed("x")));
+    expect(observe(state, ended("a", 1, merged), 6)).toEqual(state);
+  });
+});
+
+describe("failures", () => {
+  test("a task that fails for good takes with it what depends on it, and nothing else", () => {
+    let state = tick(begin([task("a"), task("b", ["a"]), task("c", ["b"]), task("other")]), 0);
+    for (let attempt = 1; attempt <= 10; attempt++) {
+      state = after(state, attempt, ended("a", attempt, failed(`error ${attempt}`)));
+    }
+    expect(statuses(state)).toEqual({ a: "failed", b: "failed", c: "failed", other: "assigned" });
+    expect(state.tasks.map(({ failure }) => failure)).toMatchObject([
+      { reason: "exhausted", error: "error 10" },
+      { reason: "dependency", task: "a" },
+      { reason: "dependency", task: "b" },
+      null,
+    ]);
+  });
+
+  test("trouble of somebody else's is no try, and is waited out longer every time", () => {
+    const state = after(tick(begin([task("a")]), 0), 1000, ended("a", 1, { type: "interrupted" }));
+    expect(state.tasks[0]).toMatchObject({ status: "pending", failures: [], notBeforeMs: 16_000 });
+    expect(nextWakeMs(state, 1000)).toBe(16_000);
+    const again = after(tick(state, 16_000), 20_000, ended("a", 2, { type: "interrupted" }));
+    expect(again.tasks[0]).toMatchObject({ notBeforeMs: 50_000, next: { level: null, from: "last-attempt" } });
+  });
+});
+
+describe("watchdogs", () => {
+  const heard = { type: "attempt-heard", task: "a", attempt: 1 } as const;
+
+  test("a sandbox that misses three heartbeats comes back from its checkpoint, as the same attempt", () => {
+    const state = after(tick(begin([task("a")]), 0), 1000, heard);
+    expect(nextWakeMs(state, 1000)).toBe(91_000);
+    expect(decide(state, 90_999)).toEqual([]);
+    expect(decide(state, 91_000)).toEqual([{ type: "respawn-attempt", task: "a", attempt: 1, respawn: 1 }]);
+  });
+
+  test("where nothing comes back, a death is a failed try", () => {
+    const state = after(tick(begin([task("a")], { respawn: false }), 0), 1000, heard);
+    expect(types(state, 91_000)).toEqual(["end-attempt", "retry-task", "start-attempt"]);
+  });
+
+  test("a sandbox that keeps dying does not come back for ever", () => {
+    let state = tick(begin([task("a")]), 0);
+    for (let death = 1; death <= 5; death++) state = after(state, death, ended("a", 1, { type: "died" }));
+    expect(state.attempts).toMatchObject([{ number: 1, respawns: 5 }]);
+    expect(after(state, 6, ended("a", 1, { type: "died" })).attempts).toMatchObject([{ number: 2, level: 1 }]);
+  });
+
+  test("an attempt far beyond its estimate fails though it is alive", () => {
+    const state = observe(tick(begin([task("a", [], 20)]), 0), heard, 120 * minuteMs - 1000);
+    expect(types(state, 120 * minuteMs)).toEqual(["end-attempt", "retry-task", "start-attempt"]);
+  });
+
+  test("what waits for its gates is not watched", () => {
+    const state = after(tick(begin([task("a")]), 0), 1000, { ...heard, type: "attempt-offered" });
+    expect(statuses(state)).toEqual({ a: "verifying" });
+    expect(decide(state, dayMs - 1)).toEqual([]);
+  });
+});
+
+describe("money", () => {
+  const poor = { budgetMicroUsd: 1000 };
+
+  test("there is one warning at 80 % of a budget", () => {
+    const state = tick(begin([task("a")], poor), 0);
+    expect(types(observe(state, { type: "spent", microUsd: 799 }, 1), 1)).toEqual([]);
+    const warned = observe(state, { type: "spent", microUsd: 800 }, 1);
+    expect(types(warned, 1)).toEqual(["warn-budget"]);
+    expect(types(observe(tick(warned, 1), { type: "spent", microUsd: 900 }, 2), 2)).toEqual([]);
+  });
+
+  test("at its budget a build pauses with all it has, for days, and goes on when the budget is raised", () => {
+    const state = after(tick(begin([task("a"), task("b")], poor), 0), 1000, { type: "spent", microUsd: 1000 });
+    expect(state).toMatchObject({ status: "paused", pause: { reason: "budget" }, attempts: [{}, {}] });
+    expect(nextWakeMs(state, 1000)).toBeNull();
+    expect(decide(told(state, { type: "resume" }, 2000), 3000)).toEqual([]);
+    const raised = told(state, { type: "set-budget", budgetMicroUsd: 2000 }, 2 * dayMs);
+    expect(raised).toMatchObject({ status: "running", attempts: [{ pausedAtMs: null }, { pausedAtMs: null }] });
+    expect(nextWakeMs(raised, 2 * dayMs)).toBeGreaterThan(2 * dayMs);
+  });
+
+  test("a refused reservation pauses, too", () => {
+    const state = after(tick(begin([task("a")], poor), 0), 5, ended("a", 1, { type: "out-of-budget" }));
+    expect(state).toMatchObject({ status: "paused", attempts: [{ number: 1, outcome: null }] });
+    const raised = told(state, { type: "set-budget", budgetMicroUsd: 1001 }, 9);
+    expect(raised).toMatchObject({ status: "running", attempts: [{ number: 1, pausedAtMs: null }] });
+  });
+
+  test.each([0, -1, 500, 0.5, Number.NaN, Number.POSITIVE_INFINITY])(
+    "a budget of %d is refused when 500 are spent",
+    (budgetMicroUsd) => {
+      const state = observe(begin([task("a")], poor), { type: "spent", microUsd: 500 }, 0);
+      expect(() => order(state, { type: "set-budget", budgetMicroUsd }, 0)).toThrow(
+        expect.objectContaining({ code: "invalid_budget" }),
+      );
+    },
+  );
+});
+
+describe("a user's word", () => {
+  test("pauses and resumes, and a result that comes in between counts", () => {
+    const paused = told(tick(begin([task("a"), task("b", ["a"])]), 0), { type: "pause" }, 10);
+    expect(paused).toMatchObject({ status: "paused", pause: { reason: "user" } });
+    const state = after(paused, 20, ended("a", 1, merged));
+    expect(statuses(state)).toEqual({ a: "merged", b: "pending" });
+    expect(statuses(told(state, { type: "resume" }, 30))).toEqual({ a: "merged", b: "assigned" });
+  });
+
+  test("a sandbox that died during a pause comes back after it", () => {
+    const paused = told(tick(begin([task("a")]), 0), { type: "pause" }, 10);
+    const state = after(paused, 20, ended("a", 1, { type: "died" }));
+    expect(types(order(state, { type: "resume" }, 30), 30)).toEqual(["resume-build", "respawn-attempt"]);
+  });
+
+  test("a cancel is not taken back, and an ended build takes no orders", () => {
+    const cancelled = order(tick(begin([task("a")]), 0), { type: "cancel" }, 10);
+    expect(order(cancelled, { type: "resume" }, 11)).toEqual(cancelled);
+    const over = tick(cancelled, 12);
+    expect(over).toMatchObject({ status: "cancelled", endReason: "cancelled", attempts: [] });
+    expect(order(over, { type: "cancel" }, 13)).toBe(over);
+    expect(() => order(over, { type: "resume" }, 13)).toThrow(expect.objectContaining({ code: "build_ended" }));
+  });
+});
+
+test("a build's time runs out, and pauses do not count", () => {
+  const state = told(tick(begin([task("a")]), 0), { type: "pause" }, 1000);
+  const resumed = told(state, { type: "resume" }, 5 * dayMs);
+  const offered = observe(resumed, { type: "attempt-offered", task: "a", attempt: 1 }, 5 * dayMs);
+  const endMs = 6 * dayMs - 1000;
+  expect(nextWakeMs(offered, 5 * dayMs)).toBe(endMs);
+  expect(types(offered, endMs - 1)).toEqual([]);
+  const over = tick(offered, endMs);
+  expect(over).toMatchObject({ status: "failed", endReason: "timeout", attempts: [] });
+  expect(over.tasks).toMatchObject([{ status: "failed", failure: { reason: "build-ended" } }]);
+});
+
+describe("after the last task", () => {
+  const done = after(tick(begin([task("a")]), 0), 5, ended("a", 1, merged));
+  const checked = (state: BuildState, nowMs: number, ...unsatisfied: string[]) =>
+    after(state, nowMs, { type: "satisfaction-checked", round: state.progress.round, unsatisfied });
+  const replanned = (state: BuildState, nowMs: number, id: string) => {
+    const { round } = state.progress;
+    const planned = after(state, nowMs, { type: "remaining-planned", round, tasks: [task(id, ["a"])] });
+    return after(planned, nowMs, ended(id, 1, merged));
+  };
+
+  test("a satisfied intent ends the build", () => {
+    expect(done.progress.step).toBe("checking");
+    expect(checked(done, 6)).toMatchObject({ status: "succeeded", endReason: "satisfied" });
+  });
+
+  test("what is not satisfied is planned and built, and a late second check changes nothing", () => {
+    const state = checked(done, 6, "fast");
+    expect(state.progress).toMatchObject({ step: "planning", unsatisfied: ["fast"] });
+    expect(checked(state, 7)).toEqual(state);
+    const again = replanned(state, 8, "b");
+    expect(again.progress).toMatchObject({ step: "checking", round: 2 });
+    expect(observe(again, { type: "remaining-planned", round: 1, tasks: [task("twice")] }, 9)).toEqual(again);
+    expect(checked(again, 9).status).toBe("succeeded");
+  });
+
+  test("rounds that bring nothing end in a pause, and the user's word gives it some more", () => {
+    let state = checked(done, 10, "fast");
+    for (let round = 1; round <= 3; round++)
+      state = checked(replanned(state, 10 + round, `b-${round}`), 10 + round, "fast");
+    expect(state).toMatchObject({ status: "paused", pause: { reason: "stuck" } });
+    expect(decide(state, 1000)).toEqual([]);
+    expect(told(state, { type: "resume" }, 1000).progress.step).toBe("planning");
+  });
+
+  test("a plan that can not be made ends the build", () => {
+    const state = after(checked(done, 6, "fast"), 7, { type: "remaining-unplannable", round: 1 });
+    expect(state).toMatchObject({ status: "failed", endReason: "unplannable" });
+  });
+});

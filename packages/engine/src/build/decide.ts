@@ -1,0 +1,56 @@
+import type { BuildEndReason } from "@slipway/contract";
+import { compareIds } from "@slipway/contract";
+import type { BuildAction, EndStatus } from "./actions.ts";
+import { applyActions } from "./apply.ts";
+import { finish } from "./finish.ts";
+import { watchMoney } from "./money.ts";
+import { failBlocked, settleOutcomes } from "./outcomes.ts";
+import { pauseOrResume } from "./pause.ts";
+import { startReady } from "./schedule.ts";
+import { type BuildState, hasEnded, isDone, workedMs } from "./state.ts";
+
+/** Each sees the state as the ones before leave it. */
+const steps = [endEarly, settleOutcomes, watchMoney, pauseOrResume, failBlocked, startReady, finish];
+
+/**
+ * What a build does next. The same state gives the same actions, in whatever order its tasks and attempts are listed; and
+ * once they are applied there is nothing more to do until something happens or time passes.
+ */
+export function decide(state: BuildState, nowMs: number): readonly BuildAction[] {
+  let current = inOrder(state);
+  const decided: BuildAction[] = [];
+  for (const step of steps) {
+    if (hasEnded(current)) break;
+    const actions = step(current, nowMs);
+    current = applyActions(current, actions, nowMs);
+    decided.push(...actions);
+  }
+  return decided;
+}
+
+/** The user's cancel and the build's time end everything, whatever else is going on. */
+function endEarly(state: BuildState, nowMs: number): BuildAction[] {
+  if (state.wish.kind === "cancel") return endAll(state, "cancelled", "cancelled");
+  if (workedMs(state, nowMs) >= state.settings.timeoutMs) return endAll(state, "failed", "timeout");
+  return [];
+}
+
+function endAll({ attempts, tasks }: BuildState, status: EndStatus, reason: BuildEndReason): BuildAction[] {
+  return [
+    ...attempts.map(
+      ({ task, number }) => ({ type: "end-attempt", task, attempt: number, keepSandbox: false }) as const,
+    ),
+    ...tasks
+      .filter((task) => !isDone(task))
+      .map(({ id }) => ({ type: "fail-task", task: id, failure: { reason: "build-ended" } }) as const),
+    { type: "end-build", status, reason },
+  ];
+}
+
+function inOrder(state: BuildState): BuildState {
+  return {
+    ...state,
+    tasks: state.tasks.toSorted((a, b) => compareIds(a.id, b.id)),
+    attempts: state.attempts.toSorted((a, b) => compareIds(a.task, b.task) || a.number - b.number),
+  };
+}

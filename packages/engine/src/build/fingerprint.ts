@@ -1,0 +1,20 @@
+const maxCharacters = 300;
+
+/**
+ * What two failures of the same kind have in common: the error's text without what differs from run to run. Lines after
+ * the first few are mostly where it happened, and are left out.
+ */
+export function fingerprint(errorText: string): string {
+  return errorText
+    .split("\n")
+    .map((line) => line.trim())
+    .filter((line) => line !== "" && !line.startsWith("at "))
+    .slice(0, 3)
+    .join("\n")
+    .slice(0, 10 * maxCharacters)
+    .replace(/\b[0-9a-f]{7,}\b|\b0x[0-9a-f]+\b/gi, "#")
+    .replace(/(?:\/[\w.@-]+){2,}\/([\w.@-]+)/g, "$1")
+    .replace(/\d+/g, "#")
+    .toLowerCase()
+    .slice(0, maxCharacters);
+}

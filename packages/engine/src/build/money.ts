@@ -1,0 +1,21 @@
+import type { BuildAction } from "./actions.ts";
+import { pauseAll } from "./pause.ts";
+import type { BuildState } from "./state.ts";
+
+const warnAtPercent = 80;
+
+/** A warning once per budget; at its end a pause, never an end. */
+export function watchMoney(state: BuildState): BuildAction[] {
+  const { spentMicroUsd, warnedBudgetMicroUsd } = state;
+  const { budgetMicroUsd } = state.settings;
+  const isNearEnd = spentMicroUsd * 100 >= budgetMicroUsd * warnAtPercent;
+  const warning: BuildAction[] =
+    isNearEnd && warnedBudgetMicroUsd !== budgetMicroUsd ? [{ type: "warn-budget", budgetMicroUsd }] : [];
+  return state.status === "running" && isOutOfMoney(state) ? [...warning, ...pauseAll(state, "budget")] : warning;
+}
+
+/** Or as good as out: what an attempt needs next is not there any more. */
+function isOutOfMoney({ spentMicroUsd, settings, attempts }: BuildState): boolean {
+  const refused = attempts.some(({ pausedAtMs, outcome }) => pausedAtMs === null && outcome?.type === "out-of-budget");
+  return refused || spentMicroUsd >= settings.budgetMicroUsd;
+}

@@ -1,0 +1,86 @@
+import { compareIds, type Plan } from "@slipway/contract";
+import { changeAttempt } from "./apply.ts";
+import { type AttemptState, type BuildState, beginTask, hasEnded, type Outcome, type Progress } from "./state.ts";
+
+/** What has happened outside. Reports can come twice, late, or about what is gone: then they change nothing. */
+export type Observation =
+  /** The sandbox of the attempt gave a sign of life. */
+  | { readonly type: "attempt-heard"; readonly task: string; readonly attempt: number }
+  /** Its result wants to be merged. */
+  | { readonly type: "attempt-offered"; readonly task: string; readonly attempt: number }
+  | { readonly type: "attempt-ended"; readonly task: string; readonly attempt: number; readonly outcome: Outcome }
+  /** All that the ledger has for the build. */
+  | { readonly type: "spent"; readonly microUsd: number }
+  | { readonly type: "slots-granted"; readonly slots: number }
+  | { readonly type: "satisfaction-checked"; readonly round: number; readonly unsatisfied: readonly string[] }
+  | { readonly type: "remaining-planned"; readonly round: number; readonly tasks: Plan["tasks"] }
+  | { readonly type: "remaining-unplannable"; readonly round: number };
+
+export function observe(state: BuildState, observation: Observation, nowMs: number): BuildState {
+  if (hasEnded(state)) return state;
+  switch (observation.type) {
+    case "attempt-heard":
+      return reach(state, observation, "working", nowMs);
+    case "attempt-offered":
+      return reach(state, observation, "verifying", nowMs);
+    case "attempt-ended":
+      return changeAttempt(state, observation, (attempt) =>
+        attempt.outcome === null ? { ...attempt, outcome: observation.outcome } : attempt,
+      );
+    case "spent":
+      return { ...state, spentMicroUsd: Math.max(state.spentMicroUsd, observation.microUsd) };
+    case "slots-granted":
+      return { ...state, grantedSlots: observation.slots };
+    case "satisfaction-checked":
+      return inStep(state, "checking", observation.round, (progress) => checked(progress, observation.unsatisfied));
+    case "remaining-planned":
+      return planned(state, observation.round, observation.tasks);
+    case "remaining-unplannable":
+      return inStep(state, "planning", observation.round, (progress) => ({ ...progress, step: "unplannable" }));
+  }
+}
+
+const statusOf = { starting: "assigned", working: "building", verifying: "verifying" } as const;
+
+/** Never back from verifying: a sign of life that was under way says nothing new. */
+function reach(
+  state: BuildState,
+  name: { readonly task: string; readonly attempt: number },
+  phase: AttemptState["phase"],
+  nowMs: number,
+): BuildState {
+  const heard = changeAttempt(state, name, (attempt) => ({
+    ...attempt,
+    phase: attempt.phase === "verifying" ? attempt.phase : phase,
+    heardAtMs: Math.max(attempt.heardAtMs, nowMs),
+  }));
+  const attempt = heard.attempts.find(({ task, number }) => task === name.task && number === name.attempt);
+  if (attempt === undefined) return state;
+  const status = statusOf[attempt.phase];
+  return { ...heard, tasks: heard.tasks.map((task) => (task.id === name.task ? { ...task, status } : task)) };
+}
+
+function checked(progress: Progress, found: readonly string[]): Progress {
+  const unsatisfied = found.toSorted(compareIds);
+  const isUnchanged = unsatisfied.join() === progress.unsatisfied.join();
+  return { ...progress, step: "checked", unsatisfied, unchangedRounds: isUnchanged ? progress.unchangedRounds + 1 : 0 };
+}
+
+function planned(state: BuildState, round: number, tasks: Plan["tasks"]): BuildState {
+  if (!isInStep(state, "planning", round)) return state;
+  const progress: Progress = { ...state.progress, step: "tasks", round: round + 1 };
+  return { ...state, progress, tasks: [...state.tasks, ...tasks.map(beginTask)] };
+}
+
+function inStep(
+  state: BuildState,
+  step: Progress["step"],
+  round: number,
+  change: (progress: Progress) => Progress,
+): BuildState {
+  return isInStep(state, step, round) ? { ...state, progress: change(state.progress) } : state;
+}
+
+function isInStep({ progress }: BuildState, step: Progress["step"], round: number): boolean {
+  return progress.step === step && progress.round === round;
+}

@@ -1,0 +1,41 @@
+import { compareIds, tailsOf } from "@slipway/contract";
+import type { BuildAction } from "./actions.ts";
+import { type AttemptState, type BuildState, isDone, type TaskState } from "./state.ts";
+
+/** Fills the free slots: first with attempts that were paused, then with tasks whose dependencies are merged, longest path first. */
+export function startReady(state: BuildState, nowMs: number): BuildAction[] {
+  if (state.status !== "running") return [];
+  const { settings, grantedSlots, attempts, tasks } = state;
+  const working = attempts.filter(({ pausedAtMs }) => pausedAtMs === null).length;
+  const free = Math.min(settings.slots, grantedSlots) - working;
+  if (free <= 0) return [];
+  const tails = tailsOf(
+    tasks.filter((task) => !isDone(task)),
+    ({ estimateMs }) => estimateMs,
+  );
+  const longestFirst = (a: string, b: string) => (tails.get(b) ?? 0) - (tails.get(a) ?? 0) || compareIds(a, b);
+  const paused = attempts
+    .filter(({ pausedAtMs }) => pausedAtMs !== null)
+    .toSorted((a, b) => longestFirst(a.task, b.task));
+  const ready = readyTasks(tasks, nowMs).toSorted((a, b) => longestFirst(a.id, b.id));
+  return [...paused.map(goOn), ...ready.map(start)].slice(0, free);
+}
+
+function readyTasks(tasks: readonly TaskState[], nowMs: number): TaskState[] {
+  const merged = new Set(tasks.filter(({ status }) => status === "merged").map(({ id }) => id));
+  return tasks.filter(
+    ({ status, notBeforeMs, dependencies }) =>
+      status === "pending" && notBeforeMs <= nowMs && dependencies.every((id) => merged.has(id)),
+  );
+}
+
+function start({ id, attempts, next }: TaskState): BuildAction {
+  return { type: "start-attempt", task: id, attempt: attempts + 1, ...next };
+}
+
+/** A sandbox that died during the pause comes back as any other that died. */
+function goOn({ task, number, respawns, outcome }: AttemptState): BuildAction {
+  return outcome?.type === "died"
+    ? { type: "respawn-attempt", task, attempt: number, respawn: respawns + 1 }
+    : { type: "resume-attempt", task, attempt: number };
+}

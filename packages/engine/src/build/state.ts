@@ -1,0 +1,155 @@
+import type { BuildEndReason, BuildSettings, BuildStatus, PauseReason, Plan, TaskStatus } from "@slipway/contract";
+
+/** All that the decisions of a build follow from. Plain data; times are milliseconds since 1970. */
+export interface BuildState {
+  readonly status: BuildStatus;
+  readonly settings: BuildSettings;
+  /** What the user last said. */
+  readonly wish: { readonly kind: "run" | "pause" | "cancel"; readonly atMs: number };
+  readonly pause: Pause | null;
+  readonly endReason: BuildEndReason | null;
+  /** How long it has worked until `activeSinceMs`; pauses do not count. */
+  readonly activeMs: number;
+  /** Null while it does not work. */
+  readonly activeSinceMs: number | null;
+  readonly spentMicroUsd: number;
+  /** The budget that the user has been warned about. */
+  readonly warnedBudgetMicroUsd: number | null;
+  /** What the builds of all users leave to this one. */
+  readonly grantedSlots: number;
+  readonly tasks: readonly TaskState[];
+  /** Those that have not ended. */
+  readonly attempts: readonly AttemptState[];
+  readonly progress: Progress;
+}
+
+export interface Pause {
+  readonly reason: PauseReason;
+  readonly atMs: number;
+  /** As it was then: a budget that is raised lets the build go on. */
+  readonly budgetMicroUsd: number;
+}
+
+export interface TaskState {
+  readonly id: string;
+  readonly dependencies: readonly string[];
+  readonly estimateMs: number;
+  readonly status: TaskStatus;
+  /** How many attempts there have been. */
+  readonly attempts: number;
+  /** Those that failed, by the level of what they tried. */
+  readonly failures: readonly FailedTry[];
+  /** What the next attempt tries. */
+  readonly next: NextTry;
+  /** Troubles in a row that were not the attempt's own. */
+  readonly interruptions: number;
+  /** The next attempt does not begin before. */
+  readonly notBeforeMs: number;
+  readonly failure: TaskFailure | null;
+}
+
+/** 0: a known pattern, 1: a direct fix, 2: deep analysis, 3: the component is rewritten, 4: the feature is built anew. */
+export type Level = 0 | 1 | 2 | 3 | 4;
+
+export interface NextTry {
+  /** Null: the first try, with nothing to mend. */
+  readonly level: Level | null;
+  /** At level 0: the known fix that is tried. */
+  readonly pattern: string | null;
+  /** Where it begins: with main's files, or in the sandbox of the attempt before. */
+  readonly from: "main" | "last-attempt";
+}
+
+export interface FailedTry {
+  readonly level: Level | null;
+  readonly pattern: string | null;
+  /** What two failures of the same kind have in common: see fingerprint.ts. */
+  readonly error: string;
+}
+
+export type TaskFailure =
+  | { readonly reason: "exhausted"; readonly error: string }
+  | { readonly reason: "dependency"; readonly task: string }
+  | { readonly reason: "build-ended" };
+
+export interface AttemptState extends NextTry {
+  readonly task: string;
+  /** From 1, per task. */
+  readonly number: number;
+  readonly phase: "starting" | "working" | "verifying";
+  /** Moves on by the time that it is paused. */
+  readonly startedAtMs: number;
+  readonly heardAtMs: number;
+  readonly pausedAtMs: number | null;
+  readonly respawns: number;
+  /** What came of it, until it is decided what follows. */
+  readonly outcome: Outcome | null;
+}
+
+export type Outcome =
+  | { readonly type: "merged" }
+  /** By its own account, or by a gate. `pattern`: the fix that is known for the error. */
+  | { readonly type: "failed"; readonly error: string; readonly pattern: string | null }
+  /** The sandbox is gone. */
+  | { readonly type: "died" }
+  /** Nothing that the attempt could help: a model or a provider that does not answer for now. */
+  | { readonly type: "interrupted" }
+  /** What it wanted to spend was refused. */
+  | { readonly type: "out-of-budget" };
+
+/** From the tasks to the check whether the intent is satisfied, and round again with what is not. */
+export interface Progress {
+  readonly round: number;
+  readonly step: "tasks" | "checking" | "checked" | "planning" | "unplannable";
+  /** Criteria, by the last check. */
+  readonly unsatisfied: readonly string[];
+  /** Rounds in a row that have changed nothing about it. */
+  readonly unchangedRounds: number;
+}
+
+/** A build that has its plan and may begin. */
+export function beginBuild(plan: Plan, settings: BuildSettings, nowMs: number): BuildState {
+  return {
+    status: "running",
+    settings,
+    wish: { kind: "run", atMs: nowMs },
+    pause: null,
+    endReason: null,
+    activeMs: 0,
+    activeSinceMs: nowMs,
+    spentMicroUsd: 0,
+    warnedBudgetMicroUsd: null,
+    grantedSlots: settings.slots,
+    tasks: plan.tasks.map(beginTask),
+    attempts: [],
+    progress: { round: 1, step: "tasks", unsatisfied: [], unchangedRounds: 0 },
+  };
+}
+
+export function beginTask(task: Plan["tasks"][number]): TaskState {
+  return {
+    id: task.id,
+    dependencies: task.dependencies,
+    estimateMs: Math.round(task.estimate.minutes * 60_000),
+    status: "pending",
+    attempts: 0,
+    failures: [],
+    next: { level: null, pattern: null, from: "main" },
+    interruptions: 0,
+    notBeforeMs: 0,
+    failure: null,
+  };
+}
+
+export function hasEnded({ status }: Pick<BuildState, "status">): boolean {
+  return status === "succeeded" || status === "failed" || status === "cancelled";
+}
+
+export function isDone({ status }: TaskState): boolean {
+  return status === "merged" || status === "failed";
+}
+
+/** How long the build has worked. */
+export function workedMs({ activeMs, activeSinceMs }: BuildState, nowMs: number): number {
+  return activeMs + (activeSinceMs === null ? 0 : Math.max(0, nowMs - activeSinceMs));
+}

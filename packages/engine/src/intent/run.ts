@@ -1,0 +1,57 @@
+import {
+  type CompiledChecks,
+  checkListSchema,
+  intentDraftSchema,
+  type LockedIntent,
+  type OpenIntent,
+} from "@slipway/contract";
+import { askUntilSound } from "../ask.ts";
+import { fence } from "../fence.ts";
+import type { ModelRoles } from "../ports/models.ts";
+import type { StartingPoint } from "../ports/repository.ts";
+import { describeStart } from "../start.ts";
+import { checkChecks } from "./checks.ts";
+import { checkIntent, openIntent, readRequest } from "./decide.ts";
+import { checkInstructions, intentInstructions } from "./prompts.ts";
+
+const maxOutputTokens = 32_000;
+
+/** What the model makes of a request, for the user to look at and to edit. */
+export async function draftIntent(
+  models: ModelRoles,
+  ask: {
+    readonly request: string;
+    readonly start: StartingPoint;
+    readonly signal?: AbortSignal | undefined;
+  },
+): Promise<OpenIntent> {
+  const request = readRequest(ask.request);
+  const draft = await askUntilSound(models, {
+    role: "intent",
+    instructions: intentInstructions(ask.start.mode),
+    prompt: [await fence("request", request), ...(await describeStart(ask.start))].join("\n\n"),
+    schema: intentDraftSchema,
+    check: checkIntent,
+    maxOutputTokens,
+    ...(ask.signal && { signal: ask.signal }),
+  });
+  return openIntent(request, draft);
+}
+
+/** What will prove the intent. The lock counts only together with it: nothing is built that can not be proven. */
+export async function compileChecks(
+  models: ModelRoles,
+  { intent, hash }: LockedIntent,
+  { signal }: { readonly signal?: AbortSignal | undefined } = {},
+): Promise<CompiledChecks> {
+  const { checks } = await askUntilSound(models, {
+    role: "intent",
+    instructions: checkInstructions,
+    prompt: await fence("contract", JSON.stringify(intent, null, 1)),
+    schema: checkListSchema,
+    check: (answer) => checkChecks(intent, answer.checks),
+    maxOutputTokens,
+    ...(signal && { signal }),
+  });
+  return { intentHash: hash, checks };
+}

@@ -1,0 +1,77 @@
+import type { BuildMode, BuildSettings, CompiledChecks, LockedIntent, OpenIntent, Plan } from "@slipway/contract";
+import { type BuildState, beginBuild } from "./build/state.ts";
+import { lockIntent } from "./intent/decide.ts";
+import { compileChecks, draftIntent } from "./intent/run.ts";
+import { makePlan } from "./plan/run.ts";
+import type { ModelRoles } from "./ports/models.ts";
+import type { RepositoryReader, StartingPoint } from "./ports/repository.ts";
+import { findStart } from "./start.ts";
+
+// What else is asked of the stages, from outside of the engine.
+export type { AttemptAction, BuildAction } from "./build/actions.ts";
+export { applyActions } from "./build/apply.ts";
+export { decide } from "./build/decide.ts";
+export { fingerprint } from "./build/fingerprint.ts";
+export { type Observation, observe } from "./build/observe.ts";
+export { type BuildOrder, order } from "./build/orders.ts";
+export { type Demand, shareSlots } from "./build/shares.ts";
+export * from "./build/state.ts";
+export { nextWakeMs } from "./build/watch.ts";
+export { editIntent, isIntact, lockIntent } from "./intent/decide.ts";
+export { type CriticalPath, criticalPath } from "./plan/critical-path.ts";
+export { type Part, partition } from "./plan/partition.ts";
+export { planRemaining, type Remaining } from "./plan/run.ts";
+
+/**
+ * Every stage from a request to a build that can be driven. Between `draft` and `lock` the user may edit; whatever a
+ * stage returns is kept before the next one begins, so that a crash repeats one stage at most.
+ */
+export interface Pipeline {
+  /** request -> intent, open */
+  draft(request: string, mode: BuildMode, options?: StageOptions): Promise<Draft>;
+  /** intent, open -> intent, locked, and what will prove it */
+  lock(open: OpenIntent, options?: StageOptions): Promise<Locked>;
+  /** intent, locked -> plan */
+  plan(locked: LockedIntent, start: StartingPoint, options?: StageOptions): Promise<Plan>;
+  /** plan -> build; from here on `decide` says what happens */
+  begin(plan: Plan, settings: BuildSettings): BuildState;
+}
+
+export interface StageOptions {
+  readonly signal?: AbortSignal;
+}
+
+export interface Draft {
+  readonly open: OpenIntent;
+  readonly start: StartingPoint;
+}
+
+export interface Locked {
+  readonly locked: LockedIntent;
+  /** For the host alone: whoever keeps it keeps it away from sandboxes and agents. */
+  readonly checks: CompiledChecks;
+}
+
+export interface PipelinePorts {
+  readonly models: ModelRoles;
+  readonly repository: RepositoryReader;
+  readonly clock: { now(): number };
+}
+
+export function createPipeline({ models, repository, clock }: PipelinePorts): Pipeline {
+  return {
+    async draft(request, mode, options = {}) {
+      const start = await findStart(mode, repository, options);
+      return { open: await draftIntent(models, { request, start, ...options }), start };
+    },
+
+    async lock(open, options = {}) {
+      const locked = await lockIntent(open, clock.now());
+      return { locked, checks: await compileChecks(models, locked, options) };
+    },
+
+    plan: (locked, start, options = {}) => makePlan(models, { locked, start, ...options }),
+
+    begin: (plan, settings) => beginBuild(plan, settings, clock.now()),
+  };
+}

@@ -1,0 +1,23 @@
+import { type BuildMode, planLimits, usualComponents } from "@slipway/contract";
+import { fenceRule } from "../fence.ts";
+
+const subjects: Readonly<Record<BuildMode, string>> = {
+  new: "The app is new: the first task sets up the project so that it builds, runs and can be tested.",
+  feature:
+    "The app exists: change as few of its files as the feature needs, follow its ways, and set nothing up that it has.",
+  fix: "The app exists and is broken: each task removes the cause of one or more of the problems, and shows it by a test.",
+};
+
+export function planInstructions(mode: BuildMode): string {
+  return `You split the contract of an app into tasks for coding agents that work at the same time, each in a place of its own. Their results are merged one by one.
+${subjects[mode]}
+- A task is a piece that one agent can finish and show to work, in ${planLimits.minTaskMinutes} to ${planLimits.maxTaskMinutes} minutes. Ids are short, in lower case with hyphens.
+- Dependencies: only what must be merged before the task can begin. Fewer let more agents work at once. No cycles.
+- Tasks that can run at the same time change different files; say which files you expect each to change or add.
+- Component: ${usualComponents.join(", ")}, or one of the app's own. Features: what it belongs to, the most important first.
+- Criteria: the ids of those that the task serves. Every criterion of the contract is served by some task; invent none.
+- Estimate the minutes of work and the cost of the model in USD, honestly.
+${fenceRule}`;
+}
+
+export const remainingInstructions = `The build has merged some tasks already, and not every criterion is satisfied. Plan only what is missing: new tasks with new ids, which may depend on merged ones.`;

@@ -1,0 +1,72 @@
+import { type LockedIntent, type Plan, planDraftSchema, type Task } from "@slipway/contract";
+import { askUntilSound } from "../ask.ts";
+import { fence } from "../fence.ts";
+import type { ModelRoles } from "../ports/models.ts";
+import type { StartingPoint } from "../ports/repository.ts";
+import { describeStart } from "../start.ts";
+import { checkPlan, completePlan, type PlanDemands } from "./decide.ts";
+import { planInstructions, remainingInstructions } from "./prompts.ts";
+
+export interface PlanQuestion {
+  readonly locked: LockedIntent;
+  readonly start: StartingPoint;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** A plan for all of the intent. */
+export async function makePlan(models: ModelRoles, question: PlanQuestion): Promise<Plan> {
+  const criteria = question.locked.intent.criteria.map(({ id }) => id);
+  return askForPlan(models, question, { criteria, unserved: criteria, taken: [], merged: [] }, []);
+}
+
+/** What is left to do after a satisfaction check. */
+export interface Remaining {
+  readonly unsatisfied: readonly { readonly criterion: string; readonly evidence: string }[];
+  readonly tasks: readonly (Pick<Task, "id" | "title"> & { readonly merged: boolean })[];
+}
+
+const maxEvidenceCharacters = 2000;
+
+/** A plan for the criteria that are not satisfied, on top of what is merged. */
+export async function planRemaining(
+  models: ModelRoles,
+  question: PlanQuestion,
+  { unsatisfied, tasks }: Remaining,
+): Promise<Plan> {
+  const demands: PlanDemands = {
+    criteria: question.locked.intent.criteria.map(({ id }) => id),
+    unserved: unsatisfied.map(({ criterion }) => criterion),
+    taken: tasks.map(({ id }) => id),
+    merged: tasks.filter(({ merged }) => merged).map(({ id }) => id),
+  };
+  const told = tasks.map(({ id, title, merged }) => `${id} (${merged ? "merged" : "failed"}): ${title}`);
+  const missing = unsatisfied.map(
+    ({ criterion, evidence }) => `${criterion}: ${evidence.slice(-maxEvidenceCharacters)}`,
+  );
+  return askForPlan(models, question, demands, [
+    remainingInstructions,
+    await fence("tasks", told.join("\n")),
+    await fence("unsatisfied", missing.join("\n")),
+  ]);
+}
+
+const maxOutputTokens = 64_000;
+
+async function askForPlan(
+  models: ModelRoles,
+  { locked, start, signal }: PlanQuestion,
+  demands: PlanDemands,
+  more: readonly string[],
+): Promise<Plan> {
+  const contract = await fence("contract", JSON.stringify(locked.intent, null, 1));
+  const draft = await askUntilSound(models, {
+    role: "plan",
+    instructions: planInstructions(start.mode),
+    prompt: [contract, ...(await describeStart(start)), ...more].join("\n\n"),
+    schema: planDraftSchema,
+    check: (answer) => checkPlan(answer, demands),
+    maxOutputTokens,
+    ...(signal && { signal }),
+  });
+  return completePlan(draft, { mode: start.mode, intentHash: locked.hash });
+}

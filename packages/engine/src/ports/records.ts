@@ -1,0 +1,226 @@
+import {
+  attemptIdSchema,
+  buildIdSchema,
+  buildModes,
+  buildStatuses,
+  candidateIdSchema,
+  candidateStatuses,
+  runIdSchema,
+  sandboxIdSchema,
+  snapshotIdSchema,
+  taskStatuses,
+} from "@slipway/contract";
+import { z } from "zod";
+
+/**
+ * What is kept of a build. The fields are what is asked for; `details` is the owner's own, as JSON. Times are
+ * milliseconds since 1970, money is whole millionths of a US dollar, `null` means not yet or none.
+ */
+const name = z.string().min(1).max(256);
+// Postgres keeps no text with a zero byte.
+const text = z
+  .string()
+  .max(64 * 1024)
+  .refine((value) => !value.includes("\0"), "has a zero byte");
+const count = z.int().min(0);
+const at = z.int().min(0);
+const microUsd = z.int().min(0);
+const score = z.number().min(0).max(100).nullable();
+const details = z.record(z.string(), z.json()).default({});
+
+export const newBuildSchema = z.strictObject({
+  id: buildIdSchema,
+  /** Whose build it is. */
+  account: name,
+  project: name,
+  mode: z.enum(buildModes),
+  request: text,
+  /** Between the builds of one account: higher goes first. */
+  priority: z.int().default(0),
+  details,
+});
+
+export const buildRecordSchema = newBuildSchema.extend({
+  status: z.enum(buildStatuses),
+  /** Why it is paused, or how it ended. */
+  reason: text.nullable(),
+  /** How often the build was changed by who drives it. */
+  turn: count,
+  /** The last event that a turn has taken in. */
+  appliedThrough: count,
+  /** The last event there is. */
+  lastEvent: count,
+  createdAt: at,
+  updatedAt: at,
+  endedAt: at.nullable(),
+});
+
+export const intentRecordSchema = z.strictObject({
+  build: buildIdSchema,
+  /** Of the locked intent. With a hash the record is final. */
+  hash: name.nullable(),
+  intent: z.json(),
+});
+
+/** What the lock made of a criterion. Apart from the intent: who may read the one may not read the other. Final. */
+export const checkRecordSchema = z.strictObject({
+  build: buildIdSchema,
+  criterion: name,
+  intentHash: name,
+  check: z.json(),
+});
+
+export const taskRecordSchema = z.strictObject({
+  build: buildIdSchema,
+  /** As the plan names it. */
+  id: name,
+  status: z.enum(taskStatuses),
+  component: name,
+  dependencies: z.array(name),
+  /** Of error escalation: what the next attempt tries. Null: there is nothing to mend. */
+  level: z.int().min(0).max(4).nullable(),
+  /** How many there have been. */
+  attempts: count,
+  reason: text.nullable(),
+  details,
+});
+
+export const attemptRecordSchema = z.strictObject({
+  id: attemptIdSchema,
+  build: buildIdSchema,
+  task: name,
+  status: name,
+  reason: text.nullable(),
+  sandbox: sandboxIdSchema.nullable(),
+  run: runIdSchema.nullable(),
+  phase: name.nullable(),
+  score,
+  startedAt: at,
+  heartbeatAt: at.nullable(),
+  endedAt: at.nullable(),
+  details,
+});
+
+export const sandboxRecordSchema = z.strictObject({
+  id: sandboxIdSchema,
+  build: buildIdSchema,
+  account: name,
+  project: name,
+  provider: name,
+  /** As the provider names it. */
+  providerId: name.nullable(),
+  host: name.nullable(),
+  config: z.json(),
+  status: name,
+  reason: text.nullable(),
+  /** Those it has worked on, in order. */
+  tasks: z.array(name),
+  score,
+  costMicroUsd: microUsd,
+  createdAt: at,
+  activeAt: at,
+  endedAt: at.nullable(),
+});
+
+export const checkpointRecordSchema = z.strictObject({
+  id: name,
+  build: buildIdSchema,
+  attempt: attemptIdSchema.nullable(),
+  sandbox: sandboxIdSchema.nullable(),
+  snapshot: snapshotIdSchema.nullable(),
+  phase: name,
+  createdAt: at,
+  details,
+});
+
+export const candidateRecordSchema = z.strictObject({
+  id: candidateIdSchema,
+  build: buildIdSchema,
+  task: name,
+  attempt: attemptIdSchema,
+  status: z.enum(candidateStatuses),
+  reason: text.nullable(),
+  commit: name,
+  /** Its place in the merge queue. */
+  position: count,
+  createdAt: at,
+  /** When it was merged or rejected. */
+  endedAt: at.nullable(),
+  details,
+});
+
+/** One run of one gate. Final. */
+export const gateResultRecordSchema = z.strictObject({
+  build: buildIdSchema,
+  candidate: candidateIdSchema,
+  gate: name,
+  /** A gate runs again after a change of what is ahead in the queue. */
+  round: count,
+  verdict: z.enum(["passed", "failed", "error"]),
+  score,
+  durationMs: count,
+  findings: z.array(z.json()),
+  endedAt: at,
+});
+
+/** A candidate that is on main: one per candidate, one per position. Final. */
+export const mergeRecordSchema = z.strictObject({
+  build: buildIdSchema,
+  candidate: candidateIdSchema,
+  task: name,
+  /** Among the merges of the build, from 1. */
+  position: z.int().min(1),
+  commit: name,
+  parent: name,
+  mergedAt: at,
+});
+
+export const tournamentResultRecordSchema = z.strictObject({
+  build: buildIdSchema,
+  task: name,
+  round: count,
+  winner: attemptIdSchema.nullable(),
+  rationale: text,
+  scores: z.json(),
+  costMicroUsd: microUsd,
+  endedAt: at,
+});
+
+export const agentActionRecordSchema = z.strictObject({
+  build: buildIdSchema,
+  attempt: attemptIdSchema.nullable(),
+  run: runIdSchema,
+  /** Of the run's event that told of it. */
+  sequence: z.int().min(1),
+  agent: name,
+  action: name,
+  ok: z.boolean().nullable(),
+  at,
+  details,
+});
+
+/** An error and what has fixed it, learnt from a merged attempt. */
+export const patternRecordSchema = z.strictObject({
+  project: name,
+  /** Of the error, the same for errors that differ in names and numbers only. */
+  signature: name,
+  error: text,
+  fix: text,
+  attempt: attemptIdSchema,
+  learntAt: at,
+});
+
+export type NewBuild = Readonly<z.input<typeof newBuildSchema>>;
+export type BuildRecord = Readonly<z.output<typeof buildRecordSchema>>;
+export type IntentRecord = Readonly<z.output<typeof intentRecordSchema>>;
+export type CheckRecord = Readonly<z.output<typeof checkRecordSchema>>;
+export type TaskRecord = Readonly<z.output<typeof taskRecordSchema>>;
+export type AttemptRecord = Readonly<z.output<typeof attemptRecordSchema>>;
+export type SandboxRecord = Readonly<z.output<typeof sandboxRecordSchema>>;
+export type CheckpointRecord = Readonly<z.output<typeof checkpointRecordSchema>>;
+export type CandidateRecord = Readonly<z.output<typeof candidateRecordSchema>>;
+export type GateResultRecord = Readonly<z.output<typeof gateResultRecordSchema>>;
+export type MergeRecord = Readonly<z.output<typeof mergeRecordSchema>>;
+export type TournamentResultRecord = Readonly<z.output<typeof tournamentResultRecordSchema>>;
+export type AgentActionRecord = Readonly<z.output<typeof agentActionRecordSchema>>;
+export type PatternRecord = Readonly<z.output<typeof patternRecordSchema>>;

@@ -1,0 +1,30 @@
+/** A repository that a build begins with. Nobody vouches for what is in it: all of it is data. */
+export interface RepositoryReader {
+  summarize(options: { readonly signal?: AbortSignal }): Promise<RepositorySummary>;
+  /** What is wrong with it, from its own build and tests. */
+  diagnose(options: { readonly signal?: AbortSignal }): Promise<Diagnosis>;
+}
+
+/** What there is before a build. */
+export type StartingPoint =
+  | { readonly mode: "new" }
+  | { readonly mode: "feature"; readonly repository: RepositorySummary }
+  | { readonly mode: "fix"; readonly repository: RepositorySummary; readonly diagnosis: Diagnosis };
+
+export interface RepositorySummary {
+  /** Relative paths. */
+  readonly files: readonly string[];
+  /** Manifests and the beginning of the read-me, as text. */
+  readonly notes: string;
+}
+
+export interface Diagnosis {
+  readonly problems: readonly Problem[];
+}
+
+export interface Problem {
+  readonly title: string;
+  /** The end of a log, a failed assertion: what shows that the problem is there. */
+  readonly evidence: string;
+  readonly files: readonly string[];
+}

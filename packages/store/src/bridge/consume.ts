@@ -1,0 +1,53 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { BridgeMessage, BridgeTopic, BuildId } from "@slipway/contract";
+import type { Bridge } from "@slipway/engine";
+
+export interface ConsumeOptions {
+  readonly build: BuildId;
+  /** Under this name the position is kept. One process at a time: two would both take what comes. */
+  readonly consumer: string;
+  readonly topics?: readonly BridgeTopic[];
+  readonly signal: AbortSignal;
+  readonly maxTries?: number;
+  /** Before the second try; twice as long before each further one. */
+  readonly pauseMs?: number;
+  /** Ends without an error when the message is taken. May see a message again whose taking was cut short. */
+  readonly take: (message: BridgeMessage) => Promise<void>;
+}
+
+/**
+ * Hands on one message after the other, from where the consumer was, until the signal. What can not be taken after all its
+ * tries, or ends the process each time, becomes a dead letter, and the next message comes.
+ */
+export async function consume(bridge: Bridge, options: ConsumeOptions): Promise<void> {
+  const { build, consumer, topics, signal } = options;
+  const after = await bridge.position(build, consumer);
+  for await (const message of bridge.subscribe(build, { after, topics, signal })) {
+    await deliver(bridge, message, options);
+  }
+}
+
+async function deliver(bridge: Bridge, message: BridgeMessage, options: ConsumeOptions): Promise<void> {
+  const { build, consumer, signal, maxTries = 3, pauseMs = 1000, take } = options;
+  const { offset } = message;
+  while (!signal.aborted) {
+    const tries = await bridge.beginTry(build, consumer, offset);
+    if (tries > maxTries) {
+      const reason = "its consumer ended at each try";
+      return await bridge.bury(build, { consumer, offset, tries: maxTries, reason });
+    }
+    const failure = await failureOf(take(message));
+    if (failure === undefined) return await bridge.advance(build, consumer, offset);
+    if (tries === maxTries) return await bridge.bury(build, { consumer, offset, tries, reason: failure });
+    await sleep(pauseMs * 2 ** (tries - 1), undefined, { signal }).catch(() => undefined);
+  }
+}
+
+async function failureOf(taking: Promise<void>): Promise<string | undefined> {
+  try {
+    await taking;
+    return undefined;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}

@@ -1,0 +1,139 @@
+import type { BridgeMessage, BuildId } from "@slipway/contract";
+
+/** How many of a build's last messages are kept in memory while somebody is subscribed. */
+const windowMessages = 64;
+
+/**
+ * News of one build for its subscribers in this process. News may be lost, late, twice or out of order: subscribers go by
+ * offsets, and read in the log what the feed does not have.
+ */
+export interface Feed {
+  /** The highest offset that was heard of. */
+  readonly head: number;
+  /** Rises when news may have been lost: whoever has seen a lower number reads the log. */
+  readonly doubts: number;
+  /** Rises with everything that is told. */
+  readonly version: number;
+  /** The messages right after the offset, as far as they are here. */
+  after(offset: number): readonly BridgeMessage[];
+  /** Says where the log ends, as somebody has found who read it at the version: news of later messages were wrong. */
+  correct(version: number, head: number): void;
+  /** Resolves when the version is another one, or when the signal aborts. */
+  changed(version: number, signal: AbortSignal): Promise<void>;
+}
+
+/** The message itself where it is small enough to travel, else only its offset. */
+export type News = BridgeMessage | { readonly offset: number };
+
+export interface Feeds {
+  readonly builds: readonly BuildId[];
+  /** Keeps the build's feed until it is disposed of. */
+  follow(build: BuildId): Disposable & { readonly feed: Feed };
+  tell(build: BuildId, news: News): void;
+  /** Says of one build, or of all, that news may have been lost. */
+  doubt(build?: BuildId): void;
+}
+
+export interface FeedsWatcher {
+  /** The first subscriber of a build came. */
+  followed(build: BuildId): void;
+  /** The last one went. */
+  left(build: BuildId): void;
+}
+
+export function createFeeds(watcher?: FeedsWatcher): Feeds {
+  const feeds = new Map<BuildId, OpenFeed>();
+  const open = (build: BuildId): OpenFeed => {
+    const feed = createFeed();
+    feeds.set(build, feed);
+    watcher?.followed(build);
+    return feed;
+  };
+  return {
+    get builds() {
+      return [...feeds.keys()];
+    },
+    follow(build) {
+      const feed = feeds.get(build) ?? open(build);
+      feed.followers++;
+      return {
+        feed,
+        [Symbol.dispose]() {
+          if (--feed.followers > 0) return;
+          feeds.delete(build);
+          watcher?.left(build);
+        },
+      };
+    },
+    tell: (build, news) => feeds.get(build)?.tell(news),
+    doubt(build) {
+      for (const [id, feed] of feeds) if (build === undefined || id === build) feed.doubt();
+    },
+  };
+}
+
+interface OpenFeed extends Feed {
+  followers: number;
+  tell(news: News): void;
+  doubt(): void;
+}
+
+function createFeed(): OpenFeed {
+  let window: readonly BridgeMessage[] = [];
+  const waiting = new Set<() => void>();
+  const state = { head: 0, doubts: 0, version: 0 };
+  const wake = () => {
+    state.version++;
+    for (const resolve of [...waiting]) resolve();
+  };
+  return {
+    followers: 0,
+    get head() {
+      return state.head;
+    },
+    get doubts() {
+      return state.doubts;
+    },
+    get version() {
+      return state.version;
+    },
+    after(offset) {
+      const index = offset + 1 - (window[0]?.offset ?? 0);
+      return index < 0 ? [] : window.slice(index);
+    },
+    tell(news) {
+      if (news.offset <= state.head) return;
+      window = extend(window, news);
+      state.head = news.offset;
+      wake();
+    },
+    doubt() {
+      state.doubts++;
+      wake();
+    },
+    correct(version, head) {
+      if (version !== state.version || state.head <= head) return;
+      state.head = head;
+      window = [];
+    },
+    changed(version, signal) {
+      return new Promise((resolve) => {
+        const finish = () => {
+          waiting.delete(finish);
+          signal.removeEventListener("abort", finish);
+          resolve();
+        };
+        waiting.add(finish);
+        signal.addEventListener("abort", finish);
+        if (signal.aborted || version !== state.version) finish();
+      });
+    },
+  };
+}
+
+/** A window has no gap: what does not follow begins another one. */
+function extend(window: readonly BridgeMessage[], news: News): readonly BridgeMessage[] {
+  if (!("payload" in news)) return [];
+  if (news.offset !== (window.at(-1)?.offset ?? 0) + 1) return [news];
+  return [...window.slice(1 - windowMessages), news];
+}

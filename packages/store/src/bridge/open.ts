@@ -1,0 +1,29 @@
+import type { Bridge } from "@slipway/engine";
+import type { Database } from "../database/open.ts";
+import type { Clock } from "./clock.ts";
+import { connectRedis, type RedisAddress } from "./redis/connection.ts";
+import { createRedisCourier } from "./redis/courier.ts";
+import { openSqlBridge } from "./sql/bridge.ts";
+
+export interface BridgeSettings {
+  readonly database: Database;
+  readonly clock: Clock;
+  /** Without it, other processes' messages are found by looking for them. */
+  readonly redis?: RedisAddress | undefined;
+  readonly pollMs?: number | undefined;
+}
+
+/**
+ * The bridge of a server: the database is the truth, Redis makes it quick. Without Redis, be it lost or never there,
+ * subscribers look into the database; when it is back they read what they have missed and go on over Redis.
+ */
+export async function openBridge({ redis, ...settings }: BridgeSettings): Promise<Bridge> {
+  if (redis === undefined) return await openSqlBridge(settings);
+  const connection = await connectRedis(redis);
+  try {
+    return await openSqlBridge({ ...settings, courier: createRedisCourier(connection) });
+  } catch (error) {
+    await connection.close();
+    throw error;
+  }
+}

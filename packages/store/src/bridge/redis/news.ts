@@ -1,0 +1,62 @@
+import type { BuildId } from "@slipway/contract";
+import type { Feeds, FeedsWatcher, News } from "../feed.ts";
+import { type SealedMessage, unsealAtOnce } from "../sealed.ts";
+import type { RedisConnection } from "./connection.ts";
+
+/** What is larger is read from the log by those who want it. */
+const maxPacketCharacters = 16 * 1024;
+
+/** What goes over the channel behind the offset: the message, or nothing where it is large. */
+export function packetOf(message: SealedMessage): string {
+  const small = message.encoding === "json" && message.body.length <= maxPacketCharacters;
+  return small ? JSON.stringify(message) : "";
+}
+
+/** Hears of followed builds over their channels, and doubts them all whenever the connection was gone. */
+export function listenForNews(connection: RedisConnection, feeds: () => Feeds): FeedsWatcher {
+  const { client } = connection;
+  const listeners = new Map<BuildId, (text: string) => void>();
+  const channelOf = (build: BuildId) => connection.key(build, "news");
+  const leave = (build: BuildId, listener: (text: string) => void) =>
+    client.unsubscribe(channelOf(build), listener).catch(ignore);
+  const join = async (build: BuildId, listener: (text: string) => void) => {
+    // Without a connection this fails, and is made up for when there is one.
+    const joined = await client.subscribe(channelOf(build), listener).then(() => true, ignore);
+    if (!joined) return;
+    // What was said between the subscriber's first reading and now was not heard.
+    if (listeners.get(build) === listener) feeds().doubt(build);
+    else await leave(build, listener);
+  };
+  client.on("ready", () => {
+    for (const [build, listener] of listeners) void join(build, listener);
+  });
+  return {
+    followed(build) {
+      const listener = (text: string) => {
+        const news = readNews(text);
+        if (news === undefined) feeds().doubt(build);
+        else feeds().tell(build, news);
+      };
+      listeners.set(build, listener);
+      void join(build, listener);
+    },
+    left(build) {
+      const listener = listeners.get(build);
+      listeners.delete(build);
+      if (listener !== undefined) void leave(build, listener);
+    },
+  };
+}
+
+/** Anybody with access to Redis can write to the channel: what is not as expected sends readers to the log. */
+function readNews(text: string): News | undefined {
+  const [, offset, packet] = /^([0-9]{1,15}) (.*)$/s.exec(text) ?? [];
+  if (offset === undefined) return undefined;
+  try {
+    return unsealAtOnce({ ...JSON.parse(packet || "{}"), offset }) ?? { offset: Number(offset) };
+  } catch {
+    return undefined;
+  }
+}
+
+function ignore(): void {}

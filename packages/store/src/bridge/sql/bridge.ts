@@ -1,0 +1,92 @@
+import type { BuildId } from "@slipway/contract";
+import type { Bridge } from "@slipway/engine";
+import type { Kysely } from "kysely";
+import { migrate } from "../../database/migrate.ts";
+import type { Database } from "../../database/open.ts";
+import type { Clock } from "../clock.ts";
+import { createFeeds, type Feeds, type FeedsWatcher } from "../feed.ts";
+import { publishOnce } from "../publish.ts";
+import { type NumberedMessage, unsealAtOnce } from "../sealed.ts";
+import { subscribeTo } from "../subscribe.ts";
+import { createSqlClaims } from "./claims.ts";
+import { createSqlConsumers } from "./consumers.ts";
+import { createSqlMessages, type SqlMessages } from "./messages.ts";
+import { startPolling } from "./poll.ts";
+import { type BridgeTables, bridgeMigrations } from "./tables.ts";
+
+/** How often other processes' messages are looked for. */
+const defaultPollMs = 100;
+/** While a courier brings the news, only each such look is made: for what a process had no time to send before it died. */
+const backstopLooks = 20;
+
+/** Brings news of messages that are in the log to other processes. It may lose what it likes. */
+export interface Courier extends FeedsWatcher {
+  readonly connected: boolean;
+  /** Where the news of followed builds go. Called once, before all else. */
+  deliverTo(feeds: Feeds): void;
+  /** Never fails and never waits. */
+  send(build: BuildId, message: NumberedMessage): void;
+  close(): Promise<void>;
+}
+
+export interface SqlBridgeOptions {
+  readonly database: Database;
+  readonly clock: Clock;
+  readonly pollMs?: number | undefined;
+  readonly courier?: Courier | undefined;
+}
+
+/** Messages, consumers and claims in the database. The database stays its owner's, and open. */
+export async function openSqlBridge({ database, clock, pollMs, courier }: SqlBridgeOptions): Promise<Bridge> {
+  await migrate(database, bridgeMigrations);
+  const queries = database.queries.withTables<BridgeTables>();
+  const messages = createSqlMessages(queries);
+  const feeds = createFeeds(courier);
+  courier?.deliverTo(feeds);
+  let looks = 0;
+  const polling = startPolling(async () => {
+    if (courier?.connected && ++looks % backstopLooks !== 0) return;
+    await lookForMessages(feeds, messages);
+  }, pollMs ?? defaultPollMs);
+  return {
+    ...createSqlConsumers(queries, clock.now),
+    ...createSqlClaims(queries, clock.now),
+    async publish(build, message) {
+      const { sealed, offset, fresh } = await publishOnce(messages, build, message, clock.now());
+      if (fresh) {
+        feeds.tell(build, unsealAtOnce({ ...sealed, offset }) ?? { offset });
+        courier?.send(build, { ...sealed, offset });
+      }
+      return { offset };
+    },
+    read: messages.read,
+    async *subscribe(build, options) {
+      using following = feeds.follow(build);
+      yield* subscribeTo(following.feed, (range) => messages.read(build, range), options);
+    },
+    async forget(build) {
+      await removeBuild(queries, build);
+      feeds.doubt(build);
+    },
+    async close() {
+      await polling[Symbol.asyncDispose]();
+      await courier?.close();
+    },
+  };
+}
+
+async function lookForMessages(feeds: Feeds, messages: SqlMessages): Promise<void> {
+  const { builds } = feeds;
+  if (builds.length === 0) return;
+  for (const { build, offset } of await messages.heads(builds)) feeds.tell(build, { offset });
+}
+
+async function removeBuild(queries: Kysely<BridgeTables>, build: BuildId): Promise<void> {
+  await queries.transaction().execute(async (trx) => {
+    // First the row that every writer of the build waits for.
+    await trx.deleteFrom("bridgeLogs").where("build", "=", build).execute();
+    for (const table of ["bridgeMessages", "bridgeConsumers", "bridgeDeadLetters", "bridgeClaims"] as const) {
+      await trx.deleteFrom(table).where("build", "=", build).execute();
+    }
+  });
+}

@@ -1,0 +1,60 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { type BridgeMessage, type BridgeTopic, SlipwayError } from "@slipway/contract";
+import type { MessagePage, ReadRange, SubscribeOptions } from "@slipway/engine";
+import type { Feed } from "./feed.ts";
+import { parseInput, readRangeSchema } from "./input.ts";
+
+/** So few that the messages of one page fit into memory at their largest. */
+const pageMessages = 16;
+const retryMs = 500;
+
+/**
+ * Reads the log to its end, then what the feed has, and the log again where the feed has a gap. The offset only moves from
+ * one message to the next, so none is lost and none given twice, whatever the feed does.
+ */
+export async function* subscribeTo(
+  feed: Feed,
+  read: (range: ReadRange) => Promise<MessagePage>,
+  { signal, ...range }: SubscribeOptions,
+): AsyncGenerator<BridgeMessage> {
+  const { after, topics } = parseInput(readRangeSchema, range);
+  let at = after;
+  let settledDoubts = -1;
+  while (!signal.aborted) {
+    const { version, doubts } = feed;
+    let page = fromFeed(feed, at, topics);
+    if (page.next === at && (feed.head > at || doubts !== settledDoubts)) {
+      page = (await readPatiently(() => read({ after: at, topics, limit: pageMessages }), signal)) ?? page;
+    }
+    for (const message of page.messages) {
+      if (signal.aborted) return;
+      yield message;
+    }
+    if (page.next > at) {
+      at = page.next;
+    } else {
+      settledDoubts = doubts;
+      feed.correct(version, at);
+      await feed.changed(version, signal);
+    }
+  }
+}
+
+function fromFeed(feed: Feed, at: number, topics: readonly BridgeTopic[] | undefined): MessagePage {
+  const messages = feed.after(at);
+  const wanted = topics === undefined ? messages : messages.filter(({ topic }) => topics.includes(topic));
+  return { messages: wanted, next: messages.at(-1)?.offset ?? at };
+}
+
+/** A log that can not be reached is tried again until it can, or nobody waits for it any more. */
+async function readPatiently(read: () => Promise<MessagePage>, signal: AbortSignal): Promise<MessagePage | undefined> {
+  while (!signal.aborted) {
+    try {
+      return await read();
+    } catch (error) {
+      if (!(error instanceof SlipwayError) || error.retry === "never") throw error;
+      await sleep(retryMs, undefined, { signal }).catch(() => undefined);
+    }
+  }
+  return undefined;
+}

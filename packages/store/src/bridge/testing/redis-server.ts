@@ -1,0 +1,68 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+
+export interface RedisServer extends AsyncDisposable {
+  readonly url: string;
+  /** With -9, as the machine's kernel would. */
+  kill(): Promise<void>;
+  /** On the same port, with what it had written, or with nothing. */
+  start(data: "kept" | "lost"): Promise<void>;
+  /** Stops it from answering, without closing a connection. */
+  freeze(): void;
+  thaw(): void;
+}
+
+/** A real server on a free port of the loopback, which writes every command to its file before it answers. */
+export async function startRedisServer(): Promise<RedisServer> {
+  const directory = mkdtempSync(join(tmpdir(), "slipway-redis-"));
+  const port = await freePort();
+  let server = await run(directory, port);
+  const kill = async () => {
+    if (server.exitCode !== null || server.signalCode !== null) return;
+    const ended = once(server, "exit");
+    server.kill("SIGKILL");
+    await ended;
+  };
+  return {
+    url: `redis://127.0.0.1:${port}`,
+    kill,
+    async start(data) {
+      if (data === "lost") rmSync(join(directory, "appendonlydir"), { recursive: true, force: true });
+      server = await run(directory, port);
+    },
+    freeze: () => void server.kill("SIGSTOP"),
+    thaw: () => void server.kill("SIGCONT"),
+    async [Symbol.asyncDispose]() {
+      await kill();
+      rmSync(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+async function run(directory: string, port: number): Promise<ChildProcess> {
+  const settings = ["--bind", "127.0.0.1", "--port", `${port}`, "--dir", directory, "--save", ""];
+  const durable = ["--appendonly", "yes", "--appendfsync", "no"];
+  const server = spawn("redis-server", [...settings, ...durable], { stdio: ["ignore", "pipe", "inherit"] });
+  for await (const line of createInterface({ input: server.stdout })) {
+    if (line.includes("Ready to accept connections")) {
+      server.stdout.resume();
+      return server;
+    }
+  }
+  throw new Error(`redis-server did not start on port ${port}`);
+}
+
+async function freePort(): Promise<number> {
+  const listener = createServer().listen(0, "127.0.0.1");
+  await once(listener, "listening");
+  const address = listener.address();
+  listener.close();
+  await once(listener, "close");
+  if (address === null || typeof address === "string") throw new Error("no port");
+  return address.port;
+}

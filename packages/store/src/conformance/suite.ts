@@ -1,0 +1,36 @@
+import { afterEach, beforeEach, describe } from "vitest";
+import { describeBuilds } from "./builds.ts";
+import { openTestStore } from "./context.ts";
+import { describeEvents } from "./events.ts";
+import { describeLeases } from "./leases.ts";
+import { describeLedger } from "./ledger.ts";
+import { describeLogs } from "./logs.ts";
+import { describeProcesses } from "./processes.ts";
+import type { OpenedStore, StoreSubject } from "./subject.ts";
+import { describeTurns } from "./turns.ts";
+
+/** What every database has to pass under the store. */
+export function describeStore(name: string, subject: StoreSubject): void {
+  describe(`the store on ${name}`, () => {
+    let current: OpenedStore | undefined;
+    const opened = (): OpenedStore => {
+      if (current === undefined) throw new Error("no store is open");
+      return current;
+    };
+    beforeEach(async () => {
+      current = await openTestStore(await subject.createDatabase());
+    });
+    afterEach(async () => {
+      await current?.[Symbol.asyncDispose]();
+      current = undefined;
+    });
+
+    describeBuilds(opened);
+    describeEvents(opened);
+    describeTurns(opened);
+    describeLeases(opened);
+    describeLedger(opened);
+    describeLogs(opened);
+    if (subject.seesDeath) describeProcesses(opened);
+  });
+}

@@ -1,0 +1,48 @@
+import { SlipwayError } from "@slipway/contract";
+import {
+  CamelCasePlugin,
+  type Dialect,
+  HandleEmptyInListsPlugin,
+  Kysely,
+  replaceWithNoncontingentExpression,
+} from "kysely";
+import { postgresDialect } from "./postgres.ts";
+import { sqliteDialect } from "./sqlite.ts";
+import { tursoDialect } from "./turso.ts";
+
+export type DatabaseKind = "sqlite" | "postgres" | "turso";
+
+/** One database. Who uses it names its own tables with `withTables`. Columns are camelCase here and snake_case there. */
+export interface Database extends AsyncDisposable {
+  readonly kind: DatabaseKind;
+  readonly queries: Kysely<object>;
+}
+
+export interface DatabaseAddress {
+  /** `file:<path>`, `postgres://...`, or `libsql://...` for Turso. */
+  readonly url: string;
+  /** Of Turso. */
+  readonly authToken?: string | undefined;
+}
+
+/** Answers before it has talked to the database: what is wrong with it shows with the first query. */
+export function openDatabase(address: DatabaseAddress): Database {
+  const { kind, dialect } = choose(address);
+  // Postgres has no empty lists.
+  const emptyLists = new HandleEmptyInListsPlugin({ strategy: replaceWithNoncontingentExpression });
+  const queries = new Kysely<object>({ dialect, plugins: [new CamelCasePlugin(), emptyLists] });
+  return { kind, queries, [Symbol.asyncDispose]: () => queries.destroy() };
+}
+
+function choose({ url, authToken }: DatabaseAddress): { kind: DatabaseKind; dialect: Dialect } {
+  const scheme = url.slice(0, url.indexOf(":"));
+  const path = url.slice("file:".length);
+  if (scheme === "file" && path !== "") return { kind: "sqlite", dialect: sqliteDialect(path) };
+  if (URL.canParse(url)) {
+    if (scheme === "postgres" || scheme === "postgresql") return { kind: "postgres", dialect: postgresDialect(url) };
+    if (["libsql", "https", "http"].includes(scheme)) return { kind: "turso", dialect: tursoDialect(url, authToken) };
+  }
+  // The address may hold a password: its scheme is all that is said of it.
+  const expected = "expected file:<path>, postgres://<host>/<name> or libsql://<host>";
+  throw new SlipwayError("invalid_request", `${scheme === "" ? "no" : scheme} address of a database; ${expected}`);
+}

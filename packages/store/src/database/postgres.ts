@@ -1,0 +1,42 @@
+import { type Dialect, PostgresDialect, type PostgresPool } from "kysely";
+import pg from "pg";
+import { postgresFailure } from "./failures.ts";
+
+const connectTimeoutMs = 5000;
+const maxConnections = 10;
+/** A process that was stopped in mid-transaction does not hold its locks for ever. */
+const idleInTransactionMs = 60_000;
+
+export function postgresDialect(url: string): Dialect {
+  const pool = new pg.Pool({
+    connectionString: url,
+    max: maxConnections,
+    connectionTimeoutMillis: connectTimeoutMs,
+    idle_in_transaction_session_timeout: idleInTransactionMs,
+    types: { getTypeParser },
+  });
+  // A connection that breaks fails its query and leaves the pool. Its error, unheard, would end the process.
+  pool.on("error", () => {});
+  pool.on("connect", (client) => client.on("error", () => {}));
+  return new PostgresDialect({ pool: withTypedFailures(pool) });
+}
+
+/** Whole numbers are times, money and counts, which stay below 2^53; the driver would give them as text. */
+const getTypeParser: typeof pg.types.getTypeParser = (oid, format) =>
+  oid === pg.types.builtins.INT8 ? Number : pg.types.getTypeParser(oid, format);
+
+function withTypedFailures(pool: pg.Pool): PostgresPool {
+  return {
+    options: pool.options,
+    end: () => pool.end(),
+    async connect() {
+      const client = await pool.connect().catch(rethrow);
+      const query = (sql: string, parameters: unknown[]) => client.query(sql, parameters).catch(rethrow);
+      return { query: query as never, release: (destroy) => client.release(destroy) };
+    },
+  };
+}
+
+function rethrow(error: unknown): never {
+  throw postgresFailure(error);
+}

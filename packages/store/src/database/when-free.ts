@@ -1,0 +1,22 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { isBusy } from "./failures.ts";
+
+/** How long a statement waits for another one's transaction before it fails as busy. */
+const busyTimeoutMs = 5000;
+const maxPauseMs = 25;
+
+/**
+ * Tries again while another connection has the lock. SQLite's own busy timeout would stop the whole process, and with it
+ * a transaction of this process that has the lock.
+ */
+export async function whenFree<T>(attempt: () => T): Promise<T> {
+  const end = performance.now() + busyTimeoutMs;
+  for (let pauseMs = 1; ; pauseMs = Math.min(2 * pauseMs, maxPauseMs)) {
+    try {
+      return attempt();
+    } catch (error) {
+      if (!isBusy(error) || performance.now() > end) throw error;
+    }
+    await sleep(pauseMs);
+  }
+}

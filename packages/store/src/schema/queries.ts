@@ -1,0 +1,24 @@
+import { maxPage } from "@slipway/engine";
+import type { Kysely, Transaction } from "kysely";
+import type { Tables } from "./rows.ts";
+
+export type Queries = Kysely<Tables>;
+export type Trx = Transaction<Tables>;
+
+export interface Clock {
+  now(): number;
+}
+
+/** Several looks at one moment, which wait for no writer and let none wait. */
+export function readOnce<T>(queries: Queries, read: (trx: Trx) => Promise<T>): Promise<T> {
+  return queries.transaction().setAccessMode("read only").setIsolationLevel("repeatable read").execute(read);
+}
+
+interface LoosePage {
+  readonly offset?: number | undefined;
+  readonly limit?: number | undefined;
+}
+
+export function pageOf({ offset = 0, limit = maxPage }: LoosePage = {}) {
+  return { offset: Math.max(0, Math.trunc(offset)), limit: Math.min(Math.max(0, Math.trunc(limit)), maxPage) };
+}

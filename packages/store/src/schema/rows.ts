@@ -1,0 +1,98 @@
+import {
+  accountSchema,
+  agentActionRecordSchema,
+  attemptRecordSchema,
+  buildRecordSchema,
+  candidateRecordSchema,
+  checkpointRecordSchema,
+  checkRecordSchema,
+  gateResultRecordSchema,
+  intentRecordSchema,
+  mergeRecordSchema,
+  newEventSchema,
+  patternRecordSchema,
+  reservationSchema,
+  sandboxRecordSchema,
+  settlementSchema,
+  taskRecordSchema,
+  tournamentResultRecordSchema,
+} from "@slipway/engine";
+import { z } from "zod";
+import { flag, jsonText } from "./codec.ts";
+
+/** How each record is a row: JSON is text, a yes or no is a number, the rest is as it is. */
+const details = jsonText(z.record(z.string(), z.json()));
+
+export const buildRow = buildRecordSchema.extend({ details });
+export const agentActionRow = agentActionRecordSchema.extend({ details, ok: flag.nullable() });
+export const patternRow = patternRecordSchema;
+
+export const recordRows = {
+  intents: intentRecordSchema.extend({ intent: jsonText(z.json()) }),
+  checks: checkRecordSchema.extend({ check: jsonText(z.json()) }),
+  tasks: taskRecordSchema.extend({ details, dependencies: jsonText(taskRecordSchema.shape.dependencies) }),
+  attempts: attemptRecordSchema.extend({ details }),
+  sandboxes: sandboxRecordSchema.extend({
+    config: jsonText(z.json()),
+    tasks: jsonText(sandboxRecordSchema.shape.tasks),
+  }),
+  checkpoints: checkpointRecordSchema.extend({ details }),
+  candidates: candidateRecordSchema.extend({ details }),
+  gateResults: gateResultRecordSchema.extend({ findings: jsonText(gateResultRecordSchema.shape.findings) }),
+  merges: mergeRecordSchema,
+  tournamentResults: tournamentResultRecordSchema.extend({ scores: jsonText(z.json()) }),
+};
+
+export const eventRow = newEventSchema.extend({
+  build: buildRecordSchema.shape.id,
+  sequence: z.int().min(1),
+  at: z.int().min(0),
+  source: z.enum(["report", "decision"]),
+  key: newEventSchema.shape.key.unwrap(),
+  data: details,
+});
+
+type LeaseRow = { build: string; holder: string | null; generation: number; leaseMs: number; expiresAt: number };
+
+type AccountRow = z.output<typeof accountSchema> & { spentMicroUsd: number; reservedMicroUsd: number };
+
+const { build, task, attempt, agent, gate } = accountSchema.shape;
+const { request, account, holder, kind } = reservationSchema.shape;
+const { provider, end, role, model, usage } = settlementSchema.shape;
+/** One reservation and what became of it. Who it was for is its account's, kept with it so that sums are one look. */
+export const entryRow = z.strictObject({
+  build,
+  task: task.unwrap(),
+  attempt: attempt.unwrap(),
+  agent: agent.unwrap(),
+  gate: gate.unwrap(),
+  request,
+  account,
+  holder,
+  kind,
+  reservedMicroUsd: z.int(),
+  spentMicroUsd: z.int().nullable(),
+  provider: provider.nullable(),
+  end: end.nullable(),
+  estimated: flag.nullable(),
+  role: role.unwrap(),
+  model: model.unwrap(),
+  usage: jsonText(usage.unwrap().unwrap()).nullable(),
+  reservedAt: z.int(),
+  settledAt: z.int().nullable(),
+});
+
+type RecordTables = { [K in keyof typeof recordRows]: z.input<(typeof recordRows)[K]> };
+
+export type Tables = RecordTables & {
+  builds: z.input<typeof buildRow>;
+  events: z.input<typeof eventRow>;
+  leases: LeaseRow;
+  accounts: AccountRow;
+  ledgerEntries: z.input<typeof entryRow>;
+  agentActions: z.input<typeof agentActionRow>;
+  patterns: z.input<typeof patternRow>;
+  runLogs: { run: string; events: number; bytes: number };
+  runEvents: { run: string; sequence: number; event: string };
+  runOrders: { run: string; number: number; order: string };
+};

@@ -1,0 +1,26 @@
+import type { Store } from "@slipway/engine";
+import { createActions } from "./actions.ts";
+import { createBuilds } from "./builds.ts";
+import { migrate } from "./database/migrate.ts";
+import type { Database } from "./database/open.ts";
+import { createEvents } from "./events.ts";
+import { createLeases } from "./leases.ts";
+import { createLedger } from "./ledger.ts";
+import { createPatterns } from "./patterns.ts";
+import { storeMigrations } from "./schema/migrations.ts";
+import type { Clock } from "./schema/queries.ts";
+import type { Tables } from "./schema/rows.ts";
+
+/** Brings the database up to date first. It stays its owner's to close. */
+export async function openStore(database: Database, clock: Clock): Promise<Store> {
+  await migrate(database, storeMigrations);
+  const queries = database.queries.withTables<Tables>();
+  return {
+    builds: createBuilds(queries, clock),
+    events: createEvents(queries, clock),
+    leases: createLeases(queries, clock),
+    ledger: createLedger(queries, clock),
+    actions: createActions(queries),
+    patterns: createPatterns(queries),
+  };
+}
