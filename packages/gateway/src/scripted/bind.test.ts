@@ -13,11 +13,11 @@ const run: Action = { run: "ls -l" };
 
 describe("an action is said in the agent's own tools", () => {
   test.each([
-    [["Write", "Bash"], write, "Write", { file_path: "/work/src/a.txt", content: "one\ntwo\n" }],
-    [["write", "bash"], write, "write", { filePath: "/work/src/a.txt", content: "one\ntwo\n" }],
+    [["Write", "Bash"], write, "Write", { file_path: "/app/src/a.txt", content: "one\ntwo\n" }],
+    [["write", "bash"], write, "write", { filePath: "/app/src/a.txt", content: "one\ntwo\n" }],
     [["createOrUpdateFiles"], write, "createOrUpdateFiles", { files: [{ path: "src/a.txt", content: "one\ntwo\n" }] }],
-    [["Read"], read, "Read", { file_path: "/work/src/a.txt" }],
-    [["read"], read, "read", { filePath: "/work/src/a.txt" }],
+    [["Read"], read, "Read", { file_path: "/app/src/a.txt" }],
+    [["read"], read, "read", { filePath: "/app/src/a.txt" }],
     [["readFiles"], read, "readFiles", { paths: ["src/a.txt"] }],
     [["terminal"], read, "terminal", { command: "cat 'src/a.txt'" }],
     [["Bash"], run, "Bash", { command: "ls -l", description: "Run a command" }],
@@ -26,7 +26,7 @@ describe("an action is said in the agent's own tools", () => {
     [["shell_command"], run, "shell_command", { command: "ls -l" }],
     [["shell"], run, "shell", { command: ["bash", "-lc", "ls -l"] }],
   ])("of %j", (offered, action, name, input) => {
-    const call = bindAction(action, tools(...offered), "/work");
+    const call = bindAction(action, tools(...offered), "/app");
     expect({ name: call.name, input: JSON.parse(call.input) }).toEqual({ name, input });
   });
 
