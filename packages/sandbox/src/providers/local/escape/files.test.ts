@@ -153,9 +153,12 @@ describe.each(users)("of %s inside,", (user) => {
       coded,
     );
     const watch = sandbox.files.watch(place, { recursive: true, signal: signal() })[Symbol.asyncIterator]();
-    const change = watch.next();
-    await sandbox.files.write(at("new"), "x");
-    await sandbox.files.write(at("new"), "y");
+    let isSeen = false;
+    const change = watch.next().finally(() => {
+      isSeen = true;
+    });
+    // It takes a while until all levels are watched.
+    while (!isSeen) await sandbox.files.write(at("new"), "x");
     await change;
     await watch.return?.();
     await sandbox.files
