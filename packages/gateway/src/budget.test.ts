@@ -1,7 +1,7 @@
 import { EventEmitter, once } from "node:events";
 import { expect, test } from "vitest";
 import { estimateInputTokens } from "./budget.ts";
-import { ask, startTestGateway } from "./testing/gateway.ts";
+import { ask, startTestGateway, type TestGateway } from "./testing/gateway.ts";
 import { hang, speak, speakThen } from "./testing/upstream.ts";
 
 const long = "A sentence of some words. ".repeat(400);
@@ -26,15 +26,20 @@ test("a raised budget lets the run go on, a lowered one changes nothing", async 
   expect(await set.post("/v1/messages", ask())).toMatchObject({ status: 200 });
 });
 
-test("a whole answer needs all that it may come to, up to the model's limit", async () => {
-  await using set = await startTestGateway({ budgetMicroUsd: 8000 * 15 + 500 });
-  expect(await set.post("/v1/messages", ask({ stream: false, max_tokens: 1_000_000 }))).toMatchObject({ status: 200 });
-  expect(await set.post("/v1/messages", ask({ stream: false, max_tokens: 8000 }))).toMatchObject({ status: 402 });
-  expect(await set.post("/v1/messages", ask({ stream: false, max_tokens: 100 }))).toMatchObject({ status: 200 });
+test("a whole answer is covered whole, up to the model's limit, or held to what the budget covers", async () => {
+  await using set = await startTestGateway({ budgetMicroUsd: 4096 * 15 });
+  const ofLimit = (max_tokens: number) => set.post("/v1/messages", ask({ stream: false, max_tokens }));
+  expect(await ofLimit(1_000_000)).toMatchObject({ status: 402 });
+  await set.run.raiseBudget(5000 * 15);
+  expect(await ofLimit(1_000_000)).toMatchObject({ status: 200 });
+  expect(await ofLimit(100)).toMatchObject({ status: 200 });
+  const [lowered, small] = set.upstream.seen.map(({ body }) => body["max_tokens"]);
+  expect(lowered).toBeLessThan(5000);
+  expect(small).toBe(100);
 });
 
 test("a limit in a field that does not count in the dialect counts for nothing", async () => {
-  await using set = await startTestGateway({ budgetMicroUsd: 5000 * 15, dialects: ["anthropic", "chat", "responses"] });
+  await using set = await startTestGateway({ budgetMicroUsd: 4000 * 15, dialects: ["anthropic", "chat", "responses"] });
   const statusOf = async (path: string, body: object) => (await set.post(path, ask({ stream: false, ...body }))).status;
   expect(await statusOf("/v1/messages", { max_tokens: 8000, max_output_tokens: 1 })).toBe(402);
   expect(await statusOf("/v1/responses", { input: "Go.", max_tokens: 1 })).toBe(402);
@@ -126,6 +131,23 @@ test("requests whose client goes away before an answer are not for nothing", asy
   expect(spentMicroUsd).toBeGreaterThan(0);
 });
 
+test.each([
+  ["is not streamed", { stream: false }],
+  ["is thought about unseen", { thinking: { type: "adaptive" } }],
+])("an answer that %s and is given up is billed by the time it took", async (_, body) => {
+  await using set = await startTestGateway();
+  const client = new AbortController();
+  set.upstream.behave((response, request) => {
+    hang(response, request);
+    setTimeout(() => client.abort(), 200);
+  });
+  await set.post("/v1/messages", ask({ max_tokens: 8000, ...body }), { signal: client.signal }).catch(() => {});
+  await set.settled();
+  expect(set.lines).toMatchObject([{ end: "cut", estimated: true }]);
+  expect(set.lines[0]?.usage.output).toBeGreaterThanOrEqual(50);
+  expect(set.lines[0]?.usage.output).toBeLessThanOrEqual(8000);
+});
+
 test("an endpoint that does not count is billed by estimate", async () => {
   await using set = await startTestGateway({ dialects: ["chat"] });
   set.upstream.behave((response) => {
@@ -178,12 +200,87 @@ test("a small document may have many pages, and is reserved as if it had", () =>
   }
 });
 
-test.each([
-  ["a stated budget", { thinking: { type: "enabled", budget_tokens: 7000 } }],
-  ["no stated budget", { thinking: { type: "adaptive" } }],
-])("a stream that may think unseen, with %s, is reserved with its thoughts", async (_, thinking) => {
+/** What is reserved when the endpoint gets the next request. */
+function reservedAtEndpoint({ upstream, run }: TestGateway): Promise<number> {
+  return new Promise((resolve) => {
+    upstream.behave(async (response, request) => {
+      resolve((await run.balance()).reservedMicroUsd);
+      await speak()(response, request);
+    });
+  });
+}
+
+const aloud = { thinking: { type: "disabled" } };
+const unseen = { thinking: { type: "adaptive" } };
+
+test("a stream whose thoughts have a stated bound is reserved with them", async () => {
   await using set = await startTestGateway({ budgetMicroUsd: 6000 * 15 });
-  expect(await set.post("/v1/messages", ask({ max_tokens: 8000, ...thinking }))).toMatchObject({ status: 402 });
-  const silent = { thinking: { type: "disabled" } };
-  expect(await set.post("/v1/messages", ask({ max_tokens: 8000, ...silent }))).toMatchObject({ status: 200 });
+  const bound = { thinking: { type: "enabled", budget_tokens: 7000 } };
+  expect(await set.post("/v1/messages", ask({ max_tokens: 8000, ...bound }))).toMatchObject({ status: 402 });
+  expect(await set.post("/v1/messages", ask({ max_tokens: 8000, ...aloud }))).toMatchObject({ status: 200 });
+});
+
+test.each([
+  ["adaptive thinking", "/v1/messages", unseen],
+  ["an effort", "/v1/messages", { output_config: { effort: "low" } }],
+  ["an effort", "/v1/chat/completions", { reasoning_effort: "low" }],
+  ["an effort beside none", "/v1/chat/completions", { reasoning_effort: "low", reasoning: { effort: "none" } }],
+  ["an effort", "/v1/responses", { input: "Go.", reasoning: { effort: "minimal" } }],
+])("a stream that may think unseen by %s at %s is reserved whole", async (_, path, thinking) => {
+  await using set = await startTestGateway({ dialects: ["anthropic", "chat", "responses"] });
+  const limit = path === "/v1/responses" ? "max_output_tokens" : "max_tokens";
+  const reserved = reservedAtEndpoint(set);
+  await set.post(path, ask({ [limit]: 7000, ...thinking }));
+  expect(await reserved).toBeGreaterThan(7000 * 15);
+});
+
+test.each([
+  ["usual", {}, 8000],
+  ["usual", aloud, 1024],
+  ["asked", {}, 1024],
+  ["asked", unseen, 8000],
+  ["never", unseen, 1024],
+] as const)("where a model's hidden thinking is %s, %j reserves %i tokens", async (hiddenThinking, asked, tokens) => {
+  const price = { input: 0, output: 1, cacheRead: 0, cacheWrite: 0, maxOutputTokens: 8000, hiddenThinking };
+  await using set = await startTestGateway({ settings: { prices: new Map([["test/*", price]]) } });
+  const reserved = reservedAtEndpoint(set);
+  await set.post("/v1/messages", ask({ max_tokens: 8000, ...asked }));
+  expect(await reserved).toBe(tokens);
+});
+
+test.each([
+  ["/v1/messages", "max_tokens", unseen],
+  ["/v1/chat/completions", "max_tokens", { reasoning_effort: "high" }],
+  ["/v1/chat/completions", "max_completion_tokens", { reasoning_effort: "high" }],
+  ["/v1/responses", "max_output_tokens", { input: "Go.", reasoning: { effort: "high" } }],
+])("at %s an unseen thinker with %s is held to what the budget still covers", async (path, field, thinking) => {
+  await using set = await startTestGateway({
+    budgetMicroUsd: 5000 * 15,
+    dialects: ["anthropic", "chat", "responses"],
+  });
+  expect(await set.post(path, ask({ max_tokens: undefined, [field]: 8000, ...thinking }))).toMatchObject({
+    status: 200,
+  });
+  const limit = set.upstream.seen[0]?.body[field];
+  expect(limit).toBeGreaterThan(4096);
+  expect(limit).toBeLessThan(5000);
+});
+
+test("agents that think unseen can not overspend together", async () => {
+  const budgetMicroUsd = 20_000 * 15;
+  await using set = await startTestGateway({ budgetMicroUsd });
+  // The endpoint bills all that the limit allows, and shows one word.
+  set.upstream.behave((response, request) => {
+    const output = Number(request.body["max_tokens"]);
+    speak({ usage: { input: 10, output, cacheRead: 0, cacheWrite: 0 } })(response, request);
+  });
+  const answers = await Promise.all(
+    Array.from({ length: 20 }, () => set.post("/v1/messages", ask({ max_tokens: 8000, ...unseen }))),
+  );
+  const taken = answers.filter(({ status }) => status === 200).length;
+  expect(taken).toBeGreaterThanOrEqual(2);
+  expect(taken).toBeLessThan(5);
+  const { spentMicroUsd, reservedMicroUsd } = await set.run.balance();
+  expect(reservedMicroUsd).toBe(0);
+  expect(spentMicroUsd).toBeLessThanOrEqual(budgetMicroUsd);
 });

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { microUsdPerUsd, type RunId, SlipwayError, type Usage } from "@slipway/contract";
 import { contentParts, imageCharacters, isDocument, type Json } from "./content.ts";
 import type { Meter } from "./dialects/dialect.ts";
-import type { Ledger } from "./ports.ts";
+import type { Balance, Ledger } from "./ports.ts";
 import { costOf, type ModelPrice } from "./prices.ts";
 
 /** Money that is set aside for one response. */
@@ -11,6 +11,8 @@ export interface Reservation {
   readonly request: string;
   /** How much output is covered. */
   readonly outputTokens: number;
+  /** The endpoint must be held to this: the budget covers less than the request allows, and the answer can not be cut. */
+  readonly lowerLimit: number | undefined;
   /** Covers more output, up to this at least; fails with `budget_exhausted`. */
   extend(outputTokens: number): Promise<void>;
 }
@@ -21,7 +23,7 @@ export interface ReservationRequest {
   readonly inputTokens: number;
   /** What the request allows; the model's limit holds, too. */
   readonly maxOutputTokens: number | undefined;
-  /** What the model may think without a word: it is billed, and known only at the end. */
+  /** What the model may think without a word: it is billed, and known only at the end. `Infinity`: nothing bounds it. */
   readonly hiddenTokens: number;
   /** A streamed response can be cut, so that its output is reserved as it comes. */
   readonly streamed: boolean;
@@ -31,15 +33,31 @@ const firstSliceTokens = 1024;
 /** A long response takes larger slices, so that the ledger is not written for every few chunks. */
 const lastSliceTokens = 16 * 1024;
 
-/** Sets aside the estimated input and the first slice of the output, or all of it. Fails with `budget_exhausted`. */
+/** A limit that is lowered further would only cut a model off in the middle of its first thought. */
+const leastTokens = 4096;
+
+/**
+ * Sets aside the estimated input and the output that can come before it is counted: the first slice, or all of it. Where
+ * the budget does not cover all of it, what is left may be enough for an answer with a lower limit. Fails with
+ * `budget_exhausted`.
+ */
 export async function reserve(ledger: Ledger, asked: ReservationRequest): Promise<Reservation> {
-  const { run, price } = asked;
-  const maxTokens = Math.min(asked.maxOutputTokens ?? price.maxOutputTokens, price.maxOutputTokens);
+  const { run, price, hiddenTokens } = asked;
   const request = randomUUID();
-  let outputTokens = asked.streamed ? Math.min(firstSliceTokens + asked.hiddenTokens, maxTokens) : maxTokens;
+  const maxTokens = Math.min(asked.maxOutputTokens ?? price.maxOutputTokens, price.maxOutputTokens);
+  const wantedTokens = asked.streamed ? Math.min(firstSliceTokens + hiddenTokens, maxTokens) : maxTokens;
+  const boundTokens = Number.isFinite(hiddenTokens) ? firstSliceTokens + hiddenTokens : 0;
+  const neededTokens = Math.min(wantedTokens, Math.max(leastTokens, boundTokens));
+  const inputMicroUsd = estimateInput(price, asked.inputTokens);
+  const cost = (tokens: number) => inputMicroUsd + estimateOutput(price, tokens);
+  const reserveUpTo = async (tokens: number) => {
+    if (await ledger.reserve({ request, run, microUsd: cost(tokens) })) return tokens;
+    const fewer = Math.min(tokens, Math.floor((left(await ledger.balance(run)) - inputMicroUsd) / price.output));
+    if (fewer >= neededTokens && (await ledger.reserve({ request, run, microUsd: cost(fewer) }))) return fewer;
+    throw await exhausted(ledger, run, cost(neededTokens));
+  };
+  let outputTokens = await reserveUpTo(wantedTokens);
   let sliceTokens = firstSliceTokens;
-  const microUsd = estimateInput(price, asked.inputTokens) + estimateOutput(price, outputTokens);
-  if (!(await ledger.reserve({ request, run, microUsd }))) throw await exhausted(ledger, run, microUsd);
   const take = async (more: number) => {
     if (!(await ledger.extend(request, estimateOutput(price, more)))) return false;
     outputTokens += more;
@@ -47,11 +65,12 @@ export async function reserve(ledger: Ledger, asked: ReservationRequest): Promis
   };
   return {
     request,
+    lowerLimit: outputTokens < wantedTokens ? outputTokens : undefined,
     get outputTokens() {
       return outputTokens;
     },
-    async extend(wantedTokens) {
-      const missing = wantedTokens - outputTokens;
+    async extend(tokens) {
+      const missing = tokens - outputTokens;
       const ahead = Math.max(missing, sliceTokens);
       sliceTokens = Math.min(2 * sliceTokens, lastSliceTokens);
       if ((await take(ahead)) || (await take(missing))) return;
@@ -60,13 +79,23 @@ export async function reserve(ledger: Ledger, asked: ReservationRequest): Promis
   };
 }
 
+/** What a response is taken to have cost where the endpoint does not say. */
+export interface Unreported {
+  readonly inputTokens: number;
+  readonly unseenTokens: number;
+}
+
 /** What a response is billed as: by the endpoint's own count, or by estimate where that is missing or not the last. */
-export function countUsage(meter: Meter, inputTokens: number): { readonly usage: Usage; readonly estimated: boolean } {
+export function countUsage(
+  meter: Meter,
+  unreported: Unreported,
+): { readonly usage: Usage; readonly estimated: boolean } {
   const told = meter.usage;
   if (meter.reported) return { usage: told, estimated: false };
   const toldInput = told.input + told.cacheRead + told.cacheWrite > 0;
-  const output = Math.max(told.output, meter.estimatedOutputTokens);
-  return { usage: toldInput ? { ...told, output } : { ...told, input: inputTokens, output }, estimated: true };
+  const output = Math.max(told.output, meter.estimatedOutputTokens, unreported.unseenTokens);
+  const input = toldInput ? told.input : unreported.inputTokens;
+  return { usage: { ...told, input, output }, estimated: true };
 }
 
 /** Fewer than most texts have: it is better to reserve too much. */
@@ -103,10 +132,13 @@ function estimateOutput(price: ModelPrice, tokens: number): number {
 export const noUsage: Usage = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
 
 async function exhausted(ledger: Ledger, run: RunId, neededMicroUsd: number): Promise<SlipwayError> {
-  const { budgetMicroUsd, spentMicroUsd, reservedMicroUsd } = await ledger.balance(run);
-  const left = usd(Math.max(0, budgetMicroUsd - spentMicroUsd - reservedMicroUsd));
-  const message = `the run has ${left} USD of its ${usd(budgetMicroUsd)} USD left, and ${usd(neededMicroUsd)} USD more are needed`;
+  const balance = await ledger.balance(run);
+  const message = `the run has ${usd(left(balance))} USD of its ${usd(balance.budgetMicroUsd)} USD left, and ${usd(neededMicroUsd)} USD more are needed`;
   return new SlipwayError("budget_exhausted", message);
+}
+
+function left({ budgetMicroUsd, spentMicroUsd, reservedMicroUsd }: Balance): number {
+  return Math.max(0, budgetMicroUsd - spentMicroUsd - reservedMicroUsd);
 }
 
 function usd(microUsd: number): string {

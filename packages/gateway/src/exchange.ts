@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders, ServerResponse } from "node:http";
 import { type ErrorCode, type ModelRole, type RunId, SlipwayError, type Usage } from "@slipway/contract";
-import { countUsage, noUsage, type Reservation, reserve } from "./budget.ts";
+import { countUsage, noUsage, type Reservation, reserve, type Unreported } from "./budget.ts";
 import { type Delivered, deliverStream, deliverWhole } from "./deliver.ts";
 import type { Dialect, DialectName, Meter } from "./dialects/dialect.ts";
 import type { Health, ResponseEnd } from "./health.ts";
@@ -107,7 +107,9 @@ async function answerAgent(parts: ExchangeParts, call: ModelCall, underway: Unde
   };
   try {
     const { retries } = settings;
-    const answer = await sendWithRetries(send, prepared.upstream, { retries, signal, clock, onRetry });
+    const { lowerLimit } = reservation;
+    const request = lowerLimit === undefined ? prepared.upstream : prepared.limitOutput(lowerLimit);
+    const answer = await sendWithRetries(send, request, { retries, signal, clock, onRetry });
     progress.firstByteMs = clock.now() - progress.startedAt;
     const delivery = { prepared, dialect, response, reservation, meter: progress.meter };
     return await (prepared.streamed ? deliverStream(answer, delivery) : deliverWhole(answer, delivery));
@@ -126,7 +128,8 @@ async function settle(
   { prepared, reservation, progress, error }: Underway & { readonly error: SlipwayError | undefined },
 ): Promise<Bill> {
   const { role, name, price, endpoint } = prepared.route;
-  const { usage, estimated } = countCost(error, progress, prepared.inputTokens);
+  const unseenTokens = mayBeUnseen(prepared, reservation, clock.now() - progress.startedAt);
+  const { usage, estimated } = countCost(error, progress, { inputTokens: prepared.inputTokens, unseenTokens });
   const microUsd = costOf(usage, price);
   const ending = { end: endOf(error, progress), code: error?.code };
   const { request } = reservation;
@@ -166,14 +169,24 @@ function endOf(error: SlipwayError | undefined, { firstByteMs, meter }: Progress
   return firstByteMs === undefined || meter.failure !== undefined ? "failed" : "truncated";
 }
 
+/** More than models write: an answer that is given up is better counted too high. */
+const tokensPerMs = 0.25;
+
+/** What a model may have written so far of an answer that is not streamed, or that it thinks about unseen. */
+function mayBeUnseen(prepared: PreparedRequest, reservation: Reservation, elapsedMs: number): number {
+  if (prepared.streamed && prepared.hiddenTokens === 0) return 0;
+  return Math.min(reservation.outputTokens, Math.ceil(elapsedMs * tokensPerMs));
+}
+
 /**
  * An answer that began is billed by what came of it. A request that this side gave up on may be answered and billed
  * all the same, so its input counts. One that the endpoint refused or dropped costs nothing.
  */
-function countCost(error: SlipwayError | undefined, { firstByteMs, meter }: Progress, inputTokens: number) {
-  if (firstByteMs !== undefined) return countUsage(meter, inputTokens);
+function countCost(error: SlipwayError | undefined, { firstByteMs, meter }: Progress, unreported: Unreported) {
+  if (firstByteMs !== undefined) return countUsage(meter, unreported);
   const gaveUp = error !== undefined && (cutCodes.has(error.code) || error.code === "model_timeout");
-  return gaveUp ? { usage: { ...noUsage, input: inputTokens }, estimated: true } : { usage: noUsage, estimated: false };
+  if (!gaveUp) return { usage: noUsage, estimated: false };
+  return { usage: { ...noUsage, input: unreported.inputTokens, output: unreported.unseenTokens }, estimated: true };
 }
 
 function asSlipwayError(error: unknown): SlipwayError {

@@ -30,6 +30,7 @@ const droppedFields = [
   "store",
   "prediction",
   "modalities",
+  "fallbacks",
 ];
 const refusedFields = "background previous_response_id conversation container mcp_servers prompt audio".split(" ");
 

@@ -2,12 +2,13 @@ import type { IncomingHttpHeaders } from "node:http";
 import { SlipwayError } from "@slipway/contract";
 import { z } from "zod";
 import { estimateInputTokens } from "./budget.ts";
-import { asObject } from "./content.ts";
+import { asObject, type Json } from "./content.ts";
 import type { ModelRequest } from "./conversation.ts";
 import type { Dialect, DialectName } from "./dialects/dialect.ts";
 import { dialects } from "./dialects/index.ts";
 import type { Endpoint } from "./endpoints.ts";
 import { guardBody, limitFields } from "./guard.ts";
+import type { ModelPrice } from "./prices.ts";
 import { chooseRoute, type Route } from "./routes.ts";
 import type { GatewaySettings } from "./settings.ts";
 import type { UpstreamRequest } from "./upstream.ts";
@@ -20,6 +21,8 @@ export interface PreparedRequest {
   readonly maxOutputTokens: number | undefined;
   readonly hiddenTokens: number;
   readonly upstream: UpstreamRequest;
+  /** The same, held to less output than the agent asked for. */
+  limitOutput(tokens: number): UpstreamRequest;
   /** What the endpoint speaks. */
   readonly dialect: Dialect;
   /** What the agent asked, where the endpoint speaks another dialect; else its bytes pass unchanged. */
@@ -52,38 +55,47 @@ export function prepare(
   const asked = same ? undefined : { ...agent.dialect.readRequest(body), model: route.model };
   const sent = asked === undefined ? passedBody(agent.dialect.name, body, route.model) : dialect.writeRequest(asked);
   const text = stringify(sent);
+  const upstream = {
+    endpoint,
+    dialect: dialect.name,
+    path: dialect.path.replace(/^\/v1/, ""),
+    headers: upstreamHeaders(endpoint, dialect.name, same ? agent.headers : {}),
+    body: text,
+  };
   return {
     route,
     streamed: body.stream === true,
     inputTokens: estimateInputTokens(sent, text),
-    maxOutputTokens: outputLimit(agent.dialect.name, body),
-    hiddenTokens: hiddenTokens(body),
-    upstream: {
-      endpoint,
-      dialect: dialect.name,
-      path: dialect.path.replace(/^\/v1/, ""),
-      headers: upstreamHeaders(endpoint, dialect.name, same ? agent.headers : {}),
-      body: text,
-    },
+    maxOutputTokens: outputLimit(dialect.name, sent),
+    hiddenTokens: hiddenTokens(route.price, dialect.name, sent),
+    upstream,
+    limitOutput: (tokens) => ({ ...upstream, body: stringify({ ...sent, ...limitOf(dialect.name, sent, tokens) }) }),
     dialect,
     translated: asked,
   };
 }
 
-/** Where a request lets a model think and does not say how much. */
-const usualThinkingTokens = 8192;
-
-function hiddenTokens(body: Body): number {
-  const { type, budget_tokens: budget } = asObject(body["thinking"]);
-  if (typeof budget === "number" && budget > 0) return Math.ceil(budget);
-  const effort = asObject(body["reasoning"])["effort"] ?? body["reasoning_effort"] ?? "none";
-  return (type !== undefined && type !== "disabled") || effort !== "none" ? usualThinkingTokens : 0;
+/** Of what is sent. Thinking that is asked for without a bound, or not ruled out, may come to all of the output. */
+function hiddenTokens({ hiddenThinking }: ModelPrice, dialect: DialectName, sent: Json): number {
+  if (hiddenThinking === "never") return 0;
+  const { type, budget_tokens: budget } = asObject(sent["thinking"]);
+  if (dialect === "anthropic" && type === "enabled" && typeof budget === "number") return Math.max(0, budget);
+  const efforts = ["reasoning", "output_config"].map((field) => asObject(sent[field])["effort"]);
+  const words = [type, sent["reasoning_effort"], ...efforts].filter((word) => word !== undefined && word !== null);
+  if (words.length === 0) return hiddenThinking === "usual" ? Number.POSITIVE_INFINITY : 0;
+  return words.every((word) => word === "disabled" || word === "none") ? 0 : Number.POSITIVE_INFINITY;
 }
 
 /** Of two limits, the endpoint may read either. */
-function outputLimit(dialect: DialectName, body: Body): number | undefined {
-  const limits = limitFields[dialect].flatMap((field) => body[field] ?? []);
+function outputLimit(dialect: DialectName, sent: Json): number | undefined {
+  const limits = limitFields[dialect].map((field) => sent[field]).filter((limit) => typeof limit === "number");
   return limits.length === 0 ? undefined : Math.max(...limits);
+}
+
+function limitOf(dialect: DialectName, sent: Json, tokens: number): Record<string, number> {
+  const [usual, ...others] = limitFields[dialect];
+  const given = [usual, ...others].filter((field) => typeof sent[field] === "number");
+  return Object.fromEntries((given.length === 0 ? [usual] : given).map((field) => [field, tokens]));
 }
 
 export function parseBody(bytes: Buffer): Body {

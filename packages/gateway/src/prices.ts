@@ -10,6 +10,8 @@ const modelPriceSchema = z.strictObject({
   cacheRead: price,
   cacheWrite: price,
   maxOutputTokens: z.int().min(1).max(10_000_000),
+  /** Whether the model may think without streaming its thoughts, which are billed: unless told not to, only when asked to, or never. */
+  hiddenThinking: z.enum(["usual", "asked", "never"]).default("usual"),
 });
 export type ModelPrice = z.output<typeof modelPriceSchema>;
 

@@ -87,8 +87,8 @@ test("a price table of one's own comes before the one that ships", () => {
     const price = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, maxOutputTokens: 4096 };
     writeFileSync(path, JSON.stringify({ date: "2026-01-01", models: { "ollama/*": price, "openai/gpt-5.4": price } }));
     const prices = readPrices(path);
-    expect(findPrice(prices, "ollama", "anything")).toEqual(price);
-    expect(findPrice(prices, "openai", "gpt-5.4")).toEqual(price);
+    expect(findPrice(prices, "ollama", "anything")).toEqual({ ...price, hiddenThinking: "usual" });
+    expect(findPrice(prices, "openai", "gpt-5.4")).toMatchObject(price);
     expect(findPrice(prices, "openai", "gpt-5-mini").input).toBeGreaterThan(0);
     writeFileSync(path, JSON.stringify({ date: "2026-01-01", models: { "openai/gpt-5.4": { input: -1 } } }));
     expect(() => readPrices(path)).toThrow(expect.objectContaining({ code: "invalid_settings" }));
@@ -100,7 +100,8 @@ test("a price table of one's own comes before the one that ships", () => {
 });
 
 test("costs are whole micro-USD, rounded up but for the error of binary fractions", () => {
-  const price = { input: 0.1, output: 15, cacheRead: 0.3, cacheWrite: 3.75, maxOutputTokens: 1 };
+  const rates = { input: 0.1, output: 15, cacheRead: 0.3, cacheWrite: 3.75 };
+  const price = { ...rates, maxOutputTokens: 1, hiddenThinking: "never" } as const;
   const usage = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
   expect(costOf(usage, price)).toBe(0);
   expect(costOf({ ...usage, input: 30 }, price)).toBe(3);

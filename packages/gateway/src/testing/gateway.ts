@@ -98,7 +98,8 @@ export async function startTestGateway(options: TestGatewayOptions = {}): Promis
 
 export function testSettings(baseUrl: string, dialects: Endpoint["dialects"] = ["anthropic"]): GatewaySettings {
   const models = Object.fromEntries(modelRoles.map((role) => [role, `test/${role}-model`]));
-  const price = { input: 3, output: 15, cacheRead: 0.3, cacheWrite: 3.75, maxOutputTokens: 8000 };
+  const rates = { input: 3, output: 15, cacheRead: 0.3, cacheWrite: 3.75 };
+  const price = { ...rates, maxOutputTokens: 8000, hiddenThinking: "asked" } as const;
   return {
     models: models as GatewaySettings["models"],
     endpoints: [{ provider: "test", baseUrl, dialects, key: testKey, keyVariable: "TEST_API_KEY" }],
