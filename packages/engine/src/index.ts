@@ -5,3 +5,4 @@ export type * from "./ports/models.ts";
 export * from "./ports/records.ts";
 export type * from "./ports/repository.ts";
 export * from "./ports/store.ts";
+export * from "./ports/work.ts";

@@ -11,7 +11,7 @@ import {
 } from "@slipway/engine";
 import { appendEvents } from "./events.ts";
 import { holdLease } from "./leases.ts";
-import { openAccount } from "./ledger.ts";
+import { openAccount, setBudget } from "./ledger.ts";
 import { putRecords, readRecords } from "./records.ts";
 import { accept, toRow } from "./schema/codec.ts";
 import { type Clock, pageOf, type Queries, readOnce, type Trx } from "./schema/queries.ts";
@@ -65,7 +65,7 @@ async function create(trx: Trx, { build, budgetMicroUsd, event, now }: Creation)
     .onConflict((conflict) => conflict.doNothing())
     .executeTakeFirst();
   if (inserted === 0n) return await requireSame(trx, accepted);
-  const lease = { build: record.id, holder: null, generation: 0, leaseMs: 0, expiresAt: 0 };
+  const lease = { build: record.id, holder: null, generation: 0, leaseMs: 0, expiresAt: 0, bell: null };
   await trx.insertInto("leases").values(lease).execute();
   await openAccount(trx, { id: record.id, build: null, budgetMicroUsd });
   const lastEvent = await appendEvents(trx, record.id, [event], { source: "report", at: now });
@@ -93,6 +93,7 @@ async function apply(trx: Trx, build: BuildId, by: LeaseHolder, turn: Turn, now:
   if (moved.numUpdatedRows === 0n) {
     throw new SlipwayError("build_moved", `${build} is not at turn ${turn.turn} and event ${turn.through}`);
   }
+  if (turn.budgetMicroUsd !== undefined) await setBudget(trx, build, turn.budgetMicroUsd);
   for (const [kind, records] of Object.entries(turn.records ?? {})) {
     await putRecords(trx, build, kind as RecordKind, records);
   }

@@ -4,11 +4,11 @@ import type { Clock, Queries, Trx } from "./schema/queries.ts";
 
 export function createLeases(queries: Queries, clock: Clock): Leases {
   return {
-    async take(build, { holder, generation }, leaseMs) {
+    async take(build, { holder, generation }, leaseMs, bell = null) {
       const now = clock.now();
       const taken = await queries
         .updateTable("leases")
-        .set({ holder, generation, leaseMs, expiresAt: now + leaseMs })
+        .set({ holder, generation, leaseMs, expiresAt: now + leaseMs, bell })
         .where("build", "=", build)
         .where((is) =>
           is.or([
@@ -17,7 +17,7 @@ export function createLeases(queries: Queries, clock: Clock): Leases {
           ]),
         )
         .executeTakeFirst();
-      if (taken.numUpdatedRows > 0n) return { holder, generation, expiresAt: now + leaseMs };
+      if (taken.numUpdatedRows > 0n) return { holder, generation, expiresAt: now + leaseMs, bell };
       await requireLease(queries, build);
       return undefined;
     },
@@ -72,7 +72,7 @@ async function requireLease(queries: Queries | Trx, build: BuildId) {
   return row;
 }
 
-function toLease(row: { holder: string | null; generation: number; expiresAt: number }): Lease | undefined {
-  const { holder, generation, expiresAt } = row;
-  return holder === null ? undefined : { holder, generation, expiresAt };
+function toLease(row: Omit<Lease, "holder"> & { readonly holder: string | null }): Lease | undefined {
+  const { holder, generation, expiresAt, bell } = row;
+  return holder === null ? undefined : { holder, generation, expiresAt, bell };
 }

@@ -66,6 +66,11 @@ export async function openAccount(trx: Trx, account: Account): Promise<void> {
     .execute();
 }
 
+export async function setBudget(trx: Trx, account: string, microUsd: number): Promise<void> {
+  const budgetMicroUsd = accept(amountSchema, microUsd);
+  await trx.updateTable("accounts").set({ budgetMicroUsd }).where("id", "=", account).execute();
+}
+
 async function reserve(trx: Trx, reservation: Reservation, now: number): Promise<boolean> {
   const { request, account, holder, kind, microUsd } = accept(reservationSchema, reservation);
   const payer = await trx.selectFrom("accounts").selectAll().where("id", "=", account).executeTakeFirst();

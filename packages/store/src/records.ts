@@ -10,6 +10,7 @@ import { recordRows } from "./schema/rows.ts";
 const kinds: { readonly [K in RecordKind]: { readonly key: readonly string[]; readonly final?: "always" | "hash" } } = {
   intents: { key: [], final: "hash" },
   checks: { key: ["criterion"], final: "always" },
+  plans: { key: ["round"], final: "always" },
   tasks: { key: ["id"] },
   attempts: { key: ["id"] },
   sandboxes: { key: ["id"] },

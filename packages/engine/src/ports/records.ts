@@ -8,6 +8,7 @@ import {
   runIdSchema,
   sandboxIdSchema,
   snapshotIdSchema,
+  taskSchema,
   taskStatuses,
 } from "@slipway/contract";
 import { z } from "zod";
@@ -70,6 +71,15 @@ export const checkRecordSchema = z.strictObject({
   check: z.json(),
 });
 
+/** Tasks as the plan has them: the first one, and one for each round that goes on with what is not satisfied. Final. */
+export const planRecordSchema = z.strictObject({
+  build: buildIdSchema,
+  round: z.int().min(1),
+  intentHash: name,
+  tasks: z.array(taskSchema),
+});
+
+/** How far a task is. */
 export const taskRecordSchema = z.strictObject({
   build: buildIdSchema,
   /** As the plan names it. */
@@ -214,6 +224,7 @@ export type NewBuild = Readonly<z.input<typeof newBuildSchema>>;
 export type BuildRecord = Readonly<z.output<typeof buildRecordSchema>>;
 export type IntentRecord = Readonly<z.output<typeof intentRecordSchema>>;
 export type CheckRecord = Readonly<z.output<typeof checkRecordSchema>>;
+export type PlanRecord = Readonly<z.output<typeof planRecordSchema>>;
 export type TaskRecord = Readonly<z.output<typeof taskRecordSchema>>;
 export type AttemptRecord = Readonly<z.output<typeof attemptRecordSchema>>;
 export type SandboxRecord = Readonly<z.output<typeof sandboxRecordSchema>>;

@@ -13,6 +13,7 @@ import type {
   MergeRecord,
   NewBuild,
   PatternRecord,
+  PlanRecord,
   SandboxRecord,
   TaskRecord,
   TournamentResultRecord,
@@ -66,6 +67,7 @@ export const maxPage = 1000;
 export interface BuildRecords {
   readonly intents: IntentRecord;
   readonly checks: CheckRecord;
+  readonly plans: PlanRecord;
   readonly tasks: TaskRecord;
   readonly attempts: AttemptRecord;
   readonly sandboxes: SandboxRecord;
@@ -100,6 +102,8 @@ export interface Turn {
   /** The last event that the decision has taken in. */
   readonly through: number;
   readonly build?: Partial<Pick<BuildRecord, "status" | "reason" | "priority" | "endedAt" | "details">>;
+  /** Of the build's account, from now on. */
+  readonly budgetMicroUsd?: number;
   /** Whole records: they replace what has the same key. */
   readonly records?: { readonly [K in RecordKind]?: readonly BuildRecords[K][] };
   readonly events: readonly NewEvent[];
@@ -138,6 +142,8 @@ export interface BuildEvents {
 
 export interface Lease extends LeaseHolder {
   readonly expiresAt: number;
+  /** What wakes the holder: whoever reports something rings it. */
+  readonly bell: string | null;
 }
 
 export interface Leases {
@@ -145,7 +151,7 @@ export interface Leases {
    * Takes or renews the lease. A higher generation gets it at once. The same generation keeps it, and another holder gets
    * it in that generation when it has run out. Undefined: it is another one's. Each applied turn renews it, too.
    */
-  take(build: BuildId, by: LeaseHolder, leaseMs: number): Promise<Lease | undefined>;
+  take(build: BuildId, by: LeaseHolder, leaseMs: number, bell?: string | null): Promise<Lease | undefined>;
   find(build: BuildId): Promise<Lease | undefined>;
   /** Leases that have run out, of builds that have not ended: somebody has to take over. */
   expired(limit?: number): Promise<readonly BuildId[]>;

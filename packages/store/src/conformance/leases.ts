@@ -36,7 +36,7 @@ export function describeLeases(opened: () => OpenedStore): void {
     const build = await drivenBuild(store);
     clock.advance(2 * leaseMs);
     await store.builds.apply(build, driver, nothing);
-    expect(await store.leases.find(build)).toEqual({ ...driver, expiresAt: clock.now() + leaseMs });
+    expect(await store.leases.find(build)).toEqual({ ...driver, expiresAt: clock.now() + leaseMs, bell: null });
     expect(await store.leases.take(build, other, leaseMs)).toBeUndefined();
   });
 

@@ -1,7 +1,7 @@
 import { type CreateTableBuilder, type Kysely, sql, type Transaction } from "kysely";
 import type { MigrationSet } from "../database/migrate.ts";
 
-export const storeMigrations: MigrationSet = { part: "store", migrations: [createTables] };
+export const storeMigrations: MigrationSet = { part: "store", migrations: [createTables, addBellsAndPlans] };
 
 /** `text?` may be null. A number that is no `real` is a time, money or a count. */
 type ColumnType = "text" | "text?" | "whole" | "whole?" | "real?";
@@ -13,6 +13,11 @@ async function createTables(trx: Transaction<object>): Promise<void> {
   await createMerging(trx);
   await createLedger(trx);
   await createLogs(trx);
+}
+
+async function addBellsAndPlans(trx: Transaction<object>): Promise<void> {
+  await trx.schema.alterTable("leases").addColumn("bell", "text").execute();
+  await createOfBuild(trx, "plans", ["round"], { round: "whole", intentHash: "text", tasks: "text" });
 }
 
 async function createBuilds(trx: Transaction<object>): Promise<void> {

@@ -11,6 +11,7 @@ import {
   mergeRecordSchema,
   newEventSchema,
   patternRecordSchema,
+  planRecordSchema,
   reservationSchema,
   sandboxRecordSchema,
   settlementSchema,
@@ -30,6 +31,7 @@ export const patternRow = patternRecordSchema;
 export const recordRows = {
   intents: intentRecordSchema.extend({ intent: jsonText(z.json()) }),
   checks: checkRecordSchema.extend({ check: jsonText(z.json()) }),
+  plans: planRecordSchema.extend({ tasks: jsonText(planRecordSchema.shape.tasks) }),
   tasks: taskRecordSchema.extend({ details, dependencies: jsonText(taskRecordSchema.shape.dependencies) }),
   attempts: attemptRecordSchema.extend({ details }),
   sandboxes: sandboxRecordSchema.extend({
@@ -52,7 +54,14 @@ export const eventRow = newEventSchema.extend({
   data: details,
 });
 
-type LeaseRow = { build: string; holder: string | null; generation: number; leaseMs: number; expiresAt: number };
+type LeaseRow = {
+  build: string;
+  holder: string | null;
+  generation: number;
+  leaseMs: number;
+  expiresAt: number;
+  bell: string | null;
+};
 
 type AccountRow = z.output<typeof accountSchema> & { spentMicroUsd: number; reservedMicroUsd: number };
 
