@@ -93,7 +93,7 @@ export const errorTable = {
   unknown_price: {
     status: 422,
     retry: "never",
-    action: "Give the model's price in the file that SLIPWAY_PRICES names.",
+    action: "Use a known model, or give this one's price in the file that SLIPWAY_PRICES names.",
   },
   run_token_invalid: { status: 401, retry: "never", action: "Use the token of this run." },
   role_forbidden: { status: 403, retry: "never", action: "Use a model of the roles that the run was given." },

@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http";
 import process from "node:process";
-import { SlipwayError } from "@slipway/contract";
+import { hasCode, SlipwayError } from "@slipway/contract";
 import type { Answer } from "./answer.ts";
 import type { Reservation } from "./budget.ts";
 import type { Dialect, Meter } from "./dialects/dialect.ts";
@@ -51,7 +51,7 @@ export async function passStream(answer: Answer, delivery: Delivery): Promise<Sl
   const broken = await ended.promise;
   await new Promise<void>((counted) => process.nextTick(counted));
   await budget.extended();
-  if (convert !== undefined && broken === undefined && failure === undefined) write(convert.end);
+  if (meter.complete && convert?.over === false) fail(new Error("the answer has an end, and its translation has none"));
   return failure ?? (meter.complete ? undefined : broken);
 }
 
@@ -64,7 +64,7 @@ function watchBudget({ meter, reservation }: Delivery, holds: Holds, fail: (erro
       await reservation.extend(meter.estimatedOutputTokens);
     } catch (error) {
       // What has all come is delivered, and the money is spent.
-      if (!meter.complete) fail(error);
+      if (!meter.complete || !hasCode(error, "budget_exhausted")) fail(error);
     }
     extending = undefined;
     holds.release();

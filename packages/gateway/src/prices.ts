@@ -33,10 +33,9 @@ export function readPrices(overridesPath?: string): PriceTable {
 export function findPrice(prices: PriceTable, provider: string, model: string): ModelPrice {
   const found = prices.get(`${provider}/${model}`) ?? prices.get(`${provider}/*`);
   if (found !== undefined) return found;
-  throw new SlipwayError(
-    "unknown_price",
-    `there is no price for ${provider}/${model}: give one in the file that SLIPWAY_PRICES names`,
-  );
+  const known = [...prices.keys()].filter((name) => name.startsWith(`${provider}/`));
+  const others = known.length === 0 ? "" : `; known are ${known.join(", ")}`;
+  throw new SlipwayError("unknown_price", `the model ${provider}/${model} is not known here, nor its price${others}`);
 }
 
 /** Whole micro-USD, rounded up. */

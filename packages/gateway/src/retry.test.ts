@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { errorMessage, retryDelayMs } from "./retry.ts";
+import { errorMessage, refusal, retryDelayMs } from "./retry.ts";
 
 const retries = { tries: 4, baseMs: 100, maxMs: 1000, maxRetryAfterMs: 5000 };
 const nowMs = Date.UTC(2026, 10, 16);
@@ -32,4 +32,12 @@ test.each([
   ["", ""],
 ])("the words of the error body %j are found", (body, expected) => {
   expect(errorMessage(body)).toBe(expected);
+});
+
+test.each([
+  ["there is no such model [unknown_model]", "test answered 404: there is no such model"],
+  ["[budget_exhausted] of [things] [internal]", "test answered 404: of [things]"],
+  ["[unknown_model]", "test answered 404"],
+])("an endpoint that says %j does not say our codes", (message, expected) => {
+  expect(refusal("test", 404, message)).toMatchObject({ code: "unknown_model", message: expected });
 });

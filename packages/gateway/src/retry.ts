@@ -1,4 +1,4 @@
-import { type ErrorCode, SlipwayError } from "@slipway/contract";
+import { type ErrorCode, isErrorCode, SlipwayError } from "@slipway/contract";
 import type { Retries } from "./settings.ts";
 
 const retryableStatuses = new Set([408, 409, 429, 529]);
@@ -32,8 +32,13 @@ function readRetryAfter(text: string | undefined, nowMs: number): number | undef
 export function refusal(provider: string, status: number, message: string): SlipwayError {
   const code = codeOfStatus(status);
   // Endpoints quote parts of a key that they refuse.
-  const said = code === "model_key_refused" || message === "" ? "" : `: ${message}`;
-  return new SlipwayError(code, `${provider} answered ${status}${said}`);
+  const words = code === "model_key_refused" ? "" : withoutCodes(message);
+  return new SlipwayError(code, `${provider} answered ${status}${words === "" ? "" : `: ${words}`}`);
+}
+
+/** The one code in a refusal's words is this gateway's own: an endpoint may be a gateway, or say what it likes. */
+function withoutCodes(message: string): string {
+  return message.replaceAll(/ ?\[([a-z_]+)\]/g, (mark, word) => (isErrorCode(word) ? "" : mark)).trim();
 }
 
 function codeOfStatus(status: number): ErrorCode {

@@ -77,7 +77,12 @@ test("an unknown provider and a model without a price are refused before a run b
   const scripted = readGatewaySettings({ SLIPWAY_MODEL: "scripted/demo" });
   expect(() => resolveRoutes(scripted, ["build"])).toThrow(expect.objectContaining({ code: "unknown_model" }));
   const unpriced = readGatewaySettings({ SLIPWAY_MODEL: "openai/gpt-99", OPENAI_API_KEY: "key" });
-  expect(() => resolveRoutes(unpriced, ["build"])).toThrow(expect.objectContaining({ code: "unknown_price" }));
+  expect(() => resolveRoutes(unpriced, ["build"])).toThrow(
+    expect.objectContaining({
+      code: "unknown_price",
+      message: expect.stringMatching(/^the model openai\/gpt-99 is not known here.*; known are openai\/.*gpt-5\.4/),
+    }),
+  );
 });
 
 test("a price table of one's own comes before the one that ships", () => {

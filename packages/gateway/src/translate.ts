@@ -5,10 +5,17 @@ import type { Dialect } from "./dialects/dialect.ts";
 export function translateStream(request: ModelRequest, from: Dialect, to: Dialect) {
   const reader = from.streamReader(request);
   const writer = to.streamWriter(request);
-  const write = (events: readonly ModelEvent[]) => events.map((event) => writer.write(event)).join("");
+  let over = false;
+  const write = (event: ModelEvent) => {
+    over ||= event.type === "stop" || event.type === "failure";
+    return writer.write(event);
+  };
   return {
-    push: (chunk: Uint8Array) => write(reader.push(chunk)),
-    end: () => write(reader.end()),
+    push: (chunk: Uint8Array) => reader.push(chunk).map(write).join(""),
+    /** What the agent has been told has an end. */
+    get over() {
+      return over;
+    },
   };
 }
 

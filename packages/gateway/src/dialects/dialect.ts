@@ -27,9 +27,8 @@ export interface Dialect {
 }
 
 export interface StreamReader {
+  /** An event that is never whole was cut, and means nothing. */
   push(chunk: Uint8Array): ModelEvent[];
-  /** After the last byte. */
-  end(): ModelEvent[];
 }
 
 export interface StreamWriter {

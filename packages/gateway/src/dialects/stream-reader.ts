@@ -28,7 +28,5 @@ export function createStreamReader(
       }
       return events;
     },
-    /** What is still unfinished was cut, and means nothing. */
-    end: () => [],
   };
 }

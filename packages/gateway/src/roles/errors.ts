@@ -43,7 +43,9 @@ export function asExpected(error: unknown, { role, signal }: Question): unknown 
   if (code !== undefined) {
     // The SDK's own error carries the request, and with it the prompt, to wherever it is logged.
     const cause = error instanceof Error ? error.cause : undefined;
-    return new SlipwayError(code, `the role ${role}: ${messageOf(error)}`, { cause });
+    return new SlipwayError(code, `the role ${role}: ${messageOf(error).replace(gatewayCode, "").trimEnd()}`, {
+      cause,
+    });
   }
   if (AISDKError.isInstance(error) && !isAboutResponse(error)) return error;
   const text = JSONParseError.isInstance(error) ? error.text : "";

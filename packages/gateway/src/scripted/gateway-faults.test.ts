@@ -142,7 +142,6 @@ async function streamedEvents(dialect: DialectName, response: Response): Promise
   await Array.fromAsync(response.body ?? [], (chunk) => chunks.push(chunk)).catch(() => undefined);
   try {
     for (const chunk of chunks) events.push(...reader.push(chunk));
-    events.push(...reader.end());
   } catch (error) {
     events.push({ type: "failure", status: 0, message: String(error) });
   }

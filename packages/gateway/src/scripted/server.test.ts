@@ -43,7 +43,7 @@ async function eventsOf(dialect: DialectName, response: Response): Promise<Model
   const reader = dialects[dialect].streamReader();
   const events: ModelEvent[] = [];
   for await (const chunk of response.body ?? []) events.push(...reader.push(chunk));
-  return [...events, ...reader.end()];
+  return events;
 }
 
 function textOf(events: readonly ModelEvent[]): string {

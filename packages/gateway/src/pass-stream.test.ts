@@ -1,0 +1,56 @@
+import { SlipwayError } from "@slipway/contract";
+import { expect, test } from "vitest";
+import type { Answer } from "./answer.ts";
+import type { Dialect } from "./dialects/dialect.ts";
+import { dialects } from "./dialects/index.ts";
+import { plainRequest, writeStream } from "./dialects/testing.ts";
+import { type Delivery, passStream } from "./pass-stream.ts";
+
+const spoken = writeStream(dialects.chat, [
+  { type: "start", id: "1", model: "some-model" },
+  { type: "text", text: "Hello" },
+  { type: "stop", reason: "end" },
+]);
+
+test("an answer that ends in a translation without an end is a defect", async () => {
+  const translated = { dialect: dialects.chat, translated: plainRequest };
+  expect(await passStream(answerOf(spoken), deliveryOf(translated))).toBeUndefined();
+  const deaf: Dialect = { ...dialects.chat, streamReader: () => ({ push: () => [] }) };
+  const failure = await passStream(answerOf(spoken), deliveryOf({ dialect: deaf, translated: plainRequest }));
+  expect(failure).toMatchObject({ code: "internal", cause: expect.any(Error) });
+});
+
+test("what has all come is delivered without the money for it, and a broken ledger is a defect all the same", async () => {
+  const untranslated = { dialect: dialects.chat, translated: undefined };
+  const poor = new SlipwayError("budget_exhausted", "no more");
+  expect(await passStream(answerOf(spoken), deliveryOf(untranslated, poor))).toBeUndefined();
+  const broken = new Error("the disk is gone");
+  expect(await passStream(answerOf(spoken), deliveryOf(untranslated, broken))).toMatchObject({
+    code: "internal",
+    cause: broken,
+  });
+});
+
+function answerOf(text: string): Answer {
+  return {
+    ...{ status: 200, contentType: "text/event-stream", retryAfter: undefined },
+    pipe(sink) {
+      sink.data(Buffer.from(text));
+      sink.end();
+    },
+    ...{ pause() {}, resume() {}, abort() {} },
+  };
+}
+
+/** Without a refusal all output is covered; with one, none is. */
+function deliveryOf(prepared: Pick<Delivery["prepared"], "dialect" | "translated">, refusal?: Error): Delivery {
+  const extend = () => Promise.reject(refusal);
+  const covered = refusal === undefined ? Number.POSITIVE_INFINITY : 0;
+  return {
+    prepared: prepared as Delivery["prepared"],
+    dialect: dialects.anthropic,
+    response: { write: () => true } as unknown as Delivery["response"],
+    reservation: { request: "1", outputTokens: covered, lowerLimit: undefined, extend },
+    meter: dialects.chat.meter(),
+  };
+}
