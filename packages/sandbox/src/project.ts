@@ -190,6 +190,8 @@ async function step(
   const options = {
     cwd: path,
     env,
+    // What went wrong is told last.
+    keep: "end" as const,
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
     ...(signal === undefined ? {} : { signal }),
   };

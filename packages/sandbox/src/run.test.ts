@@ -35,6 +35,22 @@ test("more output than is kept is read, dropped and told", async () => {
   expect(result.exit.stdoutBytes).toBe(10_000_000);
 });
 
+test("the end of the output is kept where that is asked for, in however many pieces it comes", async () => {
+  const sandbox = await sandboxWith({
+    programs: {
+      count: async ({ stdout }) => {
+        for (let i = 0; i < 1000; i++) await stdout.write(`${i} `);
+        return 0;
+      },
+    },
+  });
+  expect(await run(sandbox, ["count"], { maxBytes: 8, keep: "end" })).toMatchObject({
+    stdout: "998 999 ",
+    truncated: true,
+  });
+  expect((await run(sandbox, ["count"], { keep: "end" })).stdout).toMatch(/^0 1 2 .* 999 $/);
+});
+
 test("a command that does not read its input is no failure", async () => {
   const sandbox = await sandboxWith({ programs: { deaf: async () => 0 } });
   expect(await run(sandbox, ["deaf"], { input: "x".repeat(5_000_000) })).toMatchObject({ exitCode: 0 });

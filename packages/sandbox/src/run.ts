@@ -6,6 +6,8 @@ export interface RunOptions extends CallOptions, Omit<ExecRequestInput, "argv" |
   readonly input?: Uint8Array | string;
   /** What is kept of each stream; the rest is read and dropped. */
   readonly maxBytes?: number;
+  /** Which part of a stream is kept when it has more; the beginning unless said. */
+  readonly keep?: "beginning" | "end";
 }
 
 export interface RunResult {
@@ -26,11 +28,11 @@ export async function run(
   command: readonly string[] | string,
   options: RunOptions = {},
 ): Promise<RunResult> {
-  const { signal, input, maxBytes = defaultRunBytes, ...request } = options;
+  const { signal, input, maxBytes = defaultRunBytes, keep = "beginning", ...request } = options;
   const call = signal === undefined ? {} : { signal };
   const what = typeof command === "string" ? { shell: command } : { argv: [...command] };
   await using exec = await sandbox.exec({ ...request, ...what, stdin: input === undefined ? "none" : "open" }, call);
-  const streams = { stdout: new Kept(maxBytes), stderr: new Kept(maxBytes) };
+  const streams = { stdout: new Kept(maxBytes, keep), stderr: new Kept(maxBytes, keep) };
   const collect = async () => {
     for await (const chunk of exec.output(call)) {
       if (chunk.type !== "output_truncated") streams[chunk.type].add(chunk.data);
@@ -82,21 +84,32 @@ async function feed(exec: Exec, input: Uint8Array | string, call: CallOptions): 
 class Kept {
   truncated = false;
   readonly #chunks: Uint8Array[] = [];
-  #room: number;
+  readonly #maxBytes: number;
+  readonly #keep: RunOptions["keep"];
+  #bytes = 0;
 
-  constructor(maxBytes: number) {
-    this.#room = maxBytes;
+  constructor(maxBytes: number, keep: RunOptions["keep"] = "beginning") {
+    this.#maxBytes = maxBytes;
+    this.#keep = keep;
   }
 
   add(data: Uint8Array): void {
-    if (data.length > this.#room) this.truncated = true;
-    const part = data.subarray(0, this.#room);
-    this.#room -= part.length;
+    const room = Math.max(0, this.#maxBytes - this.#bytes);
+    if (data.length > room) this.truncated = true;
+    const part = this.#keep === "end" ? data : data.subarray(0, room);
     if (part.length > 0) this.#chunks.push(part);
+    this.#bytes += part.length;
+    // At twice the size, so that small pieces are not copied again and again.
+    if (this.#bytes > 2 * this.#maxBytes) {
+      const kept = this.bytes();
+      this.#chunks.splice(0, Number.POSITIVE_INFINITY, kept);
+      this.#bytes = kept.length;
+    }
   }
 
   bytes(): Uint8Array {
-    return Buffer.concat(this.#chunks);
+    const kept = Buffer.concat(this.#chunks);
+    return this.#keep === "end" ? kept.subarray(Math.max(0, kept.length - this.#maxBytes)) : kept;
   }
 
   text(): string {

@@ -2,12 +2,11 @@ import { execFile } from "node:child_process";
 import { chmod, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { run, type Sandbox, type SandboxProvider } from "@slipway/sandbox";
+import { putDirectory, run, type Sandbox, type SandboxProvider } from "@slipway/sandbox";
 import { createLocalProvider } from "@slipway/sandbox/local";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { applyPatch } from "./apply.ts";
 import { takeBaseline } from "./changes.ts";
-import { putDirectory } from "./workspace.ts";
 
 const git = promisify(execFile);
 const workdir = "/workspace";

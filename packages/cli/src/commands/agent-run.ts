@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { type NumberedEvent, newId, type RunEnd, type RunId } from "@slipway/contract";
 import { agentTool, type Run, runnerTools, startRun, toolDirectories } from "@slipway/runner";
-import { cloneRepo, type OwnedSandbox, projectPath } from "@slipway/sandbox";
+import { cloneRepo, type OwnedSandbox, projectPath, putDirectory } from "@slipway/sandbox";
 import { takeBaseline } from "../agent/changes.ts";
 import { createDisplay } from "../agent/display.ts";
 import { chooseModels, openModels } from "../agent/models.ts";
@@ -9,7 +9,6 @@ import { checkSource, type Order, readOrder } from "../agent/order.ts";
 import { finish, formatUsd } from "../agent/outcome.ts";
 import { createRenderer } from "../agent/render.ts";
 import { steer, tooLate } from "../agent/steer.ts";
-import { putDirectory } from "../agent/workspace.ts";
 import type { Context } from "../command.ts";
 import { counted } from "../cp/transfer.ts";
 import { given, networkPolicy } from "../request.ts";

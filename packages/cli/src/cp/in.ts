@@ -1,13 +1,12 @@
 import { stat } from "node:fs/promises";
 import { basename, posix, resolve } from "node:path";
 import { type FileInfo, hasCode } from "@slipway/contract";
-import type { Bytes, Sandbox, SandboxFiles } from "@slipway/sandbox";
+import { type Bytes, readLocal, type Sandbox, type SandboxFiles, walkTree } from "@slipway/sandbox";
 import type { Context } from "../command.ts";
 import { UsageError } from "../failure.ts";
 import { type Endpoint, isContentOnly } from "./endpoint.ts";
 import type { LeftOut } from "./hold.ts";
 import { type Copied, counted } from "./transfer.ts";
-import { readLocal, walkTree } from "./walk.ts";
 
 type Source = Exclude<Endpoint, { kind: "sandbox" }>;
 

@@ -1,7 +1,7 @@
 import { constants, type Stats } from "node:fs";
 import { lstat, open, readdir, readlink } from "node:fs/promises";
 import { join } from "node:path";
-import type { TreeEntry } from "@slipway/sandbox";
+import type { TreeEntry } from "./provider.ts";
 
 export interface WalkOptions {
   readonly signal: AbortSignal;

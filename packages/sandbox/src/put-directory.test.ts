@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { hasCode } from "@slipway/contract";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { directoryEntries } from "./workspace.ts";
+import { directoryEntries } from "./put-directory.ts";
 
 const run = promisify(execFile);
 const { signal } = new AbortController();
@@ -14,7 +14,7 @@ let directory: string;
 const git = (...argv: string[]) => run("git", ["-C", directory, ...argv]);
 
 beforeEach(async () => {
-  scratch = await mkdtemp(join(tmpdir(), "workspace-"));
+  scratch = await mkdtemp(join(tmpdir(), "put-directory-"));
   directory = join(scratch, "repository");
   await run("git", ["init", "-q", directory]);
   await writeFile(join(directory, "file"), "1");

@@ -2,15 +2,18 @@ import { spawn } from "node:child_process";
 import { constants } from "node:fs";
 import { lstat, readlink, realpath } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import type { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { SlipwayError } from "@slipway/contract";
-import type { Sandbox, TreeEntry } from "@slipway/sandbox";
-import { readLocal, type WalkOptions, walkTree } from "../cp/walk.ts";
-import type { Environment } from "../environment.ts";
+import { readLocal, type WalkOptions, walkTree } from "./host-tree.ts";
+import type { RestrictedSandbox, TreeEntry } from "./provider.ts";
+
+/** Of this process, for the git program. */
+type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Copies a directory into a sandbox's workdir. */
 export async function putDirectory(
-  sandbox: Sandbox,
+  sandbox: RestrictedSandbox,
   target: { readonly directory: string; readonly workdir: string; readonly environment: Environment },
   options: WalkOptions,
 ): Promise<{ entries: number; bytes: number }> {
@@ -28,23 +31,44 @@ export async function* directoryEntries(
   environment: Environment,
   options: WalkOptions,
 ): AsyncGenerator<TreeEntry> {
-  const listed = await listedByGit(directory, environment);
+  const listed = await listedByGit(directory, environment, options.signal);
   yield* listed ? entriesOf(directory, listed, options) : withoutGit(walkTree(directory, options));
 }
 
+/** Nobody vouches for the index; what git says of it is held in memory. */
+const maxListBytes = 64 * 1024 * 1024;
+
 /** Undefined where there is no repository. Paths are relative to the directory, which may be below the repository's root. */
-async function listedByGit(directory: string, environment: Environment): Promise<string[] | undefined> {
+async function listedByGit(
+  directory: string,
+  environment: Environment,
+  signal: AbortSignal,
+): Promise<string[] | undefined> {
   const listing = ["ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate"];
   const argv = ["-C", directory, "-c", "core.fsmonitor=false", ...listing];
   const env = gitEnvironment(environment);
-  const child = spawn("git", argv, { env, stdio: ["ignore", "pipe", "pipe"] });
+  const child = spawn("git", argv, { env, stdio: ["ignore", "pipe", "pipe"], signal });
   const code = new Promise<number | null>((resolve, reject) => child.once("error", reject).once("close", resolve));
-  const [paths, complaint, exitCode] = await Promise.all([text(child.stdout), text(child.stderr), code]);
+  const [paths, complaint, exitCode] = await Promise.all([readList(child.stdout), text(child.stderr), code]);
   if (exitCode === 0) return paths.split("\0").filter((path) => path !== "");
   if (complaint.includes("not a git repository (or any")) return undefined;
   // Without the list, what is ignored would be copied: secrets, for instance.
   const words = complaint.trim().slice(0, 2000);
   throw new SlipwayError("invalid_request", `git can not list the files of ${directory}: ${words}`);
+}
+
+/** Leaving the loop early closes the pipe, which ends git. */
+async function readList(output: Readable): Promise<string> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of output) {
+    bytes += chunk.length;
+    if (bytes > maxListBytes) {
+      throw new SlipwayError("too_large", `git lists more than ${maxListBytes} bytes of names`);
+    }
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString();
 }
 
 /** The repository's settings may be anybody's: they are to start no program, be it to fetch what is missing. */
