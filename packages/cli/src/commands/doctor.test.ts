@@ -1,3 +1,6 @@
+import { mkdir, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { HostFinding } from "../command.ts";
 import { runCli } from "../testing/run-cli.ts";
@@ -24,7 +27,21 @@ test("a failed finding exits with 1", async () => {
 test("--json prints one document", async () => {
   const { code, stdout } = await runCli(["doctor", "--json"], { findings: [broken] });
   expect(code).toBe(1);
-  expect(JSON.parse(stdout)).toMatchObject({ healthy: false, findings: [{ name: "settings" }, broken] });
+  expect(JSON.parse(stdout)).toMatchObject({ healthy: false, findings: [{ name: "settings" }, broken, {}, {}, {}] });
+});
+
+test("agents are listed, with what installs those that are not there", async () => {
+  const agents = await mkdtemp(join(tmpdir(), "slipway-agents-"));
+  try {
+    await mkdir(join(agents, "opencode"));
+    const { code, stdout } = await runCli(["doctor"], { env: { SLIPWAY_AGENTS: agents } });
+    expect(code).toBe(0);
+    expect(stdout).toContain("ok    agent acp:opencode: installed\n");
+    const install = `npm install --prefix ${agents}/claude-code @anthropic-ai/claude-code`;
+    expect(stdout).toContain(`ok    agent claude-code: not installed; to have it: ${install}\n`);
+  } finally {
+    await rm(agents, { recursive: true });
+  }
 });
 
 test("wrong settings are a finding", async () => {

@@ -20,11 +20,22 @@ async function inspect(context: Context): Promise<readonly HostFinding[]> {
     return [
       { name: "settings", status: "ok", detail: `state directory ${settings.stateDir}` },
       ...(await context.inspectHost(settings)),
+      ...(await inspectAgents(settings.agentsDir)),
     ];
   } catch (error) {
     if (!hasCode(error, "invalid_settings")) throw error;
     return [{ name: "settings", status: "fail", detail: error.message, action: error.toJSON().action }];
   }
+}
+
+/** An agent that is not there is nothing wrong. */
+async function inspectAgents(agentsDir: string): Promise<readonly HostFinding[]> {
+  const { agentPrograms } = await import("@slipway/runner");
+  return (await agentPrograms(agentsDir)).map(({ name, installed, install }) => ({
+    name: `agent ${name}`,
+    status: "ok",
+    detail: installed ? "installed" : `not installed; to have it: ${install}`,
+  }));
 }
 
 function lines({ name, status, detail, action }: HostFinding, context: Context): string {

@@ -1,4 +1,4 @@
-import { mkdtemp, rm, stat } from "node:fs/promises";
+import { mkdir, mkdtemp, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { hasCode } from "@slipway/contract";
@@ -18,12 +18,14 @@ it("a run of another agent has that one's directory, too", async () => {
   expect(agentTool("claude-code")).toBe("claude-code");
 });
 
-it("an agent that is not installed is told with where it is looked for", async () => {
-  const empty = await mkdtemp(join(tmpdir(), "agents-"));
-  await expect(toolDirectories("claude-code", empty)).rejects.toSatisfy(
-    (error) => hasCode(error, "component_missing") && error.message.includes(empty),
-  );
-  await rm(empty, { recursive: true });
+it("an agent that is not installed is told with those that are, and with what installs it", async () => {
+  const agents = await mkdtemp(join(tmpdir(), "agents-"));
+  await mkdir(join(agents, "codex"));
+  await expect(toolDirectories("claude-code", agents)).rejects.toMatchObject({
+    code: "component_missing",
+    message: `the agent claude-code is not installed (builtin, acp:codex are); to have it: npm install --prefix ${agents}/claude-code @anthropic-ai/claude-code`,
+  });
+  await rm(agents, { recursive: true });
 });
 
 it("an unknown agent is told with the known ones", async () => {

@@ -3,7 +3,8 @@ import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { SlipwayError } from "@slipway/contract";
 import { buildRunner } from "../../build.mjs";
-import { acpAgent } from "../agents/acp/agents.ts";
+import { acpAgent, acpAgents } from "../agents/acp/agents.ts";
+import { claudeCode } from "../agents/claude-code/command.ts";
 
 /** Names of the tool directories that every run needs. */
 export const runnerTools = ["node", "runner"] as const;
@@ -19,14 +20,42 @@ export async function toolDirectories(agent: string, agents: string): Promise<Re
   const common = { node: nodeDirectory(), runner: await buildRunner() };
   const tool = agentTool(agent);
   if (tool === undefined) return common;
-  const directory = join(agents, tool);
-  await access(directory).catch(() => {
-    throw new SlipwayError(
-      "component_missing",
-      `the agent ${tool} is not installed: there is no ${directory}; docs/guides/use-an-agent.md tells how to install it`,
+  const programs = await agentPrograms(agents);
+  const wanted = programs.find(({ name }) => name === agent);
+  if (wanted?.installed === false) {
+    const installed = ["builtin", ...programs.filter((program) => program.installed).map(({ name }) => name)].join(
+      ", ",
     );
-  });
-  return { ...common, [tool]: directory };
+    const message = `the agent ${agent} is not installed (${installed} are); to have it: ${wanted.install}`;
+    throw new SlipwayError("component_missing", message);
+  }
+  return { ...common, [tool]: join(agents, tool) };
+}
+
+/** An agent that is a program of its own. */
+export interface AgentProgram {
+  readonly name: string;
+  readonly installed: boolean;
+  /** The command that installs it. */
+  readonly install: string;
+}
+
+/** All that there are, and which of them are in the directory. */
+export async function agentPrograms(agents: string): Promise<readonly AgentProgram[]> {
+  const known = [
+    { name: "claude-code", program: claudeCode },
+    ...acpAgents.map(({ name, program }) => ({ name: `acp:${name}`, program })),
+  ];
+  return await Promise.all(
+    known.map(async ({ name, program }) => {
+      const directory = join(agents, program.directory);
+      const installed = await access(directory).then(
+        () => true,
+        () => false,
+      );
+      return { name, installed, install: `npm install --prefix ${directory} ${program.packages.join(" ")}` };
+    }),
+  );
 }
 
 /** Node 24 by itself, whatever else lies beside the program that runs this. */

@@ -10,8 +10,7 @@ export const codex: AcpAgent = {
     directory: "codex",
     files: ["dist/index.js", "node_modules/@agentclientprotocol/codex-acp/dist/index.js"],
     command: "codex-acp",
-    install:
-      "Codex and its adapter (npm packages @openai/codex and @agentclientprotocol/codex-acp) into its directory for agents",
+    packages: ["@openai/codex", "@agentclientprotocol/codex-acp"],
   },
   launch: (options, { file, home }) => ({
     argv: file.endsWith(".js") ? [process.execPath, file] : [file],

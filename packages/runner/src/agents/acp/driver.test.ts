@@ -12,7 +12,7 @@ const fixture = fileURLToPath(new URL("agent-fixture.ts", import.meta.url));
 function misbehaving(mode: string): AcpAgent {
   return {
     name: "fixture",
-    program: { directory: ".", files: [], command: "node", install: "Node" },
+    program: { directory: ".", files: [], command: "node", packages: ["node"] },
     launch: (_options, { file }) => ({ argv: [file, fixture, mode], env: {}, files: {} }),
   };
 }

@@ -16,7 +16,7 @@ export const opencode: AcpAgent = {
       `node_modules/opencode-ai/node_modules/opencode-linux-${process.arch}/bin/opencode`,
     ],
     command: "opencode",
-    install: "OpenCode (npm package opencode-ai) into its directory for agents",
+    packages: ["opencode-ai"],
   },
   launch: (options, { file, home }) => ({
     argv: [file, "acp"],

@@ -11,7 +11,7 @@ export const claudeCode: ProgramSource = {
     `node_modules/@anthropic-ai/claude-code/node_modules/@anthropic-ai/claude-code-linux-${process.arch}/claude`,
   ],
   command: "claude",
-  install: "Claude Code (npm package @anthropic-ai/claude-code) into its directory for agents",
+  packages: ["@anthropic-ai/claude-code"],
 };
 
 /** The MCP server with the run's own tools, as the agent knows it. */

@@ -19,8 +19,8 @@ export interface ProgramSource {
   readonly files: readonly string[];
   /** What it is called in PATH. */
   readonly command: string;
-  /** For the error's text. */
-  readonly install: string;
+  /** Of npm, that bring it. */
+  readonly packages: readonly string[];
 }
 
 /** The program's path: from its mounted directory, else from PATH. */
@@ -30,7 +30,7 @@ export async function findProgram(source: ProgramSource, surroundings: Surroundi
   for (const candidate of [...mounted, ...inPath]) if (await isReadable(candidate)) return candidate;
   throw new SlipwayError(
     "component_missing",
-    `There is no ${source.command} in the sandbox. Install ${source.install}.`,
+    `There is no ${source.command} in the sandbox. Install ${source.packages.join(" and ")} into the agent's directory.`,
   );
 }
 
