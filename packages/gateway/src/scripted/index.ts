@@ -3,6 +3,7 @@ export type { Action, Fault, ScriptedProgram, ScriptedRequest, ToolResult, Turn 
 export { demo } from "./programs/demo.ts";
 export { echo } from "./programs/echo.ts";
 export { loop } from "./programs/loop.ts";
+export { planner } from "./programs/planner.ts";
 export { team } from "./programs/team.ts";
 export { valueForSchema } from "./schema-value.ts";
 export { type ScriptedModel, type ScriptedModelOptions, startScriptedModel } from "./server.ts";

@@ -1,0 +1,97 @@
+import type { Criterion, IntentDraft } from "@slipway/contract";
+
+/** A contract in the words of the request. `problems`: what was found broken in the repository, each with a line as its title. */
+export function intentFor(request: string, problems: string | undefined): IntentDraft {
+  const subject = subjectOf(request);
+  const things = thingsIn(request);
+  const [thing = "entry"] = things;
+  return {
+    appType: "web app",
+    character: "Calm, quick and to the point",
+    coreValue: `Whoever needs it gets this done in one place: ${subject}`,
+    criteria: [
+      ...problemCriteria(problems ?? ""),
+      ...things.map(
+        (name): Criterion => ({
+          id: `add-${name}`,
+          kind: "functional",
+          statement: `A new ${name} can be entered on the first page and is shown at once.`,
+        }),
+      ),
+      { id: "kept-entries", kind: "functional", statement: "What was entered is still there after a reload." },
+      { id: "removed-entries", kind: "functional", statement: "What was removed is gone, after a reload, too." },
+      {
+        id: "phone-layout",
+        kind: "visual",
+        statement: "On a phone nothing is cut off and nothing has to be scrolled sideways.",
+      },
+      { id: "one-look", kind: "visual", statement: "Every page has the same colours, typefaces and distances." },
+      { id: "quick-start", kind: "performance", statement: "The first page shows its content within two seconds." },
+    ],
+    workflows: [
+      {
+        id: "first-use",
+        title: `Enter the first ${thing}`,
+        steps: ["Open the first page", `Enter a ${thing}`, "Confirm it"],
+        success: `The ${thing} is shown in the list.`,
+      },
+      {
+        id: "return-later",
+        title: "Come back later",
+        steps: ["Open the first page", `Enter a ${thing}`, "Load the page again"],
+        success: `The ${thing} is still in the list.`,
+      },
+    ],
+    identity: {
+      mood: "A tidy desk in morning light",
+      colours: ["#16324f", "#f5f1e8", "#d1603d"],
+      typography: "A humanist sans-serif in two sizes, figures of equal width",
+      layout: "One column, the list first, one action that stands out",
+    },
+    antiPatterns: ["Placeholder text", "A button that does nothing", "A gradient behind everything"],
+  };
+}
+
+const maxSubjectCharacters = 200;
+
+/** The first sentence. Orders of faults are not part of it. */
+function subjectOf(request: string): string {
+  const words = request.replace(/\[fault:[^\]]*\]/g, " ");
+  const [sentence = ""] = words.trim().split(/(?<=[.!?])\s|\n/, 1);
+  return sentence.slice(0, maxSubjectCharacters).trim() || "what was asked for";
+}
+
+const maxThings = 3;
+const maxThingCharacters = 30;
+const passedOver = new Set(
+  "about again also application being build could every from have into make makes more must need needs page please should simple some that their them then there they this user users using want wants what when where which while will with without would write your".split(
+    " ",
+  ),
+);
+
+/** Words that the request is about, as parts of names. */
+function thingsIn(request: string): string[] {
+  const words =
+    subjectOf(request)
+      .toLowerCase()
+      .normalize("NFKD")
+      .match(/[a-z]{4,}/g) ?? [];
+  const things = [...new Set(words)]
+    .filter((word) => !passedOver.has(word))
+    .map((word) => word.slice(0, maxThingCharacters));
+  return things.length === 0 ? ["entry"] : [...new Set(things)].slice(0, maxThings);
+}
+
+const maxProblems = 5;
+
+function problemCriteria(problems: string): Criterion[] {
+  const titles = problems.split("\n\n").map((problem) => problem.split("\n", 1)[0]?.trim() ?? "");
+  return titles
+    .filter((title) => title !== "" && !title.startsWith("None was found"))
+    .slice(0, maxProblems)
+    .map((title, index) => ({
+      id: `problem-${index + 1}-gone`,
+      kind: "functional",
+      statement: `This is true no longer: ${title.slice(0, 500)} (${index + 1})`,
+    }));
+}
