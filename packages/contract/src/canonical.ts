@@ -1,3 +1,5 @@
+import { z } from "zod";
+
 /** A value of JSON, written in one way only: keys in order, no white space, nothing that is undefined. */
 export function canonicalJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map((entry) => canonicalJson(entry ?? null)).join(",")}]`;
@@ -17,3 +19,7 @@ export async function contentHash(value: unknown): Promise<ContentHash> {
 }
 
 export type ContentHash = `sha256:${string}`;
+
+export const contentHashSchema = z.custom<ContentHash>(
+  (value) => typeof value === "string" && /^sha256:[0-9a-f]{64}$/.test(value),
+);

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { ContentHash } from "./canonical.ts";
+import { type ContentHash, contentHashSchema } from "./canonical.ts";
 import { slugSchema } from "./intent.ts";
 
 /**
@@ -94,6 +94,8 @@ export type Check = Readonly<z.output<typeof checkSchema>>;
 
 export const maxChecks = 200;
 export const checkListSchema = z.strictObject({ checks: z.array(checkSchema).min(1).max(maxChecks) });
+
+export const compiledChecksSchema = z.strictObject({ intentHash: contentHashSchema, checks: z.array(checkSchema) });
 
 /** What the lock has made of an intent's criteria and workflows. */
 export interface CompiledChecks {

@@ -1,4 +1,7 @@
 export * from "./agent.ts";
+export * from "./api.ts";
+export * from "./api-local.ts";
+export * from "./api-views.ts";
 export * from "./bridge.ts";
 export * from "./build.ts";
 export * from "./canonical.ts";

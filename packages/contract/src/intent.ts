@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { ContentHash } from "./canonical.ts";
+import { type ContentHash, contentHashSchema } from "./canonical.ts";
 import { printable } from "./printable.ts";
 
 /** What a model writes and a person edits stays below these, so that it fits into a prompt. */
@@ -70,6 +70,14 @@ export type Workflow = Readonly<z.output<typeof workflowSchema>>;
 export type IntentDraft = Readonly<z.output<typeof intentDraftSchema>>;
 export type Intent = Readonly<z.output<typeof intentSchema>>;
 export type IntentEdit = z.input<typeof intentEditSchema>;
+
+export const openIntentSchema = z.strictObject({ status: z.literal("open"), intent: intentSchema });
+export const lockedIntentSchema = z.strictObject({
+  status: z.literal("locked"),
+  intent: intentSchema,
+  hash: contentHashSchema,
+  lockedAtMs: z.int(),
+});
 
 /** May still be edited. Nothing is built from it. */
 export interface OpenIntent {

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { type BuildMode, buildModes } from "./build.ts";
-import type { ContentHash } from "./canonical.ts";
+import { type ContentHash, contentHashSchema } from "./canonical.ts";
 import { slugSchema } from "./intent.ts";
 import { printable } from "./printable.ts";
 
@@ -40,7 +40,7 @@ export const planDraftSchema = z.strictObject({ tasks: z.array(taskSchema) });
 
 export const planSchema = planDraftSchema.extend({
   mode: z.enum(buildModes),
-  intentHash: z.custom<ContentHash>((value) => typeof value === "string" && /^sha256:[0-9a-f]{64}$/.test(value)),
+  intentHash: contentHashSchema,
 });
 
 export type Task = Readonly<z.output<typeof taskSchema>>;

@@ -28,7 +28,7 @@ export function createLeases(queries: Queries, clock: Clock): Leases {
         .innerJoin("builds", "builds.id", "leases.build")
         .select("leases.build")
         .where("leases.expiresAt", "<=", clock.now())
-        .where("builds.endedAt", "is", null)
+        .where((is) => is.or([is("builds.endedAt", "is", null), is("leases.holder", "is not", null)]))
         .orderBy("leases.expiresAt")
         .limit(limit)
         .execute();
@@ -37,7 +37,7 @@ export function createLeases(queries: Queries, clock: Clock): Leases {
     async release(build, { holder, generation }) {
       await queries
         .updateTable("leases")
-        .set({ expiresAt: 0 })
+        .set({ holder: null, expiresAt: 0, bell: null })
         .where("build", "=", build)
         .where("holder", "=", holder)
         .where("generation", "=", generation)

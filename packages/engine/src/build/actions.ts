@@ -1,4 +1,5 @@
 import type { BuildEndReason, BuildStatus, PauseReason } from "@slipway/contract";
+import type { Stage } from "../ports/work.ts";
 import type { FailedTry, NextTry, TaskFailure } from "./state.ts";
 
 /**
@@ -20,6 +21,7 @@ export type BuildAction =
   | { readonly type: "warn-budget"; readonly budgetMicroUsd: number }
   | { readonly type: "pause-build"; readonly reason: PauseReason; readonly budgetMicroUsd: number }
   | { readonly type: "resume-build" }
+  | { readonly type: "begin-stage"; readonly stage: Stage; readonly round: number }
   | { readonly type: "check-satisfaction"; readonly round: number }
   | { readonly type: "plan-remaining"; readonly round: number; readonly unsatisfied: readonly string[] }
   | { readonly type: "end-build"; readonly status: EndStatus; readonly reason: BuildEndReason };

@@ -1,5 +1,5 @@
 import type { AttemptAction, BuildAction } from "./actions.ts";
-import { type AttemptState, type BuildState, type TaskState, workedMs } from "./state.ts";
+import { type AttemptState, type BuildState, type Planning, type TaskState, workedMs } from "./state.ts";
 
 /** The state once the actions are taken. */
 export function applyActions(state: BuildState, actions: readonly BuildAction[], nowMs: number): BuildState {
@@ -25,7 +25,9 @@ function applyAction(state: BuildState, action: BuildAction, nowMs: number): Bui
     case "pause-build":
       return paused(state, action, nowMs);
     case "resume-build":
-      return { ...state, status: "running", pause: null, activeSinceMs: nowMs };
+      return { ...state, status: "running", pause: null, activeSinceMs: nowMs, planning: dueAgain(state.planning) };
+    case "begin-stage":
+      return { ...state, planning: state.planning && { ...state.planning, step: "underway" } };
     case "check-satisfaction":
       return { ...state, progress: { ...state.progress, step: "checking" } };
     case "plan-remaining":
@@ -95,6 +97,11 @@ function paused(
     // Whoever lets a stuck build go on wants some more rounds.
     progress: reason === "stuck" ? { ...progress, unchangedRounds: 0 } : progress,
   };
+}
+
+function dueAgain(planning: Planning | null): Planning | null {
+  if (planning?.step !== "refused") return planning;
+  return { ...planning, step: "due", round: planning.round + 1 };
 }
 
 function stopped(state: BuildState, nowMs: number): BuildState {

@@ -10,7 +10,7 @@ import { startReady } from "./schedule.ts";
 import { type BuildState, hasEnded, isDone, workedMs } from "./state.ts";
 
 /** Each sees the state as the ones before leave it. */
-const steps = [endEarly, settleOutcomes, watchMoney, pauseOrResume, failBlocked, startReady, finish];
+const steps = [endEarly, settleOutcomes, watchMoney, pauseOrResume, beginStage, failBlocked, startReady, finish];
 
 /**
  * What a build does next. The same state gives the same actions, in whatever order its tasks and attempts are listed; and
@@ -33,6 +33,13 @@ function endEarly(state: BuildState, nowMs: number): BuildAction[] {
   if (state.wish.kind === "cancel") return endAll(state, "cancelled", "cancelled");
   if (workedMs(state, nowMs) >= state.settings.timeoutMs) return endAll(state, "failed", "timeout");
   return [];
+}
+
+/** Up to the plan, one stage after the other. */
+function beginStage({ status, planning }: BuildState): BuildAction[] {
+  if (status !== "running" || planning === null) return [];
+  if (planning.step === "failed") return [{ type: "end-build", status: "failed", reason: "unplannable" }];
+  return planning.step === "due" ? [{ type: "begin-stage", stage: planning.stage, round: planning.round }] : [];
 }
 
 function endAll({ attempts, tasks }: BuildState, status: EndStatus, reason: BuildEndReason): BuildAction[] {

@@ -7,8 +7,8 @@ const maxUnchangedRounds = 3;
 
 /** After the last task: is the intent satisfied? What is not becomes the remaining plan. */
 export function finish(state: BuildState): BuildAction[] {
-  const { status, attempts, tasks, progress } = state;
-  if (status !== "running" || attempts.length > 0 || !tasks.every(isDone)) return [];
+  const { status, planning, attempts, tasks, progress } = state;
+  if (status !== "running" || planning !== null || attempts.length > 0 || !tasks.every(isDone)) return [];
   const { step, round, unsatisfied, unchangedRounds } = progress;
   switch (step) {
     case "tasks":

@@ -1,9 +1,24 @@
 import { compareIds, type Plan } from "@slipway/contract";
+import type { Stage } from "../ports/work.ts";
 import { changeAttempt } from "./apply.ts";
-import { type AttemptState, type BuildState, beginTask, hasEnded, type Outcome, type Progress } from "./state.ts";
+import {
+  type AttemptState,
+  type BuildState,
+  beginTask,
+  hasEnded,
+  type Outcome,
+  type Planning,
+  type Progress,
+} from "./state.ts";
 
 /** What has happened outside. Reports can come twice, late, or about what is gone: then they change nothing. */
 export type Observation =
+  /** A stage has made what it is for. */
+  | { readonly type: "stage-done"; readonly stage: Exclude<Stage, "plan"> }
+  | { readonly type: "stage-failed"; readonly stage: Stage; readonly round: number; readonly code: string }
+  /** The user has no more to say about the intent. */
+  | { readonly type: "intent-released" }
+  | { readonly type: "planned"; readonly tasks: Plan["tasks"] }
   /** The sandbox of the attempt gave a sign of life. */
   | { readonly type: "attempt-heard"; readonly task: string; readonly attempt: number }
   /** Its result wants to be merged. */
@@ -19,6 +34,14 @@ export type Observation =
 export function observe(state: BuildState, observation: Observation, nowMs: number): BuildState {
   if (hasEnded(state)) return state;
   switch (observation.type) {
+    case "stage-done":
+      return inStage(state, observation.stage, nextStage);
+    case "stage-failed":
+      return inStage(state, observation.stage, (planning) => stageFailed(planning, observation));
+    case "intent-released":
+      return inStage(state, "lock", (planning) => (planning.step === "held" ? { ...planning, step: "due" } : planning));
+    case "planned":
+      return firstPlan(state, observation.tasks, nowMs);
     case "attempt-heard":
       return reach(state, observation, "working", nowMs);
     case "attempt-offered":
@@ -38,6 +61,31 @@ export function observe(state: BuildState, observation: Observation, nowMs: numb
     case "remaining-unplannable":
       return inStep(state, "planning", observation.round, (progress) => ({ ...progress, step: "unplannable" }));
   }
+}
+
+function inStage(state: BuildState, stage: Stage, change: (planning: Planning) => Planning): BuildState {
+  return state.planning?.stage === stage ? { ...state, planning: change(state.planning) } : state;
+}
+
+function nextStage(planning: Planning): Planning {
+  const isDrafted = planning.stage === "draft";
+  const step = isDrafted && planning.hold === "intent" ? "held" : "due";
+  return { ...planning, stage: isDrafted ? "lock" : "plan", step, round: 1 };
+}
+
+function stageFailed(planning: Planning, { round, code }: { readonly round: number; readonly code: string }): Planning {
+  if (planning.step !== "underway" || planning.round !== round) return planning;
+  return { ...planning, step: code === "budget_exhausted" ? "refused" : "failed" };
+}
+
+function firstPlan(state: BuildState, tasks: Plan["tasks"], nowMs: number): BuildState {
+  if (state.planning?.stage !== "plan") return state;
+  const wish = state.planning.hold === "plan" && state.wish.kind === "run" ? wishToPause(nowMs) : state.wish;
+  return { ...state, wish, planning: null, tasks: tasks.map(beginTask) };
+}
+
+function wishToPause(atMs: number): BuildState["wish"] {
+  return { kind: "pause", atMs };
 }
 
 const statusOf = { starting: "assigned", working: "building", verifying: "verifying" } as const;

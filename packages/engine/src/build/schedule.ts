@@ -21,7 +21,7 @@ export function startReady(state: BuildState, nowMs: number): BuildAction[] {
   return [...paused.map(goOn), ...ready.map(start)].slice(0, free);
 }
 
-function readyTasks(tasks: readonly TaskState[], nowMs: number): TaskState[] {
+export function readyTasks(tasks: readonly TaskState[], nowMs: number): TaskState[] {
   const merged = new Set(tasks.filter(({ status }) => status === "merged").map(({ id }) => id));
   return tasks.filter(
     ({ status, notBeforeMs, dependencies }) =>

@@ -1,4 +1,13 @@
-import type { BuildEndReason, BuildSettings, BuildStatus, PauseReason, Plan, TaskStatus } from "@slipway/contract";
+import type {
+  BuildEndReason,
+  BuildSettings,
+  BuildStatus,
+  Hold,
+  PauseReason,
+  Plan,
+  TaskStatus,
+} from "@slipway/contract";
+import type { Stage } from "../ports/work.ts";
 
 /** All that the decisions of a build follow from. Plain data; times are milliseconds since 1970. */
 export interface BuildState {
@@ -17,6 +26,8 @@ export interface BuildState {
   readonly warnedBudgetMicroUsd: number | null;
   /** What the builds of all users leave to this one. */
   readonly grantedSlots: number;
+  /** What comes before the tasks. Null: there is a plan. */
+  readonly planning: Planning | null;
   readonly tasks: readonly TaskState[];
   /** Those that have not ended. */
   readonly attempts: readonly AttemptState[];
@@ -30,8 +41,19 @@ export interface Pause {
   readonly budgetMicroUsd: number;
 }
 
+export interface Planning {
+  readonly stage: Stage;
+  /** From 1: a stage for which there was no money is begun again. */
+  readonly round: number;
+  /** `held`: the user has the next word. `refused`: there was no money for it. */
+  readonly step: "due" | "underway" | "held" | "refused" | "failed";
+  /** Where the build waits for the user. */
+  readonly hold: Hold;
+}
+
 export interface TaskState {
   readonly id: string;
+  readonly component: string;
   readonly dependencies: readonly string[];
   readonly estimateMs: number;
   readonly status: TaskStatus;
@@ -107,8 +129,14 @@ export interface Progress {
   readonly unchangedRounds: number;
 }
 
+/** A build that has nothing but its request. */
+export function beginPlanning(settings: BuildSettings, hold: Hold, nowMs: number): BuildState {
+  const planning: Planning = { stage: "draft", round: 1, step: "due", hold };
+  return { ...beginBuild({ tasks: [] }, settings, nowMs), planning };
+}
+
 /** A build that has its plan and may begin. */
-export function beginBuild(plan: Plan, settings: BuildSettings, nowMs: number): BuildState {
+export function beginBuild(plan: Pick<Plan, "tasks">, settings: BuildSettings, nowMs: number): BuildState {
   return {
     status: "running",
     settings,
@@ -120,6 +148,7 @@ export function beginBuild(plan: Plan, settings: BuildSettings, nowMs: number): 
     spentMicroUsd: 0,
     warnedBudgetMicroUsd: null,
     grantedSlots: settings.slots,
+    planning: null,
     tasks: plan.tasks.map(beginTask),
     attempts: [],
     progress: { round: 1, step: "tasks", unsatisfied: [], unchangedRounds: 0 },
@@ -129,6 +158,7 @@ export function beginBuild(plan: Plan, settings: BuildSettings, nowMs: number): 
 export function beginTask(task: Plan["tasks"][number]): TaskState {
   return {
     id: task.id,
+    component: task.component,
     dependencies: task.dependencies,
     estimateMs: Math.round(task.estimate.minutes * 60_000),
     status: "pending",

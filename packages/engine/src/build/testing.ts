@@ -12,7 +12,7 @@ export function task(id: string, dependencies: readonly string[] = [], minutes =
 }
 
 export function begin(tasks: readonly Task[], settings: BuildSettingsInput = {}): BuildState {
-  return beginBuild({ mode: "new", intentHash: "sha256:0", tasks }, buildSettingsSchema.parse(settings), 0);
+  return beginBuild({ tasks }, buildSettingsSchema.parse(settings), 0);
 }
 
 /** One turn: the state with what it decides applied. */

@@ -153,7 +153,7 @@ export interface Leases {
    */
   take(build: BuildId, by: LeaseHolder, leaseMs: number, bell?: string | null): Promise<Lease | undefined>;
   find(build: BuildId): Promise<Lease | undefined>;
-  /** Leases that have run out, of builds that have not ended: somebody has to take over. */
+  /** Builds that nobody drives, though they have not ended, or ended without a release: somebody has to take over. */
   expired(limit?: number): Promise<readonly BuildId[]>;
   release(build: BuildId, by: LeaseHolder): Promise<void>;
 }

@@ -49,13 +49,25 @@ export function describeLeases(opened: () => OpenedStore): void {
     expect(await store.leases.take(build, other, leaseMs)).toMatchObject(other);
   });
 
-  test("a build that has ended needs nobody to drive it", async () => {
+  test("a build that has ended needs nobody to drive it, once its driver has let it go", async () => {
     const { store, clock } = opened();
     const build = await drivenBuild(store);
     const end = { status: "succeeded", reason: "satisfied", endedAt: clock.now() } as const;
     await store.builds.apply(build, driver, { ...nothing, build: end });
     clock.advance(2 * leaseMs);
+    expect(await store.leases.expired()).toEqual([build]);
+    await store.leases.release(build, driver);
     expect(await store.leases.expired()).toEqual([]);
+    expect(await store.leases.find(build)).toBeUndefined();
+  });
+
+  test("a lease has the bell of the last turn", async () => {
+    const { store } = opened();
+    const build = await drivenBuild(store);
+    await store.leases.take(build, driver, leaseMs, "bell-1");
+    expect(await store.leases.find(build)).toMatchObject({ bell: "bell-1" });
+    await store.leases.take(build, driver, leaseMs, "bell-2");
+    expect(await store.leases.find(build)).toMatchObject({ ...driver, bell: "bell-2" });
   });
 
   test("of two servers that want a free lease at once, one gets it", async () => {

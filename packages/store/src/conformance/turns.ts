@@ -24,6 +24,19 @@ export function describeTurns(opened: () => OpenedStore): void {
     expect(await store.events.read(build, 0, { source: "report" })).toHaveLength(1);
   });
 
+  test("a turn sets the build's budget with all else, and keeps plans as they are", async () => {
+    const { store } = opened();
+    const build = await drivenBuild(store);
+    const plan = { build, round: 1, intentHash: "sha256:1", tasks: [] };
+    await store.builds.apply(build, driver, { ...first, budgetMicroUsd: 7, records: { plans: [plan] }, events: [] });
+    expect(await store.ledger.balance(build)).toMatchObject({ budgetMicroUsd: 7 });
+    const other = { turn: 1, through: 1, records: { plans: [{ ...plan, intentHash: "sha256:2" }] }, events: [] };
+    const changed = store.builds.apply(build, driver, { ...other, budgetMicroUsd: 9 });
+    await expect(changed).rejects.toMatchObject({ code: "record_final" });
+    expect(await store.builds.records(build, "plans")).toEqual([plan]);
+    expect(await store.ledger.balance(build)).toMatchObject({ budgetMicroUsd: 7 });
+  });
+
   test("a turn that fails in the middle leaves nothing", async () => {
     const { store } = opened();
     const build = await drivenBuild(store);

@@ -1,0 +1,163 @@
+import { z } from "zod";
+import { buildSourceSchema } from "./api.ts";
+import { buildModes, buildSettingsSchema, buildStatuses, holds, partitions, taskStatuses } from "./build.ts";
+import { contentHashSchema } from "./canonical.ts";
+import { attemptIdSchema, buildIdSchema, sandboxIdSchema } from "./ids.ts";
+import { intentSchema } from "./intent.ts";
+import { taskSchema } from "./plan.ts";
+
+/** What the server answers. Whoever reads it passes over fields that it does not know. */
+const name = z.string().min(1).max(256);
+const at = z.int().min(0);
+const microUsd = z.int().min(0);
+const count = z.int().min(0);
+
+export const moneyViewSchema = z.object({
+  budgetMicroUsd: microUsd,
+  spentMicroUsd: microUsd,
+  reservedMicroUsd: microUsd,
+});
+
+/** An attempt that has not ended. */
+export const attemptViewSchema = z.object({
+  id: attemptIdSchema,
+  task: name,
+  status: name,
+  phase: name.nullable(),
+  /** Of error escalation. Null: the first try. */
+  level: z.int().min(0).max(4).nullable(),
+  sandbox: sandboxIdSchema.nullable(),
+  startedAt: at,
+  heartbeatAt: at.nullable(),
+});
+export type AttemptView = Readonly<z.output<typeof attemptViewSchema>>;
+
+export const taskViewSchema = z.object({
+  id: name,
+  status: z.enum(taskStatuses),
+  component: name,
+  attempts: count,
+  level: z.int().min(0).max(4).nullable(),
+  reason: z.string().nullable(),
+});
+export type TaskView = Readonly<z.output<typeof taskViewSchema>>;
+
+/** One line of a list. */
+export const buildSummarySchema = z.object({
+  id: buildIdSchema,
+  project: name,
+  mode: z.enum(buildModes),
+  request: z.string(),
+  status: z.enum(buildStatuses),
+  /** Why it is paused, or how it ended. */
+  reason: z.string().nullable(),
+  /** How many there are of each status. */
+  tasks: z.record(z.enum(taskStatuses), count),
+  money: moneyViewSchema,
+  createdAt: at,
+  updatedAt: at,
+  endedAt: at.nullable(),
+  /** The number of its last event. */
+  lastEvent: count,
+});
+export type BuildSummary = Readonly<z.output<typeof buildSummarySchema>>;
+
+export const buildViewSchema = buildSummarySchema.extend({
+  settings: buildSettingsSchema,
+  source: buildSourceSchema.nullable(),
+  /** Null: there is a plan. At the step `held` the user has the next word. */
+  planning: z
+    .object({
+      stage: z.enum(["draft", "lock", "plan"]),
+      step: z.enum(["due", "underway", "held", "refused", "failed"]),
+      hold: z.enum(holds),
+    })
+    .nullable(),
+  taskList: z.array(taskViewSchema),
+  attempts: z.array(attemptViewSchema),
+});
+export type BuildView = Readonly<z.output<typeof buildViewSchema>>;
+
+export const buildsPageSchema = z.object({
+  builds: z.array(buildSummarySchema),
+  /** What `before` is for the next page. Null: this is the last one. */
+  next: buildIdSchema.nullable(),
+});
+export type BuildsPage = Readonly<z.output<typeof buildsPageSchema>>;
+
+export const intentViewSchema = z.object({
+  status: z.enum(["open", "locked"]),
+  intent: intentSchema,
+  /** Of a locked intent. */
+  hash: contentHashSchema.nullable(),
+  lockedAtMs: at.nullable(),
+});
+export type IntentView = Readonly<z.output<typeof intentViewSchema>>;
+
+export const planViewSchema = z.object({
+  mode: z.enum(buildModes),
+  intentHash: contentHashSchema,
+  /** Of the last round: the first plan, or what was left to do after a check of the whole. */
+  round: z.int().min(1),
+  /** Of all rounds, each after those that it depends on. */
+  tasks: z.array(taskSchema),
+  partition: z.enum(partitions),
+  parts: z.array(z.object({ name, tasks: z.array(name) })),
+  /** The chain of tasks that takes longest. */
+  criticalPath: z.object({ tasks: z.array(name), minutes: z.number() }),
+  totals: z.object({ minutes: z.number(), usd: z.number() }),
+});
+export type PlanView = Readonly<z.output<typeof planViewSchema>>;
+
+const costsSchema = z.array(
+  z.object({
+    /** Null: spent for none of them. */
+    of: name.nullable(),
+    spentMicroUsd: microUsd,
+    reservedMicroUsd: microUsd,
+    requests: count,
+  }),
+);
+
+/** What a build has cost, by what it was spent for. Each adds up to the same. */
+export const costsViewSchema = z.object({
+  money: moneyViewSchema,
+  by: z.object({
+    task: costsSchema,
+    attempt: costsSchema,
+    agent: costsSchema,
+    gate: costsSchema,
+    provider: costsSchema,
+  }),
+});
+export type CostsView = Readonly<z.output<typeof costsViewSchema>>;
+
+/** Something that happened in a build. Documents are not in it: they are asked for where they are. */
+export const eventViewSchema = z.object({
+  /** From 1, without gaps. */
+  sequence: z.int().min(1),
+  at,
+  type: z.string().max(64),
+  data: z.record(z.string(), z.json()),
+});
+export type EventView = Readonly<z.output<typeof eventViewSchema>>;
+
+export const eventsPageSchema = z.object({
+  events: z.array(eventViewSchema),
+  /** What `after` is for the next page. */
+  next: count,
+  /** The build has ended, and these are its last events. */
+  ended: z.boolean(),
+});
+export type EventsPage = Readonly<z.output<typeof eventsPageSchema>>;
+
+/** How a stream of events ends when its build has. */
+export const streamEndSchema = z.object({ status: z.enum(buildStatuses), reason: z.string().nullable() });
+export type StreamEnd = Readonly<z.output<typeof streamEndSchema>>;
+
+export const healthSchema = z.object({ status: z.literal("ok"), version: z.string(), pid: z.int() });
+export type Health = Readonly<z.output<typeof healthSchema>>;
+
+export const errorAnswerSchema = z.object({
+  error: z.object({ code: z.string(), message: z.string(), action: z.string() }),
+});

@@ -1,0 +1,214 @@
+import { type BuildId, SlipwayError } from "@slipway/contract";
+import type { BuildEvent, BuildRecords, RecordKind, Store, StoredBuild } from "../ports/store.ts";
+import { fingerprint } from "./fingerprint.ts";
+import { type Observation, observe } from "./observe.ts";
+import { type BuildOrder, order } from "./orders.ts";
+import { type Report, readReport } from "./reports.ts";
+import type { AttemptState, BuildState, Outcome } from "./state.ts";
+
+export type Records = { -readonly [K in RecordKind]?: BuildRecords[K][] };
+
+/** What is known after some reports. */
+export interface Intake {
+  readonly state: BuildState;
+  /** What they tell that is kept beside the state. */
+  readonly records: Records;
+  /** The sandbox and the run of an attempt, by the attempt's name. */
+  readonly places: ReadonlyMap<string, Place>;
+}
+
+export type Place = Pick<BuildRecords["attempts"], "sandbox" | "run">;
+
+/** Names an attempt within its build. */
+export function attemptName(task: string, number: number): string {
+  return `${task}#${number}`;
+}
+
+interface Told {
+  readonly store: Store;
+  readonly stored: StoredBuild;
+  readonly records: Records;
+  readonly places: Map<string, Place>;
+  readonly nowMs: number;
+}
+
+/** Takes reports in, in their order. What does not make sense, or comes too late, changes nothing. */
+export async function takeReports(
+  store: Store,
+  stored: StoredBuild,
+  state: BuildState,
+  events: readonly BuildEvent[],
+  nowMs: number,
+): Promise<Intake> {
+  const told: Told = { store, stored, records: {}, places: new Map(), nowMs };
+  let current = state;
+  for (const event of events) {
+    const report = readReport(event);
+    if (report !== undefined) current = await take(told, current, report);
+  }
+  return { state: current, records: told.records, places: told.places };
+}
+
+async function take(told: Told, state: BuildState, report: Report): Promise<BuildState> {
+  const { nowMs } = told;
+  const see = (observation: Observation) => observe(state, observation, nowMs);
+  switch (report.type) {
+    case "order.pause":
+    case "order.resume":
+    case "order.cancel":
+      return obey(state, { type: orderTypes[report.type] }, nowMs);
+    case "order.budget":
+      return obey(state, { type: "set-budget", ...report.data }, nowMs);
+    case "intent.released":
+      return see({ type: "intent-released" });
+    case "intent.drafted":
+    case "intent.edited":
+    case "intent.locked":
+    case "plan.made":
+      return takeStage(told, state, report);
+    case "stage.failed":
+      return see({ type: "stage-failed", ...report.data });
+    case "attempt.heard": {
+      const { task, attempt, sandbox = null, run = null } = report.data;
+      told.places.set(attemptName(task, attempt), { sandbox, run });
+      return see({ type: "attempt-heard", task, attempt });
+    }
+    case "attempt.offered":
+      return see({ type: "attempt-offered", ...report.data });
+    case "attempt.ended":
+      return takeEnd(told, state, report.data);
+    case "sandbox.changed":
+      keep(told, "sandboxes", report.data.sandbox);
+      return state;
+    case "checkpoint.made":
+      keep(told, "checkpoints", report.data.checkpoint);
+      return state;
+    case "satisfaction.checked":
+      return see({ type: "satisfaction-checked", ...report.data });
+    case "remaining.planned":
+      return takeRemaining(told, state, report.data);
+    case "remaining.unplannable":
+      return see({ type: "remaining-unplannable", round: report.data.round });
+  }
+}
+
+const orderTypes = { "order.pause": "pause", "order.resume": "resume", "order.cancel": "cancel" } as const;
+
+/** What can not be obeyed was refused when it was given, or has come too late. */
+function obey(state: BuildState, given: BuildOrder, nowMs: number): BuildState {
+  try {
+    return order(state, given, nowMs);
+  } catch (error) {
+    if (error instanceof SlipwayError) return state;
+    throw error;
+  }
+}
+
+type StageReport = Extract<Report, { type: "intent.drafted" | "intent.edited" | "intent.locked" | "plan.made" }>;
+
+/** What a stage made counts while the build waits for it. */
+async function takeStage(told: Told, state: BuildState, report: StageReport): Promise<BuildState> {
+  const build = told.stored.build.id;
+  const stage = state.planning?.stage;
+  const see = (observation: Observation) => observe(state, observation, told.nowMs);
+  switch (report.type) {
+    case "intent.drafted":
+      if (stage !== "draft") return state;
+      keep(told, "intents", { build, hash: null, intent: json(report.data) });
+      return see({ type: "stage-done", stage });
+    case "intent.edited":
+      if (stage === "lock" && state.planning?.step === "held") await keepIntent(told, null, report.data);
+      return state;
+    case "intent.locked": {
+      if (stage !== "lock") return state;
+      const { locked, checks } = report.data;
+      await keepIntent(told, locked.hash, { locked });
+      for (const [criterion, check] of Object.entries(Object.groupBy(checks.checks, ({ proves }) => proves))) {
+        keep(told, "checks", { build, criterion, intentHash: locked.hash, check: json(check) });
+      }
+      return see({ type: "stage-done", stage });
+    }
+    case "plan.made": {
+      if (stage !== "plan") return state;
+      const { intentHash, tasks } = report.data.plan;
+      keep(told, "plans", { build, round: 1, intentHash, tasks });
+      return see({ type: "planned", tasks });
+    }
+  }
+}
+
+/** With what there was before the build, which is in the record already. */
+async function keepIntent(told: Told, hash: string | null, intent: object): Promise<void> {
+  const build = told.stored.build.id;
+  const known = told.records.intents?.at(-1) ?? (await told.store.builds.records(build, "intents"))[0];
+  const { start } = (known?.intent ?? {}) as { start?: BuildRecords["intents"]["intent"] };
+  keep(told, "intents", { build, hash, intent: json({ ...intent, start }) });
+}
+
+type EndReport = Extract<Report, { type: "attempt.ended" }>["data"];
+
+async function takeEnd(
+  told: Told,
+  state: BuildState,
+  { task, attempt, respawn, outcome }: EndReport,
+): Promise<BuildState> {
+  const ended = state.attempts.find((one) => one.task === task && one.number === attempt);
+  // An earlier life of the attempt: what followed from its end is decided.
+  if (ended === undefined || ended.respawns !== respawn) return state;
+  const known = await readOutcome(told, state, ended, outcome);
+  return observe(state, { type: "attempt-ended", task, attempt, outcome: known }, told.nowMs);
+}
+
+async function readOutcome(
+  { store, stored, nowMs }: Told,
+  state: BuildState,
+  ended: AttemptState,
+  outcome: EndReport["outcome"],
+): Promise<Outcome> {
+  const { project } = stored.build;
+  switch (outcome.type) {
+    case "failed": {
+      const error = fingerprint(outcome.error);
+      const [pattern] = await store.patterns.find(project, [error]);
+      return { type: "failed", error, pattern: pattern?.signature ?? null };
+    }
+    case "merged": {
+      const mended = state.tasks.find(({ id }) => id === ended.task)?.failures.at(-1);
+      const record = stored.attempts.find(
+        ({ task, details }) => task === ended.task && details["number"] === ended.number,
+      );
+      if (mended !== undefined && record !== undefined && outcome.fix !== undefined) {
+        const learnt = { project, signature: mended.error, error: mended.error, fix: outcome.fix };
+        await store.patterns.learn({ ...learnt, attempt: record.id, learntAt: nowMs });
+      }
+      return { type: "merged" };
+    }
+    default:
+      return outcome;
+  }
+}
+
+async function takeRemaining(
+  told: Told,
+  state: BuildState,
+  { round, tasks }: Extract<Report, { type: "remaining.planned" }>["data"],
+): Promise<BuildState> {
+  const planned = observe(state, { type: "remaining-planned", round, tasks }, told.nowMs);
+  if (planned === state) return state;
+  const build: BuildId = told.stored.build.id;
+  const [first] = await told.store.builds.records(build, "plans", { limit: 1 });
+  keep(told, "plans", { build, round: round + 1, intentHash: first?.intentHash ?? "unknown", tasks });
+  return planned;
+}
+
+/** Of what has the same key the last one counts. */
+function keep<K extends RecordKind>({ records }: Told, kind: K, record: BuildRecords[K]): void {
+  const kept = (records[kind] ?? []) as BuildRecords[K][];
+  const id = "id" in record ? record.id : undefined;
+  const others = kind === "intents" ? [] : kept.filter((one) => id === undefined || !("id" in one) || one.id !== id);
+  Object.assign(records, { [kind]: [...others, record] });
+}
+
+function json<T>(value: T): BuildRecords["intents"]["intent"] {
+  return JSON.parse(JSON.stringify(value));
+}

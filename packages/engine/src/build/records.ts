@@ -1,0 +1,206 @@
+import {
+  type BuildId,
+  type BuildSettings,
+  type BuildStatus,
+  buildEndReasons,
+  buildSettingsSchema,
+  type Hold,
+  holds,
+  newId,
+  pauseReasons,
+} from "@slipway/contract";
+import { z } from "zod";
+import type { AttemptRecord, BuildRecord, NewBuild, TaskRecord } from "../ports/records.ts";
+import type { StoredBuild } from "../ports/store.ts";
+import { stages } from "../ports/work.ts";
+import { attemptName, type Place } from "./intake.ts";
+import {
+  type AttemptState,
+  type BuildState,
+  beginPlanning,
+  type Outcome,
+  type TaskFailure,
+  type TaskState,
+} from "./state.ts";
+
+/** How the state of a build is kept: what is asked for in fields of the records, the rest in their details. */
+const atMs = z.int();
+const microUsd = z.int().min(0);
+const level = z.union([z.literal(0), z.literal(1), z.literal(2), z.literal(3), z.literal(4)]).nullable();
+const pattern = z.string().nullable();
+const nextTry = { level, pattern, from: z.enum(["main", "last-attempt"]) };
+
+const buildDetails = z.strictObject({
+  settings: buildSettingsSchema,
+  wish: z.strictObject({ kind: z.enum(["run", "pause", "cancel"]), atMs }),
+  pause: z.strictObject({ reason: z.enum(pauseReasons), atMs, budgetMicroUsd: microUsd }).nullable(),
+  endReason: z.enum(buildEndReasons).nullable(),
+  activeMs: z.number(),
+  activeSinceMs: atMs.nullable(),
+  spentMicroUsd: microUsd,
+  warnedBudgetMicroUsd: microUsd.nullable(),
+  planning: z
+    .strictObject({
+      stage: z.enum(stages),
+      round: z.int(),
+      step: z.enum(["due", "underway", "held", "refused", "failed"]),
+      hold: z.enum(holds),
+    })
+    .nullable(),
+  progress: z.strictObject({
+    round: z.int(),
+    step: z.enum(["tasks", "checking", "checked", "planning", "unplannable"]),
+    unsatisfied: z.array(z.string()),
+    unchangedRounds: z.int(),
+  }),
+});
+
+const taskDetails = z.strictObject({
+  estimateMs: z.number(),
+  failures: z.array(z.strictObject({ level, pattern, error: z.string() })),
+  next: z.strictObject(nextTry),
+  interruptions: z.int(),
+  notBeforeMs: atMs,
+  failure: z
+    .discriminatedUnion("reason", [
+      z.strictObject({ reason: z.literal("exhausted"), error: z.string() }),
+      z.strictObject({ reason: z.literal("dependency"), task: z.string() }),
+      z.strictObject({ reason: z.literal("build-ended") }),
+    ])
+    .nullable(),
+});
+
+const attemptDetails = z.strictObject({
+  ...nextTry,
+  number: z.int(),
+  respawns: z.int(),
+  pausedAtMs: atMs.nullable(),
+  outcome: z
+    .discriminatedUnion("type", [
+      z.strictObject({ type: z.literal("merged") }),
+      z.strictObject({ type: z.literal("failed"), error: z.string(), pattern }),
+      z.strictObject({ type: z.literal("died") }),
+      z.strictObject({ type: z.literal("interrupted") }),
+      z.strictObject({ type: z.literal("out-of-budget") }),
+    ])
+    .nullable(),
+});
+const phase = z.enum(["starting", "working", "verifying"]);
+
+/** The details of a build that is created. */
+export function newBuildDetails(settings: BuildSettings, hold: Hold, nowMs: number): NonNullable<NewBuild["details"]> {
+  return toBuild(beginPlanning(settings, hold, nowMs)).details;
+}
+
+/** What has no slot yet gets one by the fleet's word: it is not kept. */
+export function readState({ build, tasks, attempts }: StoredBuild): BuildState {
+  const details = buildDetails.parse(build.details);
+  return {
+    ...details,
+    // While there is no plan a build runs its stages.
+    status: build.status === "planning" ? "running" : build.status,
+    grantedSlots: 0,
+    tasks: tasks.map(readTask),
+    attempts: attempts.map(readAttempt),
+  };
+}
+
+function readTask({ id, component, dependencies, status, attempts, details }: TaskRecord): TaskState {
+  return { id, component, dependencies, status, attempts, ...taskDetails.parse(details) };
+}
+
+function readAttempt({ task, phase: reached, startedAt, heartbeatAt, details }: AttemptRecord): AttemptState {
+  const times = { startedAtMs: startedAt, heardAtMs: heartbeatAt ?? startedAt };
+  return { task, phase: phase.parse(reached), ...times, ...attemptDetails.parse(details) };
+}
+
+/** What changes of a build's record. */
+export function toBuild(state: BuildState): Required<Pick<BuildRecord, "status" | "reason" | "details" | "priority">> {
+  const { status: _status, grantedSlots: _granted, tasks: _tasks, attempts: _attempts, ...details } = state;
+  return {
+    status: statusOf(state),
+    reason: state.pause?.reason ?? state.endReason,
+    priority: state.settings.priority,
+    details: toJson(details),
+  };
+}
+
+function statusOf({ status, planning }: BuildState): BuildStatus {
+  return status === "running" && planning !== null ? "planning" : status;
+}
+
+export interface Change {
+  readonly stored: StoredBuild;
+  readonly before: BuildState;
+  /** With what was reported, and nothing decided yet. */
+  readonly observed: BuildState;
+  readonly after: BuildState;
+  readonly places: ReadonlyMap<string, Place>;
+  readonly nowMs: number;
+}
+
+/** The records of tasks and attempts that are not as they were. */
+export function changedRecords(change: Change): { tasks: TaskRecord[]; attempts: AttemptRecord[] } {
+  const { stored, before, after } = change;
+  const tasks = new Set(before.tasks);
+  const attempts = new Set(before.attempts);
+  return {
+    tasks: after.tasks.filter((task) => !tasks.has(task)).map((task) => toTask(stored.build.id, task)),
+    attempts: [
+      ...after.attempts.filter((attempt) => !attempts.has(attempt)).map((attempt) => toAttempt(change, attempt)),
+      ...endedAttempts(change),
+    ],
+  };
+}
+
+function toTask(build: BuildId, task: TaskState): TaskRecord {
+  const { id, component, dependencies, status, attempts, ...details } = task;
+  return {
+    ...{ build, id, component, dependencies: [...dependencies], status, attempts, level: task.next.level },
+    reason: task.failure === null ? null : failureText(task.failure),
+    details: toJson(details),
+  };
+}
+
+function failureText(failure: TaskFailure): string {
+  switch (failure.reason) {
+    case "exhausted":
+      return failure.error;
+    case "dependency":
+      return `waits for ${failure.task}, which failed`;
+    case "build-ended":
+      return "the build ended";
+  }
+}
+
+function toAttempt({ stored, places }: Change, attempt: AttemptState): AttemptRecord {
+  const { task, phase: reached, startedAtMs, heardAtMs, ...details } = attempt;
+  const known = stored.attempts.find((one) => isRecordOf(one, attempt));
+  return {
+    ...(known ?? { id: newId("att", startedAtMs), sandbox: null, run: null, score: null }),
+    ...places.get(attemptName(task, attempt.number)),
+    ...{ build: stored.build.id, task, status: attempt.pausedAtMs === null ? reached : "paused", phase: reached },
+    ...{ reason: null, startedAt: startedAtMs, heartbeatAt: heardAtMs, endedAt: null, details: toJson(details) },
+  };
+}
+
+function endedAttempts({ stored, observed, after, nowMs }: Change): AttemptRecord[] {
+  const gone = stored.attempts.filter((record) => !after.attempts.some((attempt) => isRecordOf(record, attempt)));
+  return gone.map((record) => {
+    const last = observed.attempts.find((attempt) => isRecordOf(record, attempt));
+    return { ...record, status: "ended", reason: endOf(last?.outcome ?? null, after), endedAt: nowMs };
+  });
+}
+
+function endOf(outcome: Outcome | null, { endReason }: BuildState): string {
+  if (outcome === null) return endReason ?? "timed out";
+  return outcome.type === "failed" ? outcome.error : outcome.type;
+}
+
+function isRecordOf({ task, details }: AttemptRecord, attempt: AttemptState): boolean {
+  return task === attempt.task && details["number"] === attempt.number;
+}
+
+function toJson(details: object): Record<string, z.core.util.JSONType> {
+  return JSON.parse(JSON.stringify(details)) as Record<string, z.core.util.JSONType>;
+}

@@ -1,0 +1,371 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import {
+  type BuildId,
+  type BuildSettingsInput,
+  buildSettingsSchema,
+  type Hold,
+  newId,
+  type Task,
+} from "@slipway/contract";
+import {
+  createFleet,
+  createTick,
+  newBuildDetails,
+  type ReportType,
+  report,
+  type Tick,
+  type WorkItem,
+} from "@slipway/engine";
+import { openDatabase, openStore } from "@slipway/store";
+import { afterEach, describe, expect, test } from "vitest";
+
+const by = { holder: "server-1", generation: 1 };
+
+/** A store, a build in it, and a world that writes down what it is asked for. */
+async function begin({ hold = "none", ...settings }: BuildSettingsInput & { readonly hold?: Hold } = {}) {
+  const directory = mkdtempSync(join(tmpdir(), "slipway-tick-"));
+  const database = await openDatabase({ url: `file:${join(directory, "slipway.db")}` });
+  let nowMs = 1_000_000;
+  const clock = { now: () => nowMs };
+  const store = await openStore(database, clock);
+  const build = newId("bld");
+  const accepted = buildSettingsSchema.parse(settings);
+  const details = newBuildDetails(accepted, hold, nowMs);
+  const record = { id: build, account: "ada", project: "shop", mode: "new", request: "a shop", details } as const;
+  await store.builds.create(record, accepted.budgetMicroUsd, { type: "build.created" });
+  const asked: WorkItem[] = [];
+  const reattached: (readonly WorkItem[])[] = [];
+  const heard = new Map<string, number>();
+  let refusal: Error | undefined;
+  const work = {
+    async carryOut(_: unknown, items: readonly WorkItem[]) {
+      if (refusal !== undefined) throw refusal;
+      asked.push(...items);
+    },
+    async reattach(_: unknown, items: readonly WorkItem[]) {
+      reattached.push(items);
+    },
+    heardAtMs: (_: BuildId, task: string, number: number) => heard.get(`${task}#${number}`),
+  };
+  const newTick = () => createTick({ store, work, fleet: createFleet(100, () => {}), clock });
+  let tick: Tick = newTick();
+  disposals.push(async () => {
+    await database[Symbol.asyncDispose]();
+    rmSync(directory, { recursive: true });
+  });
+  return {
+    ...{ store, build, asked, reattached, heard },
+    turn: (who = by) => tick(build, who, null),
+    restart() {
+      tick = newTick();
+    },
+    pass(ms: number) {
+      nowMs += ms;
+    },
+    refuse(error?: Error) {
+      refusal = error;
+    },
+    tell: <T extends ReportType>(type: T, data: Parameters<typeof report<T>>[2], key: string | null = null) =>
+      store.events.report(build, [report(type, key, data)]),
+    /** What was asked since the last look. */
+    look: () => asked.splice(0),
+    status: async () => (await store.builds.get(build)).status,
+    tasks: async () =>
+      Object.fromEntries((await store.builds.state(build)).tasks.map(({ id, status }) => [id, status])),
+    events: async () => (await store.events.read(build, 0, { source: "decision" })).map(({ type }) => type),
+  };
+}
+
+const disposals: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const dispose of disposals.splice(0)) await dispose();
+});
+
+const hash = `sha256:${"0".repeat(64)}` as const;
+const intent = {
+  ...{ request: "a shop", appType: "shop", character: "calm", coreValue: "buy" },
+  criteria: ["a", "b", "c", "d", "e"].map((id) => ({ id, kind: "functional" as const, statement: id })),
+  workflows: ["x", "y"].map((id) => ({ id, title: id, steps: ["go"], success: "there" })),
+  identity: { mood: "calm", colours: ["blue"], typography: "plain", layout: "wide" },
+  antiPatterns: ["noise"],
+};
+const open = { status: "open" as const, intent };
+const locked = { status: "locked" as const, intent, hash, lockedAtMs: 1 };
+const check = { type: "performance" as const, proves: "a", path: "/", metric: "firstByteMs" as const, atMost: 100 };
+const checks = { intentHash: hash, checks: [check, { ...check, atMost: 200 }, { ...check, proves: "b" }] };
+
+function task(id: string, dependencies: string[] = []): Task {
+  return {
+    ...{ id, title: id, description: id, component: "app", features: ["app"], dependencies, expectedFiles: [] },
+    ...{ estimate: { minutes: 10, usd: 1 }, criteria: [] },
+  };
+}
+
+type Begun = Awaited<ReturnType<typeof begin>>;
+
+async function plan({ tell, turn, look }: Begun, tasks: readonly Task[]) {
+  await turn();
+  await tell("intent.drafted", { open, start: { mode: "new" } });
+  await turn();
+  await tell("intent.locked", { locked, checks });
+  await turn();
+  await tell("plan.made", { plan: { mode: "new", intentHash: hash, tasks: [...tasks] } });
+  await turn();
+  return look();
+}
+
+const merged = { type: "merged" } as const;
+const names = (items: readonly WorkItem[]) =>
+  items.map((item) => ("task" in item ? `${item.type} ${item.task}` : item.type));
+
+describe("before the plan", () => {
+  test("a build runs its stages one after the other, and keeps what each made", async () => {
+    const set = await begin();
+    expect(await set.turn()).toMatchObject({ over: false });
+    expect(set.look()).toEqual([{ type: "stage", stage: "draft", round: 1 }]);
+    expect(await set.status()).toBe("planning");
+    await set.turn();
+    expect(set.look()).toEqual([]);
+    await set.tell("intent.drafted", { open, start: { mode: "new" } });
+    await set.turn();
+    expect(set.look()).toEqual([{ type: "stage", stage: "lock", round: 1 }]);
+    await set.tell("intent.locked", { locked, checks });
+    await set.turn();
+    expect(set.look()).toEqual([{ type: "stage", stage: "plan", round: 1 }]);
+    await set.tell("plan.made", {
+      plan: { mode: "new", intentHash: hash, tasks: [task("cart"), task("pay", ["cart"])] },
+    });
+    await set.turn();
+    expect(names(set.look())).toEqual(["attempt cart"]);
+    expect(await set.status()).toBe("running");
+    const { builds } = set.store;
+    expect(await builds.records(set.build, "intents")).toMatchObject([
+      { hash, intent: { locked, start: { mode: "new" } } },
+    ]);
+    expect((await builds.records(set.build, "checks")).map(({ criterion }) => criterion)).toEqual(["a", "b"]);
+    expect(await builds.records(set.build, "plans")).toMatchObject([
+      { round: 1, tasks: [{ id: "cart" }, { id: "pay" }] },
+    ]);
+  });
+
+  test("a held intent waits for its user, who may edit it until it is released", async () => {
+    const set = await begin({ hold: "intent" });
+    await set.turn();
+    await set.tell("intent.drafted", { open, start: { mode: "new" } });
+    await set.turn();
+    set.look();
+    const edited = { status: "open" as const, intent: { ...intent, coreValue: "give" } };
+    await set.tell("intent.edited", { open: edited });
+    await set.turn();
+    expect(set.look()).toEqual([]);
+    const [record] = await set.store.builds.records(set.build, "intents");
+    expect(record).toMatchObject({ hash: null, intent: { open: edited, start: { mode: "new" } } });
+    await set.tell("intent.released", {});
+    await set.turn();
+    expect(set.look()).toEqual([{ type: "stage", stage: "lock", round: 1 }]);
+    await set.tell("intent.edited", { open });
+    await set.turn();
+    expect(await set.store.builds.records(set.build, "intents")).toEqual([record]);
+  });
+
+  test("a held plan begins when its user says so", async () => {
+    const set = await begin({ hold: "plan" });
+    expect(await plan(set, [task("cart")])).toMatchObject([{ stage: "draft" }, { stage: "lock" }, { stage: "plan" }]);
+    expect(await set.store.builds.get(set.build)).toMatchObject({ status: "paused", reason: "user" });
+    await set.tell("order.resume", {});
+    await set.turn();
+    expect(names(set.look())).toEqual(["attempt cart"]);
+  });
+
+  test("a stage that fails ends the build, and one without money pauses it until there is some", async () => {
+    const set = await begin({ budgetMicroUsd: 10 });
+    await set.turn();
+    await set.tell("stage.failed", { stage: "draft", round: 1, code: "budget_exhausted", message: "no money" });
+    await set.turn();
+    expect(await set.store.builds.get(set.build)).toMatchObject({ status: "paused", reason: "budget" });
+    await set.tell("order.budget", { budgetMicroUsd: 100 });
+    set.look();
+    await set.turn();
+    expect(set.look()).toEqual([{ type: "stage", stage: "draft", round: 2 }]);
+    expect(await set.store.ledger.balance(set.build)).toMatchObject({ budgetMicroUsd: 100 });
+    await set.tell("stage.failed", { stage: "draft", round: 1, code: "invalid_answer", message: "late" });
+    await set.turn();
+    expect(await set.status()).toBe("planning");
+    await set.tell("stage.failed", { stage: "draft", round: 2, code: "invalid_answer", message: "nonsense" });
+    expect(await set.turn()).toEqual({ over: true });
+    expect(await set.store.builds.get(set.build)).toMatchObject({ status: "failed", reason: "unplannable" });
+  });
+});
+
+describe("with a plan", () => {
+  test("outcomes lead to the next tasks, to the check, and to the end", async () => {
+    const set = await begin();
+    await plan(set, [task("cart"), task("pay", ["cart"])]);
+    await set.tell("attempt.heard", { task: "cart", attempt: 1 });
+    await set.turn();
+    expect(await set.tasks()).toEqual({ cart: "building", pay: "pending" });
+    await set.tell("attempt.ended", { task: "cart", attempt: 1, respawn: 0, outcome: merged }, "cart#1");
+    await set.turn();
+    expect(names(set.look())).toEqual(["end-attempt cart", "attempt pay"]);
+    await set.tell("attempt.ended", { task: "pay", attempt: 1, respawn: 0, outcome: merged });
+    await set.turn();
+    expect(names(set.look())).toEqual(["end-attempt pay", "check-satisfaction"]);
+    await set.tell("satisfaction.checked", { round: 1, unsatisfied: ["a"] });
+    await set.turn();
+    expect(set.look()).toEqual([{ type: "plan-remaining", round: 1, unsatisfied: ["a"] }]);
+    await set.tell("remaining.planned", { round: 1, tasks: [task("mend")] });
+    await set.turn();
+    expect(names(set.look())).toEqual(["attempt mend"]);
+    expect(await set.store.builds.records(set.build, "plans")).toMatchObject([
+      { round: 1 },
+      { round: 2, intentHash: hash },
+    ]);
+    await set.tell("attempt.ended", { task: "mend", attempt: 1, respawn: 0, outcome: merged });
+    await set.turn();
+    await set.tell("satisfaction.checked", { round: 2, unsatisfied: [] });
+    expect(await set.turn()).toEqual({ over: true });
+    expect(await set.store.builds.get(set.build)).toMatchObject({ status: "succeeded", reason: "satisfied" });
+    expect(await set.store.leases.expired()).toEqual([]);
+    const attempts = await set.store.builds.records(set.build, "attempts");
+    expect(attempts.map(({ status, reason }) => [status, reason])).toEqual(Array(3).fill(["ended", "merged"]));
+  });
+
+  test("nothing that nobody understands stops a build, nor does what is late or told twice", async () => {
+    const set = await begin();
+    await plan(set, [task("cart")]);
+    const ended = { task: "cart", attempt: 1, respawn: 0, outcome: { type: "failed", error: "Error: 42" } } as const;
+    await set.store.events.report(set.build, [
+      { type: "attempt.ended", data: { task: "cart" } },
+      { type: "weather.changed", data: { to: "rain" } },
+      report("attempt.ended", null, { ...ended, attempt: 9 }),
+      report("attempt.ended", null, { ...ended, respawn: 3 }),
+      report("attempt.ended", "one", ended),
+      report("attempt.ended", "one", ended),
+      report("attempt.ended", "two", ended),
+    ]);
+    await set.turn();
+    expect(names(set.look())).toEqual(["end-attempt cart", "attempt cart"]);
+    const [cart] = (await set.store.builds.state(set.build)).tasks;
+    expect(cart).toMatchObject({ attempts: 2, level: 1, details: { failures: [{ error: "error: #" }] } });
+  });
+
+  test("what mended an error is offered when the error is back", async () => {
+    const set = await begin();
+    await plan(set, [task("cart"), task("pay", ["cart"])]);
+    const failed = { type: "failed", error: "TypeError: x is 7" } as const;
+    await set.tell("attempt.ended", { task: "cart", attempt: 1, respawn: 0, outcome: failed });
+    await set.turn();
+    const outcome = { type: "merged", fix: "make x a string" } as const;
+    await set.tell("attempt.ended", { task: "cart", attempt: 2, respawn: 0, outcome });
+    await set.turn();
+    set.look();
+    await set.tell("attempt.ended", {
+      task: "pay",
+      attempt: 1,
+      respawn: 0,
+      outcome: { ...failed, error: "TypeError: x is 8" },
+    });
+    await set.turn();
+    const [, again] = set.look();
+    expect(again).toMatchObject({ type: "attempt", task: "pay", number: 2, level: 0, pattern: "typeerror: x is #" });
+    expect(await set.store.patterns.find("shop", ["typeerror: x is #"])).toMatchObject([{ fix: "make x a string" }]);
+  });
+
+  test("an attempt that falls silent is respawned, and one that is heard is not", async () => {
+    const set = await begin();
+    await plan(set, [task("cart"), task("pay")]);
+    await set.tell("attempt.heard", { task: "cart", attempt: 1 });
+    await set.tell("attempt.heard", { task: "pay", attempt: 1 });
+    await set.turn();
+    set.pass(60_000);
+    set.heard.set("pay#1", 1_060_000);
+    await set.turn();
+    expect(set.look()).toEqual([]);
+    set.pass(40_000);
+    await set.turn();
+    expect(set.look()).toMatchObject([{ type: "attempt", task: "cart", number: 1, respawn: 1 }]);
+    const late = { task: "cart", attempt: 1, respawn: 0, outcome: merged } as const;
+    await set.tell("attempt.ended", late);
+    await set.turn();
+    expect(await set.tasks()).toMatchObject({ cart: "building" });
+  });
+
+  test("money that the ledger has spent pauses the build, and a higher budget lets it go on", async () => {
+    const set = await begin({ budgetMicroUsd: 1000 });
+    await plan(set, [task("cart")]);
+    const request = { request: "r1", account: set.build, holder: "h", kind: "model" as const, microUsd: 1000 };
+    await set.store.ledger.reserve(request);
+    await set.store.ledger.settle({ request: "r1", microUsd: 1000, provider: "p", end: "complete", estimated: false });
+    await set.turn();
+    expect(set.look()).toMatchObject([{ type: "attempt", task: "cart", paused: true }]);
+    expect(await set.events()).toEqual(expect.arrayContaining(["budget.warned", "build.paused"]));
+    expect(await set.store.builds.get(set.build)).toMatchObject({ status: "paused", reason: "budget" });
+    set.pass(2 * 24 * 3_600_000);
+    set.restart();
+    await set.turn();
+    await set.tell("order.budget", { budgetMicroUsd: 5000 });
+    await set.turn();
+    expect(set.look()).toMatchObject([{ type: "attempt", task: "cart", paused: false }]);
+    expect(await set.status()).toBe("running");
+  });
+
+  test("a cancel ends everything", async () => {
+    const set = await begin();
+    await plan(set, [task("cart"), task("pay")]);
+    await set.tell("order.cancel", {});
+    expect(await set.turn()).toEqual({ over: true });
+    expect(names(set.look())).toEqual(["end-attempt cart", "end-attempt pay"]);
+    expect(await set.status()).toBe("cancelled");
+    expect(await set.turn()).toEqual({ over: true });
+  });
+});
+
+describe("who drives", () => {
+  test("a process that comes new to a build asks for all that should be under way, once", async () => {
+    const set = await begin();
+    await plan(set, [task("cart"), task("pay", ["cart"])]);
+    expect(set.reattached).toEqual([[]]);
+    set.restart();
+    set.pass(1_800_000);
+    await set.turn();
+    await set.turn();
+    expect(set.reattached).toHaveLength(2);
+    expect(set.reattached[1]).toMatchObject([{ type: "attempt", task: "cart", number: 1, respawn: 0, paused: false }]);
+    expect(set.look()).toEqual([]);
+  });
+
+  test("what could not be begun is asked for again", async () => {
+    const set = await begin();
+    set.refuse(new Error("the provider is away"));
+    await expect(set.turn()).rejects.toThrow("away");
+    set.refuse();
+    await set.turn();
+    expect(set.reattached.at(-1)).toEqual([{ type: "stage", stage: "draft", round: 1 }]);
+  });
+
+  test("a build that ended while its end could not be carried out is closed by who comes next", async () => {
+    const set = await begin();
+    await plan(set, [task("cart")]);
+    set.refuse(new Error("the provider is away"));
+    await set.tell("order.cancel", {});
+    await expect(set.turn()).rejects.toThrow("away");
+    expect(await set.status()).toBe("cancelled");
+    set.pass(3_600_000);
+    expect(await set.store.leases.expired()).toEqual([set.build]);
+    set.refuse();
+    expect(await set.turn({ holder: "server-2", generation: 2 })).toEqual({ over: true });
+    expect(set.reattached.at(-1)).toEqual([]);
+    expect(await set.store.leases.expired()).toEqual([]);
+  });
+
+  test("a driver whose lease is another's lets go, and changes nothing", async () => {
+    const set = await begin();
+    await plan(set, [task("cart")]);
+    await set.store.leases.take(set.build, { holder: "server-2", generation: 2 }, 60_000);
+    await set.tell("attempt.ended", { task: "cart", attempt: 1, respawn: 0, outcome: merged });
+    expect(await set.turn()).toEqual({ over: true });
+    expect(await set.tasks()).toEqual({ cart: "assigned" });
+  });
+});
