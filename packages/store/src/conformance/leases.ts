@@ -15,7 +15,7 @@ export function describeLeases(opened: () => OpenedStore): void {
     expect(await store.leases.expired()).toEqual([]);
     clock.advance(1);
     expect(await store.leases.expired()).toEqual([build]);
-    const taken = { ...other, expiresAt: clock.now() + leaseMs };
+    const taken = { ...other, expiresAt: clock.now() + leaseMs, bell: null };
     expect(await store.leases.take(build, other, leaseMs)).toEqual(taken);
     expect(await store.leases.find(build)).toEqual(taken);
     await expect(store.builds.apply(build, driver, nothing)).rejects.toMatchObject({ code: "lease_lost" });
