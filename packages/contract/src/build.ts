@@ -21,8 +21,8 @@ export type PauseReason = (typeof pauseReasons)[number];
 export const buildEndReasons = ["satisfied", "cancelled", "timeout", "unplannable"] as const;
 export type BuildEndReason = (typeof buildEndReasons)[number];
 
-/** Where a build waits for its user: before the lock of the intent, after the plan, or nowhere. */
-export const holds = ["none", "intent", "plan"] as const;
+/** Where a build waits for its user: before the lock of the intent, after the plan, at both, or nowhere. */
+export const holds = ["none", "intent", "plan", "both"] as const;
 export type Hold = (typeof holds)[number];
 
 /** How tasks are grouped: what belongs together is worked on in one place. */

@@ -69,7 +69,7 @@ function inStage(state: BuildState, stage: Stage, change: (planning: Planning) =
 
 function nextStage(planning: Planning): Planning {
   const isDrafted = planning.stage === "draft";
-  const step = isDrafted && planning.hold === "intent" ? "held" : "due";
+  const step = isDrafted && waitsAt(planning, "intent") ? "held" : "due";
   return { ...planning, stage: isDrafted ? "lock" : "plan", step, round: 1 };
 }
 
@@ -80,8 +80,12 @@ function stageFailed(planning: Planning, { round, code }: { readonly round: numb
 
 function firstPlan(state: BuildState, tasks: Plan["tasks"], nowMs: number): BuildState {
   if (state.planning?.stage !== "plan") return state;
-  const wish = state.planning.hold === "plan" && state.wish.kind === "run" ? wishToPause(nowMs) : state.wish;
+  const wish = waitsAt(state.planning, "plan") && state.wish.kind === "run" ? wishToPause(nowMs) : state.wish;
   return { ...state, wish, planning: null, tasks: tasks.map(beginTask) };
+}
+
+function waitsAt({ hold }: Planning, at: "intent" | "plan"): boolean {
+  return hold === at || hold === "both";
 }
 
 function wishToPause(atMs: number): BuildState["wish"] {

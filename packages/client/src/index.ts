@@ -1,0 +1,1 @@
+export { type BuildsClient, type Client, createClient, type ServerAddress } from "./client.ts";

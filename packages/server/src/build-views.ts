@@ -1,0 +1,144 @@
+import {
+  type BuildSource,
+  type BuildSummary,
+  type BuildView,
+  buildSourceSchema,
+  type EventView,
+  type IntentView,
+  lockedIntentSchema,
+  openIntentSchema,
+  type PlanView,
+  SlipwayError,
+  type TaskStatus,
+  taskStatuses,
+  topologicalOrder,
+} from "@slipway/contract";
+import {
+  type AccountBalance,
+  type BuildEvent,
+  type BuildState,
+  criticalPath,
+  type IntentRecord,
+  type PlanRecord,
+  partition,
+  readState,
+  type StoredBuild,
+  type TaskRecord,
+} from "@slipway/engine";
+
+/** What users see of what the store keeps. */
+export function summaryOf({ build, tasks }: Pick<StoredBuild, "build" | "tasks">, money: AccountBalance): BuildSummary {
+  const { id, project, mode, request, status, reason, createdAt, updatedAt, endedAt, lastEvent } = build;
+  const head = { id, project, mode, request, status, reason };
+  const { budgetMicroUsd, spentMicroUsd, reservedMicroUsd } = money;
+  return {
+    ...head,
+    tasks: countTasks(tasks),
+    money: { budgetMicroUsd, spentMicroUsd, reservedMicroUsd },
+    ...{ createdAt, updatedAt, endedAt, lastEvent },
+  };
+}
+
+function countTasks(tasks: readonly TaskRecord[]): Record<TaskStatus, number> {
+  const counts = Object.fromEntries(taskStatuses.map((status) => [status, 0])) as Record<TaskStatus, number>;
+  for (const { status } of tasks) counts[status]++;
+  return counts;
+}
+
+export function viewOf(stored: StoredBuild, money: AccountBalance, source: BuildSource | null): BuildView {
+  const state = readState(stored);
+  const levels = new Map(state.attempts.map(({ task, number, level }) => [`${task} ${number}`, level]));
+  return {
+    ...summaryOf(stored, money),
+    settings: state.settings,
+    source,
+    planning: state.planning && planningOf(state.planning),
+    taskList: stored.tasks.map(({ id, status, component, attempts, level, reason }) => ({
+      ...{ id, status, component, attempts, level, reason },
+    })),
+    attempts: stored.attempts.map(({ id, task, status, phase, sandbox, startedAt, heartbeatAt, details }) => ({
+      ...{ id, task, status, phase, sandbox, startedAt, heartbeatAt },
+      level: levels.get(`${task} ${details["number"]}`) ?? null,
+    })),
+  };
+}
+
+function planningOf({ stage, step, hold }: NonNullable<BuildState["planning"]>): BuildView["planning"] {
+  return { stage, step, hold };
+}
+
+/** Where a build begins is in the event that tells of its request. */
+export function sourceOf(first: BuildEvent | undefined): BuildSource | null {
+  return buildSourceSchema.safeParse(first?.data["source"]).data ?? null;
+}
+
+export function intentViewOf(record: IntentRecord | undefined): IntentView {
+  if (record === undefined) throw new SlipwayError("not_ready", "the intent is not drafted yet");
+  const { open, locked } = record.intent as { readonly open?: unknown; readonly locked?: unknown };
+  if (record.hash === null) return { ...openIntentSchema.parse(open), hash: null, lockedAtMs: null };
+  return lockedIntentSchema.parse(locked);
+}
+
+export function planViewOf({ build }: StoredBuild, state: BuildState, plans: readonly PlanRecord[]): PlanView {
+  const last = plans.at(-1);
+  if (last === undefined) throw new SlipwayError("not_ready", "there is no plan yet");
+  const all = plans.flatMap(({ tasks }) => tasks);
+  const tasks = [...(topologicalOrder(all) ?? all)];
+  const sum = (of: "minutes" | "usd") => tasks.reduce((total, { estimate }) => total + estimate[of], 0);
+  const by = state.settings.partition;
+  return {
+    mode: build.mode,
+    intentHash: last.intentHash as PlanView["intentHash"],
+    round: last.round,
+    tasks,
+    partition: by,
+    parts: partition(tasks, by).map((part) => ({ name: part.name, tasks: [...part.tasks] })),
+    criticalPath: readCriticalPath(tasks),
+    totals: { minutes: sum("minutes"), usd: sum("usd") },
+  };
+}
+
+function readCriticalPath(tasks: PlanView["tasks"]): PlanView["criticalPath"] {
+  const path = criticalPath(tasks);
+  return { tasks: [...path.tasks], minutes: path.minutes };
+}
+
+type Data = BuildEvent["data"];
+
+export function eventViewOf({ sequence, at, type, data }: BuildEvent): EventView {
+  return { sequence, at, type, data: shownData[type]?.(data) ?? data };
+}
+
+/** Whole documents stay where they are asked for, and what the lock has compiled is for nobody's eyes. */
+const shownData: Readonly<Record<string, (data: Data) => Data>> = {
+  "intent.drafted": ({ open }) => intentCounts(open),
+  "intent.edited": ({ open }) => intentCounts(open),
+  "intent.locked": ({ locked }) => ({ ...intentCounts(locked), hash: field(locked, "hash") }),
+  "plan.made": ({ plan }) => ({ tasks: lengthOf(field(plan, "tasks")) }),
+  "remaining.planned": ({ round, tasks }) => ({ round: round ?? null, tasks: lengthOf(tasks) }),
+  "sandbox.changed": ({ sandbox }) => ({
+    sandbox: field(sandbox, "id"),
+    status: field(sandbox, "status"),
+    reason: field(sandbox, "reason"),
+  }),
+  "checkpoint.made": ({ checkpoint }) => ({
+    checkpoint: field(checkpoint, "id"),
+    attempt: field(checkpoint, "attempt"),
+  }),
+};
+
+type Json = Data[string] | undefined;
+
+function intentCounts(record: Json): Data {
+  const intent = field(record, "intent");
+  return { criteria: lengthOf(field(intent, "criteria")), workflows: lengthOf(field(intent, "workflows")) };
+}
+
+function field(value: Json, name: string): Data[string] {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return null;
+  return value[name] ?? null;
+}
+
+function lengthOf(value: Json): number {
+  return Array.isArray(value) ? value.length : 0;
+}
