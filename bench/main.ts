@@ -6,7 +6,6 @@ const suites: Record<string, () => Promise<{ run(report: Report, only: ReadonlyS
   sandbox: () => import("./sandbox.ts"),
   gateway: () => import("./gateway.ts"),
   loop: () => import("./loop.ts"),
-  store: () => import("./store.ts"),
 };
 
 const { values, positionals } = parseArgs({
@@ -42,9 +41,11 @@ function line({ name, value, unit, ours, baseline, n }: Figure): string {
 
 function row(figure: Figure): string {
   const { name, value, unit, ours, baseline, n, bound } = figure;
-  const against = baseline === null ? "" : `  ours ${round(ours)} ms, baseline ${round(baseline)} ms`;
-  const limit = bound.atMost === undefined ? `at least ${bound.atLeast}` : `at most ${bound.atMost}`;
-  return `${holds(figure) ? "ok  " : "MISS"} ${name.padEnd(26)} ${String(round(value)).padStart(8)} ${unit.padEnd(6)} (${limit}, n=${n})${against}`;
+  const raw = unit === "1/s" ? unit : "ms";
+  const against = baseline === null ? "" : `  ours ${round(ours)} ${raw}, baseline ${round(baseline)} ${raw}`;
+  const [side, limit] = bound.atMost === undefined ? ["at least", bound.atLeast] : ["at most", bound.atMost];
+  const held = limit === undefined ? "" : `${side} ${limit}, `;
+  return `${holds(figure) ? "ok  " : "MISS"} ${name.padEnd(26)} ${String(round(value)).padStart(8)} ${unit.padEnd(6)} (${held}n=${n})${against}`;
 }
 
 function holds({ value, bound }: Figure): boolean {

@@ -10,7 +10,7 @@ export interface Figure {
   readonly ours: number;
   readonly baseline: number | null;
   readonly n: number;
-  /** What the figure is held to. */
+  /** What the figure is held to, if to anything. */
   readonly bound: Bound;
 }
 
@@ -26,6 +26,11 @@ export function median(values: readonly number[]): number {
   const middle = Math.floor(sorted.length / 2);
   const upper = sorted[middle] ?? Number.NaN;
   return sorted.length % 2 === 1 ? upper : (upper + (sorted[middle - 1] ?? Number.NaN)) / 2;
+}
+
+/** The least value that so large a part of all does not exceed. */
+export function percentile(values: readonly number[], part: number): number {
+  return values.toSorted((a, b) => a - b)[Math.ceil(part * values.length) - 1] ?? Number.NaN;
 }
 
 async function timed(work: () => Promise<unknown>): Promise<number> {
