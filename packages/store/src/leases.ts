@@ -1,5 +1,5 @@
 import { type BuildId, SlipwayError } from "@slipway/contract";
-import type { Lease, LeaseHolder, Leases } from "@slipway/engine";
+import type { LeaseHolder, Leases } from "@slipway/engine";
 import type { Clock, Queries, Trx } from "./schema/queries.ts";
 
 export function createLeases(queries: Queries, clock: Clock): Leases {
@@ -21,13 +21,16 @@ export function createLeases(queries: Queries, clock: Clock): Leases {
       await requireLease(queries, build);
       return undefined;
     },
-    find: async (build) => toLease(await requireLease(queries, build)),
-    async expired(limit = 100) {
+    async find(build) {
+      const { holder, generation, expiresAt, bell } = await requireLease(queries, build);
+      return { holder, generation, expiresAt, bell };
+    },
+    async expired({ holder, limit = 100 } = {}) {
       const rows = await queries
         .selectFrom("leases")
         .innerJoin("builds", "builds.id", "leases.build")
         .select("leases.build")
-        .where("leases.expiresAt", "<=", clock.now())
+        .where((is) => is.or([is("leases.expiresAt", "<=", clock.now()), is("leases.holder", "=", holder ?? "")]))
         .where((is) => is.or([is("builds.endedAt", "is", null), is("leases.holder", "is not", null)]))
         .orderBy("leases.expiresAt")
         .limit(limit)
@@ -61,8 +64,8 @@ export async function holdLease(
     .where("generation", "=", generation)
     .executeTakeFirst();
   if (held.numUpdatedRows > 0n) return;
-  const lease = toLease(await requireLease(trx, build));
-  const who = lease === undefined ? "nobody" : `${lease.holder} in generation ${lease.generation}`;
+  const lease = await requireLease(trx, build);
+  const who = lease.holder === null ? "nobody" : `${lease.holder} in generation ${lease.generation}`;
   throw new SlipwayError("lease_lost", `${who} drives ${build}, not ${holder} in generation ${generation}`);
 }
 
@@ -70,9 +73,4 @@ async function requireLease(queries: Queries | Trx, build: BuildId) {
   const row = await queries.selectFrom("leases").selectAll().where("build", "=", build).executeTakeFirst();
   if (row === undefined) throw new SlipwayError("build_not_found", `there is no build ${build}`);
   return row;
-}
-
-function toLease(row: Omit<Lease, "holder"> & { readonly holder: string | null }): Lease | undefined {
-  const { holder, generation, expiresAt, bell } = row;
-  return holder === null ? undefined : { holder, generation, expiresAt, bell };
 }

@@ -140,7 +140,9 @@ export interface BuildEvents {
   ): Promise<readonly BuildEvent[]>;
 }
 
-export interface Lease extends LeaseHolder {
+export interface Lease extends Pick<LeaseHolder, "generation"> {
+  /** Null: nobody drives the build. */
+  readonly holder: string | null;
   readonly expiresAt: number;
   /** What wakes the holder: whoever reports something rings it. */
   readonly bell: string | null;
@@ -152,9 +154,12 @@ export interface Leases {
    * it in that generation when it has run out. Undefined: it is another one's. Each applied turn renews it, too.
    */
   take(build: BuildId, by: LeaseHolder, leaseMs: number, bell?: string | null): Promise<Lease | undefined>;
-  find(build: BuildId): Promise<Lease | undefined>;
-  /** Builds that nobody drives, though they have not ended, or ended without a release: somebody has to take over. */
-  expired(limit?: number): Promise<readonly BuildId[]>;
+  find(build: BuildId): Promise<Lease>;
+  /**
+   * Builds that nobody drives, though they have not ended, or ended without a release: somebody has to take over. With
+   * those of `holder`, who has come back and knows nothing of them.
+   */
+  expired(options?: { readonly holder?: string; readonly limit?: number }): Promise<readonly BuildId[]>;
   release(build: BuildId, by: LeaseHolder): Promise<void>;
 }
 

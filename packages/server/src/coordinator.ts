@@ -1,0 +1,156 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { type BuildId, coordinatorHeartbeatMs } from "@slipway/contract";
+import { createFleet, createTick, maxPage, type NewEvent, type Store, type Work } from "@slipway/engine";
+import { openDurableLoop } from "./durable/loop.ts";
+import type { Restate } from "./durable/restate.ts";
+
+/** Drives the builds of a store, each as long as no other server does. */
+export interface Coordinator extends AsyncDisposable {
+  /** Keeps what happened in a build, and lets its driver know. */
+  report(build: BuildId, events: readonly NewEvent[]): Promise<void>;
+  /** There is something new in the build. Nobody waits for it: a ring that is lost is made up for by the next turn. */
+  ring(build: BuildId): void;
+}
+
+export interface CoordinatorParts {
+  readonly store: Store;
+  readonly restate: Restate;
+  /** What carries out the decisions; it reports by the coordinator that it is made for. */
+  readonly work: (coordinator: Coordinator) => Work;
+  /** Of this server among those that share the store. */
+  readonly name: string;
+  readonly host?: string | undefined;
+  /** Sandboxes that may work at the same time, of all builds together. */
+  readonly slots: number;
+  readonly clock: CoordinatorClock;
+  readonly leaseMs?: number | undefined;
+  /** How often builds are looked for that nobody drives. */
+  readonly sweepMs?: number | undefined;
+  readonly warn: (message: string) => void;
+}
+
+/** `speed`: how much faster it goes than the real time, by which timers wait. */
+export interface CoordinatorClock {
+  now(): number;
+  readonly speed?: number;
+}
+
+/** A missed heartbeat lets another server take over. */
+const defaultLeaseMs = 1.25 * coordinatorHeartbeatMs;
+
+export async function openCoordinator(parts: CoordinatorParts): Promise<Coordinator> {
+  const { store, restate, name, host, slots, clock, warn } = parts;
+  const { leaseMs = defaultLeaseMs, sweepMs = 5000 } = parts;
+  /** Builds that this server drives. */
+  const driven = new Set<BuildId>();
+  await using stack = new AsyncDisposableStack();
+  // Last of all: another server may go on at once.
+  stack.defer(async () => {
+    for (const build of driven) await release(build);
+  });
+
+  const release = async (build: BuildId) => {
+    const { holder, generation } = await store.leases.find(build);
+    if (holder === name) await store.leases.release(build, { holder, generation });
+  };
+
+  /** In the next generation: what has driven the build before is fenced off. */
+  const adopt = async (build: BuildId): Promise<void> => {
+    const { generation } = await store.leases.find(build);
+    const by = { holder: name, generation: generation + 1 };
+    if ((await store.leases.take(build, by, leaseMs)) === undefined) return;
+    driven.add(build);
+    try {
+      await loop.drive(build, by.generation);
+    } catch (error) {
+      driven.delete(build);
+      await store.leases.release(build, by);
+      throw error;
+    }
+  };
+
+  const bells = createBells(async (build) => {
+    const { holder, bell, expiresAt } = await store.leases.find(build);
+    if (holder === null || expiresAt <= clock.now()) await adopt(build);
+    else if (bell !== null) await loop.ring(bell);
+  }, warn);
+
+  const tryAdopt = (build: BuildId) =>
+    adopt(build).catch((error: Error) => warn(`${build} is not driven for now: ${error.message}`));
+
+  /** Those of this server's earlier life first of all. */
+  let holder: string | undefined = name;
+  const sweep = async () => {
+    const free = await store.leases.expired({ ...(holder && { holder }), limit: maxPage });
+    if (free.length < maxPage) holder = undefined;
+    await Promise.all(free.map(tryAdopt));
+  };
+
+  const coordinator: Coordinator = {
+    async report(build, events) {
+      await store.events.report(build, events);
+      bells.ring(build);
+    },
+    ring: bells.ring,
+    [Symbol.asyncDispose]: () => opened.disposeAsync(),
+  };
+  const fleet = createFleet(slots, (build) => bells.ring(build as BuildId));
+  const tick = createTick({ store, work: parts.work(coordinator), fleet, clock, leaseMs });
+  const loop = stack.use(
+    await openDurableLoop({
+      ...{ restate, name, host, warn },
+      async tick(build, by, bell) {
+        const turn = await tick(build, by, bell);
+        if (turn.over) driven.delete(build);
+        return turn.over ? turn : { over: false, waitMs: turn.waitMs / (clock.speed ?? 1) };
+      },
+      onRestart({ dataLost }) {
+        // Without its data Restate drives nothing any more; with it, what rang meanwhile was not heard.
+        for (const build of driven) {
+          if (dataLost) tryAdopt(build);
+          else bells.ring(build);
+        }
+      },
+    }),
+  );
+  stack.use(every(sweepMs, sweep, warn));
+  const opened = stack.move();
+  return coordinator;
+}
+
+/** Rings for a build one after the other, and once for all that was rung for meanwhile. */
+function createBells(ring: (build: BuildId) => Promise<void>, warn: (message: string) => void) {
+  const ringing = new Map<BuildId, "once" | "again">();
+  const start = async (build: BuildId) => {
+    do {
+      ringing.set(build, "once");
+      await ring(build);
+    } while (ringing.get(build) === "again");
+  };
+  return {
+    ring(build: BuildId): void {
+      if (ringing.has(build)) return void ringing.set(build, "again");
+      start(build)
+        .catch((error: Error) => warn(`${build} was not rung for: ${error.message}`))
+        .finally(() => ringing.delete(build));
+    },
+  };
+}
+
+/** At once, and then again and again, each time after the last one has ended. */
+function every(ms: number, work: () => Promise<void>, warn: (message: string) => void): AsyncDisposable {
+  const stop = new AbortController();
+  const run = async () => {
+    while (!stop.signal.aborted) {
+      await work().catch((error: Error) => warn(`builds were not looked for: ${error.message}`));
+      await sleep(ms, undefined, { signal: stop.signal }).catch(() => undefined);
+    }
+  };
+  const running = run();
+  return {
+    async [Symbol.asyncDispose]() {
+      stop.abort();
+      await running;
+    },
+  };
+}
