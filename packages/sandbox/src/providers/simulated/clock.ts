@@ -11,6 +11,8 @@ export interface ManualClock extends Clock {
   advance(ms: number): Promise<void>;
   /** Callbacks still to come. */
   readonly pending: number;
+  /** When the next one comes. Undefined: there is none. */
+  readonly nextAt: number | undefined;
 }
 
 export function createManualClock(startMs = Date.UTC(2026, 0, 1)): ManualClock {
@@ -36,6 +38,9 @@ export function createManualClock(startMs = Date.UTC(2026, 0, 1)): ManualClock {
     },
     get pending() {
       return timers.size;
+    },
+    get nextAt() {
+      return timers.due(Number.POSITIVE_INFINITY)?.at;
     },
   };
 }

@@ -1,0 +1,246 @@
+import { type AttemptId, microUsdPerUsd, newId, type SandboxId } from "@slipway/contract";
+import type { AttemptWork, LedgerSettlement, NewEvent, WorkingBuild } from "@slipway/engine";
+import type { Clock } from "@slipway/sandbox/simulated";
+import { type AttemptName, deathOf, type Fate, fateOf, type SimulationSettings, stepMicroUsdOf } from "./fate.ts";
+import type { Notice, Taken } from "./host.ts";
+import { attemptEnded, attemptHeard, attemptOffered, checkpointMade, sandboxChanged } from "./reports.ts";
+import type { Witness } from "./witness.ts";
+
+/** What an attempt has from the world that it is in. */
+export interface Surroundings {
+  readonly settings: SimulationSettings;
+  readonly clock: Clock;
+  readonly witness: Witness | undefined;
+  /** Tells the host; `then` is left out when the host fails. */
+  tell(notice: Notice, then?: (taken: Taken) => void): void;
+}
+
+/** Of an attempt's account: the build's own is the one that counts. */
+const attemptBudgetMicroUsd = 1_000_000 * microUsdPerUsd;
+
+/**
+ * One attempt and the sandbox that it is in. It goes from step to step: money for a step is reserved before it, and
+ * settled after it. A step that is finished stays so, whatever happens to the sandbox.
+ */
+export class SimulatedAttempt {
+  readonly id: AttemptId;
+  readonly name: AttemptName;
+  readonly #build: WorkingBuild;
+  readonly #world: Surroundings;
+  #sandbox: SandboxId;
+  #createdAt: number;
+  #costMicroUsd = 0;
+  #isDestroyed = false;
+  #respawn: number;
+  #isPaused: boolean;
+  #finished = 0;
+  /** Of the step whose money is reserved. Null: there is none. */
+  #leftMs: number | null = null;
+  #dueAt = 0;
+  #cancelTimer: (() => void) | null = null;
+  #refusals = 0;
+  #state: "asking" | "working" | "refused" | "over" = "asking";
+  #silentSince: number | null = null;
+  /** How many sandboxes it has had: an answer to one that is gone is late. */
+  #life = 0;
+
+  constructor(build: WorkingBuild, { id, task, number, respawn, paused }: AttemptWork, world: Surroundings) {
+    this.id = id;
+    this.name = { build: build.id, task, number };
+    this.#build = build;
+    this.#world = world;
+    this.#respawn = respawn;
+    this.#isPaused = paused;
+    this.#createdAt = world.clock.now();
+    this.#sandbox = newId("sbx", this.#createdAt);
+    this.#begin();
+  }
+
+  get isAlive(): boolean {
+    return this.#silentSince === null;
+  }
+
+  get heardAtMs(): number {
+    return this.#silentSince ?? this.#world.clock.now();
+  }
+
+  /** Brings it into the state that is asked for. What came late changes nothing. */
+  become({ respawn, paused }: AttemptWork): void {
+    if (respawn < this.#respawn) return;
+    if (respawn > this.#respawn) this.#respawnAs(respawn, paused);
+    else if (paused) this.#pause();
+    else this.#resume();
+  }
+
+  end(): void {
+    const settles = this.#cut(this.#doneShare());
+    this.#silentSince ??= this.#now;
+    this.#tell({ ...settles, reports: this.#destroyed() });
+  }
+
+  #respawnAs(respawn: number, paused: boolean): void {
+    this.end();
+    this.#respawn = respawn;
+    this.#isPaused = paused;
+    this.#silentSince = null;
+    this.#createdAt = this.#now;
+    this.#costMicroUsd = 0;
+    this.#sandbox = newId("sbx", this.#createdAt);
+    this.#isDestroyed = false;
+    this.#begin();
+  }
+
+  #begin(): void {
+    this.#world.witness?.started(this.name, this.#respawn);
+    const { build, task } = this.name;
+    const opens = { id: this.id, build, task, attempt: this.id, budgetMicroUsd: attemptBudgetMicroUsd };
+    const heard = attemptHeard(this.name, this.#respawn, this.#sandbox);
+    this.#goOn({ opens, reports: [sandboxChanged(this.#sandboxLife, "running", this.#now), heard] });
+  }
+
+  #pause(): void {
+    this.#isPaused = true;
+    if (this.#cancelTimer === null) return;
+    this.#cancelTimer();
+    this.#cancelTimer = null;
+    this.#leftMs = Math.max(0, this.#dueAt - this.#now);
+  }
+
+  #resume(): void {
+    this.#isPaused = false;
+    if (this.#state === "refused") this.#goOn({});
+    else if (this.#state === "working" && this.#cancelTimer === null) this.#work();
+  }
+
+  /** Tells the host, and asks in the same breath for the money of the next step, if there is one. */
+  #goOn(told: Omit<Notice, "build">): void {
+    if (this.#finished === this.#fate.steps) this.#finish(told);
+    else this.#ask(told);
+  }
+
+  #finish({ reports = [], ...told }: Omit<Notice, "build">): void {
+    this.#state = "over";
+    const { outcome } = this.#fate;
+    const offers = outcome.type === "interrupted" ? [] : [attemptOffered(this.name, this.#respawn)];
+    const ends = attemptEnded(this.name, this.#respawn, outcome);
+    this.#tell({ ...told, reports: [...reports, ...offers, ends] });
+  }
+
+  #ask(told: Omit<Notice, "build">): void {
+    this.#state = "asking";
+    const life = this.#life;
+    const [request, account, holder] = [this.#request, this.id, this.#sandbox];
+    const reserves = { request, account, holder, kind: this.#kind, microUsd: 2 * this.#stepMicroUsd };
+    this.#tell({ ...told, reserves }, ({ reserved }) => {
+      if (life === this.#life) this.#answered(reserved);
+      else if (reserved) this.#tell({ settles: settlement(request, 0) });
+    });
+  }
+
+  #answered(reserved: boolean): void {
+    if (reserved) {
+      this.#state = "working";
+      this.#leftMs = this.#fate.stepMs;
+      if (!this.#isPaused) this.#work();
+      return;
+    }
+    this.#state = "refused";
+    if (this.#isPaused) return;
+    const occasion = `:refused-${++this.#refusals}`;
+    this.#tell({ reports: [attemptEnded(this.name, this.#respawn, { type: "out-of-budget" }, occasion)] });
+  }
+
+  #work(): void {
+    const { steps, stepMs } = this.#fate;
+    const death = deathOf(this.#world.settings, this.name, { respawn: this.#respawn, steps });
+    const isLast = death?.step === this.#finished + 1;
+    const leftMs = this.#leftMs ?? 0;
+    this.#dueAt = this.#now + leftMs;
+    const delayMs = isLast ? Math.max(0, leftMs - Math.floor(stepMs / 2)) : leftMs;
+    this.#cancelTimer = this.#world.clock.after(delayMs, () => {
+      this.#cancelTimer = null;
+      if (isLast) this.#die(death.as === "died");
+      else this.#finishStep();
+    });
+  }
+
+  #finishStep(): void {
+    const settles = this.#settle(1);
+    this.#finished++;
+    this.#world.witness?.stepped(this.name, this.#finished);
+    const at = { attempt: this.id, step: this.#finished, nowMs: this.#now };
+    const reports = this.#finished < this.#fate.steps ? [checkpointMade(this.#sandboxLife, at)] : [];
+    this.#goOn({ settles, reports });
+  }
+
+  #die(isNoticed: boolean): void {
+    const settles = this.#cut(0.5);
+    this.#silentSince = this.#now;
+    const died = () => [attemptEnded(this.name, this.#respawn, { type: "died" }), ...this.#destroyed()];
+    this.#tell({ ...settles, reports: isNoticed ? died() : [] });
+  }
+
+  /** Ends what is under way in the sandbox. */
+  #cut(doneShare: number): Pick<Notice, "settles"> | undefined {
+    this.#life++;
+    this.#state = "over";
+    this.#cancelTimer?.();
+    this.#cancelTimer = null;
+    return this.#leftMs === null ? undefined : { settles: this.#settle(doneShare) };
+  }
+
+  #settle(doneShare: number): LedgerSettlement {
+    const microUsd = Math.round(doneShare * this.#stepMicroUsd);
+    this.#leftMs = null;
+    this.#costMicroUsd += microUsd;
+    this.#world.witness?.spent(this.name, microUsd);
+    return settlement(this.#request, microUsd, doneShare === 1 ? "complete" : "cut");
+  }
+
+  /** Of the step that is under way. */
+  #doneShare(): number {
+    const leftMs = this.#cancelTimer === null ? (this.#leftMs ?? 0) : Math.max(0, this.#dueAt - this.#now);
+    return 1 - leftMs / this.#fate.stepMs;
+  }
+
+  /** Told once of each sandbox. */
+  #destroyed(): NewEvent[] {
+    if (this.#isDestroyed) return [];
+    this.#isDestroyed = true;
+    return [sandboxChanged(this.#sandboxLife, "destroyed", this.#now)];
+  }
+
+  #tell(told: Omit<Notice, "build">, then?: (taken: Taken) => void): void {
+    this.#world.tell({ build: this.name.build, ...told }, then);
+  }
+
+  get #sandboxLife() {
+    const [id, build, task] = [this.#sandbox, this.#build, this.name.task];
+    return { id, build, task, createdAt: this.#createdAt, costMicroUsd: this.#costMicroUsd };
+  }
+
+  /** Not kept: there may be very many attempts. */
+  get #fate(): Fate {
+    return fateOf(this.#world.settings, this.name);
+  }
+
+  get #stepMicroUsd(): number {
+    return stepMicroUsdOf(this.#world.settings, this.name, this.#finished + 1);
+  }
+
+  get #request(): string {
+    return `${this.id}:${this.#respawn}:${this.#finished + 1}`;
+  }
+
+  get #kind(): "model" | "compute" {
+    return this.#finished % 2 === 0 ? "model" : "compute";
+  }
+
+  get #now(): number {
+    return this.#world.clock.now();
+  }
+}
+
+function settlement(request: string, microUsd: number, end: LedgerSettlement["end"] = "cut"): LedgerSettlement {
+  return { request, microUsd, provider: "simulated", end, estimated: false };
+}

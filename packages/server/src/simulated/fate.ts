@@ -1,0 +1,138 @@
+import type { BuildId } from "@slipway/contract";
+import { between, draw, logNormal, type Range } from "./chance.ts";
+
+/** What a simulated world is like. The same settings give the same world. */
+export interface SimulationSettings {
+  readonly seed: number;
+  /** Of a plan. */
+  readonly tasks: Range;
+  /** That a task depends on another one that comes before it. */
+  readonly edgeProbability: number;
+  readonly estimateMinutes: Range;
+  /** How far estimates are off: of a log-normal distribution. */
+  readonly sigma: number;
+  /** Of an attempt. */
+  readonly steps: Range;
+  readonly stepMicroUsd: Range;
+  /** How long a stage, a satisfaction check or a remaining plan takes. */
+  readonly stageMs: Range;
+  /** Plans that a build may have: after the last one everything is satisfied. */
+  readonly rounds: number;
+  readonly shares: Shares;
+}
+
+export interface Shares {
+  /** Of attempts; those that are neither are merged. */
+  readonly failed: number;
+  readonly interrupted: number;
+  /** Of sandboxes that die, or are gone without anybody noticing. */
+  readonly died: number;
+  readonly lost: number;
+  /** Of attempts that are merged after others have failed, and tell what the fix was. */
+  readonly fixed: number;
+  /** Of criteria after each round but the last. */
+  readonly unsatisfied: number;
+  /** Of remaining plans. */
+  readonly unplannable: number;
+}
+
+export const usualWorld: SimulationSettings = {
+  seed: 1,
+  tasks: [6, 12],
+  edgeProbability: 0.2,
+  estimateMinutes: [1, 60],
+  sigma: 0.7,
+  steps: [2, 6],
+  stepMicroUsd: [1_000, 50_000],
+  stageMs: [1_000, 20_000],
+  rounds: 1,
+  shares: { failed: 0, interrupted: 0, died: 0, lost: 0, fixed: 0, unsatisfied: 0, unplannable: 0 },
+};
+
+export interface AttemptName {
+  readonly build: BuildId;
+  readonly task: string;
+  /** From 1, per task. */
+  readonly number: number;
+}
+
+/** What comes of an attempt when nothing comes between. */
+export interface Fate {
+  readonly steps: number;
+  readonly stepMs: number;
+  readonly outcome: FatedOutcome;
+}
+
+export type FatedOutcome =
+  | { readonly type: "merged"; readonly fix?: string }
+  | { readonly type: "failed"; readonly error: string }
+  | { readonly type: "interrupted" };
+
+/** Errors of a few kinds, so that the same one comes back now and then. */
+const errorKinds = 6;
+
+export function fateOf(settings: SimulationSettings, name: AttemptName): Fate {
+  const { seed, sigma, shares } = settings;
+  const of = (what: string) => draw(seed, name.build, name.task, name.number, what);
+  const planned = between(settings.steps, of("steps"));
+  const wholeMs = estimateOf(settings, name) * 60_000 * logNormal(sigma, of("luck"), of("more-luck"));
+  const outcome = outcomeOf(shares, name, of);
+  // What is interrupted is so before it is through.
+  const steps = outcome.type === "interrupted" ? between([1, planned], of("interruption")) : planned;
+  return { steps, stepMs: Math.max(1, Math.round(wholeMs / planned)), outcome };
+}
+
+function outcomeOf({ failed, interrupted, fixed }: Shares, { number }: AttemptName, of: (what: string) => number) {
+  const drawn = of("outcome");
+  const error = `TypeError: of kind ${"abcdefgh"[Math.floor(of("error") * errorKinds)]}`;
+  if (drawn < failed) return { type: "failed", error } as const;
+  if (drawn < failed + interrupted) return { type: "interrupted" } as const;
+  return number > 1 && of("fix") < fixed
+    ? ({ type: "merged", fix: `mend ${error}` } as const)
+    : ({ type: "merged" } as const);
+}
+
+/** In minutes. */
+export function estimateOf(
+  { seed, estimateMinutes }: SimulationSettings,
+  { build, task }: Omit<AttemptName, "number">,
+) {
+  return between(estimateMinutes, draw(seed, build, task, "estimate"));
+}
+
+export function stepMicroUsdOf({ seed, stepMicroUsd }: SimulationSettings, name: AttemptName, step: number): number {
+  return between(stepMicroUsd, draw(seed, name.build, name.task, name.number, step, "cost"));
+}
+
+export type Death = "died" | "lost";
+
+/** In the middle of which step the sandbox ends, by itself. Undefined: in none. */
+export function deathOf(
+  { seed, shares }: SimulationSettings,
+  { build, task, number }: AttemptName,
+  { respawn, steps }: { readonly respawn: number; readonly steps: number },
+): { readonly step: number; readonly as: Death } | undefined {
+  const of = (what: string) => draw(seed, build, task, number, respawn, what);
+  const drawn = of("death");
+  if (drawn >= shares.died + shares.lost) return undefined;
+  return { step: between([1, steps], of("death-step")), as: drawn < shares.died ? "died" : "lost" };
+}
+
+/** The criteria that a round leaves unsatisfied. */
+export function unsatisfiedOf(
+  { seed, rounds, shares }: SimulationSettings,
+  build: BuildId,
+  round: number,
+  criteria: readonly string[],
+): readonly string[] {
+  if (round >= rounds) return [];
+  return criteria.filter((id) => draw(seed, build, round, id, "unsatisfied") < shares.unsatisfied);
+}
+
+export function isPlannable({ seed, shares }: SimulationSettings, build: BuildId, round: number): boolean {
+  return draw(seed, build, round, "unplannable") >= shares.unplannable;
+}
+
+export function stageMsOf({ seed, stageMs }: SimulationSettings, build: BuildId, stage: string): number {
+  return between(stageMs, draw(seed, build, stage, "duration"));
+}

@@ -1,0 +1,29 @@
+import type { BuildId } from "@slipway/contract";
+import type { AttemptName } from "./fate.ts";
+
+/** Sees what really happens in a simulated world, whatever is reported of it. */
+export interface Witness {
+  started(name: AttemptName, respawn: number): void;
+  stepped(name: AttemptName, step: number): void;
+  spent(name: AttemptName, microUsd: number): void;
+}
+
+export interface WorldRecord extends Witness {
+  /** How often each was, by task and numbers. */
+  readonly starts: ReadonlyMap<string, number>;
+  readonly steps: ReadonlyMap<string, number>;
+  readonly spentMicroUsd: ReadonlyMap<BuildId, number>;
+}
+
+export function createWorldRecord(): WorldRecord {
+  const starts = new Map<string, number>();
+  const steps = new Map<string, number>();
+  const spentMicroUsd = new Map<BuildId, number>();
+  const count = (map: Map<string, number>, key: string) => map.set(key, (map.get(key) ?? 0) + 1);
+  return {
+    ...{ starts, steps, spentMicroUsd },
+    started: ({ build, task, number }, respawn) => void count(starts, `${build} ${task} ${number} ${respawn}`),
+    stepped: ({ build, task, number }, step) => void count(steps, `${build} ${task} ${number} ${step}`),
+    spent: ({ build }, microUsd) => void spentMicroUsd.set(build, (spentMicroUsd.get(build) ?? 0) + microUsd),
+  };
+}
