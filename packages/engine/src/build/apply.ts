@@ -1,5 +1,5 @@
 import type { AttemptAction, BuildAction } from "./actions.ts";
-import { type AttemptState, type BuildState, type Planning, type TaskState, workedMs } from "./state.ts";
+import { type AttemptState, type BuildState, type TaskState, workedMs } from "./state.ts";
 
 /** The state once the actions are taken. */
 export function applyActions(state: BuildState, actions: readonly BuildAction[], nowMs: number): BuildState {
@@ -25,7 +25,7 @@ function applyAction(state: BuildState, action: BuildAction, nowMs: number): Bui
     case "pause-build":
       return paused(state, action, nowMs);
     case "resume-build":
-      return { ...state, status: "running", pause: null, activeSinceMs: nowMs, planning: dueAgain(state.planning) };
+      return goingOn({ ...state, status: "running", pause: null, activeSinceMs: nowMs });
     case "begin-stage":
       return { ...state, planning: state.planning && { ...state.planning, step: "underway" } };
     case "check-satisfaction":
@@ -99,9 +99,14 @@ function paused(
   };
 }
 
-function dueAgain(planning: Planning | null): Planning | null {
-  if (planning?.step !== "refused") return planning;
-  return { ...planning, step: "due", round: planning.round + 1 };
+/** What there was no money for is begun again. */
+function goingOn(state: BuildState): BuildState {
+  const { planning, progress } = state;
+  return {
+    ...state,
+    planning: planning?.step === "refused" ? { ...planning, step: "due", round: planning.round + 1 } : planning,
+    progress: progress.step === "refused" ? { ...progress, step: "checked" } : progress,
+  };
 }
 
 function stopped(state: BuildState, nowMs: number): BuildState {

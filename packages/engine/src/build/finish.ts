@@ -15,6 +15,7 @@ export function finish(state: BuildState): BuildAction[] {
       return [{ type: "check-satisfaction", round }];
     case "checking":
     case "planning":
+    case "refused":
       return [];
     case "checked":
       if (unsatisfied.length === 0) return [{ type: "end-build", status: "succeeded", reason: "satisfied" }];

@@ -87,6 +87,8 @@ async function take(told: Told, state: BuildState, report: Report): Promise<Buil
       return see({ type: "satisfaction-checked", ...report.data });
     case "remaining.planned":
       return takeRemaining(told, state, report.data);
+    case "remaining.refused":
+      return see({ type: "remaining-refused", round: report.data.round });
     case "remaining.unplannable":
       return see({ type: "remaining-unplannable", round: report.data.round });
   }

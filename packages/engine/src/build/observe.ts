@@ -29,6 +29,7 @@ export type Observation =
   | { readonly type: "slots-granted"; readonly slots: number }
   | { readonly type: "satisfaction-checked"; readonly round: number; readonly unsatisfied: readonly string[] }
   | { readonly type: "remaining-planned"; readonly round: number; readonly tasks: Plan["tasks"] }
+  | { readonly type: "remaining-refused"; readonly round: number }
   | { readonly type: "remaining-unplannable"; readonly round: number };
 
 export function observe(state: BuildState, observation: Observation, nowMs: number): BuildState {
@@ -58,6 +59,8 @@ export function observe(state: BuildState, observation: Observation, nowMs: numb
       return inStep(state, "checking", observation.round, (progress) => checked(progress, observation.unsatisfied));
     case "remaining-planned":
       return planned(state, observation.round, observation.tasks);
+    case "remaining-refused":
+      return inStep(state, "planning", observation.round, (progress) => ({ ...progress, step: "refused" }));
     case "remaining-unplannable":
       return inStep(state, "planning", observation.round, (progress) => ({ ...progress, step: "unplannable" }));
   }

@@ -49,7 +49,7 @@ const buildDetails = z.strictObject({
     .nullable(),
   progress: z.strictObject({
     round: z.int(),
-    step: z.enum(["tasks", "checking", "checked", "planning", "unplannable"]),
+    step: z.enum(["tasks", "checking", "checked", "planning", "refused", "unplannable"]),
     unsatisfied: z.array(z.string()),
     unchangedRounds: z.int(),
   }),

@@ -49,6 +49,8 @@ const reportSchemas = {
   "checkpoint.made": z.strictObject({ checkpoint: checkpointRecordSchema }),
   "satisfaction.checked": z.strictObject({ round, unsatisfied: z.array(name).max(1000) }),
   "remaining.planned": z.strictObject({ round, tasks: z.array(taskSchema) }),
+  /** There was no money for the plan. */
+  "remaining.refused": z.strictObject({ round, budgetMicroUsd: z.int().min(0) }),
   "remaining.unplannable": z.strictObject({ round, message: text }),
 };
 

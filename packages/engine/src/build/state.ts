@@ -122,7 +122,8 @@ export type Outcome =
 /** From the tasks to the check whether the intent is satisfied, and round again with what is not. */
 export interface Progress {
   readonly round: number;
-  readonly step: "tasks" | "checking" | "checked" | "planning" | "unplannable";
+  /** `refused`: there was no money for the plan. */
+  readonly step: "tasks" | "checking" | "checked" | "planning" | "refused" | "unplannable";
   /** Criteria, by the last check. */
   readonly unsatisfied: readonly string[];
   /** Rounds in a row that have changed nothing about it. */

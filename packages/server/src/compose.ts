@@ -1,0 +1,114 @@
+import { randomBytes } from "node:crypto";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { BuildSettings } from "@slipway/contract";
+import type { Bridge, Store, Work } from "@slipway/engine";
+import type { GatewaySettings } from "@slipway/gateway";
+import { createRunLog, type DatabaseAddress, openDatabase, openStore } from "@slipway/store";
+import { openBridge, type RedisAddress } from "@slipway/store/bridge";
+import { type BuildFace, createBuildFace } from "./builds.ts";
+import { type Coordinator, type CoordinatorClock, openCoordinator } from "./coordinator.ts";
+import { startRestate } from "./durable/keep-restate.ts";
+import { connectRestate, type Restate, type RestateSettings } from "./durable/restate.ts";
+import { createNews } from "./news.ts";
+import { openModels } from "./planning/models.ts";
+import { createPlanning, type PlanningParts } from "./planning/planning.ts";
+import { joinWork } from "./work.ts";
+
+export interface ServerSettings {
+  readonly stateDirectory: string;
+  /** Of this server among those that share a database. */
+  readonly name: string;
+  readonly database: DatabaseAddress;
+  readonly redis?: RedisAddress | undefined;
+  /** One that others run; without it a Restate is kept in the state directory. */
+  readonly restate?: RestateSettings | undefined;
+  /** An address of this machine that Restate can reach; loopback when left out. */
+  readonly host?: string | undefined;
+  /** Sandboxes that may work at the same time, of all builds together. */
+  readonly slots: number;
+  /** What a build is set to where its user does not say. */
+  readonly buildDefaults: Partial<BuildSettings>;
+  readonly models: GatewaySettings;
+}
+
+export interface ServerOptions {
+  /** What happens in sandboxes. */
+  readonly attempts: (parts: AttemptParts) => Work;
+  readonly openRepository: PlanningParts["openRepository"];
+  readonly clock?: CoordinatorClock | undefined;
+  readonly warn: (message: string) => void;
+}
+
+export interface AttemptParts {
+  readonly store: Store;
+  readonly bridge: Bridge;
+  readonly coordinator: Coordinator;
+}
+
+export interface Server extends AsyncDisposable {
+  readonly store: Store;
+  readonly face: BuildFace;
+}
+
+/** Everything that a server is made of. What was begun before is driven on from here. */
+export async function composeServer(settings: ServerSettings, options: ServerOptions): Promise<Server> {
+  const { stateDirectory, name, host, slots } = settings;
+  const { clock = { now: () => Date.now() }, warn } = options;
+  await using parts = new AsyncDisposableStack();
+  await mkdir(stateDirectory, { recursive: true });
+  const database = parts.use(openDatabase(settings.database));
+  const store = await openStore(database, clock);
+  // Whoever had this name is gone, and what it had reserved may be spent.
+  await store.ledger.abandon(name);
+  const bridge = await openBridge({ database, clock, redis: settings.redis });
+  parts.defer(() => bridge.close());
+  const restate = await openRestate(settings, parts, warn);
+  const models = parts.use(
+    await openModels({
+      ...{ settings: settings.models, ledger: store.ledger, holder: name, clock, directory: stateDirectory },
+      log: createRunLog(database),
+      secret: await keepSecret(join(stateDirectory, "run-secret")),
+    }),
+  );
+  const news = createNews();
+  const stages = parts.use(new AsyncDisposableStack());
+  const coordinator = parts.use(
+    await openCoordinator({
+      ...{ store, restate, name, host, slots, clock, warn },
+      work(coordinator) {
+        const planning = stages.use(
+          createPlanning({
+            ...{ store, models, clock, answersDirectory: join(stateDirectory, "answers") },
+            openRepository: options.openRepository,
+            ring: async (build) => coordinator.ring(build),
+          }),
+        );
+        return joinWork(planning, options.attempts({ store, bridge, coordinator }));
+      },
+    }),
+  );
+  const face = createBuildFace({ store, clock, news, defaults: settings.buildDefaults, ring: coordinator.ring });
+  const opened = parts.move();
+  return { store, face, [Symbol.asyncDispose]: () => opened.disposeAsync() };
+}
+
+async function openRestate(
+  { restate, stateDirectory }: ServerSettings,
+  parts: AsyncDisposableStack,
+  warn: (message: string) => void,
+): Promise<Restate> {
+  if (restate !== undefined) return await connectRestate(restate);
+  return parts.use(await startRestate({ directory: join(stateDirectory, "restate"), warn }));
+}
+
+/** The tokens of runs outlive the server: agents go on with the next one. */
+async function keepSecret(path: string): Promise<string> {
+  const kept = await readFile(path, "utf8").catch(() => "");
+  if (kept.length === secretCharacters) return kept;
+  const secret = randomBytes(secretCharacters / 2).toString("hex");
+  await writeFile(path, secret, { mode: 0o600 });
+  return secret;
+}
+
+const secretCharacters = 64;
