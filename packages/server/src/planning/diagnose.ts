@@ -1,0 +1,105 @@
+import { type ErrorCode, type ExecExit, printable, SlipwayError } from "@slipway/contract";
+import type { Diagnosis, Problem } from "@slipway/engine";
+import {
+  buildProject,
+  installDependencies,
+  type OwnedSandbox,
+  type ProjectStep,
+  projectPath,
+  readText,
+  testProject,
+} from "@slipway/sandbox";
+import { listFiles } from "./summarize.ts";
+
+const lockFiles = ["package-lock.json", "npm-shrinkwrap.json", "pnpm-lock.yaml", "yarn.lock", "requirements.txt"];
+
+/**
+ * What is wrong by the repository's own build and tests. They run with time limits and without a network; only the
+ * installation of what a lock file names reaches the host's registries. How a command ended is what the host saw of it.
+ */
+export async function diagnose(
+  sandbox: OwnedSandbox,
+  { commandMs }: { readonly commandMs: number },
+  signal: AbortSignal,
+): Promise<Diagnosis> {
+  const files = await listFiles(sandbox, signal);
+  const options = { timeoutMs: commandMs, signal };
+  const problems: Problem[] = [];
+  const see = (step: ProjectStep | null) => {
+    if (step !== null && step.exitCode !== 0) problems.push(problemOf(step, files));
+  };
+  try {
+    if (files.some((path) => lockFiles.includes(path))) {
+      await sandbox.setNetwork({ registries: true }, { signal });
+      for (const step of await installDependencies(sandbox, options)) see(step);
+      await sandbox.setNetwork({}, { signal });
+      // Without what they need, a build and tests tell nothing.
+      if (problems.length > 0) return { problems };
+    } else if (await hasDependencies(sandbox, files, signal)) {
+      problems.push(noLockFile);
+    }
+    see(await buildProject(sandbox, options));
+    see(await testProject(sandbox, options));
+  } catch (error) {
+    if (!(error instanceof SlipwayError) || !endsDiagnosis.includes(error.code)) throw error;
+    problems.push({ title: "Its own commands can not be run to their end", evidence: error.message, files: [] });
+  }
+  return { problems };
+}
+
+/** What a repository can bring about: it has used up its sandbox, or names a program that is not there. */
+const endsDiagnosis: readonly ErrorCode[] = [
+  "exec_not_started",
+  "exec_ended",
+  "sandbox_ended",
+  "sandbox_not_running",
+  "sandbox_wrong_state",
+  "out_of_disk",
+  "process_limit",
+  "too_large",
+];
+
+const noLockFile: Problem = {
+  title: "There is no lock file",
+  evidence: "package.json names dependencies and no lock file says which versions: they were not installed.",
+  files: ["package.json"],
+};
+
+async function hasDependencies(sandbox: OwnedSandbox, files: readonly string[], signal: AbortSignal): Promise<boolean> {
+  if (!files.includes("package.json")) return false;
+  const text = await readText(sandbox.files, `${projectPath}/package.json`, { signal });
+  return /"(dev)?dependencies"\s*:\s*\{\s*"/i.test(text);
+}
+
+const maxEvidenceCharacters = 2000;
+const maxSearchedCharacters = 64 * 1024;
+const maxNamedFiles = 20;
+/** Shorter ones are words. */
+const minPathCharacters = 5;
+
+function problemOf({ argv, exit, stdout, stderr }: ProjectStep, files: readonly string[]): Problem {
+  const [said, complained] = [stdout, stderr].map((log) => printable(log.slice(-maxSearchedCharacters)).trim());
+  const log = `${complained}\n${said}`;
+  return {
+    title: `${argv.join(" ")} ${endOf(exit)}`,
+    evidence: lastOf(complained ?? "", said ?? "").toWellFormed(),
+    files: files.filter((path) => path.length >= minPathCharacters && log.includes(path)).slice(0, maxNamedFiles),
+  };
+}
+
+function endOf({ reason, exitCode, signal, durationMs }: ExecExit): string {
+  switch (reason) {
+    case "exited":
+      return `ended with exit code ${exitCode}`;
+    case "timeout":
+      return `did not end within ${Math.round(durationMs / 1000)} seconds`;
+    default:
+      return `was ended: ${reason.replaceAll("_", " ")}${signal === null ? "" : `, ${signal}`}`;
+  }
+}
+
+/** The ends of both streams, each with half of the room or with what the other one leaves. */
+function lastOf(complained: string, said: string): string {
+  const room = (other: string) => Math.max(maxEvidenceCharacters / 2, maxEvidenceCharacters - 1 - other.length);
+  return [complained.slice(-room(said)), said.slice(-room(complained))].filter((part) => part !== "").join("\n");
+}

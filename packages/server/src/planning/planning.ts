@@ -1,0 +1,178 @@
+import process from "node:process";
+import { setInterval } from "node:timers/promises";
+import { type BuildId, hasCode, SlipwayError } from "@slipway/contract";
+import {
+  maxPage,
+  type NewEvent,
+  type RepositoryReader,
+  type Store,
+  type Work,
+  type WorkingBuild,
+} from "@slipway/engine";
+import { keepAnswer, tellFailure } from "./answers.ts";
+import { createMade } from "./made.ts";
+import type { ServerModels } from "./models.ts";
+import { patientModels, whenDatabaseIsThere } from "./patience.ts";
+import { failure, isPlanning, keysOf, type PlanningItem, refusal, runStage } from "./stages.ts";
+import { createTurns } from "./turns.ts";
+
+export interface PlanningParts {
+  readonly store: Store;
+  readonly models: Pick<ServerModels, "forBuild">;
+  /** What a build of the modes feature and fix begins with. */
+  openRepository(build: WorkingBuild): RepositoryReader & AsyncDisposable;
+  /** Wakes who drives the build. */
+  ring(build: BuildId): Promise<void>;
+  readonly clock: { now(): number };
+  /** Where answers of models that could not be used are kept, for the user to look at. */
+  readonly answersDirectory: string;
+  readonly timing?: Partial<PlanningTiming> | undefined;
+  /** Something broke that is not expected to; without it, a warning of the process. */
+  readonly onDefect?: ((error: unknown) => void) | undefined;
+}
+
+export interface PlanningTiming {
+  /** Before each further try of a question whose failure may pass. */
+  readonly waitsMs: readonly number[];
+  /** How often it is looked whether the build has ended meanwhile. */
+  readonly watchMs: number;
+}
+
+/** The stages before the first task, and the plans for what is left: done in this process, beside the build loop. */
+export type Planning = Pick<Work, "carryOut" | "reattach"> & AsyncDisposable;
+
+interface Underway {
+  readonly build: BuildId;
+  readonly controller: AbortController;
+  readonly ended: Promise<unknown>;
+}
+
+const usualTiming: PlanningTiming = { waitsMs: [5_000, 30_000], watchMs: 2_000 };
+const maxAtOnce = 16;
+
+export function createPlanning(parts: PlanningParts): Planning {
+  const { store, onDefect = warn } = parts;
+  const timing = { ...usualTiming, ...parts.timing };
+  const underway = new Map<string, Underway>();
+  const inTurn = createTurns(maxAtOnce);
+
+  const begin = (build: WorkingBuild, item: PlanningItem) => {
+    const name = nameOf(build, item);
+    if (underway.has(name)) return;
+    const controller = new AbortController();
+    const { signal } = controller;
+    abortWithBuild(store, build.id, controller, timing.watchMs);
+    const ended = inTurn(() => carry({ ...parts, timing, onDefect }, build, item, signal))
+      .finally(() => underway.delete(name))
+      // The report is there: without the bell it is found at the next look.
+      .then(() => parts.ring(build.id).catch(() => {}))
+      // Nobody is told of what was given up.
+      .catch((error) => signal.aborted || onDefect(error))
+      .finally(() => controller.abort());
+    underway.set(name, { build: build.id, controller, ended });
+  };
+
+  return {
+    async carryOut(build, asked) {
+      for (const item of asked.filter(isPlanning)) begin(build, item);
+    },
+    async reattach(build, all) {
+      const items = all.filter(isPlanning);
+      const wanted = new Set(items.map((item) => nameOf(build, item)));
+      for (const [name, { build: of, controller }] of underway) {
+        if (of === build.id && !wanted.has(name)) controller.abort();
+      }
+      for (const item of items) begin(build, item);
+    },
+    async [Symbol.asyncDispose]() {
+      const left = [...underway.values()];
+      for (const { controller } of left) controller.abort();
+      await Promise.all(left.map(({ ended }) => ended));
+    },
+  };
+}
+
+type CarryParts = PlanningParts & { readonly timing: PlanningTiming; onDefect(error: unknown): void };
+
+/** From the item to its report. What was reported before is not paid for again. */
+async function carry(parts: CarryParts, build: WorkingBuild, item: PlanningItem, signal: AbortSignal): Promise<void> {
+  const { store } = parts;
+  signal.throwIfAborted();
+  if (await whenDatabaseIsThere(() => isReported(store, build.id, item), signal)) return;
+  const told = await work(parts, build, item, signal);
+  await whenDatabaseIsThere(() => store.events.report(build.id, [told]), signal);
+}
+
+async function work(
+  parts: CarryParts,
+  build: WorkingBuild,
+  item: PlanningItem,
+  signal: AbortSignal,
+): Promise<NewEvent> {
+  try {
+    return await attempt(parts, build, item, signal);
+  } catch (error) {
+    signal.throwIfAborted();
+    if (!(error instanceof SlipwayError)) parts.onDefect(error);
+    if (item.type === "stage" || !hasCode(error, "budget_exhausted")) return failure(item, tellFailure(error));
+    const { budgetMicroUsd } = await whenDatabaseIsThere(() => parts.store.ledger.balance(build.id), signal);
+    return refusal(item, budgetMicroUsd);
+  }
+}
+
+async function attempt(
+  { models, openRepository, store, clock, timing, answersDirectory }: CarryParts,
+  build: WorkingBuild,
+  item: PlanningItem,
+  signal: AbortSignal,
+): Promise<NewEvent> {
+  await using roles = await whenDatabaseIsThere(() => models.forBuild(build.id), signal);
+  await using repository = openRepository(build);
+  const patient = patientModels(roles, timing.waitsMs);
+  try {
+    const stage = { models: patient, repository, made: createMade(store, signal), clock, signal };
+    return await runStage(build, item, stage);
+  } catch (error) {
+    if (!hasCode(error, "invalid_answer")) throw error;
+    throw await keepAnswer(error, patient.lastAnswer ?? "", [answersDirectory, build.id, `${nameIn(item)}.txt`]);
+  }
+}
+
+/** In what the build loop has not taken in yet. What it has, it does not ask for again. */
+async function isReported({ builds, events }: Store, build: BuildId, item: PlanningItem): Promise<boolean> {
+  const keys = Object.values(keysOf(item));
+  let after = (await builds.get(build)).appliedThrough;
+  for (;;) {
+    const page = await events.read(build, after, { source: "report", limit: maxPage });
+    if (page.some(({ key }) => key !== null && keys.includes(key))) return true;
+    if (page.length < maxPage) return false;
+    after = page.at(-1)?.sequence ?? after;
+  }
+}
+
+/** Whoever ends the build, and wherever it is driven: nothing more is spent on it. */
+function abortWithBuild(store: Store, build: BuildId, controller: AbortController, watchMs: number): void {
+  const watch = async () => {
+    for await (const _ of setInterval(watchMs, undefined, { signal: controller.signal })) {
+      const isOver = await store.builds.get(build).then(
+        ({ endedAt }) => endedAt !== null,
+        () => false,
+      );
+      if (isOver) controller.abort();
+    }
+  };
+  // It ends by the signal only.
+  watch().catch(() => {});
+}
+
+function nameOf(build: WorkingBuild, item: PlanningItem): string {
+  return `${build.id} ${nameIn(item)}`;
+}
+
+function nameIn(item: PlanningItem): string {
+  return `${item.type === "stage" ? item.stage : "remaining"}-${item.round}`;
+}
+
+function warn(error: unknown): void {
+  process.emitWarning(error instanceof Error ? error : String(error));
+}

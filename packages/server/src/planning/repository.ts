@@ -1,0 +1,143 @@
+import { lstat } from "node:fs/promises";
+import { join } from "node:path";
+import { type BuildSource, SlipwayError } from "@slipway/contract";
+import type { RepositoryReader } from "@slipway/engine";
+import {
+  cloneRepo,
+  directoryEntries,
+  type OwnedSandbox,
+  projectPath,
+  type RestrictedSandbox,
+  type SandboxProvider,
+  type TreeEntry,
+} from "@slipway/sandbox";
+import { diagnose } from "./diagnose.ts";
+import { summarize } from "./summarize.ts";
+
+export interface RepositoryOptions {
+  readonly provider: Pick<SandboxProvider, "create">;
+  /** Null: the build has none. */
+  source(): Promise<BuildSource | null>;
+  /** For the git program. */
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly limits?: Partial<RepositoryLimits>;
+}
+
+/** What is taken of a repository. Nobody vouches for it. */
+export interface RepositoryLimits {
+  readonly entries: number;
+  readonly bytes: number;
+  /** Larger files are left out: a plan does not need them. */
+  readonly fileBytes: number;
+  /** Of each command of the repository's own. */
+  readonly commandMs: number;
+}
+
+const minuteMs = 60_000;
+const usualLimits: RepositoryLimits = {
+  entries: 100_000,
+  bytes: 1024 ** 3,
+  fileBytes: 64 * 1024 ** 2,
+  commandMs: 10 * minuteMs,
+};
+
+/** A repository in a sandbox of its own, which is made at the first question. Nothing of it runs on the host. */
+export function openRepository(options: RepositoryOptions): RepositoryReader & AsyncDisposable {
+  const limits = { ...usualLimits, ...options.limits };
+  let opened: Promise<OwnedSandbox> | undefined;
+  const open = (signal: AbortSignal) => {
+    opened ??= bringIn(options, limits, signal);
+    return opened;
+  };
+  return {
+    summarize: async ({ signal = never }) => await summarize(await open(signal), signal),
+    diagnose: async ({ signal = never }) => await diagnose(await open(signal), limits, signal),
+    async [Symbol.asyncDispose]() {
+      const sandbox = await opened?.catch(() => undefined);
+      await sandbox?.[Symbol.asyncDispose]();
+    },
+  };
+}
+
+const never = new AbortController().signal;
+
+async function bringIn(
+  { provider, source, environment, labels = {} }: RepositoryOptions,
+  limits: RepositoryLimits,
+  signal: AbortSignal,
+): Promise<OwnedSandbox> {
+  const from = await source();
+  if (from === null) throw new SlipwayError("invalid_request", "the build names no repository to begin with");
+  const remote = "repository" in from ? remoteOf(from.repository) : undefined;
+  const network = remote === undefined ? {} : { domains: [remote.hostname], ports: [Number(remote.port || 443)] };
+  const life = { lifetimeMs: 60 * minuteMs, idleMs: null, onEnd: "destroy" } as const;
+  await using made = new AsyncDisposableStack();
+  const sandbox = made.use(await provider.create({ ...life, network, labels: { ...labels } }, { signal }));
+  if (remote !== undefined) await clone(sandbox, remote.href, limits, signal);
+  else if ("directory" in from) await upload(sandbox, from.directory, environment, limits, signal);
+  made.move();
+  return sandbox;
+}
+
+function remoteOf(address: string): URL {
+  const url = URL.canParse(address) ? new URL(address) : undefined;
+  if (url?.protocol === "https:" && url.username === "" && url.password === "") return url;
+  const message =
+    "only https addresses without a password can be cloned: a sandbox holds no keys; name a directory instead";
+  throw new SlipwayError("invalid_request", message);
+}
+
+async function clone(sandbox: OwnedSandbox, url: string, { commandMs }: RepositoryLimits, signal: AbortSignal) {
+  const { exitCode, stderr } = await cloneRepo(sandbox, url, { depth: 1, timeoutMs: commandMs, signal });
+  if (exitCode !== 0) throw new SlipwayError("exec_failed", `git can not clone ${url}: ${stderr.trim().slice(-1000)}`);
+  await sandbox.setNetwork({}, { signal });
+}
+
+async function upload(
+  sandbox: RestrictedSandbox,
+  directory: string,
+  environment: RepositoryOptions["environment"],
+  limits: RepositoryLimits,
+  signal: AbortSignal,
+): Promise<void> {
+  let bytes = 0;
+  const walk = {
+    signal,
+    onLeftOut: () => {},
+    onBytes(read: number) {
+      bytes += read;
+      if (bytes > limits.bytes) throw tooLarge(directory, `${limits.bytes} bytes`);
+    },
+  };
+  await sandbox.files.mkdir(projectPath, { signal });
+  const entries = held(directory, directoryEntries(directory, environment, walk), limits);
+  try {
+    await sandbox.files.upload(projectPath, entries, { signal });
+  } catch (error) {
+    if (error instanceof SlipwayError || !isAboutDirectory(error)) throw error;
+    throw new SlipwayError("invalid_request", `${directory} can not be read: ${error.code}`, { cause: error });
+  }
+}
+
+async function* held(
+  directory: string,
+  entries: AsyncIterable<TreeEntry>,
+  limits: RepositoryLimits,
+): AsyncGenerator<TreeEntry> {
+  let count = 0;
+  for await (const entry of entries) {
+    if (++count > limits.entries) throw tooLarge(directory, `${limits.entries} files`);
+    const isHuge = entry.type === "file" && (await lstat(join(directory, entry.path))).size > limits.fileBytes;
+    if (!isHuge) yield entry;
+  }
+}
+
+function tooLarge(directory: string, most: string): SlipwayError {
+  return new SlipwayError("too_large", `${directory} has more than ${most}, which is more than is taken in`);
+}
+
+function isAboutDirectory(error: unknown): error is NodeJS.ErrnoException {
+  const code = (error as NodeJS.ErrnoException | undefined)?.code;
+  return code !== undefined && ["ENOENT", "ENOTDIR", "EACCES", "ELOOP", "EISDIR"].includes(code);
+}
