@@ -1,4 +1,5 @@
 import {
+  type BuildId,
   type BuildSource,
   type BuildSummary,
   type BuildView,
@@ -22,6 +23,7 @@ import {
   type PlanRecord,
   partition,
   readState,
+  type Store,
   type StoredBuild,
   type TaskRecord,
 } from "@slipway/engine";
@@ -67,8 +69,9 @@ function planningOf({ stage, step, hold }: NonNullable<BuildState["planning"]>):
   return { stage, step, hold };
 }
 
-/** Where a build begins is in the event that tells of its request. */
-export function sourceOf(first: BuildEvent | undefined): BuildSource | null {
+/** What a build begins with is in the event that tells of its request. */
+export async function readSource({ events }: Pick<Store, "events">, build: BuildId): Promise<BuildSource | null> {
+  const [first] = await events.read(build, 0, { limit: 1 });
   return buildSourceSchema.safeParse(first?.data["source"]).data ?? null;
 }
 

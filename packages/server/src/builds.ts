@@ -29,7 +29,7 @@ import {
   report,
   type Store,
 } from "@slipway/engine";
-import { eventViewOf, intentViewOf, planViewOf, sourceOf, summaryOf, viewOf } from "./build-views.ts";
+import { eventViewOf, intentViewOf, planViewOf, readSource, summaryOf, viewOf } from "./build-views.ts";
 import type { News } from "./news.ts";
 
 /** What faces ask of builds. `key` makes what is sent twice count once; without one, each call counts. */
@@ -62,6 +62,8 @@ export interface BuildFaceParts {
   readonly defaults: Partial<BuildSettings>;
   /** There is something new in the build: who drives it is woken, and one that nobody drives is taken up. */
   ring(build: BuildId): void;
+  /** Why no task can be attempted; left out: they can. */
+  readonly plansOnly?: string | undefined;
   /** How long an order waits for its effect. */
   readonly settleMs?: number;
 }
@@ -71,13 +73,12 @@ const pollMs = 500;
 const eventsAtOnce = 500;
 
 export function createBuildFace(parts: BuildFaceParts): BuildFace {
-  const { store, clock, news, defaults, ring, settleMs = 2000 } = parts;
+  const { store, clock, news, defaults, ring, plansOnly, settleMs = 2000 } = parts;
   const inTurn = createTurns();
 
   const view = async (build: BuildId): Promise<BuildView> => {
     const stored = await store.builds.state(build);
-    const [first] = await store.events.read(build, 0, { limit: 1 });
-    return viewOf(stored, await store.ledger.balance(build), sourceOf(first));
+    return viewOf(stored, await store.ledger.balance(build), await readSource(store, build));
   };
 
   /** Kept first: whoever drives the build finds it, whether the bell is heard or not. */
@@ -94,8 +95,13 @@ export function createBuildFace(parts: BuildFaceParts): BuildFace {
     }
   };
 
+  const requireAttempts = (): void => {
+    if (plansOnly !== undefined) throw new SlipwayError("capability_missing", plansOnly);
+  };
+
   const obey = async (build: BuildId, given: BuildOrder, event: NewEvent): Promise<BuildView> => {
     const state = readState(await store.builds.state(build));
+    if (given.type === "resume" && state.planning === null && !hasEnded(state)) requireAttempts();
     const { spentMicroUsd } = await store.ledger.balance(build);
     order({ ...state, spentMicroUsd: Math.max(state.spentMicroUsd, spentMicroUsd) }, given, clock.now());
     await tell(build, event);
@@ -118,6 +124,7 @@ export function createBuildFace(parts: BuildFaceParts): BuildFace {
 
   return {
     async start(account, { id = newId("bld", clock.now()), request, mode, source, project, settings, hold }) {
+      if (hold !== "plan" && hold !== "both") requireAttempts();
       const chosen = buildSettingsSchema.parse({ ...defaults, ...settings });
       const details = newBuildDetails(chosen, hold, clock.now());
       const build = { id, account, project, mode, request, priority: chosen.priority, details };

@@ -1,18 +1,19 @@
 import { randomBytes } from "node:crypto";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { BuildSettings } from "@slipway/contract";
-import type { Bridge, Store, Work } from "@slipway/engine";
+import type { BuildSettings, BuildSource } from "@slipway/contract";
+import type { Bridge, RepositoryReader, Store, Work, WorkingBuild } from "@slipway/engine";
 import type { GatewaySettings } from "@slipway/gateway";
 import { createRunLog, type DatabaseAddress, openDatabase, openStore } from "@slipway/store";
 import { openBridge, type RedisAddress } from "@slipway/store/bridge";
+import { readSource } from "./build-views.ts";
 import { type BuildFace, createBuildFace } from "./builds.ts";
 import { type Coordinator, type CoordinatorClock, openCoordinator } from "./coordinator.ts";
 import { startRestate } from "./durable/keep-restate.ts";
 import { connectRestate, type Restate, type RestateSettings } from "./durable/restate.ts";
 import { createNews } from "./news.ts";
 import { openModels } from "./planning/models.ts";
-import { createPlanning, type PlanningParts } from "./planning/planning.ts";
+import { createPlanning } from "./planning/planning.ts";
 import { joinWork } from "./work.ts";
 
 export interface ServerSettings {
@@ -35,7 +36,13 @@ export interface ServerSettings {
 export interface ServerOptions {
   /** What happens in sandboxes. */
   readonly attempts: (parts: AttemptParts) => Work;
-  readonly openRepository: PlanningParts["openRepository"];
+  /** Why no task can be attempted; left out: they can. */
+  readonly plansOnly?: string | undefined;
+  /** `source`: what the build says that it begins with. */
+  readonly openRepository: (
+    build: WorkingBuild,
+    source: () => Promise<BuildSource | null>,
+  ) => RepositoryReader & AsyncDisposable;
   readonly clock?: CoordinatorClock | undefined;
   readonly warn: (message: string) => void;
 }
@@ -75,12 +82,12 @@ export async function composeServer(settings: ServerSettings, options: ServerOpt
   const stages = parts.use(new AsyncDisposableStack());
   const coordinator = parts.use(
     await openCoordinator({
-      ...{ store, restate, name, host, slots, clock, warn },
+      ...{ store, restate, name, host, slots, clock, warn, onTurn: news.tell },
       work(coordinator) {
         const planning = stages.use(
           createPlanning({
             ...{ store, models, clock, answersDirectory: join(stateDirectory, "answers") },
-            openRepository: options.openRepository,
+            openRepository: (build) => options.openRepository(build, () => readSource(store, build.id)),
             ring: async (build) => coordinator.ring(build),
           }),
         );
@@ -88,7 +95,10 @@ export async function composeServer(settings: ServerSettings, options: ServerOpt
       },
     }),
   );
-  const face = createBuildFace({ store, clock, news, defaults: settings.buildDefaults, ring: coordinator.ring });
+  const face = createBuildFace({
+    ...{ store, clock, news, defaults: settings.buildDefaults, ring: coordinator.ring },
+    plansOnly: options.plansOnly,
+  });
   const opened = parts.move();
   return { store, face, [Symbol.asyncDispose]: () => opened.disposeAsync() };
 }

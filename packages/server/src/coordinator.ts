@@ -26,6 +26,8 @@ export interface CoordinatorParts {
   readonly leaseMs?: number | undefined;
   /** How often builds are looked for that nobody drives. */
   readonly sweepMs?: number | undefined;
+  /** A turn of the build is over. */
+  readonly onTurn?: ((build: BuildId) => void) | undefined;
   readonly warn: (message: string) => void;
 }
 
@@ -101,6 +103,7 @@ export async function openCoordinator(parts: CoordinatorParts): Promise<Coordina
       ...{ restate, name, host, warn },
       async tick(build, by, bell) {
         const turn = await tick(build, by, bell);
+        parts.onTurn?.(build);
         if (turn.over) driven.delete(build);
         return turn.over ? turn : { over: false, waitMs: turn.waitMs / (clock.speed ?? 1) };
       },

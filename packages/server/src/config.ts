@@ -1,0 +1,222 @@
+import { createHash } from "node:crypto";
+import { homedir, hostname } from "node:os";
+import { isAbsolute, join } from "node:path";
+import {
+  type BuildSettings,
+  defaultStateDirectory,
+  microUsdPerUsd,
+  SlipwayError,
+  serverFiles,
+  settingsError,
+} from "@slipway/contract";
+import { z } from "zod";
+import type { ServerSettings } from "./compose.ts";
+import { readModelSettings } from "./planning/models.ts";
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** All that the server's program is told from outside. */
+export interface ServerConfig extends ServerSettings {
+  readonly socketPath: string;
+  /** What no other server may use, by the path of its lock. */
+  readonly locks: readonly { readonly path: string; readonly what: string }[];
+  /** Who local sandboxes are on the host. */
+  readonly sandboxUid: number | undefined;
+  /** What attempts happen in. Null: nothing that this version has. */
+  readonly simulation: { readonly speed: number } | null;
+  readonly environment: Environment;
+}
+
+export interface Host {
+  readonly isRoot: boolean;
+  readonly home: string;
+  readonly name: string;
+}
+
+/** The only place where the program reads process.env. */
+export function readProcessConfig(): ServerConfig {
+  return readConfig(process.env, { isRoot: process.getuid?.() === 0, home: homedir(), name: hostname() });
+}
+
+const number = (kind: string, pattern: RegExp, min: number, max: number) =>
+  z.string().transform((text, context) => {
+    const value = Number(text);
+    if (pattern.test(text) && value >= min && value <= max) return value;
+    context.addIssue({ code: "custom", message: `"${text}" is not a ${kind} from ${min} to ${max}` });
+    return z.NEVER;
+  });
+const wholeNumber = (min: number, max: number) => number("whole number", /^\d+$/, min, max);
+const decimal = (min: number, max: number) => number("number", /^\d+(\.\d+)?$/, min, max);
+
+/** The address itself is not repeated: it may hold a password. */
+const address = (example: string, schemes: readonly string[]) =>
+  z
+    .string()
+    .refine((text) => schemes.includes(URL.parse(text)?.protocol ?? ""), `expected an address such as ${example}`);
+
+const databaseSchemes = ["postgres:", "postgresql:", "libsql:", "https:", "http:"];
+const maxSocketPath = 107;
+
+const environmentSchema = z.object({
+  SLIPWAY_STATE_DIR: z
+    .string()
+    .refine(isAbsolute, { error: ({ input }) => `"${input}" is not an absolute path` })
+    .refine((path) => join(path, serverFiles.socket).length <= maxSocketPath, "the path is too long for a socket in it")
+    .optional(),
+  SLIPWAY_SERVER_NAME: z
+    .string()
+    .regex(/^[A-Za-z0-9._-]{1,64}$/, "expected up to 64 letters and digits")
+    .optional(),
+  SLIPWAY_SERVER_HOST: z
+    .string()
+    .regex(/^[A-Za-z0-9.:-]{1,253}$/, "expected a name or an address of this machine")
+    .optional(),
+  SANDBOX_PROVIDER: z
+    .enum(["local", "simulated"], { error: ({ input }) => `"${input}" is none of local, simulated` })
+    .optional(),
+  SLIPWAY_SANDBOX_UID: wholeNumber(1, 4_294_967_293).optional(),
+  SLIPWAY_SIMULATION_SPEED: decimal(0.001, 1_000_000).default(1),
+  DATABASE_URL: z
+    .string()
+    .refine(
+      (text) => /^file:\/[^\0]+$/.test(text) || databaseSchemes.includes(URL.parse(text)?.protocol ?? ""),
+      "expected file:/absolute/path, postgres://host/name or libsql://host",
+    )
+    .optional(),
+  SLIPWAY_DATABASE_TOKEN: z.string().optional(),
+  REDIS_URL: address("redis://host:6379", ["redis:", "rediss:"]).optional(),
+  REDIS_SANDBOX_PREFIX: z
+    .string()
+    .regex(/^[\x21-\x7e]{1,64}$/, "expected up to 64 letters without spaces")
+    .optional(),
+  RESTATE_URL: address("http://host:8080", ["http:", "https:"]).optional(),
+  RESTATE_ADMIN_URL: address("http://host:9070", ["http:", "https:"]).optional(),
+  SLIPWAY_RESTATE_KEY: z
+    .string()
+    .regex(/^publickeyv1_[1-9A-HJ-NP-Za-km-z]{32,44}$/, "expected what Restate logs as its public key, publickeyv1_...")
+    .optional(),
+  MAX_PARALLEL_SANDBOXES: wholeNumber(1, 1000).default(5),
+  SLIPWAY_FLEET_SLOTS: wholeNumber(1, 100_000).optional(),
+  BUILD_TIMEOUT_HOURS: decimal(0.02, 720).default(24),
+  BUILD_BUDGET_USD: decimal(0.01, 1_000_000).default(100),
+  BUILD_CHECKPOINT_INTERVAL: wholeNumber(10, 86_400).default(300),
+});
+type Parsed = z.output<typeof environmentSchema>;
+
+/** All settings, or one error that names every mistake. An empty variable counts as not set. */
+export function readConfig(environment: Environment, host: Host): ServerConfig {
+  const given = Object.fromEntries(Object.entries(environment).filter(([, value]) => value));
+  const parsed = environmentSchema.safeParse(given);
+  const wrong = new Map(parsed.error?.issues.map((issue) => [String(issue.path[0]), issue.message]));
+  // Rules between settings are checked on what is right by itself, so that one run shows every mistake.
+  const usable = environmentSchema.parse(
+    Object.fromEntries(Object.entries(given).filter(([name]) => !wrong.has(name))),
+  );
+  const stateDirectory =
+    usable.SLIPWAY_STATE_DIR ?? defaultStateDirectory({ ...host, dataHome: environment["XDG_DATA_HOME"] });
+  const models = collect(() => readModelSettings(environment, stateDirectory));
+  const mistakes = [
+    ...[...wrong].map(([name, message]) => `${name}: ${message}.`),
+    ...contradictions(usable, given),
+    ...models.mistakes,
+  ];
+  if (mistakes.length > 0 || models.value === undefined) throw settingsError(mistakes);
+  const database = databaseOf(usable, stateDirectory);
+  return {
+    ...{ stateDirectory, database, environment, models: models.value },
+    name: usable.SLIPWAY_SERVER_NAME ?? nameOf(host, stateDirectory),
+    host: usable.SLIPWAY_SERVER_HOST,
+    redis: usable.REDIS_URL === undefined ? undefined : { url: usable.REDIS_URL, prefix: usable.REDIS_SANDBOX_PREFIX },
+    restate: restateOf(usable),
+    slots: fleetSlots(usable),
+    buildDefaults: buildDefaults(usable),
+    sandboxUid: usable.SLIPWAY_SANDBOX_UID,
+    simulation: usable.SANDBOX_PROVIDER === "simulated" ? { speed: usable.SLIPWAY_SIMULATION_SPEED } : null,
+    socketPath: join(stateDirectory, serverFiles.socket),
+    locks: locksOf(stateDirectory, database.url),
+  };
+}
+
+function collect<T>(read: () => T): { readonly value?: T; readonly mistakes: readonly string[] } {
+  try {
+    return { value: read(), mistakes: [] };
+  } catch (error) {
+    if (!(error instanceof SlipwayError) || error.code !== "invalid_settings") throw error;
+    const [, ...lines] = error.message.split("\n");
+    return { mistakes: lines.map((line) => line.replace(/^- /, "")) };
+  }
+}
+
+function databaseOf(settings: Parsed, stateDirectory: string): ServerSettings["database"] {
+  const url = settings.DATABASE_URL ?? `file:${join(stateDirectory, "slipway.db")}`;
+  return { url, authToken: settings.SLIPWAY_DATABASE_TOKEN };
+}
+
+/** A file is one server's; a database that is reached over the network may be many servers'. */
+function locksOf(stateDirectory: string, url: string): ServerConfig["locks"] {
+  const own = { path: join(stateDirectory, serverFiles.lock), what: `the state directory ${stateDirectory}` };
+  if (!url.startsWith("file:")) return [own];
+  const path = url.slice("file:".length);
+  return [own, { path: `${path}.lock`, what: `the database ${path}` }];
+}
+
+function restateOf(settings: Parsed): ServerSettings["restate"] {
+  if (settings.RESTATE_URL === undefined) return undefined;
+  const { RESTATE_URL: url, RESTATE_ADMIN_URL: adminUrl, SLIPWAY_RESTATE_KEY: identityKey } = settings;
+  return { url, adminUrl, identityKey };
+}
+
+function buildDefaults(settings: Parsed): Partial<BuildSettings> {
+  return {
+    slots: settings.MAX_PARALLEL_SANDBOXES,
+    timeoutMs: Math.round(settings.BUILD_TIMEOUT_HOURS * hourMs),
+    budgetMicroUsd: Math.round(settings.BUILD_BUDGET_USD * microUsdPerUsd),
+    checkpointMs: settings.BUILD_CHECKPOINT_INTERVAL * 1000,
+  };
+}
+
+const hourMs = 3_600_000;
+
+function fleetSlots({ SLIPWAY_FLEET_SLOTS: slots, MAX_PARALLEL_SANDBOXES: ofOne }: Parsed): number {
+  return slots ?? Math.max(20, ofOne);
+}
+
+/** The same at each start, and another one on other machines and in other state directories. */
+function nameOf({ name }: Host, stateDirectory: string): string {
+  return createHash("sha256").update(`${name} ${stateDirectory}`).digest("hex").slice(0, 16);
+}
+
+function contradictions(settings: Parsed, given: object): string[] {
+  const mistakes: string[] = [];
+  const show = (name: keyof Parsed & string, value: string) =>
+    `${name} (${value}${name in given ? "" : ", the default"})`;
+  const { MAX_PARALLEL_SANDBOXES: ofOne, BUILD_TIMEOUT_HOURS: hours, BUILD_CHECKPOINT_INTERVAL: seconds } = settings;
+  if (fleetSlots(settings) < ofOne) {
+    const fleet = show("SLIPWAY_FLEET_SLOTS", String(settings.SLIPWAY_FLEET_SLOTS));
+    mistakes.push(
+      `${fleet} is less than ${show("MAX_PARALLEL_SANDBOXES", String(ofOne))}: no build could use as many.`,
+    );
+  }
+  if (seconds * 1000 > hours * hourMs) {
+    const interval = show("BUILD_CHECKPOINT_INTERVAL", `${seconds} s`);
+    mistakes.push(
+      `${interval} is longer than ${show("BUILD_TIMEOUT_HOURS", `${hours} h`)}: there would be no checkpoint.`,
+    );
+  }
+  for (const [name, needed] of needs) {
+    if (name in given && !(needed in given)) mistakes.push(`${name} is set and ${needed} is not: set both, or none.`);
+  }
+  if ("SLIPWAY_SIMULATION_SPEED" in given && settings.SANDBOX_PROVIDER !== "simulated") {
+    mistakes.push("SLIPWAY_SIMULATION_SPEED is set and SANDBOX_PROVIDER is not simulated: set both, or none.");
+  }
+  return mistakes;
+}
+
+/** Settings that mean nothing without another one. */
+const needs = [
+  ["RESTATE_ADMIN_URL", "RESTATE_URL"],
+  ["SLIPWAY_RESTATE_KEY", "RESTATE_URL"],
+  ["SLIPWAY_SERVER_HOST", "RESTATE_URL"],
+  ["REDIS_SANDBOX_PREFIX", "REDIS_URL"],
+  ["SLIPWAY_DATABASE_TOKEN", "DATABASE_URL"],
+] as const;

@@ -1,0 +1,108 @@
+import { chmodSync, mkdirSync } from "node:fs";
+import { connect } from "node:net";
+import { SlipwayError } from "@slipway/contract";
+import { createLocalProvider } from "@slipway/sandbox/local";
+import manifest from "../package.json" with { type: "json" };
+import { composeServer, type ServerOptions } from "./compose.ts";
+import { readProcessConfig, type ServerConfig } from "./config.ts";
+import { createApp } from "./http/app.ts";
+import { listenOnSocket } from "./http/listen.ts";
+import { takeLock } from "./lock.ts";
+import { openRepository } from "./planning/repository.ts";
+import { createHost, createScaledClock, createSimulation, usualWorld } from "./simulated/index.ts";
+
+/**
+ * The server's process. Says one line on its output: that it is ready, or why it is not. What else it has to say goes to
+ * standard error. SIGTERM and SIGINT end it in order, a second one at once.
+ */
+const log = (line: string) => console.error(new Date().toISOString(), line);
+const tell = (start: object) => process.stdout.write(`${JSON.stringify(start)}\n`);
+
+process.title = "slipway-server";
+// Whoever started the server may be gone, its pipe and its terminal with it.
+process.stdout.on("error", () => {});
+process.on("SIGHUP", () => {});
+
+try {
+  await run(readProcessConfig());
+} catch (error) {
+  const isKnown = error instanceof SlipwayError;
+  const told = isKnown ? error : new SlipwayError("internal", `the server failed: ${(error as Error).message}`);
+  log(isKnown ? told.message : String((error as Error).stack));
+  tell({ error: told.toJSON() });
+  process.exitCode = 1;
+}
+process.exit();
+
+async function run(config: ServerConfig): Promise<void> {
+  const { stateDirectory, socketPath } = config;
+  const ended = new Promise<void>((resolve) => {
+    for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => resolve());
+  });
+  await using parts = new AsyncDisposableStack();
+  prepare(stateDirectory);
+  for (const { path, what } of config.locks) parts.use(takeLock(path, what));
+  await warnOfRedis(config);
+  const server = parts.use(await composeServer(config, optionsOf(config, parts)));
+  const ending = new AbortController();
+  const app = createApp({ builds: server.face, version: manifest.version, log, signal: ending.signal });
+  parts.use(await listenOnSocket(app, socketPath));
+  parts.defer(() => ending.abort());
+  log(`listens on ${socketPath}`);
+  tell({ ready: true, socketPath });
+  await ended;
+  log("ends");
+}
+
+/** As root, other users' sandboxes pass through it. */
+function prepare(stateDirectory: string): void {
+  const mode = process.getuid?.() === 0 ? 0o711 : 0o700;
+  try {
+    if (mkdirSync(stateDirectory, { recursive: true, mode }) !== undefined) chmodSync(stateDirectory, mode);
+  } catch (cause) {
+    const message = `SLIPWAY_STATE_DIR: can not use ${stateDirectory}: ${(cause as Error).message}`;
+    throw new SlipwayError("invalid_settings", message, { cause });
+  }
+}
+
+function optionsOf(
+  { stateDirectory, sandboxUid, environment, simulation }: ServerConfig,
+  parts: AsyncDisposableStack,
+): ServerOptions {
+  const provider = parts.use(
+    createLocalProvider({ stateDir: stateDirectory, environment, ...(sandboxUid !== undefined && { sandboxUid }) }),
+  );
+  return {
+    warn: log,
+    openRepository: ({ id }, source) => openRepository({ provider, source, environment, labels: { build: id } }),
+    ...(simulation === null ? withoutAttempts : { attempts: simulated(simulation.speed, parts) }),
+  };
+}
+
+const withoutAttempts = {
+  plansOnly:
+    "this version plans builds and carries out none in real sandboxes; SANDBOX_PROVIDER=simulated shows how one runs",
+  attempts: () => ({ carryOut: async () => {}, reattach: async () => {}, heardAtMs: () => undefined }),
+};
+
+function simulated(speed: number, parts: AsyncDisposableStack): ServerOptions["attempts"] {
+  return ({ store, coordinator }) => {
+    const clock = parts.use(createScaledClock({ startMs: Date.now(), factor: 1 }));
+    const host = createHost({ store, ring: coordinator.ring });
+    return createSimulation({ settings: { ...usualWorld, pace: 1 / speed }, clock, host });
+  };
+}
+
+/** Builds go on without Redis; that it is not there may well be a mistake. */
+async function warnOfRedis({ redis }: ServerConfig): Promise<void> {
+  if (redis === undefined) return;
+  const { hostname, port } = new URL(redis.url);
+  const { promise, resolve } = Promise.withResolvers<string | null>();
+  const socket = connect({ host: hostname, port: Number(port || 6379), timeout: 3000 });
+  socket.once("connect", () => resolve(null));
+  socket.once("timeout", () => resolve("it does not answer"));
+  socket.once("error", (error) => resolve(error.message));
+  const trouble = await promise;
+  socket.destroy();
+  if (trouble !== null) log(`REDIS_URL: ${trouble}; builds go on over the database until Redis is there`);
+}
