@@ -38,8 +38,8 @@ export async function summarize(sandbox: RestrictedSandbox, signal: AbortSignal)
 /** What lies higher comes first: it tells more. */
 export async function listFiles(sandbox: RestrictedSandbox, signal: AbortSignal): Promise<string[]> {
   const passedOver = ["(", "-name", ".git", "-o", "-name", "node_modules", ")", "-prune", "-o"];
-  const argv = ["find", ".", ...passedOver, "-type", "f", "-printf", "%P\\0"];
-  const { stdout, exit } = await run(sandbox, argv, { cwd: projectPath, maxBytes: maxListBytes, signal });
+  const argv = ["find", projectPath, ...passedOver, "-type", "f", "-printf", "%P\\0"];
+  const { stdout, exit } = await run(sandbox, argv, { maxBytes: maxListBytes, signal });
   if (exit.reason !== "exited") throw new SlipwayError("exec_failed", `the files could not be listed: ${exit.reason}`);
   const paths = stdout.split("\0").filter((path) => path !== "");
   const depthOf = (path: string) => path.split("/").length;
