@@ -1,0 +1,86 @@
+import { once } from "node:events";
+import { createServer, type ServerHttp2Session } from "node:http2";
+import { type AddressInfo, BlockList, isIP } from "node:net";
+import { createEndpointHandler, type VirtualObjectDefinition } from "@restatedev/restate-sdk";
+import { SlipwayError, settingsError } from "@slipway/contract";
+
+/** Where Restate finds the handlers of this process. */
+export interface Endpoint extends AsyncDisposable {
+  readonly uri: string;
+  /** How many requests were refused for what they were signed with. */
+  readonly refused: number;
+}
+
+export interface EndpointOptions {
+  readonly objects: readonly VirtualObjectDefinition<string, unknown>[];
+  /** Of the Restate whose requests are taken. Undefined: everybody's are, which is allowed on loopback only. */
+  readonly identityKey: string | undefined;
+  /** An address of this machine that Restate can reach. */
+  readonly host?: string | undefined;
+  readonly warn: (message: string) => void;
+}
+
+export async function serveEndpoint({
+  objects,
+  identityKey,
+  host = "127.0.0.1",
+  warn,
+}: EndpointOptions): Promise<Endpoint> {
+  if (identityKey === undefined && !isLoopback(host)) {
+    throw settingsError([
+      `SLIPWAY_RESTATE_KEY: is needed where Restate reaches this server by ${host}: without it anybody there could drive builds`,
+    ]);
+  }
+  const handler = createEndpointHandler({
+    services: [...objects],
+    ...(identityKey !== undefined && { identityKeys: [identityKey] }),
+    logger: ({ level }, ...message) => {
+      if (level === "warn" || level === "error") warn(message.map(String).join(" "));
+    },
+  });
+  let refused = 0;
+  const server = createServer((request, response) => {
+    response.once("finish", () => {
+      if (response.statusCode === 401) refused += 1;
+    });
+    handler(request, response);
+  });
+  const sessions = new Set<ServerHttp2Session>();
+  server.on("session", (session) => {
+    sessions.add(session);
+    session.once("close", () => sessions.delete(session));
+  });
+  server.listen({ host, port: 0 });
+  await once(server, "listening").catch((cause) => {
+    throw new SlipwayError(
+      "provider_unavailable",
+      `Restate's handlers can not be served on ${host}: ${cause.message}`,
+      {
+        cause,
+      },
+    );
+  });
+  // A failed accept, for instance without free descriptors, is no reason to stop.
+  server.on("error", () => undefined);
+  const { port } = server.address() as AddressInfo;
+  return {
+    uri: `http://${isIP(host) === 6 ? `[${host}]` : host}:${port}`,
+    get refused() {
+      return refused;
+    },
+    async [Symbol.asyncDispose]() {
+      const closed = once(server, "close");
+      server.close();
+      for (const session of sessions) session.destroy();
+      await closed;
+    },
+  };
+}
+
+const loopback = new BlockList();
+loopback.addSubnet("127.0.0.0", 8, "ipv4");
+loopback.addAddress("::1", "ipv6");
+
+function isLoopback(host: string): boolean {
+  return host === "localhost" || (isIP(host) !== 0 && loopback.check(host, isIP(host) === 6 ? "ipv6" : "ipv4"));
+}

@@ -1,0 +1,193 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { type BuildId, printable, SlipwayError } from "@slipway/contract";
+import { z } from "zod";
+
+/** Where Restate is. Both may change when it is started again. */
+export interface RestateAddress {
+  readonly ingressUrl: string;
+  readonly adminUrl: string;
+}
+
+/**
+ * What is asked of Restate over HTTP. Each call may be made twice, and is made again while Restate is away or not ready, for
+ * as long as the limit lets it; then it fails with `loop_unavailable`.
+ */
+export interface RestateApi {
+  /** Makes the handlers at this address the ones of their services. */
+  register(uri: string): Promise<void>;
+  hasService(name: string): Promise<boolean>;
+  /** Forgets other addresses at which the service was served. */
+  forgetOthers(service: string, uri: string): Promise<void>;
+  /** Ends all that is not done for the build, in services whose names begin so. Answers how many there were. */
+  kill(build: BuildId, servicePrefix: string): Promise<number>;
+  /** False: Restate does not know the service. */
+  send(call: DurableCall): Promise<boolean>;
+  /** An awakeable that is resolved, gone or was never there is passed over. */
+  resolveAwakeable(id: string): Promise<void>;
+}
+
+export interface DurableCall {
+  readonly service: string;
+  readonly key: string;
+  readonly handler: string;
+  readonly input: unknown;
+  readonly idempotencyKey: string;
+}
+
+export interface RestateApiOptions {
+  /** For one call with all its tries. */
+  readonly limitMs?: number;
+}
+
+const retryMs = 50;
+const deploymentsSchema = z.object({
+  deployments: z.array(
+    z.object({ id: z.string(), uri: z.string().optional(), services: z.array(z.object({ name: z.string() })) }),
+  ),
+});
+const versionSchema = z.object({ ingress_endpoint: z.string() });
+const rowsSchema = z.object({ rows: z.array(z.object({ id: z.string() })) });
+
+export function createRestateApi(address: RestateAddress, { limitMs = 15_000 }: RestateApiOptions = {}): RestateApi {
+  const ask = (request: () => RestateRequest) => askUntil(request, limitMs);
+  const admin = (path: string, options: Partial<RestateRequest> = {}) =>
+    ask(() => ({ ...options, url: address.adminUrl, path }));
+  const ingress = (path: string, options: Partial<RestateRequest> = {}) =>
+    ask(() => ({ ...options, url: address.ingressUrl, path }));
+
+  return {
+    async register(uri) {
+      await admin("/deployments", { method: "POST", body: { uri, force: true } });
+    },
+    async hasService(name) {
+      const { status } = await admin(`/services/${encodeURIComponent(name)}`, { expected: [404] });
+      return status !== 404;
+    },
+    async forgetOthers(service, uri) {
+      const { deployments } = deploymentsSchema.parse((await admin("/deployments")).body);
+      const others = deployments.filter(
+        (each) =>
+          each.uri !== undefined && !sameAddress(each.uri, uri) && each.services.every(({ name }) => name === service),
+      );
+      for (const { id } of others) {
+        await admin(`/deployments/${encodeURIComponent(id)}?force=true`, { method: "DELETE", expected: [404] });
+      }
+    },
+    async kill(build, servicePrefix) {
+      const query = `select id from sys_invocation_status where target_service_key = '${build}'
+        and target_service_name like '${servicePrefix}%' and status not in ('completed', 'killed')`;
+      const { rows } = rowsSchema.parse((await admin("/query", { method: "POST", body: { query } })).body);
+      await Promise.all(
+        rows.map(({ id }) => admin(`/invocations/${id}/kill`, { method: "PATCH", expected: [404, 409] })),
+      );
+      return rows.length;
+    },
+    async send({ service, key, handler, input, idempotencyKey }) {
+      const path = `/${[service, key, handler].map(encodeURIComponent).join("/")}/send`;
+      const headers = { "idempotency-key": idempotencyKey };
+      return (await ingress(path, { method: "POST", body: input, headers, expected: [404] })).status !== 404;
+    },
+    async resolveAwakeable(id) {
+      const path = `/restate/awakeables/${encodeURIComponent(id)}/resolve`;
+      await ingress(path, { method: "POST", body: null, expected: [400, 404, 409, 410] });
+    },
+  };
+}
+
+/** One look, without a second try. Fails with `loop_unavailable`. */
+export async function checkHealth({ ingressUrl, adminUrl }: RestateAddress, limitMs: number): Promise<void> {
+  const signal = AbortSignal.timeout(limitMs);
+  await Promise.all([
+    askOnce({ url: ingressUrl, path: "/restate/health" }, signal),
+    askOnce({ url: adminUrl, path: "/health" }, signal),
+  ]);
+}
+
+/** Whether those two are of one Restate: what answers at an address may be another one's. */
+export async function isOneRestate({ ingressUrl, adminUrl }: RestateAddress, limitMs: number): Promise<boolean> {
+  const { body } = await askOnce({ url: adminUrl, path: "/version" }, AbortSignal.timeout(limitMs));
+  const told = versionSchema.safeParse(body).data?.ingress_endpoint;
+  return told !== undefined && sameAddress(told, ingressUrl);
+}
+
+interface RestateRequest {
+  readonly url: string;
+  readonly path: string;
+  readonly method?: string;
+  /** As JSON; none when left out. */
+  readonly body?: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Statuses of failure that mean something to the caller. */
+  readonly expected?: readonly number[];
+}
+
+interface RestateAnswer {
+  readonly status: number;
+  readonly body: unknown;
+}
+
+async function askUntil(request: () => RestateRequest, limitMs: number): Promise<RestateAnswer> {
+  const signal = AbortSignal.timeout(limitMs);
+  for (let last: unknown; ; await delay(retryMs)) {
+    try {
+      return await askOnce(request(), signal);
+    } catch (error) {
+      // What went wrong before says more than that there is no time left.
+      if (signal.aborted) throw last ?? error;
+      if (!(error instanceof NotReady)) throw error;
+      last = error;
+    }
+  }
+}
+
+/** The same may work later. */
+class NotReady extends SlipwayError {
+  constructor(message: string, options?: ErrorOptions) {
+    super("loop_unavailable", message, options);
+  }
+}
+
+/** With a code of its own Restate tells what it does not want; without one, in its first moments, what it can not do yet. */
+const refusalSchema = z.object({ restate_code: z.string() });
+
+async function askOnce(request: RestateRequest, signal: AbortSignal): Promise<RestateAnswer> {
+  const { url, path, method = "GET", body, headers, expected = [] } = request;
+  const json = body === undefined ? {} : { "content-type": "application/json" };
+  let status: number;
+  let text: string;
+  try {
+    const response = await fetch(new URL(path, url), {
+      method,
+      signal,
+      headers: { accept: "application/json", ...json, ...headers },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    });
+    status = response.status;
+    text = await response.text();
+  } catch (cause) {
+    throw new NotReady(`Restate at ${url} ${reasonOf(cause)}`, { cause });
+  }
+  if ((status >= 200 && status < 300) || expected.includes(status)) return { status, body: parse(text) };
+  const told = `Restate at ${url} answers ${method} ${path} with ${status}: ${printable(text).slice(0, 500)}`;
+  const isFinal = (status < 500 && status !== 429) || refusalSchema.safeParse(parse(text)).success;
+  throw isFinal ? new SlipwayError("loop_unavailable", told) : new NotReady(told);
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  if (error.name === "TimeoutError") return "does not answer in time";
+  const { code, message } = (error.cause ?? error) as NodeJS.ErrnoException;
+  return `can not be reached: ${code ?? message}`;
+}
+
+function sameAddress(one: string, other: string): boolean {
+  return URL.parse(one)?.href === new URL(other).href;
+}
