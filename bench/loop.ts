@@ -2,12 +2,14 @@ import type { Plan } from "@slipway/contract";
 import { buildSettingsSchema, tailsOf } from "@slipway/contract";
 import { applyActions, type BuildState, beginBuild, decide, observe } from "@slipway/engine";
 import { bridgeVersusRedis } from "./bridge.ts";
+import { measureTurns } from "./loop-turns.ts";
 import { median, percentile, type Report } from "./measure.ts";
 import { storeEvents } from "./store.ts";
 
 /** Each figure with the name it reports; docs/figures.md says what it means. */
 const figures: Record<string, (report: Report) => void | Promise<void>> = {
   makespan_vs_bound: makespan,
+  tick_ms: measureTurns,
   bridge_p99_vs_redis: bridgeVersusRedis,
   store_events_per_s: storeEvents,
 };

@@ -23,7 +23,7 @@ export function describeBuilds(opened: () => OpenedStore): void {
       { sequence: 1, at: clock.now(), source: "report", key: null, ...requested },
     ]);
     expect(await store.ledger.balance(build.id)).toMatchObject({ budgetMicroUsd });
-    expect(await store.leases.find(build.id)).toBeUndefined();
+    expect(await store.leases.find(build.id)).toMatchObject({ holder: null, bell: null });
   });
 
   test("a build that is created again is the same one", async () => {

@@ -22,7 +22,12 @@ import { z } from "zod";
 import { flag, jsonText } from "./codec.ts";
 
 /** How each record is a row: JSON is text, a yes or no is a number, the rest is as it is. */
-const details = jsonText(z.record(z.string(), z.json()));
+// What was parsed from JSON is JSON: it is not gone through again for every row that is read.
+const details = jsonText(z.custom<Record<string, z.core.util.JSONType>>((value) => isObject(value)));
+
+function isObject(value: unknown): boolean {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
 
 export const buildRow = buildRecordSchema.extend({ details });
 export const agentActionRow = agentActionRecordSchema.extend({ details, ok: flag.nullable() });
