@@ -1,3 +1,4 @@
+import type { Client } from "@slipway/client";
 import type { SandboxProvider } from "@slipway/sandbox";
 import type { Settings } from "./config.ts";
 import type { Io, Output } from "./io.ts";
@@ -74,6 +75,10 @@ export interface Context {
   /** Opened at the first use, with that use's tool directories; closed by the program. */
   provider(tools?: Readonly<Record<string, string>>): Promise<SandboxProvider>;
   inspectHost(settings: Settings): Promise<readonly HostFinding[]>;
+  /** Where the server's socket and log are. */
+  stateDir(): Promise<string>;
+  /** The server of this machine, which is started when it does not run. */
+  server(): Promise<Client>;
   /** One JSON document, or the text for people. */
   result(value: unknown, text: string | (() => string)): Promise<void>;
   /** Cleans text that came out of a sandbox when a terminal would read it. */

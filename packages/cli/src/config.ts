@@ -1,7 +1,7 @@
 import { homedir } from "node:os";
 import { isAbsolute, join } from "node:path";
 import process from "node:process";
-import { defaultExecTimeoutMs, maxLifetimeMs, settingsError } from "@slipway/contract";
+import { defaultExecTimeoutMs, defaultStateDirectory, maxLifetimeMs, settingsError } from "@slipway/contract";
 import { z } from "zod";
 import type { Environment } from "./environment.ts";
 
@@ -90,9 +90,15 @@ function thisHost(): Host {
   return { isRoot: process.getuid?.() === 0, home: homedir() };
 }
 
+/** Where the server is that builds are asked of; its other settings are its own to read. */
+export function readStateDir(environment: Environment, host: Host = thisHost()): string {
+  const read = absolutePath.optional().safeParse(environment.SLIPWAY_STATE_DIR || undefined);
+  if (!read.success) throw settingsError(read.error.issues.map(({ message }) => `SLIPWAY_STATE_DIR: ${message}.`));
+  return read.data ?? defaultStateDir(environment, host);
+}
+
 function defaultStateDir(environment: Environment, host: Host): string {
-  if (host.isRoot) return "/var/lib/slipway";
-  return join(environment.XDG_DATA_HOME || join(host.home, ".local", "share"), "slipway");
+  return defaultStateDirectory({ ...host, dataHome: environment.XDG_DATA_HOME });
 }
 
 function providerMistakes(settings: Parsed): string[] {

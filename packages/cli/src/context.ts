@@ -1,9 +1,11 @@
+import type { Client } from "@slipway/client";
 import type { SandboxProvider } from "@slipway/sandbox";
 import type { Arguments, Context, HostFinding, Interrupts } from "./command.ts";
 import type { Settings } from "./config.ts";
 import type { Environment } from "./environment.ts";
 import type { Io, Output } from "./io.ts";
 import { createProgress, silentProgress } from "./progress.ts";
+import type { ConnectOptions } from "./server/connect.ts";
 import { harmless, harmlessLines, painter, toJson } from "./terminal.ts";
 
 /** What the program stands on. A test puts its own in. */
@@ -14,6 +16,7 @@ export interface Surroundings {
     tools: Readonly<Record<string, string>>,
   ): Promise<SandboxProvider>;
   inspectHost(settings: Settings, environment: Environment): Promise<readonly HostFinding[]>;
+  connectServer(options: ConnectOptions): Promise<Client>;
 }
 
 const realSurroundings: Surroundings = {
@@ -27,6 +30,7 @@ const realSurroundings: Surroundings = {
     const { stateDir, sandboxUid } = settings;
     return inspectHost({ stateDir, environment, ...(sandboxUid !== undefined && { sandboxUid }) });
   },
+  connectServer: async (options) => (await import("./server/connect.ts")).connectServer(options),
 };
 
 export interface ContextParts {
@@ -44,6 +48,7 @@ export function createContext(parts: ContextParts): Context & AsyncDisposable {
   let provider: Promise<SandboxProvider> | undefined;
   const progress = json ? silentProgress : createProgress(err, painter(err, io.env));
   const settings = async () => (await import("./config.ts")).readSettings(io.env);
+  const stateDir = async () => (await import("./config.ts")).readStateDir(io.env);
   return {
     io,
     args,
@@ -59,6 +64,14 @@ export function createContext(parts: ContextParts): Context & AsyncDisposable {
       return provider;
     },
     inspectHost: (known) => surroundings.inspectHost(known, io.env),
+    stateDir,
+    async server() {
+      const onStart = () => progress.status("starting the server");
+      const options = { stateDir: await stateDir(), environment: io.env, signal: interrupts.signal, onStart };
+      const client = await surroundings.connectServer(options);
+      progress.clear();
+      return client;
+    },
     async result(value, text) {
       if (json) await out.write(`${toJson(value)}\n`);
       else await out.write(typeof text === "string" ? text : text());

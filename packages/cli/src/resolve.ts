@@ -1,4 +1,7 @@
+import type { Client } from "@slipway/client";
 import {
+  type BuildId,
+  buildIdSchema,
   type ExecId,
   execIdSchema,
   type SandboxId,
@@ -31,7 +34,10 @@ export async function findSandboxId(provider: SandboxProvider, text: string, sig
   const entries = known.map(({ id, labels }) => ({ id, name: labels[nameLabel] ?? null }));
   const id = choose("sbx", text, entries, "sandbox");
   if (id) return id;
-  throw new SlipwayError("sandbox_not_found", `There is no sandbox whose name is or whose id begins with "${text}".`);
+  throw new SlipwayError(
+    "sandbox_not_found",
+    `There is no sandbox whose name is, or whose id begins or ends with "${text}".`,
+  );
 }
 
 export async function findExecId(sandbox: RestrictedSandbox, text: string, signal: AbortSignal): Promise<ExecId> {
@@ -45,7 +51,7 @@ export async function findExecId(sandbox: RestrictedSandbox, text: string, signa
     "exec",
   );
   if (id) return id;
-  throw new SlipwayError("exec_not_found", `There is no exec in ${sandbox.id} whose id begins with "${text}".`);
+  throw new SlipwayError("exec_not_found", `There is no exec in ${sandbox.id} whose id begins or ends with "${text}".`);
 }
 
 export async function findSnapshotId(
@@ -57,7 +63,32 @@ export async function findSnapshotId(
   if (whole.success) return whole.data;
   const id = choose("snp", text, await provider.snapshots.list({ signal }), "snapshot");
   if (id) return id;
-  throw new SlipwayError("snapshot_not_found", `There is no snapshot whose name is or whose id begins with "${text}".`);
+  throw new SlipwayError(
+    "snapshot_not_found",
+    `There is no snapshot whose name is, or whose id begins or ends with "${text}".`,
+  );
+}
+
+/** How many of the newest builds are looked through for a part of an id. */
+const searchedBuilds = 1000;
+
+/** Undefined stands for the newest one. */
+export async function findBuildId(client: Client, text: string | undefined, signal: AbortSignal): Promise<BuildId> {
+  const whole = buildIdSchema.safeParse(text);
+  if (whole.success) return whole.data;
+  const known: Entry<BuildId>[] = [];
+  for (let before: BuildId | null | undefined; before !== null && known.length < searchedBuilds; ) {
+    const limit = text === undefined ? 1 : 100;
+    const { builds, next } = await client.builds.list({ limit, ...(before !== undefined && { before }) }, { signal });
+    known.push(...builds.map(({ id }) => ({ id, name: null })));
+    if (text === undefined) break;
+    before = next;
+  }
+  const id = text === undefined ? known[0]?.id : choose("bld", text, known, "build");
+  if (id) return id;
+  const wanted =
+    text === undefined ? "There are no builds yet." : `There is no build whose id begins or ends with "${text}".`;
+  throw new SlipwayError("build_not_found", wanted);
 }
 
 interface Entry<Id> {
@@ -65,11 +96,15 @@ interface Entry<Id> {
   readonly name: string | null;
 }
 
-/** A name goes before a beginning of an id. What fits more than one is refused, not guessed. */
+/** An end of an id that is this long is no accident. */
+const tellingEnd = 4;
+
+/** A name goes before a beginning or an end of an id. What fits more than one is refused, not guessed. */
 function choose<Id extends string>(prefix: string, text: string, entries: readonly Entry<Id>[], kind: string) {
   const named = entries.filter((entry) => entry.name === text);
-  const begins = (entry: Entry<Id>) => entry.id.startsWith(text) || entry.id.startsWith(`${prefix}_${text}`);
-  const found = named.length > 0 ? named : text === "" ? [] : entries.filter(begins);
+  const fits = ({ id }: Entry<Id>) =>
+    id.startsWith(text) || id.startsWith(`${prefix}_${text}`) || (text.length >= tellingEnd && id.endsWith(text));
+  const found = named.length > 0 ? named : text === "" ? [] : entries.filter(fits);
   if (found.length <= 1) return found[0]?.id;
   const shown = found.slice(0, 5).map((entry) => (entry.name ? `${entry.id} (${entry.name})` : entry.id));
   const more = found.length > shown.length ? `, and ${found.length - shown.length} more` : "";

@@ -95,7 +95,7 @@ export function createClient(address: ServerAddress): Client {
         post("/v1/builds", buildViewSchema, { ...options, content: { id: newId("bld"), ...build } }),
       get: (build, options) => get(pathOf(build), buildViewSchema, options),
       list: ({ statuses, ...filter } = {}, options) =>
-        get(`/v1/builds${queryOf({ ...filter, status: statuses?.join(",") })}`, buildsPageSchema, options),
+        get(`/v1/builds${queryOf({ ...filter, status: statuses?.join(",") || undefined })}`, buildsPageSchema, options),
       intent: (build, options) => get(`${pathOf(build)}/intent`, intentViewSchema, options),
       editIntent: (build, content, options) =>
         patch(`${pathOf(build)}/intent`, intentViewSchema, { ...options, content }),

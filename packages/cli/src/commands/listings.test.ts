@@ -109,7 +109,7 @@ describe("rm", () => {
     const { code, stdout, stderr } = await runCli(["sandbox", "rm", "nope", id], { provider });
     expect(code).toBe(125);
     expect(stdout).toBe(`${id} destroyed: 3 processes ended, none left; files gone\n`);
-    expect(stderr).toContain('begins with "nope"');
+    expect(stderr).toContain('begins or ends with "nope"');
   });
 
   test("--all --json prints one document", async () => {

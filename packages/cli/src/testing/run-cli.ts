@@ -1,4 +1,5 @@
 import { PassThrough, Writable } from "node:stream";
+import type { Client } from "@slipway/client";
 import type { SandboxProvider } from "@slipway/sandbox";
 import type { HostFinding } from "../command.ts";
 import type { Environment } from "../environment.ts";
@@ -8,6 +9,7 @@ import { runProgram } from "../program.ts";
 export interface CliOptions {
   readonly provider?: SandboxProvider;
   readonly findings?: readonly HostFinding[];
+  readonly server?: Client;
   readonly stdin?: string | Uint8Array;
   readonly env?: Environment;
   /** Standard output and error are terminals. */
@@ -55,6 +57,7 @@ export function startCli(argv: readonly string[], options: CliOptions = {}): Run
   const ended = runProgram(argv, io, {
     openProvider: async () => options.provider ?? Promise.reject(new Error("this test has no provider")),
     inspectHost: async () => options.findings ?? [],
+    connectServer: async () => options.server ?? Promise.reject(new Error("this test has no server")),
   }).then((code) => ({ code, stdout: out.text(), stdoutBytes: out.bytes(), stderr: err.text() }));
   return {
     ended,

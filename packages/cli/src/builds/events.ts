@@ -1,0 +1,121 @@
+import { type EventView, isErrorCode } from "@slipway/contract";
+import { toJson } from "../terminal.ts";
+import { formatMoney } from "./money.ts";
+import { levelText, oneLine, statusText } from "./words.ts";
+
+type Data = EventView["data"];
+
+/** What happened, in plain words. All of an event's text is said by users, models or sandboxes. */
+export function eventText({ type, data }: Pick<EventView, "type" | "data">): string {
+  return words[type]?.(data) ?? `${oneLine(type)} ${oneLine(toJson(data), 300)}`;
+}
+
+const words: Readonly<Record<string, (data: Data) => string>> = {
+  "build.created": ({ mode }) => `the build begins (${text(mode)})`,
+  "build.paused": ({ reason }) => statusText({ status: "paused", reason: text(reason) }),
+  "build.resumed": () => "goes on",
+  "build.ended": ({ status, reason }) => `ended: ${text(status)} (${text(reason)})`,
+  "order.pause": () => "you ask for a pause",
+  "order.resume": () => "you let it go on",
+  "order.cancel": () => "you cancel it",
+  "order.budget": ({ budgetMicroUsd }) => `you set its budget to ${formatMoney(amount(budgetMicroUsd))}`,
+  "budget.warned": ({ budgetMicroUsd }) => `80 % of its budget of ${formatMoney(amount(budgetMicroUsd))} are spent`,
+  "stage.began": ({ stage }) => stages[text(stage)] ?? `stage ${text(stage)}`,
+  "stage.failed": ({ stage, code, message }) => `${text(stage)} failed: ${text(message)}${codeText(code)}`,
+  "intent.drafted": (data) => `the intent is drafted: ${intentText(data)}`,
+  "intent.edited": (data) => `you edited the intent: ${intentText(data)}`,
+  "intent.released": () => "you let the intent be locked",
+  "intent.locked": (data) => `the intent is locked: ${intentText(data)}, ${text(data["hash"]).slice(0, 19)}`,
+  "plan.made": ({ tasks }) => `planned: ${counted(tasks, "task")}`,
+  "attempt.started": (data) => `${attempt(data)} begins${tries(data)}`,
+  "attempt.heard": (data) => `${attempt(data)} works${data["sandbox"] ? ` in ${text(data["sandbox"])}` : ""}`,
+  "attempt.offered": (data) => `${attempt(data)} wants to be merged`,
+  "attempt.ended": (data) => `${attempt(data)} ${outcomeText(data["outcome"])}`,
+  "attempt.closed": (data) => `${attempt(data)} is over${data["keepSandbox"] === true ? "; its sandbox is kept" : ""}`,
+  "attempt.respawned": (data) => `${attempt(data)} goes on from its last checkpoint`,
+  "attempt.paused": (data) => `${attempt(data)} is paused`,
+  "attempt.resumed": (data) => `${attempt(data)} goes on`,
+  "task.retried": ({ task, next }) => `${text(task)} is tried again${tries(record(next))}`,
+  "task.merged": ({ task }) => `${text(task)} is merged`,
+  "task.failed": ({ task, failure }) => `${text(task)} failed: ${failureText(record(failure))}`,
+  "sandbox.changed": ({ sandbox, status, reason }) =>
+    `${text(sandbox)} is ${text(status)}${reason === null || reason === undefined ? "" : ` (${text(reason)})`}`,
+  "checkpoint.made": ({ checkpoint }) => `checkpoint ${text(checkpoint)}`,
+  "satisfaction.asked": ({ round }) => `is the intent satisfied? (round ${text(round)})`,
+  "satisfaction.checked": ({ unsatisfied }) => satisfactionText(list(unsatisfied)),
+  "remaining.asked": () => "planning what is left",
+  "remaining.planned": ({ tasks }) => `planned what is left: ${counted(tasks, "task")}`,
+  "remaining.unplannable": ({ message }) => `what is left can not be planned: ${text(message)}`,
+};
+
+const stages: Readonly<Record<string, string>> = {
+  draft: "drafting the intent",
+  lock: "locking the intent",
+  plan: "planning the tasks",
+};
+
+function intentText({ criteria, workflows }: Data): string {
+  return `${counted(criteria, "criterion", "criteria")}, ${counted(workflows, "workflow")}`;
+}
+
+function attempt({ task, attempt: number }: Data): string {
+  return `${text(task)}, attempt ${text(number)},`;
+}
+
+function tries({ level }: Data): string {
+  return typeof level === "number" ? `: ${levelText(level)}` : "";
+}
+
+function outcomeText(outcome: unknown): string {
+  const { type, error } = record(outcome);
+  switch (type) {
+    case "merged":
+      return "has passed";
+    case "failed":
+      return `failed: ${text(error)}`;
+    case "died":
+      return "lost its sandbox";
+    case "interrupted":
+      return "was interrupted";
+    case "out-of-budget":
+      return "found no money left";
+    default:
+      return text(type);
+  }
+}
+
+function failureText({ reason, error, task }: Data): string {
+  if (reason === "dependency") return `it waits for ${text(task)}, which failed`;
+  return reason === "build-ended" ? "the build ended" : text(error);
+}
+
+function satisfactionText(unsatisfied: readonly unknown[]): string {
+  if (unsatisfied.length === 0) return "every criterion is satisfied";
+  const first = unsatisfied.slice(0, 8).map((id) => text(id as Data[string]));
+  return `not satisfied: ${first.join(", ")}${unsatisfied.length > first.length ? ", …" : ""}`;
+}
+
+function codeText(code: Data[string] | undefined): string {
+  return isErrorCode(code) ? ` (${code})` : "";
+}
+
+function counted(value: Data[string] | undefined, one: string, many = `${one}s`): string {
+  const count = amount(value);
+  return `${count} ${count === 1 ? one : many}`;
+}
+
+function text(value: Data[string] | undefined): string {
+  return typeof value === "string" || typeof value === "number" ? oneLine(String(value), 300) : "?";
+}
+
+function amount(value: Data[string] | undefined): number {
+  return typeof value === "number" ? value : 0;
+}
+
+function record(value: unknown): Data {
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Data) : {};
+}
+
+function list(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}

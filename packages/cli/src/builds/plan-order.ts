@@ -1,0 +1,35 @@
+import { stat } from "node:fs/promises";
+import { resolve } from "node:path";
+import { type BuildSource, buildModes, microUsdPerUsd, partitions, type StartBuild } from "@slipway/contract";
+import type { Arguments } from "../command.ts";
+import { UsageError } from "../failure.ts";
+import { choice, given } from "../request.ts";
+
+/** What `slipway plan` is asked for. */
+export async function readPlanOrder(args: Arguments): Promise<StartBuild> {
+  const request = args.many("request").join(" ");
+  if (request.trim() === "") throw new UsageError("The request is empty.", "Say in words what you want.");
+  const mode = choice(args, "mode", buildModes) ?? "new";
+  const usd = args.decimal("budget");
+  const settings = given({
+    partition: choice(args, "partition", partitions),
+    budgetMicroUsd: usd === undefined ? undefined : Math.round(usd * microUsdPerUsd),
+  });
+  const source = await sourceOf(args, mode === "new");
+  return { request, mode, settings, hold: args.flag("edit") ? "both" : "plan", ...given({ source }) };
+}
+
+async function sourceOf(args: Arguments, isNew: boolean): Promise<BuildSource | undefined> {
+  const [directory, repository] = [args.text("dir"), args.text("repo")];
+  if (isNew && (directory ?? repository) !== undefined) {
+    throw new UsageError("A new app begins with no repository.", "Give --mode feature or --mode fix, too.");
+  }
+  if (directory !== undefined && repository !== undefined) {
+    throw new UsageError("--dir excludes --repo.", "Give one or the other.");
+  }
+  if (isNew) return undefined;
+  if (repository !== undefined) return { repository };
+  const path = resolve(directory ?? ".");
+  if ((await stat(path).catch(() => undefined))?.isDirectory()) return { directory: path };
+  throw new UsageError(`There is no directory ${path}.`, "Name a directory with --dir, or a repository with --repo.");
+}

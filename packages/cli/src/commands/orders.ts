@@ -1,0 +1,43 @@
+import { randomUUID } from "node:crypto";
+import type { Client } from "@slipway/client";
+import { type BuildId, type BuildView, microUsdPerUsd } from "@slipway/contract";
+import { formatMoney } from "../builds/money.ts";
+import { statusText } from "../builds/words.ts";
+import type { Context, Run } from "../command.ts";
+import { findBuildId } from "../resolve.ts";
+
+interface Options {
+  readonly signal: AbortSignal;
+  readonly key: string;
+}
+
+type Order = (client: Client, id: BuildId, options: Options, context: Context) => Promise<BuildView>;
+
+function order(give: Order): Run {
+  return async (context) => {
+    const { signal } = context.interrupts;
+    const client = await context.server();
+    const id = await findBuildId(client, context.args.argument("id"), signal);
+    const view = await give(client, id, { signal, key: randomUUID() }, context);
+    await context.result(view, `${view.id} ${statusText(view)}\n`);
+    if (view.status === "paused" && view.reason === "budget") {
+      const { budgetMicroUsd, spentMicroUsd } = view.money;
+      const spent = `${formatMoney(spentMicroUsd)} of ${formatMoney(budgetMicroUsd)} are spent`;
+      await context.note(`${spent}: slipway resume --budget <usd> ${view.id} gives it more`);
+    }
+  };
+}
+
+export const pause = order((client, id, options) => client.builds.pause(id, options));
+export const cancel = order((client, id, options) => client.builds.cancel(id, options));
+
+/** Whatever the build waits for: more money, a word about its intent, or just to go on. */
+export const resume = order(async (client, id, { signal, key }, { args }) => {
+  const usd = args.decimal("budget");
+  if (usd !== undefined) {
+    await client.builds.setBudget(id, Math.round(usd * microUsdPerUsd), { signal, key: `${key}-budget` });
+  }
+  const { planning } = await client.builds.get(id, { signal });
+  if (planning?.step === "held") await client.builds.lock(id, { signal });
+  return await client.builds.resume(id, { signal, key });
+});

@@ -1,0 +1,85 @@
+import type { BuildView } from "@slipway/contract";
+import { formatMoney } from "../builds/money.ts";
+import { oneLine, stageText, statusText, tasksText } from "../builds/words.ts";
+import type { Context } from "../command.ts";
+import { formatDuration } from "../duration.ts";
+import { findBuildId } from "../resolve.ts";
+import { formatFields, formatTable } from "../terminal.ts";
+
+export async function run(context: Context): Promise<void> {
+  const { signal } = context.interrupts;
+  const client = await context.server();
+  const view = await client.builds.get(await findBuildId(client, context.args.optional("id"), signal), { signal });
+  await context.result(view, () =>
+    [formatFields(fields(view), context.paint), tasks(view, context), attempts(view, context)]
+      .filter((part) => part !== "")
+      .join("\n"),
+  );
+  const advice = adviceOn(view);
+  if (advice !== undefined) await context.note(advice);
+}
+
+function fields(view: BuildView): [string, string][] {
+  const now = Date.now();
+  const time = (at: number) => `${new Date(at).toISOString()} (${formatDuration(now - at)} ago)`;
+  const { money, settings, source, planning } = view;
+  const field = (name: string, value: string | undefined): [string, string][] => (value ? [[name, value]] : []);
+  const reserved = money.reservedMicroUsd > 0 ? `, ${formatMoney(money.reservedMicroUsd)} reserved` : "";
+  return [
+    ["id", view.id],
+    ["request", oneLine(view.request, 400)],
+    ["status", statusText(view)],
+    ...field("stage", planning === null || isOver(view) ? undefined : stageText(planning)),
+    ["mode", view.mode],
+    ...field(
+      "source",
+      source === null ? undefined : oneLine("directory" in source ? source.directory : source.repository),
+    ),
+    ["project", oneLine(view.project)],
+    ["tasks", tasksText(view.tasks)],
+    ["money", `${formatMoney(money.spentMicroUsd)} spent of ${formatMoney(money.budgetMicroUsd)}${reserved}`],
+    ["limits", `${settings.slots} sandboxes at once, ${formatDuration(settings.timeoutMs)} of work`],
+    ["begun", time(view.createdAt)],
+    ...field("ended", view.endedAt === null ? undefined : time(view.endedAt)),
+  ];
+}
+
+function tasks({ taskList }: BuildView, { paint }: Context): string {
+  if (taskList.length === 0) return "";
+  const rows = taskList.map(({ id, status, component, attempts, level, reason }) => [
+    oneLine(id),
+    status,
+    oneLine(component),
+    String(attempts),
+    level === null ? "-" : String(level),
+    reason === null ? "" : oneLine(reason, 80),
+  ]);
+  return formatTable(["TASK", "STATUS", "COMPONENT", "ATTEMPTS", "LEVEL", "REASON"], rows, paint);
+}
+
+function attempts(view: BuildView, { paint }: Context): string {
+  if (view.attempts.length === 0) return "";
+  const now = Date.now();
+  const rows = view.attempts.map(({ task, status, phase, level, sandbox, startedAt, heartbeatAt }) => [
+    oneLine(task),
+    oneLine(phase === null || phase === status ? status : `${status} (${phase})`),
+    level === null ? "-" : String(level),
+    sandbox ?? "-",
+    formatDuration(now - startedAt),
+    heartbeatAt === null ? "-" : `${formatDuration(now - heartbeatAt)} ago`,
+  ]);
+  return formatTable(["RUNNING", "PHASE", "LEVEL", "SANDBOX", "FOR", "HEARD"], rows, paint);
+}
+
+function isOver({ endedAt }: BuildView): boolean {
+  return endedAt !== null;
+}
+
+/** What the build waits for, where that is its user. */
+function adviceOn(view: BuildView): string | undefined {
+  if (view.status === "paused" && view.reason === "budget") {
+    return `It goes on with more money: slipway resume --budget <usd> ${view.id}`;
+  }
+  const waits = view.status === "paused" || (view.planning?.step === "held" && !isOver(view));
+  return waits ? `It goes on with: slipway resume ${view.id}` : undefined;
+}

@@ -1,0 +1,47 @@
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { type Client, createClient } from "@slipway/client";
+import { hasCode, serverFiles } from "@slipway/contract";
+import { type ServerStart, startInBackground } from "./start.ts";
+
+export interface ConnectOptions extends ServerStart {
+  readonly signal: AbortSignal;
+  /** There is no server yet, and one is started. */
+  onStart(): void;
+}
+
+/** Another command line may be starting one at the same time. */
+const otherStartMs = 30_000;
+const retryMs = 100;
+
+/** The server of the state directory; one is started when none runs. */
+export async function connectServer({ onStart, signal, ...start }: ConnectOptions): Promise<Client> {
+  const client = clientOf(start.stateDir);
+  if (await isThere(client, signal)) return client;
+  onStart();
+  try {
+    await startInBackground(start, signal);
+  } catch (error) {
+    if (!hasCode(error, "server_running")) throw error;
+    const deadline = performance.now() + otherStartMs;
+    while (!(await isThere(client, signal))) {
+      if (performance.now() > deadline) throw error;
+      await delay(retryMs, undefined, { signal });
+    }
+  }
+  return client;
+}
+
+export function clientOf(stateDir: string): Client {
+  return createClient({ socketPath: join(stateDir, serverFiles.socket) });
+}
+
+export async function isThere(client: Client, signal: AbortSignal): Promise<boolean> {
+  try {
+    await client.health({ signal });
+    return true;
+  } catch (error) {
+    if (hasCode(error, "server_unavailable")) return false;
+    throw error;
+  }
+}

@@ -1,0 +1,80 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { chmodSync, closeSync, mkdirSync, openSync, readFileSync, renameSync, statSync } from "node:fs";
+import { join } from "node:path";
+import process from "node:process";
+import { fileURLToPath } from "node:url";
+import { isErrorCode, SlipwayError, serverFiles } from "@slipway/contract";
+import type { Environment } from "../environment.ts";
+
+/** A program of its own, found by its path: nothing of it is part of the command line. */
+const program = fileURLToPath(new URL("../../../server/src/main.ts", import.meta.url));
+
+export interface ServerStart {
+  readonly stateDir: string;
+  readonly environment: Environment;
+}
+
+/** Starts a server that outlives this program. Answers when it is ready; fails with what it says is wrong. */
+export async function startInBackground({ stateDir, environment }: ServerStart, signal: AbortSignal): Promise<void> {
+  const log = openLog(stateDir);
+  const child = spawnServer({ stateDir, environment }, { detached: true, cwd: "/", stderr: log.descriptor });
+  closeSync(log.descriptor);
+  const stopWaiting = () => child.stdout?.destroy();
+  signal.addEventListener("abort", stopWaiting, { once: true });
+  try {
+    await untilReady(child, () => lastLines(log.path, log.size));
+  } finally {
+    signal.removeEventListener("abort", stopWaiting);
+    stopWaiting();
+    child.unref();
+  }
+}
+
+export function spawnServer(
+  { stateDir, environment }: ServerStart,
+  { stderr, ...options }: { detached?: boolean; cwd?: string; stderr: number | "inherit" },
+): ChildProcess {
+  return spawn(process.execPath, ["--disable-warning=ExperimentalWarning", program], {
+    ...options,
+    stdio: ["ignore", "pipe", stderr],
+    env: { ...environment, SLIPWAY_STATE_DIR: stateDir, NODE_COMPILE_CACHE: join(stateDir, "compile-cache") },
+  });
+}
+
+/** The server says one line: that it is ready, or why it is not. `words` are its last ones, should it say nothing. */
+export async function untilReady(child: ChildProcess, words: () => string): Promise<void> {
+  const failed = once(child, "error").then(([error]) => Promise.reject(error as Error));
+  const said = (async () => {
+    let text = "";
+    for await (const chunk of child.stdout ?? []) {
+      text += chunk;
+      if (text.includes("\n")) break;
+    }
+    return text;
+  })();
+  failed.catch(() => undefined);
+  const line = await Promise.race([said, failed]);
+  if (line === "") throw new SlipwayError("server_unavailable", `the server does not start: ${words()}`);
+  const { error } = JSON.parse(line) as { error?: { code: unknown; message: string } };
+  if (error) throw new SlipwayError(isErrorCode(error.code) ? error.code : "server_unavailable", error.message);
+}
+
+const maxLogBytes = 10 * 1024 * 1024;
+
+function openLog(stateDir: string): { path: string; descriptor: number; size: number } {
+  // As root, other users' sandboxes pass through the state directory.
+  const mode = process.getuid?.() === 0 ? 0o711 : 0o700;
+  if (mkdirSync(stateDir, { recursive: true, mode }) !== undefined) chmodSync(stateDir, mode);
+  const path = join(stateDir, serverFiles.log);
+  const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+  if (size > maxLogBytes) renameSync(path, `${path}.old`);
+  return { path, descriptor: openSync(path, "a", 0o600), size: size > maxLogBytes ? 0 : size };
+}
+
+const shownLines = 20;
+
+function lastLines(path: string, from: number): string {
+  const lines = readFileSync(path).subarray(from).toString("utf8").trimEnd().split("\n").slice(-shownLines);
+  return `the end of ${path}:\n${lines.join("\n")}`;
+}
