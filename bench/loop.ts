@@ -2,6 +2,8 @@ import type { Plan } from "@slipway/contract";
 import { buildSettingsSchema, tailsOf } from "@slipway/contract";
 import { applyActions, type BuildState, beginBuild, decide, observe } from "@slipway/engine";
 import { bridgeVersusRedis } from "./bridge.ts";
+import { measureResume } from "./loop-resume.ts";
+import { measureSimulated } from "./loop-sim.ts";
 import { measureTurns } from "./loop-turns.ts";
 import { median, percentile, type Report } from "./measure.ts";
 import { storeEvents } from "./store.ts";
@@ -10,6 +12,8 @@ import { storeEvents } from "./store.ts";
 const figures: Record<string, (report: Report) => void | Promise<void>> = {
   makespan_vs_bound: makespan,
   tick_ms: measureTurns,
+  resume_vs_start: measureResume,
+  sim_growth: measureSimulated,
   bridge_p99_vs_redis: bridgeVersusRedis,
   store_events_per_s: storeEvents,
 };

@@ -1,0 +1,19 @@
+import process from "node:process";
+import type { BuildId } from "@slipway/contract";
+import { type Coordinator, openCoordinator, startRestate } from "@slipway/server";
+import { connectSimulation, createHost } from "@slipway/server/simulated";
+import { openDatabase, openStore } from "@slipway/store";
+
+/** A coordinator as a process of its own: its database, the directory of its Restate, the world's socket. */
+const [databaseUrl = "", directory = "", socketPath = ""] = process.argv.slice(2);
+const store = await openStore(openDatabase({ url: databaseUrl }), Date);
+let coordinator: Coordinator | undefined;
+const host = createHost({ store, ring: (build: BuildId) => coordinator?.ring(build) });
+const [world, restate] = await Promise.all([
+  connectSimulation(socketPath, { host, clock: Date }),
+  startRestate({ directory }),
+]);
+coordinator = await openCoordinator({
+  ...{ store, restate, name: "bench", slots: 100, clock: Date, warn: console.error },
+  work: () => world,
+});

@@ -1,0 +1,63 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import { performance } from "node:perf_hooks";
+import process from "node:process";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { startRestate } from "@slipway/server";
+import { createScaledClock, serveSimulation, usualWorld } from "@slipway/server/simulated";
+import { createBuild, openSite } from "./loop-site.ts";
+import { median, type Report } from "./measure.ts";
+
+const attempts = 20;
+const rounds = 5;
+const program = fileURLToPath(new URL("loop-coordinator.ts", import.meta.url));
+
+/** From the start of a coordinator's process until 20 attempts run, and from its death by -9 until the next one drives them. */
+export async function measureResume(report: Report): Promise<void> {
+  const starts: number[] = [];
+  const resumes: number[] = [];
+  for (let round = 0; round < rounds; round++) {
+    const { startMs, resumeMs } = await startAndResume();
+    starts.push(startMs);
+    resumes.push(resumeMs);
+  }
+  const measured = { ours: median(resumes) / 1000, baseline: median(starts) / 1000, n: rounds };
+  report({ name: "resume_s", value: measured.ours, unit: "s", ...measured, bound: {} });
+  const ratio = measured.ours / measured.baseline;
+  report({ name: "resume_vs_start", value: ratio, unit: "ratio", ...measured, bound: { atMost: 0.5 } });
+}
+
+async function startAndResume() {
+  await using site = await openSite();
+  using clock = createScaledClock({ startMs: Date.now(), factor: 1 });
+  const socketPath = join(site.directory, "world.sock");
+  const settings = { ...usualWorld, tasks: [attempts, attempts], edgeProbability: 0, stageMs: [0, 0] } as const;
+  await using world = await serveSimulation(socketPath, { settings, clock });
+  const restate = join(site.directory, "restate");
+  const run = () => spawn(process.execPath, [program, site.databaseUrl, restate, socketPath], { stdio: "inherit" });
+  const build = await createBuild(site.store, { slots: attempts });
+
+  const beganMs = performance.now();
+  const first = run();
+  while (world.simulation.alive(build).length < attempts) await sleep(5);
+  const startMs = performance.now() - beganMs;
+
+  const { promise: driven, resolve } = Promise.withResolvers<void>();
+  const { reattach } = world.simulation;
+  world.simulation.reattach = async (of, items) => {
+    await reattach(of, items);
+    if (items.length === attempts) resolve();
+  };
+  const killedMs = performance.now();
+  first.kill("SIGKILL");
+  const second = run();
+  await driven;
+  const resumeMs = performance.now() - killedMs;
+  second.kill("SIGKILL");
+  await once(second, "exit");
+  // It outlives who started it: taken up, it is ended with this.
+  await (await startRestate({ directory: restate }))[Symbol.asyncDispose]();
+  return { startMs, resumeMs };
+}
