@@ -34,8 +34,9 @@ export async function serveEndpoint({
   const handler = createEndpointHandler({
     services: [...objects],
     ...(identityKey !== undefined && { identityKeys: [identityKey] }),
-    logger: ({ level }, ...message) => {
-      if (level === "warn" || level === "error") warn(message.map(String).join(" "));
+    // What it says of single calls are lost connections and failed turns; the one is usual, the other is told where it happens.
+    logger: ({ level, source }, ...message) => {
+      if (source === "SYSTEM" && (level === "warn" || level === "error")) warn(message.map(String).join(" "));
     },
   });
   let refused = 0;

@@ -47,7 +47,7 @@ export async function openDurableLoop(options: DurableLoopOptions): Promise<Dura
     throw settingsError([`SLIPWAY_SERVER_NAME: takes 1 to 64 letters, digits, dots, dashes and underscores`]);
   }
   const service = servicePrefix + name;
-  const turns = createTurns(tick);
+  const turns = createTurns(tick, warn);
   const definition = defineLoop({ service, holder: name, maxTurns, turn: turns.run });
   const api = createRestateApi(restate);
   await using parts = new AsyncDisposableStack();
@@ -76,11 +76,14 @@ export async function openDurableLoop(options: DurableLoopOptions): Promise<Dura
     }),
   );
   parts.defer(turns.drain);
+  const kill = inBatches(async (builds: readonly BuildId[]) => {
+    // A loop that is just handing over may have sent its next generation meanwhile.
+    for (let left = builds; left.length > 0; ) left = await api.kill(left, servicePrefix);
+  });
   const opened = parts.move();
   return {
     async drive(build, generation) {
-      // A loop that is just handing over may have sent its next generation meanwhile.
-      while ((await api.kill(build, servicePrefix)) > 0);
+      await kill(build);
       const call = { service, key: build, handler: "drive", input: { generation }, idempotencyKey: randomUUID() };
       if (await api.send(call)) return;
       await register();
@@ -115,7 +118,7 @@ function defineLoop({ service, holder, maxTurns, turn }: LoopDefinition) {
         maxRetryInterval: longestRetryMs,
       });
       if (result.over) return;
-      await RestatePromise.race([bell.promise, context.sleep(result.waitMs)]);
+      await RestatePromise.race([bell.promise, context.sleep(Math.ceil(result.waitMs))]);
     }
     const next = { generation: generation + 1 };
     context.objectSendClient<BuildLoop>({ name: service }, build).drive(next);
@@ -139,7 +142,7 @@ function expect<T>(schema: z.ZodType<T>, value: unknown): T {
 }
 
 /** Knows the turns that are being taken, so that an orderly end waits for them. */
-function createTurns(tick: DurableTick) {
+function createTurns(tick: DurableTick, warn: (message: string) => void) {
   const running = new Set<Promise<unknown>>();
   let closing = false;
   return {
@@ -152,6 +155,7 @@ function createTurns(tick: DurableTick) {
       } catch (error) {
         // Another one drives the build, or there is none: this loop has nothing to do any more.
         if (error instanceof SlipwayError && endings.includes(error.code)) return { over: true };
+        warn(`a turn of ${build} failed and is taken again: ${error instanceof Error ? error.message : error}`);
         throw error;
       } finally {
         running.delete(turn);
@@ -164,6 +168,26 @@ function createTurns(tick: DurableTick) {
       await Promise.race([promise, Promise.allSettled(running)]);
       clearTimeout(timer);
     },
+  };
+}
+
+/** What is asked for while one batch is under way is the next batch. */
+function inBatches<T>(run: (batch: readonly T[]) => Promise<void>): (item: T) => Promise<void> {
+  let last: Promise<void> = Promise.resolve();
+  let open: T[] | undefined;
+  return (item) => {
+    if (open === undefined) {
+      const batch: T[] = [];
+      open = batch;
+      last = last
+        .catch(() => undefined)
+        .then(() => {
+          open = undefined;
+          return run(batch);
+        });
+    }
+    open.push(item);
+    return last;
   };
 }
 

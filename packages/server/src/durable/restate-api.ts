@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { type BuildId, printable, SlipwayError } from "@slipway/contract";
+import { type BuildId, buildIdSchema, printable, SlipwayError } from "@slipway/contract";
 import { z } from "zod";
 
 /** Where Restate is. Both may change when it is started again. */
@@ -18,8 +18,8 @@ export interface RestateApi {
   hasService(name: string): Promise<boolean>;
   /** Forgets other addresses at which the service was served. */
   forgetOthers(service: string, uri: string): Promise<void>;
-  /** Ends all that is not done for the build, in services whose names begin so. Answers how many there were. */
-  kill(build: BuildId, servicePrefix: string): Promise<number>;
+  /** Ends all that is not done for these builds, in services whose names begin so. Answers for which there was something. */
+  kill(builds: readonly BuildId[], servicePrefix: string): Promise<readonly BuildId[]>;
   /** False: Restate does not know the service. */
   send(call: DurableCall): Promise<boolean>;
   /** An awakeable that is resolved, gone or was never there is passed over. */
@@ -40,16 +40,18 @@ export interface RestateApiOptions {
 }
 
 const retryMs = 50;
+const mostAtOnce = 32;
 const deploymentsSchema = z.object({
   deployments: z.array(
     z.object({ id: z.string(), uri: z.string().optional(), services: z.array(z.object({ name: z.string() })) }),
   ),
 });
 const versionSchema = z.object({ ingress_endpoint: z.string() });
-const rowsSchema = z.object({ rows: z.array(z.object({ id: z.string() })) });
+const rowsSchema = z.object({ rows: z.array(z.object({ id: z.string(), key: buildIdSchema })) });
 
 export function createRestateApi(address: RestateAddress, { limitMs = 15_000 }: RestateApiOptions = {}): RestateApi {
-  const ask = (request: () => RestateRequest) => askUntil(request, limitMs);
+  const inTurn = createTurnstile(mostAtOnce);
+  const ask = (request: () => RestateRequest) => inTurn(() => askUntil(request, limitMs));
   const admin = (path: string, options: Partial<RestateRequest> = {}) =>
     ask(() => ({ ...options, url: address.adminUrl, path }));
   const ingress = (path: string, options: Partial<RestateRequest> = {}) =>
@@ -73,14 +75,15 @@ export function createRestateApi(address: RestateAddress, { limitMs = 15_000 }: 
         await admin(`/deployments/${encodeURIComponent(id)}?force=true`, { method: "DELETE", expected: [404] });
       }
     },
-    async kill(build, servicePrefix) {
-      const query = `select id from sys_invocation_status where target_service_key = '${build}'
+    async kill(builds, servicePrefix) {
+      const query = `select id, target_service_key as key from sys_invocation_status
+        where target_service_key in (${builds.map((build) => `'${build}'`).join()})
         and target_service_name like '${servicePrefix}%' and status not in ('completed', 'killed')`;
       const { rows } = rowsSchema.parse((await admin("/query", { method: "POST", body: { query } })).body);
       await Promise.all(
         rows.map(({ id }) => admin(`/invocations/${id}/kill`, { method: "PATCH", expected: [404, 409] })),
       );
-      return rows.length;
+      return [...new Set(rows.map(({ key }) => key))];
     },
     async send({ service, key, handler, input, idempotencyKey }) {
       const path = `/${[service, key, handler].map(encodeURIComponent).join("/")}/send`;
@@ -124,6 +127,23 @@ interface RestateRequest {
 interface RestateAnswer {
   readonly status: number;
   readonly body: unknown;
+}
+
+/** Lets so many through at once; the others wait in a row. */
+function createTurnstile(most: number) {
+  const waiting: (() => void)[] = [];
+  let inside = 0;
+  return async <T>(enter: () => Promise<T>): Promise<T> => {
+    if (inside === most) await new Promise<void>((resolve) => waiting.push(resolve));
+    else inside += 1;
+    try {
+      return await enter();
+    } finally {
+      const next = waiting.shift();
+      if (next === undefined) inside -= 1;
+      else next();
+    }
+  };
 }
 
 async function askUntil(request: () => RestateRequest, limitMs: number): Promise<RestateAnswer> {

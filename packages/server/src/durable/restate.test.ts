@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { SlipwayError } from "@slipway/contract";
 import { describe, expect, test } from "vitest";
-import { openIdentity, writeIdentity } from "./identity.ts";
+import { base58, openIdentity, writeIdentity } from "./identity.ts";
 import { type KeptRestate, startRestate } from "./keep-restate.ts";
 import { isAlive, type ProcessIdentity, parseStat } from "./process.ts";
 import { connectRestate } from "./restate.ts";
@@ -139,6 +139,15 @@ test.each(["", "1", "nonsense\nnonsense\n", `${"1 ".repeat(60)}\n{"ports":{}}\n`
     await checkHealth(restate, 1_000);
   },
 );
+
+test.each([
+  ["", ""],
+  ["000001", "112"],
+  ["0000", "11"],
+  ["48656c6c6f20576f726c6421", "2NEpo7TZRRrLZSi2U"],
+])("the bytes %j are %j in base 58", (hex, text) => {
+  expect(base58(Buffer.from(hex, "hex"))).toBe(text);
+});
 
 test("a key file that was cut short is made anew", async () => {
   using directory = temporaryDirectory();
