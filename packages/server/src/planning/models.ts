@@ -1,3 +1,4 @@
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { type BuildId, newId, SlipwayError } from "@slipway/contract";
 import type { BuildLedger } from "@slipway/engine";
@@ -50,7 +51,10 @@ export async function openModels(parts: ModelParts): Promise<ServerModels> {
   const { settings, ledger, log, holder, secret, clock, directory, programs = shippedPrograms, logger } = parts;
   await using opened = new AsyncDisposableStack();
   if (usesScripted(settings, programs)) {
-    opened.use(await startScriptedModel({ programs, listen: { path: scriptedSocket(directory) } }));
+    const path = scriptedSocket(directory);
+    // One that a killed server has left.
+    await rm(path, { force: true });
+    opened.use(await startScriptedModel({ programs, listen: { path } }));
   }
   const gateway = opened.use(
     createGateway({

@@ -1,10 +1,16 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
 import { compiledChecksSchema, intentLimits, printable, SlipwayError } from "@slipway/contract";
 import { report, type Store } from "@slipway/engine";
 import { planner, type ScriptedProgram, type Turn } from "@slipway/gateway/scripted";
 import { describe, expect, test } from "vitest";
 import { gatewayTries, openSite, type Site, waitsMs } from "./testing.ts";
+
+const fixture = fileURLToPath(new URL("crash-fixture.ts", import.meta.url));
 
 type Question = "intent" | "checks" | "plan";
 
@@ -121,6 +127,25 @@ describe("after a crash", () => {
     }
   });
 });
+
+test.each(["checks", "plan"] as const)(
+  "kill -9 in the middle of the %s loses no stage that was done",
+  async (question) => {
+    const child = spawn(process.execPath, [fixture, question], { stdio: ["ignore", "pipe", "inherit"] });
+    const [line] = await once(createInterface(child.stdout), "line");
+    child.kill("SIGKILL");
+    await once(child, "exit");
+    await using site = await openSite({ begun: JSON.parse(line) });
+    expect(await site.drive()).toMatchObject({ status: "paused", reason: "user" });
+    expect(questions(site)).toEqual(question === "plan" ? ["plan"] : ["checks", "plan"]);
+    const [costs] = await site.store.ledger.costs(site.build, "agent");
+    // The one that was cut short may have been paid for: it counts as a whole.
+    expect(costs).toMatchObject({ requests: 4, reservedMicroUsd: 0 });
+    expect(await site.store.ledger.balance(site.build)).toMatchObject({ spentMicroUsd: costs?.spentMicroUsd });
+    const events = await site.store.events.read(site.build, 0);
+    expect(events.map(({ sequence }) => sequence)).toEqual(events.map((_, index) => index + 1));
+  },
+);
 
 test("the same item again, while it is under way and after it, asks nothing", async () => {
   const gate = Promise.withResolvers<void>();
@@ -278,6 +303,32 @@ test("a budget that does not cover a stage pauses the build, and a raise lets it
   expect(await site.drive()).toMatchObject({ status: "paused", reason: "user" });
   expect(questions(site)).toEqual(["intent", "checks", "plan"]);
   expect(await site.reports("stage.failed")).toHaveLength(1);
+});
+
+test.each([4_000, 7_000, 9_000, 11_000, 13_000, 16_000, 20_000, 26_000])(
+  "whatever the budget (%i), a build is planned or waits for money, and spends no more",
+  async (budgetMicroUsd) => {
+    await using site = await openSite({ budgetMicroUsd });
+    const { status, reason } = await site.drive();
+    expect(status).toBe("paused");
+    const failures = await site.reports("stage.failed");
+    expect(failures.map(({ code }) => code)).toEqual(reason === "budget" ? ["budget_exhausted"] : []);
+    const { spentMicroUsd, reservedMicroUsd } = await site.store.ledger.balance(site.build);
+    expect(reservedMicroUsd).toBe(0);
+    expect(spentMicroUsd).toBe(spent(site.lines));
+    expect(spentMicroUsd).toBeLessThanOrEqual(budgetMicroUsd);
+  },
+);
+
+test("an answer that grows beyond the budget is cut there, and the build waits for money", async () => {
+  // As slow as a model is: what is on its way when the money ends is little.
+  const program: ScriptedProgram = () => ({ text: "word ".repeat(100_000), paceMs: 1 });
+  await using site = await openSite({ program, budgetMicroUsd: 20_000 });
+  expect(await site.drive()).toMatchObject({ status: "paused", reason: "budget" });
+  expect(await site.reports("stage.failed")).toMatchObject([{ stage: "draft", code: "budget_exhausted" }]);
+  const { spentMicroUsd, reservedMicroUsd } = await site.store.ledger.balance(site.build);
+  expect({ spentMicroUsd, reservedMicroUsd }).toEqual({ spentMicroUsd: spent(site.lines), reservedMicroUsd: 0 });
+  expect(spentMicroUsd).toBeLessThanOrEqual(20_000);
 });
 
 describe("a request", () => {

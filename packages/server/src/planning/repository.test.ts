@@ -16,6 +16,7 @@ vi.setConfig({ testTimeout: 120_000 });
 
 let scratch: string;
 let provider: SandboxProvider;
+let builds = 0;
 
 beforeAll(async () => {
   scratch = await mkdtemp("/var/tmp/slipway-repository-");
@@ -39,7 +40,8 @@ async function directoryOf(name: string, files: Readonly<Record<string, string>>
 }
 
 function reader(source: BuildSource | null, limits: Partial<RepositoryLimits> = {}) {
-  return openRepository({ provider, source: async () => source, environment: process.env, limits });
+  const labels = { build: `build-${++builds}` };
+  return openRepository({ provider, source: async () => source, environment: process.env, labels, limits });
 }
 
 const broken = {
@@ -93,6 +95,22 @@ describe("a small broken repository", () => {
     await repository[Symbol.asyncDispose]();
     expect(await provider.list()).toEqual([]);
   });
+});
+
+test("a sandbox that a killed server has left for the build is ended", async () => {
+  const labels = { build: "left-behind" };
+  const options = { provider, environment: process.env, labels };
+  const directory = await directoryOf("behind", broken);
+  const other = await provider.create({ labels });
+  await openRepository({ ...options, source: async () => ({ directory }) }).summarize({});
+  const [left] = (await provider.list({ labels })).filter(({ id }) => id !== other.id);
+  await using repository = openRepository({ ...options, source: async () => ({ directory }) });
+  await repository.summarize({});
+  const ids = (await provider.list({ labels })).map(({ id }) => id);
+  expect(ids).toHaveLength(2);
+  expect(ids).toContain(other.id);
+  expect(ids).not.toContain(left?.id);
+  await other.destroy();
 });
 
 test("a sound repository has no problems", async () => {
@@ -250,7 +268,10 @@ test("a repository is cloned in the sandbox, which reaches its host only while t
   };
   const simulated = createSimulatedProvider({ programs: { git, find: async () => 0 } });
   const open = (repository: string) =>
-    openRepository({ provider: simulated, source: async () => ({ repository }), environment: {} });
+    openRepository({
+      ...{ provider: simulated, source: async () => ({ repository }), environment: {} },
+      labels: { build: repository },
+    });
   await using sound = open("https://example.com/app.git");
   expect(await sound.summarize({})).toEqual({ files: [], notes: "" });
   expect(cloned[0]).toEqual(expect.arrayContaining(["clone", "--depth", "https://example.com/app.git"]));

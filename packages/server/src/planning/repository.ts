@@ -15,12 +15,13 @@ import { diagnose } from "./diagnose.ts";
 import { summarize } from "./summarize.ts";
 
 export interface RepositoryOptions {
-  readonly provider: Pick<SandboxProvider, "create">;
+  readonly provider: Pick<SandboxProvider, "create" | "get" | "list">;
   /** Null: the build has none. */
   source(): Promise<BuildSource | null>;
   /** For the git program. */
   readonly environment: Readonly<Record<string, string | undefined>>;
-  readonly labels?: Readonly<Record<string, string>>;
+  /** They name the build: a sandbox that another process has left for it is ended. */
+  readonly labels: Readonly<Record<string, string>>;
   readonly limits?: Partial<RepositoryLimits>;
 }
 
@@ -63,7 +64,7 @@ export function openRepository(options: RepositoryOptions): RepositoryReader & A
 const never = new AbortController().signal;
 
 async function bringIn(
-  { provider, source, environment, labels = {} }: RepositoryOptions,
+  { provider, source, environment, labels }: RepositoryOptions,
   limits: RepositoryLimits,
   signal: AbortSignal,
 ): Promise<OwnedSandbox> {
@@ -72,8 +73,10 @@ async function bringIn(
   const remote = "repository" in from ? remoteOf(from.repository) : undefined;
   const network = remote === undefined ? {} : { domains: [remote.hostname], ports: [Number(remote.port || 443)] };
   const life = { lifetimeMs: 60 * minuteMs, idleMs: null, onEnd: "destroy" } as const;
+  const ownLabels = { ...labels, purpose: "planning" };
+  for (const { id } of await provider.list({ labels: ownLabels }, { signal })) await (await provider.get(id)).destroy();
   await using made = new AsyncDisposableStack();
-  const sandbox = made.use(await provider.create({ ...life, network, labels: { ...labels } }, { signal }));
+  const sandbox = made.use(await provider.create({ ...life, network, labels: ownLabels }, { signal }));
   if (remote !== undefined) await clone(sandbox, remote.href, limits, signal);
   else if ("directory" in from) await upload(sandbox, from.directory, environment, limits, signal);
   made.move();

@@ -27,6 +27,8 @@ export interface SiteOptions {
   /** Between the planning and the store. */
   readonly through?: (store: Store) => Store;
   readonly openRepository?: () => RepositoryReader & AsyncDisposable;
+  /** Of a build that another process has begun. */
+  readonly begun?: { readonly directory: string; readonly build: BuildId };
 }
 
 /** A store, a gateway with a scripted model, and a build that is planned with them. */
@@ -57,7 +59,7 @@ const timeouts = { connectMs: 2000, firstByteMs: 400, idleMs: 400, totalMs: 20_0
 const retries = { tries: gatewayTries, baseMs: 1, maxMs: 2, maxRetryAfterMs: 2 };
 export const waitsMs = [1, 1];
 
-export const noRepository = (): RepositoryReader & AsyncDisposable => {
+const noRepository = (): RepositoryReader & AsyncDisposable => {
   const refuse = async () => {
     throw new Error("a new app has no repository");
   };
@@ -73,11 +75,12 @@ export async function openSite(options: SiteOptions = {}): Promise<Site> {
     through = (one) => one,
   } = options;
   await using parts = new AsyncDisposableStack();
-  const directory = await mkdtemp(join(tmpdir(), "slipway-planning-"));
+  const directory = options.begun?.directory ?? (await mkdtemp(join(tmpdir(), "slipway-planning-")));
   parts.defer(() => rm(directory, { recursive: true }));
   const database = parts.use(openDatabase({ url: `file:${join(directory, "slipway.db")}` }));
   const clock = { now: () => Date.now() };
   const store = await openStore(database, clock);
+  await store.ledger.abandon("server-1");
   const asked: ScriptedRequest[] = [];
   const lines: GatewayLogLine[] = [];
   const environment = { SLIPWAY_MODEL: "scripted/program", ...options.environment };
@@ -97,7 +100,7 @@ export async function openSite(options: SiteOptions = {}): Promise<Site> {
   );
 
   const settings = buildSettingsSchema.parse({ budgetMicroUsd: options.budgetMicroUsd ?? 10_000_000 });
-  const build = newId("bld");
+  const build = options.begun?.build ?? newId("bld");
   const details = newBuildDetails(settings, hold, clock.now());
   const record = { id: build, account: "ada", project: "shop", mode, request, details };
   await store.builds.create(record, settings.budgetMicroUsd, { type: "build.created" });
@@ -115,7 +118,7 @@ export async function openSite(options: SiteOptions = {}): Promise<Site> {
     timing: { waitsMs, watchMs: 20 },
     onDefect: (error) => defects.push(error),
   };
-  let generation = 0;
+  let generation = (await store.leases.find(build))?.generation ?? 0;
   let planning = createPlanning(planningParts);
   const newTick = () => {
     generation++;
