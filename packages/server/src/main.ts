@@ -75,15 +75,17 @@ function optionsOf(
   return {
     warn: log,
     openRepository: ({ id }, source) => openRepository({ provider, source, environment, labels: { build: id } }),
-    ...(simulation === null ? withoutAttempts : { attempts: simulated(simulation.speed, parts) }),
+    ...(simulation === null ? withoutAttempts() : { attempts: simulated(simulation.speed, parts) }),
   };
 }
 
-const withoutAttempts = {
-  plansOnly:
-    "this version plans builds and carries out none in real sandboxes; SANDBOX_PROVIDER=simulated shows how one runs",
-  attempts: () => ({ carryOut: async () => {}, reattach: async () => {}, heardAtMs: () => undefined }),
-};
+function withoutAttempts(): Pick<ServerOptions, "plansOnly" | "attempts"> {
+  return {
+    plansOnly:
+      "this version plans builds and carries out none in real sandboxes; SANDBOX_PROVIDER=simulated shows how one runs",
+    attempts: () => ({ carryOut: async () => {}, reattach: async () => {}, heardAtMs: () => undefined }),
+  };
+}
 
 function simulated(speed: number, parts: AsyncDisposableStack): ServerOptions["attempts"] {
   return ({ store, coordinator }) => {
