@@ -1,19 +1,20 @@
 import { constants } from "node:fs";
-import { access, mkdir, realpath } from "node:fs/promises";
+import { access, mkdir, realpath, rm } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { setTimeout as delay } from "node:timers/promises";
 import { SlipwayError, settingsError } from "@slipway/contract";
 import { openIdentity, type RequestIdentity, writeIdentity } from "./identity.ts";
-import { whenGone } from "./process.ts";
 import type { Restate } from "./restate.ts";
 import {
   adoptRestate,
   boundLog,
+  dataPath,
   endRestate,
   freePorts,
   type RestatePorts,
   type RestateProcess,
   spawnRestate,
+  whenLost,
 } from "./restate-process.ts";
 
 /** Ends with its disposal, not with this process: the next server of the directory takes it up again. */
@@ -57,8 +58,7 @@ export async function startRestate(options: KeepRestateOptions): Promise<KeptRes
   };
   const keep = async () => {
     for (;;) {
-      await whenGone(current, signal);
-      signal.throwIfAborted();
+      await whenLost(current, directory, signal);
       current = await bringBack();
       for (const listener of listeners) listener();
     }
@@ -97,22 +97,22 @@ interface Place {
   readonly program: string;
 }
 
-/** At its former ports where they are free. All that it needs may have been deleted. */
+/** At its former ports where they are free, and in the end without the data that it may not be able to start with. */
 async function bringUp(
   { directory, identity, program }: Place,
   former: RestatePorts | undefined,
 ): Promise<RestateProcess> {
   const identityKey = identity.publicKey;
-  for (let left = tries; ; ) {
+  for (let left = tries; ; left--) {
     const identityPath = await writeIdentity(directory, identity);
     const running = await adoptRestate(directory, identityKey);
     if (running !== undefined) return running;
     const ports = left === tries && former !== undefined ? former : await freePorts();
+    if (left === 1) await rm(dataPath(directory), { recursive: true, force: true });
     try {
       return await spawnRestate({ program, directory, identityKey, identityPath, ports });
     } catch (error) {
-      left -= 1;
-      if (left === 0) throw error;
+      if (left === 1) throw error;
     }
   }
 }

@@ -257,13 +257,15 @@ describe("when Restate is killed", () => {
     expect(await called(2)).toMatchObject({ generation: 2 });
   });
 
-  test("and its data deleted, a build can be driven before anybody was told", async () => {
+  test("and its data deleted, a build can be driven before anybody was told, and the loss is told once", async () => {
+    const losses: boolean[] = [];
     const { tick, called } = scriptedTick(() => anHour);
-    await using loop = await open(tick);
+    await using loop = await open(tick, { onRestart: ({ dataLost }) => void (dataLost && losses.push(dataLost)) });
     process.kill(restate.pid, "SIGKILL");
     await rm(join(directory.path, "data"), { recursive: true, maxRetries: 5 });
     await loop.drive(build, 1);
     await called(1);
+    await vi.waitFor(() => expect(losses).toEqual([true]));
   });
 });
 

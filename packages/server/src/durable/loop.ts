@@ -27,7 +27,7 @@ export interface DurableLoopOptions {
   readonly tick: DurableTick;
   /** After so many turns the next generation goes on, since a turn costs more the longer the journal is. */
   readonly maxTurns?: number | undefined;
-  /** Restate is back and knows this server again. Without its data nothing is driven any more. */
+  /** Restate was away and knows this server again. Without its data nothing is driven any more. */
   readonly onRestart?: ((restart: { readonly dataLost: boolean }) => void) | undefined;
   readonly warn?: ((message: string) => void) | undefined;
 }
@@ -64,15 +64,23 @@ export async function openDurableLoop(options: DurableLoopOptions): Promise<Dura
     await api.forgetOthers(service, endpoint.uri);
   };
   await register();
+  let recovery: Promise<void> | undefined;
+  /** Restate may have lost all that it knew; whoever notices it first, all builds are told of. */
+  const recover = () => {
+    recovery ??= (async () => {
+      const dataLost = !(await api.hasService(service));
+      await register();
+      onRestart?.({ dataLost });
+    })().finally(() => {
+      recovery = undefined;
+    });
+    return recovery;
+  };
   parts.use(
-    restate.onRestart(async () => {
-      try {
-        const dataLost = !(await api.hasService(service));
-        await register();
-        onRestart?.({ dataLost });
-      } catch (error) {
-        warn(`Restate is back, but does not take this server's handlers: ${(error as Error).message}`);
-      }
+    restate.onRestart(() => {
+      recover().catch((error: Error) =>
+        warn(`Restate is back, but does not take this server's handlers: ${error.message}`),
+      );
     }),
   );
   parts.defer(turns.drain);
@@ -86,7 +94,7 @@ export async function openDurableLoop(options: DurableLoopOptions): Promise<Dura
       await kill(build);
       const call = { service, key: build, handler: "drive", input: { generation }, idempotencyKey: randomUUID() };
       if (await api.send(call)) return;
-      await register();
+      await recover();
       if (!(await api.send(call))) throw new SlipwayError("loop_unavailable", `Restate does not know ${service}`);
     },
     ring: (bell) => api.resolveAwakeable(bell),

@@ -34,11 +34,6 @@ async function hasEnded(identity: ProcessIdentity, limitMs: number): Promise<boo
   return true;
 }
 
-/** Waits until the process is gone, be it a child or not; keeps no process alive by that. Fails when the signal says so. */
-export async function whenGone(identity: ProcessIdentity, signal: AbortSignal): Promise<void> {
-  while (isAlive(identity)) await delay(100, undefined, { ref: false, signal });
-}
-
 /** TERM, and KILL when it is still there after so long. */
 export async function endProcess(identity: ProcessIdentity, graceMs: number): Promise<void> {
   send(identity, "SIGTERM");

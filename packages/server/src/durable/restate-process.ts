@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { closeSync, openSync } from "node:fs";
+import { closeSync, openSync, statSync } from "node:fs";
 import { copyFile, readFile, stat, truncate } from "node:fs/promises";
 import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
@@ -30,8 +30,9 @@ export interface SpawnOptions {
 }
 
 const bootMs = 30_000;
-const healthMs = 2_000;
+const healthMs = 5_000;
 const graceMs = 5_000;
+const pollMs = 100;
 
 /** The process leaves its pid and start time before it becomes Restate: so there is no Restate that nobody knows of. */
 const script = `read -r stat </proc/$$/stat && printf '%s\\n%s\\n' "$stat" "$2" >"$1" && shift 2 && exec "$@"`;
@@ -40,7 +41,7 @@ export async function spawnRestate(options: SpawnOptions): Promise<RestateProces
   const { program, directory, identityKey, ports } = options;
   const log = openSync(logPath(directory), "a", 0o600);
   const note = JSON.stringify({ ports, identityKey });
-  const argv = [program, "--base-dir", join(directory, "data"), "--node-name", "slipway"];
+  const argv = [program, "--base-dir", dataPath(directory), "--node-name", "slipway"];
   const child = spawn("/bin/sh", ["-c", script, "sh", notePath(directory), note, ...argv], {
     cwd: directory,
     env: environment(options),
@@ -65,7 +66,10 @@ export async function spawnRestate(options: SpawnOptions): Promise<RestateProces
     if (await isHealthy(address)) break;
   }
   const started = await readNote(directory);
-  if (started === undefined) throw new SlipwayError("internal", `${notePath(directory)} is gone`);
+  if (started === undefined) {
+    child.kill("SIGKILL");
+    throw new SlipwayError("loop_unavailable", `${directory} was deleted while Restate started`);
+  }
   return started.process;
 }
 
@@ -80,6 +84,20 @@ export async function adoptRestate(directory: string, identityKey: string): Prom
 
 export async function endRestate(running: RestateProcess): Promise<void> {
   await endProcess(running, graceMs);
+}
+
+/** Waits until it has died or its data was deleted, which it does not outlive for long, and is not there any more. */
+export async function whenLost(running: RestateProcess, directory: string, signal: AbortSignal): Promise<void> {
+  const data = inodeOf(dataPath(directory));
+  while (isAlive(running) && data !== undefined && inodeOf(dataPath(directory)) === data) {
+    await delay(pollMs, undefined, { ref: false, signal });
+  }
+  signal.throwIfAborted();
+  await endProcess(running, 0);
+}
+
+function inodeOf(path: string): number | undefined {
+  return statSync(path, { throwIfNoEntry: false })?.ino;
 }
 
 /** Free ones on loopback; another process may take them before Restate does. */
@@ -97,6 +115,11 @@ export async function boundLog(directory: string, mostBytes: number): Promise<vo
   if ((await stat(path)).size <= mostBytes) return;
   await copyFile(path, `${path}.1`);
   await truncate(path);
+}
+
+/** What Restate keeps. All of it can be made anew from the store. */
+export function dataPath(directory: string): string {
+  return join(directory, "data");
 }
 
 function logPath(directory: string): string {

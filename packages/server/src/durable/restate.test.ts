@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { openSync, readFileSync, statSync, writeFileSync, writeSync } from "node:fs";
+import { globSync, openSync, readFileSync, statSync, writeFileSync, writeSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { createServer as createHttpServer } from "node:http";
 import { createServer } from "node:net";
@@ -59,6 +59,28 @@ test("a Restate whose directory was deleted comes back with the same key", async
   await rm(directory.path, { recursive: true, maxRetries: 5 });
   await back;
   expect((await openIdentity(directory.path)).publicKey).toBe(restate.identityKey);
+  await checkHealth(restate, 1_000);
+});
+
+test("a Restate whose data are deleted while it runs is started anew", async () => {
+  using directory = temporaryDirectory();
+  await using restate = await startRestate({ directory: directory.path });
+  const { pid } = restate;
+  const back = restarted(restate);
+  await rm(join(directory.path, "data"), { recursive: true, maxRetries: 5 });
+  await back;
+  expect(restate.pid).not.toBe(pid);
+  await checkHealth(restate, 1_000);
+});
+
+test("a Restate that can not read its data starts without them", async () => {
+  using directory = temporaryDirectory();
+  const { [Symbol.asyncDispose]: end } = await startRestate({ directory: directory.path });
+  await end();
+  const broken = globSync("data/**/CURRENT", { cwd: directory.path });
+  expect(broken).not.toEqual([]);
+  for (const path of broken) writeFileSync(join(directory.path, path), "nonsense");
+  await using restate = await startRestate({ directory: directory.path });
   await checkHealth(restate, 1_000);
 });
 
