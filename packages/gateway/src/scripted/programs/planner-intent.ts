@@ -1,16 +1,16 @@
 import type { Criterion, IntentDraft } from "@slipway/contract";
 
-/** A contract in the words of the request. `problems`: what was found broken in the repository, each with a line as its title. */
+/** A contract in the words of the request. `problems`: what was found in a repository that is to be repaired. */
 export function intentFor(request: string, problems: string | undefined): IntentDraft {
   const subject = subjectOf(request);
-  const things = thingsIn(request);
+  const things = problems === undefined ? thingsIn(request) : [];
   const [thing = "entry"] = things;
   return {
     appType: "web app",
     character: "Calm, quick and to the point",
     coreValue: `Whoever needs it gets this done in one place: ${subject}`,
     criteria: [
-      ...problemCriteria(problems ?? ""),
+      ...problemCriteria(problems),
       ...things.map(
         (name): Criterion => ({
           id: `add-${name}`,
@@ -82,16 +82,10 @@ function thingsIn(request: string): string[] {
   return things.length === 0 ? ["entry"] : [...new Set(things)].slice(0, maxThings);
 }
 
-const maxProblems = 5;
-
-function problemCriteria(problems: string): Criterion[] {
-  const titles = problems.split("\n\n").map((problem) => problem.split("\n", 1)[0]?.trim() ?? "");
-  return titles
-    .filter((title) => title !== "" && !title.startsWith("None was found"))
-    .slice(0, maxProblems)
-    .map((title, index) => ({
-      id: `problem-${index + 1}-gone`,
-      kind: "functional",
-      statement: `This is true no longer: ${title.slice(0, 500)} (${index + 1})`,
-    }));
+/** The first line is the title of the first problem; where others begin, nothing tells. */
+function problemCriteria(problems = ""): Criterion[] {
+  const [title = ""] = problems.split("\n", 1);
+  if (title === "" || title.startsWith("None was found")) return [];
+  const statement = `This is true no longer: ${title.slice(0, 500)}`;
+  return [{ id: "problem-gone", kind: "functional", statement }];
 }

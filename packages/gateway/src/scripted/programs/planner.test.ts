@@ -76,10 +76,14 @@ test("a contract of the largest size is served by as many tasks", async () => {
 });
 
 test("what is broken in a repository becomes criteria, and nothing is set up anew", async () => {
-  const problems = await fence("problems", "npm run test ended with exit code 1\nAssertionError\nsrc/sum.js");
+  const problems = await fence(
+    "problems",
+    "npm run test ended with exit code 1\nAssertionError\n\n4 !== 0\nsrc/sum.js",
+  );
   const files = await fence("repository-files", "src/sum.js");
   const intent = await intentOf("Repair it", files, problems);
-  expect(intent.criteria[0]).toMatchObject({ id: "problem-1-gone", statement: expect.stringContaining("exit code 1") });
+  expect(intent.criteria[0]).toMatchObject({ id: "problem-gone", statement: expect.stringContaining("exit code 1") });
+  expect(intent.criteria).toHaveLength(6);
   const { tasks } = planDraftSchema.parse((await ask("plan", `${await contract(intent)}\n\n${files}`)).object);
   expect(tasks.map(({ id }) => id)).toContain("groundwork");
   expect(tasks.map(({ id }) => id)).not.toContain("setup");
