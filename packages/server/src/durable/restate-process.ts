@@ -63,7 +63,7 @@ export async function spawnRestate(options: SpawnOptions): Promise<RestateProces
       child.kill("SIGKILL");
       throw new SlipwayError("loop_unavailable", `Restate ${failure}: ${await lastLines(directory)}`);
     }
-    if (await isHealthy(address)) break;
+    if (await Promise.race([isHealthy(address), exit.then(() => false)])) break;
   }
   const started = await readNote(directory);
   if (started === undefined) {
