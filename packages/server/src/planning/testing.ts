@@ -12,7 +12,7 @@ import {
   type Tick,
 } from "@slipway/engine";
 import type { GatewayLogLine } from "@slipway/gateway";
-import { planner, type ScriptedProgram, type ScriptedRequest } from "@slipway/gateway/scripted";
+import { planner, type ScriptedProgram, type ScriptedRequest, type Turn } from "@slipway/gateway/scripted";
 import { createRunLog, openDatabase, openStore } from "@slipway/store";
 import { openModels, readModelSettings, type ServerModels } from "./models.ts";
 import { createPlanning, type Planning, type PlanningParts } from "./planning.ts";
@@ -24,6 +24,8 @@ export interface SiteOptions {
   readonly mode?: BuildMode;
   readonly hold?: Hold;
   readonly budgetMicroUsd?: number;
+  /** How long the gateway waits for a word of the model. */
+  readonly silenceMs?: number;
   /** Between the planning and the store. */
   readonly through?: (store: Store) => Store;
   readonly openRepository?: () => RepositoryReader & AsyncDisposable;
@@ -53,9 +55,8 @@ export interface Site extends AsyncDisposable {
   reports(type: string): Promise<Record<string, unknown>[]>;
 }
 
-/** Quick to give up and quick to try again. */
+/** Quick to try again. */
 export const gatewayTries = 2;
-const timeouts = { connectMs: 2000, firstByteMs: 400, idleMs: 400, totalMs: 20_000 };
 const retries = { tries: gatewayTries, baseMs: 1, maxMs: 2, maxRetryAfterMs: 2 };
 export const waitsMs = [1, 1];
 
@@ -83,6 +84,8 @@ export async function openSite(options: SiteOptions = {}): Promise<Site> {
   await store.ledger.abandon("server-1");
   const asked: ScriptedRequest[] = [];
   const lines: GatewayLogLine[] = [];
+  const { silenceMs = 20_000 } = options;
+  const timeouts = { connectMs: 20_000, firstByteMs: silenceMs, idleMs: silenceMs, totalMs: 60_000 };
   const environment = { SLIPWAY_MODEL: "scripted/program", ...options.environment };
   const models = parts.use(
     await openModels({
@@ -155,4 +158,30 @@ export async function openSite(options: SiteOptions = {}): Promise<Site> {
     },
     [Symbol.asyncDispose]: () => held.disposeAsync(),
   };
+}
+
+type Question = "intent" | "checks" | "plan";
+
+function questionOf({ answerSchema }: ScriptedRequest): Question {
+  const text = JSON.stringify(answerSchema);
+  if (text.includes('"coreValue"')) return "intent";
+  return text.includes('"proves"') ? "checks" : "plan";
+}
+
+/** What the model was asked for, in order. */
+export function questions({ asked }: Site): Question[] {
+  return asked.map(questionOf);
+}
+
+/** The planner, but for one question. */
+export function butFor(question: Question, answer: (turn: Turn) => Turn | Promise<Turn>): ScriptedProgram {
+  return async (request) => {
+    const turn = await planner(request);
+    return questionOf(request) === question ? await answer(turn) : turn;
+  };
+}
+
+/** By the gateway's own lines. */
+export function spent({ lines }: Site): number {
+  return lines.reduce((sum, { microUsd }) => sum + microUsd, 0);
 }
