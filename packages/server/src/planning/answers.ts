@@ -18,13 +18,18 @@ export async function keepAnswer(
   [directory, ...names]: readonly [string, ...string[]],
 ): Promise<SlipwayError> {
   const path = join(directory, ...names);
-  await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-  await writeFile(path, answer.slice(0, maxAnswerCharacters), { mode: 0o600 });
+  const kept = await write(path, answer.slice(0, maxAnswerCharacters)).then(
+    () => `The last answer is kept in ${path}`,
+    ({ code }: NodeJS.ErrnoException) => `The last answer could not be kept in ${path}: ${code}`,
+  );
   // The gateway's message quotes the answer.
   const message = error instanceof InvalidAnswerError ? "no answer of the model fits its form" : error.message;
-  return new SlipwayError(error.code, `${cut(message, maxFindingsCharacters)}\nThe last answer is kept in ${path}`, {
-    cause: error,
-  });
+  return new SlipwayError(error.code, `${cut(message, maxFindingsCharacters)}\n${kept}`, { cause: error });
+}
+
+async function write(path: string, text: string): Promise<void> {
+  await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+  await writeFile(path, text, { mode: 0o600 });
 }
 
 /** A failure as it is reported. What is a defect tells its name only: its words may be anything. */

@@ -1,4 +1,4 @@
-import { readFile, stat } from "node:fs/promises";
+import { readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { intentLimits, printable, SlipwayError } from "@slipway/contract";
 import { report, type Store } from "@slipway/engine";
@@ -58,6 +58,15 @@ describe("a stage that fails", () => {
     expect(await site.reports("stage.failed")).toMatchObject([{ message: expect.stringContaining(path) }]);
     expect(await readFile(path, "utf8")).toBe(words);
     expect((await stat(path)).mode & 0o777).toBe(0o600);
+  });
+
+  test("is told by its code even where the answer can not be kept", async () => {
+    await using site = await openSite({ program: () => ({ text: "no" }) });
+    await writeFile(join(site.directory, "answers"), "in the way");
+    await site.drive();
+    expect(await site.reports("stage.failed")).toMatchObject([
+      { code: "invalid_answer", message: expect.stringMatching(/could not be kept in .*draft-1\.txt: E/) },
+    ]);
   });
 
   test("says what is unsound about a plan, and keeps the plan", async () => {

@@ -48,7 +48,7 @@ interface Underway {
 }
 
 const usualTiming: PlanningTiming = { waitsMs: [5_000, 30_000], watchMs: 2_000 };
-const maxAtOnce = 16;
+const maxAtOnce = 8;
 
 export function createPlanning(parts: PlanningParts): Planning {
   const { store, onDefect = warn } = parts;
@@ -99,18 +99,19 @@ async function carry(parts: CarryParts, build: WorkingBuild, item: PlanningItem,
   const { store } = parts;
   signal.throwIfAborted();
   if (await whenDatabaseIsThere(() => isReported(store, build.id, item), signal)) return;
-  const told = await work(parts, build, item, signal);
+  const told = await outcomeOf(parts, build, item, signal);
   await whenDatabaseIsThere(() => store.events.report(build.id, [told]), signal);
 }
 
-async function work(
+/** What is to be reported of the item, be it that it can not be done. Throws only for who has given up. */
+async function outcomeOf(
   parts: CarryParts,
   build: WorkingBuild,
   item: PlanningItem,
   signal: AbortSignal,
 ): Promise<NewEvent> {
   try {
-    return await attempt(parts, build, item, signal);
+    return await make(parts, build, item, signal);
   } catch (error) {
     signal.throwIfAborted();
     if (!(error instanceof SlipwayError)) parts.onDefect(error);
@@ -120,7 +121,7 @@ async function work(
   }
 }
 
-async function attempt(
+async function make(
   { models, openRepository, store, clock, timing, answersDirectory }: CarryParts,
   build: WorkingBuild,
   item: PlanningItem,

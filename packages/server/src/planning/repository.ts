@@ -56,7 +56,8 @@ export function openRepository(options: RepositoryOptions): RepositoryReader & A
     diagnose: async ({ signal = never }) => await diagnose(await open(signal), limits, signal),
     async [Symbol.asyncDispose]() {
       const sandbox = await opened?.catch(() => undefined);
-      await sandbox?.[Symbol.asyncDispose]();
+      // What was read is good all the same, and the sandbox ends by its lifetime at the latest.
+      await sandbox?.destroy().catch(() => {});
     },
   };
 }
