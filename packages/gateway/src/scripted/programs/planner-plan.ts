@@ -7,17 +7,20 @@ export function planFor({ criteria, workflows, coreValue }: Intent, isNew: boole
   const ground = isNew
     ? task("setup", "backend", {
         title: "Set up the project",
+        features: ["base"],
         description: `Set up a project that builds, runs and can be tested. ${coreValue}`,
         expectedFiles: ["package.json", "src/main.ts", "src/server.ts"],
         estimate: { minutes: 20, usd: 0.8 },
       })
     : task("groundwork", "backend", {
         title: "Cover what is there with tests",
+        features: ["base"],
         description: `Find the places that change, and hold what they do today by tests. ${coreValue}`,
         estimate: { minutes: 25, usd: 1 },
       });
   const data = task("data", "database", {
     title: "Keep what users enter",
+    features: ["base"],
     description: "Tables and queries for all that users enter, kept over restarts.",
     dependencies: [ground.id],
     estimate: { minutes: 30, usd: 1.2 },
@@ -26,6 +29,7 @@ export function planFor({ criteria, workflows, coreValue }: Intent, isNew: boole
   const features = featureTasks(functional, { dependencies: [data.id], taken: new Set() });
   const look = task("look", "frontend", {
     title: "Give it its look",
+    features: ["look"],
     description: "Colours, typefaces and layout as the contract says, on a phone and on a desk.",
     dependencies: [ground.id],
     criteria: idsOf(criteria.filter(({ kind }) => kind === "visual")),
@@ -71,6 +75,7 @@ function featureTasks(criteria: readonly Criterion[], { dependencies, taken }: S
     const statements = group.map(({ statement }) => statement);
     return task(id, "frontend", {
       title: (statements[0] ?? id).slice(0, 200),
+      features: ["entries"],
       description: `Make this true, and show it by a test: ${statements.join(" ")}`.slice(0, 4000),
       dependencies,
       criteria: idsOf(group),
@@ -94,7 +99,7 @@ function task(
   more: Partial<Task> & Pick<Task, "title" | "description" | "estimate">,
 ): Task {
   return {
-    ...{ id, component, features: [id], dependencies: [], criteria: [] },
+    ...{ id, component, features: ["whole"], dependencies: [], criteria: [] },
     expectedFiles: [`src/${component}/${id}.ts`, `src/${component}/${id}.test.ts`],
     ...more,
   };
