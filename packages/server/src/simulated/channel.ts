@@ -34,7 +34,10 @@ export function openLine<In, Out>(socket: Socket, onMessage: (message: In) => vo
   const { promise: closed, resolve } = Promise.withResolvers<void>();
   socket.on("error", () => {});
   socket.on("close", () => resolve());
-  createInterface({ input: socket }).on("line", (line) => {
+  const lines = createInterface({ input: socket });
+  // A socket's errors are told here again.
+  lines.on("error", () => {});
+  lines.on("line", (line) => {
     // What was under way to an end that hung up is not heard.
     if (!socket.destroyed) onMessage(JSON.parse(line) as In);
   });

@@ -5,10 +5,12 @@ export interface Speed {
   /** By the real clock. */
   readonly startMs: number;
   readonly factor: number;
+  /** Of all others, by its own time. */
+  readonly aheadMs?: number;
 }
 
-export function scaledNow({ startMs, factor }: Speed): number {
-  return Math.round(startMs + (Date.now() - startMs) * factor);
+export function scaledNow({ startMs, factor, aheadMs = 0 }: Speed): number {
+  return Math.round(startMs + aheadMs + (Date.now() - startMs) * factor);
 }
 
 /** What a real timer holds. */

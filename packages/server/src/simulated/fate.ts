@@ -9,6 +9,8 @@ export interface SimulationSettings {
   /** That a task depends on another one that comes before it. */
   readonly edgeProbability: number;
   readonly estimateMinutes: Range;
+  /** How long attempts take as a part of what is estimated, in the median. */
+  readonly pace: number;
   /** How far estimates are off: of a log-normal distribution. */
   readonly sigma: number;
   /** Of an attempt. */
@@ -41,6 +43,7 @@ export const usualWorld: SimulationSettings = {
   tasks: [6, 12],
   edgeProbability: 0.2,
   estimateMinutes: [1, 60],
+  pace: 1,
   sigma: 0.7,
   steps: [2, 6],
   stepMicroUsd: [1_000, 50_000],
@@ -72,10 +75,10 @@ export type FatedOutcome =
 const errorKinds = 6;
 
 export function fateOf(settings: SimulationSettings, name: AttemptName): Fate {
-  const { seed, sigma, shares } = settings;
+  const { seed, pace, sigma, shares } = settings;
   const of = (what: string) => draw(seed, name.build, name.task, name.number, what);
   const planned = between(settings.steps, of("steps"));
-  const wholeMs = estimateOf(settings, name) * 60_000 * logNormal(sigma, of("luck"), of("more-luck"));
+  const wholeMs = estimateOf(settings, name) * 60_000 * pace * logNormal(sigma, of("luck"), of("more-luck"));
   const outcome = outcomeOf(shares, name, of);
   // What is interrupted is so before it is through.
   const steps = outcome.type === "interrupted" ? between([1, planned], of("interruption")) : planned;

@@ -22,7 +22,7 @@ export interface Taken {
 
 export interface HostParts {
   readonly store: Pick<Store, "events" | "ledger">;
-  ring(build: BuildId): Promise<void>;
+  ring(build: BuildId): void;
 }
 
 export function createHost({ store: { events, ledger }, ring }: HostParts): Host {
@@ -32,11 +32,11 @@ export function createHost({ store: { events, ledger }, ring }: HostParts): Host
       if (settles !== undefined) await ledger.settle(settles);
       if (reports.length > 0) await events.report(build, reports);
       const reserved = reserves !== undefined && (await ledger.reserve(reserves));
-      if (reports.some(({ type }) => !quiet.has(type))) await ring(build);
+      if (reports.some(({ type }) => !quiet.has(type))) ring(build);
       return { reserved };
     },
   };
 }
 
 /** Nothing is decided on them: they are read when the build wakes for something else. */
-const quiet = new Set(["sandbox.changed", "checkpoint.made"]);
+const quiet = new Set(["attempt.heard", "sandbox.changed", "checkpoint.made"]);

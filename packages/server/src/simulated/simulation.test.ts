@@ -1,7 +1,8 @@
 import { type AttemptId, type BuildId, newId } from "@slipway/contract";
-import type { AttemptWork, BuildEvent, NewEvent, Store, WorkingBuild } from "@slipway/engine";
+import type { AttemptWork, NewEvent, WorkingBuild } from "@slipway/engine";
 import { createManualClock } from "@slipway/sandbox/simulated";
 import { describe, expect, test } from "vitest";
+import { allEvents } from "../testing/all-events.ts";
 import { openSteppedWorld } from "../testing/stepped.ts";
 import { fateOf, type SimulationSettings, usualWorld } from "./fate.ts";
 import type { Notice } from "./host.ts";
@@ -194,7 +195,7 @@ describe("a sandbox", () => {
 });
 
 test("20,000 sandboxes run at once, with one list of what is due", async () => {
-  const world = begin();
+  const world = begin({ ...calm, steps: [1, 1] });
   const all = Array.from({ length: 20_000 }, (_, index) => ({
     ...world.attempt,
     ...{ id: newId("att") as AttemptId, task: `task-${index}` },
@@ -204,12 +205,12 @@ test("20,000 sandboxes run at once, with one list of what is due", async () => {
   expect(world.clock.pending).toBe(20_000);
   expect(world.simulation.alive()).toHaveLength(20_000);
   await world.clock.advance(4 * stepMs);
-  expect(world.record.steps.size).toBe(80_000);
+  expect(world.record.steps.size).toBe(20_000);
   expect(world.clock.pending).toBe(0);
 });
 
 describe("a build", () => {
-  const settings: SimulationSettings = { ...usualWorld, seed: 11, rounds: 4, shares: wild };
+  const settings: SimulationSettings = { ...usualWorld, seed: 11, pace: 0.1, rounds: 4, shares: wild };
 
   test("ends the same way in every world of the same seed", async () => {
     const id = newId("bld");
@@ -256,13 +257,4 @@ async function runAlone(settings: SimulationSettings, id: BuildId) {
   const { tasks } = await world.store.builds.state(id);
   const { spentMicroUsd } = await world.store.ledger.balance(id);
   return { status, reason, spentMicroUsd, tasks, steps: world.record.steps };
-}
-
-async function allEvents(store: Store, build: BuildId): Promise<BuildEvent[]> {
-  const events: BuildEvent[] = [];
-  for (let page = await store.events.read(build, 0); page.length > 0; ) {
-    events.push(...page);
-    page = await store.events.read(build, events.at(-1)?.sequence ?? 0);
-  }
-  return events;
 }

@@ -1,0 +1,147 @@
+import process from "node:process";
+import { setTimeout as delay } from "node:timers/promises";
+import { type BuildId, buildIdSchema } from "@slipway/contract";
+import { openBridge } from "@slipway/store/bridge";
+import { expect, test } from "vitest";
+import { between, draw } from "./simulated/chance.ts";
+import { type SimulationSettings, usualWorld } from "./simulated/fate.ts";
+import { allEvents } from "./testing/all-events.ts";
+import { type CrashWorld, type Fault, faults, openCrashWorld } from "./testing/crash-world.ts";
+import { endOf, endWithoutFaults, examineBuild } from "./testing/examine.ts";
+
+/** How many processes are killed in all, and by which dice. */
+const crashes = Number(process.env["SLIPWAY_CRASHES"] ?? 40);
+const seed = Number(process.env["SLIPWAY_CRASH_SEED"] ?? Date.now() % 1_000_000);
+
+const world: SimulationSettings = {
+  ...{ ...usualWorld, seed, tasks: [3, 7], edgeProbability: 0.25, estimateMinutes: [1, 2], pace: 0.06 },
+  ...{ steps: [2, 4], stageMs: [200, 2000], rounds: 3 },
+  shares: { failed: 0.3, interrupted: 0.1, died: 0.15, lost: 0.02, fixed: 0, unsatisfied: 0.3, unplannable: 0.1 },
+};
+const buildsAtOnce = 6;
+const poorMicroUsd = 150_000;
+
+type Kind = "plain" | "poor" | "cancelled" | "paused";
+
+interface StartedBuild {
+  readonly id: BuildId;
+  readonly kind: Kind;
+  readonly number: number;
+  readonly startedAt: number;
+}
+
+test(`builds end as without faults, whatever is killed: seed ${seed}, ${crashes} crashes`, async () => {
+  console.log(`SLIPWAY_CRASH_SEED=${seed} SLIPWAY_CRASHES=${crashes}`);
+  await using set = await openCrashWorld({ world, factor: 20 });
+  const users = tendBuilds(set);
+  for (let number = 1; number <= crashes; number++) {
+    // Now and then what has just been started is killed, too.
+    if (draw(seed, "patience", number) < 0.8) await users.progress();
+    await delay(between([0, 800], draw(seed, "moment", number)));
+    await set.strike(faultOf(number));
+  }
+  await set.coordinator.ready;
+  const builds = await users.finish();
+  while (set.simulation.alive().length > 0) await delay(50);
+  await set.simulation.settled();
+  expect(Math.max(...set.record.steps.values())).toBe(1);
+  expect(Math.max(...set.record.starts.values())).toBe(1);
+  for (const build of builds) await examine(set, build);
+  await examineBridge(set, builds);
+}, 1_800_000);
+
+function faultOf(number: number): Fault {
+  return faults[Math.floor(draw(seed, "fault", number) * faults.length)] ?? "coordinator";
+}
+
+/** Users who start builds as long as there are crashes, raise budgets, pause, resume and cancel. */
+function tendBuilds(set: CrashWorld) {
+  const all: StartedBuild[] = [];
+  let open: StartedBuild[] = [];
+  let isLast = false;
+  let looks = 0;
+  let turns = 0;
+  const start = async () => {
+    const number = all.length + 1;
+    const build = { id: idOf(number), kind: kindOf(number), number, startedAt: Date.now() };
+    await set.create(build.id, build.kind === "poor" ? { budgetMicroUsd: poorMicroUsd } : {});
+    all.push(build);
+    open.push(build);
+  };
+  const look = async () => {
+    while (!isLast && open.length < buildsAtOnce) await start();
+    const states: Awaited<ReturnType<typeof tend>>[] = [];
+    for (const build of open) states.push(await tend(set, build));
+    open = open.filter((_, index) => !states[index]?.isOver);
+    turns = states.reduce((sum, state) => sum + state.turn, 0);
+    looks++;
+  };
+  const run = async () => {
+    for (; !isLast || open.length > 0; await delay(100)) await look();
+  };
+  const running = run();
+  // Seen by who waits for the end.
+  running.catch(() => {});
+  return {
+    /** Builds have moved since the call. */
+    async progress() {
+      const [look, before] = [looks, turns];
+      while (looks < look + 2 || turns === before) await Promise.race([delay(50), running]);
+    },
+    async finish() {
+      isLast = true;
+      await running;
+      return all;
+    },
+  };
+}
+
+/** The same build for the same seed. */
+function idOf(number: number): BuildId {
+  return buildIdSchema.parse(`bld_${`${seed}`.padStart(10, "0")}${`${number}`.padStart(10, "0")}`);
+}
+
+function kindOf(number: number): Kind {
+  const drawn = draw(seed, "kind", number);
+  return drawn < 0.5 ? "plain" : drawn < 0.75 ? "poor" : drawn < 0.9 ? "cancelled" : "paused";
+}
+
+/** What the build's user does now: rows in the store, whether a coordinator runs or not. */
+async function tend({ store }: CrashWorld, { id, kind, number, startedAt }: StartedBuild) {
+  const { status, reason, turn, endedAt } = await store.builds.get(id);
+  const order = (type: string, data = {}, key = type) => store.events.report(id, [{ type, key, data }]);
+  const dueMs = startedAt + between([500, 8000], draw(seed, "order", number));
+  if (status === "paused" && reason === "budget") {
+    const budgetMicroUsd = 2 * (await store.ledger.balance(id)).budgetMicroUsd;
+    await order("order.budget", { budgetMicroUsd }, `order.budget:${budgetMicroUsd}`);
+  }
+  if (endedAt === null && kind === "cancelled" && Date.now() > dueMs) await order("order.cancel");
+  if (endedAt === null && kind === "paused" && Date.now() > dueMs) await order("order.pause");
+  if (endedAt === null && kind === "paused" && Date.now() > dueMs + 2000) await order("order.resume");
+  return { turn, isOver: endedAt !== null };
+}
+
+async function examine({ store, record }: CrashWorld, { id, kind }: StartedBuild): Promise<void> {
+  await examineBuild(store, record, id);
+  const ended = await endOf(store, id);
+  const expected = await endWithoutFaults(world, id);
+  // When a build was cancelled is chance; what it had done by then is not.
+  if (ended.status === "cancelled") expect(expected.merged, id).toEqual(expect.arrayContaining(ended.merged));
+  else expect(ended, id).toEqual(expected);
+  expect(ended.status === "cancelled" ? "cancelled" : kind, id).toBe(kind);
+}
+
+/** Each step that was finished was told once, in one order. */
+async function examineBridge({ store, database, clock }: CrashWorld, builds: readonly StartedBuild[]): Promise<void> {
+  const bridge = await openBridge({ database, clock });
+  for (const { id } of builds) {
+    const keys: string[] = [];
+    for (let page = await bridge.read(id, { after: 0 }); page.messages.length > 0; ) {
+      for (const { offset, key } of page.messages) expect(offset).toBe(keys.push(key));
+      page = await bridge.read(id, { after: page.next });
+    }
+    const made = (await allEvents(store, id)).filter(({ type }) => type === "checkpoint.made").map(({ key }) => key);
+    expect(keys.toSorted()).toEqual(made.toSorted());
+  }
+  await bridge.close();
+}
