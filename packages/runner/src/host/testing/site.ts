@@ -78,14 +78,17 @@ export async function openSite(options: SiteOptions): Promise<Site> {
   );
   const stateDir = join(directory, "state");
   const provider = parts.use(createLocalProvider({ stateDir, environment: process.env, tools }));
+  // A sandbox outlives who made it: none is left to the machine, whatever a test has kept.
+  const made = parts.use(new AsyncDisposableStack());
   const held = parts.move();
   return {
     directory,
     provider,
     gateway,
-    sandbox(agent, request = {}) {
+    async sandbox(agent, request = {}) {
       const tool = agentTool(agent);
-      return provider.create({ tools: [...runnerTools, ...(tool === undefined ? [] : [tool])], ...request });
+      const tools = [...runnerTools, ...(tool === undefined ? [] : [tool])];
+      return made.use(await provider.create({ tools, ...request }));
     },
     start(sandbox, { task, budgetMicroUsd = 1_000_000, graceMs = 10_000 }) {
       const name = model.slice(model.indexOf("/") + 1);
