@@ -1,9 +1,41 @@
 import { defineConfig } from "vitest/config";
+import { BaseSequencer, type TestSpecification } from "vitest/node";
+
+/** Each takes a minute or so: begun last, one would keep all others waiting for it alone. */
+const slowest = [
+  "sandbox/src/providers/local/keeper/image-debian",
+  "sandbox/src/providers/local/crash",
+  "runner/src/agents/acp/real",
+  "runner/src/host/faults",
+  "sandbox/src/providers/local/keeper/images",
+  "runner/src/host/steering",
+  "runner/src/host/restart",
+  "runner/src/channel/kills",
+  "runner/src/host/key",
+  "sandbox/src/providers/local/local",
+  "sandbox/src/providers/local/hundred",
+  "sandbox/src/providers/local/project",
+  "runner/src/agents/claude-code/driver",
+  "runner/src/host/hostile",
+].map((name) => `/packages/${name}.test.ts`);
+
+class SlowestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const rank = ({ moduleId }: TestSpecification) => {
+      const index = slowest.findIndex((name) => moduleId.endsWith(name));
+      return index === -1 ? slowest.length : index;
+    };
+    return (await super.sort(files)).toSorted((a, b) => rank(a) - rank(b));
+  }
+}
 
 export default defineConfig({
   test: {
     include: ["packages/*/src/**/*.test.ts", "scripts/**/*.test.ts", "bench/**/*.test.ts"],
+    sequence: { sequencer: SlowestFirst },
     maxWorkers: 3,
+    // Of the tests in one file that say they may run side by side.
+    maxConcurrency: 3,
     testTimeout: 30_000,
     hookTimeout: 120_000,
   },

@@ -7,39 +7,32 @@ import { createInterface, type Interface } from "node:readline";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import type { NumberedEvent } from "@slipway/contract";
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { expect, test, vi } from "vitest";
 import { startTestHost } from "./testing/host.ts";
 import { createTestPlace, type TestPlace } from "./testing/place.ts";
 
 const kills = 20;
 const latestKillMs = 200;
 
-let place: TestPlace;
-let programs: Program[];
-beforeEach(() => {
-  place = createTestPlace();
-  programs = [];
-});
-afterEach(async () => {
-  for (const program of programs) await program.kill();
-  place[Symbol.dispose]();
-});
-
-test(`a host killed at ${kills} random moments gets every event once and in order`, async () => {
-  const token = await tokenOf(place);
-  let host = await startHost();
-  const runner = await startRunner(token);
+test.concurrent(`a host killed at ${kills} random moments gets every event once and in order`, async () => {
+  await using site = openSite();
+  const token = await tokenOf(site.place);
+  let host = await site.startHost();
+  const runner = await site.startRunner(token);
   for (let round = 0; round < kills; round++) {
     await delay(pseudoRandom(`host ${round}`) * latestKillMs);
     await host.kill();
-    host = await startHost();
+    host = await site.startHost();
   }
   const count = await runner.stop();
   await host.kill();
-  expectCounted(await storedEvents(), count);
+  expectCounted(await storedEvents(site.place), count);
 }, 180_000);
 
-test(`a runner killed at ${kills} random moments says everything once and in order, and hears nothing twice`, async () => {
+test.concurrent(`a runner killed at ${kills} random moments says everything once and in order, and hears nothing twice`, async () => {
+  await using site = openSite();
+  const { place, startRunner } = site;
+  const handled = () => readFileSync(join(place.spool, "handled"), "utf8").split("\n").filter(Boolean).map(Number);
   const host = await startTestHost(place.directory, place.run);
   let runner = await startRunner(host.run.token);
   for (let round = 0; round < kills; round++) {
@@ -65,17 +58,13 @@ function expectCounted(events: readonly NumberedEvent[], count: number): void {
   expect(count).toBeGreaterThan(kills);
 }
 
-function handled(): number[] {
-  return readFileSync(join(place.spool, "handled"), "utf8").split("\n").filter(Boolean).map(Number);
-}
-
 async function tokenOf({ directory, run }: TestPlace): Promise<string> {
   await using host = await startTestHost(directory, run);
   return host.run.token;
 }
 
-async function storedEvents(): Promise<NumberedEvent[]> {
-  await using host = await startTestHost(place.directory, place.run);
+async function storedEvents({ directory, run }: TestPlace): Promise<NumberedEvent[]> {
+  await using host = await startTestHost(directory, run);
   return await host.stored();
 }
 
@@ -90,11 +79,23 @@ interface Program {
   stop(): Promise<number>;
 }
 
-const startHost = () => start(new URL("host-fixture.ts", import.meta.url), [place.directory, place.run]);
-const startRunner = (token: string) =>
-  start(new URL("runner-fixture.ts", import.meta.url), [place.socketPath, token, place.spool]);
+/** A place with programs that are killed before it goes. */
+function openSite() {
+  const place = createTestPlace();
+  const programs: Program[] = [];
+  const begin = (name: string, args: readonly string[]) => start(new URL(name, import.meta.url), args, programs);
+  return {
+    place,
+    startHost: () => begin("host-fixture.ts", [place.directory, place.run]),
+    startRunner: (token: string) => begin("runner-fixture.ts", [place.socketPath, token, place.spool]),
+    async [Symbol.asyncDispose]() {
+      for (const program of programs) await program.kill();
+      place[Symbol.dispose]();
+    },
+  };
+}
 
-async function start(program: URL, args: readonly string[]): Promise<Program> {
+async function start(program: URL, args: readonly string[], programs: Program[]): Promise<Program> {
   const child = spawn(process.execPath, [fileURLToPath(program), ...args], { stdio: ["pipe", "pipe", "inherit"] });
   const lines = createInterface({ input: child.stdout });
   const started: Program = {

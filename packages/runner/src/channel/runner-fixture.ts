@@ -1,4 +1,5 @@
 import { appendFileSync, existsSync, readFileSync } from "node:fs";
+import { flushCompileCache } from "node:module";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as delay } from "node:timers/promises";
@@ -21,6 +22,8 @@ createInterface({ input: process.stdin }).once("line", () => {
 await channel.hello();
 void takeControls().catch(() => undefined);
 console.log("up");
+// A process that is killed leaves nothing compiled to the next one, unless it does so before.
+flushCompileCache();
 let number = kept.length;
 for (; !isStopped; number++) {
   await channel.emit(note(String(number)));

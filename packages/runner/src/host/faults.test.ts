@@ -36,7 +36,7 @@ afterAll(() => site[Symbol.asyncDispose]());
 
 const limits = { totalMs: 60_000, idleMs: 30_000, maxSteps: 30, maxRepeats: 3 };
 
-describe.each(drivers)("with %s", (agent) => {
+describe.concurrent.each(drivers)("with %s", (agent) => {
   it.each(faults)("the fault %s ends the run as %s, and nothing of it is left", async (fault, reasons) => {
     await using sandbox = await site.sandbox(agent);
     await using run = await site.start(sandbox, { task: { agent, prompt: `Say hello [fault:${fault}]`, limits } });

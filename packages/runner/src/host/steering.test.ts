@@ -45,7 +45,7 @@ const textOf = (events: Awaited<ReturnType<typeof toEnd>>["events"]) =>
     .flatMap(({ event }) => (event.type === "agent" && event.event.type === "text" ? [event.event.text] : []))
     .join("");
 
-describe.each(drivers)("%s", (agent) => {
+describe.concurrent.each(drivers)("%s", (agent) => {
   it("takes up a message, at the latest when its turn ends", async () => {
     await using sandbox = await site.sandbox(agent);
     await using run = await atWork(agent, sandbox);

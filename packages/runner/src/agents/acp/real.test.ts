@@ -10,44 +10,20 @@ import { endOf, play, startPlace, unending } from "../program/testing.ts";
 import { acpAgent } from "./agents.ts";
 import { createAcpDriver } from "./driver.ts";
 
-const writeAndRun: ScriptedProgram = ({ step, results }) => {
+/** Writes and runs what was written; told to wait, it runs a command that waits for a writer of the gate, a named pipe: nobody comes. */
+const work: ScriptedProgram = ({ lastPrompt, step, results }) => {
+  if (lastPrompt.includes("Wait")) return { text: "I wait.", actions: [{ run: "cat gate" }] };
+  if (lastPrompt.includes("Go on")) return { text: "On we go." };
   if (step === 0) return { text: "I write.", actions: [{ write: "hello.txt", content: "hello" }] };
   if (step === 1) return { text: "I run.", actions: [{ run: "cat hello.txt && echo ' world'" }] };
   return { text: results[0]?.text.includes("hello world") ? "It said hello world" : "It did not work" };
 };
 
-/** Runs a command that waits for a writer of the gate, a named pipe; nobody comes. */
-const waitOnce: ScriptedProgram = ({ lastPrompt, step }) =>
-  lastPrompt.includes("Wait") && step === 0
-    ? { text: "I wait.", actions: [{ run: "cat gate" }] }
-    : { text: "On we go." };
+/** The real programs start slowly on a busy machine, and some tests start one three times. */
+const options = { timeout: 240_000 };
 
-/** The real programs start slowly on a busy machine. */
-const options = { timeout: 120_000 };
-
-describe.each(["codex", "opencode"])("%s", (name) => {
+describe.concurrent.each(["codex", "opencode"])("%s", (name) => {
   const agent = acpAgent(name);
-
-  it("writes files and runs commands, turn after turn", options, async () => {
-    await using place = await startPlace(writeAndRun);
-    await using opened = await place.open(createAcpDriver(agent, place.surroundings));
-    const events = await play(opened.turn("Say hello", unending));
-    expect(endOf(events)).toEqual({ type: "done", outcome: "completed", text: "It said hello world" });
-    expect(await readFile(join(place.workdir, "hello.txt"), "utf8")).toBe("hello");
-    const tools = events.filter((event) => event.type === "tool");
-    expect(tools.map(({ phase, ok }) => [phase, ok])).toEqual([
-      ["start", undefined],
-      ["end", true],
-      ["start", undefined],
-      ["end", true],
-    ]);
-    expect(tools[2]).toMatchObject({ kind: "execute", input: expect.stringContaining("cat hello.txt") });
-    expect(tools[3]).toMatchObject({ output: expect.stringContaining("hello world") });
-    expect(JSON.stringify(place.requests[0]?.request)).toContain("Instructions for every agent.");
-    expect(opened.steer("too early or too late")).toBe(false);
-    expect(endOf(await play(opened.turn("And again", unending)))).toMatchObject({ outcome: "completed" });
-    expect(JSON.stringify(place.requests.at(-1)?.request)).toContain("Say hello");
-  });
 
   it("does what is allowed, not what is denied", options, async () => {
     await using place = await startPlace(({ step }) =>
@@ -65,40 +41,58 @@ describe.each(["codex", "opencode"])("%s", (name) => {
     expect(await readFile(join(place.workdir, "hello.txt"), "utf8")).toContain("hello");
   });
 
-  it("leaves no process when it is cancelled, and goes on with its conversation", options, async () => {
-    await using place = await startPlace(waitOnce);
-    await using opened = await place.open(createAcpDriver(agent, place.surroundings));
-    await promisify(execFile)("mkfifo", [join(place.workdir, "gate")]);
-    const cancel = new AbortController();
-    const turn = opened.turn("Wait for me", { signal: cancel.signal });
-    expect(endOf(await play(turn, (event) => isStart(event) && cancel.abort()))).toMatchObject({
-      outcome: "cancelled",
-    });
-    expect(await place.processes()).toEqual([]);
-    expect(endOf(await play(opened.turn("Go on", unending)))).toMatchObject({
-      outcome: "completed",
-      text: "On we go.",
-    });
-    expect(JSON.stringify(place.requests.at(-1)?.request)).toContain("Wait for me");
-  });
+  it(
+    "writes files and runs commands, turn after turn, also after a cancel and a kill, which leave no process",
+    options,
+    async () => {
+      await using place = await startPlace(work);
+      const driver = createAcpDriver(agent, place.surroundings);
+      await promisify(execFile)("mkfifo", [join(place.workdir, "gate")]);
+      await using opened = await place.open(driver);
+      const asked = () => JSON.stringify(place.requests.at(-1)?.request);
+      expectHello(await play(opened.turn("Say hello", unending)));
+      expect(await readFile(join(place.workdir, "hello.txt"), "utf8")).toBe("hello");
+      expect(JSON.stringify(place.requests[0]?.request)).toContain("Instructions for every agent.");
+      expect(opened.steer("too early or too late")).toBe(false);
 
-  it("crashes when it is killed, and another takes up its conversation", options, async () => {
-    await using place = await startPlace(waitOnce);
-    const driver = createAcpDriver(agent, place.surroundings);
-    await promisify(execFile)("mkfifo", [join(place.workdir, "gate")]);
-    await using first = await place.open(driver);
-    const events = await play(first.turn("Wait for me", unending), async (event) => {
-      if (isStart(event)) for (const pid of await place.processes()) process.kill(pid, "SIGKILL");
-    });
-    expect(endOf(events)).toMatchObject({ type: "error", kind: "crashed" });
-    expect(await place.processes()).toEqual([]);
-    await using second = await place.open(driver, { state: place.state });
-    expect(endOf(await play(second.turn("Go on", unending)))).toMatchObject({ outcome: "completed" });
-    expect(JSON.stringify(place.requests.at(-1)?.request)).toContain("Wait for me");
-  });
+      const cancel = new AbortController();
+      const waiting = opened.turn("Wait for me", { signal: cancel.signal });
+      const cancelled = await play(waiting, (event) => isStart(event) && cancel.abort());
+      expect(endOf(cancelled)).toMatchObject({ outcome: "cancelled" });
+      expect(asked()).toContain("Say hello");
+      expect(await place.processes()).toEqual([]);
+      expect(endOf(await play(opened.turn("Go on", unending)))).toMatchObject({
+        outcome: "completed",
+        text: "On we go.",
+      });
+      expect(asked()).toContain("Wait for me");
+
+      const killed = await play(opened.turn("Wait once more", unending), async (event) => {
+        if (isStart(event)) for (const pid of await place.processes()) process.kill(pid, "SIGKILL");
+      });
+      expect(endOf(killed)).toMatchObject({ type: "error", kind: "crashed" });
+      expect(await place.processes()).toEqual([]);
+      await using next = await place.open(driver, { state: place.state });
+      expect(endOf(await play(next.turn("Go on again", unending)))).toMatchObject({ outcome: "completed" });
+      expect(asked()).toContain("Wait once more");
+    },
+  );
 });
 
-it.each<[string, ScriptedProgram, string]>([
+function expectHello(events: readonly AgentEvent[]): void {
+  expect(endOf(events)).toEqual({ type: "done", outcome: "completed", text: "It said hello world" });
+  const tools = events.filter((event) => event.type === "tool");
+  expect(tools.map(({ phase, ok }) => [phase, ok])).toEqual([
+    ["start", undefined],
+    ["end", true],
+    ["start", undefined],
+    ["end", true],
+  ]);
+  expect(tools[2]).toMatchObject({ kind: "execute", input: expect.stringContaining("cat hello.txt") });
+  expect(tools[3]).toMatchObject({ output: expect.stringContaining("hello world") });
+}
+
+it.concurrent.each<[string, ScriptedProgram, string]>([
   ["says nothing", () => ({ fault: "hang" }), "stuck"],
   ["does the same for ever", () => ({ text: "Again.", actions: [{ run: "echo again" }] }), "looping"],
 ])("codex is ended by the limits when its model %s", options, async (_name, program, kind) => {
@@ -112,7 +106,7 @@ it.each<[string, ScriptedProgram, string]>([
   expect(await place.processes()).toEqual([]);
 });
 
-it.each<[string, Fault, Record<string, unknown>]>([
+it.concurrent.each<[string, Fault, Record<string, unknown>]>([
   ["429", { status: 429, retryAfterMs: 1 }, { type: "error", kind: "rate_limited" }],
   ["a refusal", "refusal", { type: "done", outcome: "refused" }],
   ["401", { status: 401 }, { type: "error", kind: "auth" }],

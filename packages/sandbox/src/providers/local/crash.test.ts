@@ -94,12 +94,17 @@ async function expectExec(
   }
 }
 
-/** What runs is what is recorded as running. */
+/** What runs is what is recorded as running, once the keeper has done what it had begun for the dead. */
 async function expectOwned(provider: SandboxProvider, stateDir: string): Promise<void> {
   const { ended } = await provider.reconcile();
   expect(ended).toEqual([]);
-  const live = (await provider.list()).filter(({ state }) => liveStates.includes(state)).map(({ id }) => id);
-  expect([...findSandboxProcesses(layoutOf(stateDir)).keys()].sort()).toEqual(live.sort());
+  await vi.waitFor(
+    async () => {
+      const live = (await provider.list()).filter(({ state }) => liveStates.includes(state)).map(({ id }) => id);
+      expect([...findSandboxProcesses(layoutOf(stateDir)).keys()].sort()).toEqual(live.sort());
+    },
+    { timeout: 10_000 },
+  );
   expect(readFileSync("/proc/self/mountinfo", "utf8")).not.toContain(stateDir);
 }
 

@@ -162,7 +162,7 @@ async function startKeeper(layout: Layout, settings: KeeperSettings): Promise<So
     detached: true,
     stdio: ["ignore", "pipe", log],
     // Most of a start is reading the sources.
-    env: { ...settings.environment, NODE_COMPILE_CACHE: layout.compileCache },
+    env: { NODE_COMPILE_CACHE: layout.compileCache, ...settings.environment },
   });
   closeSync(log);
   // One that can not be started says nothing; that it does not stay up is told.
