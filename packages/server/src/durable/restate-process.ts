@@ -34,8 +34,12 @@ const healthMs = 5_000;
 const graceMs = 5_000;
 const pollMs = 100;
 
-/** The process leaves its pid and start time before it becomes Restate: so there is no Restate that nobody knows of. */
-const script = `read -r stat </proc/$$/stat && printf '%s\\n%s\\n' "$stat" "$2" >"$1" && shift 2 && exec "$@"`;
+/**
+ * The process leaves its pid and start time before it becomes Restate: so there is no Restate that nobody knows of. It has
+ * the directory's lock as long as it lives: one that comes too late, its starter maybe dead, does not replace what the
+ * other one left.
+ */
+const script = `exec 9>"$1.lock" && flock -n 9 && read -r stat </proc/$$/stat && printf '%s\\n%s\\n' "$stat" "$2" >"$1" && shift 2 && exec "$@"`;
 
 export async function spawnRestate(options: SpawnOptions): Promise<RestateProcess> {
   const { program, directory, identityKey, ports } = options;
