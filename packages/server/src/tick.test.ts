@@ -45,6 +45,7 @@ async function begin({ hold = "none", ...settings }: BuildSettingsInput & { read
       asked.push(...items);
     },
     async reattach(_: unknown, items: readonly WorkItem[]) {
+      if (refusal !== undefined) throw refusal;
       reattached.push(items);
     },
     heardAtMs: (_: BuildId, task: string, number: number) => heard.get(`${task}#${number}`),
@@ -316,7 +317,7 @@ describe("with a plan", () => {
     await plan(set, [task("cart"), task("pay")]);
     await set.tell("order.cancel", {});
     expect(await set.turn()).toEqual({ over: true });
-    expect(names(set.look())).toEqual(["end-attempt cart", "end-attempt pay"]);
+    expect(set.reattached.at(-1)).toEqual([]);
     expect(await set.status()).toBe("cancelled");
     expect(await set.turn()).toEqual({ over: true });
   });
@@ -338,11 +339,13 @@ describe("who drives", () => {
 
   test("what could not be begun is asked for again", async () => {
     const set = await begin();
+    await plan(set, [task("cart"), task("pay", ["cart"])]);
     set.refuse(new Error("the provider is away"));
+    await set.tell("attempt.ended", { task: "cart", attempt: 1, respawn: 0, outcome: merged });
     await expect(set.turn()).rejects.toThrow("away");
     set.refuse();
     await set.turn();
-    expect(set.reattached.at(-1)).toEqual([{ type: "stage", stage: "draft", round: 1 }]);
+    expect(set.reattached.at(-1)).toMatchObject([{ type: "attempt", task: "pay", number: 1 }]);
   });
 
   test("a build that ended while its end could not be carried out is closed by who comes next", async () => {

@@ -17,5 +17,7 @@ export function watchMoney(state: BuildState): BuildAction[] {
 /** Or as good as out: what an attempt needs next is not there any more. */
 function isOutOfMoney({ spentMicroUsd, settings, planning, progress, attempts }: BuildState): boolean {
   const refused = attempts.some(({ pausedAtMs, outcome }) => pausedAtMs === null && outcome?.type === "out-of-budget");
-  return refused || planning?.step === "refused" || progress.step === "refused" || spentMicroUsd >= settings.budgetMicroUsd;
+  return (
+    refused || planning?.step === "refused" || progress.step === "refused" || spentMicroUsd >= settings.budgetMicroUsd
+  );
 }

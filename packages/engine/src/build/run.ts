@@ -52,7 +52,7 @@ export function createTick({ store, work, fleet, clock, leaseMs = defaultLeaseMs
     return nowMs;
   };
 
-  /** It has ended, and its driver died before all of it was. */
+  /** Nothing of what has ended goes on. Again, when its driver died before all of it was ended. */
   const close = async ({ build }: StoredBuild, by: LeaseHolder): Promise<TickResult> => {
     await work.reattach(build, []);
     await store.leases.release(build.id, by);
@@ -85,12 +85,9 @@ export function createTick({ store, work, fleet, clock, leaseMs = defaultLeaseMs
       const records = changedRecords({ stored, before, observed, after, places: taken.places, nowMs });
       const decided = { stored, kept, after, actions, reports, records: { ...taken.records, ...records }, nowMs };
       await store.builds.apply(build, by, toTurn(decided));
+      if (hasEnded(after)) return await close(stored, by);
       const items = itemsOf(actions, after, idsOf([...stored.attempts, ...records.attempts]));
       if (items.length > 0) await work.carryOut(stored.build, items);
-    }
-    if (hasEnded(after)) {
-      await store.leases.release(build, by);
-      return letGo(build);
     }
     if (reports.length === maxPage) return { over: false, waitMs: 0 };
     const wakeMs = Math.min(nextWakeMs(after, nowMs) ?? Number.POSITIVE_INFINITY, nowMs + coordinatorHeartbeatMs);

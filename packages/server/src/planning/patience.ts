@@ -14,7 +14,7 @@ export interface PatientModels extends ModelRoles {
 }
 
 /** `waitsMs`: before each further try of a question. */
-export function patientModels(roles: ModelRoles, waitsMs: readonly number[]): PatientModels {
+export function patientModels(roles: ModelRoles, waitsMs: Iterable<number>): PatientModels {
   let lastAnswer: string | undefined;
   return {
     get lastAnswer() {
@@ -32,6 +32,16 @@ export function patientModels(roles: ModelRoles, waitsMs: readonly number[]): Pa
       });
       lastAnswer = JSON.stringify(answer.value, null, 1);
       return answer;
+    },
+  };
+}
+
+/** The last wait again and again. */
+export function withoutEnd(waitsMs: readonly number[]): Iterable<number> {
+  return {
+    *[Symbol.iterator]() {
+      yield* waitsMs;
+      for (;;) yield waitsMs.at(-1) ?? 0;
     },
   };
 }

@@ -12,7 +12,7 @@ import {
 import { keepAnswer, tellFailure } from "./answers.ts";
 import { createMade } from "./made.ts";
 import type { ServerModels } from "./models.ts";
-import { patientModels, whenDatabaseIsThere } from "./patience.ts";
+import { patientModels, whenDatabaseIsThere, withoutEnd } from "./patience.ts";
 import { failure, isPlanning, keysOf, type PlanningItem, refusal, runStage } from "./stages.ts";
 import { createTurns } from "./turns.ts";
 
@@ -129,7 +129,9 @@ async function make(
 ): Promise<NewEvent> {
   await using roles = await whenDatabaseIsThere(() => models.forBuild(build.id), signal);
   await using repository = openRepository(build);
-  const patient = patientModels(roles, timing.waitsMs);
+  // Before the first task a user waits; later on, a model that is away is no reason to end a build.
+  const waitsMs = item.type === "stage" ? timing.waitsMs : withoutEnd(timing.waitsMs);
+  const patient = patientModels(roles, waitsMs);
   try {
     const stage = { models: patient, repository, made: createMade(store, signal), clock, signal };
     return await runStage(build, item, stage);

@@ -61,7 +61,8 @@ const quick = (settings: GatewaySettings): GatewaySettings => ({
 export async function openSite(options: SiteOptions): Promise<Site> {
   await using parts = new AsyncDisposableStack();
   const directory = await mkdtemp("/var/tmp/slipway-site-");
-  parts.defer(() => rm(directory, { recursive: true, force: true }));
+  // What has just ended may still be writing.
+  parts.defer(() => rm(directory, { recursive: true, force: true, maxRetries: 10 }));
   // As root, sandboxes run as another user, who must be able to pass through.
   await chmod(directory, 0o711);
   const { programs, model, onRequest } = options;
