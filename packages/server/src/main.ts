@@ -91,7 +91,9 @@ function simulated(speed: number, parts: AsyncDisposableStack): ServerOptions["a
   return ({ store, coordinator }) => {
     const clock = parts.use(createScaledClock({ startMs: Date.now(), factor: 1 }));
     const host = createHost({ store, ring: coordinator.ring });
-    return createSimulation({ settings: { ...usualWorld, pace: 1 / speed }, clock, host });
+    const { pace, stageMs } = usualWorld;
+    const world = { ...usualWorld, pace: pace / speed, stageMs: [stageMs[0] / speed, stageMs[1] / speed] as const };
+    return createSimulation({ settings: world, clock, host });
   };
 }
 
