@@ -1,6 +1,7 @@
 import process from "node:process";
 import { setTimeout as delay } from "node:timers/promises";
 import { type BuildId, buildIdSchema } from "@slipway/contract";
+import type { Bridge } from "@slipway/engine";
 import { openBridge } from "@slipway/store/bridge";
 import { expect, test } from "vitest";
 import { between, draw } from "./simulated/chance.ts";
@@ -33,7 +34,8 @@ interface StartedBuild {
 test(`builds end as without faults, whatever is killed: seed ${seed}, ${crashes} crashes`, async () => {
   console.log(`SLIPWAY_CRASH_SEED=${seed} SLIPWAY_CRASHES=${crashes}`);
   await using set = await openCrashWorld({ world, factor: 20 });
-  const users = tendBuilds(set);
+  await using listeners = await listenToBridge(set);
+  const users = tendBuilds(set, listeners.listen);
   for (let number = 1; number <= crashes; number++) {
     // Now and then what has just been started is killed, too.
     if (draw(seed, "patience", number) < 0.8) await users.progress();
@@ -47,7 +49,7 @@ test(`builds end as without faults, whatever is killed: seed ${seed}, ${crashes}
   expect(Math.max(...set.record.steps.values())).toBe(1);
   expect(Math.max(...set.record.starts.values())).toBe(1);
   for (const build of builds) await examine(set, build);
-  await examineBridge(set, builds);
+  for (const { id } of builds) await examineBridge(set, id, listeners);
 }, 1_800_000);
 
 function faultOf(number: number): Fault {
@@ -55,7 +57,7 @@ function faultOf(number: number): Fault {
 }
 
 /** Users who start builds as long as there are crashes, raise budgets, pause, resume and cancel. */
-function tendBuilds(set: CrashWorld) {
+function tendBuilds(set: CrashWorld, onStart: (build: BuildId) => void) {
   const all: StartedBuild[] = [];
   let open: StartedBuild[] = [];
   let isLast = false;
@@ -65,6 +67,7 @@ function tendBuilds(set: CrashWorld) {
     const number = all.length + 1;
     const build = { id: idOf(number), kind: kindOf(number), number, startedAt: Date.now() };
     await set.create(build.id, build.kind === "poor" ? { budgetMicroUsd: poorMicroUsd } : {});
+    onStart(build.id);
     all.push(build);
     open.push(build);
   };
@@ -131,17 +134,45 @@ async function examine({ store, record }: CrashWorld, { id, kind }: StartedBuild
   expect(ended.status === "cancelled" ? "cancelled" : kind, id).toBe(kind);
 }
 
-/** Each step that was finished was told once, in one order. */
-async function examineBridge({ store, database, clock }: CrashWorld, builds: readonly StartedBuild[]): Promise<void> {
-  const bridge = await openBridge({ database, clock });
-  for (const { id } of builds) {
-    const keys: string[] = [];
-    for (let page = await bridge.read(id, { after: 0 }); page.messages.length > 0; ) {
-      for (const { offset, key } of page.messages) expect(offset).toBe(keys.push(key));
-      page = await bridge.read(id, { after: page.next });
-    }
-    const made = (await allEvents(store, id)).filter(({ type }) => type === "checkpoint.made").map(({ key }) => key);
-    expect(keys.toSorted()).toEqual(made.toSorted());
+interface BridgeListeners extends AsyncDisposable {
+  readonly bridge: Bridge;
+  listen(build: BuildId): void;
+  /** The offsets that came, in the order in which they did. */
+  heard(build: BuildId): readonly number[];
+}
+
+/** Somebody in another process than who publishes, over Redis or without it. */
+async function listenToBridge({ database, clock, redisUrl }: CrashWorld): Promise<BridgeListeners> {
+  const bridge = await openBridge({ database, clock, redis: { url: redisUrl } });
+  const stop = new AbortController();
+  const heard = new Map<BuildId, number[]>();
+  const listening: Promise<void>[] = [];
+  const listen = async (build: BuildId) => {
+    const offsets: number[] = [];
+    heard.set(build, offsets);
+    for await (const { offset } of bridge.subscribe(build, { after: 0, signal: stop.signal })) offsets.push(offset);
+  };
+  return {
+    bridge,
+    listen: (build) => void listening.push(listen(build)),
+    heard: (build) => heard.get(build) ?? [],
+    async [Symbol.asyncDispose]() {
+      stop.abort();
+      await Promise.allSettled(listening);
+      await bridge.close();
+    },
+  };
+}
+
+/** Each step that was finished was told once, in one order, to all. */
+async function examineBridge({ store }: CrashWorld, id: BuildId, { bridge, heard }: BridgeListeners): Promise<void> {
+  const keys: string[] = [];
+  for (let page = await bridge.read(id, { after: 0 }); page.messages.length > 0; ) {
+    for (const { offset, key } of page.messages) expect(offset).toBe(keys.push(key));
+    page = await bridge.read(id, { after: page.next });
   }
-  await bridge.close();
+  const made = (await allEvents(store, id)).filter(({ type }) => type === "checkpoint.made").map(({ key }) => key);
+  expect(keys.toSorted()).toEqual(made.toSorted());
+  while (heard(id).length < keys.length) await delay(50);
+  expect(heard(id)).toEqual(keys.map((_, index) => index + 1));
 }
