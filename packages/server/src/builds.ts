@@ -18,6 +18,7 @@ import {
 } from "@slipway/contract";
 import {
   type BuildOrder,
+  type BuildRecord,
   costDimensions,
   editIntent,
   hasEnded,
@@ -49,8 +50,9 @@ export interface BuildFace {
   lock(build: BuildId): Promise<BuildView>;
   plan(build: BuildId): Promise<PlanView>;
   costs(build: BuildId): Promise<CostsView>;
+  /** Fails with `invalid_request` when the build's events end before `after`. */
   events(build: BuildId, after: number, limit: number): Promise<EventsPage>;
-  /** What has happened and what does, until the build has ended or the signal aborts. */
+  /** What has happened and what does, until the build has ended or the signal aborts. Fails as `events` does. */
   follow(build: BuildId, after: number, signal: AbortSignal): AsyncIterable<EventView>;
 }
 
@@ -194,6 +196,7 @@ export function createBuildFace(parts: BuildFaceParts): BuildFace {
 
     async events(build, after, limit) {
       const record = await store.builds.get(build);
+      requireWithin(record, after);
       const events = await store.events.read(build, after, { limit });
       const next = events.at(-1)?.sequence ?? after;
       return { events: events.map(eventViewOf), next, ended: hasEnded(record) && next >= record.lastEvent };
@@ -201,6 +204,7 @@ export function createBuildFace(parts: BuildFaceParts): BuildFace {
 
     async *follow(build, after, signal) {
       using listening = news.listen(build);
+      requireWithin(await store.builds.get(build), after);
       let last = after;
       while (!signal.aborted) {
         const record = await store.builds.get(build);
@@ -213,6 +217,11 @@ export function createBuildFace(parts: BuildFaceParts): BuildFace {
       }
     },
   };
+}
+
+function requireWithin({ id, lastEvent }: BuildRecord, after: number): void {
+  if (after <= lastEvent) return;
+  throw new SlipwayError("invalid_request", `the events of ${id} end at ${lastEvent}, before ${after}`);
 }
 
 async function requireBalance(store: Store, build: BuildId) {

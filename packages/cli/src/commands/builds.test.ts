@@ -87,6 +87,12 @@ describe("status", () => {
           ...{ startedAt: Date.now() - 5000, heartbeatAt: Date.now() - 1000 },
         },
       ],
+      sandboxes: [
+        {
+          ...{ id: sandbox, provider: "local", status: "running", tasks: ["cart"], costMicroUsd: 2000 },
+          ...{ createdAt: Date.now() - 5000, activeAt: Date.now() - 3000 },
+        },
+      ],
     });
     const { stdout } = await run(["status", view.id], [view]);
     expect(stdout).toContain("request: a shop with two lines\n");
@@ -95,6 +101,7 @@ describe("status", () => {
     expect(stdout).toMatch(/cart {2}building {2}backend +3 +1\n/);
     expect(stdout).toMatch(/pay +failed +payments +9 +4 +no luck\n/);
     expect(stdout).toMatch(new RegExp(`cart +working +1 +${sandbox} +5s +1s ago\\n`));
+    expect(stdout).toMatch(new RegExp(`${sandbox} +running +local +0.0020 USD +3s ago +cart\\n`));
   });
 
   test.each<[string, Partial<BuildView>, RegExp, RegExp]>([

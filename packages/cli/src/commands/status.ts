@@ -11,7 +11,7 @@ export async function run(context: Context): Promise<void> {
   const client = await context.server();
   const view = await client.builds.get(await findBuildId(client, context.args.optional("id"), signal), { signal });
   await context.result(view, () =>
-    [formatFields(fields(view), context.paint), tasks(view, context), attempts(view, context)]
+    [formatFields(fields(view), context.paint), tasks(view, context), attempts(view, context), sandboxes(view, context)]
       .filter((part) => part !== "")
       .join("\n"),
   );
@@ -69,6 +69,20 @@ function attempts(view: BuildView, { paint }: Context): string {
     heartbeatAt === null ? "-" : `${formatDuration(now - heartbeatAt)} ago`,
   ]);
   return formatTable(["RUNNING", "PHASE", "LEVEL", "SANDBOX", "FOR", "HEARD"], rows, paint);
+}
+
+function sandboxes(view: BuildView, { paint }: Context): string {
+  if (view.sandboxes.length === 0) return "";
+  const now = Date.now();
+  const rows = view.sandboxes.map(({ id, provider, status, tasks, costMicroUsd, activeAt }) => [
+    id,
+    oneLine(status),
+    oneLine(provider),
+    formatMoney(costMicroUsd),
+    `${formatDuration(now - activeAt)} ago`,
+    oneLine(tasks.join(", "), 60),
+  ]);
+  return formatTable(["SANDBOX", "STATUS", "PROVIDER", "COST", "ACTIVE", "TASKS"], rows, paint);
 }
 
 function isOver({ endedAt }: BuildView): boolean {

@@ -16,7 +16,7 @@ interface Followed {
  */
 export async function streamEvents(context: Context, builds: BuildFace, followed: Followed): Promise<Response> {
   // What does not exist is answered as such, before the stream begins.
-  await builds.get(followed.build);
+  await builds.events(followed.build, followed.after, 1);
   context.header("X-Accel-Buffering", "no");
   return streamSSE(context, async (stream) => {
     const gone = new AbortController();
