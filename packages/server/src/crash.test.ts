@@ -21,6 +21,8 @@ const world: SimulationSettings = {
 };
 const buildsAtOnce = 6;
 const poorMicroUsd = 150_000;
+/** No recovery takes so long. */
+const stuckMs = 90_000;
 
 type Kind = "plain" | "poor" | "cancelled" | "paused";
 
@@ -29,6 +31,8 @@ interface StartedBuild {
   readonly kind: Kind;
   readonly number: number;
   readonly startedAt: number;
+  /** The last one that its user has seen. */
+  turn: number;
 }
 
 test(`builds end as without faults, whatever is killed: seed ${seed}, ${crashes} crashes`, async () => {
@@ -61,11 +65,12 @@ function tendBuilds(set: CrashWorld, onStart: (build: BuildId) => void) {
   const all: StartedBuild[] = [];
   let open: StartedBuild[] = [];
   let isLast = false;
-  let looks = 0;
+  /** All turns of all builds. */
   let turns = 0;
+  let movedAt = Date.now();
   const start = async () => {
     const number = all.length + 1;
-    const build = { id: idOf(number), kind: kindOf(number), number, startedAt: Date.now() };
+    const build = { id: idOf(number), kind: kindOf(number), number, startedAt: Date.now(), turn: 0 };
     await set.create(build.id, build.kind === "poor" ? { budgetMicroUsd: poorMicroUsd } : {});
     onStart(build.id);
     all.push(build);
@@ -73,11 +78,15 @@ function tendBuilds(set: CrashWorld, onStart: (build: BuildId) => void) {
   };
   const look = async () => {
     while (!isLast && open.length < buildsAtOnce) await start();
-    const states: Awaited<ReturnType<typeof tend>>[] = [];
-    for (const build of open) states.push(await tend(set, build));
-    open = open.filter((_, index) => !states[index]?.isOver);
-    turns = states.reduce((sum, state) => sum + state.turn, 0);
-    looks++;
+    for (const build of [...open]) {
+      const { turn, isOver } = await tend(set, build);
+      if (turn > build.turn) movedAt = Date.now();
+      turns += turn - build.turn;
+      build.turn = turn;
+      if (isOver) open = open.filter((one) => one !== build);
+    }
+    if (Date.now() - movedAt > stuckMs)
+      throw new Error(`no build moves: ${open.map(({ id, kind }) => `${id} (${kind})`)}`);
   };
   const run = async () => {
     for (; !isLast || open.length > 0; await delay(100)) await look();
@@ -86,10 +95,9 @@ function tendBuilds(set: CrashWorld, onStart: (build: BuildId) => void) {
   // Seen by who waits for the end.
   running.catch(() => {});
   return {
-    /** Builds have moved since the call. */
+    /** Until builds have moved. */
     async progress() {
-      const [look, before] = [looks, turns];
-      while (looks < look + 2 || turns === before) await Promise.race([delay(50), running]);
+      for (const before = turns; turns === before; ) await Promise.race([delay(50), running]);
     },
     async finish() {
       isLast = true;
