@@ -22,6 +22,7 @@ import {
   costDimensions,
   editIntent,
   hasEnded,
+  maxPage,
   type NewEvent,
   newBuildDetails,
   order,
@@ -29,6 +30,7 @@ import {
   readState,
   report,
   type Store,
+  type TaskRecord,
 } from "@slipway/engine";
 import { eventViewOf, intentViewOf, planViewOf, readSource, summaryOf, viewOf } from "./build-views.ts";
 import type { News } from "./news.ts";
@@ -147,8 +149,9 @@ export function createBuildFace(parts: BuildFaceParts): BuildFace {
         ...(before !== undefined && { before }),
       });
       const builds = [];
-      for (const { id } of records.slice(0, limit)) {
-        builds.push(summaryOf(await store.builds.state(id), await store.ledger.balance(id)));
+      for (const build of records.slice(0, limit)) {
+        const tasks = await readTasks(store, build.id);
+        builds.push(summaryOf({ build, tasks }, await store.ledger.balance(build.id)));
       }
       return { builds, next: records.length > limit ? (builds.at(-1)?.id ?? null) : null };
     },
@@ -217,6 +220,16 @@ export function createBuildFace(parts: BuildFaceParts): BuildFace {
       }
     },
   };
+}
+
+/** Less than the whole state: a list has many builds. */
+async function readTasks({ builds }: Store, build: BuildId): Promise<readonly TaskRecord[]> {
+  const tasks: TaskRecord[] = [];
+  for (;;) {
+    const page = await builds.records(build, "tasks", { offset: tasks.length });
+    tasks.push(...page);
+    if (page.length < maxPage) return tasks;
+  }
 }
 
 function requireWithin({ id, lastEvent }: BuildRecord, after: number): void {

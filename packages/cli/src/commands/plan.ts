@@ -49,7 +49,7 @@ export async function run(context: Context): Promise<number> {
 async function follow(context: Context, client: Client, id: BuildId): Promise<BuildView> {
   const { signal } = context.interrupts;
   for await (const event of client.builds.follow(id, { signal })) {
-    if (event.type === "stage.failed") failed(event.data);
+    if (event.type === "stage.failed") await failed(context, event.data);
     if (event.type === "stage.began") context.progress.status(eventText(event));
     else context.progress.line(`${eventText(event)}${await costAfter(event, client, id, signal)}`);
     if (event.type === "intent.drafted" && context.args.flag("edit")) await edit(context, client, id);
@@ -70,9 +70,17 @@ async function costAfter({ type }: EventView, client: Client, id: BuildId, signa
   return ` (${formatMoney(money.spentMicroUsd)} so far)`;
 }
 
-function failed({ code, message }: Readonly<Record<string, unknown>>): void {
+/** Codes of what is set where the server was started, which may be long ago and elsewhere. */
+const settingCodes = ["missing_key", "unknown_model", "unknown_price", "model_key_refused"];
+
+async function failed(context: Context, { code, message }: Readonly<Record<string, unknown>>): Promise<void> {
   // For want of money the build is paused, and says so.
   if (code === "budget_exhausted") return;
+  if (settingCodes.includes(String(code))) {
+    await context.note(
+      "The server keeps the settings it was started with: `slipway server --stop` lets the next command start it anew.",
+    );
+  }
   throw new SlipwayError(isErrorCode(code) ? code : "internal", printable(String(message)));
 }
 
