@@ -1,3 +1,4 @@
+import { flushCompileCache } from "node:module";
 import process from "node:process";
 import type { BuildId } from "@slipway/contract";
 import { type Coordinator, openCoordinator, startRestate } from "@slipway/server";
@@ -17,3 +18,5 @@ coordinator = await openCoordinator({
   ...{ store, restate, name: "bench", slots: 100, clock: Date, warn: console.error },
   work: () => world,
 });
+// It is killed before it would do so by itself.
+flushCompileCache();

@@ -1,4 +1,5 @@
 import { chmodSync, mkdirSync } from "node:fs";
+import { flushCompileCache } from "node:module";
 import { connect } from "node:net";
 import { SlipwayError } from "@slipway/contract";
 import { createLocalProvider } from "@slipway/sandbox/local";
@@ -50,6 +51,8 @@ async function run(config: ServerConfig): Promise<void> {
   parts.defer(() => ending.abort());
   log(`listens on ${socketPath}`);
   tell({ ready: true, socketPath });
+  // It may be killed: the next one starts sooner.
+  flushCompileCache();
   await ended;
   log("ends");
 }
