@@ -77,6 +77,7 @@ function tendBuilds(set: CrashWorld, onStart: (build: BuildId) => void) {
     open.push(build);
   };
   const look = async () => {
+    set.coordinator.check();
     while (!isLast && open.length < buildsAtOnce) await start();
     for (const build of [...open]) {
       const { turn, isOver } = await tend(set, build);
@@ -85,8 +86,8 @@ function tendBuilds(set: CrashWorld, onStart: (build: BuildId) => void) {
       build.turn = turn;
       if (isOver) open = open.filter((one) => one !== build);
     }
-    if (Date.now() - movedAt > stuckMs)
-      throw new Error(`no build moves: ${open.map(({ id, kind }) => `${id} (${kind})`)}`);
+    const names = open.map(({ id, kind }) => `${id} (${kind})`);
+    if (Date.now() - movedAt > stuckMs) throw new Error(`no build moves: ${names.join(", ")}`);
   };
   const run = async () => {
     for (; !isLast || open.length > 0; await delay(100)) await look();

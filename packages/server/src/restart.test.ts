@@ -49,7 +49,7 @@ test("a build that is paused at its budget goes on days later, by another server
   await set.simulation.settled();
   await examineBuild(store, set.record, build);
   expect(await endOf(store, build)).toEqual(await endWithoutFaults(world, build));
-}, 60_000);
+}, 120_000);
 
 test("a cancel that was given while no server ran is honoured by the next one", async () => {
   await using set = await openServedWorld({ world: { ...world, pace: 100 }, factor: 20 });
@@ -73,7 +73,7 @@ test("a cancel that was given while no server ran is honoured by the next one", 
   const cancelled = events.find(({ type }) => type === "order.cancel")?.sequence ?? 0;
   const after = events.filter(({ type, sequence }) => type === "attempt.started" && sequence > cancelled);
   expect(after).toEqual([]);
-}, 60_000);
+}, 120_000);
 
 async function until(isSo: () => Promise<boolean>): Promise<void> {
   while (!(await isSo())) await delay(20);
