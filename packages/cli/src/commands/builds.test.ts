@@ -121,6 +121,18 @@ describe("status", () => {
   });
 });
 
+test("status says why a build has no plan", async () => {
+  const view = buildView({
+    status: "failed",
+    reason: "unplannable",
+    planning: { stage: "draft", step: "failed", hold: "plan" },
+  });
+  const data = { stage: "draft", code: "missing_key", message: "set ANTHROPIC_API_KEY" };
+  const events = async () => ({ events: [{ sequence: 3, at: 1, type: "stage.failed", data }], next: 3, ended: true });
+  const { stdout } = await run(["status"], [view], { events });
+  expect(stdout).toContain("why:     draft failed: set ANTHROPIC_API_KEY (missing_key)\n");
+});
+
 describe("orders", () => {
   test("go to the build, and its status is shown", async () => {
     for (const order of ["pause", "cancel"]) {
