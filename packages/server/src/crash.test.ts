@@ -1,6 +1,6 @@
 import process from "node:process";
 import { setTimeout as delay } from "node:timers/promises";
-import { type BuildId, buildIdSchema } from "@slipway/contract";
+import type { BuildId } from "@slipway/contract";
 import type { Bridge } from "@slipway/engine";
 import { openBridge } from "@slipway/store/bridge";
 import { expect, test } from "vitest";
@@ -9,6 +9,7 @@ import { type SimulationSettings, usualWorld } from "./simulated/fate.ts";
 import { allEvents } from "./testing/all-events.ts";
 import { type CrashWorld, type Fault, faults, openCrashWorld } from "./testing/crash-world.ts";
 import { endOf, endWithoutFaults, examineBuild } from "./testing/examine.ts";
+import { numberedBuild } from "./testing/numbered-build.ts";
 
 /** How many processes are killed in all, and by which dice. */
 const crashes = Number(process.env["SLIPWAY_CRASHES"] ?? 40);
@@ -36,6 +37,7 @@ interface StartedBuild {
 }
 
 test(`builds end as without faults, whatever is killed: seed ${seed}, ${crashes} crashes`, async () => {
+  expect([crashes, seed].every(Number.isSafeInteger)).toBe(true);
   console.log(`SLIPWAY_CRASH_SEED=${seed} SLIPWAY_CRASHES=${crashes}`);
   await using set = await openCrashWorld({ world, factor: 20 });
   await using listeners = await listenToBridge(set);
@@ -70,7 +72,7 @@ function tendBuilds(set: CrashWorld, onStart: (build: BuildId) => void) {
   let movedAt = Date.now();
   const start = async () => {
     const number = all.length + 1;
-    const build = { id: idOf(number), kind: kindOf(number), number, startedAt: Date.now(), turn: 0 };
+    const build = { id: numberedBuild(number, seed), kind: kindOf(number), number, startedAt: Date.now(), turn: 0 };
     await set.create(build.id, build.kind === "poor" ? { budgetMicroUsd: poorMicroUsd } : {});
     onStart(build.id);
     all.push(build);
@@ -106,11 +108,6 @@ function tendBuilds(set: CrashWorld, onStart: (build: BuildId) => void) {
       return all;
     },
   };
-}
-
-/** The same build for the same seed. */
-function idOf(number: number): BuildId {
-  return buildIdSchema.parse(`bld_${`${seed}`.padStart(10, "0")}${`${number}`.padStart(10, "0")}`);
 }
 
 function kindOf(number: number): Kind {

@@ -1,11 +1,11 @@
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { newId } from "@slipway/contract";
 import { expect, test } from "vitest";
 import { type SimulationSettings, usualWorld } from "./simulated/fate.ts";
 import { allEvents } from "./testing/all-events.ts";
 import { startCoordinator } from "./testing/coordinator.ts";
 import { endOf, endWithoutFaults, examineBuild } from "./testing/examine.ts";
+import { numberedBuild } from "./testing/numbered-build.ts";
 import { openServedWorld, type ServedWorld } from "./testing/served-world.ts";
 
 const dayMs = 24 * 3_600_000;
@@ -23,7 +23,7 @@ function start({ databaseUrl, worldSocket, speed, directory }: ServedWorld, ahea
 test("a build that is paused at its budget goes on days later, by another server, when that is raised", async () => {
   await using set = await openServedWorld({ world, factor: 20 });
   const { store } = set;
-  const build = newId("bld");
+  const build = numberedBuild(1);
   await set.create(build, { budgetMicroUsd: 200_000 });
   {
     await using server = start(set);
@@ -54,7 +54,7 @@ test("a build that is paused at its budget goes on days later, by another server
 test("a cancel that was given while no server ran is honoured by the next one", async () => {
   await using set = await openServedWorld({ world: { ...world, pace: 100 }, factor: 20 });
   const { store, simulation } = set;
-  const build = newId("bld");
+  const build = numberedBuild(1);
   await set.create(build, {});
   const killed = start(set);
   await killed.ready;

@@ -1,5 +1,5 @@
 import process from "node:process";
-import { type BuildId, type BuildSettingsInput, buildSettingsSchema, newId } from "@slipway/contract";
+import { type BuildId, type BuildSettingsInput, buildSettingsSchema } from "@slipway/contract";
 import { createFleet, createTick, newBuildDetails, type Store } from "@slipway/engine";
 import { createManualClock, type ManualClock } from "@slipway/sandbox/simulated";
 import { openDatabase, openStore } from "@slipway/store";
@@ -13,7 +13,7 @@ export interface SteppedWorld extends AsyncDisposable {
   readonly clock: ManualClock;
   readonly simulation: Simulation;
   readonly record: WorldRecord;
-  create(settings?: BuildSettingsInput, id?: BuildId): Promise<BuildId>;
+  create(id: BuildId, settings?: BuildSettingsInput): Promise<void>;
   ring(build: BuildId): void;
   /** Until nothing is left to happen, or `until` says so after a turn. */
   run(until?: (turn: TurnTaken) => boolean | Promise<boolean>): Promise<void>;
@@ -55,13 +55,12 @@ export async function openSteppedWorld(settings: SimulationSettings, slots = 100
 
   return {
     ...{ store, clock, simulation, record },
-    async create(given = {}, id = newId("bld", clock.now())) {
+    async create(id, given = {}) {
       const accepted = buildSettingsSchema.parse(given);
       const details = newBuildDetails(accepted, "none", clock.now());
       const build = { id, account: "ada", project: id, mode: "new", request: "a packing list", details } as const;
       await store.builds.create(build, accepted.budgetMicroUsd, { type: "build.created" });
       wakes.set(id, clock.now());
-      return id;
     },
     ring,
     async run(until = () => false) {
