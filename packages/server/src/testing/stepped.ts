@@ -1,3 +1,6 @@
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import process from "node:process";
 import { type BuildId, type BuildSettingsInput, buildSettingsSchema } from "@slipway/contract";
 import { createFleet, createTick, newBuildDetails, type Store } from "@slipway/engine";
@@ -26,10 +29,13 @@ export interface TurnTaken {
   readonly cpuMs: number;
 }
 
+/** In memory where that can be: no disk is waited for. */
+const place = existsSync("/dev/shm") ? "/dev/shm" : tmpdir();
 const by = { holder: "stepped", generation: 1 };
 
 export async function openSteppedWorld(settings: SimulationSettings, slots = 1000): Promise<SteppedWorld> {
-  const database = openDatabase({ url: "file::memory:" });
+  const directory = mkdtempSync(join(place, "slipway-stepped-"));
+  const database = openDatabase({ url: `file:${join(directory, "slipway.db")}` });
   const clock = createManualClock();
   const store = await openStore(database, clock);
   const record = createWorldRecord();
@@ -76,6 +82,9 @@ export async function openSteppedWorld(settings: SimulationSettings, slots = 100
         await simulation.settled();
       }
     },
-    [Symbol.asyncDispose]: () => database[Symbol.asyncDispose](),
+    async [Symbol.asyncDispose]() {
+      await database[Symbol.asyncDispose]();
+      rmSync(directory, { recursive: true });
+    },
   };
 }
