@@ -19,8 +19,8 @@ describe("builds", () => {
     const { code, stdout } = await run(["builds"], [view]);
     expect(code).toBe(0);
     expect(stdout).toMatch(/^ID +STATUS +MERGED +SPENT +BEGUN +REQUEST\n/);
-    expect(stdout).toContain(
-      `${view.id}  running  2 of 3  0.0120 USD of 100.00 USD  1m 30s ago  a shop with two lines\n`,
+    expect(stdout).toMatch(
+      / running {2}2 of 3 {2}0\.0120 USD of 100\.00 USD {2}1m 3\ds ago {2}a shop with two lines\n/,
     );
     // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
     expect(stdout).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u202e]/);
@@ -100,8 +100,8 @@ describe("status", () => {
     expect(stdout).toContain("money:   2.50 USD spent of 5.00 USD, 0.1000 USD reserved\n");
     expect(stdout).toMatch(/cart {2}building {2}backend +3 +1\n/);
     expect(stdout).toMatch(/pay +failed +payments +9 +4 +no luck\n/);
-    expect(stdout).toMatch(new RegExp(`cart +working +1 +${sandbox} +5s +1s ago\\n`));
-    expect(stdout).toMatch(new RegExp(`${sandbox} +running +local +0.0020 USD +3s ago +cart\\n`));
+    expect(stdout).toMatch(new RegExp(`cart +working +1 +${sandbox} +\\d+s +\\d+s ago\\n`));
+    expect(stdout).toMatch(new RegExp(`${sandbox} +running +local +0.0020 USD +\\d+s ago +cart\\n`));
   });
 
   test.each<[string, Partial<BuildView>, RegExp, RegExp]>([

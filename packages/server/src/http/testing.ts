@@ -16,7 +16,8 @@ import {
   type WorkItem,
 } from "@slipway/engine";
 import { openDatabase, openStore } from "@slipway/store";
-import { type BuildFace, createBuildFace } from "../builds.ts";
+import type { BuildFace } from "../build-face.ts";
+import { createBuildFace } from "../builds.ts";
 import { createNews } from "../news.ts";
 import { generatedChecks, generatedIntent } from "../simulated/generated.ts";
 import { createApp } from "./app.ts";
