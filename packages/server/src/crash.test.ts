@@ -1,7 +1,7 @@
 import process from "node:process";
 import { setTimeout as delay } from "node:timers/promises";
 import type { BuildId } from "@slipway/contract";
-import type { Bridge } from "@slipway/engine";
+import type { Bridge, Store } from "@slipway/engine";
 import { openBridge } from "@slipway/store/bridge";
 import { expect, test } from "vitest";
 import { between, draw } from "./simulated/chance.ts";
@@ -16,7 +16,7 @@ const crashes = Number(process.env["SLIPWAY_CRASHES"] ?? 40);
 const seed = Number(process.env["SLIPWAY_CRASH_SEED"] ?? Date.now() % 1_000_000);
 
 const world: SimulationSettings = {
-  ...{ ...usualWorld, seed, tasks: [3, 7], edgeProbability: 0.25, estimateMinutes: [1, 2], pace: 0.06 },
+  ...{ ...usualWorld, seed, tasks: [3, 7], edgeProbability: 0.25, estimateMinutes: [60, 120], pace: 0.001 },
   ...{ steps: [2, 4], stageMs: [200, 2000], rounds: 3 },
   shares: { failed: 0.3, interrupted: 0.1, died: 0.15, lost: 0.02, fixed: 0, unsatisfied: 0.3, unplannable: 0.1 },
 };
@@ -136,8 +136,19 @@ async function examine({ store, record }: CrashWorld, { id, kind }: StartedBuild
   const expected = await endWithoutFaults(world, id);
   // When a build was cancelled is chance; what it had done by then is not.
   if (ended.status === "cancelled") expect(expected.merged, id).toEqual(expect.arrayContaining(ended.merged));
-  else expect(ended, id).toEqual(expected);
+  else expect(ended, `${id}: ${await oddEvents(store, id, ended.attempts, expected.attempts)}`).toEqual(expected);
   expect(ended.status === "cancelled" ? "cancelled" : kind, id).toBe(kind);
+}
+
+/** What happened to the tasks whose attempts are not the expected ones. */
+async function oddEvents(store: Store, id: BuildId, ...[ended, expected]: (readonly string[])[]): Promise<string> {
+  const differ = [
+    ...(ended ?? []).filter((name) => !expected?.includes(name)),
+    ...(expected ?? []).filter((name) => !ended?.includes(name)),
+  ];
+  const tasks = new Set(differ.map((name) => name.split(" ")[0]));
+  const events = (await allEvents(store, id)).filter(({ data }) => tasks.has(String(data["task"])));
+  return events.map(({ sequence, at, type, data }) => `\n${sequence} ${at} ${type} ${JSON.stringify(data)}`).join("");
 }
 
 interface BridgeListeners extends AsyncDisposable {

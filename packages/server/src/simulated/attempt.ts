@@ -41,6 +41,8 @@ export class SimulatedAttempt {
   #refusals = 0;
   #state: "asking" | "working" | "refused" | "over" = "asking";
   #silentSince: number | null = null;
+  /** Its sandbox is gone, and nobody has noticed. */
+  #isLost = false;
   /** How many sandboxes it has had: an answer to one that is gone is late. */
   #life = 0;
 
@@ -72,6 +74,13 @@ export class SimulatedAttempt {
     else this.#resume();
   }
 
+  /** Who looks for the sandbox finds out that it is gone. */
+  notice(): void {
+    if (!this.#isLost) return;
+    this.#isLost = false;
+    this.#tell({ reports: [attemptEnded(this.name, this.#respawn, { type: "died" }), ...this.#destroyed()] });
+  }
+
   end(): void {
     const settles = this.#cut(this.#doneShare());
     this.#silentSince ??= this.#now;
@@ -83,6 +92,7 @@ export class SimulatedAttempt {
     this.#respawn = respawn;
     this.#isPaused = paused;
     this.#silentSince = null;
+    this.#isLost = false;
     this.#createdAt = this.#now;
     this.#costMicroUsd = 0;
     this.#sandbox = newId("sbx", this.#createdAt);
@@ -176,8 +186,9 @@ export class SimulatedAttempt {
   #die(isNoticed: boolean): void {
     const settles = this.#cut(0.5);
     this.#silentSince = this.#now;
-    const died = () => [attemptEnded(this.name, this.#respawn, { type: "died" }), ...this.#destroyed()];
-    this.#tell({ ...settles, reports: isNoticed ? died() : [] });
+    this.#isLost = true;
+    this.#tell({ ...settles });
+    if (isNoticed) this.notice();
   }
 
   /** Ends what is under way in the sandbox. */
