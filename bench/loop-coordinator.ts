@@ -1,7 +1,8 @@
 import { flushCompileCache } from "node:module";
 import process from "node:process";
 import type { BuildId } from "@slipway/contract";
-import { type Coordinator, openCoordinator, startRestate } from "@slipway/server";
+import { type Coordinator, openCoordinator } from "@slipway/server/coordinator";
+import { startRestate } from "@slipway/server/restate";
 import { connectSimulation, createHost } from "@slipway/server/simulated";
 import { openDatabase, openStore } from "@slipway/store";
 

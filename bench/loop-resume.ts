@@ -7,7 +7,9 @@ import { performance } from "node:perf_hooks";
 import process from "node:process";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { startRestate } from "@slipway/server";
+import type { BuildId } from "@slipway/contract";
+import type { Store } from "@slipway/engine";
+import { startRestate } from "@slipway/server/restate";
 import { createScaledClock, serveSimulation, usualWorld } from "@slipway/server/simulated";
 import { createBuild, openSite } from "./loop-site.ts";
 import { median, type Report } from "./measure.ts";
@@ -16,7 +18,10 @@ const attempts = 20;
 const rounds = 5;
 const program = fileURLToPath(new URL("loop-coordinator.ts", import.meta.url));
 
-/** From the start of a coordinator's process until 20 attempts run, and from its death by -9 until the next one drives them. */
+/**
+ * From the start of a coordinator's process until 20 attempts have been heard of, and from its death by
+ * -9 until the next one has taken up all of them.
+ */
 export async function measureResume(report: Report): Promise<void> {
   const starts: number[] = [];
   const resumes: number[] = [];
@@ -48,7 +53,7 @@ async function startAndResume(cache: string) {
 
   const beganMs = performance.now();
   const first = run();
-  while (world.simulation.alive(build).length < attempts) await sleep(5);
+  while (!(await areWorking(site.store, build))) await sleep(10);
   const startMs = performance.now() - beganMs;
 
   const { promise: driven, resolve } = Promise.withResolvers<void>();
@@ -67,4 +72,9 @@ async function startAndResume(cache: string) {
   // It outlives who started it: taken up, it is ended with this.
   await (await startRestate({ directory: restate }))[Symbol.asyncDispose]();
   return { startMs, resumeMs };
+}
+
+async function areWorking(store: Store, build: BuildId): Promise<boolean> {
+  const reports = await store.events.read(build, 0, { source: "report" });
+  return reports.filter(({ type }) => type === "attempt.heard").length === attempts;
 }

@@ -104,6 +104,22 @@ function task(id: string, dependencies: string[] = []): Task {
   };
 }
 
+function sandboxOf(build: BuildId) {
+  return {
+    ...{
+      id: newId("sbx"),
+      build,
+      account: "ada",
+      project: "shop",
+      provider: "simulated",
+      providerId: null,
+      host: null,
+    },
+    ...{ config: {}, status: "running", reason: null, tasks: ["cart"], score: null, costMicroUsd: 0 },
+    ...{ createdAt: 1, activeAt: 1, endedAt: null },
+  };
+}
+
 type Begun = Awaited<ReturnType<typeof begin>>;
 
 async function plan({ tell, turn, look }: Begun, tasks: readonly Task[]) {
@@ -315,10 +331,13 @@ describe("with a plan", () => {
   test("a cancel ends everything", async () => {
     const set = await begin();
     await plan(set, [task("cart"), task("pay")]);
+    await set.tell("sandbox.changed", { sandbox: sandboxOf(set.build) });
     await set.tell("order.cancel", {});
     expect(await set.turn()).toEqual({ over: true });
     expect(set.reattached.at(-1)).toEqual([]);
     expect(await set.status()).toBe("cancelled");
+    const [sandbox] = await set.store.builds.records(set.build, "sandboxes");
+    expect(sandbox).toMatchObject({ status: "destroyed", endedAt: expect.any(Number) });
     expect(await set.turn()).toEqual({ over: true });
   });
 });

@@ -23,7 +23,8 @@ const outcomeSchema = z.discriminatedUnion("type", [
   z.strictObject({ type: z.literal("failed"), error: text }),
   z.strictObject({ type: z.literal("died") }),
   z.strictObject({ type: z.literal("interrupted") }),
-  z.strictObject({ type: z.literal("out-of-budget") }),
+  /** `budgetMicroUsd`: of the build, when it was refused. */
+  z.strictObject({ type: z.literal("out-of-budget"), budgetMicroUsd: z.int().min(0).nullable().default(null) }),
 ]);
 
 /** What the world tells a build, by the type of the event. */

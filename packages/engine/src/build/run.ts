@@ -1,15 +1,15 @@
 import { type AttemptId, type BuildId, coordinatorHeartbeatMs, SlipwayError } from "@slipway/contract";
-import type { AttemptRecord, BuildRecord } from "../ports/records.ts";
+import type { AttemptRecord, BuildRecord, SandboxRecord } from "../ports/records.ts";
 import { type BuildEvent, type LeaseHolder, maxPage, type Store, type StoredBuild, type Turn } from "../ports/store.ts";
 import type { Work } from "../ports/work.ts";
 import type { BuildAction } from "./actions.ts";
 import { applyActions } from "./apply.ts";
 import { decide } from "./decide.ts";
 import { demandOf, type Fleet } from "./fleet.ts";
-import { attemptName, takeReports } from "./intake.ts";
+import { attemptName, type Intake, takeReports } from "./intake.ts";
 import { allItems, itemsOf } from "./items.ts";
 import { observe } from "./observe.ts";
-import { changedRecords, readState, toBuild } from "./records.ts";
+import { changedRecords, endedSandboxes, readState, toBuild } from "./records.ts";
 import { type BuildState, hasEnded } from "./state.ts";
 import { tellDecision } from "./tell.ts";
 import { nextWakeMs } from "./watch.ts";
@@ -83,7 +83,9 @@ export function createTick({ store, work, fleet, clock, leaseMs = defaultLeaseMs
     const { actions, after } = decideWithSlots(observed, stored.build, nowMs);
     if (reports.length > 0 || actions.length > 0) {
       const records = changedRecords({ stored, before, observed, after, places: taken.places, nowMs });
-      const decided = { stored, kept, after, actions, reports, records: { ...taken.records, ...records }, nowMs };
+      const ended = hasEnded(after) ? { sandboxes: endedSandboxes(openSandboxes(stored, taken), nowMs) } : {};
+      const all = { ...taken.records, ...records, ...ended };
+      const decided = { stored, kept, after, actions, reports, records: all, nowMs };
       await store.builds.apply(build, by, toTurn(decided));
       if (hasEnded(after)) return await close(stored, by);
       const items = itemsOf(actions, after, idsOf([...stored.attempts, ...records.attempts]));
@@ -139,6 +141,11 @@ function withSignsOfLife(state: BuildState, heardAtMs: (task: string, number: nu
     heardAtMs: Math.max(attempt.heardAtMs, heardAtMs(attempt.task, attempt.number)),
   }));
   return { ...state, attempts };
+}
+
+function openSandboxes({ sandboxes }: StoredBuild, { records }: Intake): SandboxRecord[] {
+  const told = records.sandboxes ?? [];
+  return [...sandboxes.filter(({ id }) => !told.some((one) => one.id === id)), ...told];
 }
 
 function idsOf(attempts: readonly AttemptRecord[]): ReadonlyMap<string, AttemptId> {

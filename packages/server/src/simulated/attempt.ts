@@ -141,13 +141,13 @@ export class SimulatedAttempt {
     const life = this.#life;
     const [request, account, holder] = [this.#request, this.id, this.#sandbox];
     const reserves = { request, account, holder, kind: this.#kind, microUsd: 2 * this.#stepMicroUsd };
-    this.#tell({ ...told, reserves }, ({ reserved }) => {
-      if (life === this.#life) this.#answered(reserved);
+    this.#tell({ ...told, reserves }, ({ reserved, budgetMicroUsd }) => {
+      if (life === this.#life) this.#answered(reserved, budgetMicroUsd);
       else if (reserved) this.#tell({ settles: settlement(request, 0) });
     });
   }
 
-  #answered(reserved: boolean): void {
+  #answered(reserved: boolean, budgetMicroUsd: number): void {
     if (reserved) {
       this.#state = "working";
       this.#leftMs = this.#fate.stepMs;
@@ -157,7 +157,8 @@ export class SimulatedAttempt {
     this.#state = "refused";
     if (this.#isPaused) return;
     const occasion = `:refused-${++this.#refusals}`;
-    this.#tell({ reports: [attemptEnded(this.name, this.#respawn, { type: "out-of-budget" }, occasion)] });
+    const outcome = { type: "out-of-budget", budgetMicroUsd } as const;
+    this.#tell({ reports: [attemptEnded(this.name, this.#respawn, outcome, occasion)] });
   }
 
   #work(): void {

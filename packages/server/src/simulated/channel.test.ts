@@ -48,7 +48,7 @@ function listener() {
       keys.push(...reports.map(({ key }) => key));
       told.resolve();
       told = Promise.withResolvers();
-      return { reserved: reserves !== undefined };
+      return { reserved: reserves !== undefined, budgetMicroUsd: 0 };
     },
   };
   const hears = async (key: string) => {

@@ -18,6 +18,8 @@ export interface Host {
 export interface Taken {
   /** Whether there was something to reserve, and money for it. */
   readonly reserved: boolean;
+  /** Of the build. */
+  readonly budgetMicroUsd: number;
 }
 
 export interface HostParts {
@@ -31,9 +33,11 @@ export function createHost({ store: { events, ledger }, ring }: HostParts): Host
       if (opens !== undefined) await ledger.open(opens);
       if (settles !== undefined) await ledger.settle(settles);
       if (reports.length > 0) await events.report(build, reports);
+      // Read before it is asked for: one that is raised in between is asked again.
+      const { budgetMicroUsd } = await ledger.balance(build);
       const reserved = reserves !== undefined && (await ledger.reserve(reserves));
       if (reports.some(({ type }) => !quiet.has(type))) ring(build);
-      return { reserved };
+      return { reserved, budgetMicroUsd };
     },
   };
 }

@@ -10,7 +10,8 @@ export function attemptOffered({ task, number }: AttemptName, respawn: number): 
   return report("attempt.offered", `attempt.offered:${task}:${number}:${respawn}`, { task, attempt: number });
 }
 
-type ReportedOutcome = FatedOutcome | { readonly type: "died" } | { readonly type: "out-of-budget" };
+type ReportedOutcome = FatedOutcome | { readonly type: "died" } | RefusedOutcome;
+type RefusedOutcome = { readonly type: "out-of-budget"; readonly budgetMicroUsd: number };
 
 /** `occasion`: tells apart what may come of the same sandbox more than once. */
 export function attemptEnded(name: AttemptName, respawn: number, outcome: ReportedOutcome, occasion = ""): NewEvent {

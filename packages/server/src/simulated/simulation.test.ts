@@ -22,7 +22,7 @@ function begin(settings: SimulationSettings = calm) {
   const host = {
     async take(notice: Notice) {
       notices.push(notice);
-      return { reserved: notice.reserves !== undefined && money.isThere };
+      return { reserved: notice.reserves !== undefined && money.isThere, budgetMicroUsd: 0 };
     },
   };
   const record = createWorldRecord();
