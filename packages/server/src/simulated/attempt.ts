@@ -1,7 +1,15 @@
 import { type AttemptId, microUsdPerUsd, newId, type SandboxId } from "@slipway/contract";
 import type { AttemptWork, LedgerSettlement, NewEvent, WorkingBuild } from "@slipway/engine";
 import type { Clock } from "@slipway/sandbox/simulated";
-import { type AttemptName, deathOf, type Fate, fateOf, type SimulationSettings, stepMicroUsdOf } from "./fate.ts";
+import {
+  type AttemptName,
+  deathOf,
+  type Fate,
+  fateOf,
+  type SimulationSettings,
+  startMsOf,
+  stepMicroUsdOf,
+} from "./fate.ts";
 import type { Notice, Taken } from "./host.ts";
 import { attemptEnded, attemptHeard, attemptOffered, checkpointMade, sandboxChanged } from "./reports.ts";
 import type { Witness } from "./witness.ts";
@@ -102,6 +110,16 @@ export class SimulatedAttempt {
 
   #begin(): void {
     this.#world.witness?.started(this.name, this.#respawn);
+    const startMs = startMsOf(this.#world.settings, this.name);
+    if (startMs === 0) return this.#speak();
+    const life = this.#life;
+    this.#world.clock.after(startMs, () => {
+      if (life === this.#life) this.#speak();
+    });
+  }
+
+  /** The first word. */
+  #speak(): void {
     const { build, task } = this.name;
     const opens = { id: this.id, build, task, attempt: this.id, budgetMicroUsd: attemptBudgetMicroUsd };
     const heard = attemptHeard(this.name, this.#respawn, this.#sandbox);

@@ -86,6 +86,20 @@ describe("an attempt", () => {
     expect([...world.record.steps.values()]).toEqual([1, 1, 1, 1]);
   });
 
+  test("speaks when its sandbox has started, and never when it was ended before", async () => {
+    const world = begin({ ...calm, startMs: [1000, 1000] });
+    await world.carryOut();
+    await world.clock.advance(999);
+    expect(world.look()).toEqual([]);
+    await world.clock.advance(1);
+    expect(world.look().map(({ type }) => type)).toContain("attempt.heard");
+    const ended = begin({ ...calm, startMs: [1000, 1000] });
+    await ended.carryOut();
+    await ended.simulation.reattach(ended.build, []);
+    await ended.clock.advance(2000);
+    expect(ended.look().map(({ type }) => type)).not.toContain("attempt.heard");
+  });
+
   test("stands still while it is paused, and goes on in the middle of a step", async () => {
     const world = begin();
     await world.carryOut();
