@@ -17,9 +17,10 @@ describe("a fleet", () => {
   test("that is too small shares between users, and takes nothing away", () => {
     const fleet = createFleet(4, () => {});
     expect(fleet.grant(demand("a", 0, 4))).toBe(4);
-    expect(fleet.grant(demand("b", 0, 4))).toBe(2);
-    expect(fleet.grant(demand("a", 4, 4))).toBe(4);
     expect(fleet.grant(demand("b", 0, 4))).toBe(0);
+    expect(fleet.grant(demand("a", 1, 4))).toBe(2);
+    expect(fleet.grant(demand("b", 0, 4))).toBe(2);
+    expect(fleet.grant(demand("a", 2, 4))).toBe(2);
   });
 
   test("tells who waits when there is more, once", () => {

@@ -27,7 +27,11 @@ export interface TickParts {
 export type TickResult = { readonly over: true } | { readonly over: false; readonly waitMs: number };
 
 /** One turn of a build. `bell` is what wakes the driver when something is reported from now on. */
-export type Tick = (build: BuildId, by: LeaseHolder, bell: string | null) => Promise<TickResult>;
+export interface Tick {
+  (build: BuildId, by: LeaseHolder, bell: string | null): Promise<TickResult>;
+  /** Another one may have driven the build meanwhile: the next turn looks at all that should be under way. */
+  forget(build: BuildId): void;
+}
 
 /** A missed heartbeat lets another one take over. */
 const defaultLeaseMs = 1.25 * coordinatorHeartbeatMs;
@@ -36,9 +40,18 @@ export function createTick({ store, work, fleet, clock, leaseMs = defaultLeaseMs
   /** Since when this process has driven a build without a break. */
   const attachedAtMs = new Map<BuildId, number>();
 
-  const letGo = (build: BuildId): TickResult => {
+  /** The last one of each build that had a turn here: what an earlier one has left ends without a trace. */
+  const generations = new Map<BuildId, number>();
+
+  const forget = (build: BuildId) => {
     attachedAtMs.delete(build);
     fleet.forget(build);
+  };
+  const letGo = (build: BuildId, { generation }: LeaseHolder): TickResult => {
+    if (generations.get(build) === generation) {
+      generations.delete(build);
+      forget(build);
+    }
     return { over: true };
   };
 
@@ -56,7 +69,7 @@ export function createTick({ store, work, fleet, clock, leaseMs = defaultLeaseMs
   const close = async ({ build }: StoredBuild, by: LeaseHolder): Promise<TickResult> => {
     await work.reattach(build, []);
     await store.leases.release(build.id, by);
-    return letGo(build.id);
+    return letGo(build.id, by);
   };
 
   /** First all else, then what starts: how many slots a build may ask for follows from what it has given up. */
@@ -96,17 +109,20 @@ export function createTick({ store, work, fleet, clock, leaseMs = defaultLeaseMs
     return { over: false, waitMs: Math.max(0, wakeMs - nowMs) };
   };
 
-  return async (build, by, bell) => {
-    if ((await store.leases.take(build, by, leaseMs, bell)) === undefined) return letGo(build);
+  const tick = async (build: BuildId, by: LeaseHolder, bell: string | null): Promise<TickResult> => {
+    if (by.generation < (generations.get(build) ?? 0)) return { over: true };
+    generations.set(build, by.generation);
+    if ((await store.leases.take(build, by, leaseMs, bell)) === undefined) return letGo(build, by);
     try {
       return await turn(build, by);
     } catch (error) {
-      if (error instanceof SlipwayError && error.code === "lease_lost") return letGo(build);
+      if (error instanceof SlipwayError && error.code === "lease_lost") return letGo(build, by);
       // Whatever of it was begun: the next turn looks at all that should be under way.
       attachedAtMs.delete(build);
       throw error;
     }
   };
+  return Object.assign(tick, { forget });
 }
 
 interface Decided {

@@ -111,11 +111,12 @@ export class SimulatedAttempt {
   #begin(): void {
     this.#world.witness?.started(this.name, this.#respawn);
     const startMs = startMsOf(this.#world.settings, this.name);
-    if (startMs === 0) return this.#speak();
     const life = this.#life;
-    this.#world.clock.after(startMs, () => {
+    const speak = () => {
       if (life === this.#life) this.#speak();
-    });
+    };
+    if (startMs === 0) speak();
+    else this.#world.clock.after(startMs, speak);
   }
 
   /** The first word. */
