@@ -260,7 +260,8 @@ export class SimulatedAttempt {
   }
 
   get #request(): string {
-    return `${this.id}:${this.#respawn}:${this.#finished + 1}`;
+    // Of this sandbox: a world that was lost with its process begins the attempt again in another one.
+    return `${this.#sandbox}:${this.#finished + 1}`;
   }
 
   get #kind(): "model" | "compute" {
