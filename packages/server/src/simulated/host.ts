@@ -24,10 +24,12 @@ export interface Taken {
 
 export interface HostParts {
   readonly store: Pick<Store, "events" | "ledger">;
+  /** Who settles what is reserved, where the sandboxes end with it. */
+  readonly holder?: string | undefined;
   ring(build: BuildId): void;
 }
 
-export function createHost({ store: { events, ledger }, ring }: HostParts): Host {
+export function createHost({ store: { events, ledger }, holder, ring }: HostParts): Host {
   return {
     async take({ build, opens, settles, reports = [], reserves }) {
       if (opens !== undefined) await ledger.open(opens);
@@ -35,7 +37,7 @@ export function createHost({ store: { events, ledger }, ring }: HostParts): Host
       if (reports.length > 0) await events.report(build, reports);
       // Read before it is asked for: one that is raised in between is asked again.
       const { budgetMicroUsd } = await ledger.balance(build);
-      const reserved = reserves !== undefined && (await ledger.reserve(reserves));
+      const reserved = reserves !== undefined && (await ledger.reserve({ ...reserves, ...(holder && { holder }) }));
       if (reports.some(({ type }) => !quiet.has(type))) ring(build);
       return { reserved, budgetMicroUsd };
     },
