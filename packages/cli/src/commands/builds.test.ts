@@ -282,8 +282,16 @@ describe("plan", () => {
       ].join("\n"),
     );
     expect(stdout).toContain("    add-habit  functional  A habit can be added\n");
+    expect(stderr).not.toContain("more than the budget");
     expect(JSON.parse(await readFile(join(out, "slipway-intent.json"), "utf8"))).toEqual(intent);
     expect(JSON.parse(await readFile(join(out, "slipway-plan.json"), "utf8"))).toMatchObject({ tasks: plan.tasks });
+  });
+
+  test("says when the estimates are above the budget", async () => {
+    const poor = { ...view, money: { ...view.money, budgetMicroUsd: 5_000_000 } };
+    const { code, stderr } = await run(["plan", "--out", out, "a", "habit tracker"], [poor], planned);
+    expect(code).toBe(0);
+    expect(stderr).toContain("by its estimates the plan costs more than the budget of 5.00 USD");
   });
 
   test("takes a repository, a partition and a budget", async () => {

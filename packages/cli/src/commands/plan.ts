@@ -7,6 +7,7 @@ import {
   type BuildView,
   type EventView,
   isErrorCode,
+  microUsdPerUsd,
   newId,
   type PlanView,
   printable,
@@ -41,6 +42,10 @@ export async function run(context: Context): Promise<number> {
     [showIntent(intent, context.paint), showPlan(plan, context.paint)].join("\n"),
   );
   await context.note(`cost of planning: ${formatMoney(view.money.spentMicroUsd)}; written: ${files.join(", ")}`);
+  const { budgetMicroUsd } = view.money;
+  if (plan.totals.usd * microUsdPerUsd > budgetMicroUsd) {
+    await context.note(`by its estimates the plan costs more than the budget of ${formatMoney(budgetMicroUsd)}`);
+  }
   await context.note(`carry it out with: slipway resume ${id}`);
   return 0;
 }
