@@ -77,7 +77,8 @@ async function kept(c: Conformance, options: { after?: number; sandbox?: Sandbox
   const seen: SandboxEvent[] = [];
   const listening = listen(c.provider, { ...options, signal: controller.signal }, seen);
   let before = -1;
-  while (seen.length > before) {
+  // Nothing yet is no end: every sandbox has been created.
+  while (seen.length === 0 || seen.length > before) {
     before = seen.length;
     await c.clock.sleep(60);
   }

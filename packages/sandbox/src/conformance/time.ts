@@ -141,8 +141,8 @@ function describeIdle(c: Conformance): void {
       await sandbox.files.write("/workspace/kept", "kept");
       await sandbox.sleep();
       await untilState(c, sandbox, "stopped", "slept_out");
-      const events = await eventsOf(c, sandbox.id);
-      expect(events).toContainEqual(expect.objectContaining({ type: "sandbox.expiring", reason: "slept_out" }));
+      const expiring = expect.objectContaining({ type: "sandbox.expiring", reason: "slept_out" });
+      await eventually(c.clock, async () => expect(await eventsOf(c, sandbox.id)).toContainEqual(expiring));
       const snapshot = (await c.provider.snapshots.list()).find((each) => each.sandbox === sandbox.id);
       if (snapshot === undefined) throw new Error("no snapshot");
       await using restored = await c.create({ snapshot: snapshot.id });
