@@ -1,0 +1,270 @@
+import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import type { TaskOrder } from "@slipway/contract";
+import { type Git, gitIn } from "../git.ts";
+import { keepEndsOf } from "../output.ts";
+import { TaskRunEnd } from "./end.ts";
+
+/**
+ * The attempt's branch. Its repository lies beside the workspace, which has a `.git` that only points there: what an agent
+ * deletes or moves is put back. The files of the workspace are the work; each commit takes all of them that are not ignored.
+ */
+export interface Repository {
+  /** Makes the workspace, with the branch at its first commit, which it answers. */
+  prepare(): Promise<string>;
+  /** Puts what is in the workspace on top of the branch and answers its last commit. `merged`: a main that is now part of it. */
+  commit(tip: string, message: string, merged?: string): Promise<string>;
+  /** The workspace's files as they are in the commit. Ignored ones stay. */
+  restore(commit: string): Promise<void>;
+  /** Takes a commit out of a bundle. False: it is not in there. */
+  fetch(bundle: string, commit: string): Promise<boolean>;
+  /** Puts main's changes to the branch, in the workspace, too. With conflicts, its files have both sides in them. */
+  merge(tip: string, main: string): Promise<Merge>;
+  /** Of those files, the ones that still have marks of both sides. */
+  unsolved(paths: readonly string[]): Promise<string[]>;
+  /** What is different between two commits. */
+  changes(from: string, to: string): Promise<readonly Change[]>;
+  tree(commit: string): Promise<string>;
+  /** Ids of the commit's files whose name is one of those. */
+  blobs(commit: string, names: ReadonlySet<string>): Promise<string>;
+  /** The commit's files in a directory that is empty. */
+  extract(commit: string, directory: string): Promise<void>;
+  /** Writes a bundle of the branch, without what the host has. */
+  bundle(path: string, tip: string, known: readonly string[]): Promise<void>;
+}
+
+export type Merge =
+  | { readonly type: "merged"; readonly tip: string }
+  | { readonly type: "conflicts"; readonly paths: readonly string[]; readonly text: string };
+
+export interface Change {
+  readonly path: string;
+  readonly isDeleted: boolean;
+}
+
+export interface RepositoryOptions {
+  readonly order: Pick<TaskOrder, "branch" | "base" | "bundle" | "from">;
+  /** The run's own files. */
+  readonly directory: string;
+  readonly workdir: string;
+  readonly environment: Readonly<Record<string, string>>;
+}
+
+/** For a large project, on a busy machine. */
+const timeoutMs = 300_000;
+const author = { name: "Slipway", email: "slipway@localhost" };
+const identity = {
+  ...{ GIT_AUTHOR_NAME: author.name, GIT_AUTHOR_EMAIL: author.email },
+  ...{ GIT_COMMITTER_NAME: author.name, GIT_COMMITTER_EMAIL: author.email },
+};
+/** Where agents find the newest main. */
+const mainRef = "refs/remotes/slipway/main";
+const maxConflictBytes = 8 * 1024;
+const maxConflictsBytes = 48 * 1024;
+
+export function openRepository(options: RepositoryOptions): Repository {
+  const { order, workdir } = options;
+  const directory = join(options.directory, "repository");
+  const environment = { ...options.environment, ...identity };
+  const git = gitIn({ directory, workdir, environment, timeoutMs });
+  /** With an index of its own: the other one is the agent's, too. */
+  const apart = (index: string, tree = workdir) =>
+    gitIn({ directory, workdir: tree, environment: { ...environment, GIT_INDEX_FILE: index }, timeoutMs });
+  const ownIndex = join(directory, "slipway-index");
+  const has = (commit: string) => succeeds(git("cat-file", "-e", `${commit}^{commit}`));
+  const contains = (commit: string, other: string) => succeeds(git("merge-base", "--is-ancestor", other, commit));
+  const treeOf = async (commit: string) => (await git("rev-parse", `${commit}^{tree}`)).trim();
+
+  /** The branch is where it belongs, and it is what the workspace is on. */
+  const settle = async (tip: string) => {
+    await git("update-ref", `refs/heads/${order.branch}`, tip);
+    await git("symbolic-ref", "HEAD", `refs/heads/${order.branch}`);
+    await git("read-tree", tip);
+    await git("update-index", "-q", "--refresh").catch(() => {});
+  };
+  const restore = async (commit: string) => {
+    await link(workdir, directory);
+    await removeLocks(directory, order.branch);
+    await settle(commit);
+    await git("checkout-index", "--all", "--force", "--quiet");
+    await git("clean", "-ffdq");
+  };
+  const filesTree = async (tip: string) => {
+    const own = apart(ownIndex);
+    await own("read-tree", tip);
+    // Files that can not be read are left out; git says so by its exit.
+    await own("add", "--all", "--ignore-errors", ".").catch((error) => {
+      if (typeof error?.code !== "number") throw error;
+    });
+    return (await own("write-tree")).trim();
+  };
+
+  return {
+    restore,
+    tree: treeOf,
+    async prepare() {
+      await mkdir(workdir, { recursive: true });
+      await mkdir(join(directory, "info"), { recursive: true });
+      await removeLocks(directory, order.branch);
+      await git("init", "--quiet");
+      await git("config", "gc.auto", "0");
+      await writeFile(join(directory, "info", "exclude"), "node_modules/\n.slipway/\n");
+      const found = await findHead(git, workdir, directory);
+      if (!(await has(order.base)) && order.bundle !== undefined) await unbundle(git, order.bundle);
+      if (!(await has(order.base))) {
+        throw new TaskRunEnd({ reason: "setup_failed", message: `there is no commit ${order.base} to begin with` });
+      }
+      await git("update-ref", mainRef, order.base);
+      const goesOn = order.from === "last-attempt" && found !== undefined;
+      const isRelated = goesOn && (await succeeds(git("merge-base", found, order.base)));
+      if (!isRelated) {
+        await restore(order.base);
+        return order.base;
+      }
+      await link(workdir, directory);
+      await settle(found);
+      return found;
+    },
+    async commit(tip, message, merged) {
+      await link(workdir, directory);
+      await removeLocks(directory, order.branch);
+      const head = (await git("rev-parse", "--verify", "--quiet", "HEAD^{commit}").catch(() => "")).trim();
+      const at = (await git("symbolic-ref", "--quiet", "HEAD").catch(() => "")).trim();
+      const isOwn = head !== "" && (await contains(head, tip));
+      const tree = await filesTree(tip);
+      const isElsewhere = head !== "" && !isOwn && at !== `refs/heads/${order.branch}`;
+      if (isElsewhere && merged === undefined && tree === (await treeOf(head))) {
+        // The agent has looked at another commit, and left it at that.
+        await restore(tip);
+        return tip;
+      }
+      const parent = isOwn ? head : tip;
+      const joins = merged === undefined || (await contains(parent, merged)) ? [] : ["-p", merged];
+      const isNew = joins.length > 0 || tree !== (await treeOf(parent));
+      const next = isNew ? await git("commit-tree", tree, "-p", parent, ...joins, "-m", message) : parent;
+      await settle(next.trim());
+      return next.trim();
+    },
+    async fetch(bundle, commit) {
+      if (!(await has(commit))) await unbundle(git, bundle);
+      return await has(commit);
+    },
+    async merge(tip, main) {
+      await git("update-ref", mainRef, main);
+      if (await contains(tip, main)) return { type: "merged", tip };
+      const { tree, paths } = await mergeTree(git, tip, main);
+      if (paths.length === 0) {
+        const merged = (await git("commit-tree", tree, "-p", tip, "-p", main, "-m", "Merge main")).trim();
+        await restore(merged);
+        return { type: "merged", tip: merged };
+      }
+      await restore(tip);
+      await git("read-tree", "--reset", "-u", tree);
+      await git("read-tree", tip);
+      return { type: "conflicts", paths, text: await bothSides(git, tip, main, paths) };
+    },
+    async unsolved(paths) {
+      const texts = await Promise.all(paths.map((path) => readFile(join(workdir, path), "utf8").catch(() => "")));
+      return paths.filter((_, index) => /^(<{7}|>{7}) /m.test(texts[index] ?? ""));
+    },
+    async changes(from, to) {
+      const fields = (await git("diff-tree", "-r", "-z", "--name-status", "--no-renames", from, to)).split("\0");
+      return fields.flatMap((path, index) => (index % 2 === 1 ? [{ path, isDeleted: fields[index - 1] === "D" }] : []));
+    },
+    async blobs(commit, names) {
+      const listed = (await git("ls-tree", "-r", "-z", commit)).split("\0");
+      return listed.filter((entry) => names.has(entry.slice(entry.search(/[^/\t]*$/)))).join("\n");
+    },
+    async extract(commit, target) {
+      const index = join(directory, "extract-index");
+      await rm(index, { force: true });
+      await apart(index, target)("read-tree", "--reset", "-u", commit);
+    },
+    async bundle(path, tip, known) {
+      const branch = `refs/heads/${order.branch}`;
+      await mkdir(dirname(path), { recursive: true });
+      await git("update-ref", branch, tip);
+      await git("bundle", "create", "--quiet", `${path}.new`, branch, ...known.map((commit) => `^${commit}`));
+      const heads = await git("bundle", "list-heads", `${path}.new`);
+      if (heads.trim() !== `${tip} ${branch}`) throw new Error("the branch was moved while it was offered");
+      await rename(`${path}.new`, path);
+    },
+  };
+}
+
+/** The commit that a repository in the workspace is on, fetched from there, if there is one and it is another's. */
+async function findHead(git: Git, workdir: string, directory: string): Promise<string | undefined> {
+  const found = "refs/slipway/found";
+  const link = await readFile(join(workdir, ".git"), "utf8").catch(() => "");
+  // A runner that was killed while it prepared has fetched it.
+  const isFetched = link === linkTo(directory);
+  if (!isFetched) await git("fetch", "--quiet", "--no-tags", workdir, `+HEAD:${found}`).catch(() => {});
+  const commit = await git("rev-parse", "--verify", "--quiet", found).catch(() => "");
+  return commit.trim() || undefined;
+}
+
+function linkTo(directory: string): string {
+  return `gitdir: ${directory}\n`;
+}
+
+async function link(workdir: string, directory: string): Promise<void> {
+  const path = join(workdir, ".git");
+  if ((await readFile(path, "utf8").catch(() => "")) === linkTo(directory)) return;
+  await rm(path, { recursive: true, force: true });
+  await writeFile(path, linkTo(directory));
+}
+
+/** Left by a git that was killed: agents are not at work now. */
+async function removeLocks(directory: string, branch: string): Promise<void> {
+  const refs = ["HEAD", "packed-refs", mainRef, `refs/heads/${branch}`];
+  const locks = [...refs, "index", "slipway-index", "extract-index", "config"].map((name) => `${name}.lock`);
+  await Promise.all(locks.map((lock) => rm(join(directory, lock), { force: true })));
+}
+
+/** A bundle that is none leaves its commits missing, and that is told. */
+async function unbundle(git: Git, bundle: string): Promise<void> {
+  await git("bundle", "unbundle", bundle).catch((error) => {
+    if (typeof error?.code !== "number") throw error;
+  });
+}
+
+async function mergeTree(
+  git: Git,
+  ours: string,
+  theirs: string,
+): Promise<{ readonly tree: string; readonly paths: readonly string[] }> {
+  const merge = ["merge-tree", "--write-tree", "--allow-unrelated-histories", "--name-only", "-z", ours, theirs];
+  const listed = await git(...merge).catch((error) => {
+    if (error?.code !== 1) throw error;
+    return String(error.stdout);
+  });
+  const [tree = "", ...rest] = listed.split("\0");
+  // An empty field ends the paths; words for people follow.
+  const paths = rest.slice(0, Math.max(0, rest.indexOf("")));
+  return { tree, paths };
+}
+
+/** What each side has done to the files, from where they parted. */
+async function bothSides(git: Git, ours: string, theirs: string, paths: readonly string[]): Promise<string> {
+  const base = (await git("merge-base", ours, theirs).catch(() => "")).trim();
+  if (base === "") return "";
+  const side = async (commit: string, path: string) =>
+    keepEndsOf(await git("diff", "--no-ext-diff", "--no-textconv", base, commit, "--", path), maxConflictBytes);
+  const texts: string[] = [];
+  for (const path of paths.slice(0, 20)) {
+    texts.push(
+      `Your change of ${path}:\n${await side(ours, path)}\nMain's change of ${path}:\n${await side(theirs, path)}`,
+    );
+  }
+  return keepEndsOf(texts.join("\n"), maxConflictsBytes);
+}
+
+async function succeeds(command: Promise<string>): Promise<boolean> {
+  try {
+    await command;
+    return true;
+  } catch (error) {
+    if (typeof (error as { code?: unknown }).code === "number") return false;
+    throw error;
+  }
+}
