@@ -8,7 +8,7 @@ import type { RunProgress } from "../progress.ts";
 import { type Checks, createChecks } from "./checks.ts";
 import { TaskRunEnd } from "./end.ts";
 import type { SharedPart } from "./inbox.ts";
-import { createJournal } from "./journal.ts";
+import { createJournal, type Journal } from "./journal.ts";
 import { openRepository, type Repository } from "./repository.ts";
 import { phaseTools } from "./tools.ts";
 
@@ -28,7 +28,7 @@ export interface Attempt {
   tip(): string;
   emit: CrewParts["emit"];
   /** What the work answers; after a restart, what it has answered. */
-  once<T>(step: string, schema: z.ZodType<T>, work: () => Promise<T>): Promise<T>;
+  once: Journal["once"];
   phase<T>(phase: TaskPhase, round: number, schema: z.ZodType<T>, work: () => Promise<T>): Promise<T>;
   /** Sets the agents to a prompt and commits what they leave. Ends the run when they do not complete it. */
   turn(name: string, prompt: string, options?: TurnOptions): Promise<void>;
@@ -73,7 +73,10 @@ export async function openAttempt(parts: AttemptParts): Promise<Attempt> {
   };
   return {
     ...{ order, progress, repository, crew, signal, tip, emit, once },
-    checks: createChecks({ order, repository, workdir, environment, signal, emit, remainingMs: progress.remainingMs }),
+    checks: createChecks({
+      ...{ order, repository, workdir, directory, environment, signal, once, emit },
+      remainingMs: progress.remainingMs,
+    }),
     async phase(phase, round, schema, work) {
       return await once(`${phase} ${round}`, schema, async () => {
         await emit({ type: "phase", phase, status: "begun", round });
@@ -98,7 +101,6 @@ export async function openAttempt(parts: AttemptParts): Promise<Attempt> {
         if (final.type === "done" && final.outcome === "completed") return null;
         throw new TaskRunEnd(endOf(final));
       });
-      await commit(merged);
     },
   };
 }

@@ -1,12 +1,12 @@
 import { createHash } from "node:crypto";
-import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { RunnerEvent, TaskOrder, TaskPhase } from "@slipway/contract";
 import { z } from "zod";
 import { runCommand } from "../command.ts";
 import { keepEndsOf } from "../output.ts";
 import { errorsOf, signatureOf } from "./errors.ts";
+import type { Journal } from "./journal.ts";
 import type { Repository } from "./repository.ts";
 
 /** What one of the project's own commands has against the work. */
@@ -21,25 +21,30 @@ export const failureSchema = z.strictObject({
 });
 export type Failure = z.output<typeof failureSchema>;
 
-/** The project's own install, build and tests. */
+/** The project's own install, build and tests. Each command is a step: one that has ended is not run again. */
 export interface Checks {
   /** Where the agents work. What the commands leave there is taken away, unless it is ignored. */
-  inWorkspace(phase: TaskPhase, commit: string): Promise<Failure | null>;
+  inWorkspace(step: string, phase: TaskPhase, commit: string): Promise<Failure | null>;
   /** In a fresh directory that has the commit's files and nothing else. */
-  inCleanCheckout(phase: TaskPhase, commit: string): Promise<Failure | null>;
+  inCleanCheckout(step: string, phase: TaskPhase, commit: string): Promise<Failure | null>;
   /** In the workspace, unless what is to be installed has not changed. */
-  install(phase: TaskPhase, commit: string): Promise<Failure | null>;
+  install(step: string, phase: TaskPhase, commit: string): Promise<Failure | null>;
 }
 
 export interface ChecksOptions {
   readonly order: Pick<TaskOrder, "commands" | "commandMs">;
   readonly repository: Repository;
   readonly workdir: string;
+  /** The run's own files. */
+  readonly directory: string;
   readonly environment: Readonly<Record<string, string>>;
   readonly signal: AbortSignal;
+  once: Journal["once"];
   remainingMs(): number;
   emit(event: RunnerEvent): Promise<void>;
 }
+
+type CommandName = "install" | "build" | "test";
 
 const maxOutputBytes = 64 * 1024;
 const maxShownBytes = 12 * 1024;
@@ -51,9 +56,9 @@ const manifests: ReadonlySet<string> = new Set([
 ]);
 
 export function createChecks(options: ChecksOptions): Checks {
-  const { order, repository, workdir, signal, emit } = options;
+  const { order, repository, workdir, signal, once, emit } = options;
   const environment = { ...options.environment, CI: "1" };
-  const run = async (phase: TaskPhase, name: "install" | "build" | "test", directory: string) => {
+  const run = async (phase: TaskPhase, name: CommandName, directory: string) => {
     const command = order.commands[name];
     if (command === undefined) return null;
     const startedAt = performance.now();
@@ -65,37 +70,47 @@ export function createChecks(options: ChecksOptions): Checks {
     await emit({ type: "command", phase, command: name, ok: ended.ok, durationMs, output });
     return ended.ok ? null : failureOf(command, ended.end, output);
   };
+  const stepped = (step: string, phase: TaskPhase, name: CommandName, directory: string) =>
+    once(`${step} ${name}`, failureSchema.nullable(), () => run(phase, name, directory));
+
   const stampFile = join(workdir, ".slipway", "installed");
-  const install = async (phase: TaskPhase, commit: string) => {
-    const listed = await repository.blobs(commit, manifests);
-    if (listed === "") return null;
-    const stamp = createHash("sha256").update(`${order.commands.install}\n${listed}`).digest("hex");
-    if ((await readFile(stampFile, "utf8").catch(() => "")) === stamp) return null;
-    const failure = await run(phase, "install", workdir);
-    if (failure === null) await keepStamp(stampFile, stamp);
-    return failure;
-  };
+  const install = (step: string, phase: TaskPhase, commit: string) =>
+    once(`${step} install`, failureSchema.nullable(), async () => {
+      const listed = await repository.blobs(commit, manifests);
+      if (listed === "") return null;
+      const stamp = createHash("sha256").update(`${order.commands.install}\n${listed}`).digest("hex");
+      if ((await readFile(stampFile, "utf8").catch(() => "")) === stamp) return null;
+      const failure = await run(phase, "install", workdir);
+      if (failure === null) await keepStamp(stampFile, stamp);
+      return failure;
+    });
+  const cleanInstall = async (step: string, phase: TaskPhase, commit: string, directory: string) =>
+    (await repository.blobs(commit, manifests)) === "" ? null : await stepped(step, phase, "install", directory);
+
   return {
     install,
-    async inWorkspace(phase, commit) {
+    async inWorkspace(step, phase, commit) {
       const failure =
-        (await install(phase, commit)) ?? (await run(phase, "build", workdir)) ?? (await run(phase, "test", workdir));
-      await repository.restore(commit);
+        (await install(step, phase, commit)) ??
+        (await stepped(step, phase, "build", workdir)) ??
+        (await stepped(step, phase, "test", workdir));
+      if (!(await repository.isClean())) await repository.restore(commit);
       return failure;
     },
-    async inCleanCheckout(phase, commit) {
-      const directory = await mkdtemp(join(tmpdir(), "slipway-verify-"));
-      try {
+    async inCleanCheckout(step, phase, commit) {
+      const directory = join(options.directory, step);
+      await once(`${step} checkout`, z.null(), async () => {
+        await rm(directory, { recursive: true, force: true });
+        await mkdir(directory);
         await repository.extract(commit, directory);
-        const installs = (await repository.blobs(commit, manifests)) !== "";
-        return (
-          (installs ? await run(phase, "install", directory) : null) ??
-          (await run(phase, "build", directory)) ??
-          (await run(phase, "test", directory))
-        );
-      } finally {
-        await rm(directory, { recursive: true, force: true, maxRetries: 3 });
-      }
+        return null;
+      });
+      const failure =
+        (await cleanInstall(step, phase, commit, directory)) ??
+        (await stepped(step, phase, "build", directory)) ??
+        (await stepped(step, phase, "test", directory));
+      await rm(directory, { recursive: true, force: true, maxRetries: 3 });
+      return failure;
     },
   };
 }

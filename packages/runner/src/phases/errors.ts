@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 
 const maxLines = 20;
-const telling = /error|fail|not ok|exception|expected|assert|cannot|undefined|✖|✗|×/i;
+const telling = /error|fail|not ok|exception(:| in)|expected|assert|cannot|undefined|✖|✗|×/i;
 /** Counts, which are there when nothing is wrong, too. */
 const idle = /^[#ℹ\s]*(pass|fail|failed|errors?|cancelled|skipped|todo|tests|suites|duration_ms)\b[\s:]*[\d.]*$/i;
 

@@ -14,6 +14,8 @@ export interface Repository {
   prepare(): Promise<string>;
   /** Puts what is in the workspace on top of the branch and answers its last commit. `merged`: a main that is now part of it. */
   commit(tip: string, message: string, merged?: string): Promise<string>;
+  /** Whether the workspace's files are those of the last commit. */
+  isClean(): Promise<boolean>;
   /** The workspace's files as they are in the commit. Ignored ones stay. */
   restore(commit: string): Promise<void>;
   /** Takes a commit out of a bundle. False: it is not in there. */
@@ -75,23 +77,25 @@ export function openRepository(options: RepositoryOptions): Repository {
   const contains = (commit: string, other: string) => succeeds(git("merge-base", "--is-ancestor", other, commit));
   const treeOf = async (commit: string) => (await git("rev-parse", `${commit}^{tree}`)).trim();
 
-  /** The branch is where it belongs, and it is what the workspace is on. */
-  const settle = async (tip: string) => {
-    await git("update-ref", `refs/heads/${order.branch}`, tip);
-    await git("symbolic-ref", "HEAD", `refs/heads/${order.branch}`);
-    await git("read-tree", tip);
-    await git("update-index", "-q", "--refresh").catch(() => {});
+  const resolve = async (name: string) =>
+    (await git("rev-parse", "--verify", "--quiet", `${name}^{commit}`).catch(() => "")).trim();
+  const branch = `refs/heads/${order.branch}`;
+
+  /** The branch is where it belongs, and it is what the workspace is on. `hard`: its files, too. */
+  const settle = async (tip: string, how: "--mixed" | "--hard" = "--mixed") => {
+    await git("symbolic-ref", "HEAD", branch);
+    await git("reset", "--quiet", how, tip);
   };
   const restore = async (commit: string) => {
     await link(workdir, directory);
-    await removeLocks(directory, order.branch);
-    await settle(commit);
-    await git("checkout-index", "--all", "--force", "--quiet");
+    await removeLocks(directory, branch);
+    await settle(commit, "--hard");
     await git("clean", "-ffdq");
   };
-  const filesTree = async (tip: string) => {
+  /** A tree of all files that are not ignored, or are in the commit. */
+  const filesTree = async (commit: string) => {
     const own = apart(ownIndex);
-    await own("read-tree", tip);
+    await own("read-tree", commit);
     // Files that can not be read are left out; git says so by its exit.
     await own("add", "--all", "--ignore-errors", ".").catch((error) => {
       if (typeof error?.code !== "number") throw error;
@@ -105,7 +109,7 @@ export function openRepository(options: RepositoryOptions): Repository {
     async prepare() {
       await mkdir(workdir, { recursive: true });
       await mkdir(join(directory, "info"), { recursive: true });
-      await removeLocks(directory, order.branch);
+      await removeLocks(directory, branch);
       await git("init", "--quiet");
       await git("config", "gc.auto", "0");
       await writeFile(join(directory, "info", "exclude"), "node_modules/\n.slipway/\n");
@@ -125,26 +129,28 @@ export function openRepository(options: RepositoryOptions): Repository {
       await settle(found);
       return found;
     },
-    async commit(tip, message, merged) {
+    async commit(known, message, merged) {
       await link(workdir, directory);
-      await removeLocks(directory, order.branch);
-      const head = (await git("rev-parse", "--verify", "--quiet", "HEAD^{commit}").catch(() => "")).trim();
-      const at = (await git("symbolic-ref", "--quiet", "HEAD").catch(() => "")).trim();
-      const isOwn = head !== "" && (await contains(head, tip));
-      const tree = await filesTree(tip);
-      const isElsewhere = head !== "" && !isOwn && at !== `refs/heads/${order.branch}`;
+      await removeLocks(directory, branch);
+      const [head, at] = [await resolve("HEAD"), (await git("symbolic-ref", "-q", "HEAD").catch(() => "")).trim()];
+      const own = at === branch ? head : await resolve(branch);
+      // What an agent commits by itself, on the branch or further on, is part of the work.
+      const tip = own !== "" && (await contains(own, known)) ? own : known;
+      const parent = head !== "" && head !== tip && (await contains(head, tip)) ? head : tip;
+      const tree = await filesTree(parent);
+      const isElsewhere = head !== "" && parent !== head && at !== branch;
       if (isElsewhere && merged === undefined && tree === (await treeOf(head))) {
         // The agent has looked at another commit, and left it at that.
         await restore(tip);
         return tip;
       }
-      const parent = isOwn ? head : tip;
       const joins = merged === undefined || (await contains(parent, merged)) ? [] : ["-p", merged];
       const isNew = joins.length > 0 || tree !== (await treeOf(parent));
-      const next = isNew ? await git("commit-tree", tree, "-p", parent, ...joins, "-m", message) : parent;
-      await settle(next.trim());
-      return next.trim();
+      const next = isNew ? (await git("commit-tree", tree, "-p", parent, ...joins, "-m", message)).trim() : parent;
+      await settle(next);
+      return next;
     },
+    isClean: async () => (await git("status", "--porcelain", "--no-renames").catch(() => "?")) === "",
     async fetch(bundle, commit) {
       if (!(await has(commit))) await unbundle(git, bundle);
       return await has(commit);
@@ -181,7 +187,6 @@ export function openRepository(options: RepositoryOptions): Repository {
       await apart(index, target)("read-tree", "--reset", "-u", commit);
     },
     async bundle(path, tip, known) {
-      const branch = `refs/heads/${order.branch}`;
       await mkdir(dirname(path), { recursive: true });
       await git("update-ref", branch, tip);
       await git("bundle", "create", "--quiet", `${path}.new`, branch, ...known.map((commit) => `^${commit}`));
@@ -216,7 +221,7 @@ async function link(workdir: string, directory: string): Promise<void> {
 
 /** Left by a git that was killed: agents are not at work now. */
 async function removeLocks(directory: string, branch: string): Promise<void> {
-  const refs = ["HEAD", "packed-refs", mainRef, `refs/heads/${branch}`];
+  const refs = ["HEAD", "ORIG_HEAD", "packed-refs", mainRef, branch];
   const locks = [...refs, "index", "slipway-index", "extract-index", "config"].map((name) => `${name}.lock`);
   await Promise.all(locks.map((lock) => rm(join(directory, lock), { force: true })));
 }

@@ -50,11 +50,16 @@ async function takeThrough(attempt: Attempt): Promise<RunnerEnd> {
     await phase("build", round, nothing, () => (round === 1 ? build(attempt) : workOver(attempt, round)));
     main = await phase("integrate", round, commitSchema, () => integrate(attempt, round, main));
     await phase("test", round, nothing, () =>
-      pass(attempt, `test-${round}`, (commit) => checks.inWorkspace("test", commit), fixPrompt),
+      pass(attempt, `test-${round}`, (step, commit) => checks.inWorkspace(step, "test", commit), fixPrompt),
     );
     if (round === 1) await phase("intent", round, nothing, () => stateCriteria(attempt));
     await phase("verify", round, nothing, () =>
-      pass(attempt, `verify-${round}`, (commit) => checks.inCleanCheckout("verify", commit), cleanFixPrompt),
+      pass(
+        attempt,
+        `verify-${round}`,
+        (step, commit) => checks.inCleanCheckout(step, "verify", commit),
+        cleanFixPrompt,
+      ),
     );
     const isMore = await attempt.once(`more ${round}`, z.boolean(), async () => isWanted(attempt));
     if (isMore) continue;
@@ -70,14 +75,14 @@ async function takeThrough(attempt: Attempt): Promise<RunnerEnd> {
 async function initialise({ progress, repository, checks, once, crew, tip }: Attempt): Promise<null> {
   const first = await once("prepare", commitSchema, () => repository.prepare());
   await progress.keep({ tip: first });
-  await once("install", failureSchema.nullable(), () => checks.install("initialise", tip()));
+  await checks.install("initialise", "initialise", tip());
   await crew.overlookChanges();
   return null;
 }
 
-async function build({ order, repository, once, turn, tip }: Attempt): Promise<null> {
+async function build({ order, repository, checks, turn, tip }: Attempt): Promise<null> {
   // What does not install may be what the task is about.
-  const failure = await once("install", failureSchema.nullable(), async () => null);
+  const failure = await checks.install("initialise", "initialise", tip());
   await turn("build", buildPrompt(order, failure));
   if ((await repository.tree(tip())) === (await repository.tree(order.base))) throw noChange();
   return null;
@@ -129,12 +134,13 @@ async function integrate(attempt: Attempt, round: number, known: string): Promis
 async function pass(
   { order, once, turn, tip }: Attempt,
   name: string,
-  check: (commit: string) => Promise<Failure | null>,
+  check: (step: string, commit: string) => Promise<Failure | null>,
   prompt: (failure: Failure) => string,
 ): Promise<null> {
   const seen = new Set<string>();
   for (let fixes = 0; ; fixes++) {
-    const failure = await once(`${name}-${fixes}`, failureSchema.nullable(), () => check(tip()));
+    const step = `${name}-${fixes}`;
+    const failure = await once(step, failureSchema.nullable(), () => check(step, tip()));
     if (failure === null) return null;
     const message = `${failure.errors}\n${failure.command} fails`;
     if (seen.has(failure.signature)) throw new TaskRunEnd({ reason: "looping", message: `${message}, again the same` });
