@@ -2,7 +2,7 @@ import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Merged } from "./merge.ts";
-import { branch, newCandidate, openSite, type Site } from "./testing.ts";
+import { openSite, type Site } from "./testing.ts";
 
 let site: Site;
 
@@ -18,8 +18,7 @@ afterAll(() => site[Symbol.asyncDispose]());
 /** A candidate with these files on top of main. */
 async function branchWith(files: Readonly<Record<string, string | null>>, parent = site.main): Promise<string> {
   const commit = await site.sandbox.commit({ files, parents: [parent] });
-  const bundle = site.sandbox.bundle(commit, { needs: [site.main] });
-  await site.repository.take(bundle, { id: newCandidate(), ref: branch, base: site.main });
+  await site.offer(commit);
   return commit;
 }
 

@@ -126,13 +126,14 @@ function textOf(content: Buffer | undefined, { sideBytes }: MergeLimits): Cut | 
 }
 
 const linesAround = 20;
+const mostLines = 2000;
 
 /** The conflicts with some lines around each, so that one at the end of a long file is not cut off. */
 function aroundMarkers(content: Buffer): Buffer {
   if (isBinary(content)) return content;
   const lines = content.toString("utf8").split("\n");
   const kept = new Set<number>();
-  for (let index = 0, inside = false; index < lines.length; index++) {
+  for (let index = 0, inside = false; index < lines.length && kept.size < mostLines; index++) {
     const text = lines[index] ?? "";
     const [opens, closes] = [text.startsWith("<<<<<<< "), text.startsWith(">>>>>>> ")];
     if (opens) inside = true;

@@ -21,25 +21,28 @@ export function pathMistake(path: string): string | undefined {
   return undefined;
 }
 
-/** Where a symbolic link leads, with every link on the way followed; undefined: it stays in the tree. */
+const mostSteps = 500;
+
+/** What is wrong with where a symbolic link leads, with every link on the way followed; undefined: it stays in the tree. */
 export function linkMistake(path: string, links: ReadonlyMap<string, string>): string | undefined {
-  const here = path.split("/");
-  here.pop();
-  const ahead = (links.get(path) ?? "").split("/").toReversed();
-  if ((links.get(path) ?? "").startsWith("/")) return "is a symbolic link to an absolute path";
-  for (let followed = 0; ahead.length > 0; ) {
+  const target = links.get(path) ?? "";
+  if (target.startsWith("/")) return "is a symbolic link to an absolute path";
+  const here = path.split("/").slice(0, -1);
+  const ahead = target.split("/").toReversed();
+  for (let steps = 0; ahead.length > 0; steps++) {
     const name = ahead.pop() ?? "";
+    if (steps > mostSteps) return "is a symbolic link that leads nowhere";
+    if (isGitDirectory(name)) return "is a symbolic link into git's own";
     if (name === "" || name === ".") continue;
     if (name === "..") {
       if (here.pop() === undefined) return "is a symbolic link out of the tree";
       continue;
     }
-    if (isGitDirectory(name)) return "is a symbolic link into git's own";
-    const target = links.get([...here, name].join("/"));
-    if (target === undefined) here.push(name);
-    // The one that is followed has a finding of its own when it is absolute, and a circle leads nowhere.
-    else if (target.startsWith("/") || ++followed > 40) return undefined;
-    else ahead.push(...target.split("/").toReversed());
+    const next = links.get([...here, name].join("/"));
+    if (next === undefined) here.push(name);
+    // That one has a finding of its own.
+    else if (next.startsWith("/")) return undefined;
+    else ahead.push(...next.split("/").toReversed());
   }
   return undefined;
 }

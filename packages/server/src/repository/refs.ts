@@ -49,12 +49,11 @@ export function createRefs(git: Git, lock: string, path: string | undefined): Re
     read,
     sweep,
     async move(ref, from, to, signal) {
+      if (from === to) return (await read(ref)) === to ? "already" : "elsewhere";
       const input = to === undefined ? `delete ${ref} ${from}\n` : `update ${ref} ${to} ${from ?? none}\n`;
-      const write = () => git.run(["update-ref", "--stdin"], { input, lock, signal });
       for (let tried = false; ; tried = true) {
         try {
-          if (from === to) return (await read(ref)) === to ? "already" : "elsewhere";
-          await write();
+          await git.run(["update-ref", "--stdin"], { input, lock, signal });
           return "moved";
         } catch (error) {
           if (!(error instanceof GitFailed) || error.reason !== "exit") throw error;

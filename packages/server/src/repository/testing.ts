@@ -1,9 +1,12 @@
 import { spawn } from "node:child_process";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { type CandidateId, newId } from "@slipway/contract";
-import { type BuildRepository, openBuildRepository } from "./repository.ts";
+import { expect } from "vitest";
+import { CandidateRefused } from "./refusal.ts";
+import { type BuildRepository, openBuildRepository, type TakeOptions } from "./repository.ts";
+import type { TakeLimits, Taken } from "./take.ts";
 
 export const branch = "refs/heads/work";
 
@@ -13,6 +16,11 @@ export interface Site extends AsyncDisposable {
   readonly main: string;
   /** The repository of a sandbox that was given main. */
   readonly sandbox: Maker;
+  take(bundle: AsyncIterable<Uint8Array>, options?: Partial<TakeOptions>): Promise<Taken>;
+  /** A bundle of all that the sandbox has made, for those who have main. */
+  offer(tip: string, limits?: Partial<TakeLimits>): Promise<Taken>;
+  /** The findings of a refusal, after a look that nothing of it has stayed. */
+  refusalOf(work: Promise<unknown>): Promise<CandidateRefused["findings"]>;
 }
 
 /** A build's repository that began with these files, and a sandbox's that was given them. */
@@ -24,8 +32,21 @@ export async function openSite(files: Readonly<Record<string, string>> = { "READ
   const { main } = await repository.create({ from: { bundle, ref: branch }, atMs: 1_800_000_000_000 });
   const sandbox = await createMaker(join(directory, "sandbox"));
   await sandbox.git(["fetch", "-q", await saved(directory, repository.bundle({ tip: main })), "refs/heads/main"]);
+  const take: Site["take"] = (given, options = {}) =>
+    repository.take(given, { id: newCandidate(), ref: branch, base: main, ...options });
   return {
-    ...{ directory, repository, main, sandbox },
+    ...{ directory, repository, main, sandbox, take },
+    offer: (tip, limits = {}) => take(sandbox.bundle(tip, { needs: [main] }), { limits }),
+    async refusalOf(work) {
+      const error = await work.then(
+        () => undefined,
+        (reason: unknown) => reason,
+      );
+      expect(error).toBeInstanceOf(CandidateRefused);
+      expect(error).toMatchObject({ code: "candidate_refused", retry: "never" });
+      expect(await readdir(join(directory, "build/quarantine"))).toEqual([]);
+      return (error as CandidateRefused).findings;
+    },
     [Symbol.asyncDispose]: () => rm(directory, { recursive: true, force: true }),
   };
 }

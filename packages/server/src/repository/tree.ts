@@ -21,7 +21,9 @@ export const usualTreeLimits: TreeLimits = {
 };
 
 const mostFindings = 50;
-const linkBytes = 4000;
+/** Following them all must stay quick. */
+const mostLinks = 1000;
+const linkBytes = 1000;
 const modes = ["100644", "100755", "040000", "120000"];
 
 /** What speaks against a tree. The walk ends early where going on would be endless. */
@@ -47,7 +49,8 @@ export async function checkTree(
     else if (mode === "120000") links.set(path, name);
     const endless =
       (++entries > limits.entries && `has more than ${limits.entries} files and directories`) ||
-      (totalBytes > limits.totalBytes && `has more than ${limits.totalBytes} bytes`);
+      (totalBytes > limits.totalBytes && `has more than ${limits.totalBytes} bytes`) ||
+      (links.size > mostLinks && `has more than ${mostLinks} symbolic links`);
     if (endless) findings.push({ path: null, message: `the tree ${endless}` });
     if (endless || findings.length >= mostFindings || path.split("/").length > limits.depth) return findings;
   }
@@ -85,17 +88,12 @@ async function checkLinks(
   named: ReadonlyMap<string, string>,
   options: Pick<GitOptions, "signal">,
 ): Promise<Finding[]> {
-  const blobs = await readBlobs(git, named.values(), { eachBytes: linkBytes, totalBytes: 64 * 1024 ** 2 }, options);
-  const links = new Map<string, string>();
-  const findings: Finding[] = [];
-  for (const [path, name] of named) {
-    const target = blobs.get(name)?.content;
-    if (target === undefined) findings.push({ path, message: "is one of too many symbolic links" });
-    else links.set(path, target.toString("utf8"));
-  }
-  for (const path of links.keys()) {
+  const most = { eachBytes: linkBytes, totalBytes: linkBytes * mostLinks };
+  const blobs = await readBlobs(git, named.values(), most, options);
+  const targets = [...named].map(([path, name]) => [path, blobs.get(name)?.content?.toString("utf8") ?? ""] as const);
+  const links = new Map(targets);
+  return [...links.keys()].flatMap((path) => {
     const message = linkMistake(path, links);
-    if (message !== undefined) findings.push({ path, message });
-  }
-  return findings.slice(0, mostFindings);
+    return message === undefined ? [] : [{ path, message }];
+  });
 }
