@@ -59,9 +59,13 @@ function obey(
       for (const member of members) member.say(sharedWords(message.part), { wakes: false });
       return;
     case "findings": {
+      const isTold = members.size > 0;
+      inbox.find(message, { isTold });
+      if (!isTold || message.findings.length === 0) return;
       const lead = [...members].find(({ name }) => name === "lead");
-      inbox.find(message, { isTold: lead !== undefined });
-      if (message.findings.length > 0) lead?.say(findingsPrompt(message.findings), { wakes: true });
+      const words = findingsPrompt(message.findings);
+      if (lead === undefined) mailbox.put("lead", words, { wakes: true });
+      else lead.say(words, { wakes: true });
       return;
     }
     case "main":

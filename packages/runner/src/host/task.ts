@@ -31,7 +31,14 @@ export interface TaskRun extends Run {
 const mainDirectory = "/var/tmp/slipway-main";
 
 /** Starts a task run, or finds it again: see `startRun`. */
-export async function startTaskRun({ id, budgetMicroUsd, task, order, main, ...options }: StartTaskRun): Promise<TaskRun> {
+export async function startTaskRun({
+  id,
+  budgetMicroUsd,
+  task,
+  order,
+  main,
+  ...options
+}: StartTaskRun): Promise<TaskRun> {
   const bundle = `${mainDirectory}/base.bundle`;
   const role = roleAt(order.level ?? null);
   const fixModel = role === "build" ? "fix-1" : role;

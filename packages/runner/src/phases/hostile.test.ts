@@ -40,10 +40,15 @@ describe("an agent that", () => {
     ["leaves for another branch", "git checkout -qb elsewhere"],
     [
       "looks at the first commit and stays there",
-      "git add -A; git -c user.name=a -c user.email=a@b commit -qm mine; git checkout -q --detach HEAD~1 2>/dev/null; true",
+      "git add -A; git commit -qm mine; git checkout -q --detach HEAD~1 2>/dev/null; true",
     ],
-    ["commits by itself", "git add -A && git -c user.name=a -c user.email=a@b commit -qm mine"],
+    ["commits by itself", "git add -A && git commit -qm mine"],
     ["deletes every ref", "git for-each-ref --format='delete %(refname)' | git update-ref --stdin"],
+    [
+      "breaks the repository's settings",
+      "d=$(git rev-parse --git-dir); echo nonsense > $d/config; echo nonsense > $d/HEAD",
+    ],
+    ["leaves a repository inside", "git init -q inner && touch inner/file"],
     ["leaves a lock", "touch $(git rev-parse --git-dir)/index.lock"],
     [
       "sets hooks and filters that fail",

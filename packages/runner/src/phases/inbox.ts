@@ -52,7 +52,8 @@ export interface InboxOptions {
 export function createInbox({ found, shared: known, onChange, onShare }: InboxOptions): Inbox {
   let { main, findings, returned, merged } = found ?? { main: null, findings: [], returned: 0, merged: false };
   let shared = known;
-  const answers = new Map<string, Claimed>();
+  /** By the ids of claims that somebody waits for. */
+  const answers = new Map<string, Claimed | undefined>();
   const arrivals = new EventTarget();
   const change = () => {
     onChange();
@@ -84,7 +85,7 @@ export function createInbox({ found, shared: known, onChange, onShare }: InboxOp
     take(message) {
       if (message.type === "main") main = { commit: message.commit, bundle: message.bundle };
       if (message.type === "merged") merged = true;
-      if (message.type === "claimed") answers.set(message.id, message);
+      if (message.type === "claimed" && answers.has(message.id)) answers.set(message.id, message);
       change();
     },
     takeFindings() {
@@ -98,7 +99,8 @@ export function createInbox({ found, shared: known, onChange, onShare }: InboxOp
     },
     changed,
     async claimed(id, signal) {
-      while (!answers.has(id) && !signal.aborted) await changed(signal);
+      answers.set(id, undefined);
+      while (answers.get(id) === undefined && !signal.aborted) await changed(signal);
       const answer = answers.get(id);
       answers.delete(id);
       return answer;

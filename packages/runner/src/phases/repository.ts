@@ -1,9 +1,10 @@
-import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { mkdir, rename, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { TaskOrder } from "@slipway/contract";
 import { type Git, gitIn } from "../git.ts";
-import { keepEndsOf } from "../output.ts";
+import { bothSides, mergeTree, unsolvedIn } from "./conflicts.ts";
 import { TaskRunEnd } from "./end.ts";
+import { author, findHead, link, mainRef, removeLocks } from "./link.ts";
 
 /**
  * The attempt's branch. Its repository lies beside the workspace, which has a `.git` that only points there: what an agent
@@ -54,15 +55,10 @@ export interface RepositoryOptions {
 
 /** For a large project, on a busy machine. */
 const timeoutMs = 300_000;
-const author = { name: "Slipway", email: "slipway@localhost" };
 const identity = {
   ...{ GIT_AUTHOR_NAME: author.name, GIT_AUTHOR_EMAIL: author.email },
   ...{ GIT_COMMITTER_NAME: author.name, GIT_COMMITTER_EMAIL: author.email },
 };
-/** Where agents find the newest main. */
-const mainRef = "refs/remotes/slipway/main";
-const maxConflictBytes = 8 * 1024;
-const maxConflictsBytes = 48 * 1024;
 
 export function openRepository(options: RepositoryOptions): Repository {
   const { order, workdir } = options;
@@ -87,7 +83,7 @@ export function openRepository(options: RepositoryOptions): Repository {
     await git("reset", "--quiet", how, tip);
   };
   const restore = async (commit: string) => {
-    await link(workdir, directory);
+    await link(workdir, directory, branch);
     await removeLocks(directory, branch);
     await settle(commit, "--hard");
     await git("clean", "-ffdq");
@@ -111,7 +107,6 @@ export function openRepository(options: RepositoryOptions): Repository {
       await mkdir(join(directory, "info"), { recursive: true });
       await removeLocks(directory, branch);
       await git("init", "--quiet");
-      await git("config", "gc.auto", "0");
       await writeFile(join(directory, "info", "exclude"), "node_modules/\n.slipway/\n");
       const found = await findHead(git, workdir, directory);
       if (!(await has(order.base)) && order.bundle !== undefined) await unbundle(git, order.bundle);
@@ -125,12 +120,12 @@ export function openRepository(options: RepositoryOptions): Repository {
         await restore(order.base);
         return order.base;
       }
-      await link(workdir, directory);
+      await link(workdir, directory, branch);
       await settle(found);
       return found;
     },
     async commit(known, message, merged) {
-      await link(workdir, directory);
+      await link(workdir, directory, branch);
       await removeLocks(directory, branch);
       const [head, at] = [await resolve("HEAD"), (await git("symbolic-ref", "-q", "HEAD").catch(() => "")).trim()];
       const own = at === branch ? head : await resolve(branch);
@@ -169,10 +164,7 @@ export function openRepository(options: RepositoryOptions): Repository {
       await git("read-tree", tip);
       return { type: "conflicts", paths, text: await bothSides(git, tip, main, paths) };
     },
-    async unsolved(paths) {
-      const texts = await Promise.all(paths.map((path) => readFile(join(workdir, path), "utf8").catch(() => "")));
-      return paths.filter((_, index) => /^(<{7}|>{7}) /m.test(texts[index] ?? ""));
-    },
+    unsolved: (paths) => unsolvedIn(workdir, paths),
     async changes(from, to) {
       const fields = (await git("diff-tree", "-r", "-z", "--name-status", "--no-renames", from, to)).split("\0");
       return fields.flatMap((path, index) => (index % 2 === 1 ? [{ path, isDeleted: fields[index - 1] === "D" }] : []));
@@ -197,71 +189,11 @@ export function openRepository(options: RepositoryOptions): Repository {
   };
 }
 
-/** The commit that a repository in the workspace is on, fetched from there, if there is one and it is another's. */
-async function findHead(git: Git, workdir: string, directory: string): Promise<string | undefined> {
-  const found = "refs/slipway/found";
-  const link = await readFile(join(workdir, ".git"), "utf8").catch(() => "");
-  // A runner that was killed while it prepared has fetched it.
-  const isFetched = link === linkTo(directory);
-  if (!isFetched) await git("fetch", "--quiet", "--no-tags", workdir, `+HEAD:${found}`).catch(() => {});
-  const commit = await git("rev-parse", "--verify", "--quiet", found).catch(() => "");
-  return commit.trim() || undefined;
-}
-
-function linkTo(directory: string): string {
-  return `gitdir: ${directory}\n`;
-}
-
-async function link(workdir: string, directory: string): Promise<void> {
-  const path = join(workdir, ".git");
-  if ((await readFile(path, "utf8").catch(() => "")) === linkTo(directory)) return;
-  await rm(path, { recursive: true, force: true });
-  await writeFile(path, linkTo(directory));
-}
-
-/** Left by a git that was killed: agents are not at work now. */
-async function removeLocks(directory: string, branch: string): Promise<void> {
-  const refs = ["HEAD", "ORIG_HEAD", "packed-refs", mainRef, branch];
-  const locks = [...refs, "index", "slipway-index", "extract-index", "config"].map((name) => `${name}.lock`);
-  await Promise.all(locks.map((lock) => rm(join(directory, lock), { force: true })));
-}
-
 /** A bundle that is none leaves its commits missing, and that is told. */
 async function unbundle(git: Git, bundle: string): Promise<void> {
   await git("bundle", "unbundle", bundle).catch((error) => {
     if (typeof error?.code !== "number") throw error;
   });
-}
-
-async function mergeTree(
-  git: Git,
-  ours: string,
-  theirs: string,
-): Promise<{ readonly tree: string; readonly paths: readonly string[] }> {
-  const merge = ["merge-tree", "--write-tree", "--allow-unrelated-histories", "--name-only", "-z", ours, theirs];
-  const listed = await git(...merge).catch((error) => {
-    if (error?.code !== 1) throw error;
-    return String(error.stdout);
-  });
-  const [tree = "", ...rest] = listed.split("\0");
-  // An empty field ends the paths; words for people follow.
-  const paths = rest.slice(0, Math.max(0, rest.indexOf("")));
-  return { tree, paths };
-}
-
-/** What each side has done to the files, from where they parted. */
-async function bothSides(git: Git, ours: string, theirs: string, paths: readonly string[]): Promise<string> {
-  const base = (await git("merge-base", ours, theirs).catch(() => "")).trim();
-  if (base === "") return "";
-  const side = async (commit: string, path: string) =>
-    keepEndsOf(await git("diff", "--no-ext-diff", "--no-textconv", base, commit, "--", path), maxConflictBytes);
-  const texts: string[] = [];
-  for (const path of paths.slice(0, 20)) {
-    texts.push(
-      `Your change of ${path}:\n${await side(ours, path)}\nMain's change of ${path}:\n${await side(theirs, path)}`,
-    );
-  }
-  return keepEndsOf(texts.join("\n"), maxConflictsBytes);
 }
 
 async function succeeds(command: Promise<string>): Promise<boolean> {
