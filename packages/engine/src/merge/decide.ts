@@ -17,8 +17,12 @@ const steps: Readonly<Record<MergeQueue["wish"], readonly Step[]>> = {
 };
 
 /**
- * What a merge queue does next. The same queue gives the same actions, in whatever order its parts are listed; and once
- * they are applied there is nothing more to do until something happens or time passes.
+ * What a merge queue does next. A candidate passes the gates that look at it alone, cheapest first; then it joins the line,
+ * where it is tested on top of main and those ahead of it, and is merged when main is what it was tested on. What fails is
+ * run once more on the same files before it is believed, and only what fails on top of main itself is the candidate's fault.
+ *
+ * The same queue gives the same actions, in whatever order its parts are listed; and once they are applied there is nothing
+ * more to do until something happens or time passes.
  */
 export function decide(queue: MergeQueue, nowMs: number): readonly MergeAction[] {
   let current = inOrder(queue);

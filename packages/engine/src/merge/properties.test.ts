@@ -6,7 +6,7 @@ import { applyMergeActions } from "./apply.ts";
 import { decide, underway } from "./decide.ts";
 import { type MergeObservation, observeMerges } from "./observe.ts";
 import { nextWakeMs } from "./runs.ts";
-import type { GateRun, MergeOutcome, MergeQueue } from "./state.ts";
+import type { GateRun, Main, MergeOutcome, MergeQueue } from "./state.ts";
 import { begin, clean, offered } from "./testing.ts";
 
 const extraGates: readonly Gate[] = [
@@ -42,13 +42,7 @@ const worlds = fc.record({
   troubles: fc.array(
     fc.record({
       at: fc.nat(60),
-      kind: fc.constantFrom(
-        "restart" as const,
-        "pause" as const,
-        "resume" as const,
-        "again" as const,
-        "slots" as const,
-      ),
+      kind: fc.constantFrom(...(["restart", "pause", "resume", "again", "slots", "withdraw", "move"] as const)),
     }),
     { maxLength: 6 },
   ),
@@ -102,7 +96,7 @@ test("a candidate costs few runs, and none is started twice", () => {
   explore((world, { started }) => {
     expect(new Set(started).size).toBe(started.length);
     const single = 2 * world.count * world.gates.length;
-    const wasted = world.flaky.length + world.breaking.length;
+    const wasted = world.flaky.length + world.breaking.length + world.troubles.length;
     const speculative = (world.count + wasted) * (world.slots + 2) * 2;
     expect(started.length).toBeLessThanOrEqual(single + speculative + wasted * 2);
   });
@@ -236,8 +230,11 @@ function arrive(world: World, history: History, id: string): void {
 
 /** Time goes on to when something is due by itself; false when nothing is. */
 function wake(history: History): boolean {
-  const wakeMs = nextWakeMs(history.queue, history.nowMs);
-  history.nowMs = wakeMs ?? history.nowMs;
+  const { queue, nowMs } = history;
+  // It may have become due just now.
+  if (decide(queue, nowMs).length > 0) return true;
+  const wakeMs = nextWakeMs(queue, nowMs);
+  history.nowMs = wakeMs ?? nowMs;
   return wakeMs !== null;
 }
 
@@ -273,9 +270,13 @@ function mergeInGit(history: History, { candidate, from, to }: Extract<MergeActi
   history.merged.push(candidate);
 }
 
-function tellMain(history: History, { candidate, to, tree }: Extract<MergeAction, { type: "merge" }>): void {
-  const merged = history.commit === to;
-  tell(history, { type: "merge-ended", candidate, merged, main: { commit: history.commit, tree } });
+function tellMain(history: History, { candidate }: Extract<MergeAction, { type: "merge" }>): void {
+  const { commit, merged } = history;
+  tell(history, { type: "merge-ended", candidate, merged: merged.includes(candidate), main: mainAt(commit) });
+}
+
+function mainAt(commit: string): Main {
+  return { commit, tree: `tree:${commit.split("+").sort().join("+")}` };
 }
 
 function makeTrouble(world: World, history: History, kind: World["troubles"][number]["kind"], step: number): void {
@@ -295,6 +296,16 @@ function makeTrouble(world: World, history: History, kind: World["troubles"][num
       break;
     case "slots":
       tell(history, { type: "slots-granted", slots: 1 + (step % world.slots) });
+      break;
+    case "withdraw": {
+      const { candidates, merging } = history.queue;
+      const candidate = candidates[step % Math.max(1, candidates.length)]?.id;
+      if (candidate && candidate !== merging?.candidate) tell(history, { type: "withdrawn", candidate });
+      break;
+    }
+    case "move":
+      history.commit += `+x${step}`;
+      history.queue = observeMerges(history.queue, { type: "main-moved", main: mainAt(history.commit) }, history.nowMs);
       break;
     case "again": {
       const { told } = history;

@@ -76,7 +76,10 @@ export interface TestMerge {
   readonly outcome: MergeOutcome | null;
 }
 
-export type MergeOutcome = CleanMerge | { readonly type: "conflict"; readonly paths: readonly string[] };
+export type MergeOutcome =
+  | CleanMerge
+  /** No paths: git could not merge them at all. */
+  | { readonly type: "conflict"; readonly paths: readonly string[] };
 
 export interface CleanMerge {
   readonly type: "clean";
