@@ -160,7 +160,8 @@ async function* streamed(
     const { code, by } = await closed;
     if (failure !== undefined) throw failure;
     if (code !== null && expected.includes(code)) return code;
-    throw failed(name, code, by, complaint.trim());
+    // It may quote names that a sandbox has chosen.
+    throw failed(name, code, by, complaint.replace(/[\p{Cc}\p{Cf}]+/gu, " ").trim());
   } finally {
     clearTimeout(timer);
     signal?.removeEventListener("abort", abort);
@@ -202,8 +203,7 @@ function feed(
 
 function failed(name: string, code: number | null, by: string | null, complaint: string): SlipwayError {
   if (/no space left on device/i.test(complaint)) return new SlipwayError("out_of_disk", `${name}: ${complaint}`);
-  // A shell's way to tell a signal, which is how some programs pass on one.
-  if (by !== null || (code ?? 0) > 128) return new GitFailed("crash", `${name} crashed (${by ?? code})`, complaint);
+  if (by !== null) return new GitFailed("crash", `${name} crashed (${by})`, complaint);
   return new GitFailed("exit", `${name} ended with ${code}`, complaint);
 }
 

@@ -29,15 +29,13 @@ export function createOverlaps() {
   return async (git: Git, { main, branches, signal }: OverlapOptions): Promise<Overlap[]> => {
     const commits = [...new Set(branches)].toSorted();
     for (const commit of commits) {
-      const key = `${main} ${commit}`;
-      if (!changed.has(key)) remember(changed, key, await changedSince(git, main, commit, signal), mostCommits);
+      if (!changed.has(commit)) remember(changed, commit, await changedSince(git, main, commit, signal), mostCommits);
     }
     const pairs = commits.flatMap((one, index) => commits.slice(index + 1).map((other) => [one, other] as const));
-    const unknownPairs = pairs.map((pair) => pair.join(" ")).filter((key) => !conflicts.has(key));
-    for await (const [key, files] of mergeAll(git, unknownPairs, { signal }))
-      remember(conflicts, key, files, mostPairs);
+    const untried = pairs.map((pair) => pair.join(" ")).filter((key) => !conflicts.has(key));
+    for await (const [key, files] of mergeAll(git, untried, { signal })) remember(conflicts, key, files, mostPairs);
     return pairs.flatMap((pair) => {
-      const [ours, theirs] = pair.map((commit) => changed.get(`${main} ${commit}`) ?? []);
+      const [ours, theirs] = pair.map((commit) => changed.get(commit) ?? []);
       const both = new Set(theirs);
       const files = (ours ?? []).filter((path) => both.has(path));
       const met = conflicts.get(pair.join(" ")) ?? [];
@@ -52,7 +50,7 @@ function remember<T>(known: Map<string, T>, key: string, value: T, most: number)
   if (known.size > most && oldest !== undefined) known.delete(oldest);
 }
 
-/** A branch's own changes: since it left main. */
+/** A branch's own changes: since it left main, which stays the same when main goes on. */
 async function changedSince(git: Git, main: string, commit: string, signal: AbortSignal | undefined) {
   const { stdout } = await git.run(["merge-base", main, commit], { signal });
   const files = await changedFiles(git, stdout.toString("latin1").trim(), commit, { signal });
