@@ -2,10 +2,12 @@ import { once } from "node:events";
 import { type ControlMessage, commitSchema, type Finding, findingSchema } from "@slipway/contract";
 import { z } from "zod";
 
+const mainSchema = z.strictObject({ commit: commitSchema, bundle: z.string() });
+
 /** What the host has told a task run and the run has not done with. */
 export const inboxSchema = z.strictObject({
-  /** The newest main. */
-  main: z.strictObject({ commit: commitSchema, bundle: z.string() }).nullable(),
+  /** As main has moved, each with a bundle that builds upon what came before. */
+  mains: z.array(mainSchema),
   findings: z.array(findingSchema),
   /** The latest offer that came back; 0: none. */
   returned: z.int().min(0),
@@ -20,15 +22,17 @@ type Message<T extends ControlMessage["type"]> = Extract<ControlMessage, { type:
 export type Claimed = Pick<Message<"claimed">, "granted" | "held">;
 
 export interface Inbox {
-  readonly main: InboxState["main"];
   /** What the sandboxes of the build share. */
   readonly shared: readonly SharedPart[];
   share(part: SharedPart): void;
   /** `isTold`: an agent at work has them already. */
   find(message: Message<"findings">, options: { readonly isTold: boolean }): void;
   take(message: Message<"main" | "claimed" | "merged">): void;
-  /** They are gone when whoever takes them saves that. */
+  /** What is taken is gone when whoever takes it saves that. */
   takeFindings(): Finding[];
+  readonly mains: InboxState["mains"];
+  /** The first so many are done with. */
+  dropMains(count: number): void;
   readonly hasFindings: boolean;
   /** What became of an offer; undefined: nobody has said. */
   answerTo(offer: number): "merged" | "returned" | undefined;
@@ -50,7 +54,7 @@ export interface InboxOptions {
 }
 
 export function createInbox({ found, shared: known, onChange, onShare }: InboxOptions): Inbox {
-  let { main, findings, returned, merged } = found ?? { main: null, findings: [], returned: 0, merged: false };
+  let { mains, findings, returned, merged } = found ?? { mains: [], findings: [], returned: 0, merged: false };
   let shared = known;
   /** By the ids of claims that somebody waits for. */
   const answers = new Map<string, Claimed | undefined>();
@@ -63,9 +67,6 @@ export function createInbox({ found, shared: known, onChange, onShare }: InboxOp
     await once(arrivals, "change", { signal }).catch(() => {});
   };
   return {
-    get main() {
-      return main;
-    },
     get shared() {
       return shared;
     },
@@ -83,7 +84,7 @@ export function createInbox({ found, shared: known, onChange, onShare }: InboxOp
       change();
     },
     take(message) {
-      if (message.type === "main") main = { commit: message.commit, bundle: message.bundle };
+      if (message.type === "main") mains = [...mains, { commit: message.commit, bundle: message.bundle }];
       if (message.type === "merged") merged = true;
       if (message.type === "claimed" && answers.has(message.id)) answers.set(message.id, message);
       change();
@@ -92,6 +93,12 @@ export function createInbox({ found, shared: known, onChange, onShare }: InboxOp
       const taken = findings;
       findings = [];
       return taken;
+    },
+    get mains() {
+      return mains;
+    },
+    dropMains(count) {
+      mains = mains.slice(count);
     },
     answerTo(offer) {
       if (merged) return "merged";
@@ -105,6 +112,6 @@ export function createInbox({ found, shared: known, onChange, onShare }: InboxOp
       answers.delete(id);
       return answer;
     },
-    state: () => ({ main, findings, returned, merged }),
+    state: () => ({ mains, findings, returned, merged }),
   };
 }

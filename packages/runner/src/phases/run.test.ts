@@ -172,13 +172,14 @@ describe("an install", () => {
 describe("main that has moved", () => {
   test("is put to the branch", async () => {
     const project = await makeProject();
-    const main = await project.moveMain({ "news.txt": "news\n" });
+    const mains = [await project.moveMain({ "old.txt": "old\n" }), await project.moveMain({ "news.txt": "news\n" })];
     const { channel, over, offered } = await start(
       agentThat({ build: doing([{ write: "sum.mjs", content: rightSum }, { run: "sleep 0.3" }]) }),
       { project },
     );
     await channel.until(isToolStart);
-    channel.send({ type: "main", ...main });
+    for (const each of mains) channel.send({ type: "main", ...each });
+    const main = { commit: mains[1]?.commit };
     expect(await offered(1)).toMatchObject({ main: main.commit, changed: 1 });
     channel.send({ type: "merged" });
     await over;

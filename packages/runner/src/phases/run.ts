@@ -108,9 +108,14 @@ const mergeSchema = z.discriminatedUnion("type", [
 async function integrate(attempt: Attempt, round: number, known: string): Promise<string> {
   const { progress, repository, crew, once, turn, tip } = attempt;
   const main = await once(`main ${round}`, commitSchema, async () => {
-    const { main } = progress.inbox;
-    // A bundle that has not what it is said to have is not this attempt's to mend: it goes on with what it knows.
-    return main !== null && (await repository.fetch(main.bundle, main.commit)) ? main.commit : known;
+    const { mains } = progress.inbox;
+    let newest = known;
+    for (const { bundle, commit } of mains) {
+      // A bundle that has not what it is said to have is not this attempt's to mend: it goes on with what it knows.
+      if (await repository.fetch(bundle, commit)) newest = commit;
+    }
+    progress.inbox.dropMains(mains.length);
+    return newest;
   });
   const merge = await once(`merge ${round}`, mergeSchema, async () => await repository.merge(tip(), main));
   await crew.overlookChanges();
