@@ -193,6 +193,15 @@ describe("the line", () => {
     expect(runsOf(left)).toEqual([]);
   });
 
+  test("tests nothing without what it depends on, while that waits for the fate of those ahead", () => {
+    const gates = usualGates.filter(({ on }) => on === "main");
+    const offers = [offered("a"), offered("b"), offered("c", { dependencies: ["b"] }), offered("d")];
+    let { queue } = play({ ...begin({ gates, slots: 9 }), window: 4 }, 0, offers);
+    expect(runsOf(queue)).toContain("main-test tree:a+b+c+m");
+    queue = tested(queue, "tree:a+b+m", "failed").queue;
+    expect(runsOf(queue)).toEqual(["main-test tree:a+d+m", "main-test tree:a+m"]);
+  });
+
   test("takes the longest path first; who has waited as long as that goes before", () => {
     const gates = usualGates.filter(({ on }) => on === "main");
     const offers = [offered("short"), offered("long", { tailMs: 60 * minuteMs })];

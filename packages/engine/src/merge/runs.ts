@@ -84,8 +84,9 @@ export function nextWakeMs(queue: MergeQueue, nowMs: number): number | null {
 /** The first of the line, once everything about it is known and good. */
 export function mergeFirst({ queue, results, plan }: View): MergeAction[] {
   if (queue.merging !== null) return [];
+  // Those before it are left out: it stands on main.
   const ready = plan.find(({ stuck }) => !stuck);
-  if (ready?.merge?.type !== "clean" || ready.base !== queue.main.commit) return [];
+  if (ready?.merge?.type !== "clean") return [];
   const { candidate, base: from, merge } = ready;
   const left = [
     ...results.next(gatesOn(queue, "candidate"), candidate.tree),
