@@ -6,7 +6,7 @@ import { type MergeObservation, observeMerges } from "./observe.ts";
 import { type MergeOutcome, type MergeQueue, type Offer, openQueue } from "./state.ts";
 
 /** Main is `m`, and has merged what its name says: `m+a+b`. A tree is named after what it holds, in whatever order. */
-export const main = { commit: "m", tree: "tree:m" };
+const main = { commit: "m", tree: "tree:m" };
 
 export function begin({ slots = 4, gates = usualGates }: { slots?: number; gates?: readonly Gate[] } = {}): MergeQueue {
   return openQueue({ gates, slots, main });
@@ -23,7 +23,7 @@ export function clean(base: string, commit: string): MergeOutcome {
   return { type: "clean", commit: `${base}+${commit}`, tree: `tree:${parts.join("+")}` };
 }
 
-export function observeAll(queue: MergeQueue, nowMs: number, observations: readonly MergeObservation[]): MergeQueue {
+function observeAll(queue: MergeQueue, nowMs: number, observations: readonly MergeObservation[]): MergeQueue {
   return observations.reduce((current, observation) => observeMerges(current, observation, nowMs), queue);
 }
 
