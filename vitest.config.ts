@@ -1,9 +1,10 @@
 import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
-/** Each takes a minute or so: begun last, one would keep all others waiting for it alone. */
+/** Each takes half a minute or more: begun last, one would keep all others waiting for it alone. */
 const slowest = [
   "sandbox/src/providers/local/keeper/image-debian",
+  "server/src/crash",
   "sandbox/src/providers/local/crash",
   "runner/src/agents/acp/real",
   "runner/src/host/faults",
@@ -15,8 +16,15 @@ const slowest = [
   "sandbox/src/providers/local/local",
   "sandbox/src/providers/local/hundred",
   "sandbox/src/providers/local/project",
-  "runner/src/agents/claude-code/driver",
+  "cli/src/commands/agent-run",
+  "store/src/postgres",
+  "store/src/sqlite",
+  "cli/src/local",
+  "store/src/turso",
   "runner/src/host/hostile",
+  "store/src/bridge/open",
+  "store/src/bridge/sql/postgres",
+  "runner/src/agents/claude-code/driver",
 ].map((name) => `/packages/${name}.test.ts`);
 
 class SlowestFirst extends BaseSequencer {

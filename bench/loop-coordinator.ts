@@ -1,6 +1,8 @@
+import { flushCompileCache } from "node:module";
 import process from "node:process";
 import type { BuildId } from "@slipway/contract";
-import { type Coordinator, openCoordinator, startRestate } from "@slipway/server";
+import { type Coordinator, openCoordinator } from "@slipway/server/coordinator";
+import { startRestate } from "@slipway/server/restate";
 import { connectSimulation, createHost } from "@slipway/server/simulated";
 import { openDatabase, openStore } from "@slipway/store";
 
@@ -17,3 +19,5 @@ coordinator = await openCoordinator({
   ...{ store, restate, name: "bench", slots: 100, clock: Date, warn: console.error },
   work: () => world,
 });
+// It is killed before it would do so by itself.
+flushCompileCache();

@@ -5,7 +5,8 @@ import process from "node:process";
 import { text } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { openCoordinator, startRestate } from "@slipway/server";
+import { openCoordinator } from "@slipway/server/coordinator";
+import { startRestate } from "@slipway/server/restate";
 import {
   createHost,
   createScaledClock,

@@ -22,4 +22,4 @@ it("a script runs as an ordinary user in a copy that is gone afterwards; without
   expect(seen).toMatchObject({ uid: 61200, groups: [61200], ci: "true", modules: true });
   expect(seen.shell).toBeUndefined();
   expect([seen.cwd, seen.home].filter(existsSync)).toEqual([]);
-});
+}, 120_000);

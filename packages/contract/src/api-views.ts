@@ -32,6 +32,19 @@ export const attemptViewSchema = z.object({
 });
 export type AttemptView = Readonly<z.output<typeof attemptViewSchema>>;
 
+/** A sandbox that has not ended. */
+export const sandboxViewSchema = z.object({
+  id: sandboxIdSchema,
+  provider: name,
+  status: name,
+  /** Those it has worked on, in order. */
+  tasks: z.array(name),
+  costMicroUsd: microUsd,
+  createdAt: at,
+  activeAt: at,
+});
+export type SandboxView = Readonly<z.output<typeof sandboxViewSchema>>;
+
 export const taskViewSchema = z.object({
   id: name,
   status: z.enum(taskStatuses),
@@ -75,6 +88,7 @@ export const buildViewSchema = buildSummarySchema.extend({
     .nullable(),
   taskList: z.array(taskViewSchema),
   attempts: z.array(attemptViewSchema),
+  sandboxes: z.array(sandboxViewSchema),
 });
 export type BuildView = Readonly<z.output<typeof buildViewSchema>>;
 

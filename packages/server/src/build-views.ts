@@ -62,6 +62,9 @@ export function viewOf(stored: StoredBuild, money: AccountBalance, source: Build
       ...{ id, task, status, phase, sandbox, startedAt, heartbeatAt },
       level: levels.get(`${task} ${details["number"]}`) ?? null,
     })),
+    sandboxes: stored.sandboxes.map(({ id, provider, status, tasks, costMicroUsd, createdAt, activeAt }) => ({
+      ...{ id, provider, status, tasks, costMicroUsd, createdAt, activeAt },
+    })),
   };
 }
 

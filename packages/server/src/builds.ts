@@ -1,58 +1,31 @@
 import { randomUUID } from "node:crypto";
 import {
   type BuildId,
-  type BuildOrderName,
   type BuildSettings,
-  type BuildsPage,
-  type BuildsQuery,
   type BuildView,
   buildSettingsSchema,
   type CostsView,
-  type EventsPage,
-  type EventView,
-  type IntentView,
   newId,
-  type PlanView,
   SlipwayError,
-  type StartBuildOutput,
 } from "@slipway/contract";
 import {
   type BuildOrder,
   costDimensions,
-  editIntent,
   hasEnded,
+  maxPage,
   type NewEvent,
   newBuildDetails,
   order,
-  readReport,
   readState,
   report,
   type Store,
+  type TaskRecord,
 } from "@slipway/engine";
-import { eventViewOf, intentViewOf, planViewOf, readSource, summaryOf, viewOf } from "./build-views.ts";
+import { createBuildEvents } from "./build-events.ts";
+import type { BuildFace } from "./build-face.ts";
+import { createBuildIntents } from "./build-intents.ts";
+import { planViewOf, readSource, summaryOf, viewOf } from "./build-views.ts";
 import type { News } from "./news.ts";
-
-/** What faces ask of builds. `key` makes what is sent twice count once; without one, each call counts. */
-export interface BuildFace {
-  start(account: string, wanted: StartBuildOutput): Promise<BuildView>;
-  get(build: BuildId): Promise<BuildView>;
-  /** Newest first. */
-  list(query: BuildsQuery): Promise<BuildsPage>;
-  /** Fails with `build_ended`. Answers soon, with what the order has changed by then. */
-  order(build: BuildId, given: BuildOrderName, key?: string): Promise<BuildView>;
-  /** Fails with `invalid_budget` for one that is spent already. */
-  setBudget(build: BuildId, budgetMicroUsd: number, key?: string): Promise<BuildView>;
-  intent(build: BuildId): Promise<IntentView>;
-  /** Fails with `not_ready` before the draft, and with `intent_locked` once the build does not wait for the user any more. */
-  editIntent(build: BuildId, edit: unknown, key?: string): Promise<IntentView>;
-  /** Lets a build that waits for it lock its intent and go on. */
-  lock(build: BuildId): Promise<BuildView>;
-  plan(build: BuildId): Promise<PlanView>;
-  costs(build: BuildId): Promise<CostsView>;
-  events(build: BuildId, after: number, limit: number): Promise<EventsPage>;
-  /** What has happened and what does, until the build has ended or the signal aborts. */
-  follow(build: BuildId, after: number, signal: AbortSignal): AsyncIterable<EventView>;
-}
 
 export interface BuildFaceParts {
   readonly store: Store;
@@ -70,11 +43,9 @@ export interface BuildFaceParts {
 
 /** How often those who wait look for what other processes have done. */
 const pollMs = 500;
-const eventsAtOnce = 500;
 
 export function createBuildFace(parts: BuildFaceParts): BuildFace {
   const { store, clock, news, defaults, ring, plansOnly, settleMs = 2000 } = parts;
-  const inTurn = createTurns();
 
   const view = async (build: BuildId): Promise<BuildView> => {
     const stored = await store.builds.state(build);
@@ -90,7 +61,8 @@ export function createBuildFace(parts: BuildFaceParts): BuildFace {
     const limit = AbortSignal.timeout(settleMs);
     while (!limit.aborted) {
       const record = await store.builds.get(build);
-      if (record.appliedThrough >= sequence || hasEnded(record)) return;
+      const [next] = await store.events.read(build, record.appliedThrough, { source: "report", limit: 1 });
+      if (next === undefined || next.sequence > sequence || hasEnded(record)) return;
       await listening.next(pollMs, limit);
     }
   };
@@ -108,19 +80,7 @@ export function createBuildFace(parts: BuildFaceParts): BuildFace {
     return await view(build);
   };
 
-  /** The intent with the edits that nobody has taken in yet. */
-  const latestIntent = async (build: BuildId) => {
-    const stored = await store.builds.state(build);
-    const [record] = await store.builds.records(build, "intents");
-    let latest = intentViewOf(record);
-    let isHeld = readState(stored).planning?.step === "held";
-    for (const event of await store.events.read(build, stored.build.appliedThrough, { source: "report" })) {
-      const told = readReport(event);
-      if (told?.type === "intent.edited") latest = { ...told.data.open, hash: null, lockedAtMs: null };
-      if (told?.type === "intent.released") isHeld = false;
-    }
-    return { latest, isHeld };
-  };
+  const intents = createBuildIntents({ store, tell });
 
   return {
     async start(account, { id = newId("bld", clock.now()), request, mode, source, project, settings, hold }) {
@@ -145,38 +105,29 @@ export function createBuildFace(parts: BuildFaceParts): BuildFace {
         ...(before !== undefined && { before }),
       });
       const builds = [];
-      for (const { id } of records.slice(0, limit)) {
-        builds.push(summaryOf(await store.builds.state(id), await store.ledger.balance(id)));
+      for (const build of records.slice(0, limit)) {
+        const tasks = await readTasks(store, build.id);
+        builds.push(summaryOf({ build, tasks }, await store.ledger.balance(build.id)));
       }
       return { builds, next: records.length > limit ? (builds.at(-1)?.id ?? null) : null };
     },
 
     order: (build, given, key = randomUUID()) =>
-      obey(build, { type: given }, report(`order.${given}`, `order:${key}`, {})),
+      obey(build, { type: given }, report(`order.${given}`, `order.${given}:${key}`, {})),
 
     setBudget: (build, budgetMicroUsd, key = randomUUID()) =>
-      obey(build, { type: "set-budget", budgetMicroUsd }, report("order.budget", `order:${key}`, { budgetMicroUsd })),
+      obey(
+        build,
+        { type: "set-budget", budgetMicroUsd },
+        report("order.budget", `order.budget:${key}`, { budgetMicroUsd }),
+      ),
 
-    async intent(build) {
-      return (await latestIntent(build)).latest;
+    intent: intents.intent,
+    editIntent: intents.editIntent,
+    async lock(build) {
+      await intents.release(build);
+      return await view(build);
     },
-
-    editIntent: (build, edit, key = randomUUID()) =>
-      inTurn(build, async () => {
-        const { latest, isHeld } = await latestIntent(build);
-        if (!isHeld) throw new SlipwayError("intent_locked", "the build does not wait for edits of its intent");
-        const open = editIntent({ status: "open", intent: latest.intent }, edit);
-        await tell(build, report("intent.edited", `intent.edited:${key}`, { open }));
-        return { ...open, hash: null, lockedAtMs: null };
-      }),
-
-    lock: (build) =>
-      inTurn(build, async () => {
-        if ((await latestIntent(build)).isHeld) {
-          await tell(build, report("intent.released", "intent.released", {}));
-        }
-        return await view(build);
-      }),
 
     async plan(build) {
       const stored = await store.builds.state(build);
@@ -192,47 +143,21 @@ export function createBuildFace(parts: BuildFaceParts): BuildFace {
       return { money, by: Object.fromEntries(by) as unknown as CostsView["by"] };
     },
 
-    async events(build, after, limit) {
-      const record = await store.builds.get(build);
-      const events = await store.events.read(build, after, { limit });
-      const next = events.at(-1)?.sequence ?? after;
-      return { events: events.map(eventViewOf), next, ended: hasEnded(record) && next >= record.lastEvent };
-    },
-
-    async *follow(build, after, signal) {
-      using listening = news.listen(build);
-      let last = after;
-      while (!signal.aborted) {
-        const record = await store.builds.get(build);
-        const events = await store.events.read(build, last, { limit: eventsAtOnce });
-        for (const event of events) yield eventViewOf(event);
-        last = events.at(-1)?.sequence ?? last;
-        if (events.length === eventsAtOnce) continue;
-        if (hasEnded(record) && last >= record.lastEvent) return;
-        await listening.next(pollMs, signal);
-      }
-    },
+    ...createBuildEvents(store, news, pollMs),
   };
+}
+
+/** Less than the whole state: a list has many builds. */
+async function readTasks({ builds }: Store, build: BuildId): Promise<readonly TaskRecord[]> {
+  const tasks: TaskRecord[] = [];
+  for (;;) {
+    const page = await builds.records(build, "tasks", { offset: tasks.length });
+    tasks.push(...page);
+    if (page.length < maxPage) return tasks;
+  }
 }
 
 async function requireBalance(store: Store, build: BuildId) {
   await store.builds.get(build);
   return await store.ledger.balance(build);
-}
-
-type InTurn = <T>(build: BuildId, work: () => Promise<T>) => Promise<T>;
-
-/** One after the other for each build: an edit begins with what the one before has left. */
-function createTurns(): InTurn {
-  const last = new Map<BuildId, Promise<unknown>>();
-  return async (build, work) => {
-    const turn = (last.get(build) ?? Promise.resolve()).then(work);
-    const settled = turn.catch(() => undefined);
-    last.set(build, settled);
-    try {
-      return await turn;
-    } finally {
-      if (last.get(build) === settled) last.delete(build);
-    }
-  };
 }

@@ -6,8 +6,9 @@ import type { Bridge, RepositoryReader, Store, Work, WorkingBuild } from "@slipw
 import type { GatewaySettings } from "@slipway/gateway";
 import { createRunLog, type DatabaseAddress, openDatabase, openStore } from "@slipway/store";
 import { openBridge, type RedisAddress } from "@slipway/store/bridge";
+import type { BuildFace } from "./build-face.ts";
 import { readSource } from "./build-views.ts";
-import { type BuildFace, createBuildFace } from "./builds.ts";
+import { createBuildFace } from "./builds.ts";
 import { type Coordinator, type CoordinatorClock, openCoordinator } from "./coordinator.ts";
 import { startRestate } from "./durable/keep-restate.ts";
 import { connectRestate, type Restate, type RestateSettings } from "./durable/restate.ts";

@@ -35,7 +35,22 @@ export interface Host {
 
 /** The only place where the program reads process.env. */
 export function readProcessConfig(): ServerConfig {
-  return readConfig(process.env, { isRoot: process.getuid?.() === 0, home: homedir(), name: hostname() });
+  return readConfig(process.env, {
+    isRoot: process.getuid?.() === 0,
+    name: hostname(),
+    get home() {
+      return findHome();
+    },
+  });
+}
+
+/** Not every user has one: it is asked for only where it is needed. */
+function findHome(): string {
+  try {
+    return homedir();
+  } catch {
+    throw settingsError(["SLIPWAY_STATE_DIR: is not set, and this user has no home directory."]);
+  }
 }
 
 const number = (kind: string, pattern: RegExp, min: number, max: number) =>

@@ -43,12 +43,13 @@ const defaultLeaseMs = 1.25 * coordinatorHeartbeatMs;
 export async function openCoordinator(parts: CoordinatorParts): Promise<Coordinator> {
   const { store, restate, name, host, slots, clock, warn } = parts;
   const { leaseMs = defaultLeaseMs, sweepMs = 5000 } = parts;
-  /** Builds that this server drives. */
-  const driven = new Set<BuildId>();
+  /** Builds that this server drives: in which generation, and when they had their last turn here. */
+  const driven = new Map<BuildId, { readonly generation: number; readonly turnAtMs: number }>();
+  let isClosed = false;
   await using stack = new AsyncDisposableStack();
   // Last of all: another server may go on at once.
   stack.defer(async () => {
-    for (const build of driven) await release(build);
+    for (const build of driven.keys()) await release(build);
   });
 
   const release = async (build: BuildId) => {
@@ -61,7 +62,8 @@ export async function openCoordinator(parts: CoordinatorParts): Promise<Coordina
     const { generation } = await store.leases.find(build);
     const by = { holder: name, generation: generation + 1 };
     if ((await store.leases.take(build, by, leaseMs)) === undefined) return;
-    driven.add(build);
+    driven.set(build, { generation: by.generation, turnAtMs: clock.now() });
+    tick.forget(build);
     try {
       await loop.drive(build, by.generation);
     } catch (error) {
@@ -73,6 +75,7 @@ export async function openCoordinator(parts: CoordinatorParts): Promise<Coordina
 
   const bells = createBells(async (build) => {
     const { holder, bell, expiresAt } = await store.leases.find(build);
+    if (isClosed) return;
     if (holder === null || expiresAt <= clock.now()) await adopt(build);
     else if (bell !== null) await loop.ring(bell);
   }, warn);
@@ -80,12 +83,23 @@ export async function openCoordinator(parts: CoordinatorParts): Promise<Coordina
   const tryAdopt = (build: BuildId) =>
     adopt(build).catch((error: Error) => warn(`${build} is not driven for now: ${error.message}`));
 
+  /** Another server has taken them while this one heard nothing. */
+  const letGoOfLost = () => {
+    for (const [build, { turnAtMs }] of driven) {
+      if (clock.now() - turnAtMs <= leaseMs) continue;
+      driven.delete(build);
+      tick.forget(build);
+    }
+  };
+
   /** Those of this server's earlier life first of all. */
   let holder: string | undefined = name;
   const sweep = async () => {
+    letGoOfLost();
     const free = await store.leases.expired({ ...(holder && { holder }), limit: maxPage });
-    if (free.length < maxPage) holder = undefined;
-    await Promise.all(free.map(tryAdopt));
+    const lost = holder === undefined ? free : free.filter((build) => !driven.has(build));
+    if (lost.length < maxPage) holder = undefined;
+    await Promise.all(lost.map(tryAdopt));
   };
 
   const coordinator: Coordinator = {
@@ -104,12 +118,15 @@ export async function openCoordinator(parts: CoordinatorParts): Promise<Coordina
       async tick(build, by, bell) {
         const turn = await tick(build, by, bell);
         parts.onTurn?.(build);
-        if (turn.over) driven.delete(build);
+        if ((driven.get(build)?.generation ?? 0) <= by.generation) {
+          if (turn.over) driven.delete(build);
+          else driven.set(build, { generation: by.generation, turnAtMs: clock.now() });
+        }
         return turn.over ? turn : { over: false, waitMs: turn.waitMs / (clock.speed ?? 1) };
       },
       onRestart({ dataLost }) {
         // Without its data Restate drives nothing any more; with it, what rang meanwhile was not heard.
-        for (const build of driven) {
+        for (const build of driven.keys()) {
           if (dataLost) tryAdopt(build);
           else bells.ring(build);
         }
@@ -117,6 +134,9 @@ export async function openCoordinator(parts: CoordinatorParts): Promise<Coordina
     }),
   );
   stack.use(every(sweepMs, sweep, warn));
+  stack.defer(() => {
+    isClosed = true;
+  });
   const opened = stack.move();
   return coordinator;
 }
@@ -125,17 +145,18 @@ export async function openCoordinator(parts: CoordinatorParts): Promise<Coordina
 function createBells(ring: (build: BuildId) => Promise<void>, warn: (message: string) => void) {
   const ringing = new Map<BuildId, "once" | "again">();
   const start = async (build: BuildId) => {
-    do {
+    for (;;) {
       ringing.set(build, "once");
-      await ring(build);
-    } while (ringing.get(build) === "again");
+      await ring(build).catch((error: Error) => warn(`${build} was not rung for: ${error.message}`));
+      if (ringing.get(build) === "again") continue;
+      ringing.delete(build);
+      return;
+    }
   };
   return {
     ring(build: BuildId): void {
-      if (ringing.has(build)) return void ringing.set(build, "again");
-      start(build)
-        .catch((error: Error) => warn(`${build} was not rung for: ${error.message}`))
-        .finally(() => ringing.delete(build));
+      if (ringing.has(build)) ringing.set(build, "again");
+      else void start(build);
     },
   };
 }

@@ -1,6 +1,7 @@
 import process from "node:process";
 import { setTimeout as delay } from "node:timers/promises";
-import { type BuildId, buildIdSchema } from "@slipway/contract";
+import type { BuildId } from "@slipway/contract";
+import type { Bridge, Store } from "@slipway/engine";
 import { openBridge } from "@slipway/store/bridge";
 import { expect, test } from "vitest";
 import { between, draw } from "./simulated/chance.ts";
@@ -8,18 +9,21 @@ import { type SimulationSettings, usualWorld } from "./simulated/fate.ts";
 import { allEvents } from "./testing/all-events.ts";
 import { type CrashWorld, type Fault, faults, openCrashWorld } from "./testing/crash-world.ts";
 import { endOf, endWithoutFaults, examineBuild } from "./testing/examine.ts";
+import { numberedBuild } from "./testing/numbered-build.ts";
 
 /** How many processes are killed in all, and by which dice. */
 const crashes = Number(process.env["SLIPWAY_CRASHES"] ?? 40);
 const seed = Number(process.env["SLIPWAY_CRASH_SEED"] ?? Date.now() % 1_000_000);
 
 const world: SimulationSettings = {
-  ...{ ...usualWorld, seed, tasks: [3, 7], edgeProbability: 0.25, estimateMinutes: [1, 2], pace: 0.06 },
+  ...{ ...usualWorld, seed, tasks: [3, 7], edgeProbability: 0.25, estimateMinutes: [60, 120], pace: 0.001 },
   ...{ steps: [2, 4], stageMs: [200, 2000], rounds: 3 },
   shares: { failed: 0.3, interrupted: 0.1, died: 0.15, lost: 0.02, fixed: 0, unsatisfied: 0.3, unplannable: 0.1 },
 };
 const buildsAtOnce = 6;
 const poorMicroUsd = 150_000;
+/** No recovery takes so long. */
+const stuckMs = 90_000;
 
 type Kind = "plain" | "poor" | "cancelled" | "paused";
 
@@ -28,12 +32,16 @@ interface StartedBuild {
   readonly kind: Kind;
   readonly number: number;
   readonly startedAt: number;
+  /** The last one that its user has seen. */
+  turn: number;
 }
 
 test(`builds end as without faults, whatever is killed: seed ${seed}, ${crashes} crashes`, async () => {
+  expect([crashes, seed].every(Number.isSafeInteger)).toBe(true);
   console.log(`SLIPWAY_CRASH_SEED=${seed} SLIPWAY_CRASHES=${crashes}`);
   await using set = await openCrashWorld({ world, factor: 20 });
-  const users = tendBuilds(set);
+  await using listeners = await listenToBridge(set);
+  const users = tendBuilds(set, listeners.listen);
   for (let number = 1; number <= crashes; number++) {
     // Now and then what has just been started is killed, too.
     if (draw(seed, "patience", number) < 0.8) await users.progress();
@@ -47,7 +55,7 @@ test(`builds end as without faults, whatever is killed: seed ${seed}, ${crashes}
   expect(Math.max(...set.record.steps.values())).toBe(1);
   expect(Math.max(...set.record.starts.values())).toBe(1);
   for (const build of builds) await examine(set, build);
-  await examineBridge(set, builds);
+  for (const { id } of builds) await examineBridge(set, id, listeners);
 }, 1_800_000);
 
 function faultOf(number: number): Fault {
@@ -55,26 +63,33 @@ function faultOf(number: number): Fault {
 }
 
 /** Users who start builds as long as there are crashes, raise budgets, pause, resume and cancel. */
-function tendBuilds(set: CrashWorld) {
+function tendBuilds(set: CrashWorld, onStart: (build: BuildId) => void) {
   const all: StartedBuild[] = [];
   let open: StartedBuild[] = [];
   let isLast = false;
-  let looks = 0;
+  /** All turns of all builds. */
   let turns = 0;
+  let movedAt = Date.now();
   const start = async () => {
     const number = all.length + 1;
-    const build = { id: idOf(number), kind: kindOf(number), number, startedAt: Date.now() };
+    const build = { id: numberedBuild(number, seed), kind: kindOf(number), number, startedAt: Date.now(), turn: 0 };
     await set.create(build.id, build.kind === "poor" ? { budgetMicroUsd: poorMicroUsd } : {});
+    onStart(build.id);
     all.push(build);
     open.push(build);
   };
   const look = async () => {
+    set.coordinator.check();
     while (!isLast && open.length < buildsAtOnce) await start();
-    const states: Awaited<ReturnType<typeof tend>>[] = [];
-    for (const build of open) states.push(await tend(set, build));
-    open = open.filter((_, index) => !states[index]?.isOver);
-    turns = states.reduce((sum, state) => sum + state.turn, 0);
-    looks++;
+    for (const build of [...open]) {
+      const { turn, isOver } = await tend(set, build);
+      if (turn > build.turn) movedAt = Date.now();
+      turns += turn - build.turn;
+      build.turn = turn;
+      if (isOver) open = open.filter((one) => one !== build);
+    }
+    const names = open.map(({ id, kind }) => `${id} (${kind})`);
+    if (Date.now() - movedAt > stuckMs) throw new Error(`no build moves: ${names.join(", ")}`);
   };
   const run = async () => {
     for (; !isLast || open.length > 0; await delay(100)) await look();
@@ -83,10 +98,9 @@ function tendBuilds(set: CrashWorld) {
   // Seen by who waits for the end.
   running.catch(() => {});
   return {
-    /** Builds have moved since the call. */
+    /** Until builds have moved. */
     async progress() {
-      const [look, before] = [looks, turns];
-      while (looks < look + 2 || turns === before) await Promise.race([delay(50), running]);
+      for (const before = turns; turns === before; ) await Promise.race([delay(50), running]);
     },
     async finish() {
       isLast = true;
@@ -94,11 +108,6 @@ function tendBuilds(set: CrashWorld) {
       return all;
     },
   };
-}
-
-/** The same build for the same seed. */
-function idOf(number: number): BuildId {
-  return buildIdSchema.parse(`bld_${`${seed}`.padStart(10, "0")}${`${number}`.padStart(10, "0")}`);
 }
 
 function kindOf(number: number): Kind {
@@ -125,23 +134,62 @@ async function examine({ store, record }: CrashWorld, { id, kind }: StartedBuild
   await examineBuild(store, record, id);
   const ended = await endOf(store, id);
   const expected = await endWithoutFaults(world, id);
-  // When a build was cancelled is chance; what it had done by then is not.
-  if (ended.status === "cancelled") expect(expected.merged, id).toEqual(expect.arrayContaining(ended.merged));
-  else expect(ended, id).toEqual(expected);
+  if (ended.status === "cancelled") {
+    // When it was cancelled is chance; what it had done by then is not.
+    expect(expected.merged, id).toEqual(expect.arrayContaining(ended.merged));
+  } else {
+    const odd = new Set(ended.attempts).symmetricDifference(new Set(expected.attempts));
+    expect(ended, `${id}: ${await oddEvents(store, id, odd)}`).toEqual(expected);
+  }
   expect(ended.status === "cancelled" ? "cancelled" : kind, id).toBe(kind);
 }
 
-/** Each step that was finished was told once, in one order. */
-async function examineBridge({ store, database, clock }: CrashWorld, builds: readonly StartedBuild[]): Promise<void> {
-  const bridge = await openBridge({ database, clock });
-  for (const { id } of builds) {
-    const keys: string[] = [];
-    for (let page = await bridge.read(id, { after: 0 }); page.messages.length > 0; ) {
-      for (const { offset, key } of page.messages) expect(offset).toBe(keys.push(key));
-      page = await bridge.read(id, { after: page.next });
-    }
-    const made = (await allEvents(store, id)).filter(({ type }) => type === "checkpoint.made").map(({ key }) => key);
-    expect(keys.toSorted()).toEqual(made.toSorted());
+/** What happened to the tasks whose attempts are not the expected ones. */
+async function oddEvents(store: Store, id: BuildId, odd: ReadonlySet<string>): Promise<string> {
+  const tasks = new Set([...odd].map((name) => name.split(" ")[0]));
+  const events = (await allEvents(store, id)).filter(({ data }) => tasks.has(String(data["task"])));
+  return events.map(({ sequence, at, type, data }) => `\n${sequence} ${at} ${type} ${JSON.stringify(data)}`).join("");
+}
+
+interface BridgeListeners extends AsyncDisposable {
+  readonly bridge: Bridge;
+  listen(build: BuildId): void;
+  /** The offsets that came, in the order in which they did. */
+  heard(build: BuildId): readonly number[];
+}
+
+/** Somebody in another process than who publishes, over Redis or without it. */
+async function listenToBridge({ database, clock, redisUrl }: CrashWorld): Promise<BridgeListeners> {
+  const bridge = await openBridge({ database, clock, redis: { url: redisUrl } });
+  const stop = new AbortController();
+  const heard = new Map<BuildId, number[]>();
+  const listening: Promise<void>[] = [];
+  const listen = async (build: BuildId) => {
+    const offsets: number[] = [];
+    heard.set(build, offsets);
+    for await (const { offset } of bridge.subscribe(build, { after: 0, signal: stop.signal })) offsets.push(offset);
+  };
+  return {
+    bridge,
+    listen: (build) => void listening.push(listen(build)),
+    heard: (build) => heard.get(build) ?? [],
+    async [Symbol.asyncDispose]() {
+      stop.abort();
+      await Promise.allSettled(listening);
+      await bridge.close();
+    },
+  };
+}
+
+/** Each step that was finished was told once, in one order, to all. */
+async function examineBridge({ store }: CrashWorld, id: BuildId, { bridge, heard }: BridgeListeners): Promise<void> {
+  const keys: string[] = [];
+  for (let page = await bridge.read(id, { after: 0 }); page.messages.length > 0; ) {
+    for (const { offset, key } of page.messages) expect(offset).toBe(keys.push(key));
+    page = await bridge.read(id, { after: page.next });
   }
-  await bridge.close();
+  const made = (await allEvents(store, id)).filter(({ type }) => type === "checkpoint.made").map(({ key }) => key);
+  expect(keys.toSorted()).toEqual(made.toSorted());
+  while (heard(id).length < keys.length) await delay(50);
+  expect(heard(id)).toEqual(keys.map((_, index) => index + 1));
 }

@@ -1,7 +1,7 @@
-import { buildSettingsSchema } from "@slipway/contract";
 import { expect, test } from "vitest";
 import { type SimulationSettings, usualWorld } from "./simulated/fate.ts";
 import { allEvents } from "./testing/all-events.ts";
+import { numberedBuild } from "./testing/numbered-build.ts";
 import { openSteppedWorld } from "./testing/stepped.ts";
 
 const hourMs = 3_600_000;
@@ -15,7 +15,8 @@ const stubborn: SimulationSettings = {
 
 test("a build of a day with 5,000 outcomes does not slow down", async () => {
   await using world = await openSteppedWorld(stubborn);
-  const build = await world.create(buildSettingsSchema.parse({ slots: 20, timeoutMs: 72 * hourMs }));
+  const build = numberedBuild(1);
+  await world.create(build, { slots: 20, timeoutMs: 72 * hourMs });
   const beganMs = world.clock.now();
   const turns: number[] = [];
   await world.run(({ cpuMs }) => {

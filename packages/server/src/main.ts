@@ -1,4 +1,5 @@
 import { chmodSync, mkdirSync } from "node:fs";
+import { flushCompileCache } from "node:module";
 import { connect } from "node:net";
 import { SlipwayError } from "@slipway/contract";
 import { createLocalProvider } from "@slipway/sandbox/local";
@@ -50,6 +51,8 @@ async function run(config: ServerConfig): Promise<void> {
   parts.defer(() => ending.abort());
   log(`listens on ${socketPath}`);
   tell({ ready: true, socketPath });
+  // It may be killed: the next one starts sooner.
+  flushCompileCache();
   await ended;
   log("ends");
 }
@@ -66,7 +69,7 @@ function prepare(stateDirectory: string): void {
 }
 
 function optionsOf(
-  { stateDirectory, sandboxUid, environment, simulation }: ServerConfig,
+  { stateDirectory, name, sandboxUid, environment, simulation }: ServerConfig,
   parts: AsyncDisposableStack,
 ): ServerOptions {
   const provider = parts.use(
@@ -75,7 +78,7 @@ function optionsOf(
   return {
     warn: log,
     openRepository: ({ id }, source) => openRepository({ provider, source, environment, labels: { build: id } }),
-    ...(simulation === null ? withoutAttempts() : { attempts: simulated(simulation.speed, parts) }),
+    ...(simulation === null ? withoutAttempts() : { attempts: simulated(simulation.speed, name, parts) }),
   };
 }
 
@@ -87,10 +90,10 @@ function withoutAttempts(): Pick<ServerOptions, "plansOnly" | "attempts"> {
   };
 }
 
-function simulated(speed: number, parts: AsyncDisposableStack): ServerOptions["attempts"] {
+function simulated(speed: number, holder: string, parts: AsyncDisposableStack): ServerOptions["attempts"] {
   return ({ store, coordinator }) => {
     const clock = parts.use(createScaledClock({ startMs: Date.now(), factor: 1 }));
-    const host = createHost({ store, ring: coordinator.ring });
+    const host = createHost({ store, holder, ring: coordinator.ring });
     const { pace, stageMs } = usualWorld;
     const world = { ...usualWorld, pace: pace / speed, stageMs: [stageMs[0] / speed, stageMs[1] / speed] as const };
     return createSimulation({ settings: world, clock, host });

@@ -1,11 +1,11 @@
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { newId } from "@slipway/contract";
 import { expect, test } from "vitest";
 import { type SimulationSettings, usualWorld } from "./simulated/fate.ts";
 import { allEvents } from "./testing/all-events.ts";
 import { startCoordinator } from "./testing/coordinator.ts";
 import { endOf, endWithoutFaults, examineBuild } from "./testing/examine.ts";
+import { numberedBuild } from "./testing/numbered-build.ts";
 import { openServedWorld, type ServedWorld } from "./testing/served-world.ts";
 
 const dayMs = 24 * 3_600_000;
@@ -23,7 +23,7 @@ function start({ databaseUrl, worldSocket, speed, directory }: ServedWorld, ahea
 test("a build that is paused at its budget goes on days later, by another server, when that is raised", async () => {
   await using set = await openServedWorld({ world, factor: 20 });
   const { store } = set;
-  const build = newId("bld");
+  const build = numberedBuild(1);
   await set.create(build, { budgetMicroUsd: 200_000 });
   {
     await using server = start(set);
@@ -49,12 +49,12 @@ test("a build that is paused at its budget goes on days later, by another server
   await set.simulation.settled();
   await examineBuild(store, set.record, build);
   expect(await endOf(store, build)).toEqual(await endWithoutFaults(world, build));
-}, 60_000);
+}, 120_000);
 
 test("a cancel that was given while no server ran is honoured by the next one", async () => {
   await using set = await openServedWorld({ world: { ...world, pace: 100 }, factor: 20 });
   const { store, simulation } = set;
-  const build = newId("bld");
+  const build = numberedBuild(1);
   await set.create(build, {});
   const killed = start(set);
   await killed.ready;
@@ -73,7 +73,7 @@ test("a cancel that was given while no server ran is honoured by the next one", 
   const cancelled = events.find(({ type }) => type === "order.cancel")?.sequence ?? 0;
   const after = events.filter(({ type, sequence }) => type === "attempt.started" && sequence > cancelled);
   expect(after).toEqual([]);
-}, 60_000);
+}, 120_000);
 
 async function until(isSo: () => Promise<boolean>): Promise<void> {
   while (!(await isSo())) await delay(20);

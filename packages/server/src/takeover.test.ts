@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { type BuildId, newId } from "@slipway/contract";
+import type { BuildId } from "@slipway/contract";
 import type { Store } from "@slipway/engine";
 import { startPostgres } from "@slipway/store/testing/postgres";
 import { expect, test } from "vitest";
@@ -8,6 +8,7 @@ import { startRestate } from "./durable/keep-restate.ts";
 import { type SimulationSettings, usualWorld } from "./simulated/fate.ts";
 import { startCoordinator } from "./testing/coordinator.ts";
 import { endOf, endWithoutFaults, examineBuild } from "./testing/examine.ts";
+import { numberedBuild } from "./testing/numbered-build.ts";
 import { openServedWorld } from "./testing/served-world.ts";
 
 const world: SimulationSettings = {
@@ -28,12 +29,12 @@ test("of two servers on one Postgres and one Restate, the one that is left goes 
   };
   const first = start("server-1");
   await first.ready;
-  const builds = Array.from({ length: 3 }, () => newId("bld"));
+  const builds = [1, 2, 3].map((number) => numberedBuild(number));
   for (const id of builds) await set.create(id, {});
   await holds(store, "server-1", builds);
   await using second = start("server-2");
   await second.ready;
-  const later = newId("bld");
+  const later = numberedBuild(4);
   await until(async () => (await Promise.all(builds.map((id) => hasAttempts(store, id)))).every(Boolean));
   expect(await holdersOf(store, builds)).toEqual(["server-1", "server-1", "server-1"]);
 

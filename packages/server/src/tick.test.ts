@@ -104,6 +104,22 @@ function task(id: string, dependencies: string[] = []): Task {
   };
 }
 
+function sandboxOf(build: BuildId) {
+  return {
+    ...{
+      id: newId("sbx"),
+      build,
+      account: "ada",
+      project: "shop",
+      provider: "simulated",
+      providerId: null,
+      host: null,
+    },
+    ...{ config: {}, status: "running", reason: null, tasks: ["cart"], score: null, costMicroUsd: 0 },
+    ...{ createdAt: 1, activeAt: 1, endedAt: null },
+  };
+}
+
 type Begun = Awaited<ReturnType<typeof begin>>;
 
 async function plan({ tell, turn, look }: Begun, tasks: readonly Task[]) {
@@ -252,6 +268,70 @@ describe("with a plan", () => {
     expect(cart).toMatchObject({ attempts: 2, level: 1, details: { failures: [{ error: "error: #" }] } });
   });
 
+  test.each([
+    ["long", `Error: ${"word ".repeat(3000)}`],
+    ["empty", ""],
+    ["with a zero byte", "Error: \0 at \u0007"],
+  ])("an error that is %s, and the fix of it, stop no build", async (_, error) => {
+    const set = await begin();
+    await plan(set, [task("cart")]);
+    await set.tell("attempt.ended", { task: "cart", attempt: 1, respawn: 0, outcome: { type: "failed", error } });
+    await set.turn();
+    const outcome = { type: "merged", fix: "\0 add a word" } as const;
+    await set.tell("attempt.ended", { task: "cart", attempt: 2, respawn: 0, outcome });
+    await set.turn();
+    expect(await set.tasks()).toEqual({ cart: "merged" });
+  });
+
+  test("records that are not the build's, or are told of again otherwise, stop no build", async () => {
+    const set = await begin();
+    await plan(set, [task("cart")]);
+    const checkpoint = { id: "c1", attempt: null, sandbox: null, snapshot: null, createdAt: 1, details: {} };
+    const of = (build: BuildId, phase: string) => ({ checkpoint: { ...checkpoint, build, phase } });
+    await set.tell("checkpoint.made", of(newId("bld"), "build"));
+    await set.tell("checkpoint.made", of(set.build, "build"));
+    await set.turn();
+    await set.tell("checkpoint.made", of(set.build, "integrate"));
+    await set.turn();
+    const kept = await set.store.builds.records(set.build, "checkpoints");
+    expect(kept).toMatchObject([{ id: "c1", phase: "build" }]);
+  });
+
+  test("an earlier life of an attempt says nothing about the one that works now", async () => {
+    const set = await begin();
+    await plan(set, [task("cart")]);
+    await set.tell("attempt.ended", { task: "cart", attempt: 1, respawn: 0, outcome: { type: "died" } });
+    await set.turn();
+    await set.tell("attempt.offered", { task: "cart", attempt: 1, respawn: 0 });
+    await set.turn();
+    expect(await set.tasks()).toEqual({ cart: "assigned" });
+    await set.tell("attempt.offered", { task: "cart", attempt: 1, respawn: 1 });
+    await set.turn();
+    expect(await set.tasks()).toEqual({ cart: "verifying" });
+  });
+
+  test("a plan for the rest that is refused twice pauses the build twice, and one that was refused before a raise does not", async () => {
+    const set = await begin({ budgetMicroUsd: 1000 });
+    await plan(set, [task("cart")]);
+    await set.tell("attempt.ended", { task: "cart", attempt: 1, respawn: 0, outcome: merged });
+    await set.turn();
+    await set.tell("satisfaction.checked", { round: 1, unsatisfied: ["a"] });
+    await set.turn();
+    for (const budgetMicroUsd of [1000, 2000]) {
+      await set.tell("remaining.refused", { round: 1, budgetMicroUsd });
+      await set.turn();
+      expect(await set.store.builds.get(set.build)).toMatchObject({ status: "paused", reason: "budget" });
+      await set.tell("order.budget", { budgetMicroUsd: budgetMicroUsd + 1000 });
+      set.look();
+      await set.turn();
+      expect(set.look()).toEqual([{ type: "plan-remaining", round: 1, unsatisfied: ["a"] }]);
+    }
+    await set.tell("remaining.refused", { round: 1, budgetMicroUsd: 2000 });
+    await set.turn();
+    expect(await set.status()).toBe("running");
+    expect(set.look()).toEqual([{ type: "plan-remaining", round: 1, unsatisfied: ["a"] }]);
+  });
+
   test("what mended an error is offered when the error is back", async () => {
     const set = await begin();
     await plan(set, [task("cart"), task("pay", ["cart"])]);
@@ -315,10 +395,13 @@ describe("with a plan", () => {
   test("a cancel ends everything", async () => {
     const set = await begin();
     await plan(set, [task("cart"), task("pay")]);
+    await set.tell("sandbox.changed", { sandbox: sandboxOf(set.build) });
     await set.tell("order.cancel", {});
     expect(await set.turn()).toEqual({ over: true });
     expect(set.reattached.at(-1)).toEqual([]);
     expect(await set.status()).toBe("cancelled");
+    const [sandbox] = await set.store.builds.records(set.build, "sandboxes");
+    expect(sandbox).toMatchObject({ status: "destroyed", endedAt: expect.any(Number) });
     expect(await set.turn()).toEqual({ over: true });
   });
 });
@@ -361,6 +444,15 @@ describe("who drives", () => {
     expect(await set.turn({ holder: "server-2", generation: 2 })).toEqual({ over: true });
     expect(set.reattached.at(-1)).toEqual([]);
     expect(await set.store.leases.expired()).toEqual([]);
+  });
+
+  test("what an earlier generation has left ends without a trace", async () => {
+    const set = await begin();
+    await plan(set, [task("cart")]);
+    await set.turn({ ...by, generation: 2 });
+    expect(await set.turn()).toEqual({ over: true });
+    await set.turn({ ...by, generation: 2 });
+    expect(set.reattached).toHaveLength(1);
   });
 
   test("a driver whose lease is another's lets go, and changes nothing", async () => {

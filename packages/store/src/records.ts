@@ -6,15 +6,17 @@ import { toRow } from "./schema/codec.ts";
 import { pageOf, type Queries, type Trx } from "./schema/queries.ts";
 import { recordRows } from "./schema/rows.ts";
 
-/** The key of each kind within its build, and when a record is final. */
-const kinds: { readonly [K in RecordKind]: { readonly key: readonly string[]; readonly final?: "always" | "hash" } } = {
+/** The key of each kind within its build, and when a record is final. `first`: what is told of it later is passed over. */
+const kinds: {
+  readonly [K in RecordKind]: { readonly key: readonly string[]; readonly final?: "always" | "hash" | "first" };
+} = {
   intents: { key: [], final: "hash" },
   checks: { key: ["criterion"], final: "always" },
   plans: { key: ["round"], final: "always" },
   tasks: { key: ["id"] },
   attempts: { key: ["id"] },
   sandboxes: { key: ["id"] },
-  checkpoints: { key: ["id"], final: "always" },
+  checkpoints: { key: ["id"], final: "first" },
   candidates: { key: ["id"] },
   gateResults: { key: ["candidate", "gate", "round"], final: "always" },
   merges: { key: ["candidate"], final: "always" },
@@ -39,7 +41,7 @@ export async function putRecords<K extends RecordKind>(
     return toRow(recordRows[kind], record as never) as Row;
   });
   for (let from = 0; from < rows.length; from += batch) await put(trx, kind, rows.slice(from, from + batch));
-  if (kinds[kind].final !== undefined) for (const row of rows) await requireSame(trx, kind, row);
+  if (["always", "hash"].includes(kinds[kind].final ?? "")) for (const row of rows) await requireSame(trx, kind, row);
 }
 
 export async function readRecords<K extends RecordKind>(
@@ -69,7 +71,7 @@ async function put(trx: Trx, kind: RecordKind, rows: readonly Row[]): Promise<vo
     .values(rows as Row[])
     .onConflict((conflict) => {
       // A final record may also stand in the way by another key, such as its position.
-      if (final === "always") return conflict.doNothing();
+      if (final === "always" || final === "first") return conflict.doNothing();
       const columns = Object.keys(rows[0] ?? {});
       const update = conflict
         .columns(["build", ...key])

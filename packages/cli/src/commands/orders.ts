@@ -35,7 +35,7 @@ export const cancel = order((client, id, options) => client.builds.cancel(id, op
 export const resume = order(async (client, id, { signal, key }, { args }) => {
   const usd = args.decimal("budget");
   if (usd !== undefined) {
-    await client.builds.setBudget(id, Math.round(usd * microUsdPerUsd), { signal, key: `${key}-budget` });
+    await client.builds.setBudget(id, Math.round(usd * microUsdPerUsd), { signal, key });
   }
   const { planning } = await client.builds.get(id, { signal });
   if (planning?.step === "held") await client.builds.lock(id, { signal });

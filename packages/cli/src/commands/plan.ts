@@ -7,6 +7,7 @@ import {
   type BuildView,
   type EventView,
   isErrorCode,
+  microUsdPerUsd,
   newId,
   type PlanView,
   printable,
@@ -41,6 +42,10 @@ export async function run(context: Context): Promise<number> {
     [showIntent(intent, context.paint), showPlan(plan, context.paint)].join("\n"),
   );
   await context.note(`cost of planning: ${formatMoney(view.money.spentMicroUsd)}; written: ${files.join(", ")}`);
+  const { budgetMicroUsd } = view.money;
+  if (plan.totals.usd * microUsdPerUsd > budgetMicroUsd) {
+    await context.note(`by its estimates the plan costs more than the budget of ${formatMoney(budgetMicroUsd)}`);
+  }
   await context.note(`carry it out with: slipway resume ${id}`);
   return 0;
 }
@@ -49,7 +54,7 @@ export async function run(context: Context): Promise<number> {
 async function follow(context: Context, client: Client, id: BuildId): Promise<BuildView> {
   const { signal } = context.interrupts;
   for await (const event of client.builds.follow(id, { signal })) {
-    if (event.type === "stage.failed") failed(event.data);
+    if (event.type === "stage.failed") await failed(context, event.data);
     if (event.type === "stage.began") context.progress.status(eventText(event));
     else context.progress.line(`${eventText(event)}${await costAfter(event, client, id, signal)}`);
     if (event.type === "intent.drafted" && context.args.flag("edit")) await edit(context, client, id);
@@ -70,9 +75,17 @@ async function costAfter({ type }: EventView, client: Client, id: BuildId, signa
   return ` (${formatMoney(money.spentMicroUsd)} so far)`;
 }
 
-function failed({ code, message }: Readonly<Record<string, unknown>>): void {
+/** Codes of what is set where the server was started, which may be long ago and elsewhere. */
+const settingCodes = ["missing_key", "unknown_model", "unknown_price", "model_key_refused"];
+
+async function failed(context: Context, { code, message }: Readonly<Record<string, unknown>>): Promise<void> {
   // For want of money the build is paused, and says so.
   if (code === "budget_exhausted") return;
+  if (settingCodes.includes(String(code))) {
+    await context.note(
+      "The server keeps the settings it was started with: `slipway server --stop` lets the next command start it anew.",
+    );
+  }
   throw new SlipwayError(isErrorCode(code) ? code : "internal", printable(String(message)));
 }
 

@@ -16,11 +16,15 @@ async function runInForeground(context: Context, stateDir: string): Promise<numb
   const exited = once(child, "exit") as Promise<[number | null, string | null]>;
   // A terminal sends an interrupt to both: the server ends in order, and this program after it.
   using _interrupts = context.interrupts.take((signal) => {
-    if (signal === "SIGTERM" || !process.stdin.isTTY) child.kill(signal);
+    if (signal === "SIGTERM" || !isInTerminal(context)) child.kill(signal);
   });
   await untilReady(child, () => "it has ended without a word");
   const [code] = await exited;
   return code ?? 1;
+}
+
+function isInTerminal({ io: { stdin, stdout, stderr } }: Context): boolean {
+  return [stdin, stdout, stderr].some(({ isTTY }) => isTTY === true);
 }
 
 const endMs = 30_000;

@@ -1,4 +1,6 @@
+import type { Client } from "@slipway/client";
 import type { BuildView } from "@slipway/contract";
+import { eventText } from "../builds/events.ts";
 import { formatMoney } from "../builds/money.ts";
 import { oneLine, stageText, statusText, tasksText } from "../builds/words.ts";
 import type { Context } from "../command.ts";
@@ -10,8 +12,14 @@ export async function run(context: Context): Promise<void> {
   const { signal } = context.interrupts;
   const client = await context.server();
   const view = await client.builds.get(await findBuildId(client, context.args.optional("id"), signal), { signal });
+  const failure = await findFailure(client, view, signal);
   await context.result(view, () =>
-    [formatFields(fields(view), context.paint), tasks(view, context), attempts(view, context)]
+    [
+      formatFields(fields(view, failure), context.paint),
+      tasks(view, context),
+      attempts(view, context),
+      sandboxes(view, context),
+    ]
       .filter((part) => part !== "")
       .join("\n"),
   );
@@ -19,7 +27,18 @@ export async function run(context: Context): Promise<void> {
   if (advice !== undefined) await context.note(advice);
 }
 
-function fields(view: BuildView): [string, string][] {
+const lastEvents = 20;
+
+/** Why there is no plan. */
+async function findFailure(client: Client, view: BuildView, signal: AbortSignal): Promise<string | undefined> {
+  if (view.status !== "failed" || view.planning === null) return undefined;
+  const range = { after: Math.max(0, view.lastEvent - lastEvents), limit: lastEvents };
+  const { events } = await client.builds.events(view.id, range, { signal });
+  const failed = events.findLast(({ type }) => type === "stage.failed");
+  return failed && eventText(failed);
+}
+
+function fields(view: BuildView, failure: string | undefined): [string, string][] {
   const now = Date.now();
   const time = (at: number) => `${new Date(at).toISOString()} (${formatDuration(now - at)} ago)`;
   const { money, settings, source, planning } = view;
@@ -29,6 +48,7 @@ function fields(view: BuildView): [string, string][] {
     ["id", view.id],
     ["request", oneLine(view.request, 400)],
     ["status", statusText(view)],
+    ...field("why", failure),
     ...field("stage", planning === null || isOver(view) ? undefined : stageText(planning)),
     ["mode", view.mode],
     ...field(
@@ -69,6 +89,20 @@ function attempts(view: BuildView, { paint }: Context): string {
     heartbeatAt === null ? "-" : `${formatDuration(now - heartbeatAt)} ago`,
   ]);
   return formatTable(["RUNNING", "PHASE", "LEVEL", "SANDBOX", "FOR", "HEARD"], rows, paint);
+}
+
+function sandboxes(view: BuildView, { paint }: Context): string {
+  if (view.sandboxes.length === 0) return "";
+  const now = Date.now();
+  const rows = view.sandboxes.map(({ id, provider, status, tasks, costMicroUsd, activeAt }) => [
+    id,
+    oneLine(status),
+    oneLine(provider),
+    formatMoney(costMicroUsd),
+    `${formatDuration(now - activeAt)} ago`,
+    oneLine(tasks.join(", "), 60),
+  ]);
+  return formatTable(["SANDBOX", "STATUS", "PROVIDER", "COST", "ACTIVE", "TASKS"], rows, paint);
 }
 
 function isOver({ endedAt }: BuildView): boolean {

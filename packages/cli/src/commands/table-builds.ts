@@ -21,7 +21,7 @@ export const buildCommands: readonly Command[] = [
     },
     notes: [
       "The build stays paused: `slipway resume <id>` carries the plan out. Planning goes on when you leave it with Ctrl-C.",
-      "Exit codes: 0 when there is a plan; 1 when the build ended without one; 125 when Slipway failed.",
+      "Exit codes: 0 when there is a plan; 1 when the build waits, or was cancelled, without one; 125 when a stage or Slipway failed.",
     ],
     examples: [
       'plan "a habit tracker"',

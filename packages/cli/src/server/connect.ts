@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { type Client, createClient } from "@slipway/client";
-import { hasCode, serverFiles } from "@slipway/contract";
+import { hasCode, SlipwayError, serverFiles } from "@slipway/contract";
 import { type ServerStart, startInBackground } from "./start.ts";
 
 export interface ConnectOptions extends ServerStart {
@@ -36,12 +36,18 @@ export function clientOf(stateDir: string): Client {
   return createClient({ socketPath: join(stateDir, serverFiles.socket) });
 }
 
+const answerMs = 10_000;
+
 export async function isThere(client: Client, signal: AbortSignal): Promise<boolean> {
+  const limit = AbortSignal.timeout(answerMs);
   try {
-    await client.health({ signal });
+    await client.health({ signal: AbortSignal.any([signal, limit]) });
     return true;
   } catch (error) {
     if (hasCode(error, "server_unavailable")) return false;
-    throw error;
+    if (signal.aborted || !limit.aborted) throw error;
+    throw new SlipwayError("server_unavailable", `the server has not answered for ${answerMs / 1000} s`, {
+      cause: error,
+    });
   }
 }

@@ -19,20 +19,21 @@ export interface BinRun {
 export interface Bin extends AsyncDisposable {
   readonly stateDir: string;
   readonly environment: NodeJS.ProcessEnv;
-  run(argv: readonly string[], input?: Uint8Array | string): Promise<BinRun>;
-  start(argv: readonly string[]): ChildProcessByStdio<Writable, Readable, Readable>;
+  /** `more`: variables beside those of the environment. */
+  run(argv: readonly string[], input?: Uint8Array | string, more?: NodeJS.ProcessEnv): Promise<BinRun>;
+  start(argv: readonly string[], more?: NodeJS.ProcessEnv): ChildProcessByStdio<Writable, Readable, Readable>;
 }
 
-export async function openBin(): Promise<Bin> {
+export async function openBin(settings: NodeJS.ProcessEnv = {}): Promise<Bin> {
   const directory = await mkdtemp("/var/tmp/slipway-cli-");
   // As root, sandboxes run as another user, who must be able to pass through.
   await chmod(directory, 0o711);
   const stateDir = join(directory, "state");
-  const environment = { ...process.env, SLIPWAY_STATE_DIR: stateDir, SANDBOX_PROVIDER: "local" };
-  const start = (argv: readonly string[]) =>
-    spawn(process.execPath, [binPath, ...argv], { env: environment, stdio: ["pipe", "pipe", "pipe"] });
-  const run = async (argv: readonly string[], input: Uint8Array | string = "") => {
-    const child = start(argv);
+  const environment = { ...process.env, SLIPWAY_STATE_DIR: stateDir, SANDBOX_PROVIDER: "local", ...settings };
+  const start = (argv: readonly string[], more: NodeJS.ProcessEnv = {}) =>
+    spawn(process.execPath, [binPath, ...argv], { env: { ...environment, ...more }, stdio: ["pipe", "pipe", "pipe"] });
+  const run = async (argv: readonly string[], input: Uint8Array | string = "", more?: NodeJS.ProcessEnv) => {
+    const child = start(argv, more);
     // A command that does not read its input may be gone before it is written.
     child.stdin.on("error", () => {});
     child.stdin.end(input);

@@ -123,10 +123,14 @@ describe("money", () => {
   });
 
   test("a refused reservation pauses, too", () => {
-    const state = after(tick(begin([task("a")], poor), 0), 5, ended("a", 1, { type: "out-of-budget" }));
+    const refused = { type: "out-of-budget", budgetMicroUsd: 1000 } as const;
+    const state = after(tick(begin([task("a")], poor), 0), 5, ended("a", 1, refused));
     expect(state).toMatchObject({ status: "paused", attempts: [{ number: 1, outcome: null }] });
     const raised = told(state, { type: "set-budget", budgetMicroUsd: 1001 }, 9);
     expect(raised).toMatchObject({ status: "running", attempts: [{ number: 1, pausedAtMs: null }] });
+    const late = observe(raised, ended("a", 1, refused), 10);
+    expect(decide(late, 10)).toEqual([{ type: "resume-attempt", task: "a", attempt: 1 }]);
+    expect(tick(late, 10)).toMatchObject({ status: "running", attempts: [{ number: 1, outcome: null }] });
   });
 
   test.each([0, -1, 500, 0.5, Number.NaN, Number.POSITIVE_INFINITY])(

@@ -1,11 +1,14 @@
-const maxCharacters = 300;
+import { printable } from "@slipway/contract";
+
+/** As much as names a pattern. */
+const maxCharacters = 256;
 
 /**
  * What two failures of the same kind have in common: the error's text without what differs from run to run. Lines after
  * the first few are mostly where it happened, and are left out.
  */
 export function fingerprint(errorText: string): string {
-  return errorText
+  const found = printable(errorText)
     .split("\n")
     .map((line) => line.trim())
     .filter((line) => line !== "" && !line.startsWith("at "))
@@ -17,4 +20,5 @@ export function fingerprint(errorText: string): string {
     .replace(/\d+/g, "#")
     .toLowerCase()
     .slice(0, maxCharacters);
+  return found === "" ? "unknown error" : found;
 }

@@ -36,7 +36,10 @@ export function createFleet(slots: number, onMore: (build: string) => void): Fle
       put(build, demand);
       if (isScarce || wanted > slots) share(build);
       else told.set(build, demand.wanted);
-      return told.get(build) ?? 0;
+      const granted = told.get(build) ?? 0;
+      // It takes them in this turn, and says so in its next one.
+      put(build, { ...demand, held: Math.max(demand.held, granted) });
+      return granted;
     },
     forget(build) {
       put(build, undefined);

@@ -69,29 +69,42 @@ async function take(told: Told, state: BuildState, report: Report): Promise<Buil
     case "stage.failed":
       return see({ type: "stage-failed", ...report.data });
     case "attempt.heard": {
-      const { task, attempt, sandbox = null, run = null } = report.data;
+      const { task, attempt, respawn, sandbox = null, run = null } = report.data;
+      if (isOfAnotherLife(state, { task, attempt, respawn })) return state;
       told.places.set(attemptName(task, attempt), { sandbox, run });
       return see({ type: "attempt-heard", task, attempt });
     }
     case "attempt.offered":
-      return see({ type: "attempt-offered", ...report.data });
+      return isOfAnotherLife(state, report.data) ? state : see({ type: "attempt-offered", ...report.data });
     case "attempt.ended":
       return takeEnd(told, state, report.data);
     case "sandbox.changed":
-      keep(told, "sandboxes", report.data.sandbox);
+      if (report.data.sandbox.build === told.stored.build.id) keep(told, "sandboxes", report.data.sandbox);
       return state;
     case "checkpoint.made":
-      keep(told, "checkpoints", report.data.checkpoint);
+      if (report.data.checkpoint.build === told.stored.build.id) keep(told, "checkpoints", report.data.checkpoint);
       return state;
     case "satisfaction.checked":
       return see({ type: "satisfaction-checked", ...report.data });
     case "remaining.planned":
       return takeRemaining(told, state, report.data);
     case "remaining.refused":
-      return see({ type: "remaining-refused", round: report.data.round });
+      return see({ type: "remaining-refused", ...report.data });
     case "remaining.unplannable":
       return see({ type: "remaining-unplannable", round: report.data.round });
   }
+}
+
+interface Life {
+  readonly task: string;
+  readonly attempt: number;
+  readonly respawn?: number | undefined;
+}
+
+/** What followed from the end of an earlier life is decided. */
+function isOfAnotherLife({ attempts }: BuildState, { task, attempt, respawn }: Life): boolean {
+  const current = attempts.find((one) => one.task === task && one.number === attempt);
+  return current === undefined || (respawn !== undefined && current.respawns !== respawn);
 }
 
 const orderTypes = { "order.pause": "pause", "order.resume": "resume", "order.cancel": "cancel" } as const;
@@ -155,7 +168,6 @@ async function takeEnd(
   { task, attempt, respawn, outcome }: EndReport,
 ): Promise<BuildState> {
   const ended = state.attempts.find((one) => one.task === task && one.number === attempt);
-  // An earlier life of the attempt: what followed from its end is decided.
   if (ended === undefined || ended.respawns !== respawn) return state;
   const known = await readOutcome(told, state, ended, outcome);
   return observe(state, { type: "attempt-ended", task, attempt, outcome: known }, told.nowMs);
@@ -181,13 +193,18 @@ async function readOutcome(
       );
       if (mended !== undefined && record !== undefined && outcome.fix !== undefined) {
         const learnt = { project, signature: mended.error, error: mended.error, fix: outcome.fix };
-        await store.patterns.learn({ ...learnt, attempt: record.id, learntAt: nowMs });
+        await store.patterns.learn({ ...learnt, attempt: record.id, learntAt: nowMs }).catch(passOver);
       }
       return { type: "merged" };
     }
     default:
       return outcome;
   }
+}
+
+/** A pattern that can not be kept is no reason to stop a build. */
+function passOver(error: unknown): void {
+  if (!(error instanceof SlipwayError && error.code === "invalid_request")) throw error;
 }
 
 async function takeRemaining(

@@ -1,6 +1,6 @@
 import type { BuildAction } from "./actions.ts";
 import { pauseAll } from "./pause.ts";
-import type { BuildState } from "./state.ts";
+import type { BuildState, Outcome } from "./state.ts";
 
 const warnAtPercent = 80;
 
@@ -16,8 +16,13 @@ export function watchMoney(state: BuildState): BuildAction[] {
 
 /** Or as good as out: what an attempt needs next is not there any more. */
 function isOutOfMoney({ spentMicroUsd, settings, planning, progress, attempts }: BuildState): boolean {
-  const refused = attempts.some(({ pausedAtMs, outcome }) => pausedAtMs === null && outcome?.type === "out-of-budget");
+  const refused = attempts.some(({ pausedAtMs, outcome }) => pausedAtMs === null && isRefused(outcome, settings));
   return (
     refused || planning?.step === "refused" || progress.step === "refused" || spentMicroUsd >= settings.budgetMicroUsd
   );
+}
+
+/** A refusal counts until the budget is higher than it was then. */
+export function isRefused(outcome: Outcome | null, { budgetMicroUsd }: BuildState["settings"]): boolean {
+  return outcome?.type === "out-of-budget" && (outcome.budgetMicroUsd ?? budgetMicroUsd) >= budgetMicroUsd;
 }

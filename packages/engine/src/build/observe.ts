@@ -15,7 +15,7 @@ import {
 export type Observation =
   /** A stage has made what it is for. */
   | { readonly type: "stage-done"; readonly stage: Exclude<Stage, "plan"> }
-  | { readonly type: "stage-failed"; readonly stage: Stage; readonly round: number; readonly code: string }
+  | ({ readonly type: "stage-failed"; readonly stage: Stage; readonly code: string } & Refusal)
   /** The user has no more to say about the intent. */
   | { readonly type: "intent-released" }
   | { readonly type: "planned"; readonly tasks: Plan["tasks"] }
@@ -29,8 +29,14 @@ export type Observation =
   | { readonly type: "slots-granted"; readonly slots: number }
   | { readonly type: "satisfaction-checked"; readonly round: number; readonly unsatisfied: readonly string[] }
   | { readonly type: "remaining-planned"; readonly round: number; readonly tasks: Plan["tasks"] }
-  | { readonly type: "remaining-refused"; readonly round: number }
+  | ({ readonly type: "remaining-refused" } & Refusal)
   | { readonly type: "remaining-unplannable"; readonly round: number };
+
+/** `budgetMicroUsd`: of the build, before it was asked for. */
+interface Refusal {
+  readonly round: number;
+  readonly budgetMicroUsd?: number | undefined;
+}
 
 export function observe(state: BuildState, observation: Observation, nowMs: number): BuildState {
   if (hasEnded(state)) return state;
@@ -38,7 +44,9 @@ export function observe(state: BuildState, observation: Observation, nowMs: numb
     case "stage-done":
       return inStage(state, observation.stage, nextStage);
     case "stage-failed":
-      return inStage(state, observation.stage, (planning) => stageFailed(planning, observation));
+      return inStage(state, observation.stage, (planning) =>
+        stageFailed(planning, observation, isOutdated(state, observation)),
+      );
     case "intent-released":
       return inStage(state, "lock", (planning) => (planning.step === "held" ? { ...planning, step: "due" } : planning));
     case "planned":
@@ -60,7 +68,10 @@ export function observe(state: BuildState, observation: Observation, nowMs: numb
     case "remaining-planned":
       return planned(state, observation.round, observation.tasks);
     case "remaining-refused":
-      return inStep(state, "planning", observation.round, (progress) => ({ ...progress, step: "refused" }));
+      return inStep(state, "planning", observation.round, (progress) => ({
+        ...progress,
+        step: isOutdated(state, observation) ? "checked" : "refused",
+      }));
     case "remaining-unplannable":
       return inStep(state, "planning", observation.round, (progress) => ({ ...progress, step: "unplannable" }));
   }
@@ -76,9 +87,19 @@ function nextStage(planning: Planning): Planning {
   return { ...planning, stage: isDrafted ? "lock" : "plan", step, round: 1 };
 }
 
-function stageFailed(planning: Planning, { round, code }: { readonly round: number; readonly code: string }): Planning {
+function stageFailed(
+  planning: Planning,
+  { round, code }: { readonly round: number; readonly code: string },
+  isOutdated: boolean,
+): Planning {
   if (planning.step !== "underway" || planning.round !== round) return planning;
+  if (code === "budget_exhausted" && isOutdated) return { ...planning, step: "due", round: round + 1 };
   return { ...planning, step: code === "budget_exhausted" ? "refused" : "failed" };
+}
+
+/** There is more money than there was when it was refused. */
+function isOutdated({ settings }: BuildState, { budgetMicroUsd }: Refusal): boolean {
+  return budgetMicroUsd !== undefined && budgetMicroUsd < settings.budgetMicroUsd;
 }
 
 function firstPlan(state: BuildState, tasks: Plan["tasks"], nowMs: number): BuildState {

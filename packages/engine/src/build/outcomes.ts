@@ -1,5 +1,6 @@
 import type { BuildAction } from "./actions.ts";
 import { escalate } from "./escalate.ts";
+import { isRefused } from "./money.ts";
 import type { AttemptState, BuildState, Outcome, TaskState } from "./state.ts";
 import { outcomeOf } from "./watch.ts";
 
@@ -42,8 +43,9 @@ function settle(
     case "interrupted":
       return interrupted(attempt, task, nowMs);
     case "out-of-budget":
-      // The build is paused for it: see money.ts.
-      return [];
+      // The build is paused for it: see money.ts. Unless there is more money by now.
+      if (attempt.pausedAtMs !== null || isRefused(outcome, state.settings)) return [];
+      return [{ type: "resume-attempt", ...name }];
   }
 }
 

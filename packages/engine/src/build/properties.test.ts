@@ -28,7 +28,7 @@ const outcomes: fc.Arbitrary<Outcome> = fc.oneof(
     error: fc.constantFrom("a", "b", "c", "d"),
     pattern: fc.constantFrom(null, "p", "q"),
   }),
-  fc.constantFrom<Outcome>({ type: "died" }, { type: "interrupted" }, { type: "out-of-budget" }),
+  fc.constantFrom<Outcome>({ type: "died" }, { type: "interrupted" }, { type: "out-of-budget", budgetMicroUsd: null }),
 );
 
 /** What the world does between two ticks; `pick` chooses the attempt it happens to. */

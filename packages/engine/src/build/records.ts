@@ -10,7 +10,7 @@ import {
   pauseReasons,
 } from "@slipway/contract";
 import { z } from "zod";
-import type { AttemptRecord, BuildRecord, NewBuild, TaskRecord } from "../ports/records.ts";
+import type { AttemptRecord, BuildRecord, NewBuild, SandboxRecord, TaskRecord } from "../ports/records.ts";
 import type { StoredBuild } from "../ports/store.ts";
 import { stages } from "../ports/work.ts";
 import { attemptName, type Place } from "./intake.ts";
@@ -81,7 +81,7 @@ const attemptDetails = z.strictObject({
       z.strictObject({ type: z.literal("failed"), error: z.string(), pattern }),
       z.strictObject({ type: z.literal("died") }),
       z.strictObject({ type: z.literal("interrupted") }),
-      z.strictObject({ type: z.literal("out-of-budget") }),
+      z.strictObject({ type: z.literal("out-of-budget"), budgetMicroUsd: microUsd.nullable() }),
     ])
     .nullable(),
 });
@@ -137,6 +137,11 @@ export interface Change {
   readonly after: BuildState;
   readonly places: ReadonlyMap<string, Place>;
   readonly nowMs: number;
+}
+
+/** What a build that has ended leaves of its sandboxes: nothing. */
+export function endedSandboxes(sandboxes: readonly SandboxRecord[], nowMs: number): SandboxRecord[] {
+  return sandboxes.map((sandbox) => ({ ...sandbox, status: "destroyed", reason: "build ended", endedAt: nowMs }));
 }
 
 /** The records of tasks and attempts that are not as they were. */

@@ -14,8 +14,15 @@ import { stages } from "../ports/work.ts";
 
 const name = z.string().min(1).max(256);
 const round = z.int().min(1);
-const text = z.string().max(20_000);
+// Postgres keeps no text with a zero byte.
+const text = z
+  .string()
+  .max(20_000)
+  .overwrite((value) => value.replaceAll("\0", ""));
 const attempt = { task: name, attempt: z.int().min(1) };
+
+/** `respawn`: which life of the attempt it is about. */
+const life = { ...attempt, respawn: z.int().min(0).optional() };
 
 const outcomeSchema = z.discriminatedUnion("type", [
   /** `fix`: what mended the error that the task had before. */
@@ -23,7 +30,8 @@ const outcomeSchema = z.discriminatedUnion("type", [
   z.strictObject({ type: z.literal("failed"), error: text }),
   z.strictObject({ type: z.literal("died") }),
   z.strictObject({ type: z.literal("interrupted") }),
-  z.strictObject({ type: z.literal("out-of-budget") }),
+  /** `budgetMicroUsd`: of the build, when it was refused. */
+  z.strictObject({ type: z.literal("out-of-budget"), budgetMicroUsd: z.int().min(0).nullable().default(null) }),
 ]);
 
 /** What the world tells a build, by the type of the event. */
@@ -39,11 +47,14 @@ const reportSchemas = {
   "intent.released": z.strictObject({}),
   "intent.locked": z.strictObject({ locked: lockedIntentSchema, checks: compiledChecksSchema }),
   "plan.made": z.strictObject({ plan: planSchema }),
-  "stage.failed": z.strictObject({ stage: z.enum(stages), round, code: name, message: text }),
+  /** `budgetMicroUsd`: of the build, before the stage was begun. */
+  "stage.failed": z.strictObject({
+    ...{ stage: z.enum(stages), round, code: name, message: text },
+    budgetMicroUsd: z.int().min(0).optional(),
+  }),
   /** The first sign of life of an attempt; later ones are not reported. */
-  "attempt.heard": z.strictObject({ ...attempt, sandbox: sandboxIdSchema.nullish(), run: runIdSchema.nullish() }),
-  "attempt.offered": z.strictObject(attempt),
-  /** `respawn`: which life of the attempt has ended. */
+  "attempt.heard": z.strictObject({ ...life, sandbox: sandboxIdSchema.nullish(), run: runIdSchema.nullish() }),
+  "attempt.offered": z.strictObject(life),
   "attempt.ended": z.strictObject({ ...attempt, respawn: z.int().min(0), outcome: outcomeSchema }),
   "sandbox.changed": z.strictObject({ sandbox: sandboxRecordSchema }),
   "checkpoint.made": z.strictObject({ checkpoint: checkpointRecordSchema }),

@@ -1,15 +1,15 @@
 import { type AttemptId, type BuildId, coordinatorHeartbeatMs, SlipwayError } from "@slipway/contract";
-import type { AttemptRecord, BuildRecord } from "../ports/records.ts";
+import type { AttemptRecord, BuildRecord, SandboxRecord } from "../ports/records.ts";
 import { type BuildEvent, type LeaseHolder, maxPage, type Store, type StoredBuild, type Turn } from "../ports/store.ts";
 import type { Work } from "../ports/work.ts";
 import type { BuildAction } from "./actions.ts";
 import { applyActions } from "./apply.ts";
 import { decide } from "./decide.ts";
 import { demandOf, type Fleet } from "./fleet.ts";
-import { attemptName, takeReports } from "./intake.ts";
+import { attemptName, type Intake, takeReports } from "./intake.ts";
 import { allItems, itemsOf } from "./items.ts";
 import { observe } from "./observe.ts";
-import { changedRecords, readState, toBuild } from "./records.ts";
+import { changedRecords, endedSandboxes, readState, toBuild } from "./records.ts";
 import { type BuildState, hasEnded } from "./state.ts";
 import { tellDecision } from "./tell.ts";
 import { nextWakeMs } from "./watch.ts";
@@ -27,7 +27,11 @@ export interface TickParts {
 export type TickResult = { readonly over: true } | { readonly over: false; readonly waitMs: number };
 
 /** One turn of a build. `bell` is what wakes the driver when something is reported from now on. */
-export type Tick = (build: BuildId, by: LeaseHolder, bell: string | null) => Promise<TickResult>;
+export interface Tick {
+  (build: BuildId, by: LeaseHolder, bell: string | null): Promise<TickResult>;
+  /** Another one may have driven the build meanwhile: the next turn looks at all that should be under way. */
+  forget(build: BuildId): void;
+}
 
 /** A missed heartbeat lets another one take over. */
 const defaultLeaseMs = 1.25 * coordinatorHeartbeatMs;
@@ -36,9 +40,18 @@ export function createTick({ store, work, fleet, clock, leaseMs = defaultLeaseMs
   /** Since when this process has driven a build without a break. */
   const attachedAtMs = new Map<BuildId, number>();
 
-  const letGo = (build: BuildId): TickResult => {
+  /** The last one of each build that had a turn here: what an earlier one has left ends without a trace. */
+  const generations = new Map<BuildId, number>();
+
+  const forget = (build: BuildId) => {
     attachedAtMs.delete(build);
     fleet.forget(build);
+  };
+  const letGo = (build: BuildId, { generation }: LeaseHolder): TickResult => {
+    if (generations.get(build) === generation) {
+      generations.delete(build);
+      forget(build);
+    }
     return { over: true };
   };
 
@@ -56,7 +69,7 @@ export function createTick({ store, work, fleet, clock, leaseMs = defaultLeaseMs
   const close = async ({ build }: StoredBuild, by: LeaseHolder): Promise<TickResult> => {
     await work.reattach(build, []);
     await store.leases.release(build.id, by);
-    return letGo(build.id);
+    return letGo(build.id, by);
   };
 
   /** First all else, then what starts: how many slots a build may ask for follows from what it has given up. */
@@ -83,7 +96,9 @@ export function createTick({ store, work, fleet, clock, leaseMs = defaultLeaseMs
     const { actions, after } = decideWithSlots(observed, stored.build, nowMs);
     if (reports.length > 0 || actions.length > 0) {
       const records = changedRecords({ stored, before, observed, after, places: taken.places, nowMs });
-      const decided = { stored, kept, after, actions, reports, records: { ...taken.records, ...records }, nowMs };
+      const ended = hasEnded(after) ? { sandboxes: endedSandboxes(openSandboxes(stored, taken), nowMs) } : {};
+      const all = { ...taken.records, ...records, ...ended };
+      const decided = { stored, kept, after, actions, reports, records: all, nowMs };
       await store.builds.apply(build, by, toTurn(decided));
       if (hasEnded(after)) return await close(stored, by);
       const items = itemsOf(actions, after, idsOf([...stored.attempts, ...records.attempts]));
@@ -94,17 +109,20 @@ export function createTick({ store, work, fleet, clock, leaseMs = defaultLeaseMs
     return { over: false, waitMs: Math.max(0, wakeMs - nowMs) };
   };
 
-  return async (build, by, bell) => {
-    if ((await store.leases.take(build, by, leaseMs, bell)) === undefined) return letGo(build);
+  const tick = async (build: BuildId, by: LeaseHolder, bell: string | null): Promise<TickResult> => {
+    if (by.generation < (generations.get(build) ?? 0)) return { over: true };
+    generations.set(build, by.generation);
+    if ((await store.leases.take(build, by, leaseMs, bell)) === undefined) return letGo(build, by);
     try {
       return await turn(build, by);
     } catch (error) {
-      if (error instanceof SlipwayError && error.code === "lease_lost") return letGo(build);
+      if (error instanceof SlipwayError && error.code === "lease_lost") return letGo(build, by);
       // Whatever of it was begun: the next turn looks at all that should be under way.
       attachedAtMs.delete(build);
       throw error;
     }
   };
+  return Object.assign(tick, { forget });
 }
 
 interface Decided {
@@ -139,6 +157,11 @@ function withSignsOfLife(state: BuildState, heardAtMs: (task: string, number: nu
     heardAtMs: Math.max(attempt.heardAtMs, heardAtMs(attempt.task, attempt.number)),
   }));
   return { ...state, attempts };
+}
+
+function openSandboxes({ sandboxes }: StoredBuild, { records }: Intake): SandboxRecord[] {
+  const told = records.sandboxes ?? [];
+  return [...sandboxes.filter(({ id }) => !told.some((one) => one.id === id)), ...told];
 }
 
 function idsOf(attempts: readonly AttemptRecord[]): ReadonlyMap<string, AttemptId> {

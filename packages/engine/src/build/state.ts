@@ -116,8 +116,8 @@ export type Outcome =
   | { readonly type: "died" }
   /** Nothing that the attempt could help: a model or a provider that does not answer for now. */
   | { readonly type: "interrupted" }
-  /** What it wanted to spend was refused. */
-  | { readonly type: "out-of-budget" };
+  /** What it wanted to spend was refused, under this budget. */
+  | { readonly type: "out-of-budget"; readonly budgetMicroUsd: number | null };
 
 /** From the tasks to the check whether the intent is satisfied, and round again with what is not. */
 export interface Progress {

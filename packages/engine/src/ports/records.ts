@@ -17,12 +17,13 @@ import { z } from "zod";
  * What is kept of a build. The fields are what is asked for; `details` is the owner's own, as JSON. Times are
  * milliseconds since 1970, money is whole millionths of a US dollar, `null` means not yet or none.
  */
-const name = z.string().min(1).max(256);
 // Postgres keeps no text with a zero byte.
+const hasNoZero = (value: string) => !value.includes("\0");
+const name = z.string().min(1).max(256).refine(hasNoZero, "has a zero byte");
 const text = z
   .string()
   .max(64 * 1024)
-  .refine((value) => !value.includes("\0"), "has a zero byte");
+  .refine(hasNoZero, "has a zero byte");
 const count = z.int().min(0);
 const at = z.int().min(0);
 const microUsd = z.int().min(0);

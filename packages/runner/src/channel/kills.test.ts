@@ -83,11 +83,11 @@ interface Program {
 function openSite() {
   const place = createTestPlace();
   const programs: Program[] = [];
-  const begin = (name: string, args: readonly string[]) => start(new URL(name, import.meta.url), args, programs);
   return {
     place,
-    startHost: () => begin("host-fixture.ts", [place.directory, place.run]),
-    startRunner: (token: string) => begin("runner-fixture.ts", [place.socketPath, token, place.spool]),
+    startHost: () => start(new URL("host-fixture.ts", import.meta.url), [place.directory, place.run], programs),
+    startRunner: (token: string) =>
+      start(new URL("runner-fixture.ts", import.meta.url), [place.socketPath, token, place.spool], programs),
     async [Symbol.asyncDispose]() {
       for (const program of programs) await program.kill();
       place[Symbol.dispose]();

@@ -61,7 +61,10 @@ export async function openDurableLoop(options: DurableLoopOptions): Promise<Dura
         ? settingsError(["SLIPWAY_RESTATE_KEY: is not the key that this Restate signs with"])
         : error;
     });
-    await api.forgetOthers(service, endpoint.uri);
+    // Nobody waits for it: what is started from now on is started here.
+    api
+      .forgetOthers(service, endpoint.uri)
+      .catch((error: Error) => warn(`Restate keeps old addresses: ${error.message}`));
   };
   await register();
   let recovery: Promise<void> | undefined;

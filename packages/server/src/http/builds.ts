@@ -12,7 +12,7 @@ import {
   startBuildSchema,
 } from "@slipway/contract";
 import { type Context, Hono } from "hono";
-import type { BuildFace } from "../builds.ts";
+import type { BuildFace } from "../build-face.ts";
 import { accept } from "./errors.ts";
 import { streamEvents } from "./stream.ts";
 

@@ -2,7 +2,7 @@ import { SlipwayError } from "@slipway/contract";
 import type { Context } from "hono";
 import { HTTPException } from "hono/http-exception";
 import type { ContentfulStatusCode } from "hono/utils/http-status";
-import { z } from "zod";
+import type { z } from "zod";
 
 /** Every failure has one shape. What is not expected is told to the log alone. */
 export function answerError(error: unknown, context: Context, log: (line: string) => void): Response {
@@ -21,7 +21,8 @@ export function toSlipwayError(error: unknown): SlipwayError {
 export function accept<S extends z.ZodType>(schema: S, value: unknown): z.output<S> {
   const read = schema.safeParse(value);
   if (read.success) return read.data;
-  throw new SlipwayError("invalid_request", z.prettifyError(read.error));
+  const mistakes = read.error.issues.map(({ path, message }) => [...path, message].join(": "));
+  throw new SlipwayError("invalid_request", mistakes.join("; "));
 }
 
 function stackOf(error: unknown): string {

@@ -285,6 +285,22 @@ describe("events", () => {
   });
 });
 
+test("a reader of events that goes away is not waited for", async () => {
+  const server = await serve({ stages: [] });
+  const { id } = await start(server);
+  const { follow } = server.builds;
+  const left = Promise.withResolvers<void>();
+  server.builds.follow = (build, after, signal) => {
+    signal.addEventListener("abort", () => left.resolve());
+    return follow(build, after, signal);
+  };
+  const reader = connect(server.socketPath);
+  reader.write(`GET /v1/builds/${id}/events HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n\r\n`);
+  await new Promise((resolve) => reader.once("data", resolve));
+  reader.destroy();
+  await left.promise;
+});
+
 describe("bad input", () => {
   test.each<[string, unknown]>([
     ["no body", undefined],
@@ -351,7 +367,7 @@ describe("bad input", () => {
     const server = await serve({ stages: [] });
     const { id } = await start(server);
     const events = `/v1/builds/${id}/events`;
-    for (const after of ["-1", "x", "1e3", "9".repeat(16)]) {
+    for (const after of ["-1", "x", "1e3", "9".repeat(16), "500"]) {
       expect((await server.ask("GET", `${events}?after=${after}`)).status).toBe(400);
       const headers = { accept: "text/event-stream", "last-event-id": after };
       expect((await server.ask("GET", events, { headers })).status).toBe(400);

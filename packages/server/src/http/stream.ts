@@ -1,7 +1,7 @@
 import { apiLimits, type BuildId, type StreamEnd } from "@slipway/contract";
 import type { Context } from "hono";
 import { type SSEStreamingApi, streamSSE } from "hono/streaming";
-import type { BuildFace } from "../builds.ts";
+import type { BuildFace } from "../build-face.ts";
 import { toSlipwayError } from "./errors.ts";
 
 interface Followed {
@@ -16,7 +16,7 @@ interface Followed {
  */
 export async function streamEvents(context: Context, builds: BuildFace, followed: Followed): Promise<Response> {
   // What does not exist is answered as such, before the stream begins.
-  await builds.get(followed.build);
+  await builds.events(followed.build, followed.after, 1);
   context.header("X-Accel-Buffering", "no");
   return streamSSE(context, async (stream) => {
     const gone = new AbortController();

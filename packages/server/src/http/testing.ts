@@ -16,6 +16,7 @@ import {
   type WorkItem,
 } from "@slipway/engine";
 import { openDatabase, openStore } from "@slipway/store";
+import type { BuildFace } from "../build-face.ts";
 import { createBuildFace } from "../builds.ts";
 import { createNews } from "../news.ts";
 import { generatedChecks, generatedIntent } from "../simulated/generated.ts";
@@ -26,6 +27,7 @@ import { listenOnSocket } from "./listen.ts";
 export interface TestServer extends AsyncDisposable {
   readonly socketPath: string;
   readonly store: Store;
+  readonly builds: BuildFace;
   /** Work that was asked for and is neither answered nor done. */
   readonly asked: WorkItem[];
   readonly log: string[];
@@ -105,7 +107,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
   };
   let stop = await listen();
   return {
-    ...{ socketPath, store, asked, log },
+    ...{ socketPath, store, builds, asked, log },
     ask: (method, path, asking) => ask(socketPath, method, path, asking),
     async tell(build, ...events) {
       await store.events.report(build, events);

@@ -110,13 +110,16 @@ async function outcomeOf(
   item: PlanningItem,
   signal: AbortSignal,
 ): Promise<NewEvent> {
+  // Read before it is asked for: more money that comes meanwhile counts.
+  const { budgetMicroUsd } = await whenDatabaseIsThere(() => parts.store.ledger.balance(build.id), signal);
   try {
     return await make(parts, build, item, signal);
   } catch (error) {
     signal.throwIfAborted();
     if (!(error instanceof SlipwayError)) parts.onDefect(error);
-    if (item.type === "stage" || !hasCode(error, "budget_exhausted")) return failure(item, tellFailure(error));
-    const { budgetMicroUsd } = await whenDatabaseIsThere(() => parts.store.ledger.balance(build.id), signal);
+    if (item.type === "stage" || !hasCode(error, "budget_exhausted")) {
+      return failure(item, tellFailure(error), budgetMicroUsd);
+    }
     return refusal(item, budgetMicroUsd);
   }
 }

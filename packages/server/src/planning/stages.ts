@@ -57,16 +57,21 @@ export async function runStage(build: WorkingBuild, item: PlanningItem, parts: S
 }
 
 /** What the item ends as, when it can not be done. */
-export function failure(item: PlanningItem, { code, message }: { code: string; message: string }): NewEvent {
+export function failure(
+  item: PlanningItem,
+  { code, message }: { code: string; message: string },
+  budgetMicroUsd: number,
+): NewEvent {
   const key = keysOf(item).failed;
   const { round } = item;
   if (item.type === "plan-remaining") return report("remaining.unplannable", key, { round, message });
-  return report("stage.failed", key, { stage: item.stage, round, code, message });
+  return report("stage.failed", key, { stage: item.stage, round, code, message, budgetMicroUsd });
 }
 
 /** There was no money for a plan of what is left: it is asked for again when there is more. */
 export function refusal({ round }: { readonly round: number }, budgetMicroUsd: number): NewEvent {
-  return report("remaining.refused", `remaining.refused:${round}:${budgetMicroUsd}`, { round, budgetMicroUsd });
+  // Without a key: the same plan may be refused again.
+  return report("remaining.refused", null, { round, budgetMicroUsd });
 }
 
 /** Of the reports that an item can end with: whoever does it, and however often, it is told once. */

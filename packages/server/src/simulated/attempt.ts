@@ -1,7 +1,15 @@
 import { type AttemptId, microUsdPerUsd, newId, type SandboxId } from "@slipway/contract";
 import type { AttemptWork, LedgerSettlement, NewEvent, WorkingBuild } from "@slipway/engine";
 import type { Clock } from "@slipway/sandbox/simulated";
-import { type AttemptName, deathOf, type Fate, fateOf, type SimulationSettings, stepMicroUsdOf } from "./fate.ts";
+import {
+  type AttemptName,
+  deathOf,
+  type Fate,
+  fateOf,
+  type SimulationSettings,
+  startMsOf,
+  stepMicroUsdOf,
+} from "./fate.ts";
 import type { Notice, Taken } from "./host.ts";
 import { attemptEnded, attemptHeard, attemptOffered, checkpointMade, sandboxChanged } from "./reports.ts";
 import type { Witness } from "./witness.ts";
@@ -41,6 +49,8 @@ export class SimulatedAttempt {
   #refusals = 0;
   #state: "asking" | "working" | "refused" | "over" = "asking";
   #silentSince: number | null = null;
+  /** Its sandbox is gone, and nobody has noticed. */
+  #isLost = false;
   /** How many sandboxes it has had: an answer to one that is gone is late. */
   #life = 0;
 
@@ -72,6 +82,13 @@ export class SimulatedAttempt {
     else this.#resume();
   }
 
+  /** Who looks for the sandbox finds out that it is gone. */
+  notice(): void {
+    if (!this.#isLost) return;
+    this.#isLost = false;
+    this.#tell({ reports: [attemptEnded(this.name, this.#respawn, { type: "died" }), ...this.#destroyed()] });
+  }
+
   end(): void {
     const settles = this.#cut(this.#doneShare());
     this.#silentSince ??= this.#now;
@@ -83,6 +100,7 @@ export class SimulatedAttempt {
     this.#respawn = respawn;
     this.#isPaused = paused;
     this.#silentSince = null;
+    this.#isLost = false;
     this.#createdAt = this.#now;
     this.#costMicroUsd = 0;
     this.#sandbox = newId("sbx", this.#createdAt);
@@ -92,6 +110,17 @@ export class SimulatedAttempt {
 
   #begin(): void {
     this.#world.witness?.started(this.name, this.#respawn);
+    const startMs = startMsOf(this.#world.settings, this.name);
+    const life = this.#life;
+    const speak = () => {
+      if (life === this.#life) this.#speak();
+    };
+    if (startMs === 0) speak();
+    else this.#world.clock.after(startMs, speak);
+  }
+
+  /** The first word. */
+  #speak(): void {
     const { build, task } = this.name;
     const opens = { id: this.id, build, task, attempt: this.id, budgetMicroUsd: attemptBudgetMicroUsd };
     const heard = attemptHeard(this.name, this.#respawn, this.#sandbox);
@@ -131,13 +160,13 @@ export class SimulatedAttempt {
     const life = this.#life;
     const [request, account, holder] = [this.#request, this.id, this.#sandbox];
     const reserves = { request, account, holder, kind: this.#kind, microUsd: 2 * this.#stepMicroUsd };
-    this.#tell({ ...told, reserves }, ({ reserved }) => {
-      if (life === this.#life) this.#answered(reserved);
+    this.#tell({ ...told, reserves }, ({ reserved, budgetMicroUsd }) => {
+      if (life === this.#life) this.#answered(reserved, budgetMicroUsd);
       else if (reserved) this.#tell({ settles: settlement(request, 0) });
     });
   }
 
-  #answered(reserved: boolean): void {
+  #answered(reserved: boolean, budgetMicroUsd: number): void {
     if (reserved) {
       this.#state = "working";
       this.#leftMs = this.#fate.stepMs;
@@ -147,7 +176,8 @@ export class SimulatedAttempt {
     this.#state = "refused";
     if (this.#isPaused) return;
     const occasion = `:refused-${++this.#refusals}`;
-    this.#tell({ reports: [attemptEnded(this.name, this.#respawn, { type: "out-of-budget" }, occasion)] });
+    const outcome = { type: "out-of-budget", budgetMicroUsd } as const;
+    this.#tell({ reports: [attemptEnded(this.name, this.#respawn, outcome, occasion)] });
   }
 
   #work(): void {
@@ -176,8 +206,9 @@ export class SimulatedAttempt {
   #die(isNoticed: boolean): void {
     const settles = this.#cut(0.5);
     this.#silentSince = this.#now;
-    const died = () => [attemptEnded(this.name, this.#respawn, { type: "died" }), ...this.#destroyed()];
-    this.#tell({ ...settles, reports: isNoticed ? died() : [] });
+    this.#isLost = true;
+    this.#tell({ ...settles });
+    if (isNoticed) this.notice();
   }
 
   /** Ends what is under way in the sandbox. */
@@ -229,7 +260,8 @@ export class SimulatedAttempt {
   }
 
   get #request(): string {
-    return `${this.id}:${this.#respawn}:${this.#finished + 1}`;
+    // Of this sandbox: a world that was lost with its process begins the attempt again in another one.
+    return `${this.#sandbox}:${this.#finished + 1}`;
   }
 
   get #kind(): "model" | "compute" {

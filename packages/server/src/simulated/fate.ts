@@ -16,6 +16,8 @@ export interface SimulationSettings {
   /** Of an attempt. */
   readonly steps: Range;
   readonly stepMicroUsd: Range;
+  /** From the order of a sandbox to the first word of its runner. */
+  readonly startMs: Range;
   /** How long a stage, a satisfaction check or a remaining plan takes. */
   readonly stageMs: Range;
   /** Plans that a build may have: after the last one everything is satisfied. */
@@ -47,6 +49,7 @@ export const usualWorld: SimulationSettings = {
   sigma: 0.7,
   steps: [2, 6],
   stepMicroUsd: [1_000, 50_000],
+  startMs: [0, 0],
   stageMs: [1_000, 20_000],
   rounds: 1,
   shares: { failed: 0, interrupted: 0, died: 0, lost: 0, fixed: 0, unsatisfied: 0, unplannable: 0 },
@@ -134,6 +137,10 @@ export function unsatisfiedOf(
 
 export function isPlannable({ seed, shares }: SimulationSettings, build: BuildId, round: number): boolean {
   return draw(seed, build, round, "unplannable") >= shares.unplannable;
+}
+
+export function startMsOf({ seed, startMs }: SimulationSettings, { build, task, number }: AttemptName): number {
+  return between(startMs, draw(seed, build, task, number, "start"));
 }
 
 export function stageMsOf({ seed, stageMs }: SimulationSettings, build: BuildId, stage: string): number {

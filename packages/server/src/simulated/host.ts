@@ -18,22 +18,28 @@ export interface Host {
 export interface Taken {
   /** Whether there was something to reserve, and money for it. */
   readonly reserved: boolean;
+  /** Of the build. */
+  readonly budgetMicroUsd: number;
 }
 
 export interface HostParts {
   readonly store: Pick<Store, "events" | "ledger">;
+  /** Who settles what is reserved, where the sandboxes end with it. */
+  readonly holder?: string | undefined;
   ring(build: BuildId): void;
 }
 
-export function createHost({ store: { events, ledger }, ring }: HostParts): Host {
+export function createHost({ store: { events, ledger }, holder, ring }: HostParts): Host {
   return {
     async take({ build, opens, settles, reports = [], reserves }) {
       if (opens !== undefined) await ledger.open(opens);
       if (settles !== undefined) await ledger.settle(settles);
       if (reports.length > 0) await events.report(build, reports);
-      const reserved = reserves !== undefined && (await ledger.reserve(reserves));
+      // Read before it is asked for: one that is raised in between is asked again.
+      const { budgetMicroUsd } = await ledger.balance(build);
+      const reserved = reserves !== undefined && (await ledger.reserve({ ...reserves, ...(holder && { holder }) }));
       if (reports.some(({ type }) => !quiet.has(type))) ring(build);
-      return { reserved };
+      return { reserved, budgetMicroUsd };
     },
   };
 }

@@ -3,14 +3,20 @@ import { type CheckpointRecord, type NewEvent, report, type SandboxRecord, type 
 import type { AttemptName, FatedOutcome } from "./fate.ts";
 
 export function attemptHeard({ task, number }: AttemptName, respawn: number, sandbox: SandboxId): NewEvent {
-  return report("attempt.heard", `attempt.heard:${task}:${number}:${respawn}`, { task, attempt: number, sandbox });
+  return report("attempt.heard", `attempt.heard:${task}:${number}:${respawn}`, {
+    task,
+    attempt: number,
+    respawn,
+    sandbox,
+  });
 }
 
 export function attemptOffered({ task, number }: AttemptName, respawn: number): NewEvent {
-  return report("attempt.offered", `attempt.offered:${task}:${number}:${respawn}`, { task, attempt: number });
+  return report("attempt.offered", `attempt.offered:${task}:${number}:${respawn}`, { task, attempt: number, respawn });
 }
 
-type ReportedOutcome = FatedOutcome | { readonly type: "died" } | { readonly type: "out-of-budget" };
+type ReportedOutcome = FatedOutcome | { readonly type: "died" } | RefusedOutcome;
+type RefusedOutcome = { readonly type: "out-of-budget"; readonly budgetMicroUsd: number };
 
 /** `occasion`: tells apart what may come of the same sandbox more than once. */
 export function attemptEnded(name: AttemptName, respawn: number, outcome: ReportedOutcome, occasion = ""): NewEvent {

@@ -78,7 +78,10 @@ export function createSimulation({ settings, clock, host, witness }: SimulationP
     async reattach(build, all) {
       const known = find(build.id);
       const wanted = new Set(all.flatMap((item) => (item.type === "attempt" ? [item.id] : [])));
-      for (const id of known.attempts.keys()) if (!wanted.has(id)) endAttempt(known, id);
+      for (const [id, attempt] of known.attempts) {
+        if (wanted.has(id)) attempt.notice();
+        else endAttempt(known, id);
+      }
       for (const item of all) carryOut(build, item);
     },
     heardAtMs(build, task, number) {

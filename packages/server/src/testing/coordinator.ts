@@ -24,6 +24,8 @@ export interface CoordinatorProcess extends AsyncDisposable {
   /** It drives builds. Fails when it ends before that. */
   readonly ready: Promise<void>;
   ring(build: BuildId): void;
+  /** Fails when it has ended though nobody ended it. */
+  check(): void;
   /** With -9. */
   kill(): Promise<void>;
 }
@@ -40,23 +42,30 @@ export function startCoordinator(settings: CoordinatorSettings): CoordinatorProc
   child.stderr.on("data", (chunk: Buffer) => {
     told = (told + chunk.toString()).slice(-4000);
   });
-  const failure = exit.then(([code, signal]) => {
-    throw new Error(`the coordinator has ended by ${signal ?? code}: ${told}`);
+  let isEnding = false;
+  let failure: Error | undefined;
+  const failed = exit.then(([code, signal]) => {
+    failure = new Error(`the coordinator has ended by ${signal ?? code}: ${told}`);
+    throw failure;
   });
-  const ready = Promise.race([once(child.stdout, "data"), failure]).then(() => undefined);
+  const ready = Promise.race([once(child.stdout, "data"), failed]).then(() => undefined);
   // Who does not wait for it may have killed it.
   ready.catch(() => {});
-  failure.catch(() => {});
   // It may be gone by the time that it is told something.
   child.stdin.on("error", () => {});
   return {
     ready,
     ring: (build) => void child.stdin.write(`${build}\n`),
+    check() {
+      if (failure !== undefined && !isEnding) throw failure;
+    },
     async kill() {
+      isEnding = true;
       child.kill("SIGKILL");
       await exit;
     },
     async [Symbol.asyncDispose]() {
+      isEnding = true;
       child.stdin.end();
       await exit;
     },

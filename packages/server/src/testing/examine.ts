@@ -56,7 +56,7 @@ export async function endOf(store: Store, id: BuildId) {
 /** The same build in a world of the same seed, driven by one process that nothing happens to. */
 export async function endWithoutFaults(world: SimulationSettings, id: BuildId) {
   await using calm = await openSteppedWorld(world);
-  await calm.create({}, id);
+  await calm.create(id);
   await calm.run();
   return await endOf(calm.store, id);
 }

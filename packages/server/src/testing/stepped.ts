@@ -1,5 +1,8 @@
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import process from "node:process";
-import { type BuildId, type BuildSettingsInput, buildSettingsSchema, newId } from "@slipway/contract";
+import { type BuildId, type BuildSettingsInput, buildSettingsSchema } from "@slipway/contract";
 import { createFleet, createTick, newBuildDetails, type Store } from "@slipway/engine";
 import { createManualClock, type ManualClock } from "@slipway/sandbox/simulated";
 import { openDatabase, openStore } from "@slipway/store";
@@ -13,7 +16,7 @@ export interface SteppedWorld extends AsyncDisposable {
   readonly clock: ManualClock;
   readonly simulation: Simulation;
   readonly record: WorldRecord;
-  create(settings?: BuildSettingsInput, id?: BuildId): Promise<BuildId>;
+  create(id: BuildId, settings?: BuildSettingsInput): Promise<void>;
   ring(build: BuildId): void;
   /** Until nothing is left to happen, or `until` says so after a turn. */
   run(until?: (turn: TurnTaken) => boolean | Promise<boolean>): Promise<void>;
@@ -26,10 +29,13 @@ export interface TurnTaken {
   readonly cpuMs: number;
 }
 
+/** In memory where that can be: no disk is waited for. */
+const place = existsSync("/dev/shm") ? "/dev/shm" : tmpdir();
 const by = { holder: "stepped", generation: 1 };
 
 export async function openSteppedWorld(settings: SimulationSettings, slots = 1000): Promise<SteppedWorld> {
-  const database = openDatabase({ url: "file::memory:" });
+  const directory = mkdtempSync(join(place, "slipway-stepped-"));
+  const database = openDatabase({ url: `file:${join(directory, "slipway.db")}` });
   const clock = createManualClock();
   const store = await openStore(database, clock);
   const record = createWorldRecord();
@@ -55,13 +61,12 @@ export async function openSteppedWorld(settings: SimulationSettings, slots = 100
 
   return {
     ...{ store, clock, simulation, record },
-    async create(given = {}, id = newId("bld", clock.now())) {
+    async create(id, given = {}) {
       const accepted = buildSettingsSchema.parse(given);
       const details = newBuildDetails(accepted, "none", clock.now());
       const build = { id, account: "ada", project: id, mode: "new", request: "a packing list", details } as const;
       await store.builds.create(build, accepted.budgetMicroUsd, { type: "build.created" });
       wakes.set(id, clock.now());
-      return id;
     },
     ring,
     async run(until = () => false) {
@@ -77,6 +82,9 @@ export async function openSteppedWorld(settings: SimulationSettings, slots = 100
         await simulation.settled();
       }
     },
-    [Symbol.asyncDispose]: () => database[Symbol.asyncDispose](),
+    async [Symbol.asyncDispose]() {
+      await database[Symbol.asyncDispose]();
+      rmSync(directory, { recursive: true });
+    },
   };
 }

@@ -1,5 +1,4 @@
 export type { Clock } from "./clock.ts";
 export { type ConsumeOptions, consume } from "./consume.ts";
 export { type BridgeSettings, openBridge } from "./open.ts";
-export { openRedisBridge } from "./redis/bridge.ts";
 export type { RedisAddress } from "./redis/connection.ts";

@@ -1,8 +1,7 @@
 import type { Bridge } from "@slipway/engine";
 import type { Database } from "../database/open.ts";
 import type { Clock } from "./clock.ts";
-import { connectRedis, type RedisAddress } from "./redis/connection.ts";
-import { createRedisCourier } from "./redis/courier.ts";
+import type { RedisAddress } from "./redis/connection.ts";
 import { openSqlBridge } from "./sql/bridge.ts";
 
 export interface BridgeSettings {
@@ -19,6 +18,11 @@ export interface BridgeSettings {
  */
 export async function openBridge({ redis, ...settings }: BridgeSettings): Promise<Bridge> {
   if (redis === undefined) return await openSqlBridge(settings);
+  // Only who uses it waits for the client to be loaded.
+  const [{ connectRedis }, { createRedisCourier }] = await Promise.all([
+    import("./redis/connection.ts"),
+    import("./redis/courier.ts"),
+  ]);
   const connection = await connectRedis(redis);
   try {
     return await openSqlBridge({ ...settings, courier: createRedisCourier(connection) });

@@ -1,5 +1,5 @@
 import { type Dialect, PostgresDialect, type PostgresPool } from "kysely";
-import pg from "pg";
+import type pg from "pg";
 import { postgresFailure } from "./failures.ts";
 
 const connectTimeoutMs = 5000;
@@ -8,7 +8,16 @@ const maxConnections = 10;
 const idleInTransactionMs = 60_000;
 
 export function postgresDialect(url: string): Dialect {
-  const pool = new pg.Pool({
+  return new PostgresDialect({ pool: () => openPool(url) });
+}
+
+/** Only who uses it waits for the client to be loaded. */
+async function openPool(url: string): Promise<PostgresPool> {
+  const { default: client } = await import("pg");
+  /** Whole numbers are times, money and counts, which stay below 2^53; the driver would give them as text. */
+  const getTypeParser: typeof client.types.getTypeParser = (oid, format) =>
+    oid === client.types.builtins.INT8 ? Number : client.types.getTypeParser(oid, format);
+  const pool = new client.Pool({
     connectionString: url,
     max: maxConnections,
     connectionTimeoutMillis: connectTimeoutMs,
@@ -17,13 +26,9 @@ export function postgresDialect(url: string): Dialect {
   });
   // A connection that breaks fails its query and leaves the pool. Its error, unheard, would end the process.
   pool.on("error", () => {});
-  pool.on("connect", (client) => client.on("error", () => {}));
-  return new PostgresDialect({ pool: withTypedFailures(pool) });
+  pool.on("connect", (connection) => connection.on("error", () => {}));
+  return withTypedFailures(pool);
 }
-
-/** Whole numbers are times, money and counts, which stay below 2^53; the driver would give them as text. */
-const getTypeParser: typeof pg.types.getTypeParser = (oid, format) =>
-  oid === pg.types.builtins.INT8 ? Number : pg.types.getTypeParser(oid, format);
 
 function withTypedFailures(pool: pg.Pool): PostgresPool {
   return {

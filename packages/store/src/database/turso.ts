@@ -1,4 +1,4 @@
-import { type Client, createClient, type InArgs, type Transaction } from "@libsql/client/http";
+import type { Client, Config, InArgs, Transaction } from "@libsql/client/http";
 import {
   type CompiledQuery,
   type DatabaseConnection,
@@ -16,7 +16,7 @@ import { tursoFailure } from "./failures.ts";
 export function tursoDialect(url: string, authToken: string | undefined): Dialect {
   return {
     createAdapter: () => new TursoAdapter(),
-    createDriver: () => createDriver(createClient({ url, intMode: "number", ...(authToken && { authToken }) })),
+    createDriver: () => createDriver({ url, intMode: "number", ...(authToken && { authToken }) }),
     createIntrospector: (db) => new SqliteIntrospector(db),
     createQueryCompiler: () => new SqliteQueryCompiler(),
   };
@@ -33,14 +33,18 @@ interface TursoConnection extends DatabaseConnection {
   transaction: Transaction | undefined;
 }
 
-function createDriver(client: Client): Driver {
+function createDriver(config: Config): Driver {
+  let client: Client;
   const end = async (connection: DatabaseConnection, how: "commit" | "rollback") => {
     const transaction = (connection as TursoConnection).transaction;
     (connection as TursoConnection).transaction = undefined;
     await transaction?.[how]().catch(rethrow);
   };
   return {
-    init: async () => {},
+    // Only who uses it waits for the client to be loaded.
+    async init() {
+      client = (await import("@libsql/client/http")).createClient(config);
+    },
     acquireConnection: async () => createConnection(client),
     async beginTransaction(connection, { accessMode }) {
       const mode = accessMode === "read only" ? "read" : "write";

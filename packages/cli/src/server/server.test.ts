@@ -1,0 +1,151 @@
+import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { type Bin, openBin } from "../testing/bin.ts";
+
+vi.setConfig({ testTimeout: 90_000 });
+let slipway: Bin;
+let here: string;
+const server = {
+  SANDBOX_PROVIDER: "simulated",
+  SLIPWAY_SIMULATION_SPEED: "5000",
+  SLIPWAY_MODEL: "scripted/planner",
+  NO_COLOR: "1",
+};
+
+beforeAll(async () => {
+  slipway = await openBin(server);
+  here = await mkdtemp(join(tmpdir(), "slipway-here-"));
+});
+afterAll(async () => {
+  await slipway?.run(["server", "--stop"]);
+  await slipway?.[Symbol.asyncDispose]();
+  await rm(here, { recursive: true, force: true });
+});
+
+const json = async (...argv: string[]) => {
+  const { code, stdout, stderr } = await slipway.run(["--json", ...argv]);
+  expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+  return JSON.parse(stdout);
+};
+
+test("the first commands start one server in the background, and the ones after them find it", async () => {
+  expect(await Promise.all([json("builds"), json("builds")])).toEqual([[], []]);
+  expect(await slipway.run(["server"])).toMatchObject({
+    code: 125,
+    stderr: expect.stringMatching(/another server \(process \d+\) uses the state directory.*code: server_running/s),
+  });
+});
+
+test("a request becomes an intent and a plan in files, and the build waits until it is resumed", async () => {
+  const out = join(here, "planned");
+  const { code, stdout, stderr } = await slipway.run(["plan", "--out", out, "a habit tracker"]);
+  expect({ code, stderr }).toMatchObject({
+    code: 0,
+    stderr: expect.stringMatching(/planned: \d+ tasks \(0\.0\d+ USD so far\)/),
+  });
+  expect(stdout).toMatch(/^Intent locked, sha256:/);
+  expect(stdout).toMatch(/critical path: setup -> /);
+  const intent = JSON.parse(await readFile(join(out, "slipway-intent.json"), "utf8"));
+  const plan = JSON.parse(await readFile(join(out, "slipway-plan.json"), "utf8"));
+  expect(plan.intentHash).toBe(intent.hash);
+  const build = await json("status");
+  expect(build).toMatchObject({ status: "paused", reason: "user", tasks: { pending: plan.tasks.length } });
+
+  const id = build.id.slice(-6);
+  expect((await json("resume", id)).status).toBe("running");
+  const logs = await slipway.run(["logs", "-f", id]);
+  expect({ code: logs.code, stderr: logs.stderr }).toEqual({ code: 0, stderr: "" });
+  expect(logs.stdout).toMatch(/ {2}ended: succeeded \(satisfied\)\n$/);
+  expect(await slipway.run(["pause", id])).toMatchObject({ code: 125, stderr: expect.stringContaining("build_ended") });
+});
+
+test("an intent is edited before it is locked", async () => {
+  const editor = join(here, "editor.mjs");
+  const change = 'draft.coreValue = "One look is enough";';
+  await writeFile(
+    editor,
+    `import fs from "node:fs";
+     const draft = JSON.parse(fs.readFileSync(process.argv[2], "utf8"));
+     ${change}
+     fs.writeFileSync(process.argv[2], JSON.stringify(draft));`,
+  );
+  const out = join(here, "edited");
+  const env = { EDITOR: `"${process.execPath}" ${editor}` };
+  const { code, stdout } = await slipway.run(["plan", "--edit", "--out", out, "a shop"], "", env);
+  expect(code).toBe(0);
+  expect(stdout).toContain("core value: One look is enough\n");
+  expect(JSON.parse(await readFile(join(out, "slipway-intent.json"), "utf8"))).toMatchObject({
+    status: "locked",
+    intent: { coreValue: "One look is enough", request: "a shop" },
+  });
+});
+
+test.each([
+  ["that fails", "false", /the editor \(false\) ended with 1.*code: exec_failed/s],
+  ["that leaves no JSON", "sh -c 'echo {>$0'", /the file is not JSON.*code: invalid_request/s],
+  ["that breaks the intent", `sh -c 'echo {\\"criteria\\":[]}>$0'`, /criteria.*code: invalid_request/s],
+])("an editor %s locks nothing, and the build waits", async (_, EDITOR, expected) => {
+  const { code, stderr } = await slipway.run(["plan", "--edit", "a shop"], "", { EDITOR });
+  expect(code).toBe(125);
+  expect(stderr).toMatch(expected);
+  const { id, planning } = await json("status");
+  expect(planning).toMatchObject({ stage: "lock", step: "held" });
+  expect((await json("cancel", id)).status).toBe("cancelled");
+  expect((await slipway.run(["logs", "-f", id])).code).toBe(1);
+});
+
+test("a budget that does not cover the planning pauses the build, and a higher one lets it go on", async () => {
+  const poor = await slipway.run(["plan", "--budget", "0.0001", "a shop"]);
+  expect(poor).toMatchObject({ code: 1, stdout: expect.stringContaining("paused at its budget") });
+  const { id } = await json("status");
+  expect(await slipway.run(["resume", "--budget", "0", id])).toMatchObject({
+    code: 125,
+    stderr: expect.stringContaining("code: inv"),
+  });
+  await json("resume", "--budget", "5", id);
+  await vi.waitFor(async () => expect((await json("status", id)).tasks.pending).toBeGreaterThan(0), 20_000);
+  expect(await json("status", id)).toMatchObject({ reason: "user", money: { budgetMicroUsd: 5_000_000 } });
+});
+
+describe("a server that can not start", () => {
+  test("says which settings are wrong", async () => {
+    const SLIPWAY_STATE_DIR = join(here, "wrong");
+    const env = { SLIPWAY_STATE_DIR, MAX_PARALLEL_SANDBOXES: "many", BUILD_BUDGET_USD: "x" };
+    const { code, stderr } = await slipway.run(["builds"], "", env);
+    expect(code).toBe(125);
+    expect(stderr).toMatch(/2 settings are wrong.*MAX_PARALLEL_SANDBOXES.*BUILD_BUDGET_USD.*code: invalid_settings/s);
+  });
+
+  test("and says nothing shows the end of its log", async () => {
+    const crash = join(here, "crash.mjs");
+    const isServer = 'process.argv[1]?.endsWith("server/src/main.ts")';
+    await writeFile(crash, `if (${isServer}) { console.error("a last word"); process.exit(3); }`);
+    const env = { SLIPWAY_STATE_DIR: join(here, "silent"), NODE_OPTIONS: `--import=${crash}` };
+    const { code, stderr } = await slipway.run(["builds"], "", env);
+    expect(code).toBe(125);
+    expect(stderr).toMatch(/the end of .*server.log:\na last word\n.*code: server_unavailable/s);
+  });
+
+  test("names a state directory that is no path", async () => {
+    const { stderr } = await slipway.run(["status"], "", { SLIPWAY_STATE_DIR: "here" });
+    expect(stderr).toMatch(/SLIPWAY_STATE_DIR: "here" is not an absolute path.*code: invalid_settings/s);
+  });
+});
+
+test("a server in the foreground ends with a signal, and its state directory is its user's", async () => {
+  const SLIPWAY_STATE_DIR = join(here, "foreground");
+  const child = slipway.start(["server"], { SLIPWAY_STATE_DIR });
+  let said = "";
+  for await (const chunk of child.stderr) {
+    said += chunk;
+    if (said.includes("listens on")) break;
+  }
+  const { stdout } = await slipway.run(["--json", "builds"], "", { SLIPWAY_STATE_DIR });
+  expect(stdout).toBe("[]\n");
+  const code = new Promise((resolve) => child.once("exit", resolve));
+  child.kill("SIGTERM");
+  expect(await code).toBe(0);
+  expect(await readdir(SLIPWAY_STATE_DIR)).not.toContain("server.log");
+});

@@ -1,0 +1,36 @@
+import type {
+  BuildId,
+  BuildOrderName,
+  BuildsPage,
+  BuildsQuery,
+  BuildView,
+  CostsView,
+  EventsPage,
+  EventView,
+  IntentView,
+  PlanView,
+  StartBuildOutput,
+} from "@slipway/contract";
+
+/** What faces ask of builds. `key` makes what is sent twice count once; without one, each call counts. */
+export interface BuildFace {
+  start(account: string, wanted: StartBuildOutput): Promise<BuildView>;
+  get(build: BuildId): Promise<BuildView>;
+  /** Newest first. */
+  list(query: BuildsQuery): Promise<BuildsPage>;
+  /** Fails with `build_ended`. Answers soon, with what the order has changed by then. */
+  order(build: BuildId, given: BuildOrderName, key?: string): Promise<BuildView>;
+  /** Fails with `invalid_budget` for one that is spent already. */
+  setBudget(build: BuildId, budgetMicroUsd: number, key?: string): Promise<BuildView>;
+  intent(build: BuildId): Promise<IntentView>;
+  /** Fails with `not_ready` before the draft, and with `intent_locked` once the build does not wait for the user any more. */
+  editIntent(build: BuildId, edit: unknown, key?: string): Promise<IntentView>;
+  /** Lets a build that waits for it lock its intent and go on. */
+  lock(build: BuildId): Promise<BuildView>;
+  plan(build: BuildId): Promise<PlanView>;
+  costs(build: BuildId): Promise<CostsView>;
+  /** Fails with `invalid_request` when the build's events end before `after`. */
+  events(build: BuildId, after: number, limit: number): Promise<EventsPage>;
+  /** What has happened and what does, until the build has ended or the signal aborts. Fails as `events` does. */
+  follow(build: BuildId, after: number, signal: AbortSignal): AsyncIterable<EventView>;
+}

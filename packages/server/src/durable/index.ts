@@ -1,0 +1,2 @@
+export { startRestate } from "./keep-restate.ts";
+export { connectRestate } from "./restate.ts";
