@@ -6,6 +6,7 @@ import { measureResume } from "./loop-resume.ts";
 import { measureSimulated } from "./loop-sim.ts";
 import { measureTurns } from "./loop-turns.ts";
 import { median, percentile, type Report } from "./measure.ts";
+import { normal, randomFrom } from "./random.ts";
 import { storeEvents } from "./store.ts";
 
 /** Each figure with the name it reports; docs/figures.md says what it means. */
@@ -98,19 +99,3 @@ function randomBuild(seed: number): Simulated {
 }
 
 const anyTask = { title: "x", description: "x", component: "app", features: ["app"], expectedFiles: [], criteria: [] };
-
-/** Box-Muller. */
-function normal(random: () => number): number {
-  return Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random());
-}
-
-/** The same numbers for the same seed (mulberry32). */
-function randomFrom(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}

@@ -6,6 +6,7 @@ const suites: Record<string, () => Promise<{ run(report: Report, only: ReadonlyS
   sandbox: () => import("./sandbox.ts"),
   gateway: () => import("./gateway.ts"),
   loop: () => import("./loop.ts"),
+  build: () => import("./build.ts"),
 };
 
 const { values, positionals } = parseArgs({
@@ -41,7 +42,7 @@ function line({ name, value, unit, ours, baseline, n }: Figure): string {
 
 function row(figure: Figure): string {
   const { name, value, unit, ours, baseline, n, bound } = figure;
-  const raw = unit === "1/s" ? unit : "ms";
+  const raw = figure.rawUnit ?? (unit === "1/s" ? unit : "ms");
   const against = baseline === null ? "" : `  ours ${round(ours)} ${raw}, baseline ${round(baseline)} ${raw}`;
   const [side, limit] = bound.atMost === undefined ? ["at least", bound.atLeast] : ["at most", bound.atMost];
   const held = limit === undefined ? "" : `${side} ${limit}, `;

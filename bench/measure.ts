@@ -9,6 +9,8 @@ export interface Figure {
   readonly unit: string;
   readonly ours: number;
   readonly baseline: number | null;
+  /** Of `ours` and `baseline`, when it is not milliseconds. */
+  readonly rawUnit?: string;
   readonly n: number;
   /** What the figure is held to, if to anything. */
   readonly bound: Bound;

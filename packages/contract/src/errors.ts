@@ -160,6 +160,16 @@ export const errorTable = {
     retry: "later",
     action: "Check RESTATE_URL, and that Restate runs and can be reached; its log says more.",
   },
+  git_failed: {
+    status: 500,
+    retry: "later",
+    action: "Read git's own words in the message; `slipway doctor` checks git.",
+  },
+  repository_refused: { status: 422, retry: "never", action: "Change the repository as the message says." },
+  commit_not_found: { status: 404, retry: "never", action: "Name a commit that the build's repository has." },
+  candidate_refused: { status: 422, retry: "never", action: "Correct what the findings name, then offer it again." },
+  candidate_exists: { status: 409, retry: "never", action: "Offer another commit as a candidate of its own." },
+  main_moved: { status: 409, retry: "later", action: "Read main again, then merge on top of it." },
   aborted: { status: 499, retry: "later", action: "The caller gave up on the call." },
   internal: { status: 500, retry: "never", action: "Report it with the message." },
 } as const satisfies Record<string, ErrorEntry>;

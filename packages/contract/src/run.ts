@@ -2,6 +2,7 @@ import { z } from "zod";
 import { agentErrorKinds, agentEventSchema, agentNameSchema, doneOutcomes } from "./agent.ts";
 import { runIdSchema } from "./ids.ts";
 import { absolutePathSchema } from "./sandbox.ts";
+import { attemptFailures, taskControlSchemas, taskEventSchemas, taskOrderSchema } from "./task-run.ts";
 
 /** The run channel: what the runner inside a sandbox and the host say to each other. docs/run-channel.md tells the rules. */
 export const runChannel = {
@@ -36,7 +37,10 @@ export type RunLimits = z.output<typeof runLimitsSchema>;
 /** What a runner is to do. It is the same after a restart: what is done by then, the runner knows from its own files. */
 export const runTaskSchema = z.strictObject({
   agent: agentNameSchema,
+  /** What is to be done, but for a task run. */
   prompt: text,
+  /** Makes it a task run: the order is taken through the six phases. */
+  order: taskOrderSchema.optional(),
   /** Instructions and knowledge for every agent of the run, as Markdown. */
   context: text.default(""),
   workdir: absolutePathSchema.default("/workspace"),
@@ -54,6 +58,7 @@ export type RunTaskInput = z.input<typeof runTaskSchema>;
 export const runEndReasons = [
   ...doneOutcomes,
   ...agentErrorKinds,
+  ...attemptFailures,
   /** The run channel carried what an honest runner does not say. */
   "tampered",
   /** More events than a run may send. */
@@ -85,9 +90,10 @@ export const runnerEventSchema = z.discriminatedUnion("type", [
   z.strictObject({ type: z.literal("resumed"), step: z.int().min(0) }),
   z.strictObject({
     type: z.literal("ended"),
-    reason: z.enum([...doneOutcomes, ...agentErrorKinds]),
+    reason: z.enum([...doneOutcomes, ...agentErrorKinds, ...attemptFailures]),
     message: z.string().max(4096),
   }),
+  ...taskEventSchemas,
 ]);
 export type RunnerEvent = z.output<typeof runnerEventSchema>;
 export type TeamTask = z.output<typeof teamTask>;
@@ -140,6 +146,7 @@ export const controlMessageSchema = z.discriminatedUnion("type", [
   }),
   /** More knowledge for the agents; taken up at their next step. */
   z.object({ sequence, type: z.literal("context"), text }),
+  ...taskControlSchemas,
 ]);
 export type ControlMessage = Readonly<z.output<typeof controlMessageSchema>>;
 

@@ -1,8 +1,7 @@
-import { execFile } from "node:child_process";
 import { mkdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { promisify } from "node:util";
 import { type AgentEvent, SlipwayError } from "@slipway/contract";
+import { type Git, gitIn } from "./git.ts";
 
 export type FileChange = Extract<AgentEvent, { type: "file_change" }>;
 
@@ -27,14 +26,12 @@ export interface ChangesOptions {
 
 /** A tree that was reported. It is kept across restarts. */
 const seen = "refs/slipway/seen";
-const maxListBytes = 16 * 1024 * 1024;
-const run = promisify(execFile);
 
 export async function openChanges(options: ChangesOptions): Promise<Changes> {
   const { lookMs = 30_000, maxChanges = 1_000 } = options;
   // A project that is large takes its time once.
-  await createRepository(gitIn(options, lookMs * 10), options.directory);
-  const git = gitIn(options, lookMs);
+  await createRepository(gitIn({ ...options, timeoutMs: lookMs * 10 }), options.directory);
+  const git = gitIn({ ...options, timeoutMs: lookMs });
   const lookOnce = async (report: (changes: readonly FileChange[]) => Promise<void>) => {
     const tree = await writeTree(git, options.directory);
     await report(readChanges(await listChanges(git, tree)).slice(0, maxChanges));
@@ -53,32 +50,6 @@ export async function openChanges(options: ChangesOptions): Promise<Changes> {
     },
   };
 }
-
-type Git = (...args: readonly string[]) => Promise<string>;
-
-function gitIn({ directory, workdir, environment }: ChangesOptions, timeoutMs: number): Git {
-  return async (...args) => {
-    const { stdout } = await run("git", [...settings, ...args], {
-      cwd: workdir,
-      env: { ...environment, ...isolation, GIT_DIR: directory, GIT_WORK_TREE: workdir },
-      timeout: timeoutMs,
-      killSignal: "SIGKILL",
-      maxBuffer: maxListBytes,
-    });
-    return stdout;
-  };
-}
-
-/** The user's and the machine's settings, the project's hooks and its attributes have no say. */
-const isolation = { GIT_CONFIG_GLOBAL: "/dev/null", GIT_CONFIG_NOSYSTEM: "1", GIT_ATTR_NOSYSTEM: "1", LC_ALL: "C" };
-const settings = [
-  "core.hooksPath=/dev/null",
-  "core.fsmonitor=false",
-  "core.autocrlf=false",
-  "core.looseCompression=0",
-  "safe.directory=*",
-  "gc.auto=0",
-].flatMap((setting) => ["-c", setting]);
 
 async function createRepository(git: Git, directory: string): Promise<void> {
   await mkdir(join(directory, "info"), { recursive: true });

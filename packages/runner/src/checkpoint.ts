@@ -1,15 +1,31 @@
 import { mkdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { SlipwayError } from "@slipway/contract";
+import { commitSchema, SlipwayError } from "@slipway/contract";
 import { z } from "zod";
 import { type DurableFile, durableFile } from "./durable.ts";
 import { mailSchema } from "./mailbox.ts";
+import { inboxSchema, type SharedPart, sharedSchema } from "./phases/inbox.ts";
 import { boardSchema } from "./team/board.ts";
+
+/** How far a task run is in its phases. */
+const phasesSchema = z.strictObject({
+  /** Steps that are done, and what came of them. */
+  journal: z.record(z.string(), z.unknown()),
+  /** The last commit of its branch; null: there is no branch yet. */
+  tip: commitSchema.nullable(),
+  /** What the agents were last set to, which the stage belongs to. */
+  turn: z.string().nullable(),
+  /** What the agent has said of the criteria, by their ids. */
+  criteria: z.record(z.string(), z.boolean()),
+});
+export type PhasesProgress = z.output<typeof phasesSchema>;
 
 /** How far a run is. */
 const progressSchema = z.strictObject({
   /** Tool calls that have ended. */
   step: z.int().min(0),
+  /** The last message of the host that was heeded. */
+  heard: z.int().min(0).optional(),
   spentMs: z.number().min(0),
   stage: z.discriminatedUnion("name", [
     z.strictObject({ name: z.literal("lead"), round: z.int().min(1), prompt: z.string() }),
@@ -17,6 +33,8 @@ const progressSchema = z.strictObject({
   ]),
   board: boardSchema,
   mail: mailSchema,
+  phases: phasesSchema.optional(),
+  inbox: inboxSchema.optional(),
 });
 export type Progress = z.output<typeof progressSchema>;
 
@@ -28,7 +46,10 @@ type SavedAgent = z.output<typeof agentSchema>;
 export interface Checkpoint {
   /** Undefined: the run begins. */
   readonly found: Progress | undefined;
+  /** What the sandboxes of the build share, as far as it was told. */
+  readonly shared: readonly SharedPart[] | undefined;
   save(progress: Progress): Promise<void>;
+  saveShared(shared: readonly SharedPart[]): Promise<void>;
   agent(name: string): Promise<SavedAgent | undefined>;
   saveAgent(name: string, saved: SavedAgent): Promise<void>;
 }
@@ -44,7 +65,9 @@ export async function openCheckpoint(directory: string): Promise<Checkpoint> {
   };
   return {
     found: await read(pathOf("run"), progressSchema),
+    shared: await read(pathOf("shared"), sharedSchema),
     save: (progress) => write("run", progress),
+    saveShared: (shared) => write("shared", shared),
     agent: (name) => read(pathOf(`agent-${name}`), agentSchema),
     saveAgent: (name, saved) => write(`agent-${name}`, saved),
   };

@@ -1,6 +1,7 @@
 import type { ControlMessage } from "@slipway/contract";
-import type { Mailbox } from "./mailbox.ts";
 import type { Member } from "./member.ts";
+import { findingsPrompt, sharedWords } from "./phases/prompts.ts";
+import type { RunProgress } from "./progress.ts";
 
 /** What the host says to a run, brought to the agents that are at work. */
 export interface Controls {
@@ -9,10 +10,10 @@ export interface Controls {
   /** Until the member is disposed of. */
   join(member: Member): Disposable;
   /** Settles when there is no more to come. */
-  follow(messages: AsyncIterable<ControlMessage>, mailbox: Mailbox): Promise<void>;
+  follow(messages: AsyncIterable<ControlMessage>): Promise<void>;
 }
 
-export function createControls(): Controls {
+export function createControls(progress: Pick<RunProgress, "mailbox" | "inbox" | "hear">): Controls {
   const cancel = new AbortController();
   const members = new Set<Member>();
   return {
@@ -21,10 +22,11 @@ export function createControls(): Controls {
       members.add(member);
       return { [Symbol.dispose]: () => void members.delete(member) };
     },
-    async follow(messages, mailbox) {
+    async follow(messages) {
       for await (const message of messages) {
         if (message.type === "cancel") cancel.abort();
-        else obey(message, members, mailbox);
+        else obey(message, members, progress);
+        await progress.hear(message.sequence);
       }
     },
   };
@@ -33,7 +35,7 @@ export function createControls(): Controls {
 function obey(
   message: Exclude<ControlMessage, { type: "cancel" }>,
   members: ReadonlySet<Member>,
-  mailbox: Mailbox,
+  { mailbox, inbox }: Pick<RunProgress, "mailbox" | "inbox">,
 ): void {
   switch (message.type) {
     case "message":
@@ -51,6 +53,25 @@ function obey(
       return;
     case "permission":
       for (const member of members) member.answer(message);
+      return;
+    case "shared":
+      inbox.share(message.part);
+      for (const member of members) member.say(sharedWords(message.part), { wakes: false });
+      return;
+    case "findings": {
+      const isTold = members.size > 0;
+      inbox.find(message, { isTold });
+      if (!isTold || message.findings.length === 0) return;
+      const lead = [...members].find(({ name }) => name === "lead");
+      const words = findingsPrompt(message.findings);
+      if (lead === undefined) mailbox.put("lead", words, { wakes: true });
+      else lead.say(words, { wakes: true });
+      return;
+    }
+    case "main":
+    case "claimed":
+    case "merged":
+      inbox.take(message);
       return;
   }
 }

@@ -39,6 +39,7 @@ export interface MemberOptions {
   readonly turn: string;
   /** It takes up nothing that the agent said in other turns. */
   readonly isFresh: boolean;
+  readonly model: string;
 }
 
 /** One agent of a run, with what the user says to it. */
@@ -57,7 +58,7 @@ export async function openMember(surroundings: Surroundings, options: MemberOpti
   const found = await checkpoint.agent(name);
   const wasAtIt = found?.turn === turn;
   const agent = await surroundings.driver.open({
-    ...{ agent: name, workdir: task.workdir, model: task.model, permissions: task.permissions, limits: task.limits },
+    ...{ agent: name, workdir: task.workdir, model: options.model, permissions: task.permissions, limits: task.limits },
     ...{ instructions: options.instructions, gateway: surroundings.gateway, tools: options.tools, signal },
     state: wasAtIt || !isFresh ? found?.state : undefined,
     save: (state) => checkpoint.saveAgent(name, { turn, state }),

@@ -1,15 +1,25 @@
 import type { RunTask, TeamTask } from "@slipway/contract";
-import type { Checkpoint } from "./checkpoint.ts";
+import type { Checkpoint, PhasesProgress } from "./checkpoint.ts";
 import { createMailbox, type Mailbox } from "./mailbox.ts";
+import { createInbox, type Inbox } from "./phases/inbox.ts";
 import { type Board, createBoard, type Note } from "./team/board.ts";
 import type { Stage } from "./team/flow.ts";
 
 /** How far the run is. Every change is saved; a save that fails ends the run. */
 export interface RunProgress {
   readonly mailbox: Mailbox;
+  readonly inbox: Inbox;
   readonly board: Board;
   readonly stage: Stage;
   enter(stage: Stage): void;
+  /** Of a task run: where it is. */
+  readonly phases: PhasesProgress;
+  /** Answers when it is on disk. */
+  keep(change: Partial<PhasesProgress>): Promise<void>;
+  /** The last message of the host that was heeded. */
+  readonly heard: number;
+  /** Answers when what came of the message is on disk. */
+  hear(sequence: number): Promise<void>;
   /** A tool call has ended. */
   countStep(): void;
   /** What is left of the run's time; a run that was ended and goes on has only the rest. */
@@ -26,13 +36,22 @@ export interface ProgressOptions {
   onFailure(error: unknown): void;
 }
 
+const begin: PhasesProgress = { journal: {}, tip: null, turn: null, criteria: {} };
+
 export function followProgress({ task, checkpoint, ...on }: ProgressOptions): RunProgress {
   const { found } = checkpoint;
   const startedAt = performance.now();
   const spentMs = () => (found?.spentMs ?? 0) + performance.now() - startedAt;
   let step = found?.step ?? 0;
+  let heard = found?.heard ?? 0;
   let stage: Stage = found?.stage ?? { name: "lead", round: 1, prompt: task.prompt };
-  const save = () => checkpoint.save({ step, spentMs: spentMs(), stage, board: board.state(), mail: mailbox.state() });
+  let phases = found?.phases ?? begin;
+  let sharing: Promise<void> = Promise.resolve();
+  const save = () =>
+    checkpoint.save({
+      ...{ step, heard, spentMs: spentMs(), stage, board: board.state(), mail: mailbox.state() },
+      ...(task.order !== undefined && { phases, inbox: inbox.state() }),
+    });
   const changed = () => void save().catch(on.onFailure);
   const board = createBoard(found?.board, ({ task: changedTask, note }) => {
     if (changedTask !== undefined) on.onTask(changedTask);
@@ -40,8 +59,18 @@ export function followProgress({ task, checkpoint, ...on }: ProgressOptions): Ru
     changed();
   });
   const mailbox = createMailbox(found?.mail, changed);
+  const inbox = createInbox({
+    found: found?.inbox,
+    shared: checkpoint.shared ?? task.order?.shared ?? [],
+    onChange: changed,
+    onShare(shared) {
+      sharing = checkpoint.saveShared(shared);
+      sharing.catch(on.onFailure);
+    },
+  });
   return {
     mailbox,
+    inbox,
     board,
     get stage() {
       return stage;
@@ -49,6 +78,21 @@ export function followProgress({ task, checkpoint, ...on }: ProgressOptions): Ru
     enter(next) {
       stage = next;
       changed();
+    },
+    get phases() {
+      return phases;
+    },
+    async keep(change) {
+      phases = { ...phases, ...change };
+      await save();
+    },
+    get heard() {
+      return heard;
+    },
+    async hear(sequence) {
+      await sharing;
+      heard = sequence;
+      await save();
     },
     countStep() {
       step++;

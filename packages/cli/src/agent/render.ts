@@ -37,6 +37,15 @@ function lineOf(event: RunnerEvent, paint: Paint): string | undefined {
       return `${label(event.agent, paint)}${paint("cyan", "note")} ${harmless(event.text)}`;
     case "resumed":
       return paint("yellow", `the runner came back and goes on after step ${event.step}`);
+    case "phase":
+      return `${paint("cyan", "phase")} ${event.phase} ${event.status}`;
+    case "command":
+      return `${paint("cyan", event.command)} ${event.ok ? "passed" : paint("red", "failed")}`;
+    case "committed":
+    case "criterion":
+    case "claim":
+    case "told":
+    case "offered":
     case "ended":
       return undefined;
   }

@@ -32,8 +32,11 @@ export interface Channel extends AsyncDisposable {
   absences(): number;
   /** Answers when the host is there. */
   reach(): Promise<void>;
-  /** What the host says, each message once, also over restarts. Ends by its signal; fails when the host wants no more. */
-  controls(signal: AbortSignal): AsyncIterable<ControlMessage>;
+  /**
+   * What the host says, each message once, also over restarts; or what comes after the message of a number that the caller
+   * remembers. Ends by its signal; fails when the host wants no more.
+   */
+  controls(signal: AbortSignal, after?: number): AsyncIterable<ControlMessage>;
 }
 
 export type ChannelOptions = TransportAddress & {
@@ -89,9 +92,9 @@ export async function connectChannel(parts: ChannelParts): Promise<Channel> {
     },
     absences: () => absences,
     reach: async () => void (await greet()),
-    async *controls(stop) {
+    async *controls(stop, after) {
       try {
-        yield* pollControls(line, join(directory, "control-sequence"), AbortSignal.any([stop, signal]));
+        yield* pollControls(line, join(directory, "control-sequence"), AbortSignal.any([stop, signal]), after);
       } catch (error) {
         if (stop.aborted) return;
         // The host may have taken the last events with the same breath.

@@ -6,9 +6,14 @@ import { ask, type Line } from "./ask.ts";
 /** An empty answer that comes sooner means that the poll was let go; the next one waits a little. */
 const earlyMs = 1000;
 
-/** Asks the host for messages for ever. `place` is the file that remembers the last one that was taken. */
-export async function* pollControls(line: Line, place: string, signal: AbortSignal): AsyncGenerator<ControlMessage> {
-  let after = await readPlace(place);
+/** Asks the host for messages for ever. `place` is the file that remembers the last one that was taken; `known` counts more. */
+export async function* pollControls(
+  line: Line,
+  place: string,
+  signal: AbortSignal,
+  known?: number,
+): AsyncGenerator<ControlMessage> {
+  let after = known ?? (await readPlace(place));
   for (;;) {
     const askedAt = performance.now();
     const request = { method: "GET", path: `/run/control?after=${after}` } as const;

@@ -1,2 +1,3 @@
 export * from "./start.ts";
+export * from "./task.ts";
 export * from "./tools.ts";

@@ -1,0 +1,31 @@
+/** What came of a gate's run. `error`: the run itself broke, and says nothing about what it looked at. */
+export const gateVerdicts = ["passed", "failed", "error"] as const;
+export type GateVerdict = (typeof gateVerdicts)[number];
+
+/**
+ * What a gate looks at: the candidate's own files; how they go together with main and with every other candidate; or
+ * what main would be with the candidate and those ahead of it.
+ */
+export const gateTargets = ["candidate", "others", "main"] as const;
+export type GateTarget = (typeof gateTargets)[number];
+
+/** A check that a candidate must pass to be merged. */
+export interface Gate {
+  readonly name: string;
+  readonly on: GateTarget;
+  /** Lower goes first; gates of the same rank run at the same time. */
+  readonly rank: number;
+  /** A run that takes longer has broken. */
+  readonly limitMs: number;
+}
+
+const minuteMs = 60_000;
+
+/** Gates of every build. More of them may be added to a queue at any time. */
+export const usualGates: readonly Gate[] = [
+  { name: "compatibility", on: "others", rank: 0, limitMs: minuteMs },
+  { name: "build", on: "candidate", rank: 1, limitMs: 20 * minuteMs },
+  { name: "tests", on: "candidate", rank: 2, limitMs: 30 * minuteMs },
+  { name: "intent", on: "candidate", rank: 3, limitMs: 30 * minuteMs },
+  { name: "main-test", on: "main", rank: 4, limitMs: 60 * minuteMs },
+];

@@ -1,0 +1,75 @@
+import type { MergeAction } from "./actions.ts";
+import { forget } from "./forget.ts";
+import { withEnd } from "./results.ts";
+import { type Candidate, type MergeQueue, minWindow } from "./state.ts";
+
+/** The queue once the actions are taken. */
+export function applyMergeActions(queue: MergeQueue, actions: readonly MergeAction[], nowMs: number): MergeQueue {
+  return actions.reduce((current, action) => applyAction(current, action, nowMs), queue);
+}
+
+function applyAction(queue: MergeQueue, action: MergeAction, nowMs: number): MergeQueue {
+  switch (action.type) {
+    case "test-merge": {
+      const asked = { base: action.base, commit: action.commit, outcome: null };
+      return { ...queue, testMerges: [...queue.testMerges, asked] };
+    }
+    case "start-run": {
+      const { type: _, ...run } = action;
+      return { ...queue, started: run.run, runs: [...queue.runs, { ...run, startedAtMs: nowMs }] };
+    }
+    case "cancel-run":
+      return runCancelled(queue, action, nowMs);
+    case "line-up":
+      return changeCandidate(queue, action.candidate, { place: action.place });
+    case "leave-line":
+      return changeCandidate(queue, action.candidate, { place: null });
+    case "set-aside": {
+      const { type: _, candidate, ...suspicion } = action;
+      const window = Math.max(minWindow, Math.floor(queue.window / 2));
+      return { ...changeCandidate(queue, candidate, { place: null, suspicion }), window };
+    }
+    case "clear":
+      return changeCandidate(queue, action.candidate, { suspicion: null });
+    case "merge": {
+      const { type: _, ...merging } = action;
+      return { ...queue, merging };
+    }
+    case "reject":
+      return withoutCandidate(action.broken ? forgetBroken(queue, action) : queue, action.candidate);
+    case "return-conflict":
+    case "discard":
+      return withoutCandidate(queue, action.candidate);
+  }
+}
+
+function runCancelled(
+  queue: MergeQueue,
+  { run, overdue }: Extract<MergeAction, { type: "cancel-run" }>,
+  nowMs: number,
+): MergeQueue {
+  const cancelled = queue.runs.find((one) => one.run === run);
+  if (cancelled === undefined) return queue;
+  const results = overdue
+    ? withEnd(queue.results, cancelled, { verdict: "error", findings: [] }, nowMs)
+    : queue.results;
+  return { ...queue, results, runs: queue.runs.filter((one) => one !== cancelled) };
+}
+
+/** Whoever offers the same files again wants them to be looked at: nothing was found out about them. */
+function forgetBroken(queue: MergeQueue, { gate, tree }: Extract<MergeAction, { type: "reject" }>): MergeQueue {
+  return { ...queue, results: queue.results.filter((result) => result.gate !== gate || result.tree !== tree) };
+}
+
+function changeCandidate(queue: MergeQueue, id: string, change: Partial<Candidate>): MergeQueue {
+  const candidates = queue.candidates.map((candidate) =>
+    candidate.id === id ? { ...candidate, ...change } : candidate,
+  );
+  return { ...queue, candidates };
+}
+
+/** Its runs, if any, are of no use any more: see runs.ts. */
+export function withoutCandidate(queue: MergeQueue, id: string): MergeQueue {
+  const candidates = queue.candidates.filter((candidate) => candidate.id !== id);
+  return forget({ ...queue, candidates, ended: [...queue.ended, id] });
+}

@@ -1,0 +1,324 @@
+import { type Gate, usualGates } from "@slipway/contract";
+import { describe, expect, test } from "vitest";
+import type { MergeAction } from "./actions.ts";
+import { conflictsOf } from "./admit.ts";
+import { decide, underway } from "./decide.ts";
+import { type MergeObservation, observeMerges } from "./observe.ts";
+import { flakesOf } from "./results.ts";
+import { nextWakeMs } from "./runs.ts";
+import type { MergeQueue } from "./state.ts";
+import { after, begin, ended, offered, type Play, play, runsOf } from "./testing.ts";
+
+const alone = ["build", "tests", "intent"];
+const minuteMs = 60_000;
+
+/** Candidates that have passed all that is looked at without the others. */
+function ready(ids: readonly string[], slots = 4, conflicts: readonly (readonly [string, string])[] = []): MergeQueue {
+  let { queue } = play(
+    begin({ slots: 100 }),
+    0,
+    ids.map((id) => offered(id)),
+    conflicts,
+  );
+  for (const gate of alone) {
+    const ends = ids.map((id) => ended(queue, gate, `tree:${id}`, "passed"));
+    queue = play({ ...queue, slots }, 0, ends, conflicts).queue;
+    if (gate !== "intent") queue = play({ ...queue, slots: 100 }, 0, [], conflicts).queue;
+  }
+  return queue;
+}
+
+function tested(queue: MergeQueue, tree: string, verdict: "passed" | "failed" | "error", nowMs = 1): Play {
+  return play(queue, nowMs, [ended(queue, "main-test", tree, verdict)]);
+}
+
+function merged({ merging }: MergeQueue): MergeObservation {
+  if (merging === null) throw new Error("nothing is merged");
+  const { candidate, to, tree } = merging;
+  return { type: "merge-ended", candidate, merged: true, main: { commit: to, tree } };
+}
+
+function only(actions: readonly MergeAction[], ...types: readonly MergeAction["type"][]): MergeAction[] {
+  return actions.filter(({ type }) => types.includes(type));
+}
+
+describe("gates", () => {
+  test("run cheapest first, and on the candidate alone before anything is tested on main", () => {
+    let { queue } = play(begin(), 0, [offered("a")]);
+    for (const gate of alone) {
+      expect(runsOf(queue)).toEqual([`${gate} tree:a`]);
+      queue = play(queue, 1, [ended(queue, gate, "tree:a", "passed")]).queue;
+    }
+    expect(runsOf(queue)).toEqual(["main-test tree:a+m"]);
+  });
+
+  test("of the same rank run at the same time", () => {
+    const gates: Gate[] = [...usualGates, { name: "swarm", on: "candidate", rank: 1, limitMs: minuteMs }];
+    const { queue } = play(begin({ gates }), 0, [offered("a")]);
+    expect(runsOf(queue)).toEqual(["build tree:a", "swarm tree:a"]);
+  });
+
+  test("that are added while a candidate is tested on main must be passed, too", () => {
+    const visual: Gate = { name: "visual", on: "main", rank: 9, limitMs: minuteMs };
+    const swarm: Gate = { name: "swarm", on: "candidate", rank: 9, limitMs: minuteMs };
+    const start = ready(["a"]);
+    let { queue, actions } = tested({ ...start, gates: [...usualGates, visual, swarm] }, "tree:a+m", "passed");
+    expect(only(actions, "merge")).toEqual([]);
+    expect(runsOf(queue)).toEqual(["swarm tree:a", "visual tree:a+m"]);
+    queue = play(queue, 2, [ended(queue, "swarm", "tree:a", "passed")]).queue;
+    ({ queue, actions } = play(queue, 3, [ended(queue, "visual", "tree:a+m", "passed")]));
+    expect(only(actions, "merge")).toHaveLength(1);
+  });
+
+  test("a failure is run once more, then it goes back with its findings", () => {
+    let { queue } = play(begin(), 0, [offered("a")]);
+    queue = play(queue, 1, [ended(queue, "build", "tree:a", "failed")]).queue;
+    expect(runsOf(queue)).toEqual(["build tree:a"]);
+    const { actions } = play(queue, 2, [ended(queue, "build", "tree:a", "failed")]);
+    const findings = [{ gate: "build", text: "it fails" }];
+    expect(actions).toEqual([
+      { type: "reject", candidate: "a", gate: "build", tree: "tree:a", broken: false, findings },
+    ]);
+  });
+
+  test("a failure that is not seen again is a flake, and is written down", () => {
+    let { queue } = play(begin(), 0, [offered("a")]);
+    queue = play(queue, 1, [ended(queue, "build", "tree:a", "failed")]).queue;
+    queue = play(queue, 2, [ended(queue, "build", "tree:a", "passed")]).queue;
+    expect(runsOf(queue)).toEqual(["tests tree:a"]);
+    expect(flakesOf(queue)).toMatchObject([{ gate: "build", tree: "tree:a", failures: 1 }]);
+  });
+
+  test("a run that breaks is no failure: it is tried again after a while, and not for ever", () => {
+    let { queue } = play(begin(), 0, [offered("a")]);
+    queue = play(queue, 0, [ended(queue, "build", "tree:a", "error")]).queue;
+    expect(runsOf(queue)).toEqual([]);
+    expect(nextWakeMs(queue, 0)).toBe(15_000);
+    queue = after(queue, 15_000);
+    queue = after(queue, 20_000, ended(queue, "build", "tree:a", "error"));
+    expect(nextWakeMs(queue, 20_000)).toBe(50_000);
+    queue = after(queue, 50_000);
+    const { queue: left, actions } = play(queue, 60_000, [ended(queue, "build", "tree:a", "error")]);
+    expect(actions).toMatchObject([{ type: "reject", candidate: "a", gate: "build", broken: true }]);
+    // Nothing is known about these files: they may come again.
+    expect(runsOf(play(left, 61_000, [offered("a2", { task: "a", tree: "tree:a" })]).queue)).toEqual(["build tree:a"]);
+  });
+
+  test("a run that takes too long has broken", () => {
+    const { queue } = play(begin(), 0, [offered("a")]);
+    expect(nextWakeMs(queue, 0)).toBe(20 * minuteMs);
+    expect(decide(queue, 20 * minuteMs - 1)).toEqual([]);
+    expect(decide(queue, 20 * minuteMs)).toEqual([{ type: "cancel-run", run: 1, overdue: true }]);
+    expect(after(queue, 20 * minuteMs).results).toMatchObject([{ gate: "build", failures: 0, errors: 1 }]);
+  });
+
+  test("the same files that have failed before fail at once", () => {
+    let { queue } = play(begin(), 0, [offered("a")]);
+    queue = play(queue, 1, [ended(queue, "build", "tree:a", "failed")]).queue;
+    queue = play(queue, 2, [ended(queue, "build", "tree:a", "failed")]).queue;
+    const { actions } = play(queue, 3, [offered("a2", { task: "a", tree: "tree:a" })]);
+    expect(only(actions, "start-run", "reject")).toMatchObject([{ type: "reject", candidate: "a2" }]);
+  });
+});
+
+describe("the line", () => {
+  test("tests each on top of those ahead, and merges them in order without testing again", () => {
+    let queue = ready(["a", "b"]);
+    expect(runsOf(queue)).toEqual(["main-test tree:a+b+m", "main-test tree:a+m"]);
+    let actions: readonly MergeAction[];
+    ({ queue, actions } = tested(queue, "tree:a+b+m", "passed"));
+    expect(actions).toEqual([]);
+    ({ queue, actions } = tested(queue, "tree:a+m", "passed"));
+    expect(actions).toEqual([{ type: "merge", candidate: "a", task: "a", from: "m", to: "m+a", tree: "tree:a+m" }]);
+    ({ actions } = play(queue, 2, [merged(queue)]));
+    expect(only(actions, "merge", "start-run")).toEqual([
+      { type: "merge", candidate: "b", task: "b", from: "m+a", to: "m+a+b", tree: "tree:a+b+m" },
+    ]);
+  });
+
+  test("goes on without one that fails on main, while that is looked at again", () => {
+    const { queue, actions } = tested(ready(["a", "b"]), "tree:a+m", "failed");
+    expect(only(actions, "set-aside", "cancel-run")).toMatchObject([{ candidate: "a", base: "m" }, { overdue: false }]);
+    expect(runsOf(queue)).toEqual(["main-test tree:a+m", "main-test tree:b+m"]);
+    expect(only(tested(queue, "tree:a+m", "failed", 2).actions, "reject")).toMatchObject([
+      { candidate: "a", gate: "main-test", findings: [{ text: "it fails" }] },
+    ]);
+  });
+
+  test("takes back one whose failure was a flake, behind the others", () => {
+    let { queue } = tested(ready(["a", "b"]), "tree:a+m", "failed");
+    queue = tested(queue, "tree:a+m", "passed", 2).queue;
+    expect(runsOf(queue)).toEqual(["main-test tree:a+b+m", "main-test tree:b+m"]);
+  });
+
+  test("blames nobody for a failure on top of one that may be at fault", () => {
+    // Whoever is behind a bad one fails with it.
+    let { queue, actions } = tested(ready(["a", "b"]), "tree:a+b+m", "failed");
+    expect(only(actions, "set-aside", "reject", "start-run")).toEqual([]);
+    ({ queue, actions } = tested(queue, "tree:a+m", "failed", 2));
+    expect(only(actions, "set-aside")).toMatchObject([{ candidate: "a" }]);
+    expect(runsOf(queue)).toEqual(["main-test tree:a+m", "main-test tree:b+m"]);
+    queue = tested(queue, "tree:b+m", "passed", 3).queue;
+    expect(queue.merging).toMatchObject({ candidate: "b", from: "m" });
+  });
+
+  test("looks at a failure again when the one ahead is merged: together they fail", () => {
+    let { queue } = tested(ready(["a", "b"]), "tree:a+b+m", "failed");
+    queue = tested(queue, "tree:a+m", "passed", 2).queue;
+    const first = play(queue, 3, [merged(queue)]);
+    expect(only(first.actions, "set-aside")).toMatchObject([{ candidate: "b", base: "m+a" }]);
+    const second = tested(first.queue, "tree:a+b+m", "failed", 4);
+    expect(only(second.actions, "reject")).toMatchObject([{ candidate: "b", gate: "main-test" }]);
+  });
+
+  test("is longer after each merge, up to the slots, and half as long after a failure", () => {
+    let queue = ready(["a", "b", "c", "d", "e"]);
+    expect([queue.window, queue.runs.length]).toEqual([2, 2]);
+    queue = tested(queue, "tree:a+m", "passed").queue;
+    queue = play(queue, 2, [merged(queue)]).queue;
+    expect([queue.window, queue.runs.length]).toEqual([3, 3]);
+    queue = tested({ ...queue, window: 4 }, "tree:a+b+m", "failed").queue;
+    expect(queue.window).toBe(2);
+  });
+
+  test("keeps what depends on a candidate behind it, and out of the line once that is gone", () => {
+    let { queue } = play(begin({ gates: [] }), 0, []);
+    const gates = usualGates.filter(({ on }) => on === "main");
+    queue = play({ ...queue, gates }, 0, [offered("b", { dependencies: ["a"] })]).queue;
+    expect(runsOf(queue)).toEqual([]);
+    queue = play(queue, 1, [offered("a")]).queue;
+    expect(runsOf(queue)).toEqual(["main-test tree:a+b+m", "main-test tree:a+m"]);
+    const { queue: left, actions } = play(queue, 2, [{ type: "withdrawn", candidate: "a" }]);
+    expect(only(actions, "leave-line")).toEqual([{ type: "leave-line", candidate: "b" }]);
+    expect(runsOf(left)).toEqual([]);
+  });
+
+  test("tests nothing without what it depends on, while that waits for the fate of those ahead", () => {
+    const gates = usualGates.filter(({ on }) => on === "main");
+    const offers = [offered("a"), offered("b"), offered("c", { dependencies: ["b"] }), offered("d")];
+    let { queue } = play({ ...begin({ gates, slots: 9 }), window: 4 }, 0, offers);
+    expect(runsOf(queue)).toContain("main-test tree:a+b+c+m");
+    queue = tested(queue, "tree:a+b+m", "failed").queue;
+    expect(runsOf(queue)).toEqual(["main-test tree:a+d+m", "main-test tree:a+m"]);
+  });
+
+  test("takes the longest path first; who has waited as long as that goes before", () => {
+    const gates = usualGates.filter(({ on }) => on === "main");
+    const offers = [offered("short"), offered("long", { tailMs: 60 * minuteMs })];
+    const { queue } = play(begin({ gates, slots: 1 }), 0, offers);
+    expect(runsOf(queue)).toEqual(["main-test tree:long+m"]);
+    const waited = play(begin({ gates, slots: 0 }), 0, [offered("old")]).queue;
+    const { actions } = play({ ...waited, slots: 1 }, 61 * minuteMs, [offered("new", { tailMs: 60 * minuteMs })]);
+    expect(only(actions, "start-run")).toMatchObject([{ candidate: "old" }]);
+  });
+});
+
+describe("conflicts", () => {
+  const conflict = [["a", "b"]] as const;
+
+  test("with main go back at once, with both sides", () => {
+    const { queue, actions } = play(begin(), 0, [offered("a")], [["m", "a"]]);
+    expect(only(actions, "return-conflict")).toEqual([
+      { type: "return-conflict", candidate: "a", main: "m", commit: "a", paths: ["x"] },
+    ]);
+    // What it was begun for is gone.
+    expect(queue).toMatchObject({ candidates: [], runs: [] });
+  });
+
+  test("with one ahead wait for what becomes of it", () => {
+    const queue = ready(["a", "b", "c"], 4, conflict);
+    expect(conflictsOf(queue)).toEqual([{ between: ["a", "b"] }]);
+    expect(runsOf(queue)).toEqual(["main-test tree:a+c+m", "main-test tree:a+m"]);
+    const passed = play(queue, 1, [ended(queue, "main-test", "tree:a+m", "passed")], conflict).queue;
+    const { actions } = play(passed, 2, [merged(passed)], conflict);
+    expect(only(actions, "return-conflict")).toMatchObject([{ candidate: "b", main: "m+a", commit: "b" }]);
+  });
+
+  test("with one ahead are none when that is sent back", () => {
+    const queue = ready(["a", "b"], 4, conflict);
+    const left = play(queue, 1, [{ type: "withdrawn", candidate: "a" }], conflict).queue;
+    expect(runsOf(left)).toEqual(["main-test tree:b+m"]);
+  });
+
+  test("that only the line shows hold up nobody behind", () => {
+    // No gate asks how candidates go together.
+    const gates = usualGates.filter(({ on }) => on === "main");
+    const offers = ["a", "b", "c"].map((id) => offered(id));
+    const { queue } = play({ ...begin({ gates }), window: 4 }, 0, offers, conflict);
+    expect(runsOf(queue)).toEqual(["main-test tree:a+c+m", "main-test tree:a+m"]);
+  });
+});
+
+describe("what happens in between", () => {
+  test("a pause begins and merges nothing, and keeps what comes in", () => {
+    let queue = observeMerges(ready(["a", "b"]), { type: "wished", wish: "pause" }, 1);
+    queue = after(queue, 2, ended(queue, "main-test", "tree:a+m", "passed"));
+    expect(queue).toMatchObject({ merging: null, runs: [{ tree: "tree:a+b+m" }] });
+    const { actions } = play(queue, 3, [{ type: "wished", wish: "run" }]);
+    expect(only(actions, "merge", "start-run")).toMatchObject([{ type: "merge", candidate: "a" }]);
+  });
+
+  test("a cancel is not taken back", () => {
+    const queue = after(ready(["a"]), 1, { type: "wished", wish: "cancel" });
+    expect(queue).toMatchObject({ candidates: [], runs: [], ended: ["a"] });
+    expect(observeMerges(queue, { type: "wished", wish: "run" }, 2)).toEqual(queue);
+  });
+
+  test("a later candidate of the task takes the place of the one before", () => {
+    const { queue } = play(begin(), 0, [offered("a1", { task: "a" }), offered("a2", { task: "a" })]);
+    expect(queue).toMatchObject({ candidates: [{ id: "a2" }], ended: ["a1"] });
+  });
+
+  test("nothing of a task is taken in that is merged, or about to be", () => {
+    const { queue } = tested(ready(["a"]), "tree:a+m", "passed");
+    const later = offered("a2", { task: "a" });
+    expect(observeMerges(queue, later, 2)).toMatchObject({ candidates: [{ id: "a" }], ended: ["a2"] });
+    const done = play(queue, 2, [merged(queue), later]).queue;
+    expect(done).toMatchObject({ candidates: [], merged: ["a"], ended: ["a", "a2"] });
+    expect(observeMerges(done, { type: "withdrawn", candidate: "a" }, 3)).toEqual(done);
+  });
+
+  test("a merge that is asked for is not taken back by a withdrawal", () => {
+    const { queue } = tested(ready(["a"]), "tree:a+m", "passed");
+    expect(observeMerges(queue, { type: "withdrawn", candidate: "a" }, 2)).toEqual(queue);
+  });
+
+  test("main that somebody else has moved is what all are tested on from then on", () => {
+    const moved = { type: "main-moved", main: { commit: "x", tree: "tree:x" } } as const;
+    const { queue } = play(ready(["a"]), 1, [moved]);
+    expect(runsOf(queue)).toEqual(["main-test tree:a+x"]);
+  });
+
+  test("a merge that main was not there for is decided again on what it is now", () => {
+    const { queue } = tested(ready(["a"]), "tree:a+m", "passed");
+    const main = { commit: "x", tree: "tree:x" };
+    const refused = { type: "merge-ended", candidate: "a", merged: false, main } as const;
+    expect(runsOf(play(queue, 2, [refused]).queue)).toEqual(["main-test tree:a+x"]);
+  });
+
+  test("after a restart the same runs, test merges and the merge are asked for", () => {
+    const { queue } = tested(ready(["a", "b"]), "tree:a+m", "passed");
+    const asked = after(queue, 2, offered("c"));
+    expect(underway(JSON.parse(JSON.stringify(asked)))).toEqual([
+      { type: "merge", candidate: "a", task: "a", from: "m", to: "m+a", tree: "tree:a+m" },
+      { type: "test-merge", candidate: "c", base: "m", commit: "c" },
+      { type: "test-merge", candidate: "c", base: "a", commit: "c" },
+      { type: "test-merge", candidate: "c", base: "b", commit: "c" },
+      expect.objectContaining({ type: "start-run", gate: "main-test", tree: "tree:a+b+m" }),
+      expect.objectContaining({ type: "start-run", gate: "build", tree: "tree:c" }),
+    ]);
+    const found = {
+      type: "merge-ended",
+      candidate: "a",
+      merged: true,
+      main: { commit: "m+a", tree: "tree:a+m" },
+    } as const;
+    expect(observeMerges(asked, found, 3)).toMatchObject({ merged: ["a"], merging: null, main: { commit: "m+a" } });
+  });
+
+  test("slots that are taken back are not filled again", () => {
+    const queue = after(ready(["a", "b", "c"]), 1, { type: "slots-granted", slots: 1 });
+    expect(queue.runs).toHaveLength(2);
+    expect(tested(queue, "tree:a+b+m", "passed").queue.runs).toHaveLength(1);
+  });
+});

@@ -1,0 +1,31 @@
+import type { MergeQueue, TestMerge } from "./state.ts";
+
+/**
+ * The queue without what can not be asked for again: test merges with bases that are gone, and gates that passed on trees that
+ * are gone. Failures stay, so that the same files, offered again, fail at once; and so do flakes.
+ */
+export function forget(queue: MergeQueue): MergeQueue {
+  const { main, candidates, merging } = queue;
+  const testMerges = stillOfUse(queue);
+  const trees = new Set([
+    ...candidates.flatMap(({ tree, suspicion }) => (suspicion ? [tree, suspicion.tree] : [tree])),
+    ...testMerges.flatMap(({ outcome }) => (outcome?.type === "clean" ? [outcome.tree] : [])),
+    ...[main.tree, merging?.tree],
+  ]);
+  const results = queue.results.filter(({ tree, passed, failures }) => !passed || failures > 0 || trees.has(tree));
+  return { ...queue, testMerges, results };
+}
+
+/** Of candidates that are there: with each other, with main, and with what came of those. */
+function stillOfUse({ main, candidates, testMerges }: MergeQueue): readonly TestMerge[] {
+  const commits = new Set(candidates.map(({ commit }) => commit));
+  const bases = new Set([main.commit, ...commits]);
+  const open = testMerges.filter(({ commit }) => commits.has(commit));
+  for (let found = -1; found < bases.size; ) {
+    found = bases.size;
+    for (const { base, outcome } of open) {
+      if (bases.has(base) && !commits.has(base) && outcome?.type === "clean") bases.add(outcome.commit);
+    }
+  }
+  return open.filter(({ base }) => bases.has(base));
+}

@@ -1,0 +1,48 @@
+import { gatesOn, type Results, resultsOf } from "./results.ts";
+import { type Candidate, type CleanMerge, inLine, type MergeOutcome, type MergeQueue, outcomeOf } from "./state.ts";
+
+/** A queue, with what its decisions ask for again and again. */
+export interface View {
+  readonly queue: MergeQueue;
+  readonly results: Results;
+  readonly plan: readonly Planned[];
+}
+
+export function viewOf(queue: MergeQueue): View {
+  const results = resultsOf(queue);
+  return { queue, results, plan: planLine(queue, results) };
+}
+
+/** A candidate of the line, with what it is tested on top of. */
+export interface Planned {
+  readonly candidate: Candidate;
+  readonly base: string;
+  /** Null: not known yet. */
+  readonly merge: MergeOutcome | null;
+  /** It waits for the fate of those ahead, and those behind go on without it. */
+  readonly stuck: boolean;
+}
+
+/**
+ * Each candidate of the line on top of main and those ahead of it. One that conflicts with them, or fails on top of them, is
+ * left out for those behind: it may be another's fault, and is settled once main is what is below it.
+ */
+function planLine(queue: MergeQueue, results: Results): readonly Planned[] {
+  const gates = gatesOn(queue, "main");
+  const tasks = new Set(queue.merged);
+  const plan: Planned[] = [];
+  let base: string | null = queue.main.commit;
+  for (const candidate of inLine(queue)) {
+    // Behind a merge that is not known yet there is nothing to be said.
+    if (base === null) break;
+    if (!candidate.dependencies.every((task) => tasks.has(task))) continue;
+    const merge: MergeOutcome | null = outcomeOf(queue, base, candidate.commit);
+    const clean: CleanMerge | null = merge?.type === "clean" ? merge : null;
+    const stuck = merge !== null && (clean === null || results.failed(gates, clean.tree, "doubted") !== undefined);
+    plan.push({ candidate, base, merge, stuck });
+    if (stuck) continue;
+    tasks.add(candidate.task);
+    base = clean?.commit ?? null;
+  }
+  return plan;
+}

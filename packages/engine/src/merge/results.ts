@@ -1,0 +1,87 @@
+import { compareIds, type Gate } from "@slipway/contract";
+import type { Candidate, GateResult, MergeQueue, RunEnd } from "./state.ts";
+
+/** Runs that broke one after the other: then the candidate is what breaks them. */
+const maxErrors = 3;
+const firstWaitMs = 15_000;
+
+/** `doubted`: it has failed once, and is run again before that is believed. */
+type Standing = "open" | "doubted" | "passed" | "failed" | "broken";
+
+/** What is known about gates and trees. */
+export interface Results {
+  standing(gate: string, tree: string): Standing;
+  of(gate: string, tree: string): GateResult | undefined;
+  /** The cheapest gates of those that have not passed; all of one rank. */
+  next(gates: readonly Gate[], tree: string): readonly Gate[];
+  /** The first that does not pass. With `doubted` ones, or without. */
+  failed(gates: readonly Gate[], tree: string, including?: "doubted"): Gate | undefined;
+}
+
+export function resultsOf({ results }: MergeQueue): Results {
+  const known = new Map(results.map((result) => [keyOf(result.gate, result.tree), result]));
+  const of = (gate: string, tree: string) => known.get(keyOf(gate, tree));
+  const standing = (gate: string, tree: string) => standingOf(of(gate, tree));
+  return {
+    of,
+    standing,
+    next(gates, tree) {
+      const left = gates.filter(({ name }) => standing(name, tree) !== "passed");
+      const rank = Math.min(...left.map((gate) => gate.rank));
+      return left.filter((gate) => gate.rank === rank);
+    },
+    failed: (gates, tree, including) =>
+      gates.find(({ name }) => {
+        const now = standing(name, tree);
+        return now === "failed" || now === "broken" || now === including;
+      }),
+  };
+}
+
+function standingOf(result: GateResult | undefined): Standing {
+  if (result === undefined) return "open";
+  if (result.passed) return "passed";
+  if (result.failures >= 2) return "failed";
+  if (result.errors >= maxErrors) return "broken";
+  return result.failures === 1 ? "doubted" : "open";
+}
+
+/** The results with the end of one more run. A run that broke is tried again after a while, longer every time. */
+export function withEnd(
+  results: readonly GateResult[],
+  { gate, tree }: Pick<GateResult, "gate" | "tree">,
+  { verdict, findings }: Omit<RunEnd, "run">,
+  nowMs: number,
+): readonly GateResult[] {
+  const isIt = (result: GateResult) => result.gate === gate && result.tree === tree;
+  const before = results.find(isIt) ?? fresh(gate, tree);
+  const ended = { ...before, errors: 0 };
+  const after = {
+    passed: { ...ended, passed: true },
+    failed: { ...ended, failures: before.failures + 1, findings },
+    error: { ...before, errors: before.errors + 1, notBeforeMs: nowMs + firstWaitMs * 2 ** before.errors },
+  }[verdict];
+  return [...results.filter((result) => !isIt(result)), after];
+}
+
+function fresh(gate: string, tree: string): GateResult {
+  return { gate, tree, passed: false, failures: 0, errors: 0, notBeforeMs: 0, findings: [] };
+}
+
+/** What failed and then passed on the same tree. */
+export function flakesOf({ results }: MergeQueue): readonly GateResult[] {
+  return results.filter(({ passed, failures }) => passed && failures > 0);
+}
+
+export function gatesOn({ gates }: MergeQueue, on: Gate["on"]): readonly Gate[] {
+  return gates.filter((gate) => gate.on === on).sort((a, b) => a.rank - b.rank || compareIds(a.name, b.name));
+}
+
+/** Whether it has passed all that is looked at without the others. */
+export function isReady(queue: MergeQueue, results: Results, { tree }: Candidate): boolean {
+  return results.next(gatesOn(queue, "candidate"), tree).length === 0;
+}
+
+function keyOf(gate: string, tree: string): string {
+  return `${gate}\n${tree}`;
+}

@@ -1,0 +1,97 @@
+import type { Gate } from "@slipway/contract";
+import type { MergeAction } from "./actions.ts";
+import type { View } from "./line.ts";
+import { gatesOn } from "./results.ts";
+import { byUrgency, type GateRun, type MergeQueue } from "./state.ts";
+
+/** A run that takes too long has broken. */
+export function endOverdue({ queue }: View, nowMs: number): MergeAction[] {
+  return queue.runs
+    .filter((run) => deadlineOf(queue, run) <= nowMs)
+    .map(({ run }) => ({ type: "cancel-run", run, overdue: true }));
+}
+
+export function cancelUseless(view: View): MergeAction[] {
+  const useful = new Set(usefulRuns(view).map(nameOf));
+  return view.queue.runs
+    .filter((run) => !useful.has(nameOf(run)))
+    .map(({ run }) => ({ type: "cancel-run", run, overdue: false }));
+}
+
+/** Fills the free slots. */
+export function startRuns(view: View, nowMs: number): MergeAction[] {
+  const { queue, results } = view;
+  const underway = new Set(queue.runs.map(nameOf));
+  const due = usefulRuns(view).filter((run) => {
+    const waits = (results.of(run.gate, run.tree)?.notBeforeMs ?? 0) > nowMs;
+    if (waits || run.isBeyond || underway.has(nameOf(run))) return false;
+    // Two candidates can have the same tree.
+    underway.add(nameOf(run));
+    return true;
+  });
+  return due
+    .slice(0, Math.max(0, queue.slots - queue.runs.length))
+    .map(({ isBeyond: _, ...run }, index) => ({ type: "start-run", run: queue.started + index + 1, ...run }));
+}
+
+interface UsefulRun extends Omit<GateRun, "run" | "startedAtMs"> {
+  /** Outside of the window: it may go on, but is not begun. */
+  readonly isBeyond: boolean;
+}
+
+/**
+ * What would bring a candidate on, what is nearest to a merge first: the line, then failures that are to be seen again,
+ * then candidates by themselves.
+ */
+function usefulRuns({ queue, results, plan }: View): readonly UsefulRun[] {
+  const [alone, onMain] = [gatesOn(queue, "candidate"), gatesOn(queue, "main")];
+  const going = plan.filter(({ stuck }) => !stuck);
+  const line = going.flatMap(({ candidate: { id }, base, merge }, index) => {
+    if (merge?.type !== "clean") return [];
+    const { commit, tree } = merge;
+    const on = { candidate: id, base, commit, tree, isBeyond: index >= queue.window };
+    return results.next(onMain, tree).map(({ name }) => ({ gate: name, ...on }));
+  });
+  const byUrge = queue.candidates.toSorted(byUrgency);
+  const again = byUrge.flatMap(({ id, suspicion }) =>
+    suspicion ? [{ candidate: id, ...suspicion, isBeyond: false }] : [],
+  );
+  const single = byUrge.flatMap(({ id, commit, tree }) =>
+    results
+      .next(alone, tree)
+      .map(({ name }) => ({ gate: name, candidate: id, base: null, commit, tree, isBeyond: false })),
+  );
+  return [...line, ...again, ...single];
+}
+
+function nameOf({ gate, tree }: Pick<GateRun, "gate" | "tree">): string {
+  return `${gate}\n${tree}`;
+}
+
+function deadlineOf({ gates }: MergeQueue, { gate, startedAtMs }: GateRun): number {
+  const known: Gate | undefined = gates.find(({ name }) => name === gate);
+  return startedAtMs + (known?.limitMs ?? 0);
+}
+
+/** The next moment at which a turn can decide something though nothing has come in. Null: there is none. */
+export function nextWakeMs(queue: MergeQueue, nowMs: number): number | null {
+  const deadlines = queue.runs.map((run) => deadlineOf(queue, run));
+  const waits = queue.results.map(({ notBeforeMs }) => notBeforeMs);
+  const next = Math.min(...[...deadlines, ...waits].filter((atMs) => atMs > nowMs));
+  return Number.isFinite(next) ? next : null;
+}
+
+/** The first of the line, once everything about it is known and good. */
+export function mergeFirst({ queue, results, plan }: View): MergeAction[] {
+  if (queue.merging !== null) return [];
+  // Those before it are left out: it stands on main.
+  const ready = plan.find(({ stuck }) => !stuck);
+  if (ready?.merge?.type !== "clean") return [];
+  const { candidate, base: from, merge } = ready;
+  const left = [
+    ...results.next(gatesOn(queue, "candidate"), candidate.tree),
+    ...results.next(gatesOn(queue, "main"), merge.tree),
+  ];
+  if (left.length > 0) return [];
+  return [{ type: "merge", candidate: candidate.id, task: candidate.task, from, to: merge.commit, tree: merge.tree }];
+}

@@ -1,0 +1,84 @@
+import type { MergeAction } from "./actions.ts";
+import type { Planned, View } from "./line.ts";
+import { gatesOn, type Results } from "./results.ts";
+import { type Candidate, inLine, type MergeQueue, outcomeOf } from "./state.ts";
+
+/** The user's cancel ends everything but a merge that may have happened already. */
+export function discardAll({ queue: { candidates, merging, runs } }: View): MergeAction[] {
+  return [
+    ...runs.map(({ run }) => ({ type: "cancel-run", run, overdue: false }) as const),
+    ...candidates
+      .filter(({ id }) => id !== merging?.candidate)
+      .map(({ id }) => ({ type: "discard", candidate: id }) as const),
+  ];
+}
+
+/** What follows from what is known about the candidates, one at a time: whoever goes changes what the others stand on. */
+export function settle({ queue, results, plan }: View): MergeAction[] {
+  const settled =
+    first(open(queue), (candidate) => returnConflict(queue, candidate)) ??
+    first(open(queue), (candidate) => rejectAlone(queue, results, candidate)) ??
+    first(open(queue), (candidate) => settleSuspicion(results, candidate)) ??
+    first(plan, (planned) => settleOnMain(queue, results, planned)) ??
+    leaveLine(queue);
+  return settled ? [settled] : [];
+}
+
+/** A merge that is asked for is not taken back. */
+function open({ candidates, merging }: MergeQueue): readonly Candidate[] {
+  return candidates.filter(({ id }) => id !== merging?.candidate);
+}
+
+function returnConflict(queue: MergeQueue, { id, commit }: Candidate): MergeAction | undefined {
+  const { main } = queue;
+  const outcome = outcomeOf(queue, main.commit, commit);
+  if (outcome?.type !== "conflict") return undefined;
+  return { type: "return-conflict", candidate: id, main: main.commit, commit, paths: outcome.paths };
+}
+
+function rejectAlone(queue: MergeQueue, results: Results, { id, tree }: Candidate): MergeAction | undefined {
+  const gate = results.failed(gatesOn(queue, "candidate"), tree);
+  return gate && reject(results, id, gate.name, tree);
+}
+
+function settleSuspicion(results: Results, { id, suspicion }: Candidate): MergeAction | undefined {
+  if (suspicion === null) return undefined;
+  const standing = results.standing(suspicion.gate, suspicion.tree);
+  if (standing === "passed") return { type: "clear", candidate: id };
+  return standing === "doubted" ? undefined : reject(results, id, suspicion.gate, suspicion.tree);
+}
+
+/** On top of main itself, a failure is the candidate's own. */
+function settleOnMain(
+  queue: MergeQueue,
+  results: Results,
+  { candidate, base, merge }: Planned,
+): MergeAction | undefined {
+  if (base !== queue.main.commit || merge?.type !== "clean") return undefined;
+  const gate = results.failed(gatesOn(queue, "main"), merge.tree, "doubted")?.name;
+  if (gate === undefined) return undefined;
+  if (results.standing(gate, merge.tree) !== "doubted") return reject(results, candidate.id, gate, merge.tree);
+  return { type: "set-aside", candidate: candidate.id, gate, commit: merge.commit, tree: merge.tree, base };
+}
+
+function reject(results: Results, candidate: string, gate: string, tree: string): MergeAction {
+  const findings = results.of(gate, tree)?.findings ?? [];
+  return { type: "reject", candidate, gate, tree, broken: results.standing(gate, tree) === "broken", findings };
+}
+
+function leaveLine(queue: MergeQueue): MergeAction | undefined {
+  const ahead = new Set(queue.merged);
+  for (const { id, task, dependencies } of inLine(queue)) {
+    if (!dependencies.every((dependency) => ahead.has(dependency))) return { type: "leave-line", candidate: id };
+    ahead.add(task);
+  }
+  return undefined;
+}
+
+function first<T>(all: readonly T[], find: (one: T) => MergeAction | undefined): MergeAction | undefined {
+  for (const one of all) {
+    const found = find(one);
+    if (found) return found;
+  }
+  return undefined;
+}

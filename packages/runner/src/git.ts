@@ -1,0 +1,41 @@
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+
+const run = promisify(execFile);
+
+/** Answers standard output. Fails with what `execFile` fails with: a number as `code` is git's own exit. */
+export type Git = (...args: readonly string[]) => Promise<string>;
+
+export interface GitOptions {
+  /** Of the repository. */
+  readonly directory: string;
+  readonly workdir: string;
+  readonly environment: Readonly<Record<string, string>>;
+  readonly timeoutMs: number;
+}
+
+const maxOutputBytes = 16 * 1024 * 1024;
+
+/** The user's and the machine's settings, the project's hooks and its attributes have no say. */
+const isolation = { GIT_CONFIG_GLOBAL: "/dev/null", GIT_CONFIG_NOSYSTEM: "1", GIT_ATTR_NOSYSTEM: "1", LC_ALL: "C" };
+const settings = [
+  "core.hooksPath=/dev/null",
+  "core.fsmonitor=false",
+  "core.autocrlf=false",
+  "core.looseCompression=0",
+  "safe.directory=*",
+  "gc.auto=0",
+].flatMap((setting) => ["-c", setting]);
+
+export function gitIn({ directory, workdir, environment, timeoutMs }: GitOptions): Git {
+  return async (...args) => {
+    const { stdout } = await run("git", [...settings, ...args], {
+      cwd: workdir,
+      env: { ...environment, ...isolation, GIT_DIR: directory, GIT_WORK_TREE: workdir },
+      timeout: timeoutMs,
+      killSignal: "SIGKILL",
+      maxBuffer: maxOutputBytes,
+    });
+    return stdout;
+  };
+}

@@ -1,0 +1,130 @@
+import { mkdir, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { TaskOrder, TaskPhase } from "@slipway/contract";
+import { z } from "zod";
+import { assembleCrew, type Crew, type CrewParts } from "../crew.ts";
+import { endOf } from "../end.ts";
+import type { RunProgress } from "../progress.ts";
+import { type Checks, createChecks } from "./checks.ts";
+import { TaskRunEnd } from "./end.ts";
+import type { SharedPart } from "./inbox.ts";
+import { createJournal, type Journal } from "./journal.ts";
+import { openRepository, type Repository } from "./repository.ts";
+import { phaseTools } from "./tools.ts";
+
+export interface AttemptParts extends CrewParts {
+  readonly order: TaskOrder;
+}
+
+/** One attempt at a task, as its phases see it. */
+export interface Attempt {
+  readonly order: TaskOrder;
+  readonly progress: RunProgress;
+  readonly repository: Repository;
+  readonly checks: Checks;
+  readonly crew: Crew;
+  readonly signal: AbortSignal;
+  /** The last commit of the branch. */
+  tip(): string;
+  emit: CrewParts["emit"];
+  /** What the work answers; after a restart, what it has answered. */
+  once: Journal["once"];
+  phase<T>(phase: TaskPhase, round: number, schema: z.ZodType<T>, work: () => Promise<T>): Promise<T>;
+  /** Sets the agents to a prompt and commits what they leave. Ends the run when they do not complete it. */
+  turn(name: string, prompt: string, options?: TurnOptions): Promise<void>;
+}
+
+export interface TurnOptions {
+  readonly model?: string | undefined;
+  /** A main that is part of the branch when the turn is over. */
+  readonly merged?: string;
+}
+
+export async function openAttempt(parts: AttemptParts): Promise<Attempt> {
+  const { order, task, progress, directory, environment, emit, signal } = parts;
+  const { workdir } = task;
+  const { inbox } = progress;
+  const repository = openRepository({ order, directory, workdir, environment });
+  const onCriterion = (criterion: string, satisfied: boolean) =>
+    progress.keep({ criteria: { ...progress.phases.criteria, [criterion]: satisfied } });
+  const tools = () => phaseTools({ order, inbox, emit, onCriterion, signal });
+  const crew = await assembleCrew({ ...parts, tools });
+  const journal = createJournal({
+    entries: progress.phases.journal,
+    record: (step, result) => progress.keep({ journal: { ...progress.phases.journal, [step]: result } }),
+  });
+  const tip = () => progress.phases.tip ?? order.base;
+  const once: Attempt["once"] = async (step, schema, work) => {
+    signal.throwIfAborted();
+    if (progress.remainingMs() <= 1) throw new TaskRunEnd({ reason: "timeout", message: "the run's time is over" });
+    return await journal.once(step, schema, work);
+  };
+  let committing: Promise<void> = Promise.resolve();
+  const commit = (merged?: string): Promise<void> => {
+    const commitNow = async () => {
+      const next = await repository.commit(tip(), order.task.title, merged);
+      if (next === tip()) return;
+      await progress.keep({ tip: next });
+      await emit({ type: "committed", commit: next });
+    };
+    const committed = committing.then(commitNow);
+    committing = committed.catch(() => {});
+    return committed;
+  };
+  return {
+    ...{ order, progress, repository, crew, signal, tip, emit, once },
+    checks: createChecks({
+      ...{ order, repository, workdir, directory, environment, signal, once, emit },
+      remainingMs: progress.remainingMs,
+    }),
+    async phase(phase, round, schema, work) {
+      return await once(`${phase} ${round}`, schema, async () => {
+        await emit({ type: "phase", phase, status: "begun", round });
+        try {
+          const result = await work();
+          await emit({ type: "phase", phase, status: "finished", round });
+          return result;
+        } catch (error) {
+          await emit({ type: "phase", phase, status: "failed", round });
+          throw error;
+        }
+      });
+    },
+    async turn(name, prompt, { model, merged } = {}) {
+      await once(`turn ${name}`, z.null(), async () => {
+        const goesOn = progress.phases.turn === name;
+        const stage = goesOn ? progress.stage : ({ name: "lead", round: 1, prompt } as const);
+        progress.enter(stage);
+        await progress.keep({ turn: name });
+        await writeShared(workdir, inbox.shared);
+        const final = await crew.work(stage, { name, model, onTurn: () => commit(merged) });
+        if (final.type === "done" && final.outcome === "completed") return null;
+        throw new TaskRunEnd(endOf(final));
+      });
+    },
+  };
+}
+
+/** Keeps the files of what the build shares as the host tells them, until the signal. */
+export async function followShared({ inbox }: RunProgress, workdir: string, signal: AbortSignal): Promise<void> {
+  for (let written: readonly SharedPart[] | undefined; !signal.aborted; await inbox.changed(signal)) {
+    if (inbox.shared === written) continue;
+    written = inbox.shared;
+    await writeShared(workdir, written);
+  }
+}
+
+/** For agents that rather read files than call a tool. What an agent has put in the way stays: the tool knows better. */
+async function writeShared(workdir: string, shared: readonly SharedPart[]): Promise<void> {
+  const own = join(workdir, ".slipway");
+  const directory = join(own, "context");
+  try {
+    await mkdir(own, { recursive: true });
+    await writeFile(join(own, ".gitignore"), "*\n");
+    await rm(directory, { recursive: true, force: true });
+    await mkdir(directory);
+    for (const { name, text } of shared) await writeFile(join(directory, `${name}.md`), text);
+  } catch (error) {
+    if (!(error instanceof Error && "code" in error)) throw error;
+  }
+}

@@ -1,0 +1,100 @@
+import { describe, expect, test, vi } from "vitest";
+import { agentThat, doing } from "./testing/agent.ts";
+import { rightSum, wrongSum } from "./testing/project.ts";
+import { startAttempt as start } from "./testing/start.ts";
+
+vi.setConfig({ testTimeout: 60_000 });
+
+describe("an agent that", () => {
+  test("changes nothing has failed", async () => {
+    const { over, end, channel } = await start(agentThat({ build: doing([], "All is done and tested!") }));
+    await over;
+    expect(end()).toMatchObject({ reason: "no_change" });
+    expect(channel.events.some(({ type }) => type === "offered")).toBe(false);
+  });
+
+  test("deletes tests is told on in the offer", async () => {
+    const { channel, over, offered } = await start(
+      agentThat({
+        build: doing([
+          { run: "git rm -q test/sum.test.mjs && mkdir -p test && echo > test/other.test.mjs" },
+          { write: "sum.mjs", content: wrongSum },
+        ]),
+      }),
+      { order: { commands: {} } },
+    );
+    expect(await offered(1)).toMatchObject({
+      tests: { changed: ["test/other.test.mjs"], deleted: ["test/sum.test.mjs"] },
+    });
+    channel.send({ type: "merged" });
+    await over;
+  });
+
+  test.each([
+    ["deletes the repository's link", "rm -rf .git"],
+    [
+      "makes a repository of its own",
+      "rm -f .git && git init -q && git add -A && git -c user.name=a -c user.email=a@b commit -qm own",
+    ],
+    ["deletes the branch", "git checkout -q --detach && git branch -qD attempt/sum-1"],
+    ["leaves for another branch", "git checkout -qb elsewhere"],
+    [
+      "looks at the first commit and stays there",
+      "git add -A; git commit -qm mine; git checkout -q --detach HEAD~1 2>/dev/null; true",
+    ],
+    ["commits by itself", "git add -A && git commit -qm mine"],
+    ["deletes every ref", "git for-each-ref --format='delete %(refname)' | git update-ref --stdin"],
+    [
+      "breaks the repository's settings",
+      "d=$(git rev-parse --git-dir); echo nonsense > $d/config; echo nonsense > $d/HEAD",
+    ],
+    ["leaves a repository inside", "git init -q inner && touch inner/file"],
+    ["leaves a lock", "touch $(git rev-parse --git-dir)/index.lock"],
+    [
+      "sets hooks and filters that fail",
+      "git config core.hooksPath /bin && git config commit.gpgsign true && git config core.bare true",
+    ],
+  ])("%s has its work offered", async (_name, command) => {
+    const { channel, over, project, offered } = await start(
+      agentThat({ build: doing([{ write: "sum.mjs", content: rightSum }, { run: command }]) }),
+    );
+    await offered(1);
+    channel.send({ type: "merged" });
+    await over;
+    const commit = await project.take(1);
+    expect(await project.show(commit, "sum.mjs")).toBe(rightSum.trim());
+    expect(await project.git("merge-base", commit, "main")).toBe(project.base);
+  });
+
+  test("says nothing of a criterion is asked once more, and then believed in nothing", async () => {
+    let asked = 0;
+    const { channel, over, offered } = await start(
+      agentThat({
+        intent: ({ step }) => {
+          if (step === 0) asked++;
+          return { text: "All is well." };
+        },
+      }),
+    );
+    await offered(1);
+    channel.send({ type: "merged" });
+    await over;
+    expect(asked).toBe(2);
+    expect(channel.events.some(({ type }) => type === "criterion")).toBe(false);
+  });
+
+  test.each([
+    ["overloaded", { fault: { status: 529 } }],
+    ["refused", { fault: "refusal" }],
+  ] as const)("is %s by its model ends the run so", async (reason, turn) => {
+    const { over, end } = await start(agentThat({ build: () => turn }));
+    await over;
+    expect(end()).toMatchObject({ reason });
+  });
+
+  test("has no base to begin with fails at once", async () => {
+    const { over, end } = await start(agentThat(), { order: { base: "2".repeat(40) } });
+    await over;
+    expect(end()).toMatchObject({ reason: "setup_failed", message: expect.stringContaining("2".repeat(40)) });
+  });
+});

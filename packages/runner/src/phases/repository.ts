@@ -1,0 +1,207 @@
+import { mkdir, rename, rm, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import type { TaskOrder } from "@slipway/contract";
+import { type Git, gitIn } from "../git.ts";
+import { bothSides, mergeTree, unsolvedIn } from "./conflicts.ts";
+import { TaskRunEnd } from "./end.ts";
+import { author, findHead, link, mainRef, removeLocks } from "./link.ts";
+
+/**
+ * The attempt's branch. Its repository lies beside the workspace, which has a `.git` that only points there: what an agent
+ * deletes or moves is put back. The files of the workspace are the work; each commit takes all of them that are not ignored.
+ */
+export interface Repository {
+  /** Makes the workspace, with the branch at its first commit, which it answers. */
+  prepare(): Promise<string>;
+  /** Puts what is in the workspace on top of the branch and answers its last commit. `merged`: a main that is now part of it. */
+  commit(tip: string, message: string, merged?: string): Promise<string>;
+  /** Whether the workspace's files are those of the last commit. */
+  isClean(): Promise<boolean>;
+  /** The workspace's files as they are in the commit. Ignored ones stay. */
+  restore(commit: string): Promise<void>;
+  /** Takes a commit out of a bundle. False: it is not in there. */
+  fetch(bundle: string, commit: string): Promise<boolean>;
+  /** Puts main's changes to the branch, in the workspace, too. With conflicts, its files have both sides in them. */
+  merge(tip: string, main: string): Promise<Merge>;
+  /** Of those files, the ones that still have marks of both sides. */
+  unsolved(paths: readonly string[]): Promise<string[]>;
+  /** What is different between two commits. */
+  changes(from: string, to: string): Promise<readonly Change[]>;
+  tree(commit: string): Promise<string>;
+  /** Ids of the commit's files whose name is one of those. */
+  blobs(commit: string, names: ReadonlySet<string>): Promise<string>;
+  /** The commit's files in a directory that is empty. */
+  extract(commit: string, directory: string): Promise<void>;
+  /** Writes a bundle of the branch, without what the host has. */
+  bundle(path: string, tip: string, known: readonly string[]): Promise<void>;
+}
+
+export type Merge =
+  | { readonly type: "merged"; readonly tip: string }
+  | { readonly type: "conflicts"; readonly paths: readonly string[]; readonly text: string };
+
+export interface Change {
+  readonly path: string;
+  readonly isDeleted: boolean;
+}
+
+export interface RepositoryOptions {
+  readonly order: Pick<TaskOrder, "branch" | "base" | "bundle" | "from">;
+  /** The run's own files. */
+  readonly directory: string;
+  readonly workdir: string;
+  readonly environment: Readonly<Record<string, string>>;
+}
+
+/** For a large project, on a busy machine. */
+const timeoutMs = 300_000;
+const identity = {
+  ...{ GIT_AUTHOR_NAME: author.name, GIT_AUTHOR_EMAIL: author.email },
+  ...{ GIT_COMMITTER_NAME: author.name, GIT_COMMITTER_EMAIL: author.email },
+};
+
+export function openRepository(options: RepositoryOptions): Repository {
+  const { order, workdir } = options;
+  const directory = join(options.directory, "repository");
+  const environment = { ...options.environment, ...identity };
+  const git = gitIn({ directory, workdir, environment, timeoutMs });
+  /** With an index of its own: the other one is the agent's, too. */
+  const apart = (index: string, tree = workdir) =>
+    gitIn({ directory, workdir: tree, environment: { ...environment, GIT_INDEX_FILE: index }, timeoutMs });
+  const ownIndex = join(directory, "slipway-index");
+  const has = (commit: string) => succeeds(git("cat-file", "-e", `${commit}^{commit}`));
+  const contains = (commit: string, other: string) => succeeds(git("merge-base", "--is-ancestor", other, commit));
+  const treeOf = async (commit: string) => (await git("rev-parse", `${commit}^{tree}`)).trim();
+
+  const resolve = async (name: string) =>
+    (await git("rev-parse", "--verify", "--quiet", `${name}^{commit}`).catch(() => "")).trim();
+  const branch = `refs/heads/${order.branch}`;
+
+  /** The branch is where it belongs, and it is what the workspace is on. `hard`: its files, too. */
+  const settle = async (tip: string, how: "--mixed" | "--hard" = "--mixed") => {
+    await git("symbolic-ref", "HEAD", branch);
+    await git("reset", "--quiet", how, tip);
+  };
+  const restore = async (commit: string) => {
+    await link(workdir, directory, branch);
+    await removeLocks(directory, branch);
+    await settle(commit, "--hard");
+    await git("clean", "-ffdq");
+  };
+  /** A tree of all files that are not ignored, or are in the commit. */
+  const filesTree = async (commit: string) => {
+    const own = apart(ownIndex);
+    await own("read-tree", commit);
+    // Files that can not be read are left out; git says so by its exit.
+    await own("add", "--all", "--ignore-errors", ".").catch((error) => {
+      if (typeof error?.code !== "number") throw error;
+    });
+    return (await own("write-tree")).trim();
+  };
+
+  return {
+    restore,
+    tree: treeOf,
+    async prepare() {
+      await mkdir(workdir, { recursive: true });
+      await mkdir(join(directory, "info"), { recursive: true });
+      await removeLocks(directory, branch);
+      await git("init", "--quiet");
+      await writeFile(join(directory, "info", "exclude"), "node_modules/\n.slipway/\n");
+      const found = await findHead(git, workdir, directory);
+      if (!(await has(order.base)) && order.bundle !== undefined) await unbundle(git, order.bundle);
+      if (!(await has(order.base))) {
+        throw new TaskRunEnd({ reason: "setup_failed", message: `there is no commit ${order.base} to begin with` });
+      }
+      await git("update-ref", mainRef, order.base);
+      const goesOn = order.from === "last-attempt" && found !== undefined;
+      const isRelated = goesOn && (await succeeds(git("merge-base", found, order.base)));
+      if (!isRelated) {
+        await restore(order.base);
+        return order.base;
+      }
+      await link(workdir, directory, branch);
+      await settle(found);
+      return found;
+    },
+    async commit(known, message, merged) {
+      await link(workdir, directory, branch);
+      await removeLocks(directory, branch);
+      const [head, at] = [await resolve("HEAD"), (await git("symbolic-ref", "-q", "HEAD").catch(() => "")).trim()];
+      const own = at === branch ? head : await resolve(branch);
+      // What an agent commits by itself, on the branch or further on, is part of the work.
+      const tip = own !== "" && (await contains(own, known)) ? own : known;
+      const parent = head !== "" && head !== tip && (await contains(head, tip)) ? head : tip;
+      const tree = await filesTree(parent);
+      const isElsewhere = head !== "" && parent !== head && at !== branch;
+      if (isElsewhere && merged === undefined && tree === (await treeOf(head))) {
+        // The agent has looked at another commit, and left it at that.
+        await restore(tip);
+        return tip;
+      }
+      const joins = merged === undefined || (await contains(parent, merged)) ? [] : ["-p", merged];
+      const isNew = joins.length > 0 || tree !== (await treeOf(parent));
+      const next = isNew ? (await git("commit-tree", tree, "-p", parent, ...joins, "-m", message)).trim() : parent;
+      await settle(next);
+      return next;
+    },
+    isClean: async () => (await git("status", "--porcelain", "--no-renames").catch(() => "?")) === "",
+    async fetch(bundle, commit) {
+      if (!(await has(commit))) await unbundle(git, bundle);
+      return await has(commit);
+    },
+    async merge(tip, main) {
+      await git("update-ref", mainRef, main);
+      if (await contains(tip, main)) return { type: "merged", tip };
+      const { tree, paths } = await mergeTree(git, tip, main);
+      if (paths.length === 0) {
+        const merged = (await git("commit-tree", tree, "-p", tip, "-p", main, "-m", "Merge main")).trim();
+        await restore(merged);
+        return { type: "merged", tip: merged };
+      }
+      await restore(tip);
+      await git("read-tree", "--reset", "-u", tree);
+      await git("read-tree", tip);
+      return { type: "conflicts", paths, text: await bothSides(git, tip, main, paths) };
+    },
+    unsolved: (paths) => unsolvedIn(workdir, paths),
+    async changes(from, to) {
+      const fields = (await git("diff-tree", "-r", "-z", "--name-status", "--no-renames", from, to)).split("\0");
+      return fields.flatMap((path, index) => (index % 2 === 1 ? [{ path, isDeleted: fields[index - 1] === "D" }] : []));
+    },
+    async blobs(commit, names) {
+      const listed = (await git("ls-tree", "-r", "-z", commit)).split("\0");
+      return listed.filter((entry) => names.has(entry.slice(entry.search(/[^/\t]*$/)))).join("\n");
+    },
+    async extract(commit, target) {
+      const index = join(directory, "extract-index");
+      await rm(index, { force: true });
+      await apart(index, target)("read-tree", "--reset", "-u", commit);
+    },
+    async bundle(path, tip, known) {
+      await mkdir(dirname(path), { recursive: true });
+      await git("update-ref", branch, tip);
+      await git("bundle", "create", "--quiet", `${path}.new`, branch, ...known.map((commit) => `^${commit}`));
+      const heads = await git("bundle", "list-heads", `${path}.new`);
+      if (heads.trim() !== `${tip} ${branch}`) throw new Error("the branch was moved while it was offered");
+      await rename(`${path}.new`, path);
+    },
+  };
+}
+
+/** A bundle that is none leaves its commits missing, and that is told. */
+async function unbundle(git: Git, bundle: string): Promise<void> {
+  await git("bundle", "unbundle", bundle).catch((error) => {
+    if (typeof error?.code !== "number") throw error;
+  });
+}
+
+async function succeeds(command: Promise<string>): Promise<boolean> {
+  try {
+    await command;
+    return true;
+  } catch (error) {
+    if (typeof (error as { code?: unknown }).code === "number") return false;
+    throw error;
+  }
+}

@@ -1,0 +1,203 @@
+import { commitSchema, findingSchema, offerPath } from "@slipway/contract";
+import { z } from "zod";
+import type { RunnerEnd } from "../end.ts";
+import { type Attempt, type AttemptParts, followShared, openAttempt } from "./attempt.ts";
+import { type Failure, failureSchema } from "./checks.ts";
+import { TaskRunEnd } from "./end.ts";
+import {
+  buildPrompt,
+  cleanFixPrompt,
+  conflictPrompt,
+  findingsPrompt,
+  fixPrompt,
+  goOnWithWords,
+  intentPrompt,
+  unsolvedPrompt,
+} from "./prompts.ts";
+import { testsAmong } from "./tests-among.ts";
+
+/** How often an offer may come back. */
+const maxRounds = 20;
+/** How often an agent may leave conflict marks. */
+const maxConflictTurns = 3;
+
+const nothing = z.null();
+
+/**
+ * Takes one task of a plan through the six phases, and offers what came of it. Each finished step is on disk: a runner that
+ * was killed goes on behind the last one.
+ */
+export async function runPhases(parts: AttemptParts): Promise<RunnerEnd> {
+  const over = new AbortController();
+  try {
+    const attempt = await openAttempt(parts);
+    await attempt.phase("initialise", 1, nothing, () => initialise(attempt));
+    void followShared(parts.progress, parts.task.workdir, over.signal);
+    return await takeThrough(attempt);
+  } catch (error) {
+    if (parts.signal.aborted) return { reason: "cancelled", message: "" };
+    if (error instanceof TaskRunEnd) return { reason: error.reason, message: error.message };
+    throw error;
+  } finally {
+    over.abort();
+  }
+}
+
+async function takeThrough(attempt: Attempt): Promise<RunnerEnd> {
+  const { phase, checks } = attempt;
+  let main = attempt.order.base;
+  for (let round = 1; round <= maxRounds; round++) {
+    await phase("build", round, nothing, () => (round === 1 ? build(attempt) : workOver(attempt, round)));
+    main = await phase("integrate", round, commitSchema, () => integrate(attempt, round, main));
+    await phase("test", round, nothing, () =>
+      pass(attempt, `test-${round}`, (step, commit) => checks.inWorkspace(step, "test", commit), fixPrompt),
+    );
+    if (round === 1) await phase("intent", round, nothing, () => stateCriteria(attempt));
+    await phase("verify", round, nothing, () =>
+      pass(
+        attempt,
+        `verify-${round}`,
+        (step, commit) => checks.inCleanCheckout(step, "verify", commit),
+        cleanFixPrompt,
+      ),
+    );
+    const isMore = await attempt.once(`more ${round}`, z.boolean(), async () => isWanted(attempt));
+    if (isMore) continue;
+    await offer(attempt, round, main);
+    const answer = await attempt.once(`answer ${round}`, z.enum(["merged", "returned"]), () =>
+      answerTo(attempt, round),
+    );
+    if (answer === "merged") return { reason: "completed", message: "merged" };
+  }
+  throw new TaskRunEnd({ reason: "returned_too_often", message: `the work came back ${maxRounds} times` });
+}
+
+async function initialise({ progress, repository, checks, once, crew, tip }: Attempt): Promise<null> {
+  const first = await once("prepare", commitSchema, () => repository.prepare());
+  await progress.keep({ tip: first });
+  await checks.install("initialise", "initialise", tip());
+  await crew.overlookChanges();
+  return null;
+}
+
+async function build({ order, repository, checks, turn, tip }: Attempt): Promise<null> {
+  // What does not install may be what the task is about.
+  const failure = await checks.install("initialise", "initialise", tip());
+  await turn("build", buildPrompt(order, failure));
+  if ((await repository.tree(tip())) === (await repository.tree(order.base))) throw noChange();
+  return null;
+}
+
+/** With what was found in the last offer, or came since. */
+async function workOver({ progress, once, turn }: Attempt, round: number): Promise<null> {
+  const { inbox, mailbox } = progress;
+  const findings = await once(`findings ${round}`, z.array(findingSchema), async () => inbox.takeFindings());
+  if (findings.length > 0) await turn(`build-${round}`, findingsPrompt(findings));
+  else if (mailbox.isWanted("lead") || progress.phases.turn === `build-${round}`) {
+    await turn(`build-${round}`, goOnWithWords);
+  }
+  return null;
+}
+
+const mergeSchema = z.discriminatedUnion("type", [
+  z.strictObject({ type: z.literal("merged"), tip: commitSchema }),
+  z.strictObject({ type: z.literal("conflicts"), paths: z.array(z.string()), text: z.string() }),
+]);
+
+/** Puts the newest main to the branch and answers which one that is. */
+async function integrate(attempt: Attempt, round: number, known: string): Promise<string> {
+  const { progress, repository, crew, once, turn, tip } = attempt;
+  const main = await once(`main ${round}`, commitSchema, async () => {
+    const { mains } = progress.inbox;
+    let newest = known;
+    for (const { bundle, commit } of mains) {
+      // A bundle that has not what it is said to have is not this attempt's to mend: it goes on with what it knows.
+      if (await repository.fetch(bundle, commit)) newest = commit;
+    }
+    progress.inbox.dropMains(mains.length);
+    return newest;
+  });
+  const merge = await once(`merge ${round}`, mergeSchema, async () => await repository.merge(tip(), main));
+  await crew.overlookChanges();
+  if (merge.type === "merged") {
+    await progress.keep({ tip: merge.tip });
+    return main;
+  }
+  let { paths } = merge;
+  for (let tries = 1; paths.length > 0; tries++) {
+    if (tries > maxConflictTurns) {
+      throw new TaskRunEnd({ reason: "conflict_left", message: `conflicts are left in ${paths.join(", ")}` });
+    }
+    const prompt = tries === 1 ? conflictPrompt(paths, merge.text) : unsolvedPrompt(paths);
+    await turn(`conflict-${round}-${tries}`, prompt, { merged: main });
+    paths = await once(`unsolved ${round}-${tries}`, z.array(z.string()), () => repository.unsolved(merge.paths));
+  }
+  return main;
+}
+
+/** Runs the checks, and has what fails mended, as long as that changes something. */
+async function pass(
+  { order, once, turn, tip }: Attempt,
+  name: string,
+  check: (step: string, commit: string) => Promise<Failure | null>,
+  prompt: (failure: Failure) => string,
+): Promise<null> {
+  const seen = new Set<string>();
+  for (let fixes = 0; ; fixes++) {
+    const step = `${name}-${fixes}`;
+    const failure = await once(step, failureSchema.nullable(), () => check(step, tip()));
+    if (failure === null) return null;
+    const message = `${failure.errors}\n${failure.command} fails`;
+    if (seen.has(failure.signature)) throw new TaskRunEnd({ reason: "looping", message: `${message}, again the same` });
+    if (fixes === order.maxFixes) throw new TaskRunEnd({ reason: "checks_failed", message });
+    seen.add(failure.signature);
+    await turn(`fix-${name}-${fixes}`, prompt(failure), { model: order.fixModel });
+  }
+}
+
+/** The agent says what it thinks of each criterion. Whoever believes it looks for himself. */
+async function stateCriteria({ order, progress, turn, once }: Attempt): Promise<null> {
+  for (const isAgain of [false, true]) {
+    const open = await once(`unstated ${isAgain}`, z.array(z.string()), async () =>
+      order.criteria.flatMap(({ id }) => (id in progress.phases.criteria ? [] : [id])),
+    );
+    if (open.length === 0) return null;
+    const criteria = order.criteria.filter(({ id }) => open.includes(id));
+    await turn(`intent-${isAgain ? 2 : 1}`, intentPrompt(criteria, isAgain));
+  }
+  return null;
+}
+
+async function offer({ order, repository, once, emit, tip }: Attempt, round: number, main: string): Promise<void> {
+  await once(`offer ${round}`, nothing, async () => {
+    const [commit, tree] = [tip(), await repository.tree(tip())];
+    if (tree === (await repository.tree(main))) throw noChange();
+    const changes = await repository.changes(main, commit);
+    await repository.bundle(offerPath(order, round), commit, [order.base, main]);
+    const tests = testsAmong(changes);
+    await emit({ type: "offered", number: round, commit, tree, main, changed: changes.length, tests });
+    return null;
+  });
+}
+
+async function answerTo({ progress, signal }: Attempt, round: number): Promise<"merged" | "returned"> {
+  const { inbox, mailbox } = progress;
+  const limit = AbortSignal.any([signal, AbortSignal.timeout(progress.remainingMs())]);
+  for (;;) {
+    const answer = inbox.answerTo(round) ?? (mailbox.isWanted("lead") ? "returned" : undefined);
+    if (answer !== undefined) return answer;
+    if (limit.aborted) throw new TaskRunEnd({ reason: "timeout", message: "no answer to what was offered" });
+    const next = new AbortController();
+    const until = AbortSignal.any([limit, next.signal]);
+    await Promise.race([inbox.changed(until), mailbox.wanted("lead", until)]);
+    next.abort();
+  }
+}
+
+function isWanted({ progress: { inbox, mailbox } }: Attempt): boolean {
+  return inbox.hasFindings || mailbox.isWanted("lead");
+}
+
+function noChange(): TaskRunEnd {
+  return new TaskRunEnd({ reason: "no_change", message: "there is nothing in the branch that main has not" });
+}

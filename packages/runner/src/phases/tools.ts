@@ -1,0 +1,103 @@
+import { randomUUID } from "node:crypto";
+import { type RunnerEvent, repositoryPathSchema, slugSchema, type TaskOrder } from "@slipway/contract";
+import { z } from "zod";
+import type { TeamTool } from "../agents/driver.ts";
+import { keepEndsOf } from "../output.ts";
+import { fence } from "./fence.ts";
+import type { Inbox } from "./inbox.ts";
+
+export interface PhaseToolsOptions {
+  readonly order: Pick<TaskOrder, "criteria">;
+  readonly inbox: Inbox;
+  emit(event: RunnerEvent): Promise<void>;
+  onCriterion(criterion: string, satisfied: boolean): Promise<void>;
+  readonly signal: AbortSignal;
+}
+
+const claimMs = 10_000;
+const maxAnswerBytes = 64 * 1024;
+
+const readContext = z.strictObject({ name: slugSchema.optional() });
+const claimFiles = z.strictObject({ paths: z.array(repositoryPathSchema).min(1).max(64) });
+const tellOthers = z.strictObject({
+  title: z.string().trim().min(1).max(300),
+  text: z
+    .string()
+    .trim()
+    .max(8 * 1024)
+    .default(""),
+});
+const stateCriterion = z.strictObject({
+  criterion: slugSchema,
+  satisfied: z.boolean(),
+  evidence: z.string().trim().min(1).max(4096),
+});
+
+/** What agents of a task run have beside the team's tools. */
+export function phaseTools({ order, inbox, emit, onCriterion, signal }: PhaseToolsOptions): TeamTool[] {
+  return [
+    tool(
+      "read_context",
+      "Shows what the sandboxes of this build share: with a name, that part; without, the names.",
+      readContext,
+      async ({ name }) => {
+        if (name === undefined) return inbox.shared.map((part) => part.name).join("\n") || "[nothing is shared yet]";
+        const part = inbox.shared.find((entry) => entry.name === name);
+        return part === undefined ? `There is no part ${name}.` : fence("context", part.text);
+      },
+    ),
+    tool(
+      "claim_files",
+      "Tells the other sandboxes that you are about to change files, and whether another one is at them already.",
+      claimFiles,
+      async ({ paths }) => {
+        const id = randomUUID();
+        const answer = inbox.claimed(id, AbortSignal.any([signal, AbortSignal.timeout(claimMs)]));
+        await emit({ type: "claim", id, paths });
+        const claimed = await answer;
+        if (claimed === undefined) return "Nobody has answered. Go on.";
+        if (claimed.granted) return "The files are yours.";
+        const held = claimed.held.map(({ path, owner }) => `${path}: ${owner}`).join("\n");
+        return `Others are at these files. Work around them if you can, or keep your change small:\n${fence("claims", held)}`;
+      },
+    ),
+    tool(
+      "tell_others",
+      "Tells the agents of the other sandboxes something that they should know: an interface, a decision, a trap.",
+      tellOthers,
+      async ({ title, text }) => {
+        await emit({ type: "told", title, text });
+        return "Told.";
+      },
+    ),
+    tool(
+      "state_criterion",
+      "Says of one criterion whether it holds, and what shows it.",
+      stateCriterion,
+      async ({ criterion, satisfied, evidence }) => {
+        if (!order.criteria.some(({ id }) => id === criterion)) return `Your task has no criterion ${criterion}.`;
+        await emit({ type: "criterion", criterion, satisfied, evidence });
+        await onCriterion(criterion, satisfied);
+        return "Noted.";
+      },
+    ),
+  ];
+}
+
+function tool<S extends z.ZodType>(
+  name: string,
+  description: string,
+  schema: S,
+  run: (input: z.output<S>) => Promise<string>,
+): TeamTool {
+  return {
+    name,
+    description,
+    schema: z.toJSONSchema(schema, { io: "input" }),
+    async run(input) {
+      const parsed = schema.safeParse(input);
+      if (!parsed.success) throw new Error(z.prettifyError(parsed.error));
+      return keepEndsOf(await run(parsed.data), maxAnswerBytes);
+    },
+  };
+}

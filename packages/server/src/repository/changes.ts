@@ -1,0 +1,81 @@
+import type { Git, GitOptions } from "./git.ts";
+import { fieldsOf } from "./objects.ts";
+
+/** A file that two trees do not have in common. */
+export interface ChangedFile {
+  readonly path: string;
+  readonly change: "added" | "changed" | "deleted" | "renamed";
+  /** Where it was before, when it was renamed. */
+  readonly from?: string;
+  /** Names of blobs; undefined: it is not there. */
+  readonly before: string | undefined;
+  readonly after: string | undefined;
+}
+
+const diffOptions = ["--no-ext-diff", "--no-textconv", "--no-color", "-M", "-l500", "--end-of-options"];
+const words = { A: "added", D: "deleted", R: "renamed" } as const;
+
+/** What `to` changes in `from`, by path. */
+export async function changedFiles(
+  git: Git,
+  from: string,
+  to: string,
+  options: Pick<GitOptions, "signal"> = {},
+): Promise<ChangedFile[]> {
+  const { stdout } = await git.run(
+    ["diff-tree", "-r", "-z", "--raw", "--no-abbrev", ...diffOptions, from, to],
+    options,
+  );
+  const fields = fieldsOf(stdout).values();
+  const changes: ChangedFile[] = [];
+  for (const line of fields) {
+    const [, , before = "", after = "", status = ""] = line.split(" ");
+    const letter = status.charAt(0);
+    const path = fields.next().value ?? "";
+    const renamed = letter === "R" ? fields.next().value : undefined;
+    changes.push({
+      path: renamed ?? path,
+      change: words[letter as keyof typeof words] ?? "changed",
+      ...(renamed !== undefined && { from: path }),
+      before: present(before),
+      after: present(after),
+    });
+  }
+  return changes;
+}
+
+function present(name: string): string | undefined {
+  return /^0+$/.test(name) ? undefined : name;
+}
+
+export interface Cut {
+  readonly text: string;
+  /** There is more. */
+  readonly cut: boolean;
+}
+
+/** What `to` changes in `from`, as a patch to be read. */
+export async function diffText(
+  git: Git,
+  from: string,
+  to: string,
+  { mostBytes, signal }: { readonly mostBytes: number; readonly signal?: AbortSignal | undefined },
+): Promise<Cut> {
+  const args = ["diff-tree", "-r", "-p", "--no-commit-id", ...diffOptions, from, to];
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of git.stream(args, { signal, outputBytes: Number.POSITIVE_INFINITY })) {
+    chunks.push(chunk);
+    bytes += chunk.length;
+    if (bytes > mostBytes) break;
+  }
+  return cutText(Buffer.concat(chunks), mostBytes);
+}
+
+/** As many whole lines as fit; of a first line that does not fit, its beginning. */
+export function cutText(content: Buffer, mostBytes: number): Cut {
+  if (content.length <= mostBytes) return { text: content.toString("utf8"), cut: false };
+  const lineEnd = content.subarray(0, mostBytes).lastIndexOf(0x0a);
+  const text = content.subarray(0, lineEnd === -1 ? mostBytes : lineEnd + 1).toString("utf8");
+  return { text: text.replace(/\ufffd+$/, ""), cut: true };
+}

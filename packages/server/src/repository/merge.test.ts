@@ -1,0 +1,182 @@
+import { readdir } from "node:fs/promises";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Merged } from "./merge.ts";
+import { openSite, type Site } from "./testing.ts";
+
+let site: Site;
+
+const lines = Array.from({ length: 200 }, (_, index) => `line ${index}`);
+const text = `${lines.join("\n")}\n`;
+const edited = (index: number, word: string) => `${lines.with(index, word).join("\n")}\n`;
+
+beforeAll(async () => {
+  site = await openSite({ "a.txt": text, "b.txt": "b\n", "image.bin": "\0binary", "dir/c.txt": "c\n" });
+});
+afterAll(() => site[Symbol.asyncDispose]());
+
+/** A candidate with these files on top of main. */
+async function branchWith(files: Readonly<Record<string, string | null>>, parent = site.main): Promise<string> {
+  const commit = await site.sandbox.commit({ files, parents: [parent] });
+  await site.offer(commit);
+  return commit;
+}
+
+async function conflictsOf(work: Promise<Merged>) {
+  const merged = await work;
+  if (merged.clean) throw new Error("it merged");
+  return merged;
+}
+
+describe("a merge", () => {
+  test("of changes apart from each other is a tree with both", async () => {
+    const { repository } = site;
+    const ours = await branchWith({ "a.txt": edited(10, "ours") });
+    const theirs = await branchWith({ "a.txt": edited(100, "theirs"), "new.txt": "new\n" });
+    const merged = await repository.merge({ ours, theirs });
+    if (!merged.clean) throw new Error("it did not merge");
+    const commit = await repository.commit({
+      tree: merged.tree,
+      parents: [ours, theirs],
+      message: "Merge",
+      atMs: 5000,
+    });
+    const diff = await repository.diff(site.main, commit);
+    expect(diff.text).toContain("+ours\n");
+    expect(diff.text).toContain("+theirs\n");
+    expect(diff.text).toContain("+new\n");
+    expect(await repository.merge({ ours, theirs })).toEqual(merged);
+  });
+
+  test("that conflicts gives both sides, and only what is around the conflict", async () => {
+    const ours = await branchWith({ "a.txt": edited(100, "ours") });
+    const theirs = await branchWith({ "a.txt": edited(100, "theirs") });
+    const { conflicts, more } = await conflictsOf(site.repository.merge({ ours, theirs }));
+    expect(more).toBe(0);
+    expect(conflicts).toMatchObject([
+      {
+        path: "a.txt",
+        messages: ["CONFLICT (content): Merge conflict in a.txt"],
+        base: { mode: "100644", bytes: text.length, text: { text, cut: false } },
+        ours: { text: { text: edited(100, "ours") } },
+        theirs: { text: { text: edited(100, "theirs") } },
+      },
+    ]);
+    const marked = conflicts[0]?.marked?.text;
+    expect(marked).toContain(`<<<<<<< ${ours}\nours\n=======\ntheirs\n>>>>>>> ${theirs}\n`);
+    expect(marked?.split("\n")).toHaveLength(1 + 20 + 5 + 20 + 1);
+    expect(marked).toMatch(/^\[\.\.\.\]\nline 80\n/);
+  });
+
+  test("of a deletion and a change tells which side has none", async () => {
+    const ours = await branchWith({ "b.txt": null });
+    const theirs = await branchWith({ "b.txt": "changed\n" });
+    expect((await conflictsOf(site.repository.merge({ ours, theirs }))).conflicts).toMatchObject([
+      { path: "b.txt", ours: null, theirs: { text: { text: "changed\n" } }, marked: null },
+    ]);
+  });
+
+  test("of binaries tells their sizes", async () => {
+    const ours = await branchWith({ "image.bin": "\0ours" });
+    const theirs = await branchWith({ "image.bin": "\0theirs" });
+    expect((await conflictsOf(site.repository.merge({ ours, theirs }))).conflicts).toMatchObject([
+      { path: "image.bin", ours: { bytes: 5, text: null }, theirs: { bytes: 7, text: null }, marked: null },
+    ]);
+  });
+
+  test("of a file and a directory of the same name is a conflict with both", async () => {
+    const ours = await branchWith({ thing: "file\n" });
+    const theirs = await branchWith({ "thing/inside": "directory\n" });
+    const { conflicts } = await conflictsOf(site.repository.merge({ ours, theirs }));
+    expect(conflicts.flatMap(({ messages }) => messages).join()).toContain("CONFLICT (file/directory)");
+  });
+
+  test("is bounded: long sides are cut, and many conflicts counted", async () => {
+    const names = Array.from({ length: 8 }, (_, index) => `many/${index}.txt`);
+    const long = (word: string) => `${`${word}\n`.repeat(5000)}`;
+    const ours = await branchWith(Object.fromEntries(names.map((name) => [name, long("ours")])));
+    const theirs = await branchWith(Object.fromEntries(names.map((name) => [name, long("theirs")])));
+    const limits = { conflicts: 3, sideBytes: 1000 };
+    const { conflicts, more } = await conflictsOf(site.repository.merge({ ours, theirs, limits }));
+    expect([conflicts.length, more]).toEqual([3, 5]);
+    expect(conflicts[0]).toMatchObject({ base: null, ours: { bytes: 25_000, text: { cut: true } } });
+    expect(conflicts[0]?.ours?.text?.text).toBe("ours\n".repeat(200));
+    expect(conflicts[0]?.marked).toMatchObject({ cut: true });
+  });
+
+  test("by a base that is given leaves out what lies before it", async () => {
+    const first = await branchWith({ "b.txt": "first\n" });
+    const second = await branchWith({ "b.txt": "first\n", "second.txt": "second\n" }, first);
+    const ours = await branchWith({ "b.txt": "ours\n" });
+    await conflictsOf(site.repository.merge({ ours, theirs: second }));
+    const merged = await site.repository.merge({ base: first, ours, theirs: second });
+    if (!merged.clean) throw new Error("it did not merge");
+    const commit = await site.repository.commit({ tree: merged.tree, parents: [ours], message: "Pick", atMs: 0 });
+    expect(await site.repository.changedFiles(ours, commit)).toMatchObject([{ path: "second.txt", change: "added" }]);
+  });
+
+  test("of what is no commit is told so", async () => {
+    const { repository, main } = site;
+    await expect(repository.merge({ ours: main, theirs: "0".repeat(40) })).rejects.toMatchObject({
+      code: "commit_not_found",
+    });
+    await expect(repository.merge({ ours: main, theirs: "--help" })).rejects.toMatchObject({ code: "invalid_request" });
+  });
+
+  test("takes no driver and no attributes from the tree", async () => {
+    const attributes = { ".gitattributes": "*.txt merge=union\nb.txt merge=evil diff=evil filter=evil\n" };
+    const ours = await branchWith({ ...attributes, "b.txt": "ours\n" });
+    const theirs = await branchWith({ ...attributes, "b.txt": "theirs\n" });
+    expect((await conflictsOf(site.repository.merge({ ours, theirs }))).conflicts).toMatchObject([{ path: "b.txt" }]);
+  });
+});
+
+describe("overlap", () => {
+  test("of 20 branches names the pairs that share files, and those that conflict", async () => {
+    const { repository } = site;
+    const branches: string[] = [];
+    for (let index = 0; index < 20; index++) {
+      // Neighbours change the same file: 0 and 1, 2 and 3 ... the same line; the odd ones of every second pair another.
+      const pair = Math.floor(index / 2);
+      const apart = pair % 2 === 1 && index % 2 === 1;
+      branches.push(
+        await branchWith({ [`pair-${pair}.txt`]: `${index}\n`, "a.txt": edited(apart ? 150 : pair * 3, `${index}`) }),
+      );
+    }
+    const alone = await branchWith({ "alone.txt": "alone\n" });
+    const objects = async () =>
+      await readdir(join(site.directory, "build/repository.git/objects"), { recursive: true });
+    const before = await objects();
+    const overlaps = await repository.overlap({ branches: [...branches, alone] });
+    expect(await objects()).toEqual(before);
+    // All of them change a.txt.
+    expect(overlaps).toHaveLength((20 * 19) / 2);
+    const found = (one: string | undefined, other: string | undefined) =>
+      overlaps.find(({ commits }) => commits.includes(one ?? "") && commits.includes(other ?? ""));
+    expect(found(branches[0], branches[1])).toMatchObject({
+      files: ["a.txt", "pair-0.txt"],
+      conflicts: ["a.txt", "pair-0.txt"],
+    });
+    expect(found(branches[2], branches[3])).toMatchObject({
+      files: ["a.txt", "pair-1.txt"],
+      conflicts: ["pair-1.txt"],
+    });
+    expect(found(branches[0], branches[4])).toMatchObject({ files: ["a.txt"], conflicts: [] });
+    expect(found(branches[0], alone)).toBeUndefined();
+    expect(await repository.overlap({ branches: [...branches, alone] })).toEqual(overlaps);
+  });
+
+  test("sees conflicts where no file is shared", async () => {
+    const ours = await branchWith({ place: "file\n" });
+    const theirs = await branchWith({ "place/inside": "directory\n" });
+    const [overlap] = await site.repository.overlap({ branches: [ours, theirs] });
+    expect(overlap?.files).toEqual([]);
+    expect(overlap?.conflicts.length).toBeGreaterThan(0);
+  });
+
+  test("of one branch with itself, or of none, is nothing", async () => {
+    const one = await branchWith({ self: "1\n" });
+    expect(await site.repository.overlap({ branches: [one, one] })).toEqual([]);
+    expect(await site.repository.overlap({ branches: [] })).toEqual([]);
+  });
+});
