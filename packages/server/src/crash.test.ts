@@ -10,6 +10,7 @@ import { allEvents } from "./testing/all-events.ts";
 import { type CrashWorld, type Fault, faults, openCrashWorld } from "./testing/crash-world.ts";
 import { endOf, endWithoutFaults, examineBuild } from "./testing/examine.ts";
 import { numberedBuild } from "./testing/numbered-build.ts";
+import { tellStuck } from "./testing/tell-stuck.ts";
 
 /** How many processes are killed in all, and by which dice. */
 const crashes = Number(process.env["SLIPWAY_CRASHES"] ?? 40);
@@ -88,8 +89,7 @@ function tendBuilds(set: CrashWorld, onStart: (build: BuildId) => void) {
       build.turn = turn;
       if (isOver) open = open.filter((one) => one !== build);
     }
-    const names = open.map(({ id, kind }) => `${id} (${kind})`);
-    if (Date.now() - movedAt > stuckMs) throw new Error(`no build moves: ${names.join(", ")}`);
+    if (Date.now() - movedAt > stuckMs) throw new Error(`no build moves: ${await tellAll(set, open)}`);
   };
   const run = async () => {
     for (; !isLast || open.length > 0; await delay(100)) await look();
@@ -108,6 +108,12 @@ function tendBuilds(set: CrashWorld, onStart: (build: BuildId) => void) {
       return all;
     },
   };
+}
+
+async function tellAll(set: CrashWorld, builds: readonly StartedBuild[]): Promise<string> {
+  const told = [];
+  for (const { id, kind } of builds) told.push(`\n${kind} ${await tellStuck(set, id)}`);
+  return `${told.join("")}\nthe coordinator says: ${set.coordinator.told}`;
 }
 
 function kindOf(number: number): Kind {

@@ -26,6 +26,8 @@ export interface CoordinatorProcess extends AsyncDisposable {
   ring(build: BuildId): void;
   /** Fails when it has ended though nobody ended it. */
   check(): void;
+  /** The end of what it has warned of. */
+  readonly told: string;
   /** With -9. */
   kill(): Promise<void>;
 }
@@ -55,6 +57,9 @@ export function startCoordinator(settings: CoordinatorSettings): CoordinatorProc
   child.stdin.on("error", () => {});
   return {
     ready,
+    get told() {
+      return told;
+    },
     ring: (build) => void child.stdin.write(`${build}\n`),
     check() {
       if (failure !== undefined && !isEnding) throw failure;

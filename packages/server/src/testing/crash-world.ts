@@ -14,6 +14,8 @@ export interface CrashWorld extends ServedWorld {
   readonly redisUrl: string;
   /** The one that runs now. */
   readonly coordinator: CoordinatorProcess;
+  /** Of the Restate that runs now. */
+  readonly restateAdminUrl: string;
   /** What is killed with -9 is started again at once. */
   strike(fault: Fault): Promise<void>;
 }
@@ -63,14 +65,23 @@ export async function openCrashWorld(settings: ServedWorldSettings): Promise<Cra
     get coordinator() {
       return coordinator;
     },
+    get restateAdminUrl() {
+      return `http://127.0.0.1:${JSON.parse(readNote(restateDirectory)[1]).ports.admin}`;
+    },
     [Symbol.asyncDispose]: () => opened.disposeAsync(),
   };
 }
 
 /** By what its starter left; while it is being started there may be none. */
 function killRestate(directory: string): void {
-  const noted = parseStat(readFileSync(join(directory, "restate.process"), "utf8"));
+  const noted = parseStat(readNote(directory)[0]);
   if (noted !== undefined && isAlive(noted)) process.kill(noted.pid, "SIGKILL");
+}
+
+/** Its process, and where it listens. */
+function readNote(directory: string): readonly [string, string] {
+  const [stat = "", json = ""] = readFileSync(join(directory, "restate.process"), "utf8").split("\n");
+  return [stat, json];
 }
 
 let losses = 0;
