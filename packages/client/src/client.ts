@@ -17,6 +17,8 @@ import {
   type IntentView,
   idempotencyHeader,
   intentViewSchema,
+  type MergeQueueView,
+  mergeQueueViewSchema,
   newId,
   type PlanView,
   planViewSchema,
@@ -51,6 +53,7 @@ export interface BuildsClient {
   lock(build: BuildId, options?: CallOptions): Promise<BuildView>;
   plan(build: BuildId, options?: CallOptions): Promise<PlanView>;
   costs(build: BuildId, options?: CallOptions): Promise<CostsView>;
+  mergeQueue(build: BuildId, options?: CallOptions): Promise<MergeQueueView>;
   events(build: BuildId, range?: EventsRange, options?: CallOptions): Promise<EventsPage>;
   /** Every event after the given one, once and in order, until the build has ended. A lost connection is made anew. */
   follow(build: BuildId, options?: FollowOptions): AsyncIterable<EventView>;
@@ -102,6 +105,7 @@ export function createClient(address: ServerAddress): Client {
       lock: (build, options) => post(`${pathOf(build)}/lock`, buildViewSchema, options),
       plan: (build, options) => get(`${pathOf(build)}/plan`, planViewSchema, options),
       costs: (build, options) => get(`${pathOf(build)}/costs`, costsViewSchema, options),
+      mergeQueue: (build, options) => get(`${pathOf(build)}/merge-queue`, mergeQueueViewSchema, options),
       events: (build, range = {}, options) =>
         get(`${pathOf(build)}/events${queryOf({ ...range })}`, eventsPageSchema, options),
       follow: (build, options = {}) => followEvents(transport, build, options),

@@ -1,8 +1,16 @@
 import { z } from "zod";
 import { buildSourceSchema } from "./api.ts";
-import { buildModes, buildSettingsSchema, buildStatuses, holds, partitions, taskStatuses } from "./build.ts";
+import {
+  buildModes,
+  buildSettingsSchema,
+  buildStatuses,
+  candidateStatuses,
+  holds,
+  partitions,
+  taskStatuses,
+} from "./build.ts";
 import { contentHashSchema } from "./canonical.ts";
-import { attemptIdSchema, buildIdSchema, sandboxIdSchema } from "./ids.ts";
+import { attemptIdSchema, buildIdSchema, candidateIdSchema, sandboxIdSchema } from "./ids.ts";
 import { intentSchema } from "./intent.ts";
 import { taskSchema } from "./plan.ts";
 
@@ -22,8 +30,13 @@ export const moneyViewSchema = z.object({
 export const attemptViewSchema = z.object({
   id: attemptIdSchema,
   task: name,
+  /** From 1, per task. */
+  number: z.int().min(1),
   status: name,
+  /** By its own account, once it has said so; else how far the build sees it. */
   phase: name.nullable(),
+  /** What it last said that it does. */
+  doing: z.string().nullable(),
   /** Of error escalation. Null: the first try. */
   level: z.int().min(0).max(4).nullable(),
   sandbox: sandboxIdSchema.nullable(),
@@ -54,6 +67,30 @@ export const taskViewSchema = z.object({
   reason: z.string().nullable(),
 });
 export type TaskView = Readonly<z.output<typeof taskViewSchema>>;
+
+/** `open`: it has not run yet, or has to run again. */
+export const gateStates = ["open", "running", "passed", "failed", "broken"] as const;
+export type GateState = (typeof gateStates)[number];
+
+/** An attempt's result that is neither merged nor rejected. */
+export const candidateViewSchema = z.object({
+  id: candidateIdSchema,
+  task: name,
+  attempt: attemptIdSchema,
+  status: z.enum(candidateStatuses),
+  /** In the line of those that are tested on top of each other, from 1. Null: not in it. */
+  place: z.int().min(1).nullable(),
+  commit: name,
+  /** Cheapest first. */
+  gates: z.array(z.object({ name, state: z.enum(gateStates) })),
+  reason: z.string().nullable(),
+  offeredAt: at,
+});
+export type CandidateView = Readonly<z.output<typeof candidateViewSchema>>;
+
+/** What came of the last check of a criterion or a workflow. */
+export const evidenceViewSchema = z.object({ id: name, satisfied: z.boolean(), text: z.string() });
+export type EvidenceView = Readonly<z.output<typeof evidenceViewSchema>>;
 
 /** One line of a list. */
 export const buildSummarySchema = z.object({
@@ -89,6 +126,16 @@ export const buildViewSchema = buildSummarySchema.extend({
   taskList: z.array(taskViewSchema),
   attempts: z.array(attemptViewSchema),
   sandboxes: z.array(sandboxViewSchema),
+  /** Those that wait to be merged, first in line first. */
+  candidates: z.array(candidateViewSchema),
+  /** Of the last check of the whole; none before there was one. */
+  criteria: z.array(evidenceViewSchema),
+  /** Main's commit. Null: there is no main yet. */
+  main: name.nullable(),
+  /** Where main's git repository is, on the server's machine. */
+  repository: z.string().nullable(),
+  /** Where main runs. */
+  preview: z.string().nullable(),
 });
 export type BuildView = Readonly<z.output<typeof buildViewSchema>>;
 
@@ -122,6 +169,19 @@ export const planViewSchema = z.object({
   totals: z.object({ minutes: z.number(), usd: z.number() }),
 });
 export type PlanView = Readonly<z.output<typeof planViewSchema>>;
+
+/** What the merge queue of a build does and has done. */
+export const mergeQueueViewSchema = z.object({
+  main: name.nullable(),
+  /** How many candidates are tested on top of each other. */
+  window: count,
+  candidates: z.array(candidateViewSchema),
+  /** In the order of main. */
+  merges: z.array(z.object({ position: z.int().min(1), task: name, commit: name, mergedAt: at })),
+  /** How the runs of each gate have ended. */
+  gates: z.array(z.object({ name, passed: count, failed: count, broken: count })),
+});
+export type MergeQueueView = Readonly<z.output<typeof mergeQueueViewSchema>>;
 
 const costsSchema = z.array(
   z.object({

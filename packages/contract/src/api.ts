@@ -46,6 +46,7 @@ export const buildChoicesSchema = z.strictObject({
   respawn: settings.respawn.unwrap().optional(),
   checkpointMs: settings.checkpointMs.unwrap().optional(),
   priority: settings.priority.unwrap().optional(),
+  agent: settings.agent.unwrap().optional(),
 });
 
 export const startBuildSchema = z
@@ -61,6 +62,8 @@ export const startBuildSchema = z
       .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, "expected a name such as shop")
       .default("default"),
     settings: buildChoicesSchema.default({}),
+    /** What its sandboxes must be of. Left out: of whatever the server has. */
+    provider: z.string().min(1).max(64).optional(),
     hold: z.enum(holds).default("none"),
   })
   .refine(({ mode, source }) => (mode === "new") === (source === undefined), {

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { agentNameSchema } from "./agent.ts";
 import { microUsdPerUsd } from "./models.ts";
 
 /** What a build makes: a new app, a feature of a repository that exists, or the repair of one. */
@@ -51,6 +52,8 @@ export const buildSettingsSchema = z.strictObject({
   checkpointMs: z.int().min(10_000).default(300_000),
   /** Between the builds of one user: higher goes first. */
   priority: z.int().min(-100).max(100).default(0),
+  /** Who works on the tasks. */
+  agent: agentNameSchema.default("builtin"),
 });
 export type BuildSettings = Readonly<z.output<typeof buildSettingsSchema>>;
 export type BuildSettingsInput = z.input<typeof buildSettingsSchema>;

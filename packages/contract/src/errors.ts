@@ -83,6 +83,11 @@ export const errorTable = {
   },
   invalid_settings: { status: 500, retry: "never", action: "Correct every setting the message lists." },
   provider_unavailable: { status: 503, retry: "later", action: "Try again; if it stays, run `slipway doctor`." },
+  provider_mismatch: {
+    status: 409,
+    retry: "never",
+    action: "Leave the provider out; or end the server with `slipway down`, then name the provider again.",
+  },
   unknown_model: {
     status: 404,
     retry: "never",
@@ -169,6 +174,11 @@ export const errorTable = {
   commit_not_found: { status: 404, retry: "never", action: "Name a commit that the build's repository has." },
   candidate_refused: { status: 422, retry: "never", action: "Correct what the findings name, then offer it again." },
   candidate_exists: { status: 409, retry: "never", action: "Offer another commit as a candidate of its own." },
+  install_failed: {
+    status: 422,
+    retry: "never",
+    action: "Read what the install said, then correct the manifest or the lock file.",
+  },
   main_moved: { status: 409, retry: "later", action: "Read main again, then merge on top of it." },
   aborted: { status: 499, retry: "later", action: "The caller gave up on the call." },
   internal: { status: 500, retry: "never", action: "Report it with the message." },

@@ -8,12 +8,14 @@ import type {
   EventsPage,
   EventView,
   IntentView,
+  MergeQueueView,
   PlanView,
   StartBuildOutput,
 } from "@slipway/contract";
 
 /** What faces ask of builds. `key` makes what is sent twice count once; without one, each call counts. */
 export interface BuildFace {
+  /** Fails with `provider_mismatch` for a build that wants another provider than the server has. */
   start(account: string, wanted: StartBuildOutput): Promise<BuildView>;
   get(build: BuildId): Promise<BuildView>;
   /** Newest first. */
@@ -29,6 +31,7 @@ export interface BuildFace {
   lock(build: BuildId): Promise<BuildView>;
   plan(build: BuildId): Promise<PlanView>;
   costs(build: BuildId): Promise<CostsView>;
+  mergeQueue(build: BuildId): Promise<MergeQueueView>;
   /** Fails with `invalid_request` when the build's events end before `after`. */
   events(build: BuildId, after: number, limit: number): Promise<EventsPage>;
   /** What has happened and what does, until the build has ended or the signal aborts. Fails as `events` does. */

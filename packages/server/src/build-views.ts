@@ -1,10 +1,12 @@
 import {
+  type AttemptView,
   type BuildId,
   type BuildSource,
   type BuildSummary,
   type BuildView,
   buildSourceSchema,
   type EventView,
+  evidenceViewSchema,
   type IntentView,
   lockedIntentSchema,
   openIntentSchema,
@@ -16,10 +18,12 @@ import {
 } from "@slipway/contract";
 import {
   type AccountBalance,
+  type AttemptRecord,
   type BuildEvent,
   type BuildState,
   criticalPath,
   type IntentRecord,
+  type MergeQueue,
   type PlanRecord,
   partition,
   readState,
@@ -27,6 +31,8 @@ import {
   type StoredBuild,
   type TaskRecord,
 } from "@slipway/engine";
+import { z } from "zod";
+import { candidateViews } from "./merge-views.ts";
 
 /** What users see of what the store keeps. */
 export function summaryOf({ build, tasks }: Pick<StoredBuild, "build" | "tasks">, money: AccountBalance): BuildSummary {
@@ -47,9 +53,19 @@ function countTasks(tasks: readonly TaskRecord[]): Record<TaskStatus, number> {
   return counts;
 }
 
-export function viewOf(stored: StoredBuild, money: AccountBalance, source: BuildSource | null): BuildView {
+export interface ViewParts {
+  readonly money: AccountBalance;
+  readonly source: BuildSource | null;
+  /** The last events, newest last. */
+  readonly recent: readonly BuildEvent[];
+  /** The event that tells of the last check of the whole. */
+  readonly checked: BuildEvent | undefined;
+  readonly repository: string | null;
+}
+
+export function viewOf(stored: StoredBuild, { money, source, recent, checked, repository }: ViewParts): BuildView {
   const state = readState(stored);
-  const levels = new Map(state.attempts.map(({ task, number, level }) => [`${task} ${number}`, level]));
+  const queue = queueOf(stored);
   return {
     ...summaryOf(stored, money),
     settings: state.settings,
@@ -58,14 +74,43 @@ export function viewOf(stored: StoredBuild, money: AccountBalance, source: Build
     taskList: stored.tasks.map(({ id, status, component, attempts, level, reason }) => ({
       ...{ id, status, component, attempts, level, reason },
     })),
-    attempts: stored.attempts.map(({ id, task, status, phase, sandbox, startedAt, heartbeatAt, details }) => ({
-      ...{ id, task, status, phase, sandbox, startedAt, heartbeatAt },
-      level: levels.get(`${task} ${details["number"]}`) ?? null,
-    })),
+    attempts: stored.attempts.map((record) => attemptViewOf(record, state, recent)),
     sandboxes: stored.sandboxes.map(({ id, provider, status, tasks, costMicroUsd, createdAt, activeAt }) => ({
       ...{ id, provider, status, tasks, costMicroUsd, createdAt, activeAt },
     })),
+    candidates: candidateViews(queue, stored.candidates),
+    criteria: z.array(evidenceViewSchema).safeParse(checked?.data["evidence"]).data ?? [],
+    main: queue?.main.commit ?? null,
+    repository: queue === null ? null : repository,
+    preview: previewOf(stored),
   };
+}
+
+export function queueOf({ build }: StoredBuild): MergeQueue | null {
+  return (build.details["queue"] ?? null) as MergeQueue | null;
+}
+
+function previewOf({ build }: StoredBuild): string | null {
+  const preview = build.details["preview"];
+  return typeof preview === "string" ? preview : null;
+}
+
+function attemptViewOf(record: AttemptRecord, { attempts }: BuildState, recent: readonly BuildEvent[]): AttemptView {
+  const { id, task, status, phase, sandbox, startedAt, heartbeatAt, details } = record;
+  const number = Number(details["number"]);
+  const said = recent.findLast(
+    ({ type, data }) => type === "attempt.progress" && data["task"] === task && data["attempt"] === number,
+  )?.data;
+  const level = attempts.find((attempt) => attempt.task === task && attempt.number === number)?.level ?? null;
+  return {
+    ...{ id, task, number, status, sandbox, level, startedAt, heartbeatAt },
+    phase: textOf(said?.["phase"]) ?? phase,
+    doing: textOf(said?.["text"]),
+  };
+}
+
+function textOf(value: Json): string | null {
+  return typeof value === "string" && value !== "" ? value : null;
 }
 
 function planningOf({ stage, step, hold }: NonNullable<BuildState["planning"]>): BuildView["planning"] {

@@ -9,22 +9,26 @@ import {
   SlipwayError,
 } from "@slipway/contract";
 import {
+  type BuildEvent,
   type BuildOrder,
+  type BuildRecords,
   costDimensions,
   hasEnded,
   maxPage,
   type NewEvent,
   newBuildDetails,
   order,
+  type RecordKind,
   readState,
   report,
   type Store,
-  type TaskRecord,
+  type StoredBuild,
 } from "@slipway/engine";
 import { createBuildEvents } from "./build-events.ts";
 import type { BuildFace } from "./build-face.ts";
 import { createBuildIntents } from "./build-intents.ts";
-import { planViewOf, readSource, summaryOf, viewOf } from "./build-views.ts";
+import { planViewOf, queueOf, readSource, summaryOf, viewOf } from "./build-views.ts";
+import { mergeQueueViewOf } from "./merge-views.ts";
 import type { News } from "./news.ts";
 
 export interface BuildFaceParts {
@@ -37,19 +41,34 @@ export interface BuildFaceParts {
   ring(build: BuildId): void;
   /** Why no task can be attempted; left out: they can. */
   readonly plansOnly?: string | undefined;
+  /** What sandboxes are of. */
+  readonly provider: string;
+  /** Where a build's repository is, once it has one. */
+  repositoryOf(build: BuildId): string;
   /** How long an order waits for its effect. */
   readonly settleMs?: number;
 }
+
+/** Among these is what the attempts have last said, but for one that has long been quiet. */
+const recentEvents = 300;
 
 /** How often those who wait look for what other processes have done. */
 const pollMs = 500;
 
 export function createBuildFace(parts: BuildFaceParts): BuildFace {
-  const { store, clock, news, defaults, ring, plansOnly, settleMs = 2000 } = parts;
+  const { store, clock, news, defaults, ring, plansOnly, provider, repositoryOf, settleMs = 2000 } = parts;
 
   const view = async (build: BuildId): Promise<BuildView> => {
     const stored = await store.builds.state(build);
-    return viewOf(stored, await store.ledger.balance(build), await readSource(store, build));
+    return viewOf(stored, {
+      money: await store.ledger.balance(build),
+      source: await readSource(store, build),
+      recent: await store.events.read(build, Math.max(0, stored.build.lastEvent - recentEvents), {
+        limit: recentEvents,
+      }),
+      checked: await findCheck(store, stored),
+      repository: repositoryOf(build),
+    });
   };
 
   /** Kept first: whoever drives the build finds it, whether the bell is heard or not. */
@@ -83,7 +102,14 @@ export function createBuildFace(parts: BuildFaceParts): BuildFace {
   const intents = createBuildIntents({ store, tell });
 
   return {
-    async start(account, { id = newId("bld", clock.now()), request, mode, source, project, settings, hold }) {
+    async start(
+      account,
+      { id = newId("bld", clock.now()), request, mode, source, project, settings, hold, ...wanted },
+    ) {
+      if (wanted.provider !== undefined && wanted.provider !== provider) {
+        const message = `this server has sandboxes of ${provider}, and none of ${wanted.provider}`;
+        throw new SlipwayError("provider_mismatch", message);
+      }
       if (hold !== "plan" && hold !== "both") requireAttempts();
       const chosen = buildSettingsSchema.parse({ ...defaults, ...settings });
       const details = newBuildDetails(chosen, hold, clock.now());
@@ -106,7 +132,7 @@ export function createBuildFace(parts: BuildFaceParts): BuildFace {
       });
       const builds = [];
       for (const build of records.slice(0, limit)) {
-        const tasks = await readTasks(store, build.id);
+        const tasks = await readAll(store, build.id, "tasks");
         builds.push(summaryOf({ build, tasks }, await store.ledger.balance(build.id)));
       }
       return { builds, next: records.length > limit ? (builds.at(-1)?.id ?? null) : null };
@@ -143,18 +169,34 @@ export function createBuildFace(parts: BuildFaceParts): BuildFace {
       return { money, by: Object.fromEntries(by) as unknown as CostsView["by"] };
     },
 
+    async mergeQueue(build) {
+      const stored = await store.builds.state(build);
+      return mergeQueueViewOf(queueOf(stored), {
+        candidates: stored.candidates,
+        merges: await readAll(store, build, "merges"),
+        gateResults: await readAll(store, build, "gateResults"),
+      });
+    },
+
     ...createBuildEvents(store, news, pollMs),
   };
 }
 
 /** Less than the whole state: a list has many builds. */
-async function readTasks({ builds }: Store, build: BuildId): Promise<readonly TaskRecord[]> {
-  const tasks: TaskRecord[] = [];
+async function readAll<K extends RecordKind>({ builds }: Store, build: BuildId, kind: K): Promise<BuildRecords[K][]> {
+  const records: BuildRecords[K][] = [];
   for (;;) {
-    const page = await builds.records(build, "tasks", { offset: tasks.length });
-    tasks.push(...page);
-    if (page.length < maxPage) return tasks;
+    const page = await builds.records(build, kind, { offset: records.length });
+    records.push(...page);
+    if (page.length < maxPage) return records;
   }
+}
+
+/** Of this round, or of the one before while this one is not checked yet. */
+async function findCheck({ events }: Store, stored: StoredBuild): Promise<BuildEvent | undefined> {
+  const { round } = readState(stored).progress;
+  const find = (of: number) => events.find(stored.build.id, `satisfaction.checked:${of}`);
+  return (await find(round)) ?? (round > 1 ? await find(round - 1) : undefined);
 }
 
 async function requireBalance(store: Store, build: BuildId) {

@@ -32,6 +32,8 @@ export interface ServerSettings {
   /** What a build is set to where its user does not say. */
   readonly buildDefaults: Partial<BuildSettings>;
   readonly models: GatewaySettings;
+  /** What sandboxes are of. */
+  readonly provider: string;
 }
 
 export interface ServerOptions {
@@ -98,7 +100,8 @@ export async function composeServer(settings: ServerSettings, options: ServerOpt
   );
   const face = createBuildFace({
     ...{ store, clock, news, defaults: settings.buildDefaults, ring: coordinator.ring },
-    plansOnly: options.plansOnly,
+    ...{ plansOnly: options.plansOnly, provider: settings.provider },
+    repositoryOf: (build) => join(stateDirectory, "builds", build, "repository.git"),
   });
   const opened = parts.move();
   return { store, face, [Symbol.asyncDispose]: () => opened.disposeAsync() };

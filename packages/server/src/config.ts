@@ -146,6 +146,7 @@ export function readConfig(environment: Environment, host: Host): ServerConfig {
     slots: fleetSlots(usable),
     buildDefaults: buildDefaults(usable),
     sandboxUid: usable.SLIPWAY_SANDBOX_UID,
+    provider: usable.SANDBOX_PROVIDER ?? "local",
     simulation: usable.SANDBOX_PROVIDER === "simulated" ? { speed: usable.SLIPWAY_SIMULATION_SPEED } : null,
     socketPath: join(stateDirectory, serverFiles.socket),
     locks: locksOf(stateDirectory, database.url),

@@ -17,6 +17,11 @@ export function createEvents(queries: Queries, clock: Clock): BuildEvents {
       const rows = await query.orderBy("sequence").limit(pageOf({ limit }).limit).execute();
       return rows.map(toEvent);
     },
+    async find(build, key) {
+      const query = queries.selectFrom("events").selectAll().where("build", "=", build).where("key", "=", key);
+      const row = await query.executeTakeFirst();
+      return row && toEvent(row);
+    },
   };
 }
 

@@ -83,7 +83,8 @@ describe("status", () => {
       ],
       attempts: [
         {
-          ...{ id: newId("att"), task: "cart", status: "working", phase: "working", level: 1, sandbox },
+          ...{ id: newId("att"), task: "cart", number: 3, status: "working", phase: "working", doing: null },
+          ...{ level: 1, sandbox },
           ...{ startedAt: Date.now() - 5000, heartbeatAt: Date.now() - 1000 },
         },
       ],

@@ -64,7 +64,8 @@ export function buildView(changes: Partial<BuildView> = {}): BuildView {
     tasks: Object.fromEntries(taskStatuses.map((status) => [status, 0])) as BuildView["tasks"],
     money: { budgetMicroUsd: 100_000_000, spentMicroUsd: 12_000, reservedMicroUsd: 0 },
     settings: buildSettingsSchema.parse({}),
-    ...{ source: null, planning: null, taskList: [], attempts: [], sandboxes: [] },
+    ...{ source: null, planning: null, taskList: [], attempts: [], sandboxes: [], candidates: [], criteria: [] },
+    ...{ main: null, repository: null, preview: null },
     ...changes,
   };
 }

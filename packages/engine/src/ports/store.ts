@@ -138,6 +138,8 @@ export interface BuildEvents {
     after: number,
     options?: { readonly source?: EventSource; readonly limit?: number },
   ): Promise<readonly BuildEvent[]>;
+  /** The one with this key. */
+  find(build: BuildId, key: string): Promise<BuildEvent | undefined>;
 }
 
 export interface Lease extends Pick<LeaseHolder, "generation"> {

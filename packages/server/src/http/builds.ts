@@ -37,6 +37,7 @@ export function buildRoutes(builds: BuildFace, signal: AbortSignal): Hono {
   routes.post("/:id/lock", async (context) => context.json(await builds.lock(idOf(context))));
   routes.get("/:id/plan", async (context) => context.json(await builds.plan(idOf(context))));
   routes.get("/:id/costs", async (context) => context.json(await builds.costs(idOf(context))));
+  routes.get("/:id/merge-queue", async (context) => context.json(await builds.mergeQueue(idOf(context))));
 
   routes.get("/:id/events", async (context) => {
     const build = idOf(context);

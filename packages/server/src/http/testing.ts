@@ -95,7 +95,10 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     if (!deaf) driving = driving.then(() => drive(build));
   };
   const socketPath = join(directory, "server.sock");
-  const builds = createBuildFace({ store, clock, news, defaults, ring, settleMs: deaf ? 20 : 5000 });
+  const builds = createBuildFace({
+    ...{ store, clock, news, defaults, ring, settleMs: deaf ? 20 : 5000 },
+    ...{ provider: "simulated", repositoryOf: (build) => join(directory, build) },
+  });
   const listen = async () => {
     const ending = new AbortController();
     const app = createApp({ builds, version: "0.0.0", log: (line) => log.push(line), signal: ending.signal });

@@ -1,0 +1,87 @@
+import { type CandidateView, type GateState, gateVerdicts, type MergeQueueView } from "@slipway/contract";
+import {
+  type Candidate,
+  type CandidateRecord,
+  type GateResultRecord,
+  inLine,
+  type MergeQueue,
+  type MergeRecord,
+  outcomeOf,
+} from "@slipway/engine";
+
+/** Candidates as users see them: the line first, then those that are not in it yet. */
+export function candidateViews(queue: MergeQueue | null, records: readonly CandidateRecord[]): CandidateView[] {
+  if (queue === null) return [];
+  const line = inLine(queue);
+  const others = queue.candidates.filter(({ place }) => place === null);
+  return [...line, ...others].flatMap((candidate) => {
+    const record = records.find(({ id }) => id === candidate.id);
+    if (record === undefined) return [];
+    const { id, task, attempt, status, commit, reason, createdAt } = record;
+    const index = line.indexOf(candidate);
+    return [
+      {
+        ...{ id, task, attempt, status, commit, reason, offeredAt: createdAt },
+        place: index < 0 ? null : index + 1,
+        gates: gateStatesOf(queue, candidate),
+      },
+    ];
+  });
+}
+
+function gateStatesOf(queue: MergeQueue, candidate: Candidate): CandidateView["gates"] {
+  const ahead = queue.testMerges.filter(({ commit, base }) => commit === candidate.commit && isBelow(queue, base));
+  const trees = ahead.flatMap(({ outcome }) => (outcome?.type === "clean" ? [outcome.tree] : []));
+  return queue.gates
+    .toSorted((a, b) => a.rank - b.rank)
+    .map(({ name, on }) => {
+      if (on === "others") return { name, state: togetherWithMain(queue, candidate) };
+      const state = stateOn(queue, name, on === "candidate" ? [candidate.tree] : trees);
+      const isRunning = queue.runs.some((run) => run.gate === name && run.candidate === candidate.id);
+      return { name, state: isRunning ? "running" : state };
+    });
+}
+
+/** What a candidate may be tested on top of: main, or another candidate that is tested on top of it. */
+function isBelow({ main, testMerges }: MergeQueue, base: string): boolean {
+  return base === main.commit || testMerges.some(({ outcome }) => outcome?.type === "clean" && outcome.commit === base);
+}
+
+function togetherWithMain(queue: MergeQueue, { commit }: Candidate): GateState {
+  const outcome = outcomeOf(queue, queue.main.commit, commit);
+  if (outcome === null) return "running";
+  return outcome.type === "clean" ? "passed" : "failed";
+}
+
+function stateOn({ results }: MergeQueue, gate: string, trees: readonly string[]): GateState {
+  const known = results.filter((result) => result.gate === gate && trees.includes(result.tree));
+  if (known.some(({ passed }) => passed)) return "passed";
+  if (known.some(({ failures }) => failures > 0)) return "failed";
+  return known.some(({ errors }) => errors > 0) ? "broken" : "open";
+}
+
+export interface MergeRecords {
+  readonly candidates: readonly CandidateRecord[];
+  readonly merges: readonly MergeRecord[];
+  readonly gateResults: readonly GateResultRecord[];
+}
+
+export function mergeQueueViewOf(queue: MergeQueue | null, records: MergeRecords): MergeQueueView {
+  const merges = records.merges.toSorted((a, b) => a.position - b.position);
+  return {
+    main: queue?.main.commit ?? merges.at(-1)?.commit ?? null,
+    window: queue?.window ?? 0,
+    candidates: candidateViews(queue, records.candidates),
+    merges: merges.map(({ position, task, commit, mergedAt }) => ({ position, task, commit, mergedAt })),
+    gates: gateCounts(records.gateResults),
+  };
+}
+
+function gateCounts(results: readonly GateResultRecord[]): MergeQueueView["gates"] {
+  return [...Map.groupBy(results, ({ gate }) => gate)].map(([name, ofGate]) => {
+    const [passed = 0, failed = 0, broken = 0] = gateVerdicts.map(
+      (verdict) => ofGate.filter((result) => result.verdict === verdict).length,
+    );
+    return { name, passed, failed, broken };
+  });
+}
