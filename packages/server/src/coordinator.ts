@@ -74,9 +74,12 @@ export async function openCoordinator(parts: CoordinatorParts): Promise<Coordina
   };
 
   const bells = createBells(async (build) => {
-    const { holder, bell, expiresAt } = await store.leases.find(build);
     if (isClosed) return;
-    if (holder === null || expiresAt <= clock.now()) await adopt(build);
+    const { holder, bell, expiresAt } = await store.leases.find(build);
+    const isFree = holder === null || expiresAt <= clock.now();
+    const isOver = isFree && (await store.builds.get(build)).endedAt !== null;
+    if (isClosed || isOver) return;
+    if (isFree) await adopt(build);
     else if (bell !== null) await loop.ring(bell);
   }, warn);
 

@@ -214,6 +214,28 @@ describe("before the plan", () => {
     expect(await set.turn()).toEqual({ over: true });
     expect(await set.store.builds.get(set.build)).toMatchObject({ status: "failed", reason: "unplannable" });
   });
+
+  test("a refusal from before a raise of the budget does not pause the build, and its stage begins again", async () => {
+    const set = await begin({ budgetMicroUsd: 10 });
+    await set.turn();
+    expect(set.look()).toEqual([{ type: "stage", stage: "draft", round: 1 }]);
+    await set.tell("order.budget", { budgetMicroUsd: 100 });
+    await set.turn();
+    const refusal = { stage: "draft", round: 1, code: "budget_exhausted", message: "no money" } as const;
+    await set.tell("stage.failed", { ...refusal, budgetMicroUsd: 10 });
+    await set.turn();
+    expect(await set.status()).toBe("planning");
+    expect(set.look()).toEqual([{ type: "stage", stage: "draft", round: 2 }]);
+    expect(await set.store.ledger.balance(set.build)).toMatchObject({ budgetMicroUsd: 100 });
+    // The same again, told later still.
+    await set.tell("stage.failed", { ...refusal, budgetMicroUsd: 10 });
+    await set.turn();
+    expect(await set.status()).toBe("planning");
+    expect(set.look()).toEqual([]);
+    await set.tell("stage.failed", { ...refusal, round: 2, budgetMicroUsd: 100 });
+    await set.turn();
+    expect(await set.store.builds.get(set.build)).toMatchObject({ status: "paused", reason: "budget" });
+  });
 });
 
 describe("with a plan", () => {
