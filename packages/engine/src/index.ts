@@ -1,8 +1,10 @@
 export * from "./pipeline.ts";
 export type * from "./ports/bridge.ts";
 export * from "./ports/ledger.ts";
+export type * from "./ports/merging.ts";
 export type * from "./ports/models.ts";
 export * from "./ports/records.ts";
+export { type Report, type ReportType, readReport, report } from "./ports/reports.ts";
 export type * from "./ports/repository.ts";
 export * from "./ports/store.ts";
 export * from "./ports/work.ts";

@@ -1,7 +1,9 @@
 import type { BuildMode, BuildSettings, CompiledChecks, LockedIntent, OpenIntent, Plan } from "@slipway/contract";
+import { createTick as createBuildTick, type Tick, type TickParts } from "./build/run.ts";
 import { type BuildState, beginBuild } from "./build/state.ts";
 import { lockIntent } from "./intent/decide.ts";
 import { compileChecks, draftIntent } from "./intent/run.ts";
+import { createMerging } from "./merge/run.ts";
 import { makePlan } from "./plan/run.ts";
 import type { ModelRoles } from "./ports/models.ts";
 import type { RepositoryReader, StartingPoint } from "./ports/repository.ts";
@@ -16,8 +18,7 @@ export { createFleet, type Fleet } from "./build/fleet.ts";
 export { type Observation, observe } from "./build/observe.ts";
 export { type BuildOrder, order } from "./build/orders.ts";
 export { newBuildDetails, readState } from "./build/records.ts";
-export { type Report, type ReportType, readReport, report } from "./build/reports.ts";
-export { createTick, type Tick, type TickResult } from "./build/run.ts";
+export type { Tick, TickResult } from "./build/run.ts";
 export { type Demand, shareSlots } from "./build/shares.ts";
 export * from "./build/state.ts";
 export { nextWakeMs } from "./build/watch.ts";
@@ -33,6 +34,11 @@ export * from "./merge/state.ts";
 export { type CriticalPath, criticalPath } from "./plan/critical-path.ts";
 export { type Part, partition } from "./plan/partition.ts";
 export { planRemaining, type Remaining } from "./plan/run.ts";
+
+/** The turns of builds, each with its merge queue. */
+export function createTick(parts: Omit<TickParts, "merging">): Tick {
+  return createBuildTick({ ...parts, merging: createMerging() });
+}
 
 /**
  * Every stage from a request to a build that can be driven. Between `draft` and `lock` the user may edit; whatever a

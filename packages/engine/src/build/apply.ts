@@ -64,6 +64,7 @@ function started(
   const fresh: AttemptState = {
     ...{ task, number: attempt, level, pattern, from },
     ...{ phase: "starting", startedAtMs: nowMs, heardAtMs: nowMs, pausedAtMs: null, respawns: 0, outcome: null },
+    ...{ offer: null, answer: null, returns: 0 },
   };
   const assigned = changeTask(state, task, (known) => ({ ...known, status: "assigned", attempts: attempt }));
   return { ...assigned, attempts: [...state.attempts, fresh] };

@@ -1,9 +1,10 @@
 import { type BuildId, SlipwayError } from "@slipway/contract";
-import type { BuildEvent, BuildRecords, RecordKind, Store, StoredBuild } from "../ports/store.ts";
+import type { SettledOffer } from "../ports/merging.ts";
+import type { Report } from "../ports/reports.ts";
+import type { BuildRecords, RecordKind, Store, StoredBuild } from "../ports/store.ts";
 import { fingerprint } from "./fingerprint.ts";
 import { type Observation, observe } from "./observe.ts";
 import { type BuildOrder, order } from "./orders.ts";
-import { type Report, readReport } from "./reports.ts";
 import type { AttemptState, BuildState, Outcome } from "./state.ts";
 
 export type Records = { -readonly [K in RecordKind]?: BuildRecords[K][] };
@@ -24,12 +25,15 @@ export function attemptName(task: string, number: number): string {
   return `${task}#${number}`;
 }
 
-interface Told {
+interface Outcomes {
   readonly store: Store;
   readonly stored: StoredBuild;
+  readonly nowMs: number;
+}
+
+interface Told extends Outcomes {
   readonly records: Records;
   readonly places: Map<string, Place>;
-  readonly nowMs: number;
 }
 
 /** Takes reports in, in their order. What does not make sense, or comes too late, changes nothing. */
@@ -37,15 +41,12 @@ export async function takeReports(
   store: Store,
   stored: StoredBuild,
   state: BuildState,
-  events: readonly BuildEvent[],
+  reports: readonly Report[],
   nowMs: number,
 ): Promise<Intake> {
   const told: Told = { store, stored, records: {}, places: new Map(), nowMs };
   let current = state;
-  for (const event of events) {
-    const report = readReport(event);
-    if (report !== undefined) current = await take(told, current, report);
-  }
+  for (const report of reports) current = await take(told, current, report);
   return { state: current, records: told.records, places: told.places };
 }
 
@@ -84,6 +85,16 @@ async function take(told: Told, state: BuildState, report: Report): Promise<Buil
     case "checkpoint.made":
       if (report.data.checkpoint.build === told.stored.build.id) keep(told, "checkpoints", report.data.checkpoint);
       return state;
+    case "candidate.offered": {
+      const { task, attempt, respawn, offer } = report.data;
+      if (isOfAnotherLife(state, { task, attempt, respawn })) return state;
+      return see({ type: "attempt-offered", task, attempt, offer });
+    }
+    case "candidate.refused": {
+      const { task, attempt, respawn, offer, findings } = report.data;
+      if (isOfAnotherLife(state, { task, attempt, respawn })) return state;
+      return await takeSettled(told, state, { type: "returned", task, attempt, offer, findings, main: null });
+    }
     case "satisfaction.checked":
       return see({ type: "satisfaction-checked", ...report.data });
     case "remaining.planned":
@@ -92,6 +103,14 @@ async function take(told: Told, state: BuildState, report: Report): Promise<Buil
       return see({ type: "remaining-refused", ...report.data });
     case "remaining.unplannable":
       return see({ type: "remaining-unplannable", round: report.data.round });
+    // The merge queue's, and what is only told.
+    case "attempt.progress":
+    case "main.made":
+    case "merge.tested":
+    case "gate.ended":
+    case "merge.ended":
+    case "preview.ready":
+      return state;
   }
 }
 
@@ -173,8 +192,29 @@ async function takeEnd(
   return observe(state, { type: "attempt-ended", task, attempt, outcome: known }, told.nowMs);
 }
 
+/** How often an attempt may work over what it offered: then another way is tried. */
+const maxReturns = 6;
+
+/** What became of an attempt's offer. */
+export async function takeSettled(told: Outcomes, state: BuildState, settled: SettledOffer): Promise<BuildState> {
+  const { task, attempt, offer } = settled;
+  const owner = state.attempts.find((one) => one.task === task && one.number === attempt);
+  if (owner === undefined) return state;
+  const end = async (from: BuildState, outcome: EndReport["outcome"]) => {
+    const known = await readOutcome(told, from, owner, outcome);
+    return observe(from, { type: "attempt-ended", task, attempt, outcome: known }, told.nowMs);
+  };
+  if (settled.type === "merged") return await end(state, { type: "merged", fix: settled.fix });
+  const { findings, main } = settled;
+  const answer = { offer, findings, main };
+  const back = observe(state, { type: "attempt-returned", task, attempt, answer }, told.nowMs);
+  if (owner.returns + 1 < maxReturns) return back;
+  const error = findings.map(({ gate, text }) => `${gate}: ${text}`).join("\n");
+  return await end(back, { type: "failed", error });
+}
+
 async function readOutcome(
-  { store, stored, nowMs }: Told,
+  { store, stored, nowMs }: Outcomes,
   state: BuildState,
   ended: AttemptState,
   outcome: EndReport["outcome"],

@@ -7,8 +7,12 @@ import type { AttemptState, BuildState } from "./state.ts";
 export type AttemptIds = ReadonlyMap<string, AttemptId>;
 
 /** What the decided actions ask of the world. An attempt is asked to be as the state has it. */
-export function itemsOf(actions: readonly BuildAction[], after: BuildState, ids: AttemptIds): WorkItem[] {
-  const touched = new Set<string>();
+export function itemsOf(
+  actions: readonly BuildAction[],
+  { before, after }: { readonly before: BuildState; readonly after: BuildState },
+  ids: AttemptIds,
+): WorkItem[] {
+  const touched = answered(before, after);
   const items: WorkItem[] = [];
   for (const action of actions) {
     switch (action.type) {
@@ -37,6 +41,13 @@ export function itemsOf(actions: readonly BuildAction[], after: BuildState, ids:
   return [...items, ...attempts.flatMap((attempt) => attemptItem(attempt, ids))];
 }
 
+/** Attempts that something is to be told. */
+function answered(before: BuildState, after: BuildState): Set<string> {
+  const told = new Set(before.attempts.map(({ answer }) => answer));
+  const open = after.attempts.filter(({ answer }) => answer !== null && !told.has(answer));
+  return new Set(open.map(({ task, number }) => attemptName(task, number)));
+}
+
 /** All that should be under way. */
 export function allItems({ planning, progress, attempts }: BuildState, ids: AttemptIds): WorkItem[] {
   const { round, step, unsatisfied } = progress;
@@ -51,10 +62,9 @@ export function allItems({ planning, progress, attempts }: BuildState, ids: Atte
 }
 
 function attemptItem(attempt: AttemptState, ids: AttemptIds): WorkItem[] {
-  const { task, number, respawns, level, pattern, from } = attempt;
+  const { task, number, respawns, level, pattern, from, answer } = attempt;
   const id = ids.get(attemptName(task, number));
   if (id === undefined) return [];
-  return [
-    { type: "attempt", id, task, number, respawn: respawns, paused: attempt.pausedAtMs !== null, level, pattern, from },
-  ];
+  const paused = attempt.pausedAtMs !== null;
+  return [{ type: "attempt", id, task, number, respawn: respawns, paused, level, pattern, from, answer }];
 }

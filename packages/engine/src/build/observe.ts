@@ -1,5 +1,5 @@
 import { compareIds, type Plan } from "@slipway/contract";
-import type { Stage } from "../ports/work.ts";
+import type { OfferAnswer, Stage } from "../ports/work.ts";
 import { changeAttempt } from "./apply.ts";
 import {
   type AttemptState,
@@ -21,8 +21,10 @@ export type Observation =
   | { readonly type: "planned"; readonly tasks: Plan["tasks"] }
   /** The sandbox of the attempt gave a sign of life. */
   | { readonly type: "attempt-heard"; readonly task: string; readonly attempt: number }
-  /** Its result wants to be merged. */
-  | { readonly type: "attempt-offered"; readonly task: string; readonly attempt: number }
+  /** Its result wants to be merged. `offer`: the merge queue has it, and says what becomes of it. */
+  | { readonly type: "attempt-offered"; readonly task: string; readonly attempt: number; readonly offer?: number }
+  /** What it offered is not merged. */
+  | { readonly type: "attempt-returned"; readonly task: string; readonly attempt: number; readonly answer: OfferAnswer }
   | { readonly type: "attempt-ended"; readonly task: string; readonly attempt: number; readonly outcome: Outcome }
   /** All that the ledger has for the build. */
   | { readonly type: "spent"; readonly microUsd: number }
@@ -54,10 +56,12 @@ export function observe(state: BuildState, observation: Observation, nowMs: numb
     case "attempt-heard":
       return reach(state, observation, "working", nowMs);
     case "attempt-offered":
-      return reach(state, observation, "verifying", nowMs);
+      return offered(reach(state, observation, "verifying", nowMs), observation, nowMs);
+    case "attempt-returned":
+      return returned(state, observation, nowMs);
     case "attempt-ended":
       return changeAttempt(state, observation, (attempt) =>
-        attempt.outcome === null ? { ...attempt, outcome: observation.outcome } : attempt,
+        isNews(attempt, observation.outcome) ? { ...attempt, outcome: observation.outcome } : attempt,
       );
     case "spent":
       return { ...state, spentMicroUsd: Math.max(state.spentMicroUsd, observation.microUsd) };
@@ -75,6 +79,11 @@ export function observe(state: BuildState, observation: Observation, nowMs: numb
     case "remaining-unplannable":
       return inStep(state, "planning", observation.round, (progress) => ({ ...progress, step: "unplannable" }));
   }
+}
+
+/** What is merged is merged, whatever became of the sandbox that it came from. */
+function isNews(attempt: AttemptState, outcome: Outcome): boolean {
+  return attempt.outcome === null || outcome.type === "merged";
 }
 
 function inStage(state: BuildState, stage: Stage, change: (planning: Planning) => Planning): BuildState {
@@ -134,6 +143,29 @@ function reach(
   if (attempt === undefined) return state;
   const status = statusOf[attempt.phase];
   return { ...heard, tasks: heard.tasks.map((task) => (task.id === name.task ? { ...task, status } : task)) };
+}
+
+function offered(
+  state: BuildState,
+  { offer, ...name }: { readonly task: string; readonly attempt: number; readonly offer?: number },
+  nowMs: number,
+): BuildState {
+  if (offer === undefined) return state;
+  return changeAttempt(state, name, (attempt) => ({ ...attempt, offer: { number: offer, atMs: nowMs } }));
+}
+
+/** It goes on; the time that it has waited does not count. */
+function returned(
+  state: BuildState,
+  { answer, ...name }: { readonly task: string; readonly attempt: number; readonly answer: OfferAnswer },
+  nowMs: number,
+): BuildState {
+  const back = changeAttempt(state, name, (attempt) => ({
+    ...attempt,
+    ...{ phase: "working", offer: null, answer, returns: attempt.returns + 1 },
+    startedAtMs: attempt.startedAtMs + (nowMs - (attempt.offer?.atMs ?? nowMs)),
+  }));
+  return reach(back, name, "working", nowMs);
 }
 
 function checked(progress: Progress, found: readonly string[]): Progress {

@@ -4,13 +4,21 @@ import {
   type BuildStatus,
   buildEndReasons,
   buildSettingsSchema,
+  findingsSchema,
   type Hold,
   holds,
   newId,
   pauseReasons,
 } from "@slipway/contract";
 import { z } from "zod";
-import type { AttemptRecord, BuildRecord, NewBuild, SandboxRecord, TaskRecord } from "../ports/records.ts";
+import type {
+  AttemptRecord,
+  BuildRecord,
+  CandidateRecord,
+  NewBuild,
+  SandboxRecord,
+  TaskRecord,
+} from "../ports/records.ts";
 import type { StoredBuild } from "../ports/store.ts";
 import { stages } from "../ports/work.ts";
 import { attemptName, type Place } from "./intake.ts";
@@ -30,7 +38,7 @@ const level = z.union([z.literal(0), z.literal(1), z.literal(2), z.literal(3), z
 const pattern = z.string().nullable();
 const nextTry = { level, pattern, from: z.enum(["main", "last-attempt"]) };
 
-const buildDetails = z.strictObject({
+const buildState = z.object({
   settings: buildSettingsSchema,
   wish: z.strictObject({ kind: z.enum(["run", "pause", "cancel"]), atMs }),
   pause: z.strictObject({ reason: z.enum(pauseReasons), atMs, budgetMicroUsd: microUsd }).nullable(),
@@ -84,8 +92,18 @@ const attemptDetails = z.strictObject({
       z.strictObject({ type: z.literal("out-of-budget"), budgetMicroUsd: microUsd.nullable() }),
     ])
     .nullable(),
+  offer: z.strictObject({ number: z.int(), atMs }).nullable().default(null),
+  answer: z
+    .strictObject({ offer: z.int(), findings: findingsSchema, main: z.string().nullable() })
+    .nullable()
+    .default(null),
+  returns: z.int().default(0),
 });
 const phase = z.enum(["starting", "working", "verifying"]);
+
+/** What a build keeps beside its state: its merge queue, and where main can be looked at. */
+const beside = { queue: z.json().default(null), preview: z.string().nullable().default(null) };
+export type Beside = z.output<z.ZodObject<typeof beside>>;
 
 /** The details of a build that is created. */
 export function newBuildDetails(settings: BuildSettings, hold: Hold, nowMs: number): NonNullable<NewBuild["details"]> {
@@ -94,7 +112,7 @@ export function newBuildDetails(settings: BuildSettings, hold: Hold, nowMs: numb
 
 /** What has no slot yet gets one by the fleet's word: it is not kept. */
 export function readState({ build, tasks, attempts }: StoredBuild): BuildState {
-  const details = buildDetails.parse(build.details);
+  const details = buildState.parse(build.details);
   return {
     ...details,
     // While there is no plan a build runs its stages.
@@ -103,6 +121,10 @@ export function readState({ build, tasks, attempts }: StoredBuild): BuildState {
     tasks: tasks.map(readTask),
     attempts: attempts.map(readAttempt),
   };
+}
+
+export function readBeside({ build }: StoredBuild): Beside {
+  return z.object(beside).parse(build.details);
 }
 
 function readTask({ id, component, dependencies, status, attempts, details }: TaskRecord): TaskState {
@@ -115,13 +137,16 @@ function readAttempt({ task, phase: reached, startedAt, heartbeatAt, details }: 
 }
 
 /** What changes of a build's record. */
-export function toBuild(state: BuildState): Required<Pick<BuildRecord, "status" | "reason" | "details" | "priority">> {
+export function toBuild(
+  state: BuildState,
+  kept: Beside = { queue: null, preview: null },
+): Required<Pick<BuildRecord, "status" | "reason" | "details" | "priority">> {
   const { status: _status, grantedSlots: _granted, tasks: _tasks, attempts: _attempts, ...details } = state;
   return {
     status: statusOf(state),
     reason: state.pause?.reason ?? state.endReason,
     priority: state.settings.priority,
-    details: toJson(details),
+    details: toJson({ ...details, ...kept }),
   };
 }
 
@@ -142,6 +167,11 @@ export interface Change {
 /** What a build that has ended leaves of its sandboxes: nothing. */
 export function endedSandboxes(sandboxes: readonly SandboxRecord[], nowMs: number): SandboxRecord[] {
   return sandboxes.map((sandbox) => ({ ...sandbox, status: "destroyed", reason: "build ended", endedAt: nowMs }));
+}
+
+/** What a build that has ended leaves in its merge queue. */
+export function endedCandidates(candidates: readonly CandidateRecord[], nowMs: number): CandidateRecord[] {
+  return candidates.map((candidate) => ({ ...candidate, status: "rejected", reason: "build ended", endedAt: nowMs }));
 }
 
 /** The records of tasks and attempts that are not as they were. */

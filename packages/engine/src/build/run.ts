@@ -1,15 +1,33 @@
-import { type AttemptId, type BuildId, coordinatorHeartbeatMs, SlipwayError } from "@slipway/contract";
+import { type AttemptId, type BuildId, coordinatorHeartbeatMs, SlipwayError, tailsOf } from "@slipway/contract";
+import type { Merging, MergingInput, MergingTurn } from "../ports/merging.ts";
 import type { AttemptRecord, BuildRecord, SandboxRecord } from "../ports/records.ts";
-import { type BuildEvent, type LeaseHolder, maxPage, type Store, type StoredBuild, type Turn } from "../ports/store.ts";
+import { type Report, readReport } from "../ports/reports.ts";
+import {
+  type BuildEvent,
+  type LeaseHolder,
+  maxPage,
+  type NewEvent,
+  type Store,
+  type StoredBuild,
+  type Turn,
+} from "../ports/store.ts";
 import type { Work } from "../ports/work.ts";
 import type { BuildAction } from "./actions.ts";
 import { applyActions } from "./apply.ts";
 import { decide } from "./decide.ts";
 import { demandOf, type Fleet } from "./fleet.ts";
-import { attemptName, type Intake, takeReports } from "./intake.ts";
+import { attemptName, type Intake, takeReports, takeSettled } from "./intake.ts";
 import { allItems, itemsOf } from "./items.ts";
 import { observe } from "./observe.ts";
-import { changedRecords, endedSandboxes, readState, toBuild } from "./records.ts";
+import {
+  type Beside,
+  changedRecords,
+  endedCandidates,
+  endedSandboxes,
+  readBeside,
+  readState,
+  toBuild,
+} from "./records.ts";
 import { type BuildState, hasEnded } from "./state.ts";
 import { tellDecision } from "./tell.ts";
 import { nextWakeMs } from "./watch.ts";
@@ -17,6 +35,7 @@ import { nextWakeMs } from "./watch.ts";
 export interface TickParts {
   readonly store: Store;
   readonly work: Work;
+  readonly merging: Merging;
   readonly fleet: Fleet;
   readonly clock: { now(): number };
   /** How long a build stays its driver's without a word from it. */
@@ -36,7 +55,9 @@ export interface Tick {
 /** A missed heartbeat lets another one take over. */
 const defaultLeaseMs = 1.25 * coordinatorHeartbeatMs;
 
-export function createTick({ store, work, fleet, clock, leaseMs = defaultLeaseMs }: TickParts): Tick {
+export function createTick(parts: TickParts): Tick {
+  const { store, work, merging, fleet, clock, leaseMs = defaultLeaseMs } = parts;
+
   /** Since when this process has driven a build without a break. */
   const attachedAtMs = new Map<BuildId, number>();
 
@@ -56,18 +77,21 @@ export function createTick({ store, work, fleet, clock, leaseMs = defaultLeaseMs
   };
 
   /** What should be under way was begun by another process, or by none. */
-  const attach = async ({ build, attempts }: StoredBuild, state: BuildState): Promise<number> => {
+  const attach = async (stored: StoredBuild, state: BuildState): Promise<number> => {
+    const { build, attempts } = stored;
     const since = attachedAtMs.get(build.id);
     if (since !== undefined) return since;
-    await work.reattach(build, allItems(state, idsOf(attempts)));
+    const merges = merging.underway(readBeside(stored).queue);
+    await work.reattach(build, [...allItems(state, idsOf(attempts)), ...merges]);
     const nowMs = clock.now();
     attachedAtMs.set(build.id, nowMs);
     return nowMs;
   };
 
   /** Nothing of what has ended goes on. Again, when its driver died before all of it was ended. */
-  const close = async ({ build }: StoredBuild, by: LeaseHolder): Promise<TickResult> => {
-    await work.reattach(build, []);
+  const close = async (build: BuildRecord, { status }: BuildState, by: LeaseHolder): Promise<TickResult> => {
+    if (work.close) await work.close(build, { cancelled: status === "cancelled" });
+    else await work.reattach(build, []);
     await store.leases.release(build.id, by);
     return letGo(build.id, by);
   };
@@ -85,27 +109,35 @@ export function createTick({ store, work, fleet, clock, leaseMs = defaultLeaseMs
   const turn = async (build: BuildId, by: LeaseHolder): Promise<TickResult> => {
     const stored = await store.builds.state(build);
     const kept = readState(stored);
-    if (hasEnded(kept)) return await close(stored, by);
+    if (hasEnded(kept)) return await close(stored.build, kept, by);
     const sinceMs = await attach(stored, kept);
-    const reports = await store.events.read(build, stored.build.appliedThrough, { source: "report", limit: maxPage });
+    const events = await store.events.read(build, stored.build.appliedThrough, { source: "report", limit: maxPage });
+    const reports = events.flatMap((event) => readReport(event) ?? []);
     const { spentMicroUsd } = await store.ledger.balance(build);
     const nowMs = clock.now();
     const before = withSignsOfLife(kept, (task, number) => Math.max(sinceMs, work.heardAtMs(build, task, number) ?? 0));
     const taken = await takeReports(store, stored, before, reports, nowMs);
-    const observed = observe(taken.state, { type: "spent", microUsd: spentMicroUsd }, nowMs);
+    const beside = readBeside(stored);
+    const merges = merging.turn(mergingInput(stored, taken.state, beside, reports, nowMs));
+    let settled = taken.state;
+    for (const offer of merges.settled) settled = await takeSettled({ store, stored, nowMs }, settled, offer);
+    const observed = observe(settled, { type: "spent", microUsd: spentMicroUsd }, nowMs);
     const { actions, after } = decideWithSlots(observed, stored.build, nowMs);
-    if (reports.length > 0 || actions.length > 0) {
+    if (events.length > 0 || actions.length > 0 || merges.items.length > 0 || merges.events.length > 0) {
       const records = changedRecords({ stored, before, observed, after, places: taken.places, nowMs });
-      const ended = hasEnded(after) ? { sandboxes: endedSandboxes(openSandboxes(stored, taken), nowMs) } : {};
-      const all = { ...taken.records, ...records, ...ended };
-      const decided = { stored, kept, after, actions, reports, records: all, nowMs };
+      const ended = hasEnded(after) ? endedRecords(stored, taken, merges, nowMs) : {};
+      const all = { ...taken.records, ...merges.records, ...records, ...ended };
+      const kept = { queue: merges.kept, preview: previewOf(reports) ?? beside.preview };
+      const decided = { stored, before, after, kept, actions, events, told: merges.events, records: all, nowMs };
       await store.builds.apply(build, by, toTurn(decided));
-      if (hasEnded(after)) return await close(stored, by);
-      const items = itemsOf(actions, after, idsOf([...stored.attempts, ...records.attempts]));
+      if (hasEnded(after)) return await close(stored.build, after, by);
+      const ids = idsOf([...stored.attempts, ...records.attempts]);
+      const items = [...itemsOf(actions, { before, after }, ids), ...merges.items];
       if (items.length > 0) await work.carryOut(stored.build, items);
     }
-    if (reports.length === maxPage) return { over: false, waitMs: 0 };
-    const wakeMs = Math.min(nextWakeMs(after, nowMs) ?? Number.POSITIVE_INFINITY, nowMs + coordinatorHeartbeatMs);
+    if (events.length === maxPage) return { over: false, waitMs: 0 };
+    const wakes = [nextWakeMs(after, nowMs), merges.wakeMs, nowMs + coordinatorHeartbeatMs];
+    const wakeMs = Math.min(...wakes.filter((atMs) => atMs !== null));
     return { over: false, waitMs: Math.max(0, wakeMs - nowMs) };
   };
 
@@ -125,28 +157,75 @@ export function createTick({ store, work, fleet, clock, leaseMs = defaultLeaseMs
   return Object.assign(tick, { forget });
 }
 
+/** More gates at the same time slow each other down. */
+const maxGates = 4;
+
+function mergingInput(
+  { build, attempts, candidates }: StoredBuild,
+  state: BuildState,
+  { queue }: Beside,
+  reports: readonly Report[],
+  nowMs: number,
+): MergingInput {
+  const ids = idsOf(attempts);
+  return {
+    ...{ build: build.id, kept: queue, reports, candidates, nowMs },
+    wish: state.status === "paused" && state.wish.kind === "run" ? "pause" : state.wish.kind,
+    slots: Math.min(state.settings.slots, maxGates),
+    tasks() {
+      const tails = tailsOf(state.tasks, ({ estimateMs }) => estimateMs);
+      return state.tasks.map(({ id, dependencies }) => ({ id, dependencies, tailMs: tails.get(id) ?? 0 }));
+    },
+    attempts: state.attempts.flatMap(({ task, number, respawns: respawn }) => {
+      const id = ids.get(attemptName(task, number));
+      return id === undefined ? [] : [{ id, task, number, respawn }];
+    }),
+  };
+}
+
+function endedRecords(stored: StoredBuild, taken: Intake, { records }: MergingTurn, nowMs: number): Turn["records"] {
+  const told = new Set(records.candidates.map(({ id }) => id));
+  const open = [...stored.candidates.filter(({ id }) => !told.has(id)), ...records.candidates];
+  const [left, settled] = [
+    open.filter(({ endedAt }) => endedAt === null),
+    open.filter(({ endedAt }) => endedAt !== null),
+  ];
+  return {
+    sandboxes: endedSandboxes(openSandboxes(stored, taken), nowMs),
+    candidates: [...settled, ...endedCandidates(left, nowMs)],
+  };
+}
+
+function previewOf(reports: readonly Report[]): string | undefined {
+  const last = reports.findLast((report) => report.type === "preview.ready");
+  return last?.data.address;
+}
+
 interface Decided {
   readonly stored: StoredBuild;
-  readonly kept: BuildState;
+  readonly before: BuildState;
   readonly after: BuildState;
+  readonly kept: Beside;
   readonly actions: readonly BuildAction[];
-  readonly reports: readonly BuildEvent[];
+  readonly events: readonly BuildEvent[];
+  /** What the merge queue has to tell. */
+  readonly told: readonly NewEvent[];
   readonly records: Turn["records"] & {};
   readonly nowMs: number;
 }
 
-function toTurn({ stored, kept, after, actions, reports, records, nowMs }: Decided): Turn {
+function toTurn({ stored, before, after, kept, actions, events, told, records, nowMs }: Decided): Turn {
   const { turn, lastEvent, endedAt } = stored.build;
-  const lastReport = reports.at(-1)?.sequence ?? 0;
+  const lastReport = events.at(-1)?.sequence ?? 0;
   const { budgetMicroUsd } = after.settings;
   return {
     turn,
     // All that was there is read, but for what did not fit the page.
-    through: reports.length === maxPage ? lastReport : Math.max(lastEvent, lastReport),
-    build: { ...toBuild(after), endedAt: hasEnded(after) ? nowMs : endedAt },
-    ...(budgetMicroUsd === kept.settings.budgetMicroUsd ? {} : { budgetMicroUsd }),
+    through: events.length === maxPage ? lastReport : Math.max(lastEvent, lastReport),
+    build: { ...toBuild(after, kept), endedAt: hasEnded(after) ? nowMs : endedAt },
+    ...(budgetMicroUsd === before.settings.budgetMicroUsd ? {} : { budgetMicroUsd }),
     records,
-    events: actions.map(tellDecision),
+    events: [...told, ...actions.map(tellDecision)],
   };
 }
 

@@ -7,7 +7,7 @@ import type {
   Plan,
   TaskStatus,
 } from "@slipway/contract";
-import type { Stage } from "../ports/work.ts";
+import type { OfferAnswer, Stage } from "../ports/work.ts";
 
 /** All that the decisions of a build follow from. Plain data; times are milliseconds since 1970. */
 export interface BuildState {
@@ -106,6 +106,12 @@ export interface AttemptState extends NextTry {
   readonly respawns: number;
   /** What came of it, until it is decided what follows. */
   readonly outcome: Outcome | null;
+  /** What it has in the merge queue. Null: nothing. */
+  readonly offer: { readonly number: number; readonly atMs: number } | null;
+  /** What came of the last of its offers that did not get merged. */
+  readonly answer: OfferAnswer | null;
+  /** How many of its offers came back. */
+  readonly returns: number;
 }
 
 export type Outcome =

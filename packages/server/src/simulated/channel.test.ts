@@ -17,7 +17,7 @@ const wholeMs = 10 * 60_000;
 const build: WorkingBuild = { id: newId("bld"), account: "ada", project: "shop", mode: "new", request: "a shop" };
 const attempt: AttemptWork = {
   ...{ type: "attempt", id: newId("att"), task: "cart", number: 1, respawn: 0, paused: false },
-  ...{ level: null, pattern: null, from: "main" },
+  ...{ level: null, pattern: null, from: "main", answer: null },
 };
 
 async function begin() {

@@ -1,5 +1,9 @@
 import {
+  candidateIdSchema,
+  commitSchema,
   compiledChecksSchema,
+  findingsSchema,
+  gateVerdicts,
   lockedIntentSchema,
   openIntentSchema,
   planSchema,
@@ -8,9 +12,9 @@ import {
   taskSchema,
 } from "@slipway/contract";
 import { z } from "zod";
-import { checkpointRecordSchema, sandboxRecordSchema } from "../ports/records.ts";
-import type { BuildEvent, NewEvent } from "../ports/store.ts";
-import { stages } from "../ports/work.ts";
+import { checkpointRecordSchema, sandboxRecordSchema } from "./records.ts";
+import type { BuildEvent, NewEvent } from "./store.ts";
+import { stages } from "./work.ts";
 
 const name = z.string().min(1).max(256);
 const round = z.int().min(1);
@@ -34,6 +38,16 @@ const outcomeSchema = z.discriminatedUnion("type", [
   z.strictObject({ type: z.literal("out-of-budget"), budgetMicroUsd: z.int().min(0).nullable().default(null) }),
 ]);
 
+const commit = { commit: commitSchema, tree: commitSchema };
+/** `offer`: the attempt's number for it. */
+const offer = { ...attempt, respawn: z.int().min(0), offer: z.int().min(1) };
+
+const mergeOutcomeSchema = z.discriminatedUnion("type", [
+  z.strictObject({ type: z.literal("clean"), ...commit }),
+  /** No paths: git could not merge them at all. */
+  z.strictObject({ type: z.literal("conflict"), paths: z.array(z.string().max(1024)).max(1000) }),
+]);
+
 /** What the world tells a build, by the type of the event. */
 const reportSchemas = {
   "order.pause": z.strictObject({}),
@@ -54,11 +68,38 @@ const reportSchemas = {
   }),
   /** The first sign of life of an attempt; later ones are not reported. */
   "attempt.heard": z.strictObject({ ...life, sandbox: sandboxIdSchema.nullish(), run: runIdSchema.nullish() }),
+  /** What it is at, for those who watch. */
+  "attempt.progress": z.strictObject({ ...life, phase: name, status: name, text: text.max(2000).default("") }),
   "attempt.offered": z.strictObject(life),
   "attempt.ended": z.strictObject({ ...attempt, respawn: z.int().min(0), outcome: outcomeSchema }),
   "sandbox.changed": z.strictObject({ sandbox: sandboxRecordSchema }),
   "checkpoint.made": z.strictObject({ checkpoint: checkpointRecordSchema }),
-  "satisfaction.checked": z.strictObject({ round, unsatisfied: z.array(name).max(1000) }),
+  /** The build's repository is there. */
+  "main.made": z.strictObject(commit),
+  /** A result of an attempt that is in the build's repository. */
+  "candidate.offered": z.strictObject({ ...offer, candidate: candidateIdSchema, ...commit }),
+  /** One that did not get there. */
+  "candidate.refused": z.strictObject({ ...offer, findings: findingsSchema }),
+  "merge.tested": z.strictObject({ base: commitSchema, commit: commitSchema, outcome: mergeOutcomeSchema }),
+  "gate.ended": z.strictObject({
+    ...{ run: z.int().min(1), verdict: z.enum(gateVerdicts), findings: findingsSchema },
+    durationMs: z.int().min(0),
+  }),
+  /** `merged`: the candidate is part of main. `fix`: what it has changed there, for those who meet the same error. */
+  "merge.ended": z.strictObject({
+    ...{ candidate: candidateIdSchema, merged: z.boolean(), main: z.strictObject(commit) },
+    fix: text.optional(),
+  }),
+  /** Where main can be looked at. */
+  "preview.ready": z.strictObject({ address: name }),
+  "satisfaction.checked": z.strictObject({
+    ...{ round, unsatisfied: z.array(name).max(1000) },
+    /** Of criteria and workflows: what was seen. */
+    evidence: z
+      .array(z.strictObject({ id: name, satisfied: z.boolean(), text: text.max(2000) }))
+      .max(1000)
+      .default([]),
+  }),
   "remaining.planned": z.strictObject({ round, tasks: z.array(taskSchema) }),
   /** There was no money for the plan. */
   "remaining.refused": z.strictObject({ round, budgetMicroUsd: z.int().min(0) }),

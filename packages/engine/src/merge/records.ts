@@ -1,0 +1,106 @@
+import type { AttemptId, BuildId, CandidateId, CandidateStatus } from "@slipway/contract";
+import type { MergingInput } from "../ports/merging.ts";
+import type { CandidateRecord, GateResultRecord, MergeRecord } from "../ports/records.ts";
+import type { MergeAction } from "./actions.ts";
+import type { Candidate, MergeQueue } from "./state.ts";
+
+export interface QueueChange {
+  readonly input: MergingInput;
+  readonly before: MergeQueue;
+  /** With what was reported, and nothing decided yet. */
+  readonly observed: MergeQueue;
+  readonly after: MergeQueue;
+  readonly actions: readonly MergeAction[];
+}
+
+/** The records of candidates that are not as they were. */
+export function changedCandidates(change: QueueChange): readonly CandidateRecord[] {
+  const { input, before, observed, after } = change;
+  const known = new Map(input.candidates.map((record) => [record.id as string, record]));
+  const seen = new Map([...before.candidates, ...observed.candidates].map((candidate) => [candidate.id, candidate]));
+  return [...seen.values()].flatMap((candidate) => {
+    const record = known.get(candidate.id) ?? newRecord(input, candidate);
+    const open = after.candidates.find(({ id }) => id === candidate.id);
+    const next = open === undefined ? ended(change, candidate, record) : standing(after, open, record);
+    return JSON.stringify(next) === JSON.stringify(known.get(candidate.id)) ? [] : [next];
+  });
+}
+
+function newRecord({ build, reports, nowMs }: MergingInput, { id, task, attempt, commit, tree }: Candidate) {
+  const told = reports.find((report) => report.type === "candidate.offered" && report.data.candidate === id);
+  const offer = told?.type === "candidate.offered" ? told.data.offer : 0;
+  return {
+    ...{ id: id as CandidateId, build, task, attempt: attempt as AttemptId, commit, position: 0, reason: null },
+    ...{ status: "pending", createdAt: nowMs, endedAt: null, details: { offer, tree } },
+  } satisfies CandidateRecord;
+}
+
+function standing(queue: MergeQueue, { id, place }: Candidate, record: CandidateRecord): CandidateRecord {
+  return { ...record, status: statusOf(queue, id, place), position: place ?? 0 };
+}
+
+function statusOf({ merging, runs }: MergeQueue, id: string, place: number | null): CandidateStatus {
+  if (merging?.candidate === id) return "approved";
+  return place !== null || runs.some(({ candidate }) => candidate === id) ? "verifying" : "pending";
+}
+
+function ended({ input, observed, actions }: QueueChange, { id, task }: Candidate, record: CandidateRecord) {
+  const isMerged = observed.merged.includes(task) && !observed.candidates.some((candidate) => candidate.id === id);
+  const status = isMerged ? "merged" : "rejected";
+  const reason = isMerged ? null : reasonOf(actions.find((action) => "candidate" in action && endsIt(action, id)));
+  return { ...record, status, reason, position: 0, endedAt: input.nowMs } satisfies CandidateRecord;
+}
+
+function endsIt(action: MergeAction, id: string): boolean {
+  const ends = action.type === "reject" || action.type === "return-conflict" || action.type === "discard";
+  return ends && action.candidate === id;
+}
+
+function reasonOf(action: MergeAction | undefined): string {
+  switch (action?.type) {
+    case "reject":
+      return action.gate;
+    case "return-conflict":
+      return "conflict";
+    case "discard":
+      return "cancelled";
+    default:
+      return "withdrawn";
+  }
+}
+
+/** One for each run that has ended and was waited for. */
+export function endedRuns({ build, reports, nowMs }: MergingInput, before: MergeQueue): readonly GateResultRecord[] {
+  return reports.flatMap((report) => {
+    if (report.type !== "gate.ended") return [];
+    const { run, verdict, findings, durationMs } = report.data;
+    const ended = before.runs.find((one) => one.run === run);
+    if (ended === undefined) return [];
+    const { gate, candidate } = ended;
+    return [
+      gateResult(build, { candidate: candidate as CandidateId, gate, run, verdict, findings, durationMs, nowMs }),
+    ];
+  });
+}
+
+interface EndedRun extends Pick<GateResultRecord, "candidate" | "gate" | "verdict" | "durationMs"> {
+  readonly run: number;
+  readonly findings: readonly object[];
+  readonly nowMs: number;
+}
+
+function gateResult(build: BuildId, { run, findings, nowMs, ...end }: EndedRun): GateResultRecord {
+  return { build, ...end, round: run, score: null, findings: JSON.parse(JSON.stringify(findings)), endedAt: nowMs };
+}
+
+/** A merge that has happened. */
+export function endedMerges(
+  { build, nowMs }: MergingInput,
+  { merging }: MergeQueue,
+  observed: MergeQueue,
+): readonly MergeRecord[] {
+  if (merging === null || observed.merging !== null || !observed.merged.includes(merging.task)) return [];
+  const { candidate, task, from, to } = merging;
+  const position = observed.merged.indexOf(task) + 1;
+  return [{ build, candidate: candidate as CandidateId, task, position, commit: to, parent: from, mergedAt: nowMs }];
+}
