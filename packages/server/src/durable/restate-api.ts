@@ -1,3 +1,7 @@
+import { once } from "node:events";
+import { request as httpRequest, type IncomingMessage, type RequestOptions } from "node:http";
+import { request as httpsRequest } from "node:https";
+import { text as textOf } from "node:stream/consumers";
 import { setTimeout as delay } from "node:timers/promises";
 import { type BuildId, buildIdSchema, printable, SlipwayError } from "@slipway/contract";
 import { z } from "zod";
@@ -173,24 +177,27 @@ const refusalSchema = z.object({ restate_code: z.string() });
 async function askOnce(request: RestateRequest, signal: AbortSignal): Promise<RestateAnswer> {
   const { url, path, method = "GET", body, headers, expected = [] } = request;
   const json = body === undefined ? {} : { "content-type": "application/json" };
+  const options = { method, signal, headers: { accept: "application/json", ...json, ...headers } };
   let status: number;
   let text: string;
   try {
-    const response = await fetch(new URL(path, url), {
-      method,
-      signal,
-      headers: { accept: "application/json", ...json, ...headers },
-      ...(body !== undefined && { body: JSON.stringify(body) }),
-    });
-    status = response.status;
-    text = await response.text();
+    const response = await send(new URL(path, url), options, body === undefined ? "" : JSON.stringify(body));
+    status = response.statusCode ?? 0;
+    text = await textOf(response);
   } catch (cause) {
-    throw new NotReady(`Restate at ${url} ${reasonOf(cause)}`, { cause });
+    throw new NotReady(`Restate at ${url} ${signal.aborted ? "does not answer in time" : reasonOf(cause)}`, { cause });
   }
   if ((status >= 200 && status < 300) || expected.includes(status)) return { status, body: parse(text) };
   const told = `Restate at ${url} answers ${method} ${path} with ${status}: ${printable(text).slice(0, 500)}`;
   const isFinal = (status < 500 && status !== 429) || refusalSchema.safeParse(parse(text)).success;
   throw isFinal ? new SlipwayError("loop_unavailable", told) : new NotReady(told);
+}
+
+/** Not by `fetch`, whose first call loads much: a server waits for it when it starts. */
+async function send(url: URL, options: RequestOptions, body: string): Promise<IncomingMessage> {
+  const request = url.protocol === "https:" ? httpsRequest(url, options) : httpRequest(url, options);
+  const [response] = await once(request.end(body), "response");
+  return response;
 }
 
 function parse(text: string): unknown {
@@ -203,8 +210,7 @@ function parse(text: string): unknown {
 
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
-  if (error.name === "TimeoutError") return "does not answer in time";
-  const { code, message } = (error.cause ?? error) as NodeJS.ErrnoException;
+  const { code, message } = error as NodeJS.ErrnoException;
   return `can not be reached: ${code ?? message}`;
 }
 

@@ -166,8 +166,8 @@ function addressOf({ ingress, admin }: RestatePorts): RestateAddress {
 
 async function isHealthy(address: RestateAddress): Promise<boolean> {
   try {
-    await checkHealth(address, healthMs);
-    return await isOneRestate(address, healthMs);
+    const [isOne] = await Promise.all([isOneRestate(address, healthMs), checkHealth(address, healthMs)]);
+    return isOne;
   } catch {
     return false;
   }

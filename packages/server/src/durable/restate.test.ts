@@ -249,6 +249,19 @@ describe("a Restate by its address", () => {
     });
   });
 
+  test("where an answer begins and never ends is told in time", async () => {
+    const slow = createHttpServer((_, response) => void response.writeHead(200).write("{"));
+    await once(slow.listen(0, "127.0.0.1"), "listening");
+    const { port } = slow.address() as { port: number };
+    const url = `http://127.0.0.1:${port}`;
+    await expect(checkHealth({ ingressUrl: url, adminUrl: url }, 100)).rejects.toMatchObject({
+      code: "loop_unavailable",
+      message: expect.stringContaining("in time"),
+    });
+    slow.closeAllConnections();
+    await slow[Symbol.asyncDispose]();
+  });
+
   test("that is away for a while is waited for, and not forever", async () => {
     const { ingress } = await freePorts();
     const url = `http://127.0.0.1:${ingress}/`;
