@@ -64,6 +64,8 @@ export const taskOrderSchema = z.strictObject({
   base: commitSchema,
   /** A git bundle with the base, for a workspace that has not. */
   bundle: absolutePathSchema.optional(),
+  /** The workspace has what the base depends on: nothing is to be installed for it. */
+  installed: z.boolean().default(false),
   /** `last-attempt`: the workspace is an earlier attempt's, and its work is gone on with. */
   from: z.enum(["main", "last-attempt"]).default("main"),
   /** Of error escalation; null: the first try. */
@@ -92,6 +94,19 @@ export function offerPath({ offers }: Pick<TaskOrder, "offers">, number: number)
 
 const paths = z.array(z.string().max(1024)).max(200);
 const id = z.string().min(1).max(64);
+
+/** A bundle lies at its `offerPath` and wants to be merged. Numbers rise, and may leave some out; the same one may be told again. */
+export const offeredSchema = z.strictObject({
+  type: z.literal("offered"),
+  number: z.int().min(1),
+  commit: commitSchema,
+  tree: commitSchema,
+  /** The commit of main that it holds. */
+  main: commitSchema,
+  changed: z.int().min(0),
+  tests: z.strictObject({ changed: paths, deleted: paths }),
+});
+export type Offered = z.output<typeof offeredSchema>;
 
 /** What a task run reports beside what its agents do. */
 export const taskEventSchemas = [
@@ -124,17 +139,7 @@ export const taskEventSchemas = [
   z.strictObject({ type: z.literal("claim"), id, paths: z.array(z.string().min(1).max(1024)).min(1).max(64) }),
   /** For the other sandboxes of the build. */
   z.strictObject({ type: z.literal("told"), title: z.string().min(1).max(300), text: z.string().max(16 * 1024) }),
-  /** A bundle lies at its `offerPath` and wants to be merged. Numbers rise, and may leave some out. */
-  z.strictObject({
-    type: z.literal("offered"),
-    number: z.int().min(1),
-    commit: commitSchema,
-    tree: commitSchema,
-    /** The commit of main that it holds. */
-    main: commitSchema,
-    changed: z.int().min(0),
-    tests: z.strictObject({ changed: paths, deleted: paths }),
-  }),
+  offeredSchema,
 ] as const;
 
 const sequence = z.int().min(1);

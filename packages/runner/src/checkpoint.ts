@@ -1,6 +1,6 @@
 import { mkdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { commitSchema, SlipwayError } from "@slipway/contract";
+import { commitSchema, runIdSchema, SlipwayError } from "@slipway/contract";
 import { z } from "zod";
 import { type DurableFile, durableFile } from "./durable.ts";
 import { mailSchema } from "./mailbox.ts";
@@ -24,7 +24,8 @@ export type PhasesProgress = z.output<typeof phasesSchema>;
 const progressSchema = z.strictObject({
   /** Tool calls that have ended. */
   step: z.int().min(0),
-  /** The last message of the host that was heeded. */
+  run: runIdSchema.optional(),
+  /** The last message of the host to that run that was heeded. */
   heard: z.int().min(0).optional(),
   spentMs: z.number().min(0),
   stage: z.discriminatedUnion("name", [

@@ -59,6 +59,7 @@ function obey(
       for (const member of members) member.say(sharedWords(message.part), { wakes: false });
       return;
     case "findings": {
+      if (inbox.isKnown(message)) return;
       const isTold = members.size > 0;
       inbox.find(message, { isTold });
       if (!isTold || message.findings.length === 0) return;

@@ -19,7 +19,7 @@ if (mode === "mcp" && socketPath !== undefined) {
 }
 
 /** The program inside a sandbox that takes one run to its end. */
-async function main({ token, socketPath, directory, environment }: RunnerSettings): Promise<void> {
+async function main({ token, socketPath, directory, channelDirectory, environment }: RunnerSettings): Promise<void> {
   const cancel = new AbortController();
   process.on("SIGTERM", () => cancel.abort());
   globalThis.AI_SDK_LOG_WARNINGS = false;
@@ -27,7 +27,7 @@ async function main({ token, socketPath, directory, environment }: RunnerSetting
   await mkdir(directory, { recursive: true, mode: 0o700 });
   await using channel = await openChannel({
     ...{ socketPath, token, instance: randomUUID() },
-    directory: join(directory, "channel"),
+    directory: channelDirectory,
   });
   const relay = await startRelay(socketPath);
   const path = environment["PATH"] ?? "/usr/local/bin:/usr/bin:/bin";

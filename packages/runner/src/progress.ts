@@ -1,4 +1,4 @@
-import type { RunTask, TeamTask } from "@slipway/contract";
+import type { RunId, RunTask, TeamTask } from "@slipway/contract";
 import type { Checkpoint, PhasesProgress } from "./checkpoint.ts";
 import { createMailbox, type Mailbox } from "./mailbox.ts";
 import { createInbox, type Inbox } from "./phases/inbox.ts";
@@ -16,7 +16,7 @@ export interface RunProgress {
   readonly phases: PhasesProgress;
   /** Answers when it is on disk. */
   keep(change: Partial<PhasesProgress>): Promise<void>;
-  /** The last message of the host that was heeded. */
+  /** The last message of the host to this run that was heeded. */
   readonly heard: number;
   /** Answers when what came of the message is on disk. */
   hear(sequence: number): Promise<void>;
@@ -29,6 +29,7 @@ export interface RunProgress {
 }
 
 export interface ProgressOptions {
+  readonly run: RunId;
   readonly task: RunTask;
   readonly checkpoint: Checkpoint;
   onTask(task: TeamTask): void;
@@ -38,18 +39,19 @@ export interface ProgressOptions {
 
 const begin: PhasesProgress = { journal: {}, tip: null, turn: null, criteria: {} };
 
-export function followProgress({ task, checkpoint, ...on }: ProgressOptions): RunProgress {
+export function followProgress({ run, task, checkpoint, ...on }: ProgressOptions): RunProgress {
   const { found } = checkpoint;
   const startedAt = performance.now();
   const spentMs = () => (found?.spentMs ?? 0) + performance.now() - startedAt;
   let step = found?.step ?? 0;
-  let heard = found?.heard ?? 0;
+  // Another run, whose work this one goes on with, was told other things.
+  let heard = found?.run === run ? (found.heard ?? 0) : 0;
   let stage: Stage = found?.stage ?? { name: "lead", round: 1, prompt: task.prompt };
   let phases = found?.phases ?? begin;
   let sharing: Promise<void> = Promise.resolve();
   const save = () =>
     checkpoint.save({
-      ...{ step, heard, spentMs: spentMs(), stage, board: board.state(), mail: mailbox.state() },
+      ...{ step, run, heard, spentMs: spentMs(), stage, board: board.state(), mail: mailbox.state() },
       ...(task.order !== undefined && { phases, inbox: inbox.state() }),
     });
   const changed = () => void save().catch(on.onFailure);

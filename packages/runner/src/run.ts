@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { type ControlMessage, type RunnerEvent, type RunTask, SlipwayError } from "@slipway/contract";
+import { type ControlMessage, type RunId, type RunnerEvent, type RunTask, SlipwayError } from "@slipway/contract";
 import type { Driver, GatewayAddress } from "./agents/driver.ts";
 import { shortText } from "./agents/program/sizes.ts";
 import { type Checkpoint, openCheckpoint } from "./checkpoint.ts";
@@ -11,7 +11,7 @@ import { followProgress } from "./progress.ts";
 
 /** The host, as far as a run is concerned. */
 export interface RunChannel {
-  hello(): Promise<{ readonly task: RunTask }>;
+  hello(): Promise<{ readonly run: RunId; readonly task: RunTask }>;
   /** Answers when the event can no longer be lost. */
   emit(event: RunnerEvent): Promise<void>;
   /** Answers when the host has everything. */
@@ -41,21 +41,22 @@ export interface RunOptions {
 /** Takes a run from its task to its end, or on from where a runner before this one was ended. */
 export async function run(options: RunOptions): Promise<void> {
   const { channel, directory } = options;
-  const { task } = await channel.hello();
+  const { run, task } = await channel.hello();
   const checkpoint = await openCheckpoint(join(directory, "checkpoint"));
   if (checkpoint.found !== undefined) await channel.emit({ type: "resumed", step: checkpoint.found.step });
-  const { reason, message } = await work(task, checkpoint, options);
+  const { reason, message } = await work(run, task, checkpoint, options);
   await channel.emit({ type: "ended", reason, message: shortText(message) });
   await channel.flush();
 }
 
 /** The run with what the host says to it. What fails beside the agents is the run's end, too. */
-async function work(task: RunTask, checkpoint: Checkpoint, options: RunOptions): Promise<RunnerEnd> {
+async function work(run: RunId, task: RunTask, checkpoint: Checkpoint, options: RunOptions): Promise<RunnerEnd> {
   const { channel } = options;
   const failed = new AbortController();
   const fail = (error: unknown) => failed.abort(error);
   const emit = (event: RunnerEvent) => channel.emit(event).catch(fail);
   const progress = followProgress({
+    run,
     task,
     checkpoint,
     onTask: (changed) => void emit({ type: "task", task: changed }),

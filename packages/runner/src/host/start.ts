@@ -32,6 +32,8 @@ export interface Run extends AsyncDisposable {
   /** Steers the run; answers when it is kept for the runner. A runner that does not heed a cancel is ended. */
   send(control: Control): Promise<void>;
   balance(): Promise<Balance>;
+  /** When something last came from the runner; undefined: nothing has since the run was started or found. */
+  lastSeen(): number | undefined;
   /** Settles once, after the runner and everything it started is gone. */
   readonly ended: Promise<RunEnd>;
 }
@@ -79,12 +81,19 @@ export async function startRun(options: StartRun): Promise<Run> {
       await open.send(control);
     },
     balance: () => open.balance(),
+    lastSeen: () => open.lastSeen(),
     ended: following.ended,
     async [Symbol.asyncDispose]() {
       await held.disposeAsync();
       await following.ended.catch(() => {});
     },
   };
+}
+
+/** The exec of a runner that is at work in the sandbox, to start it with: it is found again, and not run twice. */
+export async function findRunner(sandbox: Pick<Sandbox, "execs">): Promise<ExecId | undefined> {
+  const execs = await sandbox.execs();
+  return execs.find(({ argv, exit }) => exit === null && argv.join(" ") === runnerCommand.join(" "))?.id;
 }
 
 async function serveConnections(

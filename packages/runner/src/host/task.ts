@@ -14,7 +14,7 @@ import { type Run, type StartRun, startRun } from "./start.ts";
 export interface StartTaskRun extends Omit<StartRun, "grant"> {
   readonly id: RunId;
   readonly budgetMicroUsd: number;
-  readonly task: Pick<RunTaskInput, "agent" | "workers" | "context" | "permissions" | "limits">;
+  readonly task: Pick<RunTaskInput, "agent" | "workers" | "workdir" | "context" | "permissions" | "limits">;
   readonly order: Omit<TaskOrderInput, "bundle" | "fixModel">;
   /** A git bundle with the order's base, for a sandbox whose workspace has it not. */
   readonly main?: Bytes;

@@ -32,7 +32,7 @@ export interface Checks {
 }
 
 export interface ChecksOptions {
-  readonly order: Pick<TaskOrder, "commands" | "commandMs">;
+  readonly order: Pick<TaskOrder, "commands" | "commandMs" | "base" | "installed">;
   readonly repository: Repository;
   readonly workdir: string;
   /** The run's own files. */
@@ -80,7 +80,8 @@ export function createChecks(options: ChecksOptions): Checks {
       if (listed === "") return null;
       const stamp = createHash("sha256").update(`${order.commands.install}\n${listed}`).digest("hex");
       if ((await readFile(stampFile, "utf8").catch(() => "")) === stamp) return null;
-      const failure = await run(phase, "install", workdir);
+      const isThere = order.installed && commit === order.base;
+      const failure = isThere ? null : await run(phase, "install", workdir);
       if (failure === null) await keepStamp(stampFile, stamp);
       return failure;
     });

@@ -25,8 +25,10 @@ export interface Inbox {
   /** What the sandboxes of the build share. */
   readonly shared: readonly SharedPart[];
   share(part: SharedPart): void;
-  /** `isTold`: an agent at work has them already. */
+  /** `isTold`: an agent at work has them already. Changes nothing for an offer that has come back before. */
   find(message: Message<"findings">, options: { readonly isTold: boolean }): void;
+  /** Of an offer that has come back before: the host tells it again when it does not know whether it has. */
+  isKnown(message: Message<"findings">): boolean;
   take(message: Message<"main" | "claimed" | "merged">): void;
   /** What is taken is gone when whoever takes it saves that. */
   takeFindings(): Finding[];
@@ -66,7 +68,9 @@ export function createInbox({ found, shared: known, onChange, onShare }: InboxOp
   const changed = async (signal: AbortSignal) => {
     await once(arrivals, "change", { signal }).catch(() => {});
   };
+  const isKnown = ({ offer }: Message<"findings">) => offer !== undefined && offer <= returned;
   return {
+    isKnown,
     get shared() {
       return shared;
     },
@@ -79,6 +83,7 @@ export function createInbox({ found, shared: known, onChange, onShare }: InboxOp
       change();
     },
     find(message, { isTold }) {
+      if (isKnown(message)) return;
       if (!isTold) findings = [...findings, ...message.findings].slice(-maxFindings);
       returned = Math.max(returned, message.offer ?? 0);
       change();

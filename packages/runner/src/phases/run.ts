@@ -1,4 +1,4 @@
-import { commitSchema, findingSchema, offerPath } from "@slipway/contract";
+import { commitSchema, findingSchema, type Offered, offeredSchema, offerPath } from "@slipway/contract";
 import { z } from "zod";
 import type { RunnerEnd } from "../end.ts";
 import { type Attempt, type AttemptParts, followShared, openAttempt } from "./attempt.ts";
@@ -63,10 +63,12 @@ async function takeThrough(attempt: Attempt): Promise<RunnerEnd> {
     );
     const isMore = await attempt.once(`more ${round}`, z.boolean(), async () => isWanted(attempt));
     if (isMore) continue;
-    await offer(attempt, round, main);
-    const answer = await attempt.once(`answer ${round}`, z.enum(["merged", "returned"]), () =>
-      answerTo(attempt, round),
-    );
+    const offered = await offer(attempt, round, main);
+    const answer = await attempt.once(`answer ${round}`, z.enum(["merged", "returned"]), async () => {
+      // Each time that it begins to wait: in a sandbox made from a snapshot, the host may not have heard.
+      await attempt.emit(offered);
+      return await answerTo(attempt, round);
+    });
     if (answer === "merged") return { reason: "completed", message: "merged" };
   }
   throw new TaskRunEnd({ reason: "returned_too_often", message: `the work came back ${maxRounds} times` });
@@ -168,15 +170,14 @@ async function stateCriteria({ order, progress, turn, once }: Attempt): Promise<
   return null;
 }
 
-async function offer({ order, repository, once, emit, tip }: Attempt, round: number, main: string): Promise<void> {
-  await once(`offer ${round}`, nothing, async () => {
+async function offer({ order, repository, once, tip }: Attempt, round: number, main: string): Promise<Offered> {
+  return await once(`offer ${round}`, offeredSchema, async () => {
     const [commit, tree] = [tip(), await repository.tree(tip())];
     if (tree === (await repository.tree(main))) throw noChange();
     const changes = await repository.changes(main, commit);
     await repository.bundle(offerPath(order, round), commit, [order.base, main]);
     const tests = testsAmong(changes);
-    await emit({ type: "offered", number: round, commit, tree, main, changed: changes.length, tests });
-    return null;
+    return { type: "offered" as const, number: round, commit, tree, main, changed: changes.length, tests };
   });
 }
 

@@ -2,6 +2,7 @@ import { PassThrough } from "node:stream";
 import {
   type Control,
   type ControlMessage,
+  newId,
   type RunnerEvent,
   type RunTaskInput,
   runTaskSchema,
@@ -21,6 +22,7 @@ export function createMemoryChannel(task: RunTaskInput): MemoryChannel {
   const arrivals = new EventTarget();
   const controls = new PassThrough({ objectMode: true });
   let sequence = 0;
+  const run = newId("run");
   return {
     events,
     send: (control) => void controls.write({ ...control, sequence: ++sequence }),
@@ -31,7 +33,7 @@ export function createMemoryChannel(task: RunTaskInput): MemoryChannel {
         await new Promise((resolve) => arrivals.addEventListener("event", resolve, { once: true }));
       }
     },
-    hello: async () => ({ task: runTaskSchema.parse(task) }),
+    hello: async () => ({ run, task: runTaskSchema.parse(task) }),
     async emit(event) {
       events.push(event);
       arrivals.dispatchEvent(new Event("event"));
