@@ -1,4 +1,4 @@
-import { type ErrorCode, type ExecExit, printable, SlipwayError } from "@slipway/contract";
+import { type ErrorCode, SlipwayError } from "@slipway/contract";
 import type { Diagnosis, Problem } from "@slipway/engine";
 import {
   buildProject,
@@ -9,6 +9,7 @@ import {
   readText,
   testProject,
 } from "@slipway/sandbox";
+import { endOf, lastOf } from "../step-words.ts";
 import { listFiles } from "./summarize.ts";
 
 const lockFiles = ["package-lock.json", "npm-shrinkwrap.json", "pnpm-lock.yaml", "yarn.lock", "requirements.txt"];
@@ -72,34 +73,16 @@ async function hasDependencies(sandbox: OwnedSandbox, files: readonly string[], 
 }
 
 const maxEvidenceCharacters = 2000;
-const maxSearchedCharacters = 64 * 1024;
+const maxSearchedCharacters = 128 * 1024;
 const maxNamedFiles = 20;
 /** Shorter ones are words. */
 const minPathCharacters = 5;
 
-function problemOf({ argv, exit, stdout, stderr }: ProjectStep, files: readonly string[]): Problem {
-  const [said, complained] = [stdout, stderr].map((log) => printable(log.slice(-maxSearchedCharacters)).trim());
-  const log = `${complained}\n${said}`;
+function problemOf(step: ProjectStep, files: readonly string[]): Problem {
+  const log = lastOf(step, maxSearchedCharacters);
   return {
-    title: `${argv.join(" ")} ${endOf(exit)}`,
-    evidence: lastOf(complained ?? "", said ?? "").toWellFormed(),
+    title: `${step.argv.join(" ")} ${endOf(step.exit)}`,
+    evidence: lastOf(step, maxEvidenceCharacters),
     files: files.filter((path) => path.length >= minPathCharacters && log.includes(path)).slice(0, maxNamedFiles),
   };
-}
-
-function endOf({ reason, exitCode, signal, durationMs }: ExecExit): string {
-  switch (reason) {
-    case "exited":
-      return `ended with exit code ${exitCode}`;
-    case "timeout":
-      return `did not end within ${Math.round(durationMs / 1000)} seconds`;
-    default:
-      return `was ended: ${reason.replaceAll("_", " ")}${signal === null ? "" : `, ${signal}`}`;
-  }
-}
-
-/** The ends of both streams, each with half of the room or with what the other one leaves. */
-function lastOf(complained: string, said: string): string {
-  const room = (other: string) => Math.max(maxEvidenceCharacters / 2, maxEvidenceCharacters - 1 - other.length);
-  return [complained.slice(-room(said)), said.slice(-room(complained))].filter((part) => part !== "").join("\n");
 }

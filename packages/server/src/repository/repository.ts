@@ -6,12 +6,14 @@ import { makeBundle } from "./bundle.ts";
 import { type ChangedFile, type Cut, changedFiles, diffText } from "./changes.ts";
 import { type CommitOptions, writeCommit } from "./commit.ts";
 import { type CreateOptions, createRepository, mainRef, originFile } from "./create.ts";
+import { type Examined, examine, usualExamineLimits } from "./examine.ts";
 import { createGit, type Git, GitFailed, type GitSettings } from "./git.ts";
 import type { Origin } from "./import.ts";
 import { type Merged, type MergeLimits, mergeTrees, usualMergeLimits } from "./merge.ts";
-import { checkObjectNames, line } from "./objects.ts";
+import { checkObjectNames, line, readBlobs } from "./objects.ts";
 import { createOverlaps, type Overlap, type OverlapOptions } from "./overlap.ts";
 import { openQuarantine, sweepQuarantine } from "./quarantine.ts";
+import { readFiles } from "./read.ts";
 import { createRefs } from "./refs.ts";
 import { checkRef, look, receive, type TakeLimits, type Taken, usualTakeLimits } from "./take.ts";
 
@@ -20,6 +22,7 @@ export interface BuildRepository {
   /** Makes the repository, once: a second call answers what the first has made. */
   create(options: CreateOptions): Promise<Created>;
   main(): Promise<string>;
+  treeOf(commit: string): Promise<string>;
   /** Takes a candidate out of a sandbox's bundle, or refuses it with findings. It is kept until it is discarded. */
   take(bundle: AsyncIterable<Uint8Array>, options: TakeOptions): Promise<Taken>;
   /** Those that are kept, and their commits. */
@@ -31,13 +34,21 @@ export interface BuildRepository {
   /** Moves main forward in one step. True: now; false: it was there already. Fails with `main_moved` when it is elsewhere. */
   moveMain(from: string, to: string): Promise<boolean>;
   isAncestor(ancestor: string, commit: string): Promise<boolean>;
+  /** The last commit that both have in their history. */
+  forkPoint(one: string, other: string): Promise<string | undefined>;
   overlap(options: Omit<OverlapOptions, "main">): Promise<Overlap[]>;
   /** The tree of a commit as a tar archive: the bytes of the blobs, whatever attributes say. */
   files(commit: string, options?: Signal): AsyncGenerator<Buffer>;
+  /** The regular files of a commit that are asked for, by path; `wants` is asked about every path. */
+  read(commit: string, wants: (path: string) => boolean, options?: Signal): Promise<Map<string, Buffer>>;
   /** A bundle of `tip` under one ref, for those who have `base`. */
   bundle(options: BundleOptions): AsyncGenerator<Buffer>;
   diff(from: string, to: string, options?: Signal & { readonly mostBytes?: number }): Promise<Cut>;
   changedFiles(from: string, to: string, options?: Signal): Promise<ChangedFile[]>;
+  /** What there is to tell of what `to` changes in `from`. */
+  examine(from: string, to: string, options?: Signal): Promise<Examined>;
+  /** A file of a commit, up to a mebibyte; undefined: there is none, or it is larger. */
+  text(commit: string, path: string): Promise<string | undefined>;
 }
 
 interface Signal {
@@ -81,6 +92,7 @@ export interface BuildRepositoryOptions {
 
 const packsBeforeRepack = 50;
 const diffBytes = 256 * 1024;
+const textBytes = 1024 ** 2;
 
 /** Opens the repository of a build, and removes what processes that are gone have left in it. */
 export async function openBuildRepository({
@@ -119,14 +131,24 @@ export async function openBuildRepository({
     const { exitCode } = await git.run(["merge-base", "--is-ancestor", ancestor, commit], { expected: [0, 1] });
     return exitCode === 0;
   };
+  const treeOf = async (commit: string) => {
+    await checkCommits(commit);
+    return line(await git.run(["rev-parse", "--verify", `${commit}^{tree}`]));
+  };
   const commitOfTree = async (commit: string, parents: readonly string[]) => {
-    const tree = line(await git.run(["rev-parse", "--verify", `${commit}^{tree}`]));
+    const tree = await treeOf(commit);
     return await writeCommit(git, { tree, parents, message: "For a merge", atMs: 0 });
   };
 
   return {
     main,
+    treeOf,
     isAncestor,
+    async forkPoint(one, other) {
+      await checkCommits(one, other);
+      const found = await git.run(["merge-base", one, other], { expected: [0, 1] });
+      return found.exitCode === 0 ? line(found) : undefined;
+    },
     async create(options) {
       if (!existsSync(path)) {
         const limits = { ...usualTakeLimits, ...options.limits };
@@ -204,6 +226,11 @@ export async function openBuildRepository({
       yield* git.stream(["archive", "--format=tar", commit], { ...options, ...limits });
     },
 
+    async read(commit, wants, options) {
+      await checkCommits(commit);
+      return await readFiles(git, commit, wants, options);
+    },
+
     async *bundle({ base, tip, ref = mainRef, signal }) {
       checkRef(ref);
       await checkCommits(tip, ...(base === undefined ? [] : [base]));
@@ -218,6 +245,21 @@ export async function openBuildRepository({
     async changedFiles(from, to, options) {
       await checkCommits(from, to);
       return await changedFiles(git, from, to, options);
+    },
+
+    async examine(from, to, options) {
+      await checkCommits(from, to);
+      return await examine(git, await changedFiles(git, from, to, options), usualExamineLimits, options);
+    },
+
+    async text(commit, path) {
+      await checkCommits(commit);
+      const args = ["rev-parse", "--verify", "--quiet", `${commit}:${path}`];
+      const found = await git.run(args, { expected: [0, 1] });
+      if (found.exitCode === 1) return undefined;
+      const name = line(found);
+      const blobs = await readBlobs(git, [name], { eachBytes: textBytes, totalBytes: textBytes });
+      return blobs.get(name)?.content?.toString("utf8");
     },
   };
 }

@@ -1,0 +1,99 @@
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { createGates } from "./gates.ts";
+import { app, type GateSite, openGateSite } from "./testing.ts";
+
+// npm takes seconds to start, and more beside other tests.
+vi.setConfig({ testTimeout: 120_000 });
+
+let site: GateSite;
+beforeAll(async () => {
+  site = await openGateSite(app);
+});
+afterAll(async () => await site[Symbol.asyncDispose]());
+
+const script = (scripts: Record<string, string>) => ({
+  "package.json": JSON.stringify({ name: "shop", type: "module", scripts }),
+});
+
+test("a candidate that builds and whose tests pass goes through, and nothing is left of it", async () => {
+  const commit = await site.candidate({ "README.md": "# Shop\n" });
+  expect(await site.judge("build", commit)).toEqual({ verdict: "passed", findings: [] });
+  expect(await site.judge("tests", commit)).toEqual({ verdict: "passed", findings: [] });
+  expect(await site.provider.list()).toEqual([]);
+});
+
+test("a build that fails is told with its end and its place", async () => {
+  const commit = await site.candidate({ "server.js": "const a = ;\n" });
+  const { verdict, findings } = await site.judge("build", commit);
+  expect(verdict).toBe("failed");
+  expect(findings).toMatchObject([{ gate: "build", file: "server.js", line: 1 }]);
+  expect(findings[0]?.text).toMatch(/^`npm run build` ended with exit code 1\.[\s\S]*SyntaxError/);
+});
+
+test("a test that fails is told with what it said", async () => {
+  const commit = await site.candidate({ "items.js": 'export const items = ["bread"];\n' });
+  const { verdict, findings } = await site.judge("tests", commit);
+  expect(verdict).toBe("failed");
+  expect(findings[0]?.text).toContain("nothing is in the shop at first");
+});
+
+test("a project with nothing to build passes, and one whose tests were taken out does not", async () => {
+  const commit = await site.candidate(script({ start: "node server.js" }));
+  expect(await site.judge("build", commit)).toEqual({ verdict: "passed", findings: [] });
+  const { verdict, findings } = await site.judge("tests", commit);
+  expect(verdict).toBe("failed");
+  expect(findings).toMatchObject([{ file: "package.json", text: expect.stringContaining("test script") }]);
+});
+
+test("tests that were deleted or made weaker are found in git, before anything runs", async () => {
+  const weaker = app["server.test.js"]?.replace(/^.*deepEqual\(items, \[\]\).*$/m, "");
+  const commit = await site.candidate({ "server.test.js": weaker ?? "" });
+  expect(await site.judge("tests", commit)).toMatchObject({
+    verdict: "failed",
+    findings: [{ file: "server.test.js", text: expect.stringContaining("has lost 1 tests") }],
+  });
+  const without = await site.candidate({ "server.test.js": null });
+  expect(await site.judge("tests", without)).toMatchObject({
+    verdict: "failed",
+    findings: [{ text: expect.stringContaining("was deleted") }],
+  });
+});
+
+test("tests that another candidate has brought to main since are not missed", async () => {
+  const old = await site.candidate({ "README.md": "# Older\n" });
+  const repository = await site.parts.repositories.of(site.build.id);
+  const newer = await site.candidate({ "more.test.js": 'import test from "node:test";\ntest("more", () => {});\n' });
+  const parts = { ...site.parts, repositories: { of: async () => ({ ...repository, main: async () => newer }) } };
+
+  const { verdict } = await createGates(parts).run(site.build, site.work("tests", old), new AbortController().signal);
+  expect(verdict).toBe("passed");
+});
+
+test("a gate that nobody knows, and a commit that is not there, are errors and no verdicts", async () => {
+  expect(await site.judge("beauty", site.main)).toMatchObject({ verdict: "error" });
+  expect(await site.judge("tests", "0".repeat(40))).toMatchObject({ verdict: "error" });
+});
+
+test("an end that was asked for ends the sandbox at once", async () => {
+  const commit = await site.candidate(script({ build: "node -e 'setTimeout(() => {}, 600000)'" }));
+  const controller = new AbortController();
+  const ending = site.gates.run(site.build, site.work("build", commit), controller.signal);
+  await vi.waitFor(async () => {
+    const [info] = await site.provider.list();
+    const execs = info === undefined ? [] : await (await site.provider.get(info.id)).execs();
+    expect(execs.some(({ argv }) => argv.includes("build"))).toBe(true);
+  }, 30_000);
+  controller.abort();
+  await expect(ending).rejects.toThrow();
+  expect(await site.provider.list()).toEqual([]);
+});
+
+test("a run that is begun anew ends what a killed server has left of it, and nothing else", async () => {
+  const left = await site.provider.create({ labels: { "gate-run": `${site.build.id}/900` } });
+  const other = await site.provider.create({ labels: { "gate-run": `${site.build.id}/901` } });
+  const commit = await site.candidate({ "README.md": "# Again\n" });
+  expect(await site.judge("build", commit, { run: 900 })).toMatchObject({ verdict: "passed" });
+  expect((await site.provider.list()).map(({ id }) => id)).toEqual([other.id]);
+  await expect(left.info()).rejects.toThrow();
+  await other.destroy();
+});

@@ -1,0 +1,60 @@
+import { describe, expect, test } from "vitest";
+import type { TestChange } from "../repository/tests-changed.ts";
+import { againstTests } from "./tests-kept.ts";
+
+const manifest = (test: string | undefined) => JSON.stringify({ scripts: { test } });
+const unchanged = { tests: [], unread: [] };
+
+describe("a test script", () => {
+  test.each([
+    ["vitest run", undefined, true],
+    ["vitest run", "true", true],
+    ["vitest run", "echo no tests && exit 0", true],
+    ["vitest run", "vitest run || true", true],
+    ["vitest run", "vitest run; exit 0", true],
+    ["vitest run", "vitest run & echo fine", true],
+    ["vitest run", "vitest run --coverage", false],
+    ["vitest run", "tsc && vitest run", false],
+    ["vitest run || true", "vitest run || true", false],
+    ["echo none yet", "true", false],
+    [undefined, undefined, false],
+    [undefined, "vitest run", false],
+  ])("that was %j and is %j: a finding is %j", (before, after, found) => {
+    const findings = againstTests("tests", { before: manifest(before), after: manifest(after), examined: unchanged });
+    expect(findings.length > 0).toBe(found);
+  });
+
+  test("that is gone with its manifest, or behind one that is no JSON, is a finding", () => {
+    const before = manifest("vitest run");
+    expect(againstTests("tests", { before, after: undefined, examined: unchanged })).toHaveLength(1);
+    expect(againstTests("tests", { before, after: "{", examined: unchanged })).toHaveLength(1);
+    expect(againstTests("tests", { before: undefined, after: undefined, examined: unchanged })).toEqual([]);
+  });
+});
+
+describe("a test that was there before", () => {
+  const change: TestChange = {
+    ...{ path: "a.test.ts", change: "changed", assertionsRemoved: 0, assertionsAdded: 0 },
+    ...{ testsRemoved: 0, testsAdded: 0, skipsAdded: 0 },
+  };
+  test.each<[string, Partial<TestChange>, boolean]>([
+    ["rewritten with as many assertions", { assertionsRemoved: 3, assertionsAdded: 3 }, false],
+    ["with more tests than before", { testsRemoved: 1, testsAdded: 4 }, false],
+    ["with fewer tests", { testsRemoved: 2, testsAdded: 1 }, true],
+    ["with fewer assertions", { assertionsRemoved: 2, assertionsAdded: 1 }, true],
+    ["that is left out", { skipsAdded: 1 }, true],
+    ["deleted", { change: "deleted", testsRemoved: 1 }, true],
+    ["deleted, with nothing in it", { change: "deleted" }, false],
+    ["renamed and weakened", { change: "renamed", assertionsRemoved: 1 }, true],
+  ])("%s: a finding is %j", (_, is, found) => {
+    const examined = { tests: [{ ...change, ...is }], unread: [] };
+    const findings = againstTests("tests", { before: undefined, after: undefined, examined });
+    expect(findings.map(({ file }) => file)).toEqual(found ? ["a.test.ts"] : []);
+  });
+
+  test("and can not be looked into any more is a finding; other large files are none", () => {
+    const examined = { tests: [], unread: ["a.test.ts", "logo.svg"] };
+    const findings = againstTests("tests", { before: undefined, after: undefined, examined });
+    expect(findings).toMatchObject([{ file: "a.test.ts" }]);
+  });
+});
