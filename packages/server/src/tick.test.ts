@@ -354,6 +354,38 @@ describe("with a plan", () => {
     expect(set.look()).toEqual([{ type: "plan-remaining", round: 1, unsatisfied: ["a"] }]);
   });
 
+  test.each([
+    [{ type: "merged" }, "merged"],
+    [{ type: "failed", error: "TypeError: x" }, "assigned"],
+    [{ type: "interrupted" }, "pending"],
+  ] as const)("an attempt that was refused money and ended since as %j has ended so", async (outcome, status) => {
+    const set = await begin({ budgetMicroUsd: 1000 });
+    await plan(set, [task("cart")]);
+    const refused = { type: "out-of-budget", budgetMicroUsd: 1000 } as const;
+    await set.tell("attempt.ended", { task: "cart", attempt: 1, respawn: 0, outcome: refused });
+    await set.tell("attempt.ended", { task: "cart", attempt: 1, respawn: 0, outcome });
+    await set.turn();
+    expect(await set.tasks()).toEqual({ cart: status });
+    expect(await set.status()).toBe("running");
+  });
+
+  test("a plan for the rest that was refused money and is made since is carried out", async () => {
+    const set = await begin({ budgetMicroUsd: 1000 });
+    await plan(set, [task("cart")]);
+    await set.tell("attempt.ended", { task: "cart", attempt: 1, respawn: 0, outcome: merged });
+    await set.turn();
+    await set.tell("satisfaction.checked", { round: 1, unsatisfied: ["a"] });
+    await set.turn();
+    await set.tell("remaining.refused", { round: 1, budgetMicroUsd: 1000 });
+    await set.turn();
+    expect(await set.status()).toBe("paused");
+    await set.tell("remaining.planned", { round: 1, tasks: [task("pay")] });
+    await set.tell("order.budget", { budgetMicroUsd: 2000 });
+    set.look();
+    await set.turn();
+    expect(names(set.look())).toEqual(["attempt pay"]);
+  });
+
   test("what mended an error is offered when the error is back", async () => {
     const set = await begin();
     await plan(set, [task("cart"), task("pay", ["cart"])]);

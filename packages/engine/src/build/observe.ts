@@ -77,13 +77,17 @@ export function observe(state: BuildState, observation: Observation, nowMs: numb
         step: isOutdated(state, observation) ? "checked" : "refused",
       }));
     case "remaining-unplannable":
-      return inStep(state, "planning", observation.round, (progress) => ({ ...progress, step: "unplannable" }));
+      if (!isPlanningRest(state, observation.round)) return state;
+      return { ...state, progress: { ...state.progress, step: "unplannable" } };
   }
 }
 
-/** What is merged is merged, whatever became of the sandbox that it came from. */
-function isNews(attempt: AttemptState, outcome: Outcome): boolean {
-  return attempt.outcome === null || outcome.type === "merged";
+/**
+ * What is merged is merged, whatever became of the sandbox that it came from. What was refused money may have got some
+ * meanwhile: all that it ends with later counts.
+ */
+function isNews({ outcome: known }: AttemptState, outcome: Outcome): boolean {
+  return known === null || known.type === "out-of-budget" || outcome.type === "merged";
 }
 
 function inStage(state: BuildState, stage: Stage, change: (planning: Planning) => Planning): BuildState {
@@ -175,9 +179,14 @@ function checked(progress: Progress, found: readonly string[]): Progress {
 }
 
 function planned(state: BuildState, round: number, tasks: Plan["tasks"]): BuildState {
-  if (!isInStep(state, "planning", round)) return state;
+  if (!isPlanningRest(state, round)) return state;
   const progress: Progress = { ...state.progress, step: "tasks", round: round + 1 };
   return { ...state, progress, tasks: [...state.tasks, ...tasks.map(beginTask)] };
+}
+
+/** Also while the build waits for money: whoever was refused may have been asked again before that was known. */
+function isPlanningRest(state: BuildState, round: number): boolean {
+  return (["planning", "refused", "checked"] as const).some((step) => isInStep(state, step, round));
 }
 
 function inStep(

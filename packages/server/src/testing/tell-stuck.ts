@@ -10,7 +10,10 @@ export async function tellStuck(set: CrashWorld, id: BuildId): Promise<string> {
   const { store } = set;
   const { build, tasks, attempts } = await store.builds.state(id);
   const { status, reason, turn, lastEvent, appliedThrough, details } = build;
-  const events = (await allEvents(store, id)).slice(-lastEvents);
+  const waitedFor = new Set(attempts.map(({ task }) => task));
+  const events = (await allEvents(store, id)).filter(
+    ({ sequence, data }) => sequence > lastEvent - lastEvents || waitedFor.has(String(data["task"])),
+  );
   return [
     `${id} ${JSON.stringify({ status, reason, turn, lastEvent, appliedThrough })}`,
     `details ${JSON.stringify(details)}`,
