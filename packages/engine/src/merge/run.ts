@@ -97,15 +97,16 @@ function withoutAttempt(queue: MergeQueue, { attempts, nowMs }: MergingInput): M
 }
 
 function itemOf(action: MergeAction, { candidates }: MergeQueue): readonly MergeWork[] {
+  const taskOf = (candidate: string) => candidates.find(({ id }) => id === candidate)?.task ?? "";
   switch (action.type) {
     case "test-merge":
-      return [{ ...action, candidate: action.candidate as CandidateId }];
+      return [{ ...action, candidate: action.candidate as CandidateId, task: taskOf(action.candidate) }];
     case "merge":
       return [{ ...action, candidate: action.candidate as CandidateId }];
-    case "start-run": {
-      const task = candidates.find(({ id }) => id === action.candidate)?.task ?? "";
-      return [{ ...action, type: "gate-run", candidate: action.candidate as CandidateId, task }];
-    }
+    case "start-run":
+      return [
+        { ...action, type: "gate-run", candidate: action.candidate as CandidateId, task: taskOf(action.candidate) },
+      ];
     case "cancel-run":
       return [{ type: "cancel-run", run: action.run }];
     default:

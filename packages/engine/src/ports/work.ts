@@ -74,7 +74,13 @@ export interface OfferAnswer {
 /** What the merge queue asks for. */
 export type MergeWork =
   /** Answered by `merge.tested`. */
-  | { readonly type: "test-merge"; readonly candidate: CandidateId; readonly base: string; readonly commit: string }
+  | {
+      readonly type: "test-merge";
+      readonly candidate: CandidateId;
+      readonly task: string;
+      readonly base: string;
+      readonly commit: string;
+    }
   | GateWork
   | { readonly type: "cancel-run"; readonly run: number }
   /** Moves main, if it is at `from`; if it is at `to`, that has happened already. Answered by `merge.ended`. */

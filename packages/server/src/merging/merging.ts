@@ -1,0 +1,159 @@
+import { type BuildId, hasCode } from "@slipway/contract";
+import {
+  type GateWork,
+  type MergeWork,
+  type NewEvent,
+  type Store,
+  report as toReport,
+  type Work,
+  type WorkItem,
+  type WorkingBuild,
+} from "@slipway/engine";
+import type { Gates } from "../gates/gates.ts";
+import { whenDatabaseIsThere } from "../planning/patience.ts";
+import { createTurns } from "../planning/turns.ts";
+import type { Repositories } from "../repositories.ts";
+import { moveMain } from "./move-main.ts";
+import { checkSatisfaction, type Satisfaction } from "./satisfaction.ts";
+import { testMerge } from "./test-merge.ts";
+
+export interface MergingParts {
+  readonly store: Pick<Store, "builds">;
+  readonly repositories: Repositories;
+  readonly gates: Gates & Satisfaction;
+  readonly preview: {
+    /** Shows this commit of main from now on; nobody waits for it. */
+    follow(build: WorkingBuild, commit: string): void;
+    close(build: BuildId): Promise<void>;
+  };
+  readonly report: (build: BuildId, events: readonly NewEvent[]) => Promise<void>;
+  /** Attempts that are under way learn of a new main. */
+  readonly onMain: (build: WorkingBuild, commit: string) => Promise<void>;
+  readonly clock: { now(): number };
+  readonly warn: (message: string) => void;
+}
+
+export type MergingItem = MergeWork | Extract<WorkItem, { type: "check-satisfaction" }>;
+
+export function isMerging(item: WorkItem): item is MergingItem {
+  return mergingTypes.has(item.type);
+}
+
+const mergingTypes: ReadonlySet<WorkItem["type"]> = new Set<MergingItem["type"]>([
+  ...(["test-merge", "gate-run", "cancel-run", "merge", "check-satisfaction"] as const),
+]);
+
+interface Underway {
+  readonly build: BuildId;
+  readonly controller: AbortController;
+  readonly ended: Promise<unknown>;
+}
+
+/** More merges at once, tested or real, only wait for each other's disk. */
+const maxMerges = 2;
+
+/** What the merge queue asks for: test merges, runs of gates, and moves of main; and whether main is what was wanted. */
+export function createMerging(parts: MergingParts): Required<Omit<Work, "heardAtMs">> & AsyncDisposable {
+  const { repositories, gates, preview, report, clock, warn } = parts;
+  const underway = new Map<string, Underway>();
+  const inTurn = createTurns(maxMerges);
+
+  /** From the item to its report. Whoever has given up is told nothing. */
+  const carry = async (build: WorkingBuild, item: MergingItem, signal: AbortSignal): Promise<void> => {
+    const told = await outcomeOf(build, item, signal);
+    if (told === undefined) return;
+    await whenDatabaseIsThere(() => report(build.id, [told]), signal);
+    if (item.type !== "merge") return;
+    const main = await (await repositories.of(build.id)).main();
+    preview.follow(build, main);
+    await parts.onMain(build, main);
+  };
+
+  const outcomeOf = async (
+    build: WorkingBuild,
+    item: MergingItem,
+    signal: AbortSignal,
+  ): Promise<NewEvent | undefined> => {
+    const repository = await repositories.of(build.id);
+    switch (item.type) {
+      case "test-merge":
+        return await inTurn(() => testMerge({ ...parts, repository }, build, item, signal));
+      case "gate-run":
+        return await runGate(build, item, signal);
+      case "merge":
+        return await inTurn(() => moveMain(repository, item));
+      case "check-satisfaction":
+        return await checkSatisfaction({ ...parts, repository }, build, item, signal);
+      case "cancel-run":
+        return undefined;
+    }
+  };
+
+  const runGate = async (build: WorkingBuild, item: GateWork, signal: AbortSignal): Promise<NewEvent> => {
+    const startedAtMs = clock.now();
+    const { run } = item;
+    const { verdict, findings } = await gates.run(build, item, signal);
+    const durationMs = clock.now() - startedAtMs;
+    return toReport("gate.ended", `gate.ended:${run}`, { run, verdict, findings: [...findings], durationMs });
+  };
+
+  const begin = (build: WorkingBuild, item: MergingItem) => {
+    const name = nameOf(build.id, item);
+    if (item.type === "cancel-run") underway.get(name)?.controller.abort();
+    if (item.type === "cancel-run" || underway.has(name)) return;
+    const controller = new AbortController();
+    const ended = carry(build, item, controller.signal)
+      .catch((error: Error) => controller.signal.aborted || warn(`${build.id}, ${item.type}: ${error.message}`))
+      .finally(() => underway.delete(name));
+    underway.set(name, { build: build.id, controller, ended });
+  };
+
+  const stop = async (isLeft: (name: string, one: Underway) => boolean) => {
+    const left = [...underway].filter(([name, one]) => isLeft(name, one));
+    for (const [, { controller }] of left) controller.abort();
+    await Promise.all(left.map(([, { ended }]) => ended));
+  };
+
+  return {
+    async carryOut(build, asked) {
+      for (const item of asked.filter(isMerging)) begin(build, item);
+    },
+
+    async reattach(build, all) {
+      const items = all.filter(isMerging);
+      const wanted = new Set(items.map((item) => nameOf(build.id, item)));
+      await stop((name, one) => one.build === build.id && !wanted.has(name));
+      for (const item of items) begin(build, item);
+      const repository = await repositories.of(build.id);
+      const main = await repository.main().catch((error) => {
+        if (hasCode(error, "commit_not_found")) return undefined;
+        throw error;
+      });
+      if (main !== undefined) preview.follow(build, main);
+    },
+
+    async close({ id }, { cancelled }) {
+      await stop((_, { build }) => build === id);
+      if (cancelled) await preview.close(id);
+    },
+
+    async [Symbol.asyncDispose]() {
+      await stop(() => true);
+    },
+  };
+}
+
+/** A run is cancelled by its number. */
+function nameOf(build: BuildId, item: MergingItem): string {
+  switch (item.type) {
+    case "gate-run":
+    case "cancel-run":
+      return `${build} run ${item.run}`;
+    case "test-merge":
+      return `${build} test ${item.base} ${item.commit}`;
+    case "merge":
+      return `${build} merge ${item.candidate} ${item.to}`;
+    case "check-satisfaction":
+      return `${build} satisfaction ${item.round}`;
+  }
+}

@@ -1,0 +1,24 @@
+import { hasCode } from "@slipway/contract";
+import { type MergeWork, type NewEvent, report } from "@slipway/engine";
+import type { BuildRepository } from "../repository/repository.ts";
+
+/** Enough of a change to show what has mended an error. */
+const fixBytes = 4000;
+
+/** Moves main by one atomic update. Asked for again, it finds what the first time has done. */
+export async function moveMain(
+  repository: Pick<BuildRepository, "moveMain" | "main" | "treeOf" | "diff">,
+  { candidate, from, to, tree }: Extract<MergeWork, { type: "merge" }>,
+): Promise<NewEvent> {
+  const key = `merge.ended:${candidate}:${to}`;
+  try {
+    await repository.moveMain(from, to);
+  } catch (error) {
+    if (!hasCode(error, "main_moved")) throw error;
+    const commit = await repository.main();
+    const main = { commit, tree: await repository.treeOf(commit) };
+    return report("merge.ended", key, { candidate, merged: false, main });
+  }
+  const { text } = await repository.diff(from, to, { mostBytes: fixBytes });
+  return report("merge.ended", key, { candidate, merged: true, main: { commit: to, tree }, fix: text });
+}
