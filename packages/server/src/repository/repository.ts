@@ -10,7 +10,7 @@ import { type Examined, examine, usualExamineLimits } from "./examine.ts";
 import { createGit, type Git, GitFailed, type GitSettings } from "./git.ts";
 import type { Origin } from "./import.ts";
 import { type Merged, type MergeLimits, mergeTrees, usualMergeLimits } from "./merge.ts";
-import { checkObjectNames, line, readBlobs } from "./objects.ts";
+import { checkObjectNames, line } from "./objects.ts";
 import { createOverlaps, type Overlap, type OverlapOptions } from "./overlap.ts";
 import { openQuarantine, sweepQuarantine } from "./quarantine.ts";
 import { readFiles } from "./read.ts";
@@ -47,8 +47,6 @@ export interface BuildRepository {
   changedFiles(from: string, to: string, options?: Signal): Promise<ChangedFile[]>;
   /** What there is to tell of what `to` changes in `from`. */
   examine(from: string, to: string, options?: Signal): Promise<Examined>;
-  /** A file of a commit, up to a mebibyte; undefined: there is none, or it is larger. */
-  text(commit: string, path: string): Promise<string | undefined>;
 }
 
 interface Signal {
@@ -92,7 +90,6 @@ export interface BuildRepositoryOptions {
 
 const packsBeforeRepack = 50;
 const diffBytes = 256 * 1024;
-const textBytes = 1024 ** 2;
 
 /** Opens the repository of a build, and removes what processes that are gone have left in it. */
 export async function openBuildRepository({
@@ -250,16 +247,6 @@ export async function openBuildRepository({
     async examine(from, to, options) {
       await checkCommits(from, to);
       return await examine(git, await changedFiles(git, from, to, options), usualExamineLimits, options);
-    },
-
-    async text(commit, path) {
-      await checkCommits(commit);
-      const args = ["rev-parse", "--verify", "--quiet", `${commit}:${path}`];
-      const found = await git.run(args, { expected: [0, 1] });
-      if (found.exitCode === 1) return undefined;
-      const name = line(found);
-      const blobs = await readBlobs(git, [name], { eachBytes: textBytes, totalBytes: textBytes });
-      return blobs.get(name)?.content?.toString("utf8");
     },
   };
 }

@@ -1,0 +1,92 @@
+import { type ExecExit, SlipwayError } from "@slipway/contract";
+import {
+  type CallOptions,
+  installDependencies,
+  type ProjectStep,
+  projectPath,
+  type RestrictedSandbox,
+  run,
+} from "@slipway/sandbox";
+import type { Dependencies } from "./decide.ts";
+import { lastWords } from "./files.ts";
+
+/** For all sandboxes that install packages: what was downloaded before is not asked for again. */
+export const packageEnvironment: Readonly<Record<string, string>> = {
+  npm_config_prefer_offline: "true",
+  npm_config_audit: "false",
+  npm_config_fund: "false",
+  npm_config_update_notifier: "false",
+};
+
+const timeoutMs = 600_000;
+const registryTrouble = /npm error code (ENOTFOUND|EAI_AGAIN|ETIMEDOUT|ECONN\w+|ERR_SOCKET_TIMEOUT|E5\d\d)\b/;
+
+type Named = Extract<Dependencies, { kind: "named" }>;
+
+/** Installs what manifests name, in a sandbox that has nothing else of the project. No script runs. */
+export async function installNamed(sandbox: RestrictedSandbox, { files, install }: Named): Promise<void> {
+  await putManifests(sandbox, projectPath, files);
+  await command(sandbox, [...install, "--ignore-scripts"]);
+}
+
+/** The scripts of what is installed. */
+export async function runScripts(sandbox: RestrictedSandbox, call: CallOptions = {}): Promise<void> {
+  await command(sandbox, ["npm", "rebuild"], call);
+}
+
+/** In the whole of the project: what is not installed yet, and the scripts of the project's own. */
+export async function installInPlace(
+  sandbox: RestrictedSandbox,
+  dependencies: Dependencies,
+  call: CallOptions = {},
+): Promise<void> {
+  if (dependencies.kind === "named") {
+    await runScripts(sandbox, call);
+    await command(sandbox, ["npm", "install"], call);
+    return;
+  }
+  for (const step of await installDependencies(sandbox, { timeoutMs, ...call })) check(step);
+}
+
+/**
+ * An install by a lock file leaves out what the registry says of the packages, which an agent's `npm install` asks for. It
+ * is only a matter of requests: that it fails changes nothing.
+ */
+export async function fetchMetadata(sandbox: RestrictedSandbox, { files }: Named): Promise<void> {
+  const scratch = "/tmp/slipway-metadata";
+  const manifests = new Map([...files].filter(([path]) => !/(^|\/)(package-lock|npm-shrinkwrap)\.json$/.test(path)));
+  if (manifests.size === files.size) return;
+  await putManifests(sandbox, scratch, manifests);
+  await run(sandbox, ["npm", "install", "--package-lock-only", "--ignore-scripts"], { cwd: scratch, timeoutMs });
+  await sandbox.files.remove(scratch, { recursive: true });
+}
+
+/** How many files the package manager keeps for the next install. */
+export async function countCached(sandbox: RestrictedSandbox): Promise<number> {
+  const { stdout } = await run(sandbox, "find ~/.npm/_cacache -type f 2>/dev/null | wc -l");
+  return Number(stdout);
+}
+
+async function putManifests(sandbox: RestrictedSandbox, directory: string, files: ReadonlyMap<string, Buffer>) {
+  await sandbox.files.hydrate(
+    Object.fromEntries([...files].map(([path, content]) => [`${directory}/${path}`, content])),
+  );
+}
+
+async function command(sandbox: RestrictedSandbox, argv: readonly string[], call: CallOptions = {}): Promise<void> {
+  const options = { cwd: projectPath, env: { CI: "1" }, keep: "end", timeoutMs, ...call } as const;
+  check({ argv, ...(await run(sandbox, argv, options)) });
+}
+
+function check(step: ProjectStep): void {
+  if (step.exitCode === 0) return;
+  const said = lastWords(step);
+  const code =
+    step.exit.reason === "lost" || registryTrouble.test(step.stderr) ? "provider_unavailable" : "install_failed";
+  throw new SlipwayError(code, `${step.argv.join(" ")} ${endOf(step.exit)}: ${said}`);
+}
+
+function endOf({ reason, exitCode, signal }: ExecExit): string {
+  if (reason === "exited") return `ended with exit code ${exitCode}`;
+  return signal === null ? `ended early (${reason})` : `ended early (${reason}, ${signal})`;
+}

@@ -1,0 +1,113 @@
+import { type BuildId, type CreateSandboxInput, hasCode, type SnapshotId } from "@slipway/contract";
+import type { WorkingBuild } from "@slipway/engine";
+import type { CallOptions, OwnedSandbox, Sandbox, SandboxProvider } from "@slipway/sandbox";
+import type { BuildRepository } from "../repository/repository.ts";
+import { type Dependencies, haveSameInstall, planDependencies, tellsInstall } from "./decide.ts";
+import { putFiles, removeFiles } from "./files.ts";
+import { installInPlace, packageEnvironment } from "./install.ts";
+import { createKeptInstalls } from "./kept.ts";
+
+/** Sandboxes with the files of a commit and what they depend on, in which no agent has been. */
+export interface Workspaces {
+  /**
+   * The commit's files are in `projectPath`, without git, and what they depend on is installed; the sandbox reaches nothing
+   * outside. Fails with `install_failed` for what is the commit's own fault; the message ends with what the install said.
+   */
+  open(build: WorkingBuild, commit: string, options: WorkspaceOptions): Promise<OwnedSandbox>;
+  /**
+   * Puts another commit's files into such a sandbox, and says which have changed. Null: they depend on something else, so
+   * that nothing was done. When it fails, the sandbox's files are in between.
+   */
+  move(build: WorkingBuild, sandbox: Sandbox, commits: Move, options?: CallOptions): Promise<readonly string[] | null>;
+  /**
+   * What attempts start from: the commit's manifests with what they name installed, in `projectPath`; or, where manifests name
+   * nothing, no project but packages that were downloaded before. Null: there is neither.
+   */
+  base(build: WorkingBuild, commit: string, options?: CallOptions): Promise<SnapshotId | null>;
+}
+
+export interface WorkspaceOptions extends CallOptions {
+  /** What it is for. It becomes a label, beside the build's. */
+  readonly purpose: string;
+  readonly ports?: number[];
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly lifetimeMs?: number;
+}
+
+export interface Move {
+  readonly from: string;
+  readonly to: string;
+}
+
+export interface WorkspaceParts {
+  readonly provider: Pick<SandboxProvider, "create" | "get" | "list" | "snapshots" | "capabilities">;
+  readonly repositories: { of(build: BuildId): Promise<BuildRepository> };
+}
+
+const hourMs = 3_600_000;
+
+export function createWorkspaces({ provider, repositories }: WorkspaceParts): Workspaces {
+  const create = (request: CreateSandboxInput, call?: CallOptions) =>
+    provider.create(
+      { lifetimeMs: hourMs, idleMs: null, onEnd: "destroy", env: { ...packageEnvironment }, ...request },
+      call,
+    );
+  const kept = createKeptInstalls({ provider, create });
+  const dependenciesOf = async (build: WorkingBuild, commit: string, call: CallOptions): Promise<Dependencies> => {
+    const names = new Set<string>();
+    const wants = (path: string) => {
+      names.add(path.split("/", 1)[0] ?? "");
+      return tellsInstall(path);
+    };
+    return planDependencies(names, await (await repositories.of(build.id)).read(commit, wants, call));
+  };
+  const startOf = (build: WorkingBuild, dependencies: Dependencies, call: CallOptions) =>
+    dependencies.kind === "named" ? kept.installed(build, dependencies, call) : kept.packages(build);
+
+  return {
+    async open(build, commit, { purpose, labels, signal, ...request }) {
+      const call = signal === undefined ? {} : { signal };
+      const dependencies = await dependenciesOf(build, commit, call);
+      const inPlace = dependencies.kind === "unknown" || (dependencies.kind === "named" && dependencies.ownScripts);
+      const wanted = {
+        ...request,
+        labels: { ...labels, build: build.id, purpose },
+        network: { registries: inPlace },
+      };
+      const start = async () => {
+        const snapshot = await startOf(build, dependencies, call);
+        return await create({ ...wanted, ...(snapshot !== undefined && { snapshot }) }, call);
+      };
+      await using made = new AsyncDisposableStack();
+      // A snapshot may expire between being found and being used.
+      const sandbox = made.use(
+        await start().catch((error: unknown) => {
+          if (hasCode(error, "snapshot_not_found")) return start();
+          throw error;
+        }),
+      );
+      await putFiles(sandbox, (await repositories.of(build.id)).files(commit, call), call);
+      if (inPlace) {
+        await installInPlace(sandbox, dependencies, call);
+        await sandbox.setNetwork({}, call);
+      }
+      made.move();
+      return sandbox;
+    },
+
+    async move(build, sandbox, { from, to }, call = {}) {
+      const before = await dependenciesOf(build, from, call);
+      if (!haveSameInstall(before, await dependenciesOf(build, to, call))) return null;
+      const repository = await repositories.of(build.id);
+      const changes = await repository.changedFiles(from, to, call);
+      await removeFiles(sandbox, changes, call);
+      const only = changes.filter(({ change }) => change !== "deleted").map(({ path }) => path);
+      await putFiles(sandbox, repository.files(to, call), { only, ...call });
+      return changes.map(({ path }) => path);
+    },
+
+    async base(build, commit, call = {}) {
+      return (await startOf(build, await dependenciesOf(build, commit, call), call)) ?? null;
+    },
+  };
+}
