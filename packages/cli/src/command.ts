@@ -1,6 +1,7 @@
 import type { Client } from "@slipway/client";
 import type { SandboxProvider } from "@slipway/sandbox";
 import type { Settings } from "./config.ts";
+import type { Environment } from "./environment.ts";
 import type { Io, Output } from "./io.ts";
 import type { Progress } from "./progress.ts";
 import type { Paint } from "./terminal.ts";
@@ -77,8 +78,8 @@ export interface Context {
   inspectHost(settings: Settings): Promise<readonly HostFinding[]>;
   /** Where the server's socket and log are. */
   stateDir(): Promise<string>;
-  /** The server of this machine, which is started when it does not run. */
-  server(): Promise<Client>;
+  /** The server of this machine, which is started when it does not run; `settings`: beside those of the environment. */
+  server(settings?: Environment): Promise<Client>;
   /** One JSON document, or the text for people. */
   result(value: unknown, text: string | (() => string)): Promise<void>;
   /** Cleans text that came out of a sandbox when a terminal would read it. */

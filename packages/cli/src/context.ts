@@ -65,9 +65,10 @@ export function createContext(parts: ContextParts): Context & AsyncDisposable {
     },
     inspectHost: (known) => surroundings.inspectHost(known, io.env),
     stateDir,
-    async server() {
+    async server(settings = {}) {
       const onStart = () => progress.status("starting the server");
-      const options = { stateDir: await stateDir(), environment: io.env, signal: interrupts.signal, onStart };
+      const environment = { ...io.env, ...settings };
+      const options = { stateDir: await stateDir(), environment, signal: interrupts.signal, onStart };
       const client = await surroundings.connectServer(options);
       progress.clear();
       return client;

@@ -20,7 +20,7 @@ export function welcome(commands: readonly Command[], paint: Paint): string {
     ),
     paint("bold", "Try it"),
     "  slipway doctor                                    can this machine run sandboxes?",
-    '  slipway plan "a habit tracker"                    what "done" means, and the tasks to get there',
+    '  slipway build "a habit tracker"                   from a request to an app that runs',
     '  slipway agent run --model scripted/demo "hello"   an agent at work, without a key',
     "  id=$(slipway sandbox create)                      a sandbox, without any network",
     "  slipway sandbox exec $id -- sh -c 'echo hello'    run a program in it",

@@ -1,4 +1,5 @@
 import { type EventView, isErrorCode } from "@slipway/contract";
+import { formatDuration } from "../duration.ts";
 import { toJson } from "../terminal.ts";
 import { formatMoney } from "./money.ts";
 import { levelText, oneLine, statusText } from "./words.ts";
@@ -29,6 +30,7 @@ const words: Readonly<Record<string, (data: Data) => string>> = {
   "plan.made": ({ tasks }) => `planned: ${counted(tasks, "task")}`,
   "attempt.started": (data) => `${attempt(data)} begins${tries(data)}`,
   "attempt.heard": (data) => `${attempt(data)} works${data["sandbox"] ? ` in ${text(data["sandbox"])}` : ""}`,
+  "attempt.progress": (data) => `${attempt(data)} ${progressText(data)}`,
   "attempt.offered": (data) => `${attempt(data)} wants to be merged`,
   "attempt.ended": (data) => `${attempt(data)} ${outcomeText(data["outcome"])}`,
   "attempt.closed": (data) => `${attempt(data)} is over${data["keepSandbox"] === true ? "; its sandbox is kept" : ""}`,
@@ -41,6 +43,21 @@ const words: Readonly<Record<string, (data: Data) => string>> = {
   "sandbox.changed": ({ sandbox, status, reason }) =>
     `${text(sandbox)} is ${text(status)}${reason === null || reason === undefined ? "" : ` (${text(reason)})`}`,
   "checkpoint.made": ({ checkpoint }) => `checkpoint ${text(checkpoint)}`,
+  "main.made": ({ commit }) => `main begins at ${short(commit)}`,
+  "candidate.offered": (data) => `${attempt(data)} offers ${short(data["commit"])}`,
+  "candidate.refused": (data) => `${attempt(data)} is refused: ${findingText(data)}`,
+  "merge.tested": ({ commit, outcome }) =>
+    `${short(commit)} ${record(outcome)["type"] === "conflict" ? "conflicts" : "goes together"} with what is ahead`,
+  "gate.started": ({ task, gate, run }) => `${text(task)}: ${text(gate)} runs (${text(run)})`,
+  "gate.ended": ({ run, verdict, durationMs }) =>
+    `run ${text(run)} ${verdictText(verdict)} after ${formatDuration(amount(durationMs))}`,
+  "merge.doubted": ({ task, gate }) => `${text(task)} fails ${text(gate)} on top of main, which is looked at again`,
+  "merge.rejected": (data) => `${text(data["task"])} is rejected by ${rejectionText(data)}`,
+  "merge.test_failed": (data) => `${text(data["task"])} breaks main: ${rejectionText(data)}`,
+  "merge.conflict": ({ task, paths }) => `${text(task)} conflicts with main${pathsText(list(paths))}`,
+  "merge.ended": ({ candidate, merged, main }) =>
+    merged === true ? `main moves to ${short(record(main)["commit"])}` : `${text(candidate)} is not merged`,
+  "preview.ready": ({ address }) => `the preview is at ${text(address)}`,
   "satisfaction.asked": ({ round }) => `is the intent satisfied? (round ${text(round)})`,
   "satisfaction.checked": ({ unsatisfied }) => satisfactionText(list(unsatisfied)),
   "remaining.asked": () => "planning what is left",
@@ -84,6 +101,34 @@ function outcomeText(outcome: unknown): string {
   }
 }
 
+function progressText({ phase, status, text: said }: Data): string {
+  const what = typeof said === "string" && said !== "" ? `: ${text(said)}` : "";
+  return `${text(phase)} ${text(status)}${what}`;
+}
+
+function verdictText(verdict: Data[string] | undefined): string {
+  return verdict === "passed" ? "passes" : verdict === "failed" ? "fails" : "breaks";
+}
+
+function findingText({ findings }: Data): string {
+  return text(record(list(findings)[0])["text"]);
+}
+
+function rejectionText({ gate, broken, finding }: Data): string {
+  const what = typeof finding === "string" && finding !== "" ? `: ${text(finding)}` : "";
+  return `${text(gate)}${broken === true ? ", which could not be run on it" : what}`;
+}
+
+function pathsText(paths: readonly unknown[]): string {
+  const first = paths.slice(0, 3).map((path) => text(path as Data[string]));
+  const more = paths.length > first.length ? ` and ${paths.length - first.length} more` : "";
+  return first.length === 0 ? "" : ` at ${first.join(", ")}${more}`;
+}
+
+function short(commit: Data[string] | undefined): string {
+  return text(commit).slice(0, 10);
+}
+
 function failureText({ reason, error, task }: Data): string {
   if (reason === "dependency") return `it waits for ${text(task)}, which failed`;
   return reason === "build-ended" ? "the build ended" : text(error);
@@ -118,4 +163,23 @@ function record(value: unknown): Data {
 
 function list(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
+}
+
+/** Of these there are many, and they say little to those who look on. */
+const quiet = ["sandbox.changed", "checkpoint.made", "merge.tested"];
+
+export function isQuiet({ type }: Pick<EventView, "type">): boolean {
+  return quiet.includes(type);
+}
+
+const milestones = [
+  ...["intent.drafted", "intent.edited", "intent.locked", "plan.made", "remaining.planned", "remaining.unplannable"],
+  ...["attempt.respawned", "task.retried", "task.merged", "task.failed"],
+  ...["candidate.refused", "merge.rejected", "merge.test_failed", "merge.conflict", "preview.ready"],
+  ...["budget.warned", "build.paused", "build.resumed", "satisfaction.checked"],
+];
+
+/** What is worth a line beside what is shown anyway. */
+export function isMilestone({ type }: Pick<EventView, "type">): boolean {
+  return milestones.includes(type);
 }

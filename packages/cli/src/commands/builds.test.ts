@@ -27,7 +27,7 @@ describe("builds", () => {
   });
 
   test("none are told as such, ids alone with --quiet, all of it with --json", async () => {
-    expect((await run(["builds"])).stderr).toContain("slipway plan");
+    expect((await run(["builds"])).stderr).toContain("slipway build");
     const view = buildView();
     expect((await run(["builds", "-q"], [view])).stdout).toBe(`${view.id}\n`);
     expect(JSON.parse((await run(["--json", "builds"], [view])).stdout)).toMatchObject([{ id: view.id }]);
@@ -323,7 +323,7 @@ describe("plan", () => {
   test.each<[string, string[], RegExp]>([
     ["nothing", ["plan", " "], /The request is empty/],
     ["an unknown mode", ["plan", "--mode", "old", "x"], /--mode: "old" is none of new, feature, fix/],
-    ["a directory for a new app", ["plan", "--dir", ".", "x"], /A new app begins with no repository/],
+    ["a directory for a new app", ["plan", "-m", "new", "--dir", ".", "x"], /A new app begins with no repository/],
     ["two sources", ["plan", "-m", "fix", "--dir", ".", "--repo", "https://x/y", "x"], /--dir excludes --repo/],
     ["a directory that there is not", ["plan", "-m", "fix", "--dir", "/nope", "x"], /There is no directory \/nope/],
     ["a budget that is none", ["plan", "--budget", "-3", "x"], /--budget/],

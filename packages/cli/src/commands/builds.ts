@@ -17,7 +17,7 @@ export async function run(context: Context): Promise<void> {
   if (!context.json && args.flag("quiet")) return context.out.write(builds.map(({ id }) => `${id}\n`).join(""));
   await context.result(builds, () => table(builds, context));
   if (next !== null) await context.note("There are older ones: --limit shows more.");
-  else if (builds.length === 0) await context.note('No builds. Begin one: slipway plan "a habit tracker"');
+  else if (builds.length === 0) await context.note('No builds. Begin one: slipway build "a habit tracker"');
 }
 
 function asStatus(text: string): BuildStatus {

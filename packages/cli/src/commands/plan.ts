@@ -1,24 +1,15 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
-import { setTimeout as delay } from "node:timers/promises";
 import type { Client } from "@slipway/client";
-import {
-  type BuildId,
-  type BuildView,
-  type EventView,
-  isErrorCode,
-  microUsdPerUsd,
-  newId,
-  type PlanView,
-  printable,
-  SlipwayError,
-} from "@slipway/contract";
+import { type BuildId, type BuildView, type EventView, microUsdPerUsd, newId, type PlanView } from "@slipway/contract";
 import { editIntent } from "../builds/edit-intent.ts";
 import { eventText } from "../builds/events.ts";
+import { untilHeld } from "../builds/held.ts";
 import { formatMoney } from "../builds/money.ts";
-import { readPlanOrder } from "../builds/plan-order.ts";
+import { readOrder } from "../builds/order.ts";
 import { showIntent } from "../builds/show-intent.ts";
 import { showPlan } from "../builds/show-plan.ts";
+import { stageFailed } from "../builds/stage-failure.ts";
 import { statusText } from "../builds/words.ts";
 import type { Context } from "../command.ts";
 
@@ -26,7 +17,7 @@ import type { Context } from "../command.ts";
 export async function run(context: Context): Promise<number> {
   const { args, interrupts } = context;
   const { signal } = interrupts;
-  const wanted = await readPlanOrder(args);
+  const wanted = { ...(await readOrder(args)), hold: args.flag("edit") ? ("both" as const) : ("plan" as const) };
   const client = await context.server();
   const { id } = await client.builds.start({ id: newId("bld"), ...wanted }, { signal });
   await context.note(`build ${id}`);
@@ -54,7 +45,7 @@ export async function run(context: Context): Promise<number> {
 async function follow(context: Context, client: Client, id: BuildId): Promise<BuildView> {
   const { signal } = context.interrupts;
   for await (const event of client.builds.follow(id, { signal })) {
-    if (event.type === "stage.failed") await failed(context, event.data);
+    if (event.type === "stage.failed") await stageFailed(context, event.data);
     if (event.type === "stage.began") context.progress.status(eventText(event));
     else context.progress.line(`${eventText(event)}${await costAfter(event, client, id, signal)}`);
     if (event.type === "intent.drafted" && context.args.flag("edit")) await edit(context, client, id);
@@ -75,30 +66,9 @@ async function costAfter({ type }: EventView, client: Client, id: BuildId, signa
   return ` (${formatMoney(money.spentMicroUsd)} so far)`;
 }
 
-/** Codes of what is set where the server was started, which may be long ago and elsewhere. */
-const settingCodes = ["missing_key", "unknown_model", "unknown_price", "model_key_refused"];
-
-async function failed(context: Context, { code, message }: Readonly<Record<string, unknown>>): Promise<void> {
-  // For want of money the build is paused, and says so.
-  if (code === "budget_exhausted") return;
-  if (settingCodes.includes(String(code))) {
-    await context.note(
-      "The server keeps the settings it was started with: `slipway server --stop` lets the next command start it anew.",
-    );
-  }
-  throw new SlipwayError(isErrorCode(code) ? code : "internal", printable(String(message)));
-}
-
-const heldPollMs = 50;
-
 async function edit(context: Context, client: Client, id: BuildId): Promise<void> {
   const { signal } = context.interrupts;
-  for (;;) {
-    const { planning, endedAt } = await client.builds.get(id, { signal });
-    if (planning?.step === "held") break;
-    if (planning?.stage !== "draft" || endedAt !== null) return;
-    await delay(heldPollMs, undefined, { signal });
-  }
+  if (!(await untilHeld(client, id, signal))) return;
   await editIntent(context, client, id);
   await client.builds.lock(id, { signal });
 }

@@ -2,6 +2,8 @@ import type { Client } from "@slipway/client";
 import type { BuildView } from "@slipway/contract";
 import { eventText } from "../builds/events.ts";
 import { formatMoney } from "../builds/money.ts";
+import { adviceOn } from "../builds/result.ts";
+import { gatesText } from "../builds/task-row.ts";
 import { oneLine, stageText, statusText, tasksText } from "../builds/words.ts";
 import type { Context } from "../command.ts";
 import { formatDuration } from "../duration.ts";
@@ -18,6 +20,7 @@ export async function run(context: Context): Promise<void> {
       formatFields(fields(view, failure), context.paint),
       tasks(view, context),
       attempts(view, context),
+      candidates(view, context),
       sandboxes(view, context),
     ]
       .filter((part) => part !== "")
@@ -61,7 +64,16 @@ function fields(view: BuildView, failure: string | undefined): [string, string][
     ["limits", `${settings.slots} sandboxes at once, ${formatDuration(settings.timeoutMs)} of work`],
     ["begun", time(view.createdAt)],
     ...field("ended", view.endedAt === null ? undefined : time(view.endedAt)),
+    ...field("criteria", view.criteria.length === 0 ? undefined : criteriaText(view.criteria)),
+    ...field("main", view.main === null ? undefined : oneLine(view.main)),
+    ...field("git", view.repository === null ? undefined : oneLine(view.repository)),
+    ...field("preview", view.preview === null ? undefined : oneLine(view.preview)),
   ];
+}
+
+function criteriaText(criteria: BuildView["criteria"]): string {
+  const open = criteria.filter(({ satisfied }) => !satisfied).map(({ id }) => oneLine(id));
+  return `${criteria.length - open.length} of ${criteria.length} satisfied${open.length === 0 ? "" : `; not ${open.join(", ")}`}`;
 }
 
 function tasks({ taskList }: BuildView, { paint }: Context): string {
@@ -80,15 +92,26 @@ function tasks({ taskList }: BuildView, { paint }: Context): string {
 function attempts(view: BuildView, { paint }: Context): string {
   if (view.attempts.length === 0) return "";
   const now = Date.now();
-  const rows = view.attempts.map(({ task, status, phase, level, sandbox, startedAt, heartbeatAt }) => [
+  const rows = view.attempts.map(({ task, status, phase, doing, level, sandbox, startedAt, heartbeatAt }) => [
     oneLine(task),
     oneLine(phase === null || phase === status ? status : `${status} (${phase})`),
     level === null ? "-" : String(level),
     sandbox ?? "-",
     formatDuration(now - startedAt),
     heartbeatAt === null ? "-" : `${formatDuration(now - heartbeatAt)} ago`,
+    oneLine(doing ?? "", 60),
   ]);
-  return formatTable(["RUNNING", "PHASE", "LEVEL", "SANDBOX", "FOR", "HEARD"], rows, paint);
+  return formatTable(["RUNNING", "PHASE", "LEVEL", "SANDBOX", "FOR", "HEARD", "DOING"], rows, paint);
+}
+
+function candidates(view: BuildView, { paint }: Context): string {
+  if (view.candidates.length === 0) return "";
+  const rows = view.candidates.map(({ task, place, gates }) => [
+    oneLine(task),
+    place === null ? "-" : String(place),
+    gatesText(gates),
+  ]);
+  return formatTable(["CANDIDATE", "PLACE", "GATES"], rows, paint);
 }
 
 function sandboxes(view: BuildView, { paint }: Context): string {
@@ -107,13 +130,4 @@ function sandboxes(view: BuildView, { paint }: Context): string {
 
 function isOver({ endedAt }: BuildView): boolean {
   return endedAt !== null;
-}
-
-/** What the build waits for, where that is its user. */
-function adviceOn(view: BuildView): string | undefined {
-  if (view.status === "paused" && view.reason === "budget") {
-    return `It goes on with more money: slipway resume --budget <usd> ${view.id}`;
-  }
-  const waits = view.status === "paused" || (view.planning?.step === "held" && !isOver(view));
-  return waits ? `It goes on with: slipway resume ${view.id}` : undefined;
 }

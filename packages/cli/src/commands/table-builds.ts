@@ -1,21 +1,65 @@
-import type { Command } from "../command.ts";
+import type { Command, OptionSpecs } from "../command.ts";
 
 const group = "Builds";
 const idArgument = { name: "id", help: "the build's id, or a beginning or an end of one" };
 const newest = { ...idArgument, help: `${idArgument.help} (the newest build)`, optional: true };
 
+const orderOptions: OptionSpecs = {
+  mode: {
+    value: "new|feature|fix",
+    short: "m",
+    help: "A new app, a feature of a repository, or its repair (feature with a repository, else new)",
+  },
+  dir: { value: "path", short: "d", help: "The repository's directory, for feature and fix (this one)" },
+  repo: { value: "url|path", help: "A git repository to clone, or the path of one" },
+  partition: { value: "phase|feature|component", help: "How tasks are grouped (feature)" },
+  budget: { value: "usd", short: "b", help: "What the build may cost at most, in US dollars (BUILD_BUDGET_USD)" },
+};
+const buildExits =
+  "Exit codes: 0 it succeeded, 1 it failed, 2 it was cancelled, 3 it is paused and waits, 4 it goes on without you; 125 when planning or Slipway failed.";
+
 export const buildCommands: readonly Command[] = [
+  {
+    name: "build",
+    group,
+    summary: "Turn a request into an app that runs, and watch it grow",
+    arguments: [{ name: "request", help: "what you want, in words", many: true }],
+    options: {
+      ...orderOptions,
+      parallel: { value: "number", short: "p", help: "Sandboxes that work at the same time (MAX_PARALLEL_SANDBOXES)" },
+      agent: { value: "name", help: "Who works on the tasks: builtin, claude-code or acp:<name> (builtin)" },
+      provider: { value: "name", help: "What the sandboxes must be of (SANDBOX_PROVIDER)" },
+      yes: { short: "y", help: "Ask nothing: lock the intent and carry out the plan as they are made" },
+    },
+    notes: [
+      "On a terminal the intent and the plan are shown and asked for before work starts. Ctrl-C asks whether to detach, pause or cancel; a second one detaches. The server drives the build: closing the terminal changes nothing.",
+      "With --json every event is one line, and the last line is the result.",
+      buildExits,
+    ],
+    examples: [
+      'build "a shared shopping list"',
+      'build --yes --budget 20 --parallel 4 "a shop for my pottery"',
+      'build --repo ./shop "let customers leave a review"',
+      'build --mode fix --repo https://example.com/shop.git "the tests fail"',
+    ],
+    load: () => import("./build.ts"),
+  },
+  {
+    name: "watch",
+    group,
+    summary: "Come back to a build and watch it as `slipway build` does",
+    arguments: [newest],
+    options: {},
+    notes: ["With --json every new event is one line, and the last line is the result.", buildExits],
+    load: async () => ({ run: (await import("./build.ts")).watch }),
+  },
   {
     name: "plan",
     group,
     summary: "Turn a request into a locked intent and a plan, and stop there",
     arguments: [{ name: "request", help: "what you want, in words", many: true }],
     options: {
-      mode: { value: "new|feature|fix", short: "m", help: "A new app, a feature of a repository, or its repair (new)" },
-      dir: { value: "path", short: "d", help: "The repository's directory, for feature and fix (this one)" },
-      repo: { value: "url", help: "A git repository to clone instead" },
-      partition: { value: "phase|feature|component", help: "How tasks are grouped (feature)" },
-      budget: { value: "usd", short: "b", help: "What the build may cost at most, in US dollars (BUILD_BUDGET_USD)" },
+      ...orderOptions,
       edit: { short: "e", help: "Open the intent in $EDITOR before it is locked" },
       out: { value: "path", short: "o", help: "Where slipway-intent.json and slipway-plan.json go (.slipway/<id>)" },
     },
@@ -95,15 +139,44 @@ export const buildCommands: readonly Command[] = [
     load: async () => ({ run: (await import("./orders.ts")).cancel }),
   },
   {
+    name: "merge-queue",
+    group,
+    summary: "Show what waits to be merged, and how far each is with its gates",
+    arguments: [newest],
+    options: {},
+    notes: ["Gates: ✓ passed, ✗ failed, ▸ runs, ! could not be run, · still to come."],
+    load: () => import("./merge-queue.ts"),
+  },
+  {
+    name: "up",
+    group: "Upkeep",
+    summary: "Start the server that builds are driven by, in the background",
+    arguments: [],
+    options: {},
+    notes: [
+      "Commands that need a server start one, too, when none runs. Its log is server.log in the state directory.",
+      "Builds go on where they were when a server starts again.",
+    ],
+    load: () => import("./up.ts"),
+  },
+  {
+    name: "down",
+    group: "Upkeep",
+    summary: "End the server in order",
+    arguments: [],
+    options: { pause: { help: "Pause the builds that it drives first: nothing of them runs any more" } },
+    notes: [
+      "Without --pause builds are handed over: their sandboxes go on, and the next server, or another one on the same database, goes on with them.",
+    ],
+    load: () => import("./down.ts"),
+  },
+  {
     name: "server",
     group: "Upkeep",
     summary: "Run the server that builds are driven by, in the foreground",
     arguments: [],
-    options: { stop: { help: "End the one that runs in the background instead" } },
-    notes: [
-      "Commands that need a server start one in the background when none runs; its log is server.log in the state directory.",
-      "Builds go on where they were when a server starts again.",
-    ],
+    options: {},
+    notes: ["SIGTERM and Ctrl-C end it as `slipway down` does."],
     load: () => import("./server.ts"),
   },
 ];

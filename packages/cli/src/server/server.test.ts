@@ -19,7 +19,7 @@ beforeAll(async () => {
   here = await mkdtemp(join(tmpdir(), "slipway-here-"));
 });
 afterAll(async () => {
-  await slipway?.run(["server", "--stop"]);
+  await slipway?.run(["down"]);
   await slipway?.[Symbol.asyncDispose]();
   await rm(here, { recursive: true, force: true });
 });

@@ -5,31 +5,37 @@ import type { Arguments } from "../command.ts";
 import { UsageError } from "../failure.ts";
 import { choice, given } from "../request.ts";
 
-/** What `slipway plan` is asked for. */
-export async function readPlanOrder(args: Arguments): Promise<StartBuild> {
+/** What `slipway plan` and `slipway build` are asked for alike. */
+export async function readOrder(args: Arguments): Promise<StartBuild> {
   const request = args.many("request").join(" ");
   if (request.trim() === "") throw new UsageError("The request is empty.", "Say in words what you want.");
-  const mode = choice(args, "mode", buildModes) ?? "new";
+  const hasSource = (args.text("dir") ?? args.text("repo")) !== undefined;
+  const mode = choice(args, "mode", buildModes) ?? (hasSource ? "feature" : "new");
   const usd = args.decimal("budget");
   const settings = given({
     partition: choice(args, "partition", partitions),
     budgetMicroUsd: usd === undefined ? undefined : Math.round(usd * microUsdPerUsd),
   });
   const source = await sourceOf(args, mode === "new");
-  return { request, mode, settings, hold: args.flag("edit") ? "both" : "plan", ...given({ source }) };
+  return { request, mode, settings, ...given({ source }) };
 }
 
 async function sourceOf(args: Arguments, isNew: boolean): Promise<BuildSource | undefined> {
   const [directory, repository] = [args.text("dir"), args.text("repo")];
   if (isNew && (directory ?? repository) !== undefined) {
-    throw new UsageError("A new app begins with no repository.", "Give --mode feature or --mode fix, too.");
+    throw new UsageError("A new app begins with no repository.", "Give --mode feature or --mode fix, or no mode.");
   }
   if (directory !== undefined && repository !== undefined) {
     throw new UsageError("--dir excludes --repo.", "Give one or the other.");
   }
   if (isNew) return undefined;
-  if (repository !== undefined) return { repository };
-  const path = resolve(directory ?? ".");
+  if (repository !== undefined && isAddress(repository)) return { repository };
+  const path = resolve(directory ?? repository ?? ".");
   if ((await stat(path).catch(() => undefined))?.isDirectory()) return { directory: path };
   throw new UsageError(`There is no directory ${path}.`, "Name a directory with --dir, or a repository with --repo.");
+}
+
+/** Else it is a path of this machine. */
+function isAddress(repository: string): boolean {
+  return /^([a-z]+:\/\/|[\w.-]+@)/.test(repository);
 }

@@ -1,0 +1,65 @@
+import type { AttemptView, BuildView, CandidateView, GateState, Intent, PlanView, TaskView } from "@slipway/contract";
+import type { Colour } from "../terminal.ts";
+import { levelText, oneLine } from "./words.ts";
+
+/** What is known of a build that is looked at. */
+export interface Looked {
+  readonly view: BuildView;
+  readonly intent: Intent | null;
+  readonly plan: PlanView | null;
+}
+
+export interface TaskRow {
+  readonly mark: string;
+  readonly colour: Colour;
+  readonly text: string;
+  /** How long it has been at it. Null: it is not at work. */
+  readonly forMs: number | null;
+}
+
+export function isUnderway({ status }: TaskView): boolean {
+  return status === "assigned" || status === "building" || status === "verifying";
+}
+
+/** What a task is at, in one line. */
+export function describeTask({ view, plan }: Looked, task: TaskView, nowMs: number): TaskRow {
+  if (task.status === "merged") return { mark: "✓", colour: "green", text: "merged", forMs: null };
+  if (task.status === "failed") {
+    return { mark: "✗", colour: "red", text: `failed: ${oneLine(task.reason ?? "?")}`, forMs: null };
+  }
+  const attempt = view.attempts.find((one) => one.task === task.id);
+  const candidate = view.candidates.find((one) => one.task === task.id);
+  const forMs = attempt === undefined ? null : nowMs - attempt.startedAt;
+  if (candidate !== undefined) return { mark: "◆", colour: "yellow", text: candidateText(candidate), forMs };
+  if (attempt !== undefined) return { mark: "●", colour: "cyan", text: attemptText(attempt), forMs };
+  const merged = (id: string) => view.taskList.some((one) => one.id === id && one.status === "merged");
+  const open = plan?.tasks.find(({ id }) => id === task.id)?.dependencies.filter((id) => !merged(id)) ?? [];
+  const again = task.level === null ? "" : `${levelText(task.level)}, `;
+  const waits = open.length > 0 ? `after ${open.map((id) => oneLine(id)).join(", ")}` : "waits for a sandbox";
+  return { mark: "○", colour: "dim", text: `${again}${waits}`, forMs: null };
+}
+
+function attemptText({ number, level, status, phase, doing }: AttemptView): string {
+  const tries = number === 1 ? "" : `attempt ${number}${level === null ? "" : ` (${levelText(level)})`}, `;
+  const at = oneLine(status === "paused" ? "paused" : (phase ?? status));
+  return `${tries}${at}${doing === null ? "" : `: ${oneLine(doing)}`}`;
+}
+
+const gateMarks: Readonly<Record<GateState, string>> = {
+  ...{ open: "·", running: "▸", passed: "✓", failed: "✗", broken: "!" },
+};
+
+/** `in line 2: compatibility ✓ build ✓ tests ▸ intent · main-test ·` */
+export function candidateText({ place, gates, status }: CandidateView): string {
+  const where = place === null ? status : `in line ${place}`;
+  return `${where}: ${gatesText(gates)}`;
+}
+
+export function gatesText(gates: CandidateView["gates"]): string {
+  return gates.map(({ name, state }) => `${oneLine(name)} ${gateMarks[state]}`).join("  ");
+}
+
+export function cut(text: string, most: number): string {
+  if (text.length <= most) return text;
+  return most <= 0 ? "" : `${[...text].slice(0, most - 1).join("")}…`;
+}

@@ -1,0 +1,109 @@
+import type { Client } from "@slipway/client";
+import {
+  agentNameSchema,
+  type BuildId,
+  type BuildView,
+  type EventView,
+  newId,
+  type StartBuild,
+} from "@slipway/contract";
+import { ask, canAsk } from "../builds/ask.ts";
+import { editIntent } from "../builds/edit-intent.ts";
+import { untilHeld } from "../builds/held.ts";
+import { formatMoney } from "../builds/money.ts";
+import { readOrder } from "../builds/order.ts";
+import { showResult } from "../builds/result.ts";
+import { showIntent } from "../builds/show-intent.ts";
+import { showPlan } from "../builds/show-plan.ts";
+import { type UserTurn, watchBuild } from "../builds/watch.ts";
+import type { Arguments, Context } from "../command.ts";
+import { UsageError } from "../failure.ts";
+import { given } from "../request.ts";
+import { findBuildId } from "../resolve.ts";
+
+/** From a request to an app that runs. */
+export async function run(context: Context): Promise<number> {
+  const { args, interrupts } = context;
+  const { signal } = interrupts;
+  const asks = !args.flag("yes") && canAsk(context);
+  const wanted = { ...(await readBuildOrder(args)), hold: asks ? ("both" as const) : ("none" as const) };
+  const client = await context.server(given({ SANDBOX_PROVIDER: args.text("provider") }));
+  const { id } = await client.builds.start({ id: newId("bld"), ...wanted }, { signal });
+  await context.note(`build ${id}`);
+  const onTurn = asks
+    ? (event: EventView, gone: AbortSignal) => takeTurn(context, client, { id, event, gone })
+    : undefined;
+  const { view, left } = await watchBuild(context, client, { id, after: 0, onTurn });
+  return await showResult(context, client, view, left);
+}
+
+/** Comes back to a build. */
+export async function watch(context: Context): Promise<number> {
+  const { signal } = context.interrupts;
+  const client = await context.server();
+  const view = await client.builds.get(await findBuildId(client, context.args.optional("id"), signal), { signal });
+  if (view.endedAt !== null || view.status === "paused") return await showResult(context, client, view, false);
+  const { view: last, left } = await watchBuild(context, client, { id: view.id, after: view.lastEvent });
+  return await showResult(context, client, last, left);
+}
+
+async function readBuildOrder(args: Arguments): Promise<StartBuild> {
+  const order = await readOrder(args);
+  const agent = args.text("agent");
+  if (agent !== undefined && !agentNameSchema.safeParse(agent).success) {
+    throw new UsageError(`--agent: "${agent}" is none of builtin, claude-code or acp:<name>.`);
+  }
+  const settings = { ...order.settings, ...given({ slots: args.integer("parallel", { min: 1, max: 1000 }), agent }) };
+  return { ...order, settings, ...given({ provider: args.text("provider") }) };
+}
+
+interface Turn {
+  readonly id: BuildId;
+  readonly event: EventView;
+  readonly gone: AbortSignal;
+}
+
+/** The user's word on the intent, and then on the plan. */
+async function takeTurn(context: Context, client: Client, { id, event, gone }: Turn): Promise<UserTurn | undefined> {
+  const signal = gone;
+  if (event.type === "intent.drafted") {
+    if (!(await untilHeld(client, id, signal))) return undefined;
+    return await agreeOnIntent(context, client, id, signal);
+  }
+  const view = await client.builds.get(id, { signal });
+  if (view.status !== "paused" || view.reason !== "user" || view.planning !== null) return undefined;
+  return await agreeOnPlan(context, client, view, signal);
+}
+
+async function agreeOnIntent(context: Context, client: Client, id: BuildId, signal: AbortSignal): Promise<UserTurn> {
+  for (;;) {
+    await context.err.write(`\n${showIntent(await client.builds.intent(id, { signal }), context.paint)}\n`);
+    const answer = await ask(context, "Is this what you want? [Y]es, [e]dit it, or [n]o:", signal);
+    if (answer === "e") await editIntent(context, client, id);
+    if (answer === "n") {
+      await client.builds.cancel(id, { signal });
+      return "go on";
+    }
+    if (answer !== "y" && answer !== "") continue;
+    await client.builds.lock(id, { signal });
+    return "go on";
+  }
+}
+
+async function agreeOnPlan(
+  context: Context,
+  client: Client,
+  { id, money }: BuildView,
+  signal: AbortSignal,
+): Promise<UserTurn> {
+  const plan = await client.builds.plan(id, { signal });
+  await context.err.write(`\n${showPlan(plan, context.paint)}\n`);
+  const answer = await ask(
+    context,
+    `Carry it out, for at most ${formatMoney(money.budgetMicroUsd)}? [Y]es, or [n]ot now:`,
+    signal,
+  );
+  if (answer !== "y" && answer !== "") return "leave";
+  await client.builds.resume(id, { signal });
+  return "go on";
+}
