@@ -1,0 +1,213 @@
+import { type CandidateId, newId } from "@slipway/contract";
+import type { GateWork, MergeWork, WorkItem } from "@slipway/engine";
+import { describe, expect, test } from "vitest";
+import { begin, plan, task } from "./testing/ticked-build.ts";
+
+const name = (digit: string) => digit.repeat(40);
+const main = { commit: name("a"), tree: name("b") };
+
+/** A build of two tasks whose attempts work, and a world that answers what the merge queue asks for. */
+async function build(settings: Parameters<typeof begin>[0] = {}) {
+  const set = await begin(settings);
+  await plan(set, [task("cart"), task("pay")]);
+  await set.tell("main.made", main, "main");
+  for (const of of ["cart", "pay"]) await set.tell("attempt.heard", { task: of, attempt: 1, respawn: 0 });
+  await set.turn();
+  set.look();
+  let run = new Map<number, GateWork>();
+  let numbers = 0;
+  const answerTests = async (items: readonly WorkItem[], isClean: (test: MergeWork) => boolean) => {
+    for (const item of items) {
+      if (item.type === "gate-run") run.set(item.run, item);
+      if (item.type !== "test-merge") continue;
+      const { base, commit } = item;
+      const made = String(++numbers).padStart(40, "0");
+      const clean = { type: "clean" as const, commit: made, tree: `${"f".repeat(20)}${made.slice(20)}` };
+      const conflict = { type: "conflict" as const, paths: ["cart.ts"] };
+      const outcome = isClean(item) ? clean : conflict;
+      await set.tell("merge.tested", { base, commit, outcome }, `${base} ${commit}`);
+    }
+  };
+  return {
+    ...set,
+    async offer(of: string, digit: string, offer = 1): Promise<CandidateId> {
+      const candidate = newId("cnd");
+      const life = { task: of, attempt: 1, respawn: 0, offer };
+      await set.tell("candidate.offered", { ...life, candidate, commit: name(digit), tree: name(digit) }, candidate);
+      return candidate;
+    },
+    /** Turns until the queue asks for nothing more; gates pass but for those that fail. */
+    async settle({ isClean = () => true, fails = () => false }: Play = {}): Promise<WorkItem[]> {
+      const seen: WorkItem[] = [];
+      for (let turns = 0; turns < 60; turns++) {
+        await set.turn();
+        const items = set.look();
+        seen.push(...items);
+        await answerTests(items, isClean);
+        for (const [number, gate] of run) {
+          const findings = fails(gate) ? [{ gate: gate.gate, text: "the cart is empty" }] : [];
+          const verdict = findings.length > 0 ? "failed" : "passed";
+          await set.tell("gate.ended", { run: number, verdict, findings, durationMs: 5 }, `gate.ended:${number}`);
+        }
+        run = new Map();
+        for (const item of items) {
+          if (item.type !== "merge") continue;
+          const { candidate, to: commit, tree } = item;
+          const end = { candidate, merged: true, main: { commit, tree }, fix: "+ cart" };
+          await set.tell("merge.ended", end, `merge.ended:${candidate}`);
+        }
+        if (items.length === 0) break;
+      }
+      return seen;
+    },
+    records: <K extends "candidates" | "gateResults" | "merges">(kind: K) => set.store.builds.records(set.build, kind),
+  };
+}
+
+interface Play {
+  readonly isClean?: (test: MergeWork) => boolean;
+  readonly fails?: (gate: GateWork) => boolean;
+}
+
+const gates = (items: readonly WorkItem[]) => items.flatMap((item) => (item.type === "gate-run" ? [item.gate] : []));
+
+describe("a candidate", () => {
+  test("that passes every gate is merged, once, and its task and the books say so", async () => {
+    const set = await build();
+    const candidate = await set.offer("cart", "c");
+    const seen = await set.settle();
+    expect(gates(seen)).toEqual(["build", "tests", "intent", "main-test"]);
+    expect(seen.filter(({ type }) => type === "merge")).toHaveLength(1);
+    expect(seen).toContainEqual(expect.objectContaining({ type: "end-attempt", task: "cart", keepSandbox: false }));
+    expect(await set.tasks()).toMatchObject({ cart: "merged", pay: "building" });
+    expect(await set.records("candidates")).toMatchObject([{ id: candidate, status: "merged", endedAt: 1_000_000 }]);
+    expect(await set.records("merges")).toMatchObject([{ candidate, task: "cart", position: 1, parent: main.commit }]);
+    expect(await set.records("gateResults")).toHaveLength(4);
+    await set.tell("merge.ended", { candidate, merged: true, main }, "again");
+    expect(await set.settle()).toEqual([]);
+    expect(await set.records("merges")).toHaveLength(1);
+  });
+
+  test("that fails a gate twice goes back to its attempt with what was found, which offers again", async () => {
+    const set = await build();
+    await set.offer("cart", "c");
+    const seen = await set.settle({ fails: ({ gate }) => gate === "tests" });
+    expect(gates(seen)).toEqual(["build", "tests", "tests"]);
+    const answer = { offer: 1, findings: [{ gate: "tests", text: "the cart is empty" }], main: main.commit };
+    expect(seen.at(-1)).toMatchObject({ type: "attempt", task: "cart", number: 1, answer });
+    expect(await set.tasks()).toMatchObject({ cart: "building" });
+    expect(await set.records("candidates")).toMatchObject([{ status: "rejected", reason: "tests" }]);
+    expect(await set.events()).toContain("merge.rejected");
+    await set.offer("cart", "d", 2);
+    await set.settle();
+    expect(await set.tasks()).toMatchObject({ cart: "merged" });
+  });
+
+  test("that conflicts with main goes back with the paths and the newer main", async () => {
+    const set = await build();
+    await set.offer("cart", "c");
+    await set.settle();
+    await set.offer("pay", "d");
+    const seen = await set.settle({ isClean: (item) => !("commit" in item) || item.commit !== name("d") });
+    const back = seen.find((item) => item.type === "attempt" && item.task === "pay");
+    const [{ commit } = { commit: "" }] = await set.records("merges");
+    expect(back).toMatchObject({ answer: { offer: 1, main: commit, findings: [{ gate: "compatibility" }] } });
+    expect(await set.events()).toContain("merge.conflict");
+  });
+
+  test("that the quarantine refuses is answered without a gate", async () => {
+    const set = await build();
+    const findings = [{ gate: "quarantine", text: "nothing has changed" }];
+    await set.tell("candidate.refused", { task: "cart", attempt: 1, respawn: 0, offer: 1, findings });
+    await set.turn();
+    expect(set.look()).toMatchObject([{ type: "attempt", task: "cart", answer: { offer: 1, findings, main: null } }]);
+  });
+
+  test("stays in the queue when the sandbox that it came from dies, which comes back only when it is rejected", async () => {
+    const set = await build();
+    await set.offer("cart", "c");
+    await set.tell("attempt.ended", { task: "cart", attempt: 1, respawn: 0, outcome: { type: "died" } });
+    await set.settle();
+    expect(await set.tasks()).toMatchObject({ cart: "merged" });
+    await set.offer("pay", "d");
+    await set.tell("attempt.ended", { task: "pay", attempt: 1, respawn: 0, outcome: { type: "died" } });
+    const seen = await set.settle({ fails: ({ gate }) => gate === "build" });
+    expect(seen).toContainEqual(expect.objectContaining({ type: "attempt", task: "pay", respawn: 1 }));
+  });
+
+  test("of an earlier life of its attempt is not taken", async () => {
+    const set = await build();
+    await set.tell("attempt.ended", { task: "cart", attempt: 1, respawn: 0, outcome: { type: "died" } });
+    await set.turn();
+    await set.offer("cart", "c");
+    await set.settle();
+    expect(await set.records("candidates")).toEqual([]);
+  });
+});
+
+test("an attempt whose work comes back again and again is given up for the next level", async () => {
+  const set = await build();
+  for (let offer = 1; offer <= 6; offer++) {
+    await set.offer("cart", String(offer), offer);
+    await set.settle({ fails: ({ gate }) => gate === "tests" });
+  }
+  expect(await set.events()).toContain("task.retried");
+  const open = (await set.store.builds.state(set.build)).attempts.find((one) => one.task === "cart");
+  expect(open?.details).toMatchObject({ number: 2, level: 1, offer: null, answer: null });
+});
+
+test("after a restart all that the queue waits for is asked for again, and a merge that has happened counts once", async () => {
+  const set = await build();
+  const candidate = await set.offer("cart", "c");
+  let merge: WorkItem | undefined;
+  for (let turns = 0; merge === undefined && turns < 40; turns++) {
+    await set.turn();
+    const items = set.look();
+    merge = items.find(({ type }) => type === "merge");
+    set.restart();
+    await set.turn();
+    const again = set.reattached.at(-1) ?? [];
+    const asked = items.filter(({ type }) => type === "test-merge" || type === "gate-run" || type === "merge");
+    for (const item of asked) expect(again).toContainEqual(item);
+    for (const item of asked) await answer(set, item);
+  }
+  await set.turn();
+  expect(await set.records("merges")).toMatchObject([{ candidate, position: 1 }]);
+  expect(await set.tasks()).toMatchObject({ cart: "merged" });
+});
+
+async function answer(set: Pick<Awaited<ReturnType<typeof begin>>, "tell">, item: WorkItem) {
+  if (item.type === "test-merge") {
+    const { base, commit } = item;
+    await set.tell("merge.tested", { base, commit, outcome: { type: "clean", commit: name("e"), tree: name("e") } });
+  } else if (item.type === "gate-run") {
+    await set.tell("gate.ended", { run: item.run, verdict: "passed", findings: [], durationMs: 1 });
+  } else if (item.type === "merge") {
+    const { candidate, to: commit, tree } = item;
+    for (let times = 0; times < 2; times++)
+      await set.tell("merge.ended", { candidate, merged: true, main: { commit, tree } });
+  }
+}
+
+test("a paused build begins no gate, and a cancelled one leaves nothing in its queue", async () => {
+  const set = await build();
+  await set.tell("order.pause", {});
+  await set.turn();
+  await set.offer("cart", "c");
+  expect(gates(await set.settle())).toEqual([]);
+  await set.tell("order.resume", {});
+  expect(gates(await set.settle({ fails: ({ gate }) => gate === "intent" }))).toContain("build");
+  await set.offer("pay", "d");
+  await set.tell("order.cancel", {});
+  await set.turn();
+  expect(await set.status()).toBe("cancelled");
+  const left = (await set.records("candidates")).map(({ task: of, status }) => `${of} ${status}`);
+  expect(left.filter((text) => text.startsWith("pay"))).toEqual(["pay rejected"]);
+});
+
+test("where main can be looked at is kept with the build", async () => {
+  const set = await build();
+  await set.tell("preview.ready", { address: "http://127.0.0.1:4000/" });
+  await set.turn();
+  expect((await set.store.builds.get(set.build)).details["preview"]).toBe("http://127.0.0.1:4000/");
+});
