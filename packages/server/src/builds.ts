@@ -39,8 +39,6 @@ export interface BuildFaceParts {
   readonly defaults: Partial<BuildSettings>;
   /** There is something new in the build: who drives it is woken, and one that nobody drives is taken up. */
   ring(build: BuildId): void;
-  /** Why no task can be attempted; left out: they can. */
-  readonly plansOnly?: string | undefined;
   /** What sandboxes are of. */
   readonly provider: string;
   /** Where a build's repository is, once it has one. */
@@ -56,7 +54,7 @@ const recentEvents = 300;
 const pollMs = 500;
 
 export function createBuildFace(parts: BuildFaceParts): BuildFace {
-  const { store, clock, news, defaults, ring, plansOnly, provider, repositoryOf, settleMs = 2000 } = parts;
+  const { store, clock, news, defaults, ring, provider, repositoryOf, settleMs = 2000 } = parts;
 
   const view = async (build: BuildId): Promise<BuildView> => {
     const stored = await store.builds.state(build);
@@ -86,13 +84,8 @@ export function createBuildFace(parts: BuildFaceParts): BuildFace {
     }
   };
 
-  const requireAttempts = (): void => {
-    if (plansOnly !== undefined) throw new SlipwayError("capability_missing", plansOnly);
-  };
-
   const obey = async (build: BuildId, given: BuildOrder, event: NewEvent): Promise<BuildView> => {
     const state = readState(await store.builds.state(build));
-    if (given.type === "resume" && state.planning === null && !hasEnded(state)) requireAttempts();
     const { spentMicroUsd } = await store.ledger.balance(build);
     order({ ...state, spentMicroUsd: Math.max(state.spentMicroUsd, spentMicroUsd) }, given, clock.now());
     await tell(build, event);
@@ -110,7 +103,6 @@ export function createBuildFace(parts: BuildFaceParts): BuildFace {
         const message = `this server has sandboxes of ${provider}, and none of ${wanted.provider}`;
         throw new SlipwayError("provider_mismatch", message);
       }
-      if (hold !== "plan" && hold !== "both") requireAttempts();
       const chosen = buildSettingsSchema.parse({ ...defaults, ...settings });
       const details = newBuildDetails(chosen, hold, clock.now());
       const build = { id, account, project, mode, request, priority: chosen.priority, details };

@@ -3,7 +3,7 @@ import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { BuildSettings, BuildSource } from "@slipway/contract";
 import type { Bridge, RepositoryReader, Store, Work, WorkingBuild } from "@slipway/engine";
-import type { GatewaySettings } from "@slipway/gateway";
+import type { Gateway, GatewaySettings } from "@slipway/gateway";
 import { createRunLog, type DatabaseAddress, openDatabase, openStore } from "@slipway/store";
 import { openBridge, type RedisAddress } from "@slipway/store/bridge";
 import type { BuildFace } from "./build-face.ts";
@@ -38,9 +38,7 @@ export interface ServerSettings {
 
 export interface ServerOptions {
   /** What happens in sandboxes. */
-  readonly attempts: (parts: AttemptParts) => Work;
-  /** Why no task can be attempted; left out: they can. */
-  readonly plansOnly?: string | undefined;
+  readonly attempts: (parts: AttemptParts) => Work & Partial<AsyncDisposable>;
   /** `source`: what the build says that it begins with. */
   readonly openRepository: (
     build: WorkingBuild,
@@ -53,6 +51,7 @@ export interface ServerOptions {
 export interface AttemptParts {
   readonly store: Store;
   readonly bridge: Bridge;
+  readonly gateway: Gateway;
   readonly coordinator: Coordinator;
 }
 
@@ -94,13 +93,15 @@ export async function composeServer(settings: ServerSettings, options: ServerOpt
             ring: async (build) => coordinator.ring(build),
           }),
         );
-        return joinWork(planning, options.attempts({ store, bridge, coordinator }));
+        const attempts = options.attempts({ store, bridge, gateway: models.gateway, coordinator });
+        stages.defer(async () => await attempts[Symbol.asyncDispose]?.());
+        return joinWork(planning, attempts);
       },
     }),
   );
   const face = createBuildFace({
     ...{ store, clock, news, defaults: settings.buildDefaults, ring: coordinator.ring },
-    ...{ plansOnly: options.plansOnly, provider: settings.provider },
+    provider: settings.provider,
     repositoryOf: (build) => join(stateDirectory, "builds", build, "repository.git"),
   });
   const opened = parts.move();

@@ -4,6 +4,7 @@ import { isAbsolute, join } from "node:path";
 import {
   type BuildSettings,
   defaultStateDirectory,
+  isKernelPath,
   microUsdPerUsd,
   SlipwayError,
   serverFiles,
@@ -20,9 +21,11 @@ export interface ServerConfig extends ServerSettings {
   readonly socketPath: string;
   /** What no other server may use, by the path of its lock. */
   readonly locks: readonly { readonly path: string; readonly what: string }[];
+  /** Holds a directory for each installed agent. */
+  readonly agentsDirectory: string;
   /** Who local sandboxes are on the host. */
   readonly sandboxUid: number | undefined;
-  /** What attempts happen in. Null: nothing that this version has. */
+  /** Null: attempts happen in real sandboxes. */
   readonly simulation: { readonly speed: number } | null;
   readonly environment: Environment;
 }
@@ -76,6 +79,7 @@ const environmentSchema = z.object({
   SLIPWAY_STATE_DIR: z
     .string()
     .refine(isAbsolute, { error: ({ input }) => `"${input}" is not an absolute path` })
+    .refine((path) => !isKernelPath(path), { error: ({ input }) => `no files can be kept in "${input}"` })
     .refine((path) => join(path, serverFiles.socket).length <= maxSocketPath, "the path is too long for a socket in it")
     .optional(),
   SLIPWAY_SERVER_NAME: z
@@ -89,12 +93,18 @@ const environmentSchema = z.object({
   SANDBOX_PROVIDER: z
     .enum(["local", "simulated"], { error: ({ input }) => `"${input}" is none of local, simulated` })
     .optional(),
+  SLIPWAY_AGENTS: z
+    .string()
+    .refine(isAbsolute, { error: ({ input }) => `"${input}" is not an absolute path` })
+    .optional(),
   SLIPWAY_SANDBOX_UID: wholeNumber(1, 4_294_967_293).optional(),
   SLIPWAY_SIMULATION_SPEED: decimal(0.001, 1_000_000).default(1),
   DATABASE_URL: z
     .string()
     .refine(
-      (text) => /^file:\/[^\0]+$/.test(text) || databaseSchemes.includes(URL.parse(text)?.protocol ?? ""),
+      (text) =>
+        (/^file:\/[^\0]+$/.test(text) && !isKernelPath(text.slice("file:".length))) ||
+        databaseSchemes.includes(URL.parse(text)?.protocol ?? ""),
       "expected file:/absolute/path, postgres://host/name or libsql://host",
     )
     .optional(),
@@ -146,6 +156,7 @@ export function readConfig(environment: Environment, host: Host): ServerConfig {
     slots: fleetSlots(usable),
     buildDefaults: buildDefaults(usable),
     sandboxUid: usable.SLIPWAY_SANDBOX_UID,
+    agentsDirectory: usable.SLIPWAY_AGENTS ?? join(stateDirectory, "agents"),
     provider: usable.SANDBOX_PROVIDER ?? "local",
     simulation: usable.SANDBOX_PROVIDER === "simulated" ? { speed: usable.SLIPWAY_SIMULATION_SPEED } : null,
     socketPath: join(stateDirectory, serverFiles.socket),

@@ -2,8 +2,10 @@ import { chmodSync, mkdirSync } from "node:fs";
 import { flushCompileCache } from "node:module";
 import { connect } from "node:net";
 import { SlipwayError } from "@slipway/contract";
+import { installedTools } from "@slipway/runner";
 import { createLocalProvider } from "@slipway/sandbox/local";
 import manifest from "../package.json" with { type: "json" };
+import { createBuilding } from "./building.ts";
 import { composeServer, type ServerOptions } from "./compose.ts";
 import { readProcessConfig, type ServerConfig } from "./config.ts";
 import { createApp } from "./http/app.ts";
@@ -44,7 +46,7 @@ async function run(config: ServerConfig): Promise<void> {
   prepare(stateDirectory);
   for (const { path, what } of config.locks) parts.use(takeLock(path, what));
   await warnOfRedis(config);
-  const server = parts.use(await composeServer(config, optionsOf(config, parts)));
+  const server = parts.use(await composeServer(config, await optionsOf(config, parts)));
   const ending = new AbortController();
   const app = createApp({ builds: server.face, version: manifest.version, log, signal: ending.signal });
   parts.use(await listenOnSocket(app, socketPath));
@@ -68,25 +70,21 @@ function prepare(stateDirectory: string): void {
   }
 }
 
-function optionsOf(
-  { stateDirectory, name, sandboxUid, environment, simulation }: ServerConfig,
-  parts: AsyncDisposableStack,
-): ServerOptions {
+async function optionsOf(config: ServerConfig, parts: AsyncDisposableStack): Promise<ServerOptions> {
+  const { stateDirectory, name, sandboxUid, environment, simulation, agentsDirectory } = config;
   const provider = parts.use(
-    createLocalProvider({ stateDir: stateDirectory, environment, ...(sandboxUid !== undefined && { sandboxUid }) }),
+    createLocalProvider({
+      ...{ stateDir: stateDirectory, environment, ...(sandboxUid !== undefined && { sandboxUid }) },
+      ...(simulation === null && { tools: await installedTools(agentsDirectory) }),
+    }),
   );
+  const clock = { now: () => Date.now() };
+  const building: ServerOptions["attempts"] = (made) =>
+    createBuilding({ ...made, provider, stateDirectory, environment, clock, warn: log });
   return {
     warn: log,
     openRepository: ({ id }, source) => openRepository({ provider, source, environment, labels: { build: id } }),
-    ...(simulation === null ? withoutAttempts() : { attempts: simulated(simulation.speed, name, parts) }),
-  };
-}
-
-function withoutAttempts(): Pick<ServerOptions, "plansOnly" | "attempts"> {
-  return {
-    plansOnly:
-      "this version plans builds and carries out none in real sandboxes; SANDBOX_PROVIDER=simulated shows how one runs",
-    attempts: () => ({ carryOut: async () => {}, reattach: async () => {}, heardAtMs: () => undefined }),
+    attempts: simulation === null ? building : simulated(simulation.speed, name, parts),
   };
 }
 

@@ -2,20 +2,25 @@ import type { Work, WorkItem } from "@slipway/engine";
 import { isPlanning } from "./planning/stages.ts";
 
 /** All of a build's work: the stages and plans by one, what happens in sandboxes by another. */
-export function joinWork(planning: Pick<Work, "carryOut" | "reattach">, attempts: Work): Work {
+export function joinWork(planning: Pick<Work, "carryOut" | "reattach">, building: Work): Work {
   const split = (items: readonly WorkItem[]) =>
     [items.filter(isPlanning), items.filter((item) => !isPlanning(item))] as const;
   return {
     async carryOut(build, asked) {
       const [plans, others] = split(asked);
       if (plans.length > 0) await planning.carryOut(build, plans);
-      if (others.length > 0) await attempts.carryOut(build, others);
+      if (others.length > 0) await building.carryOut(build, others);
     },
     async reattach(build, all) {
       const [plans, others] = split(all);
       await planning.reattach(build, plans);
-      await attempts.reattach(build, others);
+      await building.reattach(build, others);
     },
-    heardAtMs: attempts.heardAtMs,
+    async close(build, end) {
+      await planning.reattach(build, []);
+      if (building.close) await building.close(build, end);
+      else await building.reattach(build, []);
+    },
+    heardAtMs: building.heardAtMs,
   };
 }

@@ -32,6 +32,13 @@ export async function toolDirectories(agent: string, agents: string): Promise<Re
   return { ...common, [tool]: join(agents, tool) };
 }
 
+/** The directories of every agent that is installed, and of what all runs need. */
+export async function installedTools(agents: string): Promise<Record<string, string>> {
+  const installed = (await agentPrograms(agents)).flatMap(({ name, installed }) => (installed ? [name] : []));
+  const all = await Promise.all(["builtin", ...installed].map((agent) => toolDirectories(agent, agents)));
+  return Object.assign({}, ...all);
+}
+
 /** An agent that is a program of its own. */
 export interface AgentProgram {
   readonly name: string;

@@ -1,0 +1,73 @@
+import { join } from "node:path";
+import type { BuildId } from "@slipway/contract";
+import { type Bridge, report, type Store, type Work } from "@slipway/engine";
+import type { Gateway } from "@slipway/gateway";
+import type { SandboxProvider } from "@slipway/sandbox";
+import { createAttempts, isAttempt } from "./attempts/attempts.ts";
+import type { Coordinator } from "./coordinator.ts";
+import { createGates } from "./gates/gates.ts";
+import { createMerging, isMerging } from "./merging/merging.ts";
+import { createPreviews } from "./preview/preview.ts";
+import { createRepositories } from "./repositories.ts";
+import { createWorkspaces } from "./workspaces/workspaces.ts";
+
+export interface BuildingParts {
+  readonly provider: SandboxProvider;
+  readonly gateway: Gateway;
+  readonly store: Store;
+  readonly bridge: Bridge;
+  readonly coordinator: Coordinator;
+  readonly stateDirectory: string;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly clock: { now(): number };
+  readonly warn: (message: string) => void;
+}
+
+/** All that happens to a build's tasks, from an attempt's first file to main and its preview. */
+export function createBuilding(parts: BuildingParts): Required<Work> & AsyncDisposable {
+  const { provider, store, bridge, gateway, coordinator, stateDirectory, environment, clock, warn } = parts;
+  const directory = join(stateDirectory, "builds");
+  const repositories = createRepositories({ directory, environment });
+  const workspaces = createWorkspaces({ provider, repositories });
+  const tell = (build: BuildId, address: string) =>
+    coordinator
+      .report(build, [report("preview.ready", `preview.ready:${address}`, { address })])
+      .catch((error: Error) => warn(`${build}: ${error.message}`));
+  const previews = createPreviews({
+    ...{ provider, workspaces, repositories, directory },
+    onReady: (build, address) => void tell(build, address),
+    onTrouble: (build, reason) => warn(`${build}: ${reason}`),
+  });
+  const attempts = createAttempts({
+    ...{ provider, repositories, workspaces, gateway, store, bridge, clock, warn },
+    report: coordinator.report,
+    agent: "builtin",
+  });
+  const merging = createMerging({
+    ...{ store, repositories, clock, warn },
+    gates: createGates({ provider, workspaces, repositories, store }),
+    preview: { follow: (build, commit) => void previews.follow(build, commit), close: previews.close },
+    report: coordinator.report,
+    onMain: attempts.mainMoved,
+  });
+  return {
+    async carryOut(build, asked) {
+      await attempts.carryOut(build, asked.filter(isAttempt));
+      await merging.carryOut(build, asked.filter(isMerging));
+    },
+    async reattach(build, all) {
+      await attempts.reattach(build, all.filter(isAttempt));
+      await merging.reattach(build, all.filter(isMerging));
+    },
+    async close(build, end) {
+      await merging.close(build, end);
+      await attempts.close(build, end);
+    },
+    heardAtMs: attempts.heardAtMs,
+    async [Symbol.asyncDispose]() {
+      await merging[Symbol.asyncDispose]();
+      await attempts[Symbol.asyncDispose]();
+      await previews[Symbol.asyncDispose]();
+    },
+  };
+}
