@@ -72,6 +72,11 @@ describe("mistakes", () => {
       { SLIPWAY_STATE_DIR: "state" },
       /SLIPWAY_STATE_DIR: "state" is not an absolute path/,
     ],
+    [
+      "a state directory of the kernel's",
+      { SLIPWAY_STATE_DIR: "/proc/slipway" },
+      /SLIPWAY_STATE_DIR: no files can be kept in "\/proc\/slipway"/,
+    ],
     ["an unknown provider", { SANDBOX_PROVIDER: "podman" }, /"podman" is not a provider \(available: local\)/],
     [
       "a provider to come",

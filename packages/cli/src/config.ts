@@ -1,7 +1,13 @@
 import { homedir } from "node:os";
 import { isAbsolute, join } from "node:path";
 import process from "node:process";
-import { defaultExecTimeoutMs, defaultStateDirectory, maxLifetimeMs, settingsError } from "@slipway/contract";
+import {
+  defaultExecTimeoutMs,
+  defaultStateDirectory,
+  isKernelPath,
+  maxLifetimeMs,
+  settingsError,
+} from "@slipway/contract";
 import { z } from "zod";
 import type { Environment } from "./environment.ts";
 
@@ -34,7 +40,10 @@ const wholeNumber = (min: number, max: number) =>
     return z.NEVER;
   });
 
-const absolutePath = z.string().refine(isAbsolute, { error: (issue) => `"${issue.input}" is not an absolute path` });
+const absolutePath = z
+  .string()
+  .refine(isAbsolute, { error: (issue) => `"${issue.input}" is not an absolute path` })
+  .refine((path) => !isKernelPath(path), { error: (issue) => `no files can be kept in "${issue.input}"` });
 
 const maxLifetimeSeconds = maxLifetimeMs / 1000;
 

@@ -66,9 +66,13 @@ export function createContext(parts: ContextParts): Context & AsyncDisposable {
     inspectHost: (known) => surroundings.inspectHost(known, io.env),
     stateDir,
     async server(settings = {}) {
-      const onStart = () => progress.status("starting the server");
+      const onStart = () => progress.line("starting the server ...");
+      const onOther = (names: readonly string[]) =>
+        progress.line(
+          `the server was started with another ${names.join(", ")}: \`slipway down\` lets the next command start it anew`,
+        );
       const environment = { ...io.env, ...settings };
-      const options = { stateDir: await stateDir(), environment, signal: interrupts.signal, onStart };
+      const options = { stateDir: await stateDir(), environment, signal: interrupts.signal, onStart, onOther };
       const client = await surroundings.connectServer(options);
       progress.clear();
       return client;

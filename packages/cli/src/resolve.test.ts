@@ -1,4 +1,4 @@
-import { newId } from "@slipway/contract";
+import { newId, type SandboxId } from "@slipway/contract";
 import { expect, test } from "vitest";
 import { findExecId } from "./resolve.ts";
 import { runCli } from "./testing/run-cli.ts";
@@ -21,6 +21,17 @@ test("a beginning that fits two sandboxes is refused and shows them", async () =
   const { code, stderr } = await runCli(["sandbox", "info", "sbx_"], { provider });
   expect(code).toBe(125);
   expect(stderr).toContain(`fits more than one sandbox: ${a.id}, ${b.id} (web)`);
+});
+
+test("an end of an id that has 3 characters is enough, and a shorter one says so", async () => {
+  const provider = createStubProvider();
+  const { id } = addSandbox(provider, {}, { id: "sbx_00000000000000000abc" as SandboxId });
+  addSandbox(provider, {}, { id: "sbx_00000000000000000abd" as SandboxId });
+  const { stdout } = await runCli(["sandbox", "info", "abc", "--json"], { provider });
+  expect(JSON.parse(stdout).id).toBe(id);
+  const { code, stderr } = await runCli(["sandbox", "info", "bc"], { provider });
+  expect(code).toBe(125);
+  expect(stderr).toContain("an end of an id needs 3 characters");
 });
 
 test("a name goes before a beginning of an id", async () => {

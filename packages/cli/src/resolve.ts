@@ -34,10 +34,7 @@ export async function findSandboxId(provider: SandboxProvider, text: string, sig
   const entries = known.map(({ id, labels }) => ({ id, name: labels[nameLabel] ?? null }));
   const id = choose("sbx", text, entries, "sandbox");
   if (id) return id;
-  throw new SlipwayError(
-    "sandbox_not_found",
-    `There is no sandbox whose name is, or whose id begins or ends with "${text}".`,
-  );
+  throw new SlipwayError("sandbox_not_found", `There is no sandbox named "${text}", and none ${partOf(text)}.`);
 }
 
 export async function findExecId(sandbox: RestrictedSandbox, text: string, signal: AbortSignal): Promise<ExecId> {
@@ -51,7 +48,7 @@ export async function findExecId(sandbox: RestrictedSandbox, text: string, signa
     "exec",
   );
   if (id) return id;
-  throw new SlipwayError("exec_not_found", `There is no exec in ${sandbox.id} whose id begins or ends with "${text}".`);
+  throw new SlipwayError("exec_not_found", `There is no exec in ${sandbox.id} ${partOf(text)}.`);
 }
 
 export async function findSnapshotId(
@@ -63,10 +60,7 @@ export async function findSnapshotId(
   if (whole.success) return whole.data;
   const id = choose("snp", text, await provider.snapshots.list({ signal }), "snapshot");
   if (id) return id;
-  throw new SlipwayError(
-    "snapshot_not_found",
-    `There is no snapshot whose name is, or whose id begins or ends with "${text}".`,
-  );
+  throw new SlipwayError("snapshot_not_found", `There is no snapshot named "${text}", and none ${partOf(text)}.`);
 }
 
 /** How many of the newest builds are looked through for a part of an id. */
@@ -86,8 +80,7 @@ export async function findBuildId(client: Client, text: string | undefined, sign
   }
   const id = text === undefined ? known[0]?.id : choose("bld", text, known, "build");
   if (id) return id;
-  const wanted =
-    text === undefined ? "There are no builds yet." : `There is no build whose id begins or ends with "${text}".`;
+  const wanted = text === undefined ? "There are no builds yet." : `There is no build ${partOf(text)}.`;
   throw new SlipwayError("build_not_found", wanted);
 }
 
@@ -97,7 +90,14 @@ interface Entry<Id> {
 }
 
 /** An end of an id that is this long is no accident. */
-const tellingEnd = 4;
+const tellingEnd = 3;
+
+/** What was looked for, and not found. */
+function partOf(text: string): string {
+  return text.length < tellingEnd
+    ? `whose id begins with "${text}"; an end of an id needs ${tellingEnd} characters`
+    : `whose id begins or ends with "${text}"`;
+}
 
 /** A name goes before a beginning or an end of an id. What fits more than one is refused, not guessed. */
 function choose<Id extends string>(prefix: string, text: string, entries: readonly Entry<Id>[], kind: string) {

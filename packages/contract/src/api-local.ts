@@ -1,5 +1,10 @@
 /** Where the server of a machine and its faces meet: there is one server per state directory. */
-export const serverFiles = { socket: "server.sock", log: "server.log", lock: "server.lock" } as const;
+export const serverFiles = {
+  socket: "server.sock",
+  log: "server.log",
+  lock: "server.lock",
+  settings: "server.settings",
+} as const;
 
 export interface UserOfHost {
   readonly isRoot: boolean;
@@ -11,4 +16,9 @@ export interface UserOfHost {
 /** Without a setting that says otherwise. */
 export function defaultStateDirectory({ isRoot, home, dataHome }: UserOfHost): string {
   return isRoot ? "/var/lib/slipway" : `${dataHome || `${home}/.local/share`}/slipway`;
+}
+
+/** No files can be kept there, and Node's way to make a directory with all above it never ends there. */
+export function isKernelPath(path: string): boolean {
+  return /^\/+(proc|sys)(\/|$)/.test(path);
 }

@@ -71,9 +71,11 @@ export function viewOf(stored: StoredBuild, { money, source, recent, checked, re
     settings: state.settings,
     source,
     planning: state.planning && planningOf(state.planning),
-    taskList: stored.tasks.map(({ id, status, component, attempts, level, reason }) => ({
-      ...{ id, status, component, attempts, level, reason },
-    })),
+    taskList: (topologicalOrder(stored.tasks) ?? stored.tasks).map(
+      ({ id, status, component, attempts, level, reason }) => ({
+        ...{ id, status, component, attempts, level, reason },
+      }),
+    ),
     attempts: stored.attempts.map((record) => attemptViewOf(record, state, recent)),
     sandboxes: stored.sandboxes.map(({ id, provider, status, tasks, costMicroUsd, createdAt, activeAt }) => ({
       ...{ id, provider, status, tasks, costMicroUsd, createdAt, activeAt },
@@ -162,7 +164,7 @@ export function eventViewOf({ sequence, at, type, data }: BuildEvent): EventView
 
 /** Whole documents stay where they are asked for, and what the lock has compiled is for nobody's eyes. */
 const shownData: Readonly<Record<string, (data: Data) => Data>> = {
-  "intent.drafted": ({ open }) => intentCounts(open),
+  "intent.drafted": ({ open, start }) => ({ ...intentCounts(open), ...foundProblems(field(start, "diagnosis")) }),
   "intent.edited": ({ open }) => intentCounts(open),
   "intent.locked": ({ locked }) => ({ ...intentCounts(locked), hash: field(locked, "hash") }),
   "plan.made": ({ plan }) => ({ tasks: lengthOf(field(plan, "tasks")) }),
@@ -183,6 +185,12 @@ type Json = Data[string] | undefined;
 function intentCounts(record: Json): Data {
   const intent = field(record, "intent");
   return { criteria: lengthOf(field(intent, "criteria")), workflows: lengthOf(field(intent, "workflows")) };
+}
+
+/** By their titles: what shows them is long. */
+function foundProblems(diagnosis: Json): Data {
+  const problems = field(diagnosis, "problems");
+  return Array.isArray(problems) ? { problems: problems.map((problem) => field(problem, "title")) } : {};
 }
 
 function field(value: Json, name: string): Data[string] {

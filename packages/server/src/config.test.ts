@@ -81,6 +81,8 @@ describe("a wrong setting is named with what is expected", () => {
   test.each([
     [{ SLIPWAY_STATE_DIR: "here" }, /SLIPWAY_STATE_DIR: "here" is not an absolute path/],
     [{ SLIPWAY_STATE_DIR: `/${"x".repeat(100)}` }, /SLIPWAY_STATE_DIR: the path is too long for a socket/],
+    [{ SLIPWAY_STATE_DIR: "/proc/x" }, /SLIPWAY_STATE_DIR: no files can be kept in "\/proc\/x"/],
+    [{ DATABASE_URL: "file:/proc/x/slipway.db" }, /DATABASE_URL: expected file:/],
     [{ SLIPWAY_SERVER_NAME: "a b" }, /SLIPWAY_SERVER_NAME: expected up to 64/],
     [{ SANDBOX_PROVIDER: "podman" }, /SANDBOX_PROVIDER: "podman" is none of local, simulated/],
     [{ DATABASE_URL: "mysql://x" }, /DATABASE_URL: expected file:/],

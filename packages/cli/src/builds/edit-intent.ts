@@ -8,27 +8,62 @@ import type { Client } from "@slipway/client";
 import { type BuildId, canonicalJson, hasCode, type Intent, type IntentEdit, SlipwayError } from "@slipway/contract";
 import { isYes } from "../agent/steer.ts";
 import type { Context } from "../command.ts";
+import { UsageError } from "../failure.ts";
 
-/** Opens the intent in the user's editor, again when what comes out of it is not valid, and sends what was changed. */
+/** An editor that nobody sees waits for ever. */
+export function requireTerminal({ io }: Context): void {
+  if (io.stdin.isTTY === true) return;
+  throw new UsageError("--edit needs a terminal to open the editor on.", "Run it in a terminal, or leave --edit out.");
+}
+
+/**
+ * Opens the intent in the user's editor, again when what comes out of it is not valid, and sends what was changed. What
+ * could not be sent is kept.
+ */
 export async function editIntent(context: Context, client: Client, id: BuildId): Promise<void> {
   const { signal } = context.interrupts;
   const { intent } = await client.builds.intent(id, { signal });
   const directory = await mkdtemp(join(tmpdir(), "slipway-intent-"));
   const file = join(directory, "intent.json");
+  const draft = textOf(intent);
   try {
-    await writeFile(file, textOf(intent), { mode: 0o600 });
-    for (;;) {
-      await openEditor(context, file);
-      try {
-        const edit = changes(intent, await readFile(file, "utf8"));
-        if (edit === undefined) return await context.note("the intent stays as it was drafted");
-        return void (await client.builds.editIntent(id, edit, { signal }));
-      } catch (error) {
-        if (!hasCode(error, "invalid_request") || !(await wantsAgain(context, error))) throw error;
-      }
+    await writeFile(file, draft, { mode: 0o600 });
+    const edit = await sendEdit(context, client, { id, intent, file });
+    if (edit === undefined) await context.note("the intent stays as it was drafted");
+  } catch (error) {
+    const isEdited = (await readFile(file, "utf8").catch(() => draft)) !== draft;
+    if (isEdited) await context.note(`your edit is kept in ${file}`);
+    else await rm(directory, { recursive: true, force: true });
+    await context.note(
+      `the build waits: slipway resume ${id} goes on with the drafted intent, slipway cancel ${id} ends it`,
+    );
+    throw error;
+  }
+  await rm(directory, { recursive: true, force: true });
+}
+
+interface Editing {
+  readonly id: BuildId;
+  readonly intent: Intent;
+  readonly file: string;
+}
+
+/** Answers what was sent; undefined: there was nothing to send. */
+async function sendEdit(
+  context: Context,
+  client: Client,
+  { id, intent, file }: Editing,
+): Promise<IntentEdit | undefined> {
+  const { signal } = context.interrupts;
+  for (;;) {
+    await openEditor(context, file);
+    try {
+      const edit = changes(intent, await readFile(file, "utf8"));
+      if (edit !== undefined) await client.builds.editIntent(id, edit, { signal });
+      return edit;
+    } catch (error) {
+      if (!hasCode(error, "invalid_request") || !(await wantsAgain(context, error))) throw error;
     }
-  } finally {
-    await rm(directory, { recursive: true, force: true });
   }
 }
 

@@ -23,7 +23,7 @@ const words: Readonly<Record<string, (data: Data) => string>> = {
   "budget.warned": ({ budgetMicroUsd }) => `80 % of its budget of ${formatMoney(amount(budgetMicroUsd))} are spent`,
   "stage.began": ({ stage }) => stages[text(stage)] ?? `stage ${text(stage)}`,
   "stage.failed": ({ stage, code, message }) => `${text(stage)} failed: ${text(message)}${codeText(code)}`,
-  "intent.drafted": (data) => `the intent is drafted: ${intentText(data)}`,
+  "intent.drafted": (data) => `${diagnosisText(data["problems"])}the intent is drafted: ${intentText(data)}`,
   "intent.edited": (data) => `you edited the intent: ${intentText(data)}`,
   "intent.released": () => "you let the intent be locked",
   "intent.locked": (data) => `the intent is locked: ${intentText(data)}, ${text(data["hash"]).slice(0, 19)}`,
@@ -127,6 +127,13 @@ function pathsText(paths: readonly unknown[]): string {
 
 function short(commit: Data[string] | undefined): string {
   return text(commit).slice(0, 10);
+}
+
+/** What the repository's own build and tests have shown, where they were asked. */
+function diagnosisText(problems: unknown): string {
+  if (!Array.isArray(problems)) return "";
+  const found = problems.map((title) => text(title)).join("; ");
+  return `the diagnosis found ${found === "" ? "nothing wrong" : found}; `;
 }
 
 function failureText({ reason, error, task }: Data): string {

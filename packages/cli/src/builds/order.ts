@@ -1,20 +1,19 @@
 import { stat } from "node:fs/promises";
 import { resolve } from "node:path";
-import { type BuildSource, buildModes, microUsdPerUsd, partitions, type StartBuild } from "@slipway/contract";
+import { type BuildSource, buildModes, partitions, type StartBuild } from "@slipway/contract";
 import type { Arguments } from "../command.ts";
 import { UsageError } from "../failure.ts";
 import { choice, given } from "../request.ts";
+import { readBudget, readRequest } from "./limits.ts";
 
 /** What `slipway plan` and `slipway build` are asked for alike. */
 export async function readOrder(args: Arguments): Promise<StartBuild> {
-  const request = args.many("request").join(" ");
-  if (request.trim() === "") throw new UsageError("The request is empty.", "Say in words what you want.");
+  const request = readRequest(args);
   const hasSource = (args.text("dir") ?? args.text("repo")) !== undefined;
   const mode = choice(args, "mode", buildModes) ?? (hasSource ? "feature" : "new");
-  const usd = args.decimal("budget");
   const settings = given({
     partition: choice(args, "partition", partitions),
-    budgetMicroUsd: usd === undefined ? undefined : Math.round(usd * microUsdPerUsd),
+    budgetMicroUsd: readBudget(args),
   });
   const source = await sourceOf(args, mode === "new");
   return { request, mode, settings, ...given({ source }) };

@@ -288,6 +288,14 @@ describe("plan", () => {
     expect(JSON.parse(await readFile(join(out, "slipway-plan.json"), "utf8"))).toMatchObject({ tasks: plan.tasks });
   });
 
+  test("tells what the diagnosis has found", async () => {
+    const drafted = (problems: string[]) => ({ type: "intent.drafted", data: { criteria: 5, workflows: 2, problems } });
+    const told = { ...planned, follow: follow(drafted(["npm test ended\u001b[2J with exit code 1"]), drafted([])) };
+    const { stderr } = await run(["plan", "-m", "fix", "--dir", out, "--out", out, "mend it"], [view], told);
+    expect(stderr).toContain("the diagnosis found npm test ended with exit code 1; the intent is drafted: 5 criteria");
+    expect(stderr).toContain("the diagnosis found nothing wrong; the intent is drafted");
+  });
+
   test("says when the estimates are above the budget", async () => {
     const poor = { ...view, money: { ...view.money, budgetMicroUsd: 5_000_000 } };
     const { code, stderr } = await run(["plan", "--out", out, "a", "habit tracker"], [poor], planned);
@@ -327,10 +335,23 @@ describe("plan", () => {
     ["two sources", ["plan", "-m", "fix", "--dir", ".", "--repo", "https://x/y", "x"], /--dir excludes --repo/],
     ["a directory that there is not", ["plan", "-m", "fix", "--dir", "/nope", "x"], /There is no directory \/nope/],
     ["a budget that is none", ["plan", "--budget", "-3", "x"], /--budget/],
+    ["a budget of nothing", ["plan", "--budget", "0", "x"], /--budget: 0 is no budget\..*more than 0/s],
+    ["a budget beyond all", ["plan", "--budget", "2000000", "x"], /--budget: 2000000 is no budget/],
+    ["too many words", ["plan", "x".repeat(20_001)], /The request has 20001 characters, and at most 20000 are read/],
+    ["a file as directory", ["plan", "--out", import.meta.filename, "x"], /--out: .*builds\.test\.ts is no directory/],
+    ["a file as parent", ["plan", "--out", `${import.meta.filename}/a/b`, "x"], /--out: .*test\.ts is no directory/],
+    ["the kernel's directory", ["plan", "--out", "/proc/a/b", "x"], /--out: no files can be kept in \/proc\/a\/b/],
   ])("of %s begins no build", async (_, argv, expected) => {
     const { code, stderr, server } = await run(argv, [view], planned);
     expect({ code, calls: server.calls }).toEqual({ code: 125, calls: [] });
     expect(stderr).toMatch(expected);
+  });
+
+  test("with --edit and without a terminal begins no build", async () => {
+    const server = createStubServer([view], planned);
+    const { code, stderr } = await runCli(["plan", "--edit", "--out", out, "x"], { server, env: { EDITOR: "false" } });
+    expect({ code, calls: server.calls }).toEqual({ code: 125, calls: [] });
+    expect(stderr).toContain("--edit needs a terminal");
   });
 
   test("that a stage fails for ends with the stage's code", async () => {

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { Client } from "@slipway/client";
-import { type BuildId, type BuildView, microUsdPerUsd } from "@slipway/contract";
+import type { BuildId, BuildView } from "@slipway/contract";
+import { readBudget } from "../builds/limits.ts";
 import { formatMoney } from "../builds/money.ts";
 import { statusText } from "../builds/words.ts";
 import type { Context, Run } from "../command.ts";
@@ -33,10 +34,8 @@ export const cancel = order((client, id, options) => client.builds.cancel(id, op
 
 /** Whatever the build waits for: more money, a word about its intent, or just to go on. */
 export const resume = order(async (client, id, { signal, key }, { args }) => {
-  const usd = args.decimal("budget");
-  if (usd !== undefined) {
-    await client.builds.setBudget(id, Math.round(usd * microUsdPerUsd), { signal, key });
-  }
+  const budgetMicroUsd = readBudget(args);
+  if (budgetMicroUsd !== undefined) await client.builds.setBudget(id, budgetMicroUsd, { signal, key });
   const { planning } = await client.builds.get(id, { signal });
   if (planning?.step === "held") await client.builds.lock(id, { signal });
   return await client.builds.resume(id, { signal, key });

@@ -1,12 +1,11 @@
-import { mkdir, writeFile } from "node:fs/promises";
-import { join, resolve } from "node:path";
 import type { Client } from "@slipway/client";
 import { type BuildId, type BuildView, type EventView, microUsdPerUsd, newId, type PlanView } from "@slipway/contract";
-import { editIntent } from "../builds/edit-intent.ts";
+import { editIntent, requireTerminal } from "../builds/edit-intent.ts";
 import { eventText } from "../builds/events.ts";
 import { untilHeld } from "../builds/held.ts";
 import { formatMoney } from "../builds/money.ts";
 import { readOrder } from "../builds/order.ts";
+import { checkOut, writeFiles } from "../builds/plan-files.ts";
 import { showIntent } from "../builds/show-intent.ts";
 import { showPlan } from "../builds/show-plan.ts";
 import { stageFailed } from "../builds/stage-failure.ts";
@@ -18,6 +17,9 @@ export async function run(context: Context): Promise<number> {
   const { args, interrupts } = context;
   const { signal } = interrupts;
   const wanted = { ...(await readOrder(args)), hold: args.flag("edit") ? ("both" as const) : ("plan" as const) };
+  const out = args.text("out");
+  await checkOut(out);
+  if (args.flag("edit")) requireTerminal(context);
   const client = await context.server();
   const { id } = await client.builds.start({ id: newId("bld"), ...wanted }, { signal });
   await context.note(`build ${id}`);
@@ -27,8 +29,7 @@ export async function run(context: Context): Promise<number> {
   });
   if (view.planning !== null) return await withoutPlan(context, view);
   const [intent, plan] = await Promise.all([client.builds.intent(id, { signal }), client.builds.plan(id, { signal })]);
-  const directory = resolve(args.text("out") ?? join(".slipway", id));
-  const files = await writeFiles(directory, { "slipway-intent.json": intent, "slipway-plan.json": planFile(plan) });
+  const files = await writeFiles({ out, id }, { "slipway-intent.json": intent, "slipway-plan.json": planFile(plan) });
   await context.result({ build: view, intent, plan, files }, () =>
     [showIntent(intent, context.paint), showPlan(plan, context.paint)].join("\n"),
   );
@@ -83,15 +84,4 @@ async function withoutPlan(context: Context, view: BuildView): Promise<number> {
 
 function planFile({ mode, intentHash, tasks, criticalPath, totals, partition, parts }: PlanView) {
   return { mode, intentHash, tasks, partition, parts, criticalPath, totals };
-}
-
-async function writeFiles(directory: string, files: Readonly<Record<string, unknown>>): Promise<string[]> {
-  await mkdir(directory, { recursive: true });
-  const paths: string[] = [];
-  for (const [name, content] of Object.entries(files)) {
-    const path = join(directory, name);
-    await writeFile(path, `${JSON.stringify(content, null, 2)}\n`);
-    paths.push(path);
-  }
-  return paths;
 }

@@ -3,11 +3,14 @@ import { setTimeout as delay } from "node:timers/promises";
 import { type Client, createClient } from "@slipway/client";
 import { hasCode, SlipwayError, serverFiles } from "@slipway/contract";
 import { type ServerStart, startInBackground } from "./start.ts";
+import { changedSettings } from "./started-with.ts";
 
 export interface ConnectOptions extends ServerStart {
   readonly signal: AbortSignal;
   /** There is no server yet, and one is started. */
   onStart(): void;
+  /** The one that runs was started with other values of these settings. */
+  onOther(names: readonly string[]): void;
 }
 
 /** Another command line may be starting one at the same time. */
@@ -15,9 +18,14 @@ const otherStartMs = 30_000;
 const retryMs = 100;
 
 /** The server of the state directory; one is started when none runs. */
-export async function connectServer({ onStart, signal, ...start }: ConnectOptions): Promise<Client> {
+export async function connectServer({ onStart, onOther, signal, ...start }: ConnectOptions): Promise<Client> {
   const client = clientOf(start.stateDir);
-  if (await isThere(client, signal)) return client;
+  const running = await findHealth(client, signal);
+  if (running !== undefined) {
+    const changed = await changedSettings(start, running.pid);
+    if (changed.length > 0) onOther(changed);
+    return client;
+  }
   onStart();
   try {
     await startInBackground(start, signal);
@@ -39,12 +47,16 @@ export function clientOf(stateDir: string): Client {
 const answerMs = 10_000;
 
 export async function isThere(client: Client, signal: AbortSignal): Promise<boolean> {
+  return (await findHealth(client, signal)) !== undefined;
+}
+
+/** Undefined: there is no server. */
+async function findHealth(client: Client, signal: AbortSignal): Promise<{ readonly pid: number } | undefined> {
   const limit = AbortSignal.timeout(answerMs);
   try {
-    await client.health({ signal: AbortSignal.any([signal, limit]) });
-    return true;
+    return await client.health({ signal: AbortSignal.any([signal, limit]) });
   } catch (error) {
-    if (hasCode(error, "server_unavailable")) return false;
+    if (hasCode(error, "server_unavailable")) return undefined;
     if (signal.aborted || !limit.aborted) throw error;
     throw new SlipwayError("server_unavailable", `the server has not answered for ${answerMs / 1000} s`, {
       cause: error,

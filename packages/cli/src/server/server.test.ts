@@ -1,8 +1,11 @@
 import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
+import { createClient } from "@slipway/client";
+import { serverFiles } from "@slipway/contract";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { type Bin, openBin } from "../testing/bin.ts";
+import { runCli } from "../testing/run-cli.ts";
 
 vi.setConfig({ testTimeout: 90_000 });
 let slipway: Bin;
@@ -61,6 +64,18 @@ test("a request becomes an intent and a plan in files, and the build waits until
   expect(await slipway.run(["pause", id])).toMatchObject({ code: 125, stderr: expect.stringContaining("build_ended") });
 });
 
+/** An editor that needs no terminal, in a program that has one. */
+const edit = async (editor: string, ...options: string[]) => {
+  const server = createClient({ socketPath: join(slipway.stateDir, serverFiles.socket) });
+  const argv = ["plan", "--edit", ...options, "a shop"];
+  return await runCli(argv, {
+    server,
+    terminal: true,
+    stdin: "n\n",
+    env: { ...process.env, NO_COLOR: "1", EDITOR: editor },
+  });
+};
+
 test("an intent is edited before it is locked", async () => {
   const editor = join(here, "editor.mjs");
   const change = 'draft.coreValue = "One look is enough";';
@@ -72,8 +87,7 @@ test("an intent is edited before it is locked", async () => {
      fs.writeFileSync(process.argv[2], JSON.stringify(draft));`,
   );
   const out = join(here, "edited");
-  const env = { EDITOR: `"${process.execPath}" ${editor}` };
-  const { code, stdout } = await slipway.run(["plan", "--edit", "--out", out, "a shop"], "", env);
+  const { code, stdout } = await edit(`"${process.execPath}" ${editor}`, "--out", out);
   expect(code).toBe(0);
   expect(stdout).toContain("core value: One look is enough\n");
   expect(JSON.parse(await readFile(join(out, "slipway-intent.json"), "utf8"))).toMatchObject({
@@ -86,11 +100,18 @@ test.each([
   ["that fails", "false", /the editor \(false\) ended with 1.*code: exec_failed/s],
   ["that leaves no JSON", "sh -c 'echo {>$0'", /the file is not JSON.*code: invalid_request/s],
   ["that breaks the intent", `sh -c 'echo {\\"criteria\\":[]}>$0'`, /criteria.*code: invalid_request/s],
-])("an editor %s locks nothing, and the build waits", async (_, EDITOR, expected) => {
-  const { code, stderr } = await slipway.run(["plan", "--edit", "a shop"], "", { EDITOR });
+])("an editor %s locks nothing, what it wrote is kept, and the build waits", async (_, editor, expected) => {
+  const { code, stderr } = await edit(editor, "--out", here);
   expect(code).toBe(125);
   expect(stderr).toMatch(expected);
   const { id, planning } = await json("status");
+  expect(stderr).toContain(`slipway resume ${id} goes on with the drafted intent, slipway cancel ${id} ends it`);
+  const [, kept] = /your edit is kept in (.*)/.exec(stderr) ?? [];
+  expect(kept === undefined).toBe(editor === "false");
+  if (kept !== undefined) {
+    expect(await readFile(kept.trim(), "utf8")).toMatch(/^\{/);
+    await rm(dirname(kept.trim()), { recursive: true });
+  }
   expect(planning).toMatchObject({ stage: "lock", step: "held" });
   expect((await json("cancel", id)).status).toBe("cancelled");
   expect((await slipway.run(["logs", "-f", id])).code).toBe(1);
@@ -107,6 +128,33 @@ test("a budget that does not cover the planning pauses the build, and a higher o
   await json("resume", "--budget", "5", id);
   await vi.waitFor(async () => expect((await json("status", id)).tasks.pending).toBeGreaterThan(0), 20_000);
   expect(await json("status", id)).toMatchObject({ reason: "user", money: { budgetMicroUsd: 5_000_000 } });
+});
+
+test("a command says that it starts the server, and later ones what they would have set otherwise", async () => {
+  const own = { SLIPWAY_STATE_DIR: join(here, "own"), BUILD_BUDGET_USD: "7", ANTHROPIC_API_KEY: "secret-1" };
+  const builds = async (more: NodeJS.ProcessEnv = {}) =>
+    (await slipway.run(["builds"], "", { ...own, ...more })).stderr;
+  try {
+    expect(await builds()).toMatch(/^starting the server \.\.\.\n/);
+    expect(await builds()).not.toMatch(/starting|started/);
+    expect(await builds({ BUILD_BUDGET_USD: "" })).not.toMatch(/started/);
+    expect(await builds({ BUILD_BUDGET_USD: "8", ANTHROPIC_API_KEY: "secret-2" })).toMatch(
+      /^the server was started with another (BUILD_BUDGET_USD, ANTHROPIC_API_KEY|ANTHROPIC_API_KEY, BUILD_BUDGET_USD): `slipway down`/,
+    );
+    expect(await readFile(join(own.SLIPWAY_STATE_DIR, serverFiles.settings), "utf8")).not.toContain("secret");
+  } finally {
+    await slipway.run(["down"], "", own);
+  }
+});
+
+test("what a plan leaves in a project is nothing to git", async () => {
+  // As npm tells a script where it was called.
+  const called = { npm_package_name: "slipway", npm_lifecycle_event: "slipway", INIT_CWD: here };
+  const { code, stderr } = await slipway.run(["plan", "a shop"], "", called);
+  expect({ code, stderr }).toMatchObject({ code: 0 });
+  expect(await readFile(join(here, ".slipway", ".gitignore"), "utf8")).toBe("*\n");
+  const [id = ""] = (await readdir(join(here, ".slipway"))).filter((name) => name.startsWith("bld_"));
+  expect(await readdir(join(here, ".slipway", id))).toEqual(["slipway-intent.json", "slipway-plan.json"]);
 });
 
 describe("a server that can not start", () => {

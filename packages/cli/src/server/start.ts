@@ -6,6 +6,7 @@ import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { isErrorCode, SlipwayError, serverFiles } from "@slipway/contract";
 import type { Environment } from "../environment.ts";
+import { noteSettings } from "./started-with.ts";
 
 /** A program of its own, found by its path: nothing of it is part of the command line. */
 const program = fileURLToPath(new URL("../../../server/src/main.ts", import.meta.url));
@@ -24,6 +25,7 @@ export async function startInBackground({ stateDir, environment }: ServerStart, 
   signal.addEventListener("abort", stopWaiting, { once: true });
   try {
     await untilReady(child, () => lastLines(log.path, log.size));
+    await noteSettings({ stateDir, environment }, child.pid);
   } finally {
     signal.removeEventListener("abort", stopWaiting);
     stopWaiting();
