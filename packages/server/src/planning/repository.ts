@@ -84,7 +84,7 @@ async function bringIn(
   return sandbox;
 }
 
-function remoteOf(address: string): URL {
+export function remoteOf(address: string): URL {
   const url = URL.canParse(address) ? new URL(address) : undefined;
   if (url?.protocol === "https:" && url.username === "" && url.password === "") return url;
   const message =

@@ -1,0 +1,444 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { hasCode, type RunEnd, type SandboxId, SlipwayError } from "@slipway/contract";
+import type { AttemptWork, Bridge, NewEvent, OfferAnswer, Store, WorkingBuild } from "@slipway/engine";
+import type { Gateway } from "@slipway/gateway";
+import { attemptEnd, findRunner, startTaskRun, type TaskRun } from "@slipway/runner";
+import { projectPath, type Sandbox } from "@slipway/sandbox";
+import type { BuildRepository } from "../repository/repository.ts";
+import { type Checkpoints, createCheckpoints, removeSnapshots } from "./checkpoints.ts";
+import type { Kept, KeptAttempts } from "./kept.ts";
+import { createListener } from "./listen.ts";
+import { runIdOf, speakerOf } from "./names.ts";
+import { readOrder } from "./order.ts";
+import { findPlace, isInstalled, leftPlaces, makePlace, type PlaceParts, removePlace } from "./place.ts";
+import { attemptEnded, checkpointMade, sandboxChanged, type ToldOutcome } from "./reports.ts";
+import type { Shared, SharedPart } from "./shared.ts";
+
+export interface AttemptSurroundings extends PlaceParts {
+  readonly build: WorkingBuild;
+  readonly providerName: string;
+  readonly gateway: Pick<Gateway, "openRun" | "serve">;
+  readonly store: Store;
+  readonly bridge: Bridge;
+  readonly kept: KeptAttempts;
+  readonly shared: Shared;
+  /** How many workers its lead may hand tasks to. */
+  readonly workers: number;
+  readonly checkpointMs: number;
+  /** Answers when attempts that were ended have left their sandboxes. */
+  settled(): Promise<unknown>;
+  readonly clock: { now(): number };
+  /** The build's repository, with a main. Fails with why there can be none. */
+  repository(): Promise<BuildRepository>;
+  report(events: readonly NewEvent[]): Promise<void>;
+  warn(message: string): void;
+}
+
+const hourMs = 3_600_000;
+/** Of the time that its run works or waits. */
+const totalMs = 8 * hourMs;
+const waitsMs = [500, 2000, 10_000, 30_000];
+
+/** One attempt, brought into the state that is asked for, in the sandbox that it has by now. What comes of it is reported. */
+export class Attempt {
+  readonly #world: AttemptSurroundings;
+  readonly #released = new AbortController();
+  #wanted: AttemptWork;
+  #kept: Kept | undefined;
+  #running: Running | undefined;
+  #line: Promise<void> = Promise.resolve();
+  #isWaiting = false;
+  #isOver = false;
+
+  constructor(world: AttemptSurroundings, wanted: AttemptWork) {
+    this.#world = world;
+    this.#wanted = wanted;
+    this.become(wanted);
+  }
+
+  get name(): { readonly task: string; readonly number: number } {
+    return this.#wanted;
+  }
+
+  get heardAtMs(): number | undefined {
+    return this.#running?.run.lastSeen();
+  }
+
+  /** The last commit that it has offered. */
+  get offered(): string | null {
+    return this.#kept?.offered ?? null;
+  }
+
+  /** What came late changes nothing. */
+  become(wanted: AttemptWork): void {
+    if (wanted.respawn < this.#wanted.respawn || this.#isOver) return;
+    this.#wanted = wanted;
+    if (this.#isWaiting) return;
+    this.#isWaiting = true;
+    void this.#inLine(() => this.#reconcile());
+  }
+
+  tell(part: SharedPart): void {
+    void this.#inLine(async () => await this.#send({ type: "shared", part }));
+  }
+
+  mainMoved(commit: string): Promise<void> {
+    return this.#inLine(() => this.#tellMain(commit));
+  }
+
+  /** `keep`: the sandbox's files are for the next attempt at the task. */
+  async end({ keep }: { readonly keep: boolean }): Promise<void> {
+    this.#isOver = true;
+    this.#released.abort(new SlipwayError("aborted", "the attempt is ended"));
+    await this.#inLine(async () => {
+      await this.#letGo();
+      const kept = this.#kept ?? (await this.#world.kept.read(this.#wanted.id));
+      await endPlace(this.#world, this.#wanted, { keep });
+      if (kept !== undefined) await removeSnapshots(this.#world.provider, kept.snapshots);
+      await this.#world.kept.remove(this.#wanted.id);
+      await freeClaims(this.#world, speakerOf(this.#wanted));
+    });
+  }
+
+  /** Leaves it as it is, for another process to go on with. */
+  async release(): Promise<void> {
+    this.#isOver = true;
+    this.#released.abort(new SlipwayError("aborted", "the attempt is let go of"));
+    await this.#inLine(() => this.#letGo());
+  }
+
+  /** One thing after another. What fails is warned of, and fails nobody else. */
+  #inLine(work: () => Promise<void>): Promise<void> {
+    const { warn, build } = this.#world;
+    this.#line = this.#line.then(work).catch((error: Error) => {
+      if (this.#released.signal.aborted && !(error instanceof SlipwayError)) return;
+      warn(`${build.id}, ${speakerOf(this.#wanted)}: ${error.message}`);
+    });
+    return this.#line;
+  }
+
+  async #reconcile(): Promise<void> {
+    this.#isWaiting = false;
+    if (this.#isOver) return;
+    const wanted = this.#wanted;
+    try {
+      const kept = await this.#open(wanted);
+      if (wanted.paused) return await this.#pause(kept);
+      await this.#run(kept);
+      if (wanted.answer !== null) await this.#answer(wanted.answer);
+    } catch (error) {
+      if (this.#released.signal.aborted) return;
+      await this.#fail(wanted, error);
+    }
+  }
+
+  /** What is kept of it, in the life that is wanted. */
+  async #open(wanted: AttemptWork): Promise<Kept> {
+    const { kept: files } = this.#world;
+    const known = this.#kept ?? (await files.read(wanted.id)) ?? (await this.#begin(wanted));
+    this.#kept = known;
+    if (wanted.respawn <= known.respawn) return known;
+    await this.#letGo();
+    await endPlace(this.#world, wanted, { keep: false });
+    return await this.#keep({ respawn: wanted.respawn, part: 0, sandbox: null, heard: 0, refusedMicroUsd: null });
+  }
+
+  async #begin(wanted: AttemptWork): Promise<Kept> {
+    const { build, store, kept, repository, shared } = this.#world;
+    const base = await (await repository()).main();
+    const order = { ...(await readOrder(store, build, wanted, base)), shared: await shared.parts() };
+    const { id, task, number, respawn } = wanted;
+    const begun: Kept = {
+      ...{ id, task, number, order, respawn, part: 0, sandbox: null, heard: 0, refusedMicroUsd: null },
+      ...{ snapshots: [], checkpoints: 0, offered: null },
+    };
+    await kept.write(begun);
+    return begun;
+  }
+
+  async #keep(change: Partial<Kept>): Promise<Kept> {
+    if (this.#kept === undefined) throw new SlipwayError("internal", "nothing is kept of the attempt yet");
+    this.#kept = { ...this.#kept, ...change };
+    await this.#world.kept.write(this.#kept);
+    return this.#kept;
+  }
+
+  /** Sees to it that a run is under way, or tells why there can be none. */
+  async #run(known: Kept): Promise<void> {
+    if (this.#running !== undefined) return;
+    const { build } = this.#world;
+    let kept = known;
+    if (kept.refusedMicroUsd !== null) {
+      const { budgetMicroUsd } = await this.#world.store.ledger.balance(build.id);
+      if (budgetMicroUsd <= kept.refusedMicroUsd) return await this.#tellEnd(kept, refused(kept.refusedMicroUsd));
+      kept = await this.#keep({ part: kept.part + 1, heard: 0, refusedMicroUsd: null });
+    }
+    const sandbox = await this.#place(kept);
+    if (sandbox === undefined) return await this.#tellEnd(kept, { type: "died" });
+    await this.#start(this.#kept ?? kept, sandbox);
+  }
+
+  /** Undefined: there was one, and it is gone. */
+  async #place(kept: Kept): Promise<Sandbox | undefined> {
+    const { build, providerName: provider, clock, report, settled } = this.#world;
+    const { signal } = this.#released;
+    if (kept.order.from === "last-attempt") await settled();
+    const found = await patiently(() => findPlace(this.#world, build, kept), signal);
+    if (found === undefined && kept.sandbox !== null) return undefined;
+    const make = () => makePlace(this.#world, build, kept, signal).catch(findIfMade);
+    const findIfMade = async (error: unknown) => {
+      // A process that is gone has asked for it, from what was the latest then.
+      const made = hasCode(error, "idempotency_conflict") ? await findPlace(this.#world, build, kept) : undefined;
+      if (made === undefined) throw error;
+      return made;
+    };
+    const sandbox = found ?? (await patiently(make, signal));
+    if (kept.sandbox === null) {
+      const isFresh = kept.snapshots.length === 0 && kept.order.from === "main";
+      const installed = isFresh ? await isInstalled(sandbox) : kept.order.installed;
+      await this.#keep({ sandbox: sandbox.id, order: { ...kept.order, installed } });
+    }
+    const { createdAt } = await sandbox.info();
+    const life = { id: sandbox.id, provider, task: kept.task, createdAt };
+    await report([sandboxChanged(build, life, "running", clock.now())]);
+    return sandbox;
+  }
+
+  async #start(kept: Kept, sandbox: Sandbox): Promise<void> {
+    const { build, store, gateway, agent, workers } = this.#world;
+    const { signal } = this.#released;
+    const repository = await this.#world.repository();
+    const id = runIdOf(kept.id, kept.respawn, kept.part);
+    // Read before it is spent: what is raised meanwhile counts.
+    const { budgetMicroUsd } = await store.ledger.balance(build.id);
+    // Before the gateway opens it: so it is known whom the money is spent for. The build's own account holds all of them.
+    await store.ledger.open({ id, build: build.id, task: kept.task, attempt: kept.id, agent, budgetMicroUsd });
+    const exec = await findRunner(sandbox);
+    const run = await patiently(
+      () =>
+        startTaskRun({
+          ...{ sandbox, gateway, id, budgetMicroUsd, order: kept.order },
+          ...(exec !== undefined && { exec }),
+          env: { SLIPWAY_RUN_NAME: kept.id },
+          task: { agent, workers, workdir: projectPath, limits: { totalMs } },
+          main: repository.bundle({ tip: kept.order.base, signal }),
+        }),
+      signal,
+    );
+    const checkpoints = createCheckpoints({
+      ...{ sandbox, name: snapshotName(build, kept.id), everyMs: this.#world.checkpointMs },
+      made: (snapshot, phase) => this.#checkpointed(sandbox.id, snapshot, phase),
+      warn: (error) => signal.aborted || this.#world.warn(`${kept.id} has no new checkpoint: ${error.message}`),
+    });
+    const listening = new AbortController();
+    const told = { main: kept.order.base, offer: 0 };
+    const following = Promise.resolve();
+    this.#running = { run, sandbox, checkpoints, listening, told, following };
+    this.#running.following = this.#follow(kept, this.#running, repository, budgetMicroUsd);
+    await this.#tellMain(await repository.main());
+  }
+
+  async #follow(kept: Kept, running: Running, repository: BuildRepository, budgetMicroUsd: number): Promise<void> {
+    const { run, sandbox, checkpoints, listening } = running;
+    const { build, store, bridge, shared, clock, report, warn } = this.#world;
+    const { signal } = listening;
+    const take = createListener({
+      ...{ build, kept, sandbox, run, repository, store, bridge, shared, clock, report, signal },
+      checkpoint: (phase) => checkpoints.wish(phase),
+      taken: async (commit) => void (await this.#keep({ offered: commit })),
+    });
+    try {
+      for await (const event of run.events({ after: kept.heard, signal })) {
+        await take(event);
+        if (isMilestone(event.event.type)) await this.#keep({ heard: event.sequence });
+      }
+      const end = await run.ended;
+      if (!signal.aborted) void this.#inLine(() => this.#ended(running, end, budgetMicroUsd));
+    } catch (error) {
+      if (signal.aborted) return;
+      warn(`${build.id}, ${speakerOf(kept)} is not heard any more: ${(error as Error).message}`);
+      void this.#inLine(async () => {
+        if (this.#running !== running) return;
+        await this.#letGo();
+        await this.#tellEnd(kept, { type: "died" });
+      });
+    }
+  }
+
+  async #ended(running: Running, end: RunEnd, budgetMicroUsd: number): Promise<void> {
+    if (this.#running !== running || this.#kept === undefined) return;
+    await this.#letGo();
+    const outcome = outcomeOf(end, budgetMicroUsd);
+    if (outcome.type === "out-of-budget") await this.#keep({ refusedMicroUsd: budgetMicroUsd });
+    if (outcome.type === "died") await endPlace(this.#world, this.#wanted, { keep: false });
+    await this.#tellEnd(this.#kept, outcome);
+  }
+
+  async #tellEnd(kept: Kept, outcome: ToldOutcome): Promise<void> {
+    await this.#world.report([attemptEnded(kept, outcome)]);
+  }
+
+  /** It never came to a run. */
+  async #fail(wanted: AttemptWork, error: unknown): Promise<void> {
+    const { warn, report, build } = this.#world;
+    const isExpected = error instanceof SlipwayError;
+    if (!isExpected) warn(`${build.id}, ${speakerOf(wanted)}: ${(error as Error).stack}`);
+    const isOwn = isExpected && error.retry === "never";
+    const outcome: ToldOutcome = isOwn ? { type: "failed", error: error.message } : { type: "interrupted" };
+    await this.#letGo();
+    await report([attemptEnded({ part: 0, ...wanted, ...this.#kept }, outcome)]);
+  }
+
+  async #checkpointed(sandbox: SandboxId, snapshot: Kept["snapshots"][number], phase: string): Promise<void> {
+    const { build, clock, report, provider } = this.#world;
+    const { snapshots, checkpoints } = await this.#keep({
+      snapshots: [...(this.#kept?.snapshots ?? []), snapshot],
+      checkpoints: (this.#kept?.checkpoints ?? 0) + 1,
+    });
+    const kept = { id: this.#wanted.id, checkpoints };
+    await report([checkpointMade(build, kept, { sandbox, snapshot, phase }, clock.now())]);
+    const inUse = await removeSnapshots(provider, snapshots.slice(0, -1));
+    await this.#keep({ snapshots: [...inUse, snapshot] });
+    // What it began with is in there.
+    if (checkpoints === 1)
+      for (const left of await leftPlaces(this.#world, build, this.#wanted)) await removePlace(this.#world, left);
+  }
+
+  async #answer({ offer, findings, main }: OfferAnswer): Promise<void> {
+    const { told } = this.#running ?? {};
+    if (told === undefined || told.offer >= offer) return;
+    if (main !== null) await this.#tellMain(main);
+    await this.#send({ type: "findings", offer, findings: [...findings] });
+    told.offer = offer;
+  }
+
+  async #tellMain(commit: string): Promise<void> {
+    const { run, told } = this.#running ?? {};
+    const base = this.#kept?.order.base;
+    if (run === undefined || told === undefined || base === undefined || told.main === commit) return;
+    const repository = await this.#world.repository();
+    // All that is new since its beginning: a sandbox made from a snapshot may have missed what was told meanwhile.
+    await unlessGone(run.moveMain({ commit, bundle: repository.bundle({ base, tip: commit }) }));
+    told.main = commit;
+  }
+
+  async #send(control: Parameters<TaskRun["send"]>[0]): Promise<void> {
+    await unlessGone(this.#running?.run.send(control));
+  }
+
+  /** Nothing runs, and the files are kept: by the sandbox, and by a checkpoint in case that it is away for long. */
+  async #pause(kept: Kept): Promise<void> {
+    const { build, provider, providerName, clock, report, warn } = this.#world;
+    const { sandbox: id } = kept;
+    await this.#letGo();
+    if (id === null) return;
+    try {
+      const sandbox = await provider.get(id);
+      const { state, createdAt } = await sandbox.info();
+      if (state === "stopped") return;
+      await sandbox.stop();
+      const snapshot = await sandbox.snapshot({ name: snapshotName(build, kept.id) });
+      await this.#checkpointed(id, snapshot.id, "paused");
+      await report([
+        sandboxChanged(build, { id, provider: providerName, task: kept.task, createdAt }, "stopped", clock.now()),
+      ]);
+    } catch (error) {
+      // Whether it is there is looked at when it is to go on.
+      warn(`${build.id}, ${speakerOf(kept)} is paused without a checkpoint: ${(error as Error).message}`);
+    }
+  }
+
+  /** The runner goes on until somebody finds it again. */
+  async #letGo(): Promise<void> {
+    const running = this.#running;
+    this.#running = undefined;
+    if (running === undefined) return;
+    running.listening.abort();
+    await running.checkpoints[Symbol.asyncDispose]();
+    await running.run[Symbol.asyncDispose]();
+    await running.following;
+  }
+}
+
+interface Running {
+  readonly run: TaskRun;
+  readonly sandbox: Sandbox;
+  readonly checkpoints: Checkpoints;
+  readonly listening: AbortController;
+  /** Settles when nothing more is taken in. */
+  following: Promise<void>;
+  /** What the run was told by this process. */
+  readonly told: { main: string; offer: number };
+}
+
+/** What an attempt's snapshots are called: those that nothing knows of any more are found by it. */
+export function snapshotName({ id }: Pick<WorkingBuild, "id">, attempt: string): string {
+  return `attempt ${id} ${attempt}`;
+}
+
+/** After these, what was told before is not looked at again. */
+function isMilestone(type: string): boolean {
+  return ["phase", "command", "committed", "claim", "told", "offered"].includes(type);
+}
+
+function refused(budgetMicroUsd: number): ToldOutcome {
+  return { type: "out-of-budget", budgetMicroUsd };
+}
+
+/** Whether something was merged is not for the run to say, nor did anybody here cancel it. */
+function outcomeOf(end: RunEnd, budgetMicroUsd: number): ToldOutcome {
+  const outcome = attemptEnd(end);
+  switch (outcome.type) {
+    case "merged":
+    case "cancelled":
+      return { type: "failed", error: `the run has ended by itself (${outcome.type}), before its work was merged` };
+    case "out-of-budget":
+      return refused(budgetMicroUsd);
+    default:
+      return outcome;
+  }
+}
+
+/** What passes by itself is waited for. */
+async function patiently<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T> {
+  for (const waitMs of waitsMs) {
+    try {
+      return await work();
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!(error instanceof SlipwayError) || error.retry === "never") throw error;
+      await delay(waitMs, undefined, { signal });
+    }
+  }
+  return await work();
+}
+
+/** A run that has ended, or whose sandbox is gone, is told nothing more; its end is heard elsewhere. */
+async function unlessGone(work: Promise<unknown> | undefined): Promise<void> {
+  try {
+    await work;
+  } catch (error) {
+    if (!(error instanceof SlipwayError) || hasCode(error, "internal")) throw error;
+  }
+}
+
+/** Ends the sandboxes of all lives of an attempt. */
+async function endPlace(
+  world: AttemptSurroundings,
+  { id, task }: Pick<AttemptWork, "id" | "task">,
+  { keep }: { readonly keep: boolean },
+): Promise<void> {
+  const { build, provider, providerName, clock, report } = world;
+  for (const { id: sandbox, state, createdAt } of await provider.list({ labels: { build: build.id, attempt: id } })) {
+    const life = { id: sandbox, provider: providerName, task, createdAt };
+    if (!keep) await removePlace(world, { id: sandbox });
+    else if (state !== "stopped") await (await provider.get(sandbox)).stop();
+    await report([sandboxChanged(build, life, keep ? "stopped" : "destroyed", clock.now())]);
+  }
+}
+
+async function freeClaims({ bridge, build }: AttemptSurroundings, owner: string): Promise<void> {
+  for (const { path, owner: held, token } of await bridge.claims(build.id)) {
+    if (held === owner) await bridge.release(build.id, { path, token });
+  }
+}

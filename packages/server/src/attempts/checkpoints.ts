@@ -1,0 +1,73 @@
+import { hasCode, type SnapshotId } from "@slipway/contract";
+import type { Sandbox, SandboxProvider } from "@slipway/sandbox";
+
+export interface CheckpointsOptions {
+  readonly sandbox: Sandbox;
+  /** Of the snapshots. */
+  readonly name: string;
+  readonly everyMs: number;
+  /** Keeps the snapshot, and answers those that it takes the place of. */
+  made(snapshot: SnapshotId, phase: string): Promise<void>;
+  warn(error: Error): void;
+}
+
+/** Snapshots of a sandbox at work: at what is worth it, and from time to time. */
+export interface Checkpoints extends AsyncDisposable {
+  /** Soon: one that is under way is ended first, and many at once are one. */
+  wish(phase: string): void;
+}
+
+export function createCheckpoints({ sandbox, name, everyMs, made, warn }: CheckpointsOptions): Checkpoints {
+  let phase = "initialise";
+  let wished = false;
+  let isOver = false;
+  let working: Promise<void> | undefined;
+  const work = async () => {
+    while (wished && !isOver) {
+      wished = false;
+      const at = phase;
+      try {
+        const { id } = await sandbox.snapshot({ name });
+        await made(id, at);
+      } catch (error) {
+        // A sandbox that is gone is noticed by others. Without a checkpoint there is more to do again, no more than that.
+        warn(error as Error);
+      }
+    }
+    working = undefined;
+  };
+  const wish = () => {
+    wished = true;
+    working ??= work();
+  };
+  const timer = setInterval(wish, everyMs);
+  timer.unref();
+  return {
+    wish(next) {
+      phase = next;
+      wish();
+    },
+    async [Symbol.asyncDispose]() {
+      isOver = true;
+      clearInterval(timer);
+      await working;
+    },
+  };
+}
+
+/** Removes snapshots; answers those that a sandbox still starts from. */
+export async function removeSnapshots(
+  { snapshots }: Pick<SandboxProvider, "snapshots">,
+  ids: readonly SnapshotId[],
+): Promise<SnapshotId[]> {
+  const inUse: SnapshotId[] = [];
+  for (const id of ids) {
+    try {
+      await snapshots.delete(id);
+    } catch (error) {
+      if (hasCode(error, "snapshot_in_use")) inUse.push(id);
+      else if (!hasCode(error, "snapshot_not_found")) throw error;
+    }
+  }
+  return inUse;
+}

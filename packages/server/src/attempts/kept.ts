@@ -1,0 +1,84 @@
+import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import {
+  type AttemptId,
+  attemptIdSchema,
+  commitSchema,
+  sandboxIdSchema,
+  slugSchema,
+  snapshotIdSchema,
+  taskOrderSchema,
+} from "@slipway/contract";
+import { z } from "zod";
+
+/** What is kept of an attempt beside the store: what another process needs to go on with it. */
+const keptSchema = z.strictObject({
+  id: attemptIdSchema,
+  task: slugSchema,
+  number: z.int().min(1),
+  /** The same for all runs of the attempt: they go on with each other's work. */
+  order: taskOrderSchema.omit({ bundle: true, fixModel: true }),
+  respawn: z.int().min(0),
+  /** Runs in the same sandbox: one that ended for want of money is followed by another. */
+  part: z.int().min(0),
+  /** Null: there is none yet in this life. */
+  sandbox: sandboxIdSchema.nullable(),
+  /** The run's last event that was taken in. */
+  heard: z.int().min(0),
+  /** The budget of the build under which the run was refused. */
+  refusedMicroUsd: z.int().min(0).nullable(),
+  /** Its checkpoints, the latest last. */
+  snapshots: z.array(snapshotIdSchema),
+  checkpoints: z.int().min(0),
+  /** The last commit that it offered. */
+  offered: commitSchema.nullable(),
+});
+export type Kept = z.output<typeof keptSchema>;
+
+/** The attempts of one build, a file each. */
+export interface KeptAttempts {
+  read(attempt: AttemptId): Promise<Kept | undefined>;
+  write(kept: Kept): Promise<void>;
+  remove(attempt: AttemptId): Promise<void>;
+  list(): Promise<readonly Kept[]>;
+}
+
+export function openKeptAttempts(directory: string): KeptAttempts {
+  /** By file: a later write is never overtaken by an earlier one. */
+  const writing = new Map<AttemptId, Promise<void>>();
+  const pathOf = (attempt: AttemptId) => join(directory, `${attemptIdSchema.parse(attempt)}.json`);
+  const read = async (attempt: AttemptId) => {
+    const text = await readFile(pathOf(attempt), "utf8").catch((error: NodeJS.ErrnoException) => {
+      if (error.code === "ENOENT") return undefined;
+      throw error;
+    });
+    return text === undefined ? undefined : keptSchema.parse(JSON.parse(text));
+  };
+  return {
+    read,
+    async write(kept) {
+      const path = pathOf(kept.id);
+      const write = async () => {
+        await mkdir(directory, { recursive: true, mode: 0o700 });
+        await writeFile(`${path}.new`, JSON.stringify(kept), { flush: true });
+        await rename(`${path}.new`, path);
+      };
+      const written = (writing.get(kept.id) ?? Promise.resolve()).then(write);
+      writing.set(
+        kept.id,
+        written.catch(() => {}),
+      );
+      await written;
+    },
+    async remove(attempt) {
+      await writing.get(attempt);
+      writing.delete(attempt);
+      await rm(pathOf(attempt), { force: true });
+    },
+    async list() {
+      const names = await readdir(directory).catch(() => []);
+      const ids = names.flatMap((name) => attemptIdSchema.safeParse(name.replace(/\.json$/, "")).data ?? []);
+      return (await Promise.all(ids.map(read))).filter((kept) => kept !== undefined);
+    },
+  };
+}

@@ -1,0 +1,197 @@
+import {
+  type AgentEvent,
+  type BridgeTopic,
+  hasCode,
+  type NumberedEvent,
+  type Offered,
+  type OutgoingMessage,
+  printable,
+  type RunnerEvent,
+  repositoryPathSchema,
+  SlipwayError,
+  type TaskPhase,
+} from "@slipway/contract";
+import type { AgentActionRecord, Bridge, NewEvent, Store, WorkingBuild } from "@slipway/engine";
+import type { TaskRun } from "@slipway/runner";
+import type { Sandbox } from "@slipway/sandbox";
+import { whenDatabaseIsThere } from "../planning/patience.ts";
+import type { BuildRepository } from "../repository/repository.ts";
+import type { Kept } from "./kept.ts";
+import { speakerOf } from "./names.ts";
+import { takeOffer } from "./offers.ts";
+import { attemptHeard, attemptProgress } from "./reports.ts";
+import type { Shared } from "./shared.ts";
+
+export interface ListenOptions {
+  readonly build: WorkingBuild;
+  readonly kept: Kept;
+  readonly sandbox: Pick<Sandbox, "id">;
+  readonly run: Pick<TaskRun, "id" | "send" | "readOffer">;
+  readonly repository: BuildRepository;
+  readonly store: Pick<Store, "actions">;
+  readonly bridge: Pick<Bridge, "publish" | "claim">;
+  readonly shared: Shared;
+  readonly clock: { now(): number };
+  report(events: readonly NewEvent[]): Promise<void>;
+  /** A phase is finished. */
+  checkpoint(phase: TaskPhase): void;
+  /** A commit of the attempt is in the build's repository. */
+  taken(commit: string): Promise<void>;
+  readonly signal: AbortSignal;
+}
+
+/** What one run may have kept and passed on: all of it is said by a sandbox that nobody vouches for. */
+const most = { actions: 20_000, progress: 1000, messages: 1000, fileChanges: 200 };
+const maxDetailCharacters = 2000;
+const claimMs = 30 * 60_000;
+
+/** Takes in what a run reports, one event after another. To take one in again changes nothing. */
+export function createListener(options: ListenOptions): (event: NumberedEvent) => Promise<void> {
+  const { build, kept, sandbox, run, store, bridge, shared, clock, report, signal } = options;
+  const counts = { actions: 0, progress: 0, messages: 0 };
+  const inputs = new Map<string, string>();
+  const speaker = speakerOf(kept);
+  let isHeard = false;
+  let phase: TaskPhase = "initialise";
+
+  const within = (kind: keyof typeof counts) => ++counts[kind] <= most[kind];
+
+  const publish = async (name: number | string, message: Message) => {
+    if (!within("messages")) return;
+    const said = { ...message, key: `${run.id}:${name}:${message.topic}`, from: speaker } as OutgoingMessage;
+    // Others can do without it: it is too long, or the bridge is full or away.
+    await whenDatabaseIsThere(() => bridge.publish(build.id, said), signal).catch(ifExpected);
+  };
+
+  const progress = async (sequence: number, status: string, text = "") => {
+    if (within("progress")) await report([attemptProgress(kept, sequence, { phase, status, text })]);
+  };
+
+  const act = async (sequence: number, agent: string, event: AgentEvent) => {
+    const action = actionOf(event, inputs);
+    if (action === undefined || !within("actions")) return;
+    const record: AgentActionRecord = {
+      ...{ build: build.id, attempt: kept.id, run: run.id, sequence, agent, at: clock.now() },
+      ...action,
+    };
+    await whenDatabaseIsThere(() => store.actions.record([record]), signal);
+  };
+
+  const claim = async ({ id, paths }: Extract<RunnerEvent, { type: "claim" }>) => {
+    const plain = paths.filter((path) => repositoryPathSchema.safeParse(path).success);
+    if (plain.length === 0 || !within("messages")) return;
+    const answer = await bridge.claim(build.id, { paths: plain, owner: speaker, leaseMs: claimMs }).catch(ifExpected);
+    // Nobody answers, and the agent goes on.
+    if (answer === undefined) return;
+    const held = answer.granted ? [] : answer.held.slice(0, 64).map(({ path, owner }) => ({ path, owner }));
+    await run.send({ type: "claimed", id, granted: answer.granted, held });
+    if (answer.granted) shared.changed("ownership");
+  };
+
+  const offer = async (sequence: number, offered: Offered) => {
+    const { report: told, taken } = await takeOffer(options.repository, run, kept, offered, signal);
+    // First what is there by now, so that whoever is told finds it.
+    if (taken !== undefined) await options.taken(taken.commit);
+    await report([told]);
+    for (const [index, { path, change, after }] of (taken?.changes ?? []).slice(0, most.fileChanges).entries()) {
+      const payload = { sandbox: sandbox.id, path, action: changeWords[change], hash: after ?? null };
+      await publish(`${sequence}.${index}`, { topic: "file-change", payload });
+    }
+    if (taken !== undefined) shared.changed("conflicts");
+  };
+
+  const take = async ({ sequence, event }: NumberedEvent) => {
+    switch (event.type) {
+      case "agent":
+        return await act(sequence, event.agent, event.event);
+      case "phase":
+        phase = event.phase;
+        shared.progress(speaker, `${event.phase}: ${event.status}`);
+        if (event.status === "finished") options.checkpoint(phase);
+        await progress(sequence, event.status, event.round === 1 ? "" : `round ${event.round}`);
+        return await publish(sequence, { topic: "progress", payload: { phase, text: event.status } });
+      case "command":
+        phase = event.phase;
+        return await progress(sequence, event.ok ? "passed" : "failed", commandText(event));
+      case "committed":
+        return await progress(sequence, "committed", event.commit.slice(0, 10));
+      case "claim":
+        return await claim(event);
+      case "told": {
+        const payload = { title: printable(event.title), text: printable(event.text) };
+        await publish(sequence, { topic: "discoveries", payload });
+        return shared.changed("discoveries");
+      }
+      case "offered":
+        return await offer(sequence, event);
+      default:
+        return;
+    }
+  };
+
+  return async (numbered) => {
+    if (!isHeard) await report([attemptHeard(kept, sandbox.id, run.id)]);
+    isHeard = true;
+    await take(numbered).catch((error: unknown) => {
+      // The run has ended, or its sandbox is gone: its end tells that.
+      if (signal.aborted || !isGone(error)) throw error;
+    });
+  };
+}
+
+const changeWords = { added: "created", changed: "changed", deleted: "deleted", renamed: "changed" } as const;
+
+type Message = { [T in BridgeTopic]: Pick<Extract<OutgoingMessage, { topic: T }>, "topic" | "payload"> }[BridgeTopic];
+
+function ifExpected(error: unknown): undefined {
+  if (!(error instanceof SlipwayError)) throw error;
+}
+
+function isGone(error: unknown): boolean {
+  const codes = [
+    ...([
+      "provider_unavailable",
+      "run_ended",
+      "sandbox_ended",
+      "sandbox_not_found",
+      "sandbox_not_running",
+      "too_large",
+    ] as const),
+  ];
+  return codes.some((code) => hasCode(error, code));
+}
+
+function commandText({ command, ok, output, durationMs }: Extract<RunnerEvent, { type: "command" }>): string {
+  const time = `${(durationMs / 1000).toFixed(1)} s`;
+  return ok ? `${command}, ${time}` : `${command}, ${time}: ${output.trim().slice(-400)}`;
+}
+
+type Action = Pick<AgentActionRecord, "action" | "ok" | "details">;
+
+/** What an agent did, once it is done. */
+function actionOf(event: AgentEvent, inputs: Map<string, string>): Action | undefined {
+  switch (event.type) {
+    case "tool": {
+      if (event.phase === "start") {
+        if (inputs.size < 1000) inputs.set(event.id, cut(event.input));
+        return undefined;
+      }
+      const input = inputs.get(event.id) ?? "";
+      inputs.delete(event.id);
+      const details = { kind: event.kind, input, output: cut(event.output) };
+      return { action: cut(event.name).slice(0, 200) || "tool", ok: event.ok ?? null, details };
+    }
+    case "file_change":
+      return { action: "file_change", ok: null, details: { path: cut(event.path), change: event.action } };
+    case "done":
+      return { action: "done", ok: event.outcome === "completed", details: { outcome: event.outcome } };
+    case "error":
+      return { action: "error", ok: false, details: { kind: event.kind, message: cut(event.message) } };
+    default:
+      return undefined;
+  }
+}
+
+function cut(text = ""): string {
+  return printable(text).slice(0, maxDetailCharacters);
+}

@@ -1,0 +1,79 @@
+import { type BuildSource, hasCode, SlipwayError } from "@slipway/contract";
+import { type NewEvent, report, type WorkingBuild } from "@slipway/engine";
+import { cloneRepo, projectPath, run, type SandboxProvider } from "@slipway/sandbox";
+import { remoteOf } from "../planning/repository.ts";
+import type { CreateSource } from "../repository/create.ts";
+import type { BuildRepository } from "../repository/repository.ts";
+
+export interface MainParts {
+  readonly provider: Pick<SandboxProvider, "create" | "get" | "list">;
+  readonly repository: Pick<BuildRepository, "create" | "main" | "treeOf">;
+  /** What a build of the modes feature and fix begins with. */
+  source(): Promise<BuildSource | null>;
+  readonly clock: { now(): number };
+  readonly signal: AbortSignal;
+}
+
+/** The build's repository, made when it is not there. Fails with `repository_refused` and its like. */
+export async function makeMain(parts: MainParts, build: WorkingBuild): Promise<NewEvent> {
+  const { repository, clock, signal } = parts;
+  const commit = await repository.main().catch(async (error: unknown) => {
+    if (!hasCode(error, "commit_not_found")) throw error;
+    await using from = await startOf(parts, build);
+    return (await repository.create({ from: from.source, atMs: clock.now(), signal })).main;
+  });
+  return report("main.made", "main", { commit, tree: await repository.treeOf(commit) });
+}
+
+interface Start extends AsyncDisposable {
+  readonly source: CreateSource;
+}
+
+const nothing = async () => {};
+
+async function startOf(parts: MainParts, build: WorkingBuild): Promise<Start> {
+  if (build.mode === "new") return { source: "empty", [Symbol.asyncDispose]: nothing };
+  const from = await parts.source();
+  if (from === null) throw new SlipwayError("invalid_request", "the build names no repository to begin with");
+  if ("directory" in from) return { source: { directory: from.directory }, [Symbol.asyncDispose]: nothing };
+  return await clone(parts, build, from.repository);
+}
+
+const minuteMs = 60_000;
+const bundlePath = "/var/tmp/import.bundle";
+const ref = "refs/heads/import";
+
+/** In a sandbox that reaches nothing else. What comes out is one commit, with the files of the remote's own branch. */
+async function clone({ provider, signal }: MainParts, build: WorkingBuild, address: string): Promise<Start> {
+  const remote = remoteOf(address);
+  const labels = { build: build.id, purpose: "import" };
+  for (const { id } of await provider.list({ labels }, { signal })) await (await provider.get(id)).destroy();
+  await using made = new AsyncDisposableStack();
+  const sandbox = made.use(
+    await provider.create(
+      {
+        ...{ labels, lifetimeMs: 60 * minuteMs, idleMs: null, onEnd: "destroy" },
+        network: { domains: [remote.hostname], ports: [Number(remote.port || 443)] },
+      },
+      { signal },
+    ),
+  );
+  const cloned = await cloneRepo(sandbox, remote.href, { depth: 1, timeoutMs: 10 * minuteMs, signal });
+  if (cloned.exitCode !== 0) throw refused(`git can not clone ${address}`, cloned.stderr);
+  const script = `set -e; git update-ref ${ref} "$(git commit-tree -m Import 'HEAD^{tree}')"; git bundle create -q ${bundlePath} ${ref}`;
+  const env = Object.fromEntries(
+    ["AUTHOR", "COMMITTER"].flatMap((who) => [
+      [`GIT_${who}_NAME`, "Slipway"],
+      [`GIT_${who}_EMAIL`, "slipway@localhost"],
+    ]),
+  );
+  const packed = await run(sandbox, script, { cwd: projectPath, env, timeoutMs: 10 * minuteMs, signal });
+  if (packed.exitCode !== 0) throw refused(`${address} has nothing to begin with`, packed.stderr);
+  const held = made.move();
+  const source = { bundle: sandbox.files.read(bundlePath, { signal }), ref };
+  return { source, [Symbol.asyncDispose]: () => held.disposeAsync() };
+}
+
+function refused(what: string, words: string): SlipwayError {
+  return new SlipwayError("repository_refused", `${what}: ${words.trim().slice(-1000)}`);
+}

@@ -1,0 +1,110 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { type Finding, hasCode, type Offered, printable, SlipwayError } from "@slipway/contract";
+import type { NewEvent } from "@slipway/engine";
+import type { TaskRun } from "@slipway/runner";
+import { CandidateRefused } from "../repository/refusal.ts";
+import type { BuildRepository } from "../repository/repository.ts";
+import type { Taken } from "../repository/take.ts";
+import type { Kept } from "./kept.ts";
+import { candidateIdOf } from "./names.ts";
+import { candidateOffered, candidateRefused, type Life } from "./reports.ts";
+
+type Repository = Pick<BuildRepository, "take" | "discard" | "main" | "isAncestor">;
+
+export interface TakenOffer {
+  readonly report: NewEvent;
+  /** Undefined: it was refused. */
+  readonly taken: Taken | undefined;
+}
+
+const gate = "offer";
+const maxFindings = 16;
+const maxTextCharacters = 2000;
+const waitsMs = [200, 1000, 5000];
+
+/**
+ * Takes what a run offers into the build's repository, or refuses it with what is wrong. What counts is what was taken,
+ * whatever the run says of it. Fails when the sandbox is gone.
+ */
+export async function takeOffer(
+  repository: Repository,
+  run: Pick<TaskRun, "readOffer">,
+  life: Life & Pick<Kept, "order">,
+  offered: Offered,
+  signal: AbortSignal,
+): Promise<TakenOffer> {
+  const id = candidateIdOf(life.id, life.respawn, offered.number);
+  const refused = (findings: readonly Finding[]) => ({
+    report: candidateRefused(life, offered.number, findings),
+    taken: undefined,
+  });
+  try {
+    const base = await baseOf(repository, life.order.base, offered.main);
+    const options = { id, ref: `refs/heads/${life.order.branch}`, base, signal };
+    const taken = await patiently(() => repository.take(run.readOffer(offered.number), options), signal);
+    const findings = findingsOf(taken);
+    if (findings.length === 0) return { report: candidateOffered(life, offered.number, taken), taken };
+    await repository.discard(id);
+    return refused(findings);
+  } catch (error) {
+    signal.throwIfAborted();
+    if (error instanceof CandidateRefused) return refused(error.findings.slice(0, maxFindings).map(toFinding));
+    if (hasCode(error, "candidate_exists"))
+      return refused([about("It is another commit than was offered before under the same number.")]);
+    if (error instanceof SlipwayError && missing.has(error.code)) return refused([about("There is no bundle of it.")]);
+    if (!(error instanceof SlipwayError) || gone.has(error.code)) throw error;
+    return refused([about(`It could not be taken in: ${error.message}`)]);
+  }
+}
+
+/** The sandbox's end tells more. */
+const gone: ReadonlySet<string> = new Set([
+  ...["aborted", "provider_unavailable", "sandbox_ended", "sandbox_not_found", "sandbox_not_running"],
+]);
+const missing: ReadonlySet<string> = new Set(["file_not_found", "not_a_file", "not_a_directory", "file_forbidden"]);
+
+/** The main that the offer is on, if it ever was main; else what the attempt began with. */
+async function baseOf(repository: Repository, known: string, claimed: string): Promise<string> {
+  try {
+    return (await repository.isAncestor(claimed, await repository.main())) ? claimed : known;
+  } catch (error) {
+    if (hasCode(error, "commit_not_found")) return known;
+    throw error;
+  }
+}
+
+/** What passes by itself is no fault of the offer. */
+async function patiently<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T> {
+  for (const waitMs of waitsMs) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!(error instanceof SlipwayError) || error.retry === "never") throw error;
+      await delay(waitMs, undefined, { signal });
+    }
+  }
+  return await work();
+}
+
+function findingsOf({ empty, secrets, binaries }: Taken): Finding[] {
+  if (empty) return [about("Nothing has changed: there is no work in it that main has not.")];
+  const found = [
+    ...secrets.map(({ path, kind, line }) => ({
+      ...about(`It looks like a secret (${kind}). Take it out; the app reads secrets from its environment.`, path),
+      ...(line !== null && { line }),
+    })),
+    ...binaries.map(({ path, bytes }) =>
+      about(`It is a binary of ${bytes} bytes. Take it out, or have the build make it.`, path),
+    ),
+  ];
+  return found.slice(0, maxFindings);
+}
+
+function toFinding({ path, message }: { readonly path: string | null; readonly message: string }): Finding {
+  return path === null ? about(message) : about(message, path);
+}
+
+function about(text: string, path?: string): Finding {
+  const said = printable(text).slice(0, maxTextCharacters);
+  return { gate, text: said, ...(path !== undefined && { file: printable(path).slice(0, 1024) }) };
+}

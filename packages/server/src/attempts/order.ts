@@ -1,0 +1,79 @@
+import { type Intent, lockedIntentSchema, SlipwayError, type Task } from "@slipway/contract";
+import type { AttemptWork, Store, TaskRecord, WorkingBuild } from "@slipway/engine";
+import type { Kept } from "./kept.ts";
+import { speakerOf } from "./names.ts";
+
+type Order = Kept["order"];
+
+/** What a project's own commands are, whatever its tasks make of it. The same as projects are built and tested by elsewhere. */
+export const commands = {
+  install:
+    "if [ -e pnpm-lock.yaml ]; then pnpm install --frozen-lockfile; elif [ -e yarn.lock ]; then yarn install --frozen-lockfile; " +
+    "elif [ -e package-lock.json ]; then npm ci; elif [ -e package.json ]; then npm install; fi; " +
+    "if [ -e requirements.txt ]; then python3 -m venv .venv && .venv/bin/pip install -r requirements.txt; fi",
+  build: "if [ -e package.json ]; then npm run --if-present build; fi",
+  test: "if [ -e package.json ]; then npm run --if-present test; elif [ -e .venv ]; then .venv/bin/python -m pytest; fi",
+};
+
+const maxIntentCharacters = 12_000;
+const maxEarlier = 12;
+const maxEarlierCharacters = 8000;
+const maxFixCharacters = 16_000;
+
+/** What an attempt is told to do, by what the store knows of its task. How criteria are checked is no part of it. */
+export async function readOrder(
+  { builds, patterns }: Pick<Store, "builds" | "patterns">,
+  build: WorkingBuild,
+  item: AttemptWork,
+  base: string,
+): Promise<Order> {
+  const plans = await builds.records(build.id, "plans");
+  const task = plans.flatMap(({ tasks }) => tasks).find(({ id }) => id === item.task);
+  if (task === undefined) throw new SlipwayError("internal", `no plan of ${build.id} has a task ${item.task}`);
+  const [intents, record] = [await builds.records(build.id, "intents"), await taskRecord(builds, build, item.task)];
+  const { locked } = (intents[0]?.intent ?? {}) as { readonly locked?: unknown };
+  const { intent } = lockedIntentSchema.parse(locked);
+  const known = item.pattern === null ? [] : await patterns.find(build.project, [item.pattern]);
+  return {
+    ...{ task: taskOf(task), criteria: criteriaOf(task, intent), intent: shortIntent(intent) },
+    ...{ commands, branch: `attempt/${speakerOf(item)}`, base, installed: false, from: item.from, level: item.level },
+    earlier: failuresOf(record),
+    ...(known[0] !== undefined && { knownFix: known[0].fix.slice(0, maxFixCharacters) }),
+    ...{ shared: [], maxFixes: 3, commandMs: 600_000, offers: "/var/tmp/slipway-offers" },
+  };
+}
+
+function taskOf({ id, title, description, expectedFiles }: Task): Order["task"] {
+  return { id, title, description, expectedFiles };
+}
+
+function criteriaOf({ criteria }: Task, intent: Intent): Order["criteria"] {
+  return intent.criteria.filter(({ id }) => criteria.includes(id)).map(({ id, statement }) => ({ id, statement }));
+}
+
+function shortIntent({ request, appType, character, coreValue, identity, antiPatterns, workflows }: Intent): string {
+  const { mood, colours, typography, layout } = identity;
+  return [
+    `The request: ${request}`,
+    `It is ${appType}. ${character}`,
+    `What it is for: ${coreValue}`,
+    `Workflows:\n${workflows.map(({ title, steps, success }) => `- ${title}: ${steps.join("; ")}. ${success}`).join("\n")}`,
+    `How it looks: ${mood} Colours: ${colours.join(", ")}. ${typography} ${layout}`,
+    `What it must not be: ${antiPatterns.join("; ")}`,
+  ]
+    .join("\n\n")
+    .slice(0, maxIntentCharacters);
+}
+
+async function taskRecord(
+  builds: Store["builds"],
+  { id }: WorkingBuild,
+  task: string,
+): Promise<TaskRecord | undefined> {
+  return (await builds.records(id, "tasks")).find((record) => record.id === task);
+}
+
+function failuresOf(record: TaskRecord | undefined): string[] {
+  const { failures } = (record?.details ?? {}) as { readonly failures?: readonly { readonly error: string }[] };
+  return (failures ?? []).slice(-maxEarlier).map(({ error }) => error.slice(0, maxEarlierCharacters));
+}

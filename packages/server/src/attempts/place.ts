@@ -1,0 +1,116 @@
+import { type CreateSandboxInput, hasCode, maxLifetimeMs, type SandboxInfo, SlipwayError } from "@slipway/contract";
+import type { WorkingBuild } from "@slipway/engine";
+import { agentTool, runnerTools } from "@slipway/runner";
+import { projectPath, readText, type Sandbox, type SandboxProvider } from "@slipway/sandbox";
+import { packageEnvironment } from "../workspaces/install.ts";
+import type { Workspaces } from "../workspaces/workspaces.ts";
+import type { Kept } from "./kept.ts";
+
+export interface PlaceParts {
+  readonly provider: Pick<SandboxProvider, "create" | "get" | "list" | "snapshots">;
+  readonly workspaces: Pick<Workspaces, "base">;
+  readonly agent: string;
+}
+
+/** Where attempts are: sandboxes that are known by their labels, whichever process has made them. */
+export const purpose = "attempt";
+
+/** The sandbox of this life of the attempt; undefined: there is none. One that does not run is started. */
+export async function findPlace(
+  { provider }: Pick<PlaceParts, "provider">,
+  build: WorkingBuild,
+  life: Pick<Kept, "id" | "respawn">,
+): Promise<Sandbox | undefined> {
+  const labels = { build: build.id, purpose, attempt: life.id, respawn: String(life.respawn) };
+  const [info] = await provider.list({ labels });
+  if (info === undefined) return undefined;
+  if (info.state === "creating") throw new SlipwayError("provider_unavailable", `${info.id} is not there yet`);
+  try {
+    const sandbox = await provider.get(info.id);
+    if (info.state === "stopped") await sandbox.start();
+    if (info.state === "sleeping") await sandbox.wake();
+    if (info.state !== "error") return sandbox;
+    await sandbox.destroy();
+  } catch (error) {
+    // It has ended meanwhile.
+    if (!(error instanceof SlipwayError) || error.retry === "later") throw error;
+  }
+  return undefined;
+}
+
+/**
+ * Makes the sandbox of this life of the attempt: from its last checkpoint, in the one that an earlier attempt at the task
+ * has left, or from what main depends on.
+ */
+export async function makePlace(
+  parts: PlaceParts,
+  build: WorkingBuild,
+  kept: Kept,
+  signal: AbortSignal,
+): Promise<Sandbox> {
+  const { provider, workspaces } = parts;
+  const request = requestOf(parts, build, kept);
+  const snapshot = kept.snapshots.at(-1);
+  if (snapshot !== undefined) {
+    const made = await provider.create({ ...request, snapshot }, { signal }).catch(ifGone);
+    if (made !== undefined) return made;
+  }
+  if (kept.order.from === "last-attempt") {
+    const [last] = await leftPlaces(parts, build, kept);
+    const made = last && (await (await provider.get(last.id)).fork(request, { signal }).catch(ifGone));
+    if (made !== undefined) return made;
+  }
+  const base = await workspaces.base(build, kept.order.base, { signal });
+  return await provider.create({ ...request, ...(base !== null && { snapshot: base }) }, { signal });
+}
+
+function ifGone(error: unknown): undefined {
+  if (!hasCode(error, "snapshot_not_found") && !hasCode(error, "sandbox_not_found")) throw error;
+}
+
+function requestOf({ agent }: PlaceParts, build: WorkingBuild, { id, task, number, respawn }: Kept) {
+  const tool = agentTool(agent);
+  return {
+    tools: [...runnerTools, ...(tool === undefined ? [] : [tool])],
+    network: { registries: true },
+    env: { ...packageEnvironment },
+    labels: { build: build.id, purpose, attempt: id, task, number: String(number), respawn: String(respawn) },
+    idempotencyKey: `${id}:${respawn}`,
+    ...{ lifetimeMs: maxLifetimeMs, idleMs: null, onEnd: "destroy" },
+  } satisfies CreateSandboxInput;
+}
+
+/** What earlier attempts at the task have left, the latest first. */
+export async function leftPlaces(
+  { provider }: Pick<PlaceParts, "provider">,
+  build: WorkingBuild,
+  { id, task }: Pick<Kept, "id" | "task">,
+): Promise<readonly SandboxInfo[]> {
+  const all = await provider.list({ labels: { build: build.id, purpose, task } });
+  const numberOf = ({ labels }: SandboxInfo) => Number(labels["number"]);
+  return all
+    .filter(({ labels }) => labels["attempt"] !== id)
+    .toSorted((one, other) => numberOf(other) - numberOf(one) || other.createdAt - one.createdAt);
+}
+
+export async function removePlace({ provider }: Pick<PlaceParts, "provider">, { id }: Pick<SandboxInfo, "id">) {
+  try {
+    await (await provider.get(id)).destroy();
+  } catch (error) {
+    if (!hasCode(error, "sandbox_not_found") && !hasCode(error, "sandbox_ended")) throw error;
+  }
+}
+
+const ownScripts = ["preinstall", "install", "postinstall", "prepare"];
+
+/** Whether what the project depends on is there in full: a project's own scripts have not run. */
+export async function isInstalled({ files }: Pick<Sandbox, "files">): Promise<boolean> {
+  try {
+    await files.stat(`${projectPath}/node_modules`);
+    const { scripts = {} } = JSON.parse(await readText(files, `${projectPath}/package.json`)) as { scripts?: object };
+    return !ownScripts.some((name) => name in scripts);
+  } catch (error) {
+    if (error instanceof SyntaxError || hasCode(error, "file_not_found")) return false;
+    throw error;
+  }
+}

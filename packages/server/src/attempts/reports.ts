@@ -1,0 +1,98 @@
+import {
+  type Finding,
+  printable,
+  type RunId,
+  type SandboxId,
+  type SnapshotId,
+  type TaskPhase,
+} from "@slipway/contract";
+import { type CheckpointRecord, type NewEvent, report, type SandboxRecord, type WorkingBuild } from "@slipway/engine";
+import type { Taken } from "../repository/take.ts";
+import type { Kept } from "./kept.ts";
+import { candidateIdOf } from "./names.ts";
+
+/** One life of an attempt, as its reports name it. */
+export type Life = Pick<Kept, "id" | "task" | "number" | "respawn" | "part">;
+
+const lifeOf = ({ task, number, respawn }: Life) => ({ task, attempt: number, respawn });
+const keyOf = ({ task, number, respawn }: Life) => `${task}:${number}:${respawn}`;
+
+export function attemptHeard(life: Life, sandbox: SandboxId, run: RunId): NewEvent {
+  return report("attempt.heard", `attempt.heard:${keyOf(life)}`, { ...lifeOf(life), sandbox, run });
+}
+
+const maxErrorCharacters = 8000;
+const maxProgressCharacters = 500;
+
+export type ToldOutcome =
+  | { readonly type: "failed"; readonly error: string }
+  | { readonly type: "died" }
+  | { readonly type: "interrupted" }
+  | { readonly type: "out-of-budget"; readonly budgetMicroUsd: number };
+
+export function attemptEnded(life: Life, outcome: ToldOutcome): NewEvent {
+  const told =
+    outcome.type === "failed" ? { ...outcome, error: printable(outcome.error).slice(-maxErrorCharacters) } : outcome;
+  return report("attempt.ended", `attempt.ended:${keyOf(life)}:${life.part}`, { ...lifeOf(life), outcome: told });
+}
+
+/** `sequence`: of the run's event that it is about. */
+export function attemptProgress(
+  life: Life,
+  sequence: number,
+  { phase, status, text = "" }: { readonly phase: TaskPhase; readonly status: string; readonly text?: string },
+): NewEvent {
+  const said = printable(text).slice(0, maxProgressCharacters);
+  const key = `attempt.progress:${keyOf(life)}:${life.part}:${sequence}`;
+  return report("attempt.progress", key, { ...lifeOf(life), phase, status, text: said });
+}
+
+export function candidateOffered(
+  life: Life,
+  offer: number,
+  { commit, tree }: Pick<Taken, "commit" | "tree">,
+): NewEvent {
+  const candidate = candidateIdOf(life.id, life.respawn, offer);
+  return report("candidate.offered", `candidate:${candidate}`, { ...lifeOf(life), offer, candidate, commit, tree });
+}
+
+export function candidateRefused(life: Life, offer: number, findings: readonly Finding[]): NewEvent {
+  const key = `candidate.refused:${keyOf(life)}:${offer}`;
+  return report("candidate.refused", key, { ...lifeOf(life), offer, findings: [...findings] });
+}
+
+export interface SandboxLife {
+  readonly id: SandboxId;
+  readonly provider: string;
+  readonly task: string;
+  readonly createdAt: number;
+}
+
+export function sandboxChanged(
+  build: WorkingBuild,
+  { id, provider, task, createdAt }: SandboxLife,
+  status: "running" | "stopped" | "destroyed",
+  nowMs: number,
+): NewEvent {
+  const sandbox: SandboxRecord = {
+    ...{ id, build: build.id, account: build.account, project: build.project, provider, providerId: id },
+    ...{ host: null, config: {}, status, reason: null, tasks: [task], score: null, costMicroUsd: 0 },
+    ...{ createdAt, activeAt: nowMs, endedAt: status === "destroyed" ? nowMs : null },
+  };
+  // It may be stopped and go on more than once.
+  const key = status === "destroyed" ? `sandbox.changed:${id}:${status}` : null;
+  return report("sandbox.changed", key, { sandbox });
+}
+
+export function checkpointMade(
+  build: WorkingBuild,
+  { id: attempt, checkpoints }: Pick<Kept, "id" | "checkpoints">,
+  { sandbox, snapshot, phase }: { readonly sandbox: SandboxId; readonly snapshot: SnapshotId; readonly phase: string },
+  nowMs: number,
+): NewEvent {
+  const checkpoint: CheckpointRecord = {
+    ...{ id: `${attempt}:${checkpoints}`, build: build.id, attempt, sandbox, snapshot, phase },
+    ...{ createdAt: nowMs, details: {} },
+  };
+  return report("checkpoint.made", `checkpoint.made:${checkpoint.id}`, { checkpoint });
+}

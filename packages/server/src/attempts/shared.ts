@@ -1,0 +1,133 @@
+import { type BuildId, printable } from "@slipway/contract";
+import type { Bridge, Store } from "@slipway/engine";
+import type { BuildRepository } from "../repository/repository.ts";
+
+/** What every attempt of a build is told of the others, and again when it changes. */
+export interface Shared extends Disposable {
+  changed(part: PartName): void;
+  progress(speaker: string, words: string): void;
+  /** All of it, for an attempt that begins. */
+  parts(): Promise<SharedPart[]>;
+}
+
+export interface SharedPart {
+  readonly name: PartName;
+  readonly text: string;
+}
+
+export interface SharedOptions {
+  readonly build: BuildId;
+  readonly store: Pick<Store, "builds">;
+  readonly bridge: Pick<Bridge, "read" | "claims" | "publish">;
+  repository(): Promise<Pick<BuildRepository, "overlap">>;
+  /** Commits that attempts have offered and that are not in main, by who offered them. */
+  open(): ReadonlyMap<string, string>;
+  /** To all that are at work. */
+  tell(part: SharedPart): void;
+  warn(error: Error): void;
+  /** How long changes of a part are gathered before they are told: each costs every agent some of its attention. */
+  readonly gatherMs?: Partial<Record<PartName, number>>;
+}
+
+const usualGatherMs = { plan: 5000, progress: 120_000, discoveries: 1000, ownership: 10_000, conflicts: 1000 };
+export type PartName = keyof typeof usualGatherMs;
+
+const maxCharacters = 16 * 1024;
+const maxDiscoveries = 40;
+const maxLines = 200;
+
+export function createShared(options: SharedOptions): Shared {
+  const { build, store, bridge, tell, warn } = options;
+  const gatherMs = { ...usualGatherMs, ...options.gatherMs };
+  const phases = new Map<string, string>();
+  const timers = new Map<PartName, NodeJS.Timeout>();
+  const told = new Map<PartName, string>();
+
+  const render: Readonly<Record<PartName, () => Promise<readonly string[]>>> = {
+    plan: () => planLines(store, build),
+    progress: async () => [...phases].map(([speaker, words]) => `- ${speaker}: ${words}`),
+    discoveries: () => discoveryLines(bridge, build),
+    ownership: async () =>
+      (await bridge.claims(build)).slice(0, maxLines).map(({ path, owner }) => `- ${path}: ${owner}`),
+    conflicts: () => conflictLines(options),
+  };
+  const textOf = async (name: PartName) => printable((await render[name]()).join("\n")).slice(0, maxCharacters);
+
+  const flush = async (name: PartName) => {
+    timers.delete(name);
+    const text = await textOf(name);
+    if (text === (told.get(name) ?? "")) return;
+    told.set(name, text);
+    tell({ name, text });
+  };
+  const changed = (name: PartName) => {
+    if (timers.has(name)) return;
+    const timer = setTimeout(() => void flush(name).catch(warn), gatherMs[name]);
+    timer.unref();
+    timers.set(name, timer);
+  };
+  return {
+    changed,
+    progress(speaker, words) {
+      phases.set(speaker, words);
+      changed("progress");
+    },
+    async parts() {
+      const names = Object.keys(render) as PartName[];
+      const parts = await Promise.all(names.map(async (name) => ({ name, text: await textOf(name) })));
+      return parts.filter(({ text }) => text !== "");
+    },
+    [Symbol.dispose]() {
+      for (const timer of timers.values()) clearTimeout(timer);
+      timers.clear();
+    },
+  };
+}
+
+async function planLines({ builds }: Pick<Store, "builds">, build: BuildId): Promise<readonly string[]> {
+  const [plans, records] = [await builds.records(build, "plans"), await builds.records(build, "tasks")];
+  const statuses = new Map(records.map(({ id, status }) => [id, status]));
+  return plans
+    .flatMap(({ tasks }) => tasks)
+    .map(({ id, title, component }) => `- ${id} (${component}, ${statuses.get(id) ?? "pending"}): ${title}`);
+}
+
+/** The latest. */
+async function discoveryLines(bridge: SharedOptions["bridge"], build: BuildId): Promise<readonly string[]> {
+  const lines: string[] = [];
+  for (let after = 0; ; ) {
+    const { messages, next } = await bridge.read(build, { after, topics: ["discoveries"] });
+    for (const message of messages) {
+      if (message.topic !== "discoveries") continue;
+      const { title, text } = message.payload;
+      lines.push(
+        `- ${message.from}: ${title}${text === "" ? "" : `\n  ${text.replaceAll("\n", "\n  ").slice(0, 1000)}`}`,
+      );
+    }
+    if (next === after || messages.length === 0) return lines.slice(-maxDiscoveries);
+    after = next;
+  }
+}
+
+/** Which open branches have to do with each other, by git's own word. */
+async function conflictLines({ build, bridge, repository, open }: SharedOptions): Promise<readonly string[]> {
+  const owners = new Map([...open()].map(([speaker, commit]) => [commit, speaker]));
+  if (owners.size < 2) return [];
+  const overlaps = await (await repository()).overlap({ branches: [...owners.keys()] });
+  const lines: string[] = [];
+  for (const { commits, files, conflicts } of overlaps) {
+    const between = commits.map((commit) => owners.get(commit) ?? "another");
+    const paths = (conflicts.length > 0 ? conflicts : files).slice(0, 20);
+    const what = conflicts.length > 0 ? "can not be merged in" : "both change";
+    const text = `${between.join(" and ")} ${what} ${paths.join(", ")}`;
+    lines.push(`- ${text}`);
+    await bridge
+      .publish(build, {
+        ...{ topic: "conflicts", key: `conflicts:${commits.join(":")}`, from: "host" },
+        payload: { paths, between, text: text.slice(0, 4000) },
+      })
+      // Paths that it does not take, or a message that is there with other files: main has moved since.
+      .catch(() => {});
+  }
+  return lines.slice(0, maxLines);
+}
