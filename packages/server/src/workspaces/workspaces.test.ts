@@ -1,5 +1,7 @@
-import { projectPath, run } from "@slipway/sandbox";
+import { newId } from "@slipway/contract";
+import { projectPath, type RestrictedSandbox, readText, run } from "@slipway/sandbox";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { packageEnvironment } from "./install.ts";
 import { openPlace, type Place } from "./testing.ts";
 import { createWorkspaces } from "./workspaces.ts";
 
@@ -15,28 +17,145 @@ beforeAll(async () => {
 afterAll(() => place[Symbol.asyncDispose]());
 
 const manifest = (fields: object = {}) => JSON.stringify({ name: "app", version: "1.0.0", private: true, ...fields });
-const app = {
-  "package.json": manifest({ dependencies: { greeting: "^1.0.0" } }),
-  "src/main.js":
-    "console.log(require('greeting'), require('fs').readFileSync('node_modules/greeting/made.txt', 'utf8'));",
-};
+const dependencies = { greeting: "^1.0.0" };
+const said = "require('greeting'), require('fs').readFileSync('node_modules/greeting/made.txt', 'utf8')";
+const app = { "package.json": manifest({ dependencies }), "src/main.js": `console.log(${said});` };
+const gate = { purpose: "gate" };
 
-test("a workspace has the commit's files and what they depend on, reaches nothing, and the next one installs nothing", async () => {
+async function output(sandbox: RestrictedSandbox, ...argv: string[]): Promise<string> {
+  const { stdout, stderr } = await run(sandbox, argv, { cwd: projectPath });
+  return stdout + stderr;
+}
+const main = (sandbox: RestrictedSandbox) => output(sandbox, "node", "src/main.js");
+/** What the registry is asked while the work goes on. */
+async function asked(work: () => Promise<unknown>): Promise<string[]> {
+  const before = place.registry.requests.length;
+  await work();
+  return place.registry.requests.slice(before);
+}
+
+test("a workspace has the commit's files and what they depend on, and reaches nothing; the next one asks for nothing", async () => {
+  const { build, provider } = place;
+  expect(await createWorkspaces(place).base(build, await place.commit({ "README.md": "" }))).toBeNull();
   const commit = await place.commit(app);
-  const { build, provider, registry } = place;
-  await using first = await createWorkspaces(place).open(build, commit, { purpose: "gate" });
-  const options = { cwd: projectPath };
-  expect(await run(first, ["node", "src/main.js"], options)).toMatchObject({ stdout: "hello by a script\n" });
+  const workspaces = createWorkspaces(place);
+  const opening = [workspaces.open(build, commit, gate), workspaces.open(build, commit, gate)] as const;
+  await using first = await opening[0];
+  await using second = await opening[1];
+  expect(await main(first)).toBe("hello by a script\n");
+  expect(await main(second)).toBe("hello by a script\n");
+  expect(place.registry.requests.filter((path) => path.endsWith(".tgz"))).toHaveLength(1);
   expect(await first.info()).toMatchObject({
     labels: { build: build.id, purpose: "gate" },
     network: { registries: false, domains: [], cidrs: [] },
   });
 
-  // Another process, and another commit with the same manifest.
-  const next = await place.commit({ "src/main.js": "console.log('other', require('greeting'));", "src/more.js": "" });
-  const asked = registry.requests.length;
-  await using second = await createWorkspaces(place).open(build, next, { purpose: "gate" });
-  expect(await run(second, ["node", "src/main.js"], options)).toMatchObject({ stdout: "other hello\n" });
-  expect(registry.requests.slice(asked)).toEqual([]);
+  // Another process and another build, and a commit with the same manifest.
+  const next = await place.commit({ "src/main.js": "console.log('other', require('greeting'));" });
+  const other = { ...build, id: newId("bld") };
+  const requests = await asked(async () => {
+    await using third = await createWorkspaces(place).open(other, next, gate);
+    expect(await main(third)).toBe("other hello\n");
+  });
+  expect(requests).toEqual([]);
   expect((await provider.list()).map(({ id }) => id).sort()).toEqual([first.id, second.id].sort());
+});
+
+test("what was downloaded before is not asked for again, and another project gets nothing of it", async () => {
+  const { build, provider } = place;
+  const workspaces = createWorkspaces(place);
+  const commit = await place.commit(app);
+  const installed = await workspaces.base(build, commit);
+  await using made = await provider.create({ snapshot: there(installed) });
+  const lock = await readText(made.files, `${projectPath}/package-lock.json`);
+  await made.destroy();
+
+  await provider.snapshots.delete(there(installed));
+  const again = await asked(async () => {
+    await using sandbox = await workspaces.open(build, commit, gate);
+    expect(await main(sandbox)).toBe("hello by a script\n");
+  });
+  expect(again).toEqual([]);
+
+  const stranger = { ...build, project: "another" };
+  const locked = await place.commit({ "package-lock.json": lock });
+  expect(await asked(() => workspaces.base(stranger, locked))).toContainEqual(expect.stringMatching(/\.tgz$/));
+  const nothing = await place.commit({ "package.json": null, "package-lock.json": null });
+  const packages = there(await workspaces.base(stranger, nothing));
+  await using attempt = await provider.create({ snapshot: packages, env: { ...packageEnvironment } });
+  await expect(attempt.files.stat(projectPath)).rejects.toMatchObject({ code: "file_not_found" });
+  // It reaches nothing, and the lock file is not there to say where the package is.
+  expect(await run(attempt, ["npm", "install", "greeting"])).toMatchObject({ exitCode: 0 });
+});
+
+function there<T>(value: T | null | undefined): T {
+  if (value === null || value === undefined) throw new Error("it is not there");
+  return value;
+}
+
+test("the scripts of a project run with all of its files, in its own workspace only", async () => {
+  const { build } = place;
+  const workspaces = createWorkspaces(place);
+  const scripts = { prepare: "node src/prepare.js" };
+  const poison = "require('fs').writeFileSync('node_modules/greeting/index.js', `module.exports = 'mine'`)";
+  const fields = { "package.json": manifest({ dependencies, scripts }), "src/main.js": `console.log(${said});` };
+  const hostile = await place.commit({ ...fields, "src/prepare.js": poison });
+  await using mine = await workspaces.open(build, hostile, gate);
+  expect(await main(mine)).toBe("mine by a script\n");
+  expect(await mine.info()).toMatchObject({ network: { registries: false } });
+  const honest = await place.commit({ "src/prepare.js": "" });
+  await using sandbox = await workspaces.open(build, honest, gate);
+  expect(await main(sandbox)).toBe("hello by a script\n");
+});
+
+test("an install that fails says why, and leaves no sandbox", async () => {
+  const { build, provider } = place;
+  const workspaces = createWorkspaces(place);
+  const before = await provider.list();
+  const commit = await place.commit({ "package.json": manifest({ dependencies: { nowhere: "1.0.0" } }) });
+  await expect(workspaces.open(build, commit, gate)).rejects.toMatchObject({
+    code: "install_failed",
+    message: expect.stringMatching(/^npm install --ignore-scripts ended with exit code 1: [\s\S]*nowhere/),
+  });
+  await expect(workspaces.open(build, commit, { ...gate, signal: AbortSignal.abort() })).rejects.toMatchObject({
+    code: "aborted",
+  });
+  await expect(workspaces.open(build, "f".repeat(40), gate)).rejects.toMatchObject({ code: "commit_not_found" });
+  expect(await provider.list()).toEqual(before);
+});
+
+test("a workspace moves on to another commit: what changed is written, what is gone is removed", async () => {
+  const { build } = place;
+  const workspaces = createWorkspaces(place);
+  const files = {
+    "package.json": manifest(),
+    "same.txt": "same",
+    "old/deep/a.txt": "a",
+    "b.txt": "1",
+    "with space": "",
+  };
+  const from = await place.commit({ ...files, "src/main.js": null, "src/prepare.js": null });
+  await using sandbox = await workspaces.open(build, from, gate);
+  await sandbox.files.write(`${projectPath}/untracked.txt`, "mine");
+  const to = await place.commit({
+    "old/deep/a.txt": null,
+    "b.txt": "2",
+    "new/*.txt": "c",
+    "with space": "d",
+    "-x": "e",
+  });
+  const since = (await sandbox.files.stat(`${projectPath}/same.txt`)).modifiedAt;
+  expect(await workspaces.move(build, sandbox, { from, to })).toEqual(
+    expect.arrayContaining(["-x", "b.txt", "new/*.txt", "old/deep/a.txt", "with space"]),
+  );
+  const listing = await output(sandbox, "find", ".", "-type", "f", "-newermt", "@0", "-printf", "%P\n");
+  expect(listing.split("\n").filter(Boolean).sort()).toEqual([
+    ...["-x", "README.md", "b.txt", "new/*.txt", "package.json", "same.txt", "untracked.txt", "with space"],
+  ]);
+  expect(await output(sandbox, "cat", "b.txt", "with space", "./-x", "same.txt")).toBe("2desame");
+  expect((await sandbox.files.stat(`${projectPath}/same.txt`)).modifiedAt).toBe(since);
+  await expect(sandbox.files.stat(`${projectPath}/old`)).rejects.toMatchObject({ code: "file_not_found" });
+
+  const further = await place.commit({ "package.json": manifest({ dependencies }) });
+  expect(await workspaces.move(build, sandbox, { from: to, to: further })).toBeNull();
 });

@@ -1,0 +1,141 @@
+import type { Duplex } from "node:stream";
+import { hasCode, maxLifetimeMs, SlipwayError } from "@slipway/contract";
+import type { WorkingBuild } from "@slipway/engine";
+import { type CallOptions, devServerPort, type Sandbox, startDevServer } from "@slipway/sandbox";
+import { followsFiles } from "./decide.ts";
+import type { KeptPreview } from "./kept.ts";
+import type { PreviewParts } from "./preview.ts";
+
+/** The sandbox in which main of one build runs. */
+export interface MainSandbox {
+  /** To its dev server. Fails when there is none. */
+  connect(): Promise<Duplex>;
+  /** Brings it to the commit, and its dev server up. Not to be called again before it has answered. */
+  show(commit: string, options: CallOptions): Promise<void>;
+}
+
+export type MainPlace = Pick<KeptPreview, "sandbox" | "commit">;
+
+export interface MainSandboxOptions extends Pick<PreviewParts, "provider" | "workspaces" | "repositories" | "readyMs"> {
+  readonly build: WorkingBuild;
+  /** Where a process before this one has left it. */
+  readonly left: MainPlace;
+  readonly save: (place: MainPlace) => Promise<void>;
+}
+
+interface Place {
+  readonly sandbox: Sandbox;
+  /** Null: its files are in between two commits. */
+  readonly commit: string | null;
+}
+
+const purpose = "preview";
+export const previewLabels = ({ id }: Pick<WorkingBuild, "id">) => ({ build: id, purpose });
+
+export function createMainSandbox(options: MainSandboxOptions): MainSandbox {
+  const { provider, workspaces, repositories, build, left, save, readyMs } = options;
+  let finding: Promise<Place | null> | undefined;
+  let place: Place | null = null;
+
+  const set = async (next: Place) => {
+    place = next;
+    await save({ sandbox: next.sandbox.id, commit: next.commit });
+  };
+  /** What else there is of it was being made when its maker died. */
+  const find = async (): Promise<Place | null> => {
+    const sandboxes = await provider.list({ labels: previewLabels(build) });
+    for (const { id } of sandboxes) if (id !== left.sandbox) await (await provider.get(id)).destroy();
+    const own = sandboxes.find(({ id }) => id === left.sandbox);
+    return own === undefined ? null : { sandbox: await provider.get(own.id), commit: left.commit };
+  };
+  const findOnce = async (): Promise<Place | null> => {
+    finding ??= find();
+    finding.catch(() => {
+      finding = undefined;
+    });
+    const found = await finding;
+    place ??= found;
+    return place;
+  };
+  const serve = async (sandbox: Sandbox, call: CallOptions) => {
+    const running = (await sandbox.execs(call)).filter(({ background, exit }) => background && exit === null);
+    for (const { id } of running) await (await sandbox.attach(id, call)).kill();
+    await startDevServer(sandbox, { ...call, ...(readyMs !== undefined && { readyMs }) });
+  };
+  const follows = async (commit: string, call: CallOptions) => {
+    const files = await (await repositories.of(build.id)).read(commit, (path) => path === "package.json", call);
+    return followsFiles(files.get("package.json")?.toString("utf8") ?? null);
+  };
+
+  /** False: it takes another sandbox. */
+  const moveTo = async (commit: string, call: CallOptions): Promise<boolean> => {
+    const before = place;
+    if (before === null || before.commit === null || !(await isAlive(before.sandbox, call))) return false;
+    const { sandbox } = before;
+    let goesOn = await isUp(sandbox, call);
+    if (before.commit !== commit) {
+      await set({ sandbox, commit: null });
+      const changed = await workspaces.move(build, sandbox, { from: before.commit, to: commit }, call);
+      await set({ sandbox, commit: changed === null ? before.commit : commit });
+      if (changed === null) return false;
+      goesOn &&= changed.length === 0 || (await follows(commit, call));
+    }
+    if (!goesOn) await serve(sandbox, call);
+    return true;
+  };
+  /** The one before is shown until the new one can be. */
+  const replace = async (commit: string, call: CallOptions) => {
+    await using made = new AsyncDisposableStack();
+    const request = { purpose, ports: [devServerPort], lifetimeMs: maxLifetimeMs };
+    const sandbox = made.use(await workspaces.open(build, commit, { ...request, ...call }));
+    const failure = await serve(sandbox, call).then(
+      () => undefined,
+      (error: unknown) => error,
+    );
+    if (hasCode(failure, "aborted")) throw failure;
+    const before = place;
+    await set({ sandbox, commit });
+    made.move();
+    // It ends by its lifetime at the latest.
+    await before?.sandbox.destroy().catch(() => {});
+    if (failure !== undefined) throw failure;
+  };
+
+  return {
+    async connect() {
+      const { sandbox } = (await findOnce()) ?? {};
+      if (sandbox === undefined) throw new SlipwayError("sandbox_not_running", "main has no sandbox yet");
+      return await sandbox.connect(devServerPort);
+    },
+    async show(commit, call) {
+      await findOnce();
+      const isThere = await moveTo(commit, call).catch((error: unknown) => {
+        if (hasCode(error, "aborted") || failuresOfProject.some((code) => hasCode(error, code))) throw error;
+        return false;
+      });
+      if (!isThere) await replace(commit, call);
+    },
+  };
+}
+
+/** A dev server that does not come up does not do so in another sandbox. */
+const failuresOfProject = ["exec_not_started", "exec_ended", "connection_refused"] as const;
+
+async function isAlive(sandbox: Sandbox, call: CallOptions): Promise<boolean> {
+  try {
+    return ["running", "sleeping"].includes((await sandbox.info(call)).state);
+  } catch (error) {
+    if (hasCode(error, "sandbox_not_found")) return false;
+    throw error;
+  }
+}
+
+async function isUp(sandbox: Sandbox, call: CallOptions): Promise<boolean> {
+  try {
+    (await sandbox.connect(devServerPort, call)).destroy();
+    return true;
+  } catch (error) {
+    if (hasCode(error, "connection_refused")) return false;
+    throw error;
+  }
+}

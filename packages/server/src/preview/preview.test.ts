@@ -1,0 +1,205 @@
+import { once } from "node:events";
+import { readFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import { type AddressInfo, connect } from "node:net";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { newId } from "@slipway/contract";
+import type { WorkingBuild } from "@slipway/engine";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { openPlace, type Place } from "../workspaces/testing.ts";
+import { createWorkspaces } from "../workspaces/workspaces.ts";
+import { createPreviews, type PreviewParts, type Previews } from "./preview.ts";
+
+// npm takes seconds to start, and more beside other tests.
+vi.setConfig({ testTimeout: 120_000 });
+
+let place: Place;
+beforeAll(async () => {
+  place = await openPlace();
+});
+afterAll(() => place[Symbol.asyncDispose]());
+
+/** Answers with a file as it was when it started, and says to what upgrades that it is there. */
+const server = `
+const { createServer } = require("node:http");
+const text = require("node:fs").readFileSync("text.txt", "utf8");
+createServer((request, response) => response.end(text))
+  .on("upgrade", (request, socket) => {
+    socket.write("HTTP/1.1 101 Switching Protocols\\r\\nConnection: Upgrade\\r\\nUpgrade: echo\\r\\n\\r\\n");
+    socket.pipe(socket);
+  })
+  .listen(Number(process.env.PORT), "127.0.0.1");
+`;
+const app = (text: string) => ({
+  "package.json": JSON.stringify({ name: "app", private: true, scripts: { dev: "node server.js" } }),
+  "server.js": server,
+  "text.txt": text,
+});
+
+interface Told {
+  readonly addresses: string[];
+  readonly troubles: string[];
+}
+
+function openPreviews(options: Partial<PreviewParts> = {}): { previews: Previews; told: Told } {
+  const told: Told = { addresses: [], troubles: [] };
+  const previews = createPreviews({
+    ...place,
+    workspaces: createWorkspaces(place),
+    directory: join(place.directory, "builds"),
+    onReady: (_, address) => told.addresses.push(address),
+    onTrouble: (_, reason) => told.troubles.push(reason),
+    ...options,
+  });
+  return { previews, told };
+}
+
+const newBuild = (): WorkingBuild => ({ ...place.build, id: newId("bld") });
+const keptOf = async ({ id }: WorkingBuild) =>
+  JSON.parse(await readFile(join(place.directory, "builds", id, "preview.json"), "utf8"));
+const addressOf = async (build: WorkingBuild) => `http://127.0.0.1:${(await keptOf(build)).port}/`;
+const sandboxesOf = async ({ id }: WorkingBuild) =>
+  (await place.provider.list({ labels: { build: id } })).map((one) => one.id);
+
+async function look(address: string): Promise<{ status: number; text: string }> {
+  const response = await fetch(address, { headers: { connection: "close" } });
+  return { status: response.status, text: await response.text() };
+}
+
+async function lookUntil(address: string, status: number): Promise<string> {
+  for (;;) {
+    const seen = await look(address);
+    if (seen.status === status) return seen.text;
+    await sleep(100);
+  }
+}
+
+test("main is shown at one address as it moves on, over restarts of its dev server, its sandbox and this process", async () => {
+  const build = newBuild();
+  const { previews, told } = openPreviews();
+  await previews.follow(build, await place.commit({ "README.md": "# App" }));
+  const address = await addressOf(build);
+  const first = await fetch(address);
+  expect(first.status).toBe(503);
+  expect(first.headers.get("retry-after")).toBe("2");
+  expect(await first.text()).toContain("no dev server yet");
+  expect(told).toEqual({ addresses: [], troubles: [] });
+
+  await previews.follow(build, await place.commit(app("one")));
+  expect(told).toEqual({ addresses: [address], troubles: [] });
+  expect(await look(address)).toEqual({ status: 200, text: "one" });
+  const [sandbox] = await sandboxesOf(build);
+
+  // All at once: the newest is what is shown at the end.
+  const [two, three] = [await place.commit({ "text.txt": "two" }), await place.commit({ "text.txt": "three" })];
+  await Promise.all([previews.follow(build, two), previews.follow(build, three), previews.follow(build, three)]);
+  expect(await look(address)).toEqual({ status: 200, text: "three" });
+  expect(await sandboxesOf(build)).toEqual([sandbox]);
+
+  await previews[Symbol.asyncDispose]();
+  await expect(fetch(address)).rejects.toThrow();
+  const { previews: others, told: later } = openPreviews();
+  await using _ = others;
+  await others.reopen();
+  expect(await look(address)).toEqual({ status: 200, text: "three" });
+  expect(await sandboxesOf(build)).toEqual([sandbox]);
+
+  await (await place.provider.get(sandbox as NonNullable<typeof sandbox>)).destroy();
+  expect(await look(address)).toMatchObject({ status: 503, text: expect.stringContaining("being made ready") });
+  expect(await lookUntil(address, 200)).toBe("three");
+  expect(later.troubles).toEqual([]);
+  expect(await sandboxesOf(build)).not.toContain(sandbox);
+
+  await others.close(build.id);
+  expect(await sandboxesOf(build)).toEqual([]);
+  await expect(keptOf(build)).rejects.toMatchObject({ code: "ENOENT" });
+  await expect(fetch(address)).rejects.toThrow();
+});
+
+test("what is no plain request passes, both ways and half closed", async () => {
+  const build = newBuild();
+  const { previews } = openPreviews();
+  await using _ = previews;
+  await previews.follow(build, await place.commit(app("one")));
+  const socket = connect(Number(new URL(await addressOf(build)).port), "127.0.0.1");
+  socket.write("GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n");
+  await once(socket, "data");
+  const echo = once(socket, "data");
+  socket.end("the last word");
+  expect(String((await echo)[0])).toBe("the last word");
+  await once(socket, "close");
+  await previews.close(build.id);
+});
+
+test("a dev server that does not come up is told, and the next commit is shown", async () => {
+  const build = newBuild();
+  const failing = openPreviews();
+  const broken = { ...app("one"), "server.js": "throw new Error('<no way>\\x1b[2J')" };
+  await failing.previews.follow(build, await place.commit(broken));
+  expect(failing.told.troubles).toEqual([expect.stringContaining("<no way>")]);
+  const address = await addressOf(build);
+  const page = await look(address);
+  expect(page.status).toBe(503);
+  expect(page.text).toContain("&lt;no way>");
+  expect(page.text).not.toContain("\x1b");
+  await failing.previews[Symbol.asyncDispose]();
+
+  const impatient = openPreviews({ readyMs: 500 });
+  await impatient.previews.follow(build, await place.commit({ "server.js": "setInterval(() => {}, 1000)" }));
+  expect(impatient.told.troubles).toEqual([expect.stringContaining("did not answer on port 5173")]);
+  await impatient.previews[Symbol.asyncDispose]();
+
+  const { previews, told } = openPreviews();
+  await using _ = previews;
+  await previews.follow(build, await place.commit({ "server.js": server }));
+  expect(await look(address)).toEqual({ status: 200, text: "one" });
+  expect(told).toEqual({ addresses: [address], troubles: [] });
+  const [sandbox] = await sandboxesOf(build);
+  const execs = await (await place.provider.get(sandbox as NonNullable<typeof sandbox>)).execs();
+  expect(execs.filter(({ exit }) => exit === null)).toHaveLength(1);
+  await previews.close(build.id);
+});
+
+test("an address that somebody else has taken is another one, and is told", async () => {
+  const build = newBuild();
+  const { previews } = openPreviews();
+  await previews.follow(build, await place.commit(app("one")));
+  const old = await addressOf(build);
+  await previews[Symbol.asyncDispose]();
+  const other = createServer().listen(Number(new URL(old).port), "127.0.0.1");
+  await once(other, "listening");
+  const { previews: others, told } = openPreviews();
+  await using _ = others;
+  await others.reopen();
+  const address = await addressOf(build);
+  expect((other.address() as AddressInfo).port).not.toBe(Number(new URL(address).port));
+  expect(told.troubles).toEqual([expect.stringContaining(address)]);
+  expect(await look(address)).toEqual({ status: 200, text: "one" });
+  other.close();
+  await others.close(build.id);
+});
+
+test("what can not be installed is told, and main stays as it was shown", async () => {
+  const build = newBuild();
+  const { previews, told } = openPreviews();
+  await using _ = previews;
+  const good = await place.commit(app("one"));
+  await previews.follow(build, good);
+  const address = await addressOf(build);
+  const broken = { "package.json": JSON.stringify({ dependencies: { "not-there": "1.0.0" } }), "text.txt": "two" };
+  await previews.follow(build, await place.commit(broken));
+  expect(told.troubles).toEqual([expect.stringContaining("not-there")]);
+  expect(await look(address)).toEqual({ status: 200, text: "one" });
+  expect(await sandboxesOf(build)).toHaveLength(1);
+
+  await place.registry.publish("not-there", "1.0.0", {});
+  const repaired = {
+    ...app("three"),
+    "package.json": JSON.stringify({ ...JSON.parse(app("")["package.json"]), dependencies: { "not-there": "1.0.0" } }),
+  };
+  await previews.follow(build, await place.commit(repaired));
+  expect(await look(address)).toEqual({ status: 200, text: "three" });
+  expect(await sandboxesOf(build)).toHaveLength(1);
+  await previews.close(build.id);
+});
