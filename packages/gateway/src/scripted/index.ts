@@ -1,6 +1,7 @@
 export { faultOf, type OrderedFault, withFaults } from "./fault.ts";
 export type { Action, Fault, ScriptedProgram, ScriptedRequest, ToolResult, Turn } from "./program.ts";
 export { demo } from "./programs/demo.ts";
+export { demoBuild } from "./programs/demo-build/demo-build.ts";
 export { echo } from "./programs/echo.ts";
 export { loop } from "./programs/loop.ts";
 export { planner } from "./programs/planner.ts";

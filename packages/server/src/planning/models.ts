@@ -11,7 +11,7 @@ import {
   readGatewaySettings,
 } from "@slipway/gateway";
 import { createRoles, type Roles } from "@slipway/gateway/roles";
-import { demo, echo, planner, type ScriptedProgram, startScriptedModel } from "@slipway/gateway/scripted";
+import { demo, demoBuild, echo, planner, type ScriptedProgram, startScriptedModel } from "@slipway/gateway/scripted";
 import { createGatewayLedger } from "@slipway/store";
 
 export interface ModelParts {
@@ -37,7 +37,7 @@ export interface ServerModels extends AsyncDisposable {
   forBuild(build: BuildId): Promise<Roles>;
 }
 
-const shippedPrograms = { demo, echo, planner };
+const shippedPrograms = { demo, "demo-build": demoBuild, echo, planner };
 
 /** The settings of models, with the scripted one in the directory. */
 export function readModelSettings(

@@ -1,0 +1,3 @@
+import { startPage } from "./pages/start.ts";
+
+document.querySelector("#app")?.replaceChildren(startPage());

@@ -1,0 +1,28 @@
+import { SlipwayError } from "@slipway/contract";
+import type { ScriptedProgram } from "../../program.ts";
+import { isSideCall, sideAnswer } from "../../side-call.ts";
+import { type PlanningQuestion, planningQuestionOf } from "../planning-questions.ts";
+import { agentTurn } from "./agent.ts";
+import { checks } from "./checks.ts";
+import { intent } from "./intent.ts";
+import { tasks } from "./plan.ts";
+
+/**
+ * Plans and builds one app, whatever is asked for: shopping lists that people share. It answers as the models of all roles
+ * would. Its agents write the app's real files, and not all goes well: two tasks change the same lines, and one is
+ * tried in vain before it succeeds.
+ */
+export const demoBuild: ScriptedProgram = (request) => {
+  const question = planningQuestionOf(request);
+  if (question !== undefined) return { object: answers[question]() };
+  return isSideCall(request) ? sideAnswer(request) : agentTurn(request);
+};
+
+const answers: Readonly<Record<PlanningQuestion, () => object>> = {
+  intent: () => intent,
+  checks: () => ({ checks }),
+  plan: () => ({ tasks }),
+  remaining: () => {
+    throw new SlipwayError("invalid_request", "the demo has no tasks beyond those of its plan");
+  },
+};
