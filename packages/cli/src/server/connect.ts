@@ -2,8 +2,8 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { type Client, createClient } from "@slipway/client";
 import { hasCode, SlipwayError, serverFiles } from "@slipway/contract";
-import { type ServerStart, startInBackground } from "./start.ts";
-import { changedSettings } from "./started-with.ts";
+import { startInBackground } from "./start.ts";
+import { changedSettings, type ServerStart } from "./started-with.ts";
 
 export interface ConnectOptions extends ServerStart {
   readonly signal: AbortSignal;

@@ -5,16 +5,10 @@ import { join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { isErrorCode, SlipwayError, serverFiles } from "@slipway/contract";
-import type { Environment } from "../environment.ts";
-import { noteSettings } from "./started-with.ts";
+import { noteSettings, type ServerStart } from "./started-with.ts";
 
 /** A program of its own, found by its path: nothing of it is part of the command line. */
 const program = fileURLToPath(new URL("../../../server/src/main.ts", import.meta.url));
-
-export interface ServerStart {
-  readonly stateDir: string;
-  readonly environment: Environment;
-}
 
 /** Starts a server that outlives this program. Answers when it is ready; fails with what it says is wrong. */
 export async function startInBackground({ stateDir, environment }: ServerStart, signal: AbortSignal): Promise<void> {

@@ -4,7 +4,11 @@ import { join } from "node:path";
 import { serverFiles } from "@slipway/contract";
 import { z } from "zod";
 import type { Environment } from "../environment.ts";
-import type { ServerStart } from "./start.ts";
+
+export interface ServerStart {
+  readonly stateDir: string;
+  readonly environment: Environment;
+}
 
 /** Settings that a server reads once, when it starts: sandboxes, limits of builds, models and their keys, stores. */
 const serverSetting =
