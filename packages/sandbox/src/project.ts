@@ -114,7 +114,8 @@ export async function startDevServer(sandbox: RestrictedSandbox, options: DevSer
     return { exec, port };
   } catch (error) {
     await exec.kill();
-    throw error;
+    if (!hasCode(error, "connection_refused")) throw error;
+    throw new SlipwayError(error.code, `${error.message} ${await lastWords(sandbox, exec)}`.trim());
   }
 }
 
@@ -162,7 +163,8 @@ async function answers(sandbox: RestrictedSandbox, port: number, call: CallOptio
   }
 }
 
-async function lastWords(sandbox: RestrictedSandbox, exec: Exec): Promise<string> {
+/** The end of what a command has said; one that still runs is waited for. */
+export async function lastWords(sandbox: RestrictedSandbox, exec: Exec): Promise<string> {
   const words: Uint8Array[] = [];
   for await (const chunk of (await sandbox.attach(exec.id)).output())
     if (chunk.type !== "output_truncated") words.push(chunk.data);

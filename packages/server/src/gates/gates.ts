@@ -1,7 +1,9 @@
 import { type BuildId, type Finding, type GateVerdict, hasCode, SlipwayError } from "@slipway/contract";
-import type { GateWork, WorkingBuild } from "@slipway/engine";
+import type { GateWork, Store, WorkingBuild } from "@slipway/engine";
 import { buildProject, type OwnedSandbox, type Sandbox, type SandboxProvider, testProject } from "@slipway/sandbox";
 import type { BuildRepository } from "../repository/repository.ts";
+import { type AllChecked, type Checked, checkAll } from "./check-all.ts";
+import { type Demand, dueOf, readDemands, tasksWithin } from "./demands.ts";
 import { againstStep, findingOf, held } from "./findings.ts";
 import { againstTests } from "./tests-kept.ts";
 
@@ -13,9 +15,14 @@ export interface Gates {
     run: GateWork,
     signal: AbortSignal,
   ): Promise<{ readonly verdict: GateVerdict; readonly findings: readonly Finding[] }>;
+  /** What all criteria's and workflows' checks say of a commit. Fails when they could not be made. */
+  satisfaction(build: WorkingBuild, commit: string, signal: AbortSignal): Promise<readonly Checked[]>;
 }
 
 export interface GateParts {
+  /** How long an app has to answer for the first time. */
+  readonly readyMs?: number;
+  readonly store: Pick<Store, "builds">;
   readonly provider: Pick<SandboxProvider, "create" | "get" | "list">;
   readonly workspaces: {
     open(
@@ -25,13 +32,13 @@ export interface GateParts {
     ): Promise<OwnedSandbox>;
   };
   readonly repositories: {
-    of(build: BuildId): Promise<Pick<BuildRepository, "main" | "forkPoint" | "isAncestor" | "examine" | "text">>;
+    of(build: BuildId): Promise<Pick<BuildRepository, "main" | "forkPoint" | "isAncestor" | "examine" | "read">>;
   };
 }
 
 interface Run {
   readonly build: WorkingBuild;
-  readonly work: GateWork;
+  readonly work: Pick<GateWork, "gate" | "task" | "base" | "commit">;
   readonly labels: Readonly<Record<string, string>>;
   readonly signal: AbortSignal;
 }
@@ -45,6 +52,15 @@ const judges: Readonly<Record<string, Judge>> = {
     const weakened = await testsKept(parts, run);
     if (weakened.length > 0) return weakened;
     return await inWorkspace(parts, run, testsWell);
+  },
+  intent: async (parts, run) => await intentMet(parts, run),
+  async "main-test"(parts, run) {
+    const findings = await inWorkspace(parts, run, async (sandbox) => {
+      const built = await buildsWell(sandbox, run);
+      return built.length > 0 ? built : await testsWell(sandbox, run);
+    });
+    // The app begins anew: tests may have left something of theirs.
+    return findings.length > 0 ? findings : await intentMet(parts, run);
   },
 };
 
@@ -65,6 +81,19 @@ export function createGates(parts: GateParts): Gates {
         const verdict = hasCode(error, "install_failed") ? "failed" : "error";
         return { verdict, findings: [findingOf(gate, message)] };
       }
+    },
+
+    async satisfaction(build, commit, signal) {
+      const demands = await readDemands(parts.store, build.id, signal);
+      const labels = { "gate-run": `${build.id}/satisfaction` };
+      await endLeftovers(parts, labels);
+      const work = { gate: "intent", task: "", base: null, commit };
+      const seen = await checked(parts, { build, work, labels, signal }, demands).catch((error) => {
+        if (hasCode(error, "install_failed")) return { failure: error.message };
+        throw error;
+      });
+      if ("checked" in seen) return seen.checked;
+      return demands.map(({ id }) => ({ id, satisfied: false, text: `The app does not run. ${seen.failure}` }));
     },
   };
 }
@@ -96,14 +125,42 @@ const buildsWell: Look = async (sandbox, { work, signal }) =>
 const testsWell: Look = async (sandbox, { work, signal }) =>
   againstStep(work.gate, await testProject(sandbox, { signal }));
 
+/** Criteria that are due: all tasks that serve them are the candidate's own or in the commit already. */
+async function intentMet(parts: GateParts, run: Run): Promise<readonly Finding[]> {
+  const { build, work, signal } = run;
+  const repository = await parts.repositories.of(build.id);
+  const within = await tasksWithin(parts.store, repository, build.id, work.commit);
+  const due = dueOf(await readDemands(parts.store, build.id, signal), within.add(work.task));
+  if (due.length === 0) return [];
+  const seen = await checked(parts, run, due);
+  if ("failure" in seen) return [findingOf(work.gate, `The app does not run. ${seen.failure}`)];
+  return seen.checked
+    .filter(({ satisfied }) => !satisfied)
+    .map(({ id, text }) => {
+      const statement = due.find((demand) => demand.id === id)?.statement;
+      return findingOf(work.gate, `This does not hold yet (${id}): ${statement}\n\n${text}`);
+    });
+}
+
+async function checked(parts: GateParts, run: Run, demands: readonly Demand[]): Promise<AllChecked> {
+  const { build, work, labels, signal } = run;
+  await using sandbox = await parts.workspaces.open(build, work.commit, { purpose: "gate", labels, signal });
+  return await checkAll({ ...parts, sandbox, labels, signal }, demands);
+}
+
 async function testsKept({ repositories }: GateParts, { build, work, signal }: Run): Promise<readonly Finding[]> {
   const repository = await repositories.of(build.id);
   const base = work.base ?? (await repository.forkPoint(await repository.main(), work.commit));
   if (base === undefined) return [];
   const [before, after, examined] = await Promise.all([
-    repository.text(base, "package.json"),
-    repository.text(work.commit, "package.json"),
+    manifestOf(repository, base),
+    manifestOf(repository, work.commit),
     repository.examine(base, work.commit, { signal }),
   ]);
   return againstTests(work.gate, { before, after, examined });
+}
+
+async function manifestOf(repository: Pick<BuildRepository, "read">, commit: string): Promise<string | undefined> {
+  const files = await repository.read(commit, (path) => path === "package.json");
+  return files.get("package.json")?.toString("utf8");
 }

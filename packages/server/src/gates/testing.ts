@@ -1,72 +1,94 @@
 import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
-import { newId } from "@slipway/contract";
-import type { GateWork, WorkingBuild } from "@slipway/engine";
+import { type Check, type Intent, newId } from "@slipway/contract";
+import { type GateWork, lockIntent, type Store, type Turn, type WorkingBuild } from "@slipway/engine";
+import { toolDirectories } from "@slipway/runner";
 import { type OwnedSandbox, projectPath, run, type SandboxProvider } from "@slipway/sandbox";
 import { createLocalProvider } from "@slipway/sandbox/local";
+import { openDatabase, openStore } from "@slipway/store";
 import { openSite } from "../repository/testing.ts";
+import { checkerToolDirectories } from "./checker.ts";
 import { createGates, type GateParts, type Gates } from "./gates.ts";
 
 export interface GateSite extends AsyncDisposable {
   readonly provider: SandboxProvider;
-  readonly build: WorkingBuild;
   readonly parts: GateParts;
   readonly gates: Gates;
+  readonly store: Store;
   readonly main: string;
-  /** A commit on top of main; a file that is null is removed. */
-  candidate(files: Readonly<Record<string, string | null>>): Promise<string>;
+  readonly build: WorkingBuild;
+  /** A commit on top of main, or of another; a file that is null is removed. */
+  candidate(files: Readonly<Record<string, string | null>>, parent?: string): Promise<string>;
+  /** Another build on the same main: each criterion has its checks, and is served by the tasks that are named. */
+  demand(demands: Readonly<Record<string, Demanded>>): Promise<WorkingBuild>;
+  put(build: WorkingBuild, records: Turn["records"]): Promise<void>;
   work(gate: string, commit: string, more?: Partial<GateWork>): GateWork;
-  judge(gate: string, commit: string, more?: Partial<GateWork>): ReturnType<Gates["run"]>;
+  judge(gate: string, commit: string, more?: Partial<GateWork>, build?: WorkingBuild): ReturnType<Gates["run"]>;
+}
+
+/** Checks before it is known what they prove. */
+export type Unnamed = Check extends infer C ? (C extends Check ? Omit<C, "proves"> : never) : never;
+
+interface Demanded {
+  readonly tasks: readonly string[];
+  readonly checks: readonly Unnamed[];
 }
 
 export type Files = Readonly<Record<string, string>>;
 
 /** A build whose main has these files, and gates on real sandboxes. */
-export async function openGateSite(files: Files, tools: Readonly<Record<string, string>> = {}): Promise<GateSite> {
+export async function openGateSite(files: Files): Promise<GateSite> {
   await using stack = new AsyncDisposableStack();
   const scratch = await mkdtemp("/var/tmp/slipway-gates-");
   stack.defer(() => rm(scratch, { recursive: true, force: true }));
   // As root, sandboxes run as another user, who must be able to pass through.
   await chmod(scratch, 0o711);
-  const provider = stack.use(
-    createLocalProvider({ stateDir: join(scratch, "state"), environment: process.env, tools }),
-  );
+  const tools = { ...(await toolDirectories("builtin", scratch)), ...checkerToolDirectories() };
+  const stateDir = join(scratch, "state");
+  const provider = stack.use(createLocalProvider({ stateDir, environment: process.env, tools }));
   const { repository, main, sandbox, offer } = stack.use(await openSite(files));
-  const build: WorkingBuild = { id: newId("bld"), account: "ada", project: "shop", mode: "new", request: "A shop" };
+  const store = await openStore(stack.use(openDatabase({ url: `file:${join(scratch, "slipway.db")}` })), Date);
   const parts: GateParts = {
-    provider,
-    repositories: { of: async () => repository },
+    ...{ store, provider, repositories: { of: async () => repository } },
     workspaces: {
-      open: async (_, commit, { labels = {}, signal }) => {
-        const opened = await provider.create({ labels, idleMs: null }, signal && { signal });
+      async open(_, commit, { labels = {}, signal }) {
+        const opened = await provider.create({ labels, idleMs: null, onEnd: "destroy" }, signal && { signal });
         await bringIn(opened, await buffer(repository.files(commit)));
         return opened;
       },
     },
   };
   const gates = createGates(parts);
+  const by = { holder: "server", generation: 1 };
+  const put: GateSite["put"] = async ({ id }, records = {}) => {
+    const { turn, lastEvent } = await store.builds.get(id);
+    await store.builds.apply(id, by, { turn, through: lastEvent, records, events: [] });
+  };
+  const newBuild = async () => {
+    const build = { id: newId("bld"), account: "ada", project: "shop", mode: "new", request: "A shop" } as const;
+    await store.builds.create(build, 1_000_000, { type: "build.created" });
+    await store.leases.take(build.id, by, 3_600_000);
+    return build;
+  };
   let runs = 0;
   const work: GateSite["work"] = (gate, commit, more) => ({
-    ...{
-      type: "gate-run",
-      run: ++runs,
-      gate,
-      candidate: newId("cnd"),
-      task: "first",
-      base: null,
-      commit,
-      tree: commit,
-    },
+    ...{ type: "gate-run", run: ++runs, gate, candidate: newId("cnd"), task: "own", base: null, commit, tree: commit },
     ...more,
   });
+  const build = await newBuild();
   const held = stack.move();
   return {
-    ...{ provider, build, parts, gates, main, work },
-    async candidate(changes) {
-      return (await offer(await sandbox.commit({ files: changes, parents: [main] }))).commit;
+    ...{ provider, parts, gates, store, main, build, put, work },
+    async candidate(changes, parent = main) {
+      return (await offer(await sandbox.commit({ files: changes, parents: [parent] }))).commit;
     },
-    judge: (gate, commit, more) => gates.run(build, work(gate, commit, more), new AbortController().signal),
+    async demand(demands) {
+      const made = await newBuild();
+      await put(made, await demandRecords(made, demands));
+      return made;
+    },
+    judge: (gate, commit, more, of = build) => gates.run(of, work(gate, commit, more), new AbortController().signal),
     [Symbol.asyncDispose]: () => held.disposeAsync(),
   };
 }
@@ -77,7 +99,56 @@ async function bringIn(sandbox: OwnedSandbox, tar: Buffer): Promise<void> {
   if (exitCode !== 0) throw new Error(stderr);
 }
 
-/** An app without dependencies: its server keeps items in a file. */
+/** An intent has more than a test asks for: a task that is never merged serves the rest. */
+async function demandRecords({ id: build, request }: WorkingBuild, demands: Readonly<Record<string, Demanded>>) {
+  const checks: readonly Unnamed[] = [get("/", 200)];
+  const rest = Object.fromEntries(
+    Array.from({ length: 5 }, (_, index) => [`rest-${index}`, { tasks: ["never"], checks }]),
+  );
+  const workflows = ["first-visit", "second-visit"].map((id) => ({
+    id,
+    title: id,
+    steps: ["Look"],
+    success: "It is there.",
+  }));
+  const all: Readonly<Record<string, Demanded>> = { ...demands, ...rest };
+  const intent: Intent = {
+    ...{ request, appType: "a shop", character: "plain", coreValue: "to know what to buy", antiPatterns: ["blank"] },
+    identity: { mood: "calm", colours: ["green"], typography: "plain", layout: "one column" },
+    criteria: Object.keys(all).map((id) => ({ id, kind: "functional", statement: `What ${id} says is true.` })),
+    workflows,
+  };
+  const locked = await lockIntent({ status: "open", intent }, Date.now());
+  const tasks = new Set(Object.values(all).flatMap((demanded) => demanded.tasks));
+  const checkedIds = [...Object.entries(all), ...workflows.map(({ id }) => [id, { tasks: [], checks }] as const)];
+  return {
+    intents: [{ build, hash: locked.hash, intent: JSON.parse(JSON.stringify({ locked, start: { mode: "new" } })) }],
+    checks: checkedIds.map(([id, demanded]) => ({
+      ...{ build, criterion: id, intentHash: locked.hash },
+      check: demanded.checks.map((check) => ({ ...check, proves: id })),
+    })),
+    plans: [
+      {
+        ...{ build, round: 1, intentHash: locked.hash },
+        tasks: [...tasks].map((id) => ({
+          ...{ id, title: id, description: id, component: "backend", features: ["shop"], dependencies: [] },
+          ...{ expectedFiles: [], estimate: { minutes: 1, usd: 1 } },
+          criteria: Object.keys(all).filter((criterion) => all[criterion]?.tasks.includes(id)),
+        })),
+      },
+    ],
+  };
+}
+
+type Expectation = Extract<Check, { readonly type: "http" }>["exchanges"][number]["expect"];
+
+/** A check that asks for one path. */
+export function get(path: string, status: number, expect: Partial<Expectation> = {}): Unnamed {
+  const exchange = { method: "GET" as const, path, body: null };
+  return { type: "http", exchanges: [{ ...exchange, expect: { status, bodyContains: [], bodyLacks: [], ...expect } }] };
+}
+
+/** An app without dependencies. */
 export const app: Files = {
   "package.json": JSON.stringify({
     name: "shop",
@@ -86,7 +157,7 @@ export const app: Files = {
   }),
   "server.js": `import { createServer } from "node:http";
 import { items } from "./items.js";
-const page = '<!doctype html><title>Shop</title><h1>Shop</h1>';
+import { page } from "./page.js";
 createServer(async (request, response) => {
   if (request.url === "/api/items" && request.method === "POST") {
     let body = "";
@@ -98,6 +169,21 @@ createServer(async (request, response) => {
 }).listen(Number(process.env.PORT), "127.0.0.1");
 `,
   "items.js": "export const items = [];\n",
+  "page.js": `export const page = \`<!doctype html><html lang="en"><title>Shop</title><h1>Shop</h1>
+<form><label>Item <input name="name"></label><button>Add</button></form><ul></ul>
+<script type="module">
+  const list = document.querySelector("ul");
+  const show = (items) => list.replaceChildren(...items.map((name) => Object.assign(document.createElement("li"), { textContent: name })));
+  const load = async () => show(await (await fetch("/api/items")).json());
+  document.querySelector("form").addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const body = JSON.stringify({ name: new FormData(event.target).get("name") });
+    await fetch("/api/items", { method: "POST", body });
+    await load();
+  });
+  await load();
+</script></html>\`;
+`,
   "server.test.js": `import assert from "node:assert/strict";
 import test from "node:test";
 import { items } from "./items.js";

@@ -27,7 +27,7 @@ export interface Made {
   tasks(build: BuildId): Promise<Remaining["tasks"]>;
 }
 
-export function createMade({ builds }: Store, signal: AbortSignal): Made {
+export function createMade({ builds }: Pick<Store, "builds">, signal: AbortSignal): Made {
   const read = async <T>(build: BuildId, schema: z.ZodType<T>): Promise<T> => {
     const [record] = await whenDatabaseIsThere(() => builds.records(build, "intents"), signal);
     const parsed = schema.safeParse(record?.intent);

@@ -1,0 +1,130 @@
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+import type { Duplex } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { printable, SlipwayError } from "@slipway/contract";
+import type { Exec, HostChannel, SandboxProvider } from "@slipway/sandbox";
+import { type CheckerAnswer, checkerAnswerSchema } from "./answers.ts";
+import { appOrigin } from "./app.ts";
+import type { Connect } from "./exchange.ts";
+import type { CheckOf, Outcome } from "./outcome.ts";
+import { browserOutcome, performanceOutcome } from "./words.ts";
+
+/** A browser in a sandbox of its own. It reaches the app by the host, and nothing else. */
+export interface Checker extends AsyncDisposable {
+  /** Fails when the checker itself breaks: that says nothing about the app. */
+  check(check: CheckOf<"browser" | "performance">): Promise<Outcome>;
+}
+
+export interface CheckerParts {
+  readonly provider: Pick<SandboxProvider, "create">;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly connect: Connect;
+  readonly signal: AbortSignal;
+}
+
+/** Directories on the host for the tool directories of a checker, beside Node's. */
+export function checkerToolDirectories(): Record<(typeof ownTools)[number], string> {
+  const require = createRequire(import.meta.url);
+  return {
+    checker: join(import.meta.dirname, "checker"),
+    "playwright-core": dirname(require.resolve("playwright-core/package.json")),
+  };
+}
+
+const ownTools = ["checker", "playwright-core"] as const;
+const maxAnswerCharacters = 1024 ** 2;
+/** The program gives up on a page by itself; then it is the program that hangs. */
+const answerMs = 300_000;
+const hourMs = 3_600_000;
+
+export async function openChecker({ provider, labels, connect, signal }: CheckerParts): Promise<Checker> {
+  await using parts = new AsyncDisposableStack();
+  const sandbox = parts.use(
+    await provider.create(
+      { tools: ["node", ...ownTools], labels, lifetimeMs: hourMs, idleMs: null, onEnd: "destroy", ports: [] },
+      { signal },
+    ),
+  );
+  const channel = parts.use(await sandbox.openChannel({ signal }));
+  const closing = new AbortController();
+  parts.defer(() => closing.abort());
+  let cut: unknown;
+  void carryAll(channel, connect, AbortSignal.any([signal, closing.signal])).catch((error) => {
+    cut = error;
+  });
+  const argv = ["/opt/node/node", "/opt/checker/main.ts", channel.inside, appOrigin.port];
+  const exec = parts.use(await sandbox.exec({ argv, stdin: "open", background: true, timeoutMs: null }, { signal }));
+  const answers = answersOf(exec, signal);
+  const held = parts.move();
+  return {
+    async check(check) {
+      await exec.write(`${JSON.stringify(check)}\n`, { signal });
+      const answer = await nextOf(answers, signal);
+      if (cut !== undefined) throw cut;
+      if (answer.type === "broken") throw brokenError(answer.detail);
+      return check.type === "browser" ? browserOutcome(check, answer) : performanceOutcome(check, answer);
+    },
+    [Symbol.asyncDispose]: () => held.disposeAsync(),
+  };
+}
+
+/** Until the channel or the signal ends. */
+async function carryAll(channel: HostChannel, connect: Connect, signal: AbortSignal): Promise<void> {
+  try {
+    for await (const browser of channel.connections({ signal })) void carry(browser, connect, signal);
+  } catch (error) {
+    if (!signal.aborted) throw error;
+  }
+}
+
+/** What cuts one side cuts the other: the browser sees what a visitor would. */
+async function carry(browser: Duplex, connect: Connect, signal: AbortSignal): Promise<void> {
+  try {
+    const app = await connect(signal);
+    await Promise.all([pipeline(browser, app, { signal }), pipeline(app, browser, { signal })]);
+  } catch {
+    browser.destroy();
+  }
+}
+
+async function nextOf(answers: AsyncIterator<CheckerAnswer>, signal: AbortSignal): Promise<CheckerAnswer> {
+  const late = Promise.withResolvers<never>();
+  const timer = setTimeout(() => late.reject(brokenError("it gave no answer")), answerMs);
+  try {
+    const next = await Promise.race([answers.next(), late.promise]);
+    signal.throwIfAborted();
+    if (next.done) throw brokenError("it ended");
+    return next.value;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+async function* answersOf(exec: Exec, signal: AbortSignal): AsyncGenerator<CheckerAnswer> {
+  const decoder = new TextDecoder();
+  let complaint = "";
+  let rest = "";
+  for await (const chunk of exec.output({ signal })) {
+    if (chunk.type === "output_truncated") throw brokenError("it said too much");
+    if (chunk.type === "stderr") complaint = (complaint + Buffer.from(chunk.data).toString()).slice(-2000);
+    else rest += decoder.decode(chunk.data, { stream: true });
+    if (rest.length > maxAnswerCharacters) throw brokenError("it said too much");
+    const lines = rest.split("\n");
+    rest = lines.pop() ?? "";
+    for (const line of lines) yield parseAnswer(line);
+  }
+  throw brokenError(`it ended: ${complaint}`);
+}
+
+function parseAnswer(line: string): CheckerAnswer {
+  try {
+    return checkerAnswerSchema.parse(JSON.parse(line));
+  } catch (cause) {
+    throw new SlipwayError("exec_failed", "the checker's answer can not be read", { cause });
+  }
+}
+
+function brokenError(detail: string): SlipwayError {
+  return new SlipwayError("exec_failed", `the checker is broken: ${printable(detail)}`);
+}

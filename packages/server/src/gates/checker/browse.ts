@@ -1,0 +1,166 @@
+import { setTimeout as delay } from "node:timers/promises";
+import type { Check } from "@slipway/contract";
+import type { Browser, Locator, Page } from "playwright-core";
+import type { CheckerAnswer } from "../answers.ts";
+
+type BrowserCheck = Extract<Check, { readonly type: "browser" }>;
+type Step = BrowserCheck["steps"][number];
+type Target = Extract<Step, { readonly action: "see" }>["target"];
+type Failure = Pick<Extract<CheckerAnswer, { readonly type: "failed" }>, "why" | "detail">;
+
+const openMs = 30_000;
+const stepMs = 8_000;
+const settleMs = 2_000;
+const staysAwayMs = 300;
+const maxErrors = 10;
+const maxErrorCharacters = 500;
+const maxPageCharacters = 4000;
+
+export const viewports = {
+  phone: { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true, deviceScaleFactor: 2 },
+  desktop: { viewport: { width: 1280, height: 800 } },
+} as const;
+
+/** The steps of a check, as a person takes them, up to the first that has no success. */
+export async function browse(browser: Browser, check: BrowserCheck, origin: string): Promise<CheckerAnswer> {
+  const context = await browser.newContext({ ...viewports[check.viewport], baseURL: origin });
+  const page = await context.newPage();
+  const errors = listenForErrors(page);
+  // A person who clicks on "delete" also says yes to "are you sure?".
+  page.on("dialog", (dialog) => void dialog.accept().catch(() => {}));
+  for (const [index, step] of check.steps.entries()) {
+    const failure = await take(page, step);
+    if (failure === undefined) continue;
+    return { type: "failed", step: index, ...failure, page: await tell(page), errors: errors.slice(0, maxErrors) };
+  }
+  await context.close();
+  return { type: "passed" };
+}
+
+async function take(page: Page, step: Step): Promise<Failure | undefined> {
+  switch (step.action) {
+    case "open":
+      return await opened(page, () => page.goto(step.path, { timeout: openMs }));
+    case "reload":
+      return await opened(page, () => page.reload({ timeout: openMs }));
+    case "click":
+      return await onTarget(page, step.target, (found) => found.click({ timeout: stepMs }));
+    case "fill":
+      return await onTarget(page, step.target, (found) => found.fill(step.value, { timeout: stepMs }));
+    case "choose":
+      return await onTarget(page, step.target, (found) => choose(page, found, step.value));
+    case "press":
+      return await page.keyboard.press(keys[step.key] ?? step.key).then(() => undefined);
+    case "see":
+      return (await find(page, step.target)) === undefined ? { why: "missing", detail: "" } : undefined;
+    case "see-nothing-of":
+      return (await staysAway(page, step.target)) ? undefined : { why: "there", detail: "" };
+  }
+}
+
+const keys: Readonly<Record<string, string>> = { Return: "Enter", Esc: "Escape", Spacebar: "Space", " ": "Space" };
+
+/** What loads after the page has loaded is waited for, within reason: what is not there yet is not absent. */
+async function opened(page: Page, open: () => Promise<unknown>): Promise<Failure | undefined> {
+  try {
+    await open();
+  } catch (error) {
+    return { why: "unopened", detail: messageOf(error) };
+  }
+  await page.waitForLoadState("networkidle", { timeout: settleMs }).catch(() => {});
+  return undefined;
+}
+
+async function onTarget(
+  page: Page,
+  target: Target,
+  act: (found: Locator) => Promise<unknown>,
+): Promise<Failure | undefined> {
+  const found = await find(page, target);
+  if (found === undefined) return { why: "missing", detail: "" };
+  try {
+    await act(found);
+    return undefined;
+  } catch (error) {
+    return { why: "refused", detail: messageOf(error) };
+  }
+}
+
+async function choose(page: Page, found: Locator, value: string): Promise<void> {
+  const kind = await found.evaluate<string, null>(
+    "element => element.matches('select') ? 'select' : element.type ?? ''",
+    null,
+  );
+  if (kind === "select") await found.selectOption({ label: value }, { timeout: stepMs });
+  else if (kind === "radio" || kind === "checkbox") await found.check({ timeout: stepMs });
+  else {
+    await found.click({ timeout: stepMs });
+    await page.getByRole("option", { name: value }).first().click({ timeout: stepMs });
+  }
+}
+
+/** The first one to be seen, rather of exactly that name than of a name that has it as a part. */
+async function find(page: Page, target: Target): Promise<Locator | undefined> {
+  const ways = [true, false].map((exact) => locate(page, target, exact).filter({ visible: true }).first());
+  for (const endsAt = Date.now() + stepMs; ; await delay(100)) {
+    for (const way of ways) if (await way.isVisible()) return way;
+    if (Date.now() >= endsAt) return undefined;
+  }
+}
+
+async function staysAway(page: Page, target: Target): Promise<boolean> {
+  const found = locate(page, target, false).filter({ visible: true }).first();
+  for (const endsAt = Date.now() + stepMs; ; await delay(100)) {
+    if (!(await found.isVisible())) {
+      await delay(staysAwayMs);
+      if (!(await found.isVisible())) return true;
+    }
+    if (Date.now() >= endsAt) return false;
+  }
+}
+
+function locate(page: Page, { role, name }: Target, exact: boolean): Locator {
+  switch (role) {
+    case "text":
+      return page.getByText(name, { exact });
+    case "image":
+      return page.getByRole("img", { name, exact });
+    case "listitem":
+      // Has no name of its own: a person knows it by what it says.
+      return page.getByRole("listitem").filter({ has: page.getByText(name, { exact }) });
+    case "textbox": {
+      // Boxes for passwords and dates have no role, but a label.
+      const labelled = page.getByLabel(name, { exact }).and(page.locator("input, textarea, [contenteditable]"));
+      const roles = ["textbox", "searchbox", "spinbutton"] as const;
+      return roles.reduce((all, one) => all.or(page.getByRole(one, { name, exact })), labelled);
+    }
+    default:
+      return page.getByRole(role, { name, exact });
+  }
+}
+
+function listenForErrors(page: Page): string[] {
+  const errors: string[] = [];
+  const keep = (text: string) => {
+    if (errors.length < maxErrors) errors.push(text.slice(0, maxErrorCharacters).toWellFormed());
+  };
+  page.on("pageerror", (error) => keep(String(error.message)));
+  page.on("console", (message) => message.type() === "error" && keep(message.text()));
+  page.on("response", (response) => {
+    const { pathname } = new URL(response.url());
+    if (response.status() >= 400) keep(`${response.request().method()} ${pathname}: ${response.status()}`);
+  });
+  return errors;
+}
+
+async function tell(page: Page): Promise<string> {
+  const told = await page
+    .locator("body")
+    .ariaSnapshot({ timeout: settleMs })
+    .catch(() => "");
+  return told.slice(0, maxPageCharacters).toWellFormed();
+}
+
+function messageOf(error: unknown): string {
+  return (error as Error).message.slice(0, maxErrorCharacters).toWellFormed();
+}

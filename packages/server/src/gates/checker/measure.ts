@@ -1,0 +1,96 @@
+import type { Check } from "@slipway/contract";
+import type { Browser, Page } from "playwright-core";
+import type { CheckerAnswer } from "../answers.ts";
+import { viewports } from "./browse.ts";
+
+type PerformanceCheck = Extract<Check, { readonly type: "performance" }>;
+type Metric = PerformanceCheck["metric"];
+
+const times = 3;
+const openMs = 60_000;
+const settleMs = 3_000;
+
+/** What a page's own programs can not undo: it is there before them. */
+const observe = `(() => {
+  const seen = { paint: null, shift: 0, interaction: 0 };
+  const on = (type, take, more = {}) =>
+    new PerformanceObserver((list) => list.getEntries().forEach(take)).observe({ type, buffered: true, ...more });
+  on("largest-contentful-paint", (entry) => { seen.paint = entry.startTime; });
+  on("layout-shift", (entry) => { if (!entry.hadRecentInput) seen.shift += entry.value; });
+  const interaction = (entry) => { if (entry.interactionId > 0) seen.interaction = Math.max(seen.interaction, entry.duration); };
+  on("event", interaction, { durationThreshold: 16 });
+  const entries = performance.getEntriesByType.bind(performance);
+  const tell = () => ({ ...seen, firstByte: entries("navigation")[0]?.responseStart ?? null });
+  Object.defineProperty(window, "slipwaySeen", { value: tell });
+})()`;
+
+interface Seen {
+  readonly paint: number | null;
+  readonly shift: number;
+  readonly interaction: number;
+  readonly firstByte: number | null;
+}
+
+/** Once to warm the app up, then as often as is measured, each time as a new visitor. */
+export async function measure(browser: Browser, check: PerformanceCheck, origin: string): Promise<CheckerAnswer> {
+  const values: (number | null)[] = [];
+  for (let time = 0; time <= times; time++) {
+    const context = await browser.newContext({ ...viewports.desktop, baseURL: origin });
+    const page = await context.newPage();
+    const value = await once(page, check);
+    if (value === "unopened") {
+      return { type: "failed", step: 0, why: "unopened", detail: "", page: "", errors: [] };
+    }
+    if (time > 0) values.push(value);
+    await context.close();
+  }
+  return { type: "measured", values };
+}
+
+async function once(page: Page, { path, metric }: PerformanceCheck): Promise<number | null | "unopened"> {
+  await page.addInitScript(observe);
+  const bytes = await countBytes(page);
+  const response = await page.goto(path, { timeout: openMs }).catch(() => null);
+  if (response === null) return "unopened";
+  await page.waitForLoadState("networkidle", { timeout: settleMs }).catch(() => {});
+  if (metric === "interactionMs") await interact(page);
+  const seen = await page.evaluate<Seen>("new Promise((done) => setTimeout(() => done(window.slipwaySeen()), 500))");
+  return figure(metric, seen, bytes());
+}
+
+function figure(metric: Metric, seen: Seen, bytes: number): number | null {
+  switch (metric) {
+    case "firstByteMs":
+      return seen.firstByte;
+    case "largestPaintMs":
+      return seen.paint;
+    case "interactionMs":
+      // Quicker ones are not told by the browser.
+      return Math.max(seen.interaction, 16);
+    case "transferKilobytes":
+      return bytes / 1000;
+    case "layoutShift":
+      return seen.shift;
+  }
+}
+
+/** As they came over the wire, whatever the page says of it. */
+async function countBytes(page: Page): Promise<() => number> {
+  const session = await page.context().newCDPSession(page);
+  await session.send("Network.enable");
+  let bytes = 0;
+  session.on("Network.loadingFinished", ({ encodedDataLength }) => {
+    bytes += encodedDataLength;
+  });
+  return () => bytes;
+}
+
+/** With the first thing that a person can use: a box to type into, else something to click on. */
+async function interact(page: Page): Promise<void> {
+  const box = page.getByRole("textbox").filter({ visible: true }).first();
+  const control = page.locator("button, [role=button], a[href]").filter({ visible: true }).first();
+  const options = { timeout: 5000 };
+  if (await box.isVisible()) await box.pressSequentially("a", options);
+  else if (await control.isVisible()) await control.click(options);
+  else await page.locator("body").click(options);
+}

@@ -1,0 +1,138 @@
+import { newId } from "@slipway/contract";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { createGates } from "./gates.ts";
+import { app, type GateSite, get, openGateSite, type Unnamed } from "./testing.ts";
+
+// npm and Chromium take seconds to start, and more beside other tests.
+vi.setConfig({ testTimeout: 180_000 });
+
+let site: GateSite;
+beforeAll(async () => {
+  site = await openGateSite(app);
+});
+afterAll(async () => await site[Symbol.asyncDispose]());
+
+const addsItem: Unnamed = {
+  type: "http",
+  exchanges: [
+    { method: "POST", path: "/api/items", body: '{"name":"rye-7"}', expect: expectation(201, ["rye-7"]) },
+    { method: "GET", path: "/api/items", body: null, expect: expectation(200, ["rye-7"], ["wheat"]) },
+  ],
+};
+
+function expectation(status: number, bodyContains: string[] = [], bodyLacks: string[] = []) {
+  return { status, bodyContains, bodyLacks };
+}
+
+const addsInBrowser: Unnamed = {
+  type: "browser",
+  viewport: "phone",
+  steps: [
+    { action: "open", path: "/" },
+    { action: "see", target: { role: "heading", name: "Shop" } },
+    { action: "fill", target: { role: "textbox", name: "Item" }, value: "oats-3" },
+    { action: "click", target: { role: "button", name: "Add" } },
+    { action: "see", target: { role: "listitem", name: "oats-3" } },
+    { action: "reload" },
+    { action: "see", target: { role: "text", name: "oats-3" } },
+    { action: "see-nothing-of", target: { role: "text", name: "barley-1" } },
+  ],
+  appearance: "It is green.",
+};
+
+const paintsSoon: Unnamed = { type: "performance", path: "/", metric: "largestPaintMs", atMost: 30_000 };
+
+const isSmall: Unnamed = { type: "performance", path: "/", metric: "transferKilobytes", atMost: 0.1 };
+
+test("an app that does what the criteria say goes through, by http and in a browser", async () => {
+  const build = await site.demand({
+    "adds-items": { tasks: ["own"], checks: [addsItem, addsInBrowser] },
+    "is-quick": { tasks: ["own"], checks: [paintsSoon] },
+  });
+  const commit = await site.candidate({ "README.md": "# Shop\n" });
+  expect(await site.judge("intent", commit, {}, build)).toEqual({ verdict: "passed", findings: [] });
+  expect(await site.provider.list()).toEqual([]);
+});
+
+test("what does not hold is told with its statement and what was seen, and not with what was looked for", async () => {
+  const build = await site.demand({
+    "adds-items": { tasks: ["own"], checks: [addsItem] },
+    "shows-items": { tasks: ["own"], checks: [addsInBrowser] },
+    "is-small": { tasks: ["own"], checks: [isSmall] },
+  });
+  const forgetful = app["server.js"]?.replace("items.push(JSON.parse(body).name)", "JSON.parse(body)");
+  const commit = await site.candidate({ "server.js": forgetful ?? "" });
+  const { verdict, findings } = await site.judge("intent", commit, {}, build);
+  expect(verdict).toBe("failed");
+  expect(findings.map(({ text }) => text)).toEqual([
+    expect.stringMatching(
+      /^This does not hold yet \(adds-items\): What adds-items says is true\.[\s\S]*POST \/api\/items/,
+    ),
+    expect.stringMatching(
+      /\(shows-items\)[\s\S]*The button "Add" was clicked on\.\n5\. A listitem that has to be there/,
+    ),
+    expect.stringMatching(/\(is-small\)[\s\S]*kilobytes \(median\); at most 0\.1 kilobytes/),
+  ]);
+  expect(JSON.stringify(findings)).not.toMatch(/rye-7|wheat|barley-1/);
+});
+
+test("a criterion is not due before all tasks that serve it are in the commit", async () => {
+  const build = await site.demand({
+    mine: { tasks: ["own"], checks: [get("/", 200)] },
+    ours: { tasks: ["own", "other"], checks: [get("/", 418)] },
+    theirs: { tasks: ["other"], checks: [get("/", 418)] },
+  });
+  const other = await site.candidate({ "other.txt": "other\n" });
+  const alone = await site.candidate({ "own.txt": "own\n" });
+  const together = await site.candidate({ "own.txt": "own\n" }, other);
+  expect(await site.judge("intent", together, {}, build)).toMatchObject({ verdict: "passed" });
+  await site.put(build, {
+    merges: [
+      {
+        build: build.id,
+        candidate: newId("cnd"),
+        task: "other",
+        position: 1,
+        commit: other,
+        parent: site.main,
+        mergedAt: 1,
+      },
+    ],
+  });
+  expect(await site.judge("intent", alone, {}, build)).toMatchObject({ verdict: "passed" });
+  const { findings } = await site.judge("main-test", together, {}, build);
+  expect(findings.map(({ text }) => /\((\w+)\)/.exec(text)?.[1])).toEqual(["ours", "theirs"]);
+});
+
+test("without a criterion that is due nothing is started", async () => {
+  const build = await site.demand({ later: { tasks: ["own", "other"], checks: [get("/", 418)] } });
+  expect(await site.judge("intent", site.main, {}, build)).toEqual({ verdict: "passed", findings: [] });
+});
+
+test("an app that never answers is one finding, with its last words", async () => {
+  const build = await site.demand({
+    one: { tasks: ["own"], checks: [get("/", 200)] },
+    two: { tasks: ["own"], checks: [get("/", 200)] },
+  });
+  const silent = await site.candidate({
+    "server.js": "console.log('I wait for nobody'); setInterval(() => {}, 1000);\n",
+  });
+  const gates = createGates({ ...site.parts, readyMs: 3000 });
+  const { verdict, findings } = await gates.run(build, site.work("intent", silent), new AbortController().signal);
+  expect(verdict).toBe("failed");
+  expect(findings).toMatchObject([
+    { text: expect.stringMatching(/did not answer on port 5173[\s\S]*I wait for nobody/) },
+  ]);
+  const dead = await site.candidate({ "server.js": "throw new Error('no such shop');\n" });
+  const ended = await site.judge("intent", dead, {}, build);
+  expect(ended.findings).toMatchObject([{ text: expect.stringContaining("no such shop") }]);
+});
+
+test("all that the intent asks for is told with evidence, of workflows as well", async () => {
+  const build = await site.demand({ broken: { tasks: ["own"], checks: [get("/", 418)] } });
+  const evidence = await site.gates.satisfaction(build, site.main, new AbortController().signal);
+  expect(evidence.filter(({ satisfied }) => !satisfied).map(({ id }) => id)).toEqual(["broken"]);
+  expect(evidence.find(({ id }) => id === "first-visit")).toEqual({
+    ...{ id: "first-visit", satisfied: true, text: "GET / was answered with 200, as it has to be." },
+  });
+});
