@@ -171,22 +171,3 @@ function record(value: unknown): Data {
 function list(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
-
-/** Of these there are many, and they say little to those who look on. */
-const quiet = ["sandbox.changed", "checkpoint.made", "merge.tested"];
-
-export function isQuiet({ type }: Pick<EventView, "type">): boolean {
-  return quiet.includes(type);
-}
-
-const milestones = [
-  ...["intent.drafted", "intent.edited", "intent.locked", "plan.made", "remaining.planned", "remaining.unplannable"],
-  ...["attempt.respawned", "task.retried", "task.merged", "task.failed"],
-  ...["candidate.refused", "merge.rejected", "merge.test_failed", "merge.conflict", "preview.ready"],
-  ...["budget.warned", "build.paused", "build.resumed", "satisfaction.checked"],
-];
-
-/** What is worth a line beside what is shown anyway. */
-export function isMilestone({ type }: Pick<EventView, "type">): boolean {
-  return milestones.includes(type);
-}

@@ -96,7 +96,9 @@ function criteriaLines({ criteria }: BuildView, intent: Intent | null, paint: Pa
   });
 }
 
-function failedLines({ taskList }: BuildView, paint: Paint): string[] {
+function failedLines({ status, taskList }: BuildView, paint: Paint): string[] {
+  // Then all that was not merged yet has failed with it.
+  if (status === "cancelled") return [];
   return taskList
     .filter(({ status }) => status === "failed")
     .map(({ id, reason }) => `${paint("red", "✗")} ${oneLine(id)}: ${oneLine(reason ?? "?", 300)}`);

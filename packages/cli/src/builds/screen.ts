@@ -3,7 +3,7 @@ import { formatDuration } from "../duration.ts";
 import type { Colour, Paint } from "../terminal.ts";
 import { formatMoney } from "./money.ts";
 import { cut, describeTask, isUnderway, type Looked } from "./task-row.ts";
-import { countTasks, oneLine, stageText, statusText } from "./words.ts";
+import { counted, countTasks, oneLine, stageText, statusText } from "./words.ts";
 
 export interface Screen {
   readonly cols: number;
@@ -35,7 +35,7 @@ function headOf({ view, intent }: Looked, { cols, nowMs, paint }: Screen, isRoom
     ...(view.tasks.failed === 0 ? [] : [`${view.tasks.failed} failed`]),
     ...(attempts.length === 0 ? [] : [`${attempts.length} of ${settings.slots} at work`]),
     `${formatMoney(money.spentMicroUsd)} of ${formatMoney(money.budgetMicroUsd)}`,
-    formatDuration((view.endedAt ?? nowMs) - view.createdAt),
+    formatSeconds((view.endedAt ?? nowMs) - view.createdAt),
   ];
   const lines = [paint("bold", cut(oneLine(view.request), cols)), cut(parts.join(" · "), cols)];
   if (!isRoomy) return lines;
@@ -44,7 +44,7 @@ function headOf({ view, intent }: Looked, { cols, nowMs, paint }: Screen, isRoom
 }
 
 function intentLine({ coreValue, criteria, workflows }: Intent, cols: number, paint: Paint): string {
-  const counts = ` (${criteria.length} criteria, ${workflows.length} workflows)`;
+  const counts = ` (${criteria.length} criteria, ${counted(workflows.length, "workflow")})`;
   return paint("dim", cut(`intent: ${oneLine(coreValue, Math.max(20, cols - 8 - counts.length))}${counts}`, cols));
 }
 
@@ -93,8 +93,8 @@ function taskLines(looked: Looked, screen: Screen, room: number): string[] {
 function taskLine(looked: Looked, task: TaskView, screen: Screen & { step: string; width: number }): string {
   const { cols, paint, step, width } = screen;
   const { mark, colour, text, forMs } = describeTask(looked, task, screen.nowMs);
-  const time = forMs === null ? "" : formatDuration(forMs);
-  const room = Math.max(0, cols - step.length - width - 6 - (time === "" ? 0 : time.length + 1));
+  const time = forMs === null ? "" : formatSeconds(forMs);
+  const room = Math.max(0, cols - step.length - width - 5 - (time === "" ? 0 : time.length + 1));
   const id = cut(oneLine(task.id), width).padEnd(width);
   const shown = cut(text, room);
   const gap = time === "" ? "" : `${" ".repeat(Math.max(1, room - shown.length + 1))}${paint("dim", time)}`;
@@ -123,4 +123,9 @@ function foldLine(all: readonly TaskView[], shown: readonly TaskView[], { cols, 
   );
   const counts = [...left].map(([status, tasks]) => `${tasks.length} ${status}`);
   return paint("dim", cut(`… and ${counts.join(", ")}`, cols));
+}
+
+/** What changes with every look is no finer than looks are. */
+function formatSeconds(durationMs: number): string {
+  return durationMs < 1000 ? "0s" : formatDuration(durationMs);
 }

@@ -1,7 +1,7 @@
 import { compareIds, depthsOf, type PlanView, type Task } from "@slipway/contract";
 import { formatDuration } from "../duration.ts";
 import type { Paint } from "../terminal.ts";
-import { oneLine } from "./words.ts";
+import { counted, oneLine } from "./words.ts";
 
 /** The tasks as a graph in text: what stands in one step can be worked on at the same time. */
 export function showPlan(plan: PlanView, paint: Paint): string {
@@ -61,8 +61,4 @@ function minutes(count: number): string {
 
 function usd(amount: number): string {
   return `${amount.toFixed(2)} USD`;
-}
-
-function counted(count: number, one: string): string {
-  return `${count} ${count === 1 ? one : `${one}s`}`;
 }

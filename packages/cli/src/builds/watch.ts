@@ -1,11 +1,12 @@
 import type { Client } from "@slipway/client";
 import { type BuildId, type BuildView, type EventView, hasCode } from "@slipway/contract";
 import type { Context } from "../command.ts";
-import { toJson } from "../terminal.ts";
+import { painter, toJson } from "../terminal.ts";
 import { ask, canAsk } from "./ask.ts";
-import { eventText, isMilestone, isQuiet } from "./events.ts";
+import { eventText } from "./events.ts";
 import { createLive } from "./live.ts";
 import { lookAt } from "./look.ts";
+import { isQuiet, milestoneText } from "./milestones.ts";
 import { stageFailed } from "./stage-failure.ts";
 
 export interface Watched {
@@ -39,6 +40,7 @@ export async function watchBuild(context: Context, client: Client, watched: Watc
     gone.abort();
   };
   const isLive = !context.json && context.err.isTerminal && context.io.env.TERM !== "dumb";
+  const paint = painter(context.err, context.io.env);
   using live = createLive(context.err);
   const look = lookAt(context, client, { id, live, signal: over.signal });
 
@@ -63,9 +65,10 @@ export async function watchBuild(context: Context, client: Client, watched: Watc
   const tell = async (event: EventView) => {
     if (context.json) return await context.out.write(`${toJson(event)}\n`);
     if (!isLive) return isQuiet(event) ? undefined : await context.note(eventText(event));
-    if (!isMilestone(event)) return;
-    if (waiting === null) live.line(eventText(event));
-    else waiting.push(eventText(event));
+    const line = milestoneText(event, paint);
+    if (line === undefined) return;
+    if (waiting === null) live.line(line);
+    else waiting.push(line);
   };
 
   const looking = isLive ? look.run().catch(fail) : undefined;

@@ -42,3 +42,7 @@ const levels = ["a known fix", "a direct fix", "deep analysis", "a rewrite of th
 export function levelText(level: number): string {
   return `level ${level}: ${levels[level] ?? "?"}`;
 }
+
+export function counted(count: number, one: string): string {
+  return `${count} ${count === 1 ? one : `${one}s`}`;
+}

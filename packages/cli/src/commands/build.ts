@@ -1,12 +1,5 @@
 import type { Client } from "@slipway/client";
-import {
-  agentNameSchema,
-  type BuildId,
-  type BuildView,
-  type EventView,
-  newId,
-  type StartBuild,
-} from "@slipway/contract";
+import { agentNameSchema, type BuildId, type BuildView, newId, type StartBuild } from "@slipway/contract";
 import { ask, canAsk } from "../builds/ask.ts";
 import { editIntent } from "../builds/edit-intent.ts";
 import { untilHeld } from "../builds/held.ts";
@@ -15,7 +8,7 @@ import { readOrder } from "../builds/order.ts";
 import { showResult } from "../builds/result.ts";
 import { showIntent } from "../builds/show-intent.ts";
 import { showPlan } from "../builds/show-plan.ts";
-import { type UserTurn, watchBuild } from "../builds/watch.ts";
+import { type UserTurn, type Watched, watchBuild } from "../builds/watch.ts";
 import type { Arguments, Context } from "../command.ts";
 import { UsageError } from "../failure.ts";
 import { given } from "../request.ts";
@@ -30,9 +23,7 @@ export async function run(context: Context): Promise<number> {
   const client = await context.server(given({ SANDBOX_PROVIDER: args.text("provider") }));
   const { id } = await client.builds.start({ id: newId("bld"), ...wanted }, { signal });
   await context.note(`build ${id}`);
-  const onTurn = asks
-    ? (event: EventView, gone: AbortSignal) => takeTurn(context, client, { id, event, gone })
-    : undefined;
+  const onTurn = asks ? turnsOf(context, client, id) : undefined;
   const { view, left } = await watchBuild(context, client, { id, after: 0, onTurn });
   return await showResult(context, client, view, left);
 }
@@ -57,22 +48,18 @@ async function readBuildOrder(args: Arguments): Promise<StartBuild> {
   return { ...order, settings, ...given({ provider: args.text("provider") }) };
 }
 
-interface Turn {
-  readonly id: BuildId;
-  readonly event: EventView;
-  readonly gone: AbortSignal;
-}
-
-/** The user's word on the intent, and then on the plan. */
-async function takeTurn(context: Context, client: Client, { id, event, gone }: Turn): Promise<UserTurn | undefined> {
-  const signal = gone;
-  if (event.type === "intent.drafted") {
-    if (!(await untilHeld(client, id, signal))) return undefined;
-    return await agreeOnIntent(context, client, id, signal);
-  }
-  const view = await client.builds.get(id, { signal });
-  if (view.status !== "paused" || view.reason !== "user" || view.planning !== null) return undefined;
-  return await agreeOnPlan(context, client, view, signal);
+/** The user's word on the intent, and then, once, on the plan: a later pause is one that was asked for. */
+function turnsOf(context: Context, client: Client, id: BuildId): NonNullable<Watched["onTurn"]> {
+  let isPlanShown = false;
+  return async ({ type }, signal) => {
+    if (type === "intent.drafted") {
+      return (await untilHeld(client, id, signal)) ? await agreeOnIntent(context, client, id, signal) : undefined;
+    }
+    const view = await client.builds.get(id, { signal });
+    if (isPlanShown || view.status !== "paused" || view.reason !== "user" || view.planning !== null) return undefined;
+    isPlanShown = true;
+    return await agreeOnPlan(context, client, view, signal);
+  };
 }
 
 async function agreeOnIntent(context: Context, client: Client, id: BuildId, signal: AbortSignal): Promise<UserTurn> {

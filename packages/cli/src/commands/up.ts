@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { serverFiles } from "@slipway/contract";
+import { counted } from "../builds/words.ts";
 import type { Context } from "../command.ts";
 
 /** Finds the server, or starts it. */
@@ -9,7 +10,6 @@ export async function run(context: Context): Promise<void> {
   const { pid, version } = await client.health({ signal });
   const { builds } = await client.builds.list({ statuses: ["planning", "running"], limit: 100 }, { signal });
   const log = join(await context.stateDir(), serverFiles.log);
-  const drives = builds.length === 0 ? "no builds" : builds.length === 1 ? "1 build" : `${builds.length} builds`;
-  const text = `the server (process ${pid}) runs and drives ${drives}; its log: ${log}\n`;
+  const text = `the server (process ${pid}) runs and drives ${counted(builds.length, "build")}; its log: ${log}\n`;
   await context.result({ pid, version, log, builds: builds.map(({ id }) => id) }, text);
 }

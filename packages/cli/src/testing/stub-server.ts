@@ -39,6 +39,11 @@ export function createStubServer(views: readonly BuildView[], parts: Partial<Bui
       calls.push(["setBudget", id, budgetMicroUsd]);
       return find(id);
     },
+    costs: async () => ({
+      money: { budgetMicroUsd: 0, spentMicroUsd: 0, reservedMicroUsd: 0 },
+      by: { task: [], attempt: [], agent: [], gate: [], provider: [] },
+    }),
+    mergeQueue: async () => ({ main: null, window: 0, candidates: [], merges: [], gates: [] }),
     async start(wanted) {
       calls.push(["start", wanted]);
       return views[0] ?? buildView();
