@@ -153,7 +153,8 @@ export const taskControlSchemas = [
    * again. None: it only has to be put together with main.
    */
   z.object({ sequence, type: z.literal("findings"), offer: z.int().min(1).optional(), findings: findingsSchema }),
-  z.object({ sequence, type: z.literal("shared"), part: contextPartSchema }),
+  /** `quiet`: agents at work find it where they look, and are not spoken to. */
+  z.object({ sequence, type: z.literal("shared"), part: contextPartSchema, quiet: z.boolean().optional() }),
   z.object({
     sequence,
     type: z.literal("claimed"),

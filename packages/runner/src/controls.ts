@@ -56,6 +56,7 @@ function obey(
       return;
     case "shared":
       inbox.share(message.part);
+      if (message.quiet === true) return;
       for (const member of members) member.say(sharedWords(message.part), { wakes: false });
       return;
     case "findings": {

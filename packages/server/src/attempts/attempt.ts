@@ -78,8 +78,8 @@ export class Attempt {
     void this.#inLine(() => this.#reconcile());
   }
 
-  tell(part: SharedPart): void {
-    void this.#inLine(async () => await this.#send({ type: "shared", part }));
+  tell(part: SharedPart, { quiet }: { readonly quiet: boolean }): void {
+    void this.#inLine(async () => await this.#send({ type: "shared", part, quiet }));
   }
 
   mainMoved(commit: string): Promise<void> {

@@ -1,42 +1,217 @@
-import type { ScriptedProgram } from "@slipway/gateway/scripted";
+import type { SandboxId } from "@slipway/contract";
+import type { ScriptedProgram, ScriptedRequest } from "@slipway/gateway/scripted";
+import { run } from "@slipway/sandbox";
 import { expect, it, vi } from "vitest";
-import { attemptAt, openSite } from "./testing.ts";
+import { attemptAt, openSite, type Site } from "./testing.ts";
 
-vi.setConfig({ testTimeout: 180_000 });
+vi.setConfig({ testTimeout: 240_000 });
 
-/** Does these things one after another when it is set to its task, and says of criteria what is wanted. */
-function agent(actions: NonNullable<Awaited<ReturnType<ScriptedProgram>>["actions"]>): ScriptedProgram {
-  return ({ lastPrompt, step }) => {
-    if (/Go through the criteria/.test(lastPrompt)) {
-      const input = { criterion: "add-item", satisfied: true, evidence: "It is there." };
-      return step === 0 ? { actions: [{ tool: "state_criterion", input }] } : { text: "Done." };
-    }
-    const action = actions[step];
+type Actions = NonNullable<Awaited<ReturnType<ScriptedProgram>>["actions"]>;
+
+const satisfied = {
+  tool: "state_criterion",
+  input: { criterion: "add-item", satisfied: true, evidence: "It is there." },
+} as const;
+const untilGo = { run: "until [ -e /tmp/go ]; do sleep 0.05; done" };
+
+type Kind = "task" | "intent" | "findings" | "conflict";
+
+function kindOf({ lastPrompt }: ScriptedRequest): Kind {
+  if (/Checks of your work have found/.test(lastPrompt)) return "findings";
+  if (/conflict/.test(lastPrompt)) return "conflict";
+  return /Go through the criteria/.test(lastPrompt) ? "intent" : "task";
+}
+
+/** Does the actions for each kind of prompt one after another, and tells what it was asked. */
+function agent(parts: Partial<Record<Kind, Actions>>, asked: string[] = []): ScriptedProgram {
+  const all = { task: [], intent: [satisfied], findings: [], conflict: [], ...parts };
+  return (request) => {
+    const kind = kindOf(request);
+    asked.push(`${kind} ${request.step}`);
+    const action = all[kind][request.step];
     return action === undefined ? { text: "Done." } : { actions: [action] };
   };
 }
 
-it("an attempt's work comes into the build's repository as a candidate, and nothing is left when the build is closed", async () => {
-  await using site = await openSite({ program: agent([{ write: "list.txt", content: "socks\n" }]) });
-  const { attempts, build, repository, store, provider } = site;
+async function filesOf({ repository }: Site, commit: string): Promise<Record<string, string>> {
+  const files = await repository.read(commit, () => true);
+  return Object.fromEntries([...files].map(([path, content]) => [path, content.toString()]));
+}
+
+async function expectNothingLeft({ attempts, build, provider, warnings }: Site) {
+  await attempts.close(build, { cancelled: false });
+  expect(await provider.list()).toEqual([]);
+  expect(await provider.snapshots.list()).toEqual([]);
+  expect(warnings).toEqual([]);
+}
+
+it("an attempt's work becomes a candidate, and what is found in it, on a newer main, another one", async () => {
+  await using site = await openSite({
+    program: agent({
+      task: [{ write: "list.txt", content: "socks\n" }],
+      findings: [{ write: "list.txt", content: "socks\nshoes\n" }],
+      conflict: [{ write: "list.txt", content: "socks\nshoes\n" }],
+    }),
+  });
+  const { attempts, build, repository, store } = site;
   const item = attemptAt("list");
   await attempts.carryOut(build, [item]);
-  const offered = await site.reported("candidate.offered");
-  expect(offered).toMatchObject({ task: "list", attempt: 1, respawn: 0, offer: 1 });
-  expect([...(await repository.candidates())]).toEqual([[offered["candidate"], offered["commit"]]]);
-  expect((await repository.read(offered["commit"], () => true)).get("list.txt")?.toString()).toBe("socks\n");
-  const [main] = await site.reports("main.made");
-  expect(main?.["commit"]).toBe(await repository.main());
+  const first = await site.reported("candidate.offered");
+  expect(first).toMatchObject({ task: "list", attempt: 1, respawn: 0, offer: 1 });
+  expect(await filesOf(site, first["commit"])).toEqual({ "list.txt": "socks\n" });
+  const [made] = await site.reports("main.made");
+  expect(made?.["commit"]).toBe(await repository.main());
   expect(await site.reports("attempt.heard")).toHaveLength(1);
   const phases = (await site.reports("attempt.progress")).filter(({ status }) => status === "begun");
   expect(phases.map(({ phase }) => phase)).toEqual(["initialise", "build", "integrate", "test", "intent", "verify"]);
   expect((await store.actions.list(build.id)).some(({ action }) => action === "file_change")).toBe(true);
-  expect((await store.ledger.costs(build.id, "task")).find(({ of }) => of === "list")?.spentMicroUsd).toBeGreaterThan(
-    0,
-  );
+  const costs = await store.ledger.costs(build.id, "task");
+  expect(costs.find(({ of }) => of === "list")?.spentMicroUsd).toBeGreaterThan(0);
   expect(attempts.heardAtMs(build.id, "list", 1)).toBeGreaterThan(0);
-  await attempts.close(build, { cancelled: false });
-  expect(await provider.list()).toEqual([]);
-  expect(await provider.snapshots.list()).toEqual([]);
-  expect(site.warnings).toEqual([]);
+
+  const main = await repository.commit({
+    ...{ tree: first["tree"], parents: [made?.["commit"]], message: "Another task's", atMs: 0 },
+  });
+  await repository.moveMain(made?.["commit"], main);
+  await attempts.mainMoved(build, main);
+  const answer = { offer: 1, findings: [{ gate: "intent", text: "There are no shoes." }], main };
+  // Asked for again and again, by this process and by the next one: it is told once.
+  await attempts.carryOut(build, [{ ...item, answer }]);
+  await attempts.carryOut(build, [{ ...item, answer }]);
+  await site.restart();
+  await site.attempts.reattach(build, [{ ...item, answer }]);
+  const second = await site.reported("candidate.offered", ({ offer }) => offer === 2);
+  expect(await filesOf(site, second["commit"])).toEqual({ "list.txt": "socks\nshoes\n" });
+  expect(await repository.isAncestor(main, second["commit"])).toBe(true);
+  expect(await site.reports("candidate.offered")).toHaveLength(2);
+  await expectNothingLeft(site);
+});
+
+it("an attempt whose sandbox died goes on from its checkpoint, over a restart, and repeats no step that was finished", async () => {
+  const asked: string[] = [];
+  await using site = await openSite({
+    program: agent(
+      {
+        task: [{ run: "echo once >> once.txt" }, { write: "list.txt", content: "socks\n" }],
+        intent: [untilGo, satisfied],
+      },
+      asked,
+    ),
+  });
+  const { build, provider } = site;
+  const item = attemptAt("list");
+  await site.attempts.carryOut(build, [item]);
+  const { checkpoint } = await site.reported("checkpoint.made", (data) => data["checkpoint"].phase === "test");
+  await (await provider.get(checkpoint.sandbox)).destroy();
+  expect(await site.reported("attempt.ended")).toMatchObject({ respawn: 0, outcome: { type: "died" } });
+
+  await site.restart();
+  await site.attempts.reattach(build, [{ ...item, respawn: 1 }]);
+  const { sandbox } = await site.reported("attempt.heard", ({ respawn }) => respawn === 1);
+  await site.restart();
+  await site.attempts.reattach(build, [{ ...item, respawn: 1 }]);
+  await (await provider.get(sandbox as SandboxId)).files.write("/tmp/go", "");
+  const offered = await site.reported("candidate.offered");
+  expect(offered).toMatchObject({ respawn: 1, offer: 1 });
+  expect(await filesOf(site, offered["commit"])).toEqual({ "list.txt": "socks\n", "once.txt": "once\n" });
+  expect(asked.filter((one) => one.startsWith("task"))).toEqual(["task 0", "task 1", "task 2"]);
+  expect(await site.reports("candidate.offered")).toHaveLength(1);
+  expect(await site.reports("attempt.ended")).toHaveLength(1);
+  await expectNothingLeft(site);
+});
+
+it("an attempt without money waits, and goes on where it was when there is more", async () => {
+  const asked: string[] = [];
+  await using site = await openSite({
+    program: agent({ task: [{ write: "list.txt", content: "socks\n" }] }, asked),
+    budgetMicroUsd: 1,
+  });
+  const { attempts, build, provider } = site;
+  const item = attemptAt("list");
+  await attempts.carryOut(build, [item]);
+  const { outcome } = await site.reported("attempt.ended");
+  expect(outcome).toEqual({ type: "out-of-budget", budgetMicroUsd: 1 });
+  await attempts.carryOut(build, [{ ...item, paused: true }]);
+  await site.reported("checkpoint.made", (data) => data["checkpoint"].phase === "paused");
+  await vi.waitFor(async () => expect(await provider.list()).toMatchObject([{ state: "stopped" }]));
+  await site.raiseBudget(10_000_000);
+  await attempts.carryOut(build, [item]);
+  const offered = await site.reported("candidate.offered");
+  expect(await filesOf(site, offered["commit"])).toEqual({ "list.txt": "socks\n" });
+  expect(asked.filter((one) => one.startsWith("task"))).toEqual(["task 0", "task 1"]);
+  expect((await site.reports("attempt.heard")).length).toBe(1);
+  await expectNothingLeft(site);
+});
+
+it("the next attempt goes on in the sandbox that the last one has left", async () => {
+  await using site = await openSite({
+    program: ({ lastPrompt, step }) =>
+      step > 0
+        ? { text: "Done." }
+        : {
+            actions: [
+              /An earlier attempt/.test(lastPrompt)
+                ? { write: "b.txt", content: "b" }
+                : { run: "echo a > a.txt; exit 1" },
+            ],
+          },
+  });
+  const { attempts, build, provider } = site;
+  const first = attemptAt("list");
+  await attempts.carryOut(build, [first]);
+  await site.reported("candidate.offered");
+  const next = attemptAt("list", { number: 2, from: "last-attempt", level: 1 });
+  await attempts.carryOut(build, [{ type: "end-attempt", id: first.id, task: "list", keepSandbox: true }, next]);
+  const offered = await site.reported("candidate.offered", ({ attempt }) => attempt === 2);
+  expect(Object.keys(await filesOf(site, offered["commit"]))).toEqual(["a.txt", "b.txt"]);
+  expect((await provider.list()).map(({ labels }) => labels["attempt"])).toEqual([next.id]);
+  await expectNothingLeft(site);
+});
+
+it("attempts of a build hear of each other's files, words and overlaps", async () => {
+  const seen: string[] = [];
+  const program: ScriptedProgram = (request) => {
+    const {
+      lastPrompt,
+      step,
+      request: { messages },
+    } = request;
+    if (kindOf(request) !== "task") return agent({})(request);
+    seen.push(JSON.stringify(messages));
+    const isFirst = /Your task: Make one/.test(lastPrompt) || /Your task: Make one/.test(JSON.stringify(messages));
+    const actions = isFirst
+      ? [
+          { tool: "claim_files", input: { paths: ["list.txt"] } },
+          { tool: "tell_others", input: { title: "Lists are plain text", text: "One thing a line." } },
+          { write: "list.txt", content: "one\n" },
+        ]
+      : [
+          untilGo,
+          { tool: "claim_files", input: { paths: ["list.txt"] } },
+          { tool: "read_context", input: { name: "discoveries" } },
+          { write: "list.txt", content: "two\n" },
+        ];
+    const action = actions[step];
+    return action === undefined ? { text: "Done." } : { actions: [action] };
+  };
+  await using site = await openSite({ program, tasks: ["one", "two"] });
+  const { attempts, build, bridge, provider } = site;
+  await attempts.carryOut(build, [attemptAt("one"), attemptAt("two")]);
+  await site.reported("candidate.offered", ({ task }) => task === "one");
+  const { sandbox } = await site.reported("attempt.heard", ({ task }) => task === "two");
+  const other = await provider.get(sandbox as SandboxId);
+  await run(other, "until grep -q plain /workspace/project/.slipway/context/discoveries.md; do sleep 0.05; done");
+  await other.files.write("/tmp/go", "");
+  await site.reported("candidate.offered", ({ task }) => task === "two");
+  const words = seen.join("\n");
+  expect(words).toContain("list.txt: one-1");
+  expect(words).toContain("Lists are plain text");
+  await vi.waitFor(async () => {
+    const { messages } = await bridge.read(build.id, { after: 0, topics: ["conflicts"] });
+    expect(messages).toMatchObject([
+      { payload: { paths: ["list.txt"], between: expect.arrayContaining(["one-1", "two-1"]) } },
+    ]);
+  });
+  await expectNothingLeft(site);
+  expect(await bridge.claims(build.id)).toEqual([]);
 });

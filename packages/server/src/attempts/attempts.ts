@@ -93,8 +93,9 @@ export function createAttempts(parts: AttemptsParts): Attempts {
         new Map(
           [...attempts.values()].flatMap((one) => (one.offered === null ? [] : [[speakerOf(one.name), one.offered]])),
         ),
-      tell(part) {
-        for (const attempt of attempts.values()) attempt.tell(part);
+      tell(part, { quiet, isKnownTo }) {
+        for (const attempt of attempts.values())
+          attempt.tell(part, { quiet: quiet || speakerOf(attempt.name) === isKnownTo });
       },
       warn: (error) => closing.signal.aborted || warn(`${build.id} shares nothing new: ${error.message}`),
     });

@@ -120,7 +120,7 @@ export function createListener(options: ListenOptions): (event: NumberedEvent) =
       case "told": {
         const payload = { title: printable(event.title), text: printable(event.text) };
         await publish(sequence, { topic: "discoveries", payload });
-        return shared.changed("discoveries");
+        return shared.changed("discoveries", speaker);
       }
       case "offered":
         return await offer(sequence, event);

@@ -4,7 +4,8 @@ import type { BuildRepository } from "../repository/repository.ts";
 
 /** What every attempt of a build is told of the others, and again when it changes. */
 export interface Shared extends Disposable {
-  changed(part: PartName): void;
+  /** `by`: whoever has changed it knows. */
+  changed(part: PartName, by?: string): void;
   progress(speaker: string, words: string): void;
   /** All of it, for an attempt that begins. */
   parts(): Promise<SharedPart[]>;
@@ -22,8 +23,8 @@ export interface SharedOptions {
   repository(): Promise<Pick<BuildRepository, "overlap">>;
   /** Commits that attempts have offered and that are not in main, by who offered them. */
   open(): ReadonlyMap<string, string>;
-  /** To all that are at work. */
-  tell(part: SharedPart): void;
+  /** To all that are at work. `isKnownTo`: the one who has changed it. */
+  tell(part: SharedPart, options: { readonly quiet: boolean; readonly isKnownTo: string | undefined }): void;
   warn(error: Error): void;
   /** How long changes of a part are gathered before they are told: each costs every agent some of its attention. */
   readonly gatherMs?: Partial<Record<PartName, number>>;
@@ -31,6 +32,9 @@ export interface SharedOptions {
 
 const usualGatherMs = { plan: 5000, progress: 120_000, discoveries: 1000, ownership: 10_000, conflicts: 1000 };
 export type PartName = keyof typeof usualGatherMs;
+
+/** The others are there for whoever looks. */
+const spoken: ReadonlySet<PartName> = new Set(["discoveries", "conflicts"]);
 
 const maxCharacters = 16 * 1024;
 const maxDiscoveries = 40;
@@ -42,6 +46,7 @@ export function createShared(options: SharedOptions): Shared {
   const phases = new Map<string, string>();
   const timers = new Map<PartName, NodeJS.Timeout>();
   const told = new Map<PartName, string>();
+  const changers = new Map<PartName, Set<string | undefined>>();
 
   const render: Readonly<Record<PartName, () => Promise<readonly string[]>>> = {
     plan: () => planLines(store, build),
@@ -55,12 +60,15 @@ export function createShared(options: SharedOptions): Shared {
 
   const flush = async (name: PartName) => {
     timers.delete(name);
+    const [changer, ...others] = changers.get(name) ?? [];
+    changers.delete(name);
     const text = await textOf(name);
     if (text === (told.get(name) ?? "")) return;
     told.set(name, text);
-    tell({ name, text });
+    tell({ name, text }, { quiet: !spoken.has(name), isKnownTo: others.length === 0 ? changer : undefined });
   };
-  const changed = (name: PartName) => {
+  const changed = (name: PartName, by?: string) => {
+    changers.set(name, (changers.get(name) ?? new Set()).add(by));
     if (timers.has(name)) return;
     const timer = setTimeout(() => void flush(name).catch(warn), gatherMs[name]);
     timer.unref();

@@ -40,6 +40,8 @@ export interface Site extends AsyncDisposable {
   readonly build: WorkingBuild;
   readonly attempts: Attempts;
   readonly warnings: readonly string[];
+  /** Of the build. */
+  raiseBudget(microUsd: number): Promise<void>;
   /** Lets go of all, and goes on with another one on the same state. */
   restart(): Promise<void>;
   /** The data of reports of a type, so far. */
@@ -53,6 +55,7 @@ type Data = Record<string, any>;
 
 const clock = { now: () => Date.now() };
 const reportedMs = 120_000;
+const driver = { holder: "test", generation: 1 };
 
 export async function openSite({ program, tasks = ["list"], budgetMicroUsd }: SiteOptions): Promise<Site> {
   await using parts = new AsyncDisposableStack();
@@ -110,6 +113,10 @@ export async function openSite({ program, tasks = ["list"], budgetMicroUsd }: Si
     get attempts() {
       return attempts;
     },
+    async raiseBudget(microUsd) {
+      const { turn, lastEvent } = await store.builds.get(build.id);
+      await store.builds.apply(build.id, driver, { turn, through: lastEvent, budgetMicroUsd: microUsd, events: [] });
+    },
     async restart() {
       await attempts[Symbol.asyncDispose]();
       attempts = make();
@@ -144,8 +151,7 @@ async function plannedBuild(
   const details = newBuildDetails(settings, "none", clock.now());
   await store.builds.create({ ...build, details }, budgetMicroUsd, { type: "build.created" });
   const locked = await lockIntent(generatedIntent(build), 0);
-  const by = { holder: "test", generation: 1 };
-  await store.leases.take(build.id, by, 60_000);
+  await store.leases.take(build.id, driver, 3_600_000);
   const tasks = names.map(
     (id): Task => ({
       ...{ id, title: `Make ${id}`, description: `Make ${id}.`, component: "frontend", features: ["list"] },
@@ -153,7 +159,7 @@ async function plannedBuild(
     }),
   );
   const next = { level: null, pattern: null, from: "main" };
-  await store.builds.apply(build.id, by, {
+  await store.builds.apply(build.id, driver, {
     ...{ turn: 0, through: 0, events: [] },
     records: {
       intents: [{ build: build.id, hash: locked.hash, intent: JSON.parse(JSON.stringify({ locked })) }],
