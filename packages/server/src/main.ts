@@ -8,6 +8,7 @@ import manifest from "../package.json" with { type: "json" };
 import { createBuilding } from "./building.ts";
 import { composeServer, type ServerOptions } from "./compose.ts";
 import { readProcessConfig, type ServerConfig } from "./config.ts";
+import { checkerToolDirectories } from "./gates/checker.ts";
 import { createApp } from "./http/app.ts";
 import { listenOnSocket } from "./http/listen.ts";
 import { takeLock } from "./lock.ts";
@@ -75,7 +76,9 @@ async function optionsOf(config: ServerConfig, parts: AsyncDisposableStack): Pro
   const provider = parts.use(
     createLocalProvider({
       ...{ stateDir: stateDirectory, environment, ...(sandboxUid !== undefined && { sandboxUid }) },
-      ...(simulation === null && { tools: await installedTools(agentsDirectory) }),
+      ...(simulation === null && {
+        tools: { ...(await installedTools(agentsDirectory)), ...checkerToolDirectories() },
+      }),
     }),
   );
   const clock = { now: () => Date.now() };
