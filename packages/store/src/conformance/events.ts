@@ -30,6 +30,9 @@ export function describeEvents(opened: () => OpenedStore): void {
     expect(await store.events.report(other, [event("a")])).toBe(2);
     const keys = (await store.events.read(build, 1)).map(({ key }) => key);
     expect(keys).toEqual(["a", "b", "c"]);
+    expect(await store.events.find(build, "b")).toMatchObject({ sequence: 3, key: "b" });
+    expect(await store.events.find(build, "d")).toBeUndefined();
+    expect(await store.events.find(other, "b")).toBeUndefined();
   });
 
   test("a report with one bad event leaves nothing", async () => {

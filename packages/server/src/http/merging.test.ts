@@ -1,0 +1,75 @@
+import { createHash } from "node:crypto";
+import { buildViewSchema, mergeQueueViewSchema, newId } from "@slipway/contract";
+import { report } from "@slipway/engine";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { startTestServer, type TestServer } from "./testing.ts";
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await startTestServer();
+});
+afterAll(() => server[Symbol.asyncDispose]());
+
+const post = (body: object) => server.ask("POST", "/v1/builds", { body: { request: "a habit tracker", ...body } });
+const commit = (name: string) => createHash("sha1").update(name).digest("hex");
+
+test("a build shows its attempts' words, its candidates, its main and where it runs", async () => {
+  const { body } = await post({ settings: { agent: "claude-code" } });
+  const { id, settings, candidates, main, repository, preview, criteria } = buildViewSchema.parse(body);
+  expect(settings.agent).toBe("claude-code");
+  expect({ candidates, main, repository, preview, criteria }).toEqual({
+    ...{ candidates: [], main: null, repository: null, preview: null, criteria: [] },
+  });
+  const candidate = newId("cnd");
+  const setup = { task: "setup", attempt: 1, respawn: 0 };
+  const said = { phase: "build", status: "begun", text: "writes src/list.ts" };
+  await server.tell(
+    id,
+    report("main.made", "main", { commit: commit("main"), tree: commit("tree") }),
+    report("attempt.progress", "p1", { ...setup, ...said, text: "reads" }),
+    report("attempt.progress", "p2", { ...setup, ...said }),
+    report("preview.ready", "preview", { address: "http://127.0.0.1:4123/" }),
+  );
+  await server.tell(
+    id,
+    report("candidate.offered", `candidate:${candidate}`, {
+      ...{ ...setup, candidate, offer: 1, commit: commit("setup"), tree: commit("setup's") },
+    }),
+  );
+  const view = buildViewSchema.parse((await server.ask("GET", `/v1/builds/${id}`)).body);
+  expect(view).toMatchObject({
+    ...{ main: commit("main"), repository: expect.stringContaining(id), preview: "http://127.0.0.1:4123/" },
+    attempts: [{ task: "setup", number: 1, phase: "build", doing: "writes src/list.ts" }],
+    candidates: [{ id: candidate, task: "setup", commit: commit("setup") }],
+  });
+  const queue = mergeQueueViewSchema.parse((await server.ask("GET", `/v1/builds/${id}/merge-queue`)).body);
+  expect(queue).toMatchObject({ main: commit("main"), merges: [], candidates: view.candidates });
+});
+
+test("the last check of the whole is told with its evidence", async () => {
+  const { id } = buildViewSchema.parse((await post({})).body);
+  const evidence = [{ id: "add-habit", satisfied: false, text: "nothing is listed" }];
+  await server.tell(
+    id,
+    report("satisfaction.checked", "satisfaction.checked:1", { round: 1, unsatisfied: ["add-habit"], evidence }),
+  );
+  const { body } = await server.ask("GET", `/v1/builds/${id}`);
+  expect(buildViewSchema.parse(body).criteria).toEqual(evidence);
+});
+
+test("a build that wants another provider than there is, or no agent that there is, is not begun", async () => {
+  expect((await post({ provider: "simulated" })).status).toBe(201);
+  expect(await post({ provider: "modal" })).toMatchObject({
+    status: 409,
+    body: { error: { code: "provider_mismatch", message: expect.stringMatching(/simulated.*modal/) } },
+  });
+  expect(await post({ settings: { agent: "../evil" } })).toMatchObject({
+    status: 400,
+    body: { error: { code: "invalid_request", message: expect.stringContaining("agent") } },
+  });
+});
+
+test("there is no merge queue of a build that is not there", async () => {
+  const { status, body } = await server.ask("GET", `/v1/builds/${newId("bld")}/merge-queue`);
+  expect({ status, body }).toMatchObject({ status: 404, body: { error: { code: "build_not_found" } } });
+});
