@@ -1,4 +1,4 @@
-import { type ExecExit, SlipwayError } from "@slipway/contract";
+import { type ErrorCode, type ExecExit, SlipwayError } from "@slipway/contract";
 import {
   type CallOptions,
   installDependencies,
@@ -24,13 +24,17 @@ const registryTrouble = /npm error code (ENOTFOUND|EAI_AGAIN|ETIMEDOUT|ECONN\w+|
 type Named = Extract<Dependencies, { kind: "named" }>;
 
 /** Installs what manifests name, in a sandbox that has nothing else of the project. No script runs. */
-export async function installNamed(sandbox: RestrictedSandbox, { files, install }: Named): Promise<void> {
-  await putManifests(sandbox, projectPath, files);
-  await command(sandbox, [...install, "--ignore-scripts"]);
+export async function installNamed(
+  sandbox: RestrictedSandbox,
+  { files, install }: Named,
+  call: CallOptions,
+): Promise<void> {
+  await putManifests(sandbox, projectPath, files, call);
+  await command(sandbox, [...install, "--ignore-scripts"], call);
 }
 
 /** The scripts of what is installed. */
-export async function runScripts(sandbox: RestrictedSandbox, call: CallOptions = {}): Promise<void> {
+export async function runScripts(sandbox: RestrictedSandbox, call: CallOptions): Promise<void> {
   await command(sandbox, ["npm", "rebuild"], call);
 }
 
@@ -38,7 +42,7 @@ export async function runScripts(sandbox: RestrictedSandbox, call: CallOptions =
 export async function installInPlace(
   sandbox: RestrictedSandbox,
   dependencies: Dependencies,
-  call: CallOptions = {},
+  call: CallOptions,
 ): Promise<void> {
   if (dependencies.kind === "named") {
     await runScripts(sandbox, call);
@@ -52,38 +56,46 @@ export async function installInPlace(
  * An install by a lock file leaves out what the registry says of the packages, which an agent's `npm install` asks for. It
  * is only a matter of requests: that it fails changes nothing.
  */
-export async function fetchMetadata(sandbox: RestrictedSandbox, { files }: Named): Promise<void> {
+export async function fetchMetadata(sandbox: RestrictedSandbox, { files }: Named, call: CallOptions): Promise<void> {
   const scratch = "/tmp/slipway-metadata";
   const manifests = new Map([...files].filter(([path]) => !/(^|\/)(package-lock|npm-shrinkwrap)\.json$/.test(path)));
   if (manifests.size === files.size) return;
-  await putManifests(sandbox, scratch, manifests);
-  await run(sandbox, ["npm", "install", "--package-lock-only", "--ignore-scripts"], { cwd: scratch, timeoutMs });
-  await sandbox.files.remove(scratch, { recursive: true });
+  await putManifests(sandbox, scratch, manifests, call);
+  const argv = ["npm", "install", "--package-lock-only", "--ignore-scripts"];
+  await run(sandbox, argv, { cwd: scratch, timeoutMs, ...call });
+  await sandbox.files.remove(scratch, { recursive: true, ...call });
 }
 
 /** How many files the package manager keeps for the next install. */
-export async function countCached(sandbox: RestrictedSandbox): Promise<number> {
-  const { stdout } = await run(sandbox, "find ~/.npm/_cacache -type f 2>/dev/null | wc -l");
+export async function countCached(sandbox: RestrictedSandbox, call: CallOptions): Promise<number> {
+  const { stdout } = await run(sandbox, "find ~/.npm/_cacache -type f 2>/dev/null | wc -l", call);
   return Number(stdout);
 }
 
-async function putManifests(sandbox: RestrictedSandbox, directory: string, files: ReadonlyMap<string, Buffer>) {
-  await sandbox.files.hydrate(
-    Object.fromEntries([...files].map(([path, content]) => [`${directory}/${path}`, content])),
-  );
+async function putManifests(
+  sandbox: RestrictedSandbox,
+  directory: string,
+  files: ReadonlyMap<string, Buffer>,
+  call: CallOptions,
+): Promise<void> {
+  const placed = [...files].map(([path, content]) => [`${directory}/${path}`, content] as const);
+  await sandbox.files.hydrate(Object.fromEntries(placed), call);
 }
 
-async function command(sandbox: RestrictedSandbox, argv: readonly string[], call: CallOptions = {}): Promise<void> {
+async function command(sandbox: RestrictedSandbox, argv: readonly string[], call: CallOptions): Promise<void> {
   const options = { cwd: projectPath, env: { CI: "1" }, keep: "end", timeoutMs, ...call } as const;
   check({ argv, ...(await run(sandbox, argv, options)) });
 }
 
 function check(step: ProjectStep): void {
-  if (step.exitCode === 0) return;
-  const said = lastWords(step);
-  const code =
-    step.exit.reason === "lost" || registryTrouble.test(step.stderr) ? "provider_unavailable" : "install_failed";
-  throw new SlipwayError(code, `${step.argv.join(" ")} ${endOf(step.exit)}: ${said}`);
+  if (step.exitCode !== 0) {
+    throw new SlipwayError(codeOf(step), `${step.argv.join(" ")} ${endOf(step.exit)}: ${lastWords(step)}`);
+  }
+}
+
+function codeOf({ exit, stderr }: ProjectStep): ErrorCode {
+  if (exit.reason === "lost" || registryTrouble.test(stderr)) return "provider_unavailable";
+  return /\bENOSPC\b|no space left on device/i.test(stderr) ? "out_of_disk" : "install_failed";
 }
 
 function endOf({ reason, exitCode, signal }: ExecExit): string {

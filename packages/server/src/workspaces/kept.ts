@@ -6,8 +6,11 @@ import type { Dependencies } from "./decide.ts";
 import { countCached, fetchMetadata, installNamed, runScripts } from "./install.ts";
 import { createLines } from "./line.ts";
 
-/** What was installed and downloaded before, as snapshots: of one account and project, never of another. */
-export interface KeptInstalls {
+/**
+ * What was installed and downloaded before, as snapshots: of one account and project, never of another. Disposing of it ends
+ * what is being installed.
+ */
+export interface KeptInstalls extends AsyncDisposable {
   /** The manifests with what they name installed, in `projectPath`. It is made when it is not there. */
   installed(build: WorkingBuild, dependencies: Named, options?: CallOptions): Promise<SnapshotId>;
   /** Nothing but downloaded packages. */
@@ -18,7 +21,7 @@ export type Named = Extract<Dependencies, { kind: "named" }>;
 
 export interface KeptParts {
   readonly provider: Pick<SandboxProvider, "get" | "list" | "snapshots" | "capabilities">;
-  create(request: CreateSandboxInput): Promise<OwnedSandbox>;
+  create(request: CreateSandboxInput, options: CallOptions): Promise<OwnedSandbox>;
 }
 
 const hourMs = 3_600_000;
@@ -49,9 +52,9 @@ export function createKeptInstalls({ provider, create }: KeptParts): KeptInstall
     if (capabilities.stopStart) await sandbox.start();
   };
 
-  const install = async (build: WorkingBuild, dependencies: Named): Promise<SnapshotId> => {
+  const install = async (build: WorkingBuild, dependencies: Named, call: CallOptions): Promise<SnapshotId> => {
     const owner = ownerOf(build);
-    const name = `installed ${owner} ${dependencies.key}`;
+    const name = installedOf(owner, dependencies);
     const found = await find(name);
     if (found !== undefined) return found;
     const labels = { build: build.id, purpose: "install" };
@@ -59,26 +62,32 @@ export function createKeptInstalls({ provider, create }: KeptParts): KeptInstall
     for (const { id } of await provider.list({ labels })) await (await provider.get(id)).destroy();
     const snapshot = await find(packagesOf(owner));
     const network = { registries: true };
-    await using sandbox = await create({ labels, network, ...(snapshot !== undefined && { snapshot }) });
-    const before = await countCached(sandbox);
-    await installNamed(sandbox, dependencies);
-    if ((await countCached(sandbox)) !== before) {
-      await fetchMetadata(sandbox, dependencies);
+    await using sandbox = await create({ labels, network, ...(snapshot !== undefined && { snapshot }) }, call);
+    const before = await countCached(sandbox, call);
+    await installNamed(sandbox, dependencies, call);
+    if ((await countCached(sandbox, call)) !== before) {
+      await fetchMetadata(sandbox, dependencies, call);
       await keepPackages(owner, sandbox);
     }
-    if (!dependencies.ownScripts) await runScripts(sandbox);
+    if (!dependencies.ownScripts) await runScripts(sandbox, call);
     return await keep(sandbox, name);
   };
 
   // One after the other, so that each has what the ones before it have downloaded, or finds what it wants.
-  const inLine = createLines();
+  const lines = createLines();
   return {
-    installed: (build, dependencies, { signal } = {}) =>
-      inLine(ownerOf(build), () => install(build, dependencies), signal),
+    async installed(build, dependencies, { signal: own } = {}) {
+      const owner = ownerOf(build);
+      // What is there does not wait for what others install.
+      const found = await find(installedOf(owner, dependencies));
+      return found ?? (await lines.run(owner, (signal) => install(build, dependencies, { signal }), own));
+    },
     packages: (build) => find(packagesOf(ownerOf(build))),
+    [Symbol.asyncDispose]: () => lines[Symbol.asyncDispose](),
   };
 }
 
+const installedOf = (owner: string, { key }: Named) => `installed ${owner} ${key}`;
 const packagesOf = (owner: string) => `packages ${owner}`;
 
 function ownerOf({ account, project }: WorkingBuild): string {

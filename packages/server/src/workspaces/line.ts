@@ -1,17 +1,29 @@
 import { SlipwayError } from "@slipway/contract";
 
-/** Runs what has the same key one after the other. What is begun is ended, whoever gives up waiting for it. */
-export function createLines(): <T>(key: string, work: () => Promise<T>, signal?: AbortSignal) => Promise<T> {
+/** Runs what has the same key one after the other. Disposing of it tells all of it to end, and waits until it has. */
+export interface Lines extends AsyncDisposable {
+  /** Whoever gives up waiting does not end the work: others may wait for the same. */
+  run<T>(key: string, work: (signal: AbortSignal) => Promise<T>, signal?: AbortSignal): Promise<T>;
+}
+
+export function createLines(): Lines {
   const lines = new Map<string, Promise<unknown>>();
-  return async (key, work, signal) => {
-    const before = lines.get(key) ?? Promise.resolve();
-    const own = before.then(work, work);
-    lines.set(key, own);
-    const leave = () => {
-      if (lines.get(key) === own) lines.delete(key);
-    };
-    own.then(leave, leave);
-    return await unlessAborted(own, signal);
+  const ending = new AbortController();
+  return {
+    async run(key, work, signal) {
+      const begin = () => work(ending.signal);
+      const own = (lines.get(key) ?? Promise.resolve()).then(begin, begin);
+      lines.set(key, own);
+      const leave = () => {
+        if (lines.get(key) === own) lines.delete(key);
+      };
+      own.then(leave, leave);
+      return await unlessAborted(own, signal);
+    },
+    async [Symbol.asyncDispose]() {
+      ending.abort();
+      await Promise.allSettled(lines.values());
+    },
   };
 }
 

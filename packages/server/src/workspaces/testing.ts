@@ -63,6 +63,8 @@ export interface Registry extends AsyncDisposable {
   readonly url: string;
   /** Paths that were asked for, in their order. */
   readonly requests: string[];
+  /** Paths that get no answer. */
+  readonly silent: Set<string>;
   publish(name: string, version: string, files: Readonly<Record<string, string>>, manifest?: object): Promise<void>;
 }
 
@@ -72,9 +74,11 @@ const address = "127.0.0.2";
 async function openRegistry(directory: string): Promise<Registry> {
   const packages = new Map<string, Record<string, object>>();
   const requests: string[] = [];
+  const silent = new Set<string>();
   const server = createServer(async (request, response) => {
     const path = new URL(request.url ?? "/", url).pathname;
     requests.push(path);
+    if (silent.has(path)) return;
     const versions = packages.get(path.slice(1));
     const answer = versions === undefined ? await readFile(join(directory, path)).catch(() => null) : versions;
     if (answer === null) response.writeHead(404).end("{}");
@@ -90,6 +94,7 @@ async function openRegistry(directory: string): Promise<Registry> {
   return {
     url,
     requests,
+    silent,
     async publish(name, version, files, manifest = {}) {
       const source = join(directory, "source", name, version);
       const own = { name, version, ...manifest };

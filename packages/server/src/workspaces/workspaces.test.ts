@@ -124,6 +124,27 @@ test("an install that fails says why, and leaves no sandbox", async () => {
   expect(await provider.list()).toEqual(before);
 });
 
+test("an install that is cut short leaves no sandbox, and the next one ends what a killed process has left", async () => {
+  const { build, provider, registry } = place;
+  const before = await provider.list();
+  registry.silent.add("/endless");
+  const commit = await place.commit({ "package.json": manifest({ dependencies: { endless: "1.0.0" } }) });
+  const workspaces = createWorkspaces(place);
+  const opening = workspaces.open(build, commit, gate);
+  const refused = expect(opening).rejects.toMatchObject({ code: "aborted" });
+  await vi.waitFor(() => expect(registry.requests).toContain("/endless"), { timeout: 60_000, interval: 50 });
+  expect(await provider.list()).toHaveLength(before.length + 1);
+  await workspaces[Symbol.asyncDispose]();
+  await refused;
+  expect(await provider.list()).toEqual(before);
+
+  await provider.create({ labels: { build: build.id, purpose: "install" } });
+  await expect(createWorkspaces(place).base(build, await place.commit({ "package.json": "{" }))).resolves.toBeTruthy();
+  const other = await place.commit({ "package.json": manifest({ version: "2.0.0", dependencies }) });
+  await createWorkspaces(place).base(build, other);
+  expect(await provider.list()).toEqual(before);
+});
+
 test("a workspace moves on to another commit: what changed is written, what is gone is removed", async () => {
   const { build } = place;
   const workspaces = createWorkspaces(place);

@@ -7,8 +7,11 @@ import { putFiles, removeFiles } from "./files.ts";
 import { installInPlace, packageEnvironment } from "./install.ts";
 import { createKeptInstalls } from "./kept.ts";
 
-/** Sandboxes with the files of a commit and what they depend on, in which no agent has been. */
-export interface Workspaces {
+/**
+ * Sandboxes with the files of a commit and what they depend on, in which no agent has been. Disposing of it ends what is
+ * being installed; sandboxes that were opened are their owners'.
+ */
+export interface Workspaces extends AsyncDisposable {
   /**
    * The commit's files are in `projectPath`, without git, and what they depend on is installed; the sandbox reaches nothing
    * outside. Fails with `install_failed` for what is the commit's own fault; the message ends with what the install said.
@@ -20,8 +23,8 @@ export interface Workspaces {
    */
   move(build: WorkingBuild, sandbox: Sandbox, commits: Move, options?: CallOptions): Promise<readonly string[] | null>;
   /**
-   * What attempts start from: the commit's manifests with what they name installed, in `projectPath`; or, where manifests name
-   * nothing, no project but packages that were downloaded before. Null: there is neither.
+   * What attempts start from: the commit's manifests with what they name installed, in `projectPath`; or, where manifests alone
+   * do not say what that is, no project but packages that were downloaded before. Null: there is neither.
    */
   base(build: WorkingBuild, commit: string, options?: CallOptions): Promise<SnapshotId | null>;
 }
@@ -107,7 +110,17 @@ export function createWorkspaces({ provider, repositories }: WorkspaceParts): Wo
     },
 
     async base(build, commit, call = {}) {
-      return (await startOf(build, await dependenciesOf(build, commit, call), call)) ?? null;
+      try {
+        const dependencies = await dependenciesOf(build, commit, call);
+        const installed = await startOf(build, dependencies, call);
+        if (dependencies.kind === "named" && !dependencies.ownScripts) return installed ?? null;
+      } catch (error) {
+        // It may be what an attempt is to repair.
+        if (!hasCode(error, "install_failed")) throw error;
+      }
+      return (await kept.packages(build)) ?? null;
     },
+
+    [Symbol.asyncDispose]: () => kept[Symbol.asyncDispose](),
   };
 }
