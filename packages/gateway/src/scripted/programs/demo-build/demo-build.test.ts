@@ -89,7 +89,7 @@ test("its app is the same in whichever order the tasks are done, builds, and pas
   expect(reversed).not.toEqual([first, ...others]);
   expect(await treeOf(await appAfter(...reversed))).toBe(await treeOf(app));
   const bin = join(dirname(createRequire(import.meta.url).resolve("vitest/package.json")), "../.bin");
-  await run("node", ["--test"], { cwd: app });
+  await run("node", ["test/all.js"], { cwd: app });
   await run(join(bin, "tsc"), ["-p", app]);
   await run(join(bin, "vite"), ["build"], { cwd: app });
   expect(await readFile(join(app, "dist/index.html"), "utf8")).toContain("Basket");
@@ -132,7 +132,7 @@ test("one of its tasks is tried in vain, mended in vain, and succeeds at the nex
     "That should mend it.",
   );
   expect(await attempt()).not.toBe(first);
-  const { stdout } = await run("node", ["--test"], { cwd: directory }).catch((error) => error);
+  const { stdout } = await run("node", ["test/all.js"], { cwd: directory }).catch((error) => error);
   expect(stdout).toContain("6 eggs");
   expect(await openPlayer(directory, { tests: true }).order(orderFor("entries", earlier))).toBe(allPass);
 });

@@ -23,7 +23,7 @@ const planned: readonly Planned[] = [
     description:
       "A project on Node and Vite alone that builds, runs and can be tested. npm run dev serves the front end and an API " +
       "on one port, PORT. The API has routes by area and a context that they share; GET /api/health says that it is well. " +
-      "Tests run with node --test.",
+      "npm test runs all of test/ with node:test.",
     component: "backend",
     features: ["base"],
     dependencies: [],
