@@ -19,6 +19,16 @@ test("each run has a directory of its own, the same after a restart", () => {
   expect(directoryOf("slr_one")).not.toBe(directoryOf("slr_two"));
 });
 
+test("a run with the name of another one has its directory, and a channel of its own", () => {
+  const named = (token: string) =>
+    readSettings({ SLIPWAY_RUN_TOKEN: token, SLIPWAY_RUN_DIR: "/runs", SLIPWAY_RUN_NAME: "att_1" });
+  const [one, other] = [named("slr_one"), named("slr_two")];
+  expect([one.directory, other.directory]).toEqual(["/runs/att_1", "/runs/att_1"]);
+  expect(one.channelDirectory).not.toBe(other.channelDirectory);
+  expect(one.environment).toEqual({});
+  expect(() => readSettings({ SLIPWAY_RUN_TOKEN: "slr_one", SLIPWAY_RUN_NAME: "../up" })).toThrow();
+});
+
 test("a missing token is named", () => {
   expect(() => readSettings({})).toThrow("SLIPWAY_RUN_TOKEN");
 });

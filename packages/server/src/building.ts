@@ -41,7 +41,6 @@ export function createBuilding(parts: BuildingParts): Required<Work> & AsyncDisp
   const attempts = createAttempts({
     ...{ provider, repositories, workspaces, gateway, store, bridge, clock, warn },
     report: coordinator.report,
-    agent: "builtin",
   });
   const merging = createMerging({
     ...{ store, repositories, clock, warn },

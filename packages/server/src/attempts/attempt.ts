@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { hasCode, type RunEnd, type SandboxId, SlipwayError } from "@slipway/contract";
+import { hasCode, printable, type RunEnd, type SandboxId, SlipwayError } from "@slipway/contract";
 import type { AttemptWork, Bridge, NewEvent, OfferAnswer, Store, WorkingBuild } from "@slipway/engine";
 import type { Gateway } from "@slipway/gateway";
 import { attemptEnd, findRunner, startTaskRun, type TaskRun } from "@slipway/runner";
@@ -275,7 +275,13 @@ export class Attempt {
   }
 
   async #tellEnd(kept: Kept, outcome: ToldOutcome): Promise<void> {
-    await this.#world.report([attemptEnded(kept, outcome)]);
+    const { build, bridge, report } = this.#world;
+    await report([attemptEnded(kept, outcome)]);
+    if (outcome.type !== "failed") return;
+    const [key, from] = [`errors:${runIdOf(kept.id, kept.respawn, kept.part)}`, speakerOf(kept)];
+    const payload = { title: `${from} has failed`, text: printable(outcome.error).slice(-4000) };
+    // Only told: nobody waits for it.
+    await bridge.publish(build.id, { topic: "errors", key, from, payload }).catch(() => {});
   }
 
   /** It never came to a run. */
@@ -372,7 +378,7 @@ interface Running {
 }
 
 /** What an attempt's snapshots are called: those that nothing knows of any more are found by it. */
-export function snapshotName({ id }: Pick<WorkingBuild, "id">, attempt: string): string {
+function snapshotName({ id }: Pick<WorkingBuild, "id">, attempt: string): string {
   return `attempt ${id} ${attempt}`;
 }
 

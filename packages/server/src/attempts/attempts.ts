@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { type AttemptId, type BuildId, buildSettingsSchema } from "@slipway/contract";
+import { type AttemptId, type BuildId, type BuildSettings, buildSettingsSchema } from "@slipway/contract";
 import type { AttemptWork, Bridge, NewEvent, Store, Work, WorkItem, WorkingBuild } from "@slipway/engine";
 import type { Gateway } from "@slipway/gateway";
 import type { SandboxProvider } from "@slipway/sandbox";
@@ -17,7 +17,7 @@ import { purpose, removePlace } from "./place.ts";
 import { createShared, type Shared, type SharedOptions } from "./shared.ts";
 
 export interface AttemptsParts {
-  /** It has the tool directories of the agent. */
+  /** It has the tool directories of the agents that builds are set to. */
   readonly provider: Pick<SandboxProvider, "name" | "create" | "get" | "list" | "snapshots">;
   readonly repositories: Repositories;
   readonly workspaces: Pick<Workspaces, "base">;
@@ -25,8 +25,6 @@ export interface AttemptsParts {
   readonly store: Store;
   readonly bridge: Bridge;
   readonly report: (build: BuildId, events: readonly NewEvent[]) => Promise<void>;
-  /** `builtin`, `claude-code` or `acp:<name>`. */
-  readonly agent: string;
   readonly workers?: number | undefined;
   readonly clock: { now(): number };
   readonly gatherMs?: SharedOptions["gatherMs"] | undefined;
@@ -110,28 +108,19 @@ export function createAttempts(parts: AttemptsParts): Attempts {
     const known = attempts.get(item.id);
     if (known !== undefined) return known.become(item);
     if (over.has(item.id)) return;
-    const { gateway, agent, workers = 0, workspaces } = parts;
+    const { gateway, workers = 0, workspaces } = parts;
     const world = {
-      ...{
-        build,
-        provider,
-        providerName: provider.name,
-        gateway,
-        agent,
-        workers,
-        workspaces,
-        store,
-        bridge,
-        clock,
-        warn,
-      },
+      ...{ build, provider, providerName: provider.name, gateway, workers, workspaces, store, bridge, clock, warn },
       ...opened,
     };
-    const checkpointMs = await checkpointMsOf(store, build.id);
+    const { agent, checkpointMs } = await settingsOf(store, build.id);
     if (attempts.has(item.id)) return attempts.get(item.id)?.become(item);
     attempts.set(
       item.id,
-      new Attempt({ ...world, checkpointMs, report: report(build.id), settled: () => Promise.all(ending) }, item),
+      new Attempt(
+        { ...world, agent, checkpointMs, report: report(build.id), settled: () => Promise.all(ending) },
+        item,
+      ),
     );
   };
 
@@ -233,9 +222,9 @@ export function createAttempts(parts: AttemptsParts): Attempts {
   };
 }
 
-async function checkpointMsOf({ builds }: Store, build: BuildId): Promise<number> {
+async function settingsOf({ builds }: Store, build: BuildId): Promise<BuildSettings> {
   const { settings } = (await builds.get(build)).details as { readonly settings?: unknown };
-  return buildSettingsSchema.parse(settings ?? {}).checkpointMs;
+  return buildSettingsSchema.parse(settings ?? {});
 }
 
 /** Tasks whose next attempt, or the one that has just begun, goes on in the sandbox of the one before. */

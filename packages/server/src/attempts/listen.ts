@@ -41,14 +41,14 @@ export interface ListenOptions {
 }
 
 /** What one run may have kept and passed on: all of it is said by a sandbox that nobody vouches for. */
-const most = { actions: 20_000, progress: 1000, messages: 1000, fileChanges: 200 };
+const most = { actions: 20_000, progress: 1000, messages: 1000, offers: 60, fileChanges: 200 };
 const maxDetailCharacters = 2000;
 const claimMs = 30 * 60_000;
 
 /** Takes in what a run reports, one event after another. To take one in again changes nothing. */
 export function createListener(options: ListenOptions): (event: NumberedEvent) => Promise<void> {
   const { build, kept, sandbox, run, store, bridge, shared, clock, report, signal } = options;
-  const counts = { actions: 0, progress: 0, messages: 0 };
+  const counts = { actions: 0, progress: 0, messages: 0, offers: 0 };
   const inputs = new Map<string, string>();
   const speaker = speakerOf(kept);
   let isHeard = false;
@@ -89,6 +89,7 @@ export function createListener(options: ListenOptions): (event: NumberedEvent) =
   };
 
   const offer = async (sequence: number, offered: Offered) => {
+    if (!within("offers")) return;
     const { report: told, taken } = await takeOffer(options.repository, run, kept, offered, signal);
     // First what is there by now, so that whoever is told finds it.
     if (taken !== undefined) await options.taken(taken.commit);

@@ -1,6 +1,6 @@
-import { type BuildSource, hasCode, SlipwayError } from "@slipway/contract";
+import { type BuildSource, hasCode, printable, SlipwayError } from "@slipway/contract";
 import { type NewEvent, report, type WorkingBuild } from "@slipway/engine";
-import { cloneRepo, projectPath, run, type SandboxProvider } from "@slipway/sandbox";
+import { cloneRepo, projectPath, run, type Sandbox, type SandboxProvider } from "@slipway/sandbox";
 import { remoteOf } from "../planning/repository.ts";
 import type { CreateSource } from "../repository/create.ts";
 import type { BuildRepository } from "../repository/repository.ts";
@@ -60,6 +60,13 @@ async function clone({ provider, signal }: MainParts, build: WorkingBuild, addre
   );
   const cloned = await cloneRepo(sandbox, remote.href, { depth: 1, timeoutMs: 10 * minuteMs, signal });
   if (cloned.exitCode !== 0) throw refused(`git can not clone ${address}`, cloned.stderr);
+  const source = { bundle: await bundleOf(sandbox, signal), ref };
+  const held = made.move();
+  return { source, [Symbol.asyncDispose]: () => held.disposeAsync() };
+}
+
+/** The files of a clone's HEAD in a bundle of one commit: of a shallow clone there is no other. */
+export async function bundleOf(sandbox: Sandbox, signal: AbortSignal): Promise<AsyncIterable<Uint8Array>> {
   const script = `set -e; git update-ref ${ref} "$(git commit-tree -m Import 'HEAD^{tree}')"; git bundle create -q ${bundlePath} ${ref}`;
   const env = Object.fromEntries(
     ["AUTHOR", "COMMITTER"].flatMap((who) => [
@@ -68,12 +75,10 @@ async function clone({ provider, signal }: MainParts, build: WorkingBuild, addre
     ]),
   );
   const packed = await run(sandbox, script, { cwd: projectPath, env, timeoutMs: 10 * minuteMs, signal });
-  if (packed.exitCode !== 0) throw refused(`${address} has nothing to begin with`, packed.stderr);
-  const held = made.move();
-  const source = { bundle: sandbox.files.read(bundlePath, { signal }), ref };
-  return { source, [Symbol.asyncDispose]: () => held.disposeAsync() };
+  if (packed.exitCode !== 0) throw refused("the repository has no commit to begin with", packed.stderr);
+  return sandbox.files.read(bundlePath, { signal });
 }
 
 function refused(what: string, words: string): SlipwayError {
-  return new SlipwayError("repository_refused", `${what}: ${words.trim().slice(-1000)}`);
+  return new SlipwayError("repository_refused", `${what}: ${printable(words).trim().slice(-1000)}`);
 }

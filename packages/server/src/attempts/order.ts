@@ -6,7 +6,7 @@ import { speakerOf } from "./names.ts";
 type Order = Kept["order"];
 
 /** What a project's own commands are, whatever its tasks make of it. The same as projects are built and tested by elsewhere. */
-export const commands = {
+const commands = {
   install:
     "if [ -e pnpm-lock.yaml ]; then pnpm install --frozen-lockfile; elif [ -e yarn.lock ]; then yarn install --frozen-lockfile; " +
     "elif [ -e package-lock.json ]; then npm ci; elif [ -e package.json ]; then npm install; fi; " +

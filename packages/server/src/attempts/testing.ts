@@ -95,7 +95,7 @@ export async function openSite({ program, tasks = ["list"], budgetMicroUsd }: Si
   };
   const make = () =>
     createAttempts({
-      ...{ provider, repositories, store, bridge, report, clock, gateway: models.gateway, agent: "builtin" },
+      ...{ provider, repositories, store, bridge, report, clock, gateway: models.gateway },
       workspaces: { base: async () => null },
       warn: (message) => warnings.push(message),
       gatherMs: { plan: 10, progress: 10, discoveries: 10, ownership: 10, conflicts: 10 },

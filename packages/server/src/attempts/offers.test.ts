@@ -1,0 +1,119 @@
+import { newId, type Offered, SlipwayError } from "@slipway/contract";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { openSite } from "../repository/testing.ts";
+import { takeOffer } from "./offers.ts";
+
+const branch = "work";
+
+async function setUp() {
+  const site = await openSite();
+  onTestFinished(() => site[Symbol.asyncDispose]());
+  const { repository, main, sandbox } = site;
+  const life = {
+    ...{ id: newId("att"), task: "list", number: 1, respawn: 0, part: 0 },
+    order: { branch, base: main } as Parameters<typeof takeOffer>[2]["order"],
+  };
+  const offered: Offered = {
+    ...{ type: "offered", number: 1, commit: "0".repeat(40), tree: "0".repeat(40), main, changed: 1 },
+    tests: { changed: [], deleted: [] },
+  };
+  const offer = async (bundle: AsyncIterable<Uint8Array>, change: Partial<Offered> = {}) => {
+    const told = { ...offered, ...change };
+    const { report } = await takeOffer(
+      repository,
+      { readOffer: () => bundle },
+      life,
+      told,
+      AbortSignal.timeout(60_000),
+    );
+    return report;
+  };
+  const work = async (files: Readonly<Record<string, string | Buffer | null>>) => {
+    const tip = await sandbox.commit({ files, parents: [main] });
+    return { tip, bundle: sandbox.bundle(tip, { needs: [main] }) };
+  };
+  return { ...site, offer, work };
+}
+
+async function* bytes(...parts: readonly string[]): AsyncGenerator<Uint8Array> {
+  for (const part of parts) yield Buffer.from(part);
+}
+
+describe("an offer", () => {
+  it("is what was taken, whatever the run says of it", async () => {
+    const { offer, work, repository } = await setUp();
+    const { tip, bundle } = await work({ "list.txt": "socks\n" });
+    const report = await offer(bundle);
+    expect(report).toMatchObject({ type: "candidate.offered", data: { offer: 1, commit: tip } });
+    expect([...(await repository.candidates()).values()]).toEqual([tip]);
+  });
+
+  it("that is told again is the same candidate", async () => {
+    const { offer, work, sandbox, main, repository } = await setUp();
+    const { tip, bundle } = await work({ "list.txt": "socks\n" });
+    const first = await offer(bundle);
+    const again = (async function* () {
+      yield Buffer.from(`# v2 git bundle\n-${main} \n${tip} refs/heads/${branch}\n\n`);
+      yield await sandbox.git(["pack-objects", "--stdout", "-q", "--revs"], `${tip}\n^${main}\n`);
+    })();
+    expect(await offer(again)).toEqual(first);
+    expect((await repository.candidates()).size).toBe(1);
+  });
+
+  it.each([
+    ["garbage", bytes("not a bundle at all")],
+    ["empty", bytes()],
+    ["cut off", bytes("# v2 git bundle\n")],
+  ])("that is %s is refused with a finding", async (_, bundle) => {
+    const { offer, repository } = await setUp();
+    const report = await offer(bundle);
+    expect(report).toMatchObject({ type: "candidate.refused", data: { findings: [{ gate: "offer" }] } });
+    expect((await repository.candidates()).size).toBe(0);
+  });
+
+  it("without a change is refused", async () => {
+    const { offer, work } = await setUp();
+    const { bundle } = await work({});
+    expect(await offer(bundle)).toMatchObject({
+      data: { findings: [{ text: "Nothing has changed: there is no work in it that main has not." }] },
+    });
+  });
+
+  it("of nothing but a newer main is refused", async () => {
+    const { offer, work, repository, main } = await setUp();
+    const { tip, bundle } = await work({ "list.txt": "socks\n" });
+    await repository.take(bundle, { id: newId("cnd"), ref: `refs/heads/${branch}`, base: main });
+    await repository.moveMain(main, tip);
+    const nothing = bytes(`# v2 git bundle\n-${tip} \n${tip} refs/heads/${branch}\n\n`);
+    expect(await offer(nothing, { main: tip })).toMatchObject({ type: "candidate.refused" });
+  });
+
+  it("with a secret and a large binary is refused with where they are, and is not kept", async () => {
+    const { offer, work, repository } = await setUp();
+    const { bundle } = await work({ ".env": "TOKEN=1\n", "movie.bin": Buffer.alloc(400 * 1024) });
+    const { data } = await offer(bundle);
+    const findings = (data as unknown as { findings: { file: string }[] }).findings;
+    expect(findings.map(({ file }) => file).sort()).toEqual([".env", "movie.bin"]);
+    expect((await repository.candidates()).size).toBe(0);
+  });
+
+  it("of another commit under the same number is refused, and the first stays", async () => {
+    const { offer, work, repository } = await setUp();
+    const first = await work({ "list.txt": "socks\n" });
+    await offer(first.bundle);
+    const second = await work({ "list.txt": "shoes\n" });
+    expect(await offer(second.bundle)).toMatchObject({ type: "candidate.refused" });
+    expect([...(await repository.candidates()).values()]).toEqual([first.tip]);
+  });
+
+  it("that is not there is refused, and one whose sandbox is gone is left to the end of its run", async () => {
+    const { offer } = await setUp();
+    const failing = (code: "file_not_found" | "sandbox_ended") =>
+      // biome-ignore lint/correctness/useYield: it fails before there is anything
+      (async function* (): AsyncGenerator<Uint8Array> {
+        throw new SlipwayError(code, "away");
+      })();
+    expect(await offer(failing("file_not_found"))).toMatchObject({ type: "candidate.refused" });
+    await expect(offer(failing("sandbox_ended"))).rejects.toMatchObject({ code: "sandbox_ended" });
+  });
+});
