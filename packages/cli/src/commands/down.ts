@@ -7,6 +7,7 @@ import type { Context } from "../command.ts";
 import { clientOf, isThere } from "../server/connect.ts";
 
 const endMs = 60_000;
+const pauseMs = 10_000;
 const pollMs = 50;
 
 /** Ends the server in order. What it drives is paused when asked for; else the next server goes on with it. */
@@ -40,14 +41,21 @@ async function buildsUnderway(client: Client, signal: AbortSignal): Promise<Buil
   return ids;
 }
 
+/** Answers those that have come to a stop. */
 async function pauseAll(client: Client, builds: readonly BuildId[], signal: AbortSignal): Promise<BuildId[]> {
-  const paused: BuildId[] = [];
   for (const id of builds) {
-    try {
-      await client.builds.pause(id, { signal, key: randomUUID() });
-      paused.push(id);
-    } catch (error) {
+    await client.builds.pause(id, { signal, key: randomUUID() }).catch((error) => {
       if (!hasCode(error, "build_ended")) throw error;
+    });
+  }
+  const paused: BuildId[] = [];
+  const deadline = performance.now() + pauseMs;
+  for (const id of builds) {
+    for (;;) {
+      const { status, endedAt } = await client.builds.get(id, { signal });
+      if (status === "paused") paused.push(id);
+      if (status === "paused" || endedAt !== null || performance.now() > deadline) break;
+      await delay(pollMs, undefined, { signal });
     }
   }
   return paused;

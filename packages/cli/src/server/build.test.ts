@@ -1,0 +1,106 @@
+import { spawn } from "node:child_process";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { fileURLToPath } from "node:url";
+import { stripVTControlCharacters } from "node:util";
+import { createClient } from "@slipway/client";
+import { serverFiles } from "@slipway/contract";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { type Bin, binPath, openBin } from "../testing/bin.ts";
+
+vi.setConfig({ testTimeout: 90_000 });
+let slipway: Bin;
+const server = {
+  SANDBOX_PROVIDER: "simulated",
+  SLIPWAY_SIMULATION_SPEED: "400",
+  SLIPWAY_MODEL: "scripted/planner",
+  NO_COLOR: "1",
+  TERM: "xterm",
+};
+
+beforeAll(async () => {
+  slipway = await openBin(server);
+});
+afterAll(async () => {
+  await slipway?.run(["down"]);
+  await slipway?.[Symbol.asyncDispose]();
+});
+
+const json = async (...argv: string[]) => {
+  const { code, stdout, stderr } = await slipway.run(["--json", ...argv]);
+  expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+  return JSON.parse(stdout);
+};
+
+const python = fileURLToPath(new URL("../testing/terminal.py", import.meta.url));
+
+/** On a real terminal: each text is typed when the one before it has been seen. */
+async function type(argv: readonly string[], steps: readonly [string, string][]) {
+  const child = spawn("python3", [python, process.execPath, binPath, ...argv], { env: slipway.environment });
+  child.stdin.end(steps.map((step) => `${step.join("\t")}\n`).join(""));
+  const output = await text(child.stdout);
+  const end = output.trimEnd().lastIndexOf("\n");
+  return { shown: stripVTControlCharacters(output.slice(0, end)), raw: output, ...JSON.parse(output.slice(end)) };
+}
+
+test("up starts a server once and says where its log is", async () => {
+  const { pid, log, builds } = await json("up");
+  expect({ log, builds }).toEqual({ log: `${slipway.stateDir}/server.log`, builds: [] });
+  expect((await json("up")).pid).toBe(pid);
+});
+
+test("a build is agreed on, drawn, resized and paused from a terminal, which is given back as it was", async () => {
+  const { shown, raw, ...end } = await type(
+    ["build", "--parallel", "2", "a habit tracker"],
+    [
+      ["Is this what you want?", "\\r"],
+      ["Carry it out", "y\\r"],
+      ["of 2 at work", "resize 60 18"],
+      ["of 2 at work", "\\x03"],
+      ["or [b]ack?", "p\\r"],
+    ],
+  );
+  expect(end).toEqual({ code: 3, restored: true, left: 0 });
+  expect(shown).toMatch(/● setup +starting/);
+  expect(shown).toContain("after setup");
+  expect(shown).toMatch(/paused until it is resumed: a habit tracker/);
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+  expect(raw.match(/\u001b\[\?25[hl]/g)?.at(-1)).toBe("\u001b[?25h");
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+  expect(raw.match(/\u001b\[\?7[hl]/g)?.at(-1)).toBe("\u001b[?7h");
+  expect(await json("status")).toMatchObject({ status: "paused", reason: "user", settings: { slots: 2 } });
+});
+
+test("a build that is left goes on; down hands it over, and the next server ends it", async () => {
+  const { shown, ...end } = await type(
+    ["build", "--yes", "a shop"],
+    [
+      ["at work", "\\x03"],
+      ["or [b]ack?", "\\x03"],
+    ],
+  );
+  expect(end).toMatchObject({ code: 4, restored: true, left: 0 });
+  const [, id = ""] = /slipway watch (bld_\w+)/.exec(shown) ?? [];
+  expect(await json("down")).toMatchObject({ stopped: true, paused: [], handedOver: [id] });
+  expect(await json("down")).toEqual({ stopped: false });
+  const { code, stdout, stderr } = await slipway.run(["watch", id], "", { SLIPWAY_SIMULATION_SPEED: "20000" });
+  expect({ code, stderr }).toMatchObject({ code: 0, stderr: expect.stringContaining(" is merged\n") });
+  expect(stdout).toMatch(/^succeeded in .*: a shop\n/);
+});
+
+test("a server has one provider", async () => {
+  const { code, stderr } = await slipway.run(["build", "--yes", "--provider", "local", "a shop"]);
+  expect({ code, stderr }).toMatchObject({ code: 125, stderr: expect.stringContaining("code: provider_mismatch") });
+});
+
+test("down --pause leaves nothing at work, and says what it did", async () => {
+  const client = createClient({ socketPath: join(slipway.stateDir, serverFiles.socket) });
+  const { id } = await client.builds.start({ request: "a garden planner", hold: "intent" });
+  const { code, stdout } = await slipway.run(["down", "--pause"]);
+  expect({ code, stdout }).toMatchObject({
+    code: 0,
+    stdout: expect.stringMatching(
+      new RegExp(`^${id} is paused: slipway resume ${id}\nthe server \\(process \\d+\\) has ended\n$`),
+    ),
+  });
+});
