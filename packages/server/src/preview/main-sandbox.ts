@@ -1,10 +1,11 @@
 import type { Duplex } from "node:stream";
-import { hasCode, maxLifetimeMs, SlipwayError } from "@slipway/contract";
+import { type BuildId, hasCode, maxLifetimeMs, SlipwayError } from "@slipway/contract";
 import type { WorkingBuild } from "@slipway/engine";
-import { type CallOptions, devServerPort, type Sandbox, startDevServer } from "@slipway/sandbox";
-import { followsFiles } from "./decide.ts";
+import { type CallOptions, devServerPort, type Sandbox, type SandboxProvider, startDevServer } from "@slipway/sandbox";
+import type { BuildRepository } from "../repository/repository.ts";
+import type { Workspaces } from "../workspaces/workspaces.ts";
+import { followsFiles } from "./follows-files.ts";
 import type { KeptPreview } from "./kept.ts";
-import type { PreviewParts } from "./preview.ts";
 
 /** The sandbox in which main of one build runs. */
 export interface MainSandbox {
@@ -16,7 +17,15 @@ export interface MainSandbox {
 
 export type MainPlace = Pick<KeptPreview, "sandbox" | "commit">;
 
-export interface MainSandboxOptions extends Pick<PreviewParts, "provider" | "workspaces" | "repositories" | "readyMs"> {
+export interface MainSandboxParts {
+  readonly provider: Pick<SandboxProvider, "get" | "list">;
+  readonly workspaces: Pick<Workspaces, "open" | "move">;
+  readonly repositories: { of(build: BuildId): Promise<BuildRepository> };
+  /** How long a dev server has to answer. */
+  readonly readyMs?: number;
+}
+
+export interface MainSandboxOptions extends MainSandboxParts {
   readonly build: WorkingBuild;
   /** Where a process before this one has left it. */
   readonly left: MainPlace;

@@ -174,7 +174,7 @@ test("an address that somebody else has taken is another one, and is told", asyn
   await others.reopen();
   const address = await addressOf(build);
   expect((other.address() as AddressInfo).port).not.toBe(Number(new URL(address).port));
-  expect(told.troubles).toEqual([expect.stringContaining(address)]);
+  expect(told).toEqual({ addresses: [address], troubles: [expect.stringContaining(address)] });
   expect(await look(address)).toEqual({ status: 200, text: "one" });
   other.close();
   await others.close(build.id);

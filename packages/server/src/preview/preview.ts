@@ -1,11 +1,8 @@
 import { type BuildId, hasCode, printable } from "@slipway/contract";
 import type { WorkingBuild } from "@slipway/engine";
-import type { SandboxProvider } from "@slipway/sandbox";
-import type { BuildRepository } from "../repository/repository.ts";
-import type { Workspaces } from "../workspaces/workspaces.ts";
 import { addressOf, openForwarder } from "./forwarder.ts";
 import { createKeptPreviews, type KeptPreview } from "./kept.ts";
-import { createMainSandbox, previewLabels } from "./main-sandbox.ts";
+import { createMainSandbox, type MainSandboxParts, previewLabels } from "./main-sandbox.ts";
 
 /**
  * Main of each build as it runs, at an address that stays the same: over restarts of the dev server, of its sandbox, and of
@@ -20,18 +17,13 @@ export interface Previews extends AsyncDisposable {
   close(build: BuildId): Promise<void>;
 }
 
-export interface PreviewParts {
-  readonly provider: Pick<SandboxProvider, "get" | "list">;
-  readonly workspaces: Pick<Workspaces, "open" | "move">;
-  readonly repositories: { of(build: BuildId): Promise<BuildRepository> };
+export interface PreviewParts extends MainSandboxParts {
   /** With one directory for each build. */
   readonly directory: string;
   /** Main is shown at this address. It may be told again. */
   readonly onReady: (build: BuildId, address: string) => void;
   /** Why main is not shown, or not where it was. The build goes on. */
   readonly onTrouble: (build: BuildId, reason: string) => void;
-  /** How long a dev server has to answer. */
-  readonly readyMs?: number;
   readonly clock?: { now(): number };
 }
 
@@ -104,6 +96,15 @@ async function openPreview(
   let told: string | undefined;
   let working: Promise<void> | undefined;
   let triedAtMs = Number.NEGATIVE_INFINITY;
+  let kept: KeptPreview = { wanted: null, sandbox: null, commit: null, port: 0, ...left, build };
+  let saving = Promise.resolve();
+  const save = (change: Partial<KeptPreview>): Promise<void> => {
+    kept = { ...kept, ...change };
+    const write = () => keptPreviews.write(kept);
+    saving = saving.then(write, write);
+    return saving;
+  };
+  const main = createMainSandbox({ ...parts, build, left: kept, save });
 
   const tell = (reason: string) => {
     waitsFor = reason;
@@ -131,29 +132,28 @@ async function openPreview(
     }
     working = undefined;
   };
-  const forwarder = await openForwarder({
-    port: left?.port,
-    waitsFor: () => waitsFor,
-    async connect() {
-      try {
-        return await main.connect();
-      } catch {
-        if (kept.wanted !== null && clock.now() - triedAtMs >= againMs) working ??= work();
-        return null;
-      }
-    },
-  });
-  const { port } = forwarder;
-  if (left !== undefined && left.port !== port) {
-    onTrouble(build.id, `Port ${left.port} is taken: the preview is at ${addressOf(port)} now.`);
+  await using made = new AsyncDisposableStack();
+  const forwarder = made.use(
+    await openForwarder({
+      port: left?.port,
+      waitsFor: () => waitsFor,
+      async connect() {
+        try {
+          return await main.connect();
+        } catch {
+          if (kept.wanted !== null && clock.now() - triedAtMs >= againMs) working ??= work();
+          return null;
+        }
+      },
+    }),
+  );
+  await save({ port: forwarder.port });
+  if (left !== undefined && left.port !== forwarder.port) {
+    const address = addressOf(forwarder.port);
+    onTrouble(build.id, `Port ${left.port} is taken: the preview is at ${address} now.`);
+    onReady(build.id, address);
   }
-  let kept: KeptPreview = { wanted: null, sandbox: null, commit: null, ...left, build, port };
-  const save = async (change: Partial<KeptPreview>) => {
-    kept = { ...kept, ...change };
-    await keptPreviews.write(kept);
-  };
-  const main = createMainSandbox({ ...parts, build, left: kept, save });
-  await save({});
+  const opened = made.move();
   return {
     async follow(commit) {
       await save({ wanted: commit });
@@ -163,7 +163,7 @@ async function openPreview(
     async [Symbol.asyncDispose]() {
       ending.abort();
       await working;
-      await forwarder[Symbol.asyncDispose]();
+      await opened.disposeAsync();
     },
   };
 }

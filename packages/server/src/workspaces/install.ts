@@ -7,7 +7,7 @@ import {
   type RestrictedSandbox,
   run,
 } from "@slipway/sandbox";
-import type { Dependencies } from "./decide.ts";
+import type { Dependencies } from "./dependencies.ts";
 import { lastWords } from "./files.ts";
 
 /** For all sandboxes that install packages: what was downloaded before is not asked for again. */

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { CreateSandboxInput, SnapshotId } from "@slipway/contract";
 import type { WorkingBuild } from "@slipway/engine";
 import { type CallOptions, type OwnedSandbox, projectPath, type Sandbox, type SandboxProvider } from "@slipway/sandbox";
-import type { Dependencies } from "./decide.ts";
+import type { Dependencies } from "./dependencies.ts";
 import { countCached, fetchMetadata, installNamed, runScripts } from "./install.ts";
 import { createLines } from "./line.ts";
 

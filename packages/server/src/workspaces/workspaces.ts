@@ -2,7 +2,7 @@ import { type BuildId, type CreateSandboxInput, hasCode, type SnapshotId } from 
 import type { WorkingBuild } from "@slipway/engine";
 import type { CallOptions, OwnedSandbox, Sandbox, SandboxProvider } from "@slipway/sandbox";
 import type { BuildRepository } from "../repository/repository.ts";
-import { type Dependencies, haveSameInstall, planDependencies, tellsInstall } from "./decide.ts";
+import { type Dependencies, haveSameInstall, planDependencies, tellsInstall } from "./dependencies.ts";
 import { putFiles, removeFiles } from "./files.ts";
 import { installInPlace, packageEnvironment } from "./install.ts";
 import { createKeptInstalls } from "./kept.ts";

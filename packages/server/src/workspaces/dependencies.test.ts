@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { type Dependencies, haveSameInstall, planDependencies, tellsInstall } from "./decide.ts";
+import { type Dependencies, haveSameInstall, planDependencies, tellsInstall } from "./dependencies.ts";
 
 type Files = Readonly<Record<string, string | object>>;
 

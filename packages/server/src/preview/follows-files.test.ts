@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { followsFiles } from "./decide.ts";
+import { followsFiles } from "./follows-files.ts";
 
 test.each([
   ["vite", true],
