@@ -38,6 +38,8 @@ export function createBuilding(parts: BuildingParts): Required<Work> & AsyncDisp
     onReady: (build, address) => void tell(build, address),
     onTrouble: (build, reason) => warn(`${build}: ${reason}`),
   });
+  // Those of builds that have ended, too.
+  void previews.reopen();
   const attempts = createAttempts({
     ...{ provider, repositories, workspaces, gateway, store, bridge, clock, warn },
     report: coordinator.report,
@@ -67,6 +69,7 @@ export function createBuilding(parts: BuildingParts): Required<Work> & AsyncDisp
       await merging[Symbol.asyncDispose]();
       await attempts[Symbol.asyncDispose]();
       await previews[Symbol.asyncDispose]();
+      await workspaces[Symbol.asyncDispose]();
     },
   };
 }
