@@ -21,6 +21,7 @@ const programs = [
   { command: "bwrap", packages: ["bubblewrap"], for: "run", why: "isolates the sandboxes" },
   { command: "git", packages: ["git"], for: "run", why: "carries the work between sandboxes" },
   { command: "debootstrap", packages: ["debootstrap"], for: "run", why: "builds the debian image" },
+  { command: "chromium", packages: ["chromium"], for: "run", why: "looks at apps as their users do" },
   { command: "cc", packages: ["gcc", "libc6-dev"], for: "run", why: "compiles the sandbox's first process" },
   { command: "curl", packages: ["curl"], for: "test", why: "asks the egress proxy as a client of its own" },
   { command: "python3", packages: ["python3"], for: "test", why: "runs small programs inside sandboxes" },

@@ -1,12 +1,10 @@
-import type { Duplex } from "node:stream";
-import { hasCode, printable } from "@slipway/contract";
+import { hasCode } from "@slipway/contract";
 import { devServerPort, lastWords, type RestrictedSandbox, startDevServer } from "@slipway/sandbox";
 import { endOf } from "../step-words.ts";
-import { cut } from "./findings.ts";
+import { shown } from "./findings.ts";
 
 /** The app of a candidate, running in its sandbox. */
 export interface App {
-  connect(signal: AbortSignal): Promise<Duplex>;
   /** In words, once it has ended. */
   ended(): Promise<string | undefined>;
 }
@@ -22,13 +20,12 @@ export async function startApp(
   options: { readonly readyMs?: number; readonly signal: AbortSignal },
 ): Promise<App | { readonly failure: string }> {
   try {
-    const { exec, port } = await startDevServer(sandbox, options);
+    const { exec } = await startDevServer(sandbox, options);
     return {
-      connect: (signal) => sandbox.connect(port, { signal }),
       async ended() {
         const exit = (await sandbox.execs()).find(({ id }) => id === exec.id)?.exit ?? null;
         if (exit === null) return undefined;
-        return cut(`The app ${endOf(exit)}: ${printable(await lastWords(sandbox, exec))}`, maxWordsCharacters);
+        return shown(`The app ${endOf(exit)}: ${await lastWords(sandbox, exec)}`, maxWordsCharacters);
       },
     };
   } catch (error) {
@@ -37,6 +34,6 @@ export async function startApp(
       hasCode(error, code),
     );
     if (!own) throw error;
-    return { failure: cut(printable((error as Error).message), maxWordsCharacters) };
+    return { failure: shown((error as Error).message, maxWordsCharacters) };
   }
 }

@@ -1,9 +1,9 @@
 import { type Check, SlipwayError } from "@slipway/contract";
-import type { Sandbox, SandboxProvider } from "@slipway/sandbox";
+import { devServerPort, type Sandbox, type SandboxProvider } from "@slipway/sandbox";
 import { type App, appOrigin, startApp } from "./app.ts";
 import { type Checker, openChecker } from "./checker.ts";
 import type { Demand } from "./demands.ts";
-import { createHttpClient, usualExchangeLimits } from "./exchange.ts";
+import { type Connect, createHttpClient, usualExchangeLimits } from "./exchange.ts";
 import { checkByHttp } from "./http-check.ts";
 import type { Outcome } from "./outcome.ts";
 
@@ -11,10 +11,13 @@ export interface Checking {
   readonly provider: Pick<SandboxProvider, "create">;
   /** With the candidate's files. */
   readonly sandbox: Sandbox;
+  /** Of the checker's sandbox. */
   readonly labels: Readonly<Record<string, string>>;
   readonly signal: AbortSignal;
   /** How long the app has to answer for the first time. */
   readonly readyMs?: number;
+  /** How long a page may keep a check busy. */
+  readonly checkMs?: number;
 }
 
 export interface Checked {
@@ -29,19 +32,23 @@ export type AllChecked = { readonly failure: string } | { readonly checked: read
 
 /** Starts the app and makes the checks of each demand, up to the first that fails. All of them see the same app. */
 export async function checkAll(checking: Checking, demands: readonly Demand[]): Promise<AllChecked> {
-  const app = await startApp(checking.sandbox, checking);
-  if ("failure" in app) return app;
   await using opened = new AsyncDisposableStack();
-  let checker: Promise<Checker> | undefined;
-  const openOnce = async () => {
-    checker ??= openChecker({ ...checking, connect: app.connect }).then((made) => opened.use(made));
-    return await checker;
-  };
+  const needsBrowser = demands.some(({ checks }) => checks.some(({ type }) => type !== "http"));
+  const connect: Connect = (signal) => checking.sandbox.connect(devServerPort, { signal });
+  const [started, made] = await Promise.allSettled([
+    startApp(checking.sandbox, checking),
+    needsBrowser ? openChecker({ ...checking, connect }) : undefined,
+  ]);
+  const checker = made.status === "fulfilled" ? opened.use(made.value) : undefined;
+  if (started.status === "rejected") throw started.reason;
+  if (made.status === "rejected") throw made.reason;
+  const app = started.value;
+  if ("failure" in app) return app;
   const checked: Checked[] = [];
   for (const { id, checks } of demands) {
     const outcomes: Outcome[] = [];
     for (const check of checks) {
-      const outcome = await make(check, app, openOnce, checking.signal);
+      const outcome = await make(check, connect, checker, checking.signal);
       outcomes.push(outcome);
       if (outcome.ok) continue;
       const ended = await endOf(app, checking.sandbox);
@@ -55,12 +62,15 @@ export async function checkAll(checking: Checking, demands: readonly Demand[]): 
 
 async function make(
   check: Check,
-  app: App,
-  openChecker: () => Promise<Checker>,
+  connect: Connect,
+  checker: Checker | undefined,
   signal: AbortSignal,
 ): Promise<Outcome> {
-  if (check.type !== "http") return await (await openChecker()).check(check);
-  return await checkByHttp(check, createHttpClient(app.connect, appOrigin, usualExchangeLimits), signal);
+  if (check.type === "http") {
+    return await checkByHttp(check, createHttpClient(connect, appOrigin, usualExchangeLimits), signal);
+  }
+  if (checker === undefined) throw new SlipwayError("internal", "there is no checker");
+  return await checker.check(check);
 }
 
 /** Whether the app is gone. Fails when its whole sandbox is: then the check has said nothing about it. */

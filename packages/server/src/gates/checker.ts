@@ -21,6 +21,8 @@ export interface CheckerParts {
   readonly labels: Readonly<Record<string, string>>;
   readonly connect: Connect;
   readonly signal: AbortSignal;
+  /** A page that keeps a check busy for longer has failed it. */
+  readonly checkMs?: number | undefined;
 }
 
 /** Directories on the host for the tool directories of a checker, beside Node's. */
@@ -35,10 +37,12 @@ export function checkerToolDirectories(): Record<(typeof ownTools)[number], stri
 const ownTools = ["checker", "playwright-core"] as const;
 const maxAnswerCharacters = 1024 ** 2;
 /** The program gives up on a page by itself; then it is the program that hangs. */
-const answerMs = 300_000;
+const graceMs = 120_000;
+const usualCheckMs = 120_000;
 const hourMs = 3_600_000;
 
-export async function openChecker({ provider, labels, connect, signal }: CheckerParts): Promise<Checker> {
+export async function openChecker(given: CheckerParts): Promise<Checker> {
+  const { provider, labels, connect, signal, checkMs = usualCheckMs } = given;
   await using parts = new AsyncDisposableStack();
   const sandbox = parts.use(
     await provider.create(
@@ -53,14 +57,14 @@ export async function openChecker({ provider, labels, connect, signal }: Checker
   void carryAll(channel, connect, AbortSignal.any([signal, closing.signal])).catch((error) => {
     cut = error;
   });
-  const argv = ["/opt/node/node", "/opt/checker/main.ts", channel.inside, appOrigin.port];
+  const argv = ["/opt/node/node", "/opt/checker/main.ts", channel.inside, appOrigin.port, String(checkMs)];
   const exec = parts.use(await sandbox.exec({ argv, stdin: "open", background: true, timeoutMs: null }, { signal }));
   const answers = answersOf(exec, signal);
   const held = parts.move();
   return {
     async check(check) {
       await exec.write(`${JSON.stringify(check)}\n`, { signal });
-      const answer = await nextOf(answers, signal);
+      const answer = await nextOf(answers, checkMs + graceMs, signal);
       if (cut !== undefined) throw cut;
       if (answer.type === "broken") throw brokenError(answer.detail);
       return check.type === "browser" ? browserOutcome(check, answer) : performanceOutcome(check, answer);
@@ -80,6 +84,7 @@ async function carryAll(channel: HostChannel, connect: Connect, signal: AbortSig
 
 /** What cuts one side cuts the other: the browser sees what a visitor would. */
 async function carry(browser: Duplex, connect: Connect, signal: AbortSignal): Promise<void> {
+  browser.on("error", () => {});
   try {
     const app = await connect(signal);
     await Promise.all([pipeline(browser, app, { signal }), pipeline(app, browser, { signal })]);
@@ -88,7 +93,11 @@ async function carry(browser: Duplex, connect: Connect, signal: AbortSignal): Pr
   }
 }
 
-async function nextOf(answers: AsyncIterator<CheckerAnswer>, signal: AbortSignal): Promise<CheckerAnswer> {
+async function nextOf(
+  answers: AsyncIterator<CheckerAnswer>,
+  answerMs: number,
+  signal: AbortSignal,
+): Promise<CheckerAnswer> {
   const late = Promise.withResolvers<never>();
   const timer = setTimeout(() => late.reject(brokenError("it gave no answer")), answerMs);
   try {

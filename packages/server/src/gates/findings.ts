@@ -11,7 +11,7 @@ type Place = Pick<Finding, "file" | "line">;
 
 /** Against a candidate, for its agent to act on. The text may quote what came out of a sandbox. */
 export function findingOf(gate: string, text: string, place: Place = {}): Finding {
-  return { gate, text: cut(printable(text).trim(), maxCharacters), ...place };
+  return { gate, text: shown(text, maxCharacters), ...place };
 }
 
 /** As many as are told; the last one says how many more there are. */
@@ -42,6 +42,11 @@ function placeIn(output: string): Place {
     return { file, line: number };
   }
   return {};
+}
+
+/** What came out of a sandbox, made harmless and short. */
+export function shown(text: string, most: number): string {
+  return cut(printable(text).trim(), most);
 }
 
 export function cut(text: string, most: number): string {

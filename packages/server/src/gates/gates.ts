@@ -1,10 +1,17 @@
 import { type BuildId, type Finding, type GateVerdict, hasCode, SlipwayError } from "@slipway/contract";
 import type { GateWork, Store, WorkingBuild } from "@slipway/engine";
-import { buildProject, type OwnedSandbox, type Sandbox, type SandboxProvider, testProject } from "@slipway/sandbox";
+import {
+  buildProject,
+  devServerPort,
+  type OwnedSandbox,
+  type Sandbox,
+  type SandboxProvider,
+  testProject,
+} from "@slipway/sandbox";
 import type { BuildRepository } from "../repository/repository.ts";
-import { type AllChecked, type Checked, checkAll } from "./check-all.ts";
+import { type AllChecked, type Checked, type Checking, checkAll } from "./check-all.ts";
 import { type Demand, dueOf, readDemands, tasksWithin } from "./demands.ts";
-import { againstStep, findingOf, held } from "./findings.ts";
+import { againstStep, findingOf, held, shown } from "./findings.ts";
 import { againstTests } from "./tests-kept.ts";
 
 /** Runs of gates, in sandboxes where no agent has been. */
@@ -19,16 +26,14 @@ export interface Gates {
   satisfaction(build: WorkingBuild, commit: string, signal: AbortSignal): Promise<readonly Checked[]>;
 }
 
-export interface GateParts {
-  /** How long an app has to answer for the first time. */
-  readonly readyMs?: number;
+export interface GateParts extends Pick<Checking, "readyMs" | "checkMs"> {
   readonly store: Pick<Store, "builds">;
   readonly provider: Pick<SandboxProvider, "create" | "get" | "list">;
   readonly workspaces: {
     open(
       build: WorkingBuild,
       commit: string,
-      options: { purpose: string; labels?: Readonly<Record<string, string>>; signal?: AbortSignal },
+      options: { purpose: string; ports?: number[]; labels?: Readonly<Record<string, string>>; signal?: AbortSignal },
     ): Promise<OwnedSandbox>;
   };
   readonly repositories: {
@@ -64,6 +69,8 @@ const judges: Readonly<Record<string, Judge>> = {
   },
 };
 
+const maxEvidenceCharacters = 2000;
+
 export function createGates(parts: GateParts): Gates {
   return {
     async run(build, work, signal) {
@@ -92,8 +99,10 @@ export function createGates(parts: GateParts): Gates {
         if (hasCode(error, "install_failed")) return { failure: error.message };
         throw error;
       });
-      if ("checked" in seen) return seen.checked;
-      return demands.map(({ id }) => ({ id, satisfied: false, text: `The app does not run. ${seen.failure}` }));
+      if ("checked" in seen)
+        return seen.checked.map((one) => ({ ...one, text: shown(one.text, maxEvidenceCharacters) }));
+      const text = shown(`The app does not run. ${seen.failure}`, maxEvidenceCharacters);
+      return demands.map(({ id }) => ({ id, satisfied: false, text }));
     },
   };
 }
@@ -108,15 +117,7 @@ type Look = (sandbox: Sandbox, run: Run) => Promise<readonly Finding[]>;
 async function inWorkspace(parts: GateParts, run: Run, look: Look): Promise<readonly Finding[]> {
   const { build, work, labels, signal } = run;
   await using sandbox = await parts.workspaces.open(build, work.commit, { purpose: "gate", labels, signal });
-  try {
-    return await look(sandbox, run);
-  } catch (error) {
-    signal.throwIfAborted();
-    const { reason } = await sandbox.info().catch(() => ({ reason: "requested" }));
-    if (reason !== "out_of_memory" && reason !== "out_of_disk") throw error;
-    const what = reason === "out_of_memory" ? "memory" : "disk space";
-    return [findingOf(work.gate, `It has used up all the ${what} that its sandbox has.`)];
-  }
+  return await look(sandbox, run);
 }
 
 const buildsWell: Look = async (sandbox, { work, signal }) =>
@@ -144,8 +145,10 @@ async function intentMet(parts: GateParts, run: Run): Promise<readonly Finding[]
 
 async function checked(parts: GateParts, run: Run, demands: readonly Demand[]): Promise<AllChecked> {
   const { build, work, labels, signal } = run;
-  await using sandbox = await parts.workspaces.open(build, work.commit, { purpose: "gate", labels, signal });
-  return await checkAll({ ...parts, sandbox, labels, signal }, demands);
+  const options = { purpose: "gate", ports: [devServerPort], labels, signal };
+  await using sandbox = await parts.workspaces.open(build, work.commit, options);
+  const ofChecker = { ...labels, build: build.id, purpose: "checker" };
+  return await checkAll({ ...parts, sandbox, labels: ofChecker, signal }, demands);
 }
 
 async function testsKept({ repositories }: GateParts, { build, work, signal }: Run): Promise<readonly Finding[]> {

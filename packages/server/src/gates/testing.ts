@@ -53,7 +53,7 @@ export async function openGateSite(files: Files): Promise<GateSite> {
     ...{ store, provider, repositories: { of: async () => repository } },
     workspaces: {
       async open(_, commit, { labels = {}, signal }) {
-        const opened = await provider.create({ labels, idleMs: null, onEnd: "destroy" }, signal && { signal });
+        const opened = await provider.create({ ...life, labels }, signal && { signal });
         await bringIn(opened, await buffer(repository.files(commit)));
         return opened;
       },
@@ -92,6 +92,8 @@ export async function openGateSite(files: Files): Promise<GateSite> {
     [Symbol.asyncDispose]: () => held.disposeAsync(),
   };
 }
+
+const life = { memoryMb: 512, idleMs: null, onEnd: "destroy" } as const;
 
 async function bringIn(sandbox: OwnedSandbox, tar: Buffer): Promise<void> {
   await sandbox.files.mkdir(projectPath);

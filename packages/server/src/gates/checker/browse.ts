@@ -9,7 +9,7 @@ type Target = Extract<Step, { readonly action: "see" }>["target"];
 type Failure = Pick<Extract<CheckerAnswer, { readonly type: "failed" }>, "why" | "detail">;
 
 const openMs = 30_000;
-const stepMs = 8_000;
+const stepMs = 10_000;
 const settleMs = 2_000;
 const staysAwayMs = 300;
 const maxErrors = 10;
@@ -28,8 +28,15 @@ export async function browse(browser: Browser, check: BrowserCheck, origin: stri
   const errors = listenForErrors(page);
   // A person who clicks on "delete" also says yes to "are you sure?".
   page.on("dialog", (dialog) => void dialog.accept().catch(() => {}));
+  let hasCrashed = false;
+  page.on("crash", () => {
+    hasCrashed = true;
+  });
   for (const [index, step] of check.steps.entries()) {
-    const failure = await take(page, step);
+    const failure = await take(page, step).catch((error): Failure => {
+      if (hasCrashed) return { why: "stuck", detail: "" };
+      throw error;
+    });
     if (failure === undefined) continue;
     return { type: "failed", step: index, ...failure, page: await tell(page), errors: errors.slice(0, maxErrors) };
   }
@@ -59,6 +66,18 @@ async function take(page: Page, step: Step): Promise<Failure | undefined> {
 }
 
 const keys: Readonly<Record<string, string>> = { Return: "Enter", Esc: "Escape", Spacebar: "Space", " ": "Space" };
+
+/** Once before all checks: a dev server prepares much at the first visit, and may load the page again after it. */
+export async function warmUp(browser: Browser, origin: string): Promise<void> {
+  const context = await browser.newContext({ baseURL: origin });
+  const page = await context.newPage();
+  const visit = page
+    .goto("/", { timeout: openMs })
+    .then(() => page.waitForLoadState("networkidle", { timeout: openMs }));
+  // How the app fails is for the checks to see.
+  await visit.catch(() => {});
+  await context.close();
+}
 
 /** What loads after the page has loaded is waited for, within reason: what is not there yet is not absent. */
 async function opened(page: Page, open: () => Promise<unknown>): Promise<Failure | undefined> {
@@ -99,9 +118,9 @@ async function choose(page: Page, found: Locator, value: string): Promise<void> 
   }
 }
 
-/** The first one to be seen, rather of exactly that name than of a name that has it as a part. */
+/** The first one to be seen, rather of exactly that name than of a name that has it in its words. */
 async function find(page: Page, target: Target): Promise<Locator | undefined> {
-  const ways = [true, false].map((exact) => locate(page, target, exact).filter({ visible: true }).first());
+  const ways = [target.name, inWords(target.name)].map((name) => visible(page, target, name));
   for (const endsAt = Date.now() + stepMs; ; await delay(100)) {
     for (const way of ways) if (await way.isVisible()) return way;
     if (Date.now() >= endsAt) return undefined;
@@ -109,7 +128,7 @@ async function find(page: Page, target: Target): Promise<Locator | undefined> {
 }
 
 async function staysAway(page: Page, target: Target): Promise<boolean> {
-  const found = locate(page, target, false).filter({ visible: true }).first();
+  const found = visible(page, target, inWords(target.name));
   for (const endsAt = Date.now() + stepMs; ; await delay(100)) {
     if (!(await found.isVisible())) {
       await delay(staysAwayMs);
@@ -119,23 +138,34 @@ async function staysAway(page: Page, target: Target): Promise<boolean> {
   }
 }
 
-function locate(page: Page, { role, name }: Target, exact: boolean): Locator {
+/** "Milk" is in "Milk, 2 bottles" and not in "Milkshake". */
+function inWords(name: string): RegExp {
+  const text = name.replace(/[.*+?^${}()|[\]\\/]/g, "\\$&").replace(/\s+/g, "\\s+");
+  return new RegExp(`(?<![\\p{L}\\p{N}])${text}(?![\\p{L}\\p{N}])`, "iu");
+}
+
+function visible(page: Page, { role }: Target, name: string | RegExp): Locator {
+  return locate(page, role, name).filter({ visible: true }).first();
+}
+
+function locate(page: Page, role: Target["role"], name: string | RegExp): Locator {
+  const exact = { exact: true };
   switch (role) {
     case "text":
-      return page.getByText(name, { exact });
+      return page.getByText(name, exact);
     case "image":
-      return page.getByRole("img", { name, exact });
+      return page.getByRole("img", { name, ...exact });
     case "listitem":
       // Has no name of its own: a person knows it by what it says.
-      return page.getByRole("listitem").filter({ has: page.getByText(name, { exact }) });
+      return page.getByRole("listitem").filter({ hasText: typeof name === "string" ? inWords(name) : name });
     case "textbox": {
       // Boxes for passwords and dates have no role, but a label.
-      const labelled = page.getByLabel(name, { exact }).and(page.locator("input, textarea, [contenteditable]"));
+      const labelled = page.getByLabel(name, exact).and(page.locator("input, textarea, [contenteditable]"));
       const roles = ["textbox", "searchbox", "spinbutton"] as const;
-      return roles.reduce((all, one) => all.or(page.getByRole(one, { name, exact })), labelled);
+      return roles.reduce((all, one) => all.or(page.getByRole(one, { name, ...exact })), labelled);
     }
     default:
-      return page.getByRole(role, { name, exact });
+      return page.getByRole(role, { name, ...exact });
   }
 }
 

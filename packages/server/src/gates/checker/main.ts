@@ -1,6 +1,7 @@
 /**
- * The program inside a checker sandbox: `main.ts <socket> <port>`. It lets a browser reach the app through the socket, does
- * what the checks say that come as lines on standard input, and answers each with a line. No candidate's program is near it.
+ * The program inside a checker sandbox: `main.ts <socket> <port> <milliseconds per check>`. It lets a browser reach the app
+ * through the socket, does what the checks say that come as lines on standard input, and answers each with a line. No
+ * candidate's program is near it.
  */
 import { createRequire } from "node:module";
 import { createInterface } from "node:readline";
@@ -8,14 +9,13 @@ import type { Check } from "@slipway/contract";
 import type * as Playwright from "playwright-core";
 import type { Browser } from "playwright-core";
 import type { CheckerAnswer } from "../answers.ts";
-import { browse } from "./browse.ts";
+import { browse, warmUp } from "./browse.ts";
 import { measure } from "./measure.ts";
 import { startRelay } from "./relay.ts";
 
 const { chromium }: typeof Playwright = createRequire(import.meta.url)("/opt/playwright-core");
-const [socket = "", port = ""] = process.argv.slice(2);
+const [socket = "", port = "", checkMs = ""] = process.argv.slice(2);
 const origin = `http://localhost:${port}`;
-const checkMs = 120_000;
 type AnyCheck = Exclude<Check, { readonly type: "http" }>;
 const maxAnswerCharacters = 20_000;
 
@@ -33,25 +33,42 @@ const chromiumArguments = [
   "--host-resolver-rules=MAP localhost 127.0.0.1",
 ];
 
-let browser: Promise<Browser> | undefined;
+const stuck: CheckerAnswer = { type: "failed", step: 0, why: "stuck", detail: "", page: "", errors: [] };
+let browser = launch();
+let isWarm = false;
 
 async function answerTo(check: AnyCheck): Promise<CheckerAnswer> {
-  browser ??= chromium.launch({ executablePath: "/usr/bin/chromium", args: chromiumArguments });
   const opened = await browser;
   const deadline = Promise.withResolvers<undefined>();
-  const timer = setTimeout(() => deadline.resolve(undefined), checkMs);
-  const work = check.type === "performance" ? measure(opened, check, origin) : browse(opened, check, origin);
+  const timer = setTimeout(() => deadline.resolve(undefined), Number(checkMs));
+  const work = make(check, opened);
   // After the deadline nobody waits for it any more.
   work.catch(() => {});
+  let answer: CheckerAnswer | undefined;
   try {
-    const answer = await Promise.race([work, deadline.promise]);
-    if (answer !== undefined) return answer;
-    browser = undefined;
-    void opened.close();
-    return { type: "failed", step: 0, why: "stuck", detail: "", page: "", errors: [] };
+    answer = await Promise.race([work, deadline.promise]);
+    return answer ?? stuck;
   } finally {
     clearTimeout(timer);
+    if (answer === undefined || !opened.isConnected()) {
+      opened.close().catch(() => {});
+      browser = launch();
+    }
   }
+}
+
+/** That it can not be launched is told by the check that needs it. */
+function launch(): Promise<Browser> {
+  const launched = chromium.launch({ executablePath: "/usr/bin/chromium", args: chromiumArguments });
+  launched.catch(() => {});
+  return launched;
+}
+
+async function make(check: AnyCheck, opened: Browser): Promise<CheckerAnswer> {
+  const wasWarm = isWarm;
+  isWarm = true;
+  if (!wasWarm) await warmUp(opened, origin);
+  return check.type === "performance" ? await measure(opened, check, origin) : await browse(opened, check, origin);
 }
 
 function held(text: string): string {

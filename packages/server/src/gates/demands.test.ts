@@ -1,0 +1,37 @@
+import type { Check, Criterion, Task, Workflow } from "@slipway/contract";
+import { expect, test } from "vitest";
+import { demandsOf, dueOf } from "./demands.ts";
+
+const criterion = (id: string): Criterion => ({ id, kind: "functional", statement: `${id} is true.` });
+const visit: Workflow = { id: "visit", title: "A visit", steps: ["Open", "Look"], success: "It is seen." };
+const check = (proves: string): Check => ({ type: "performance", proves, path: "/", metric: "layoutShift", atMost: 1 });
+const task = (id: string, criteria: string[]): Task => ({
+  ...{ id, title: id, description: id, component: "backend", features: ["shop"], dependencies: [], expectedFiles: [] },
+  ...{ estimate: { minutes: 1, usd: 1 }, criteria },
+});
+
+const intent = { criteria: [criterion("adds"), criterion("shares"), criterion("nobody")], workflows: [visit] };
+const records = ["adds", "shares", "nobody", "visit"].map((id) => ({ criterion: id, check: [check(id)] }));
+const plans = [{ tasks: [task("api", ["adds"]), task("page", ["adds"])] }, { tasks: [task("rooms", ["shares"])] }];
+
+test.each<[string[], string[]]>([
+  [[], []],
+  [["api"], []],
+  [["api", "page"], ["adds"]],
+  [["rooms"], ["shares"]],
+  [
+    ["api", "page", "rooms"],
+    ["adds", "shares", "nobody", "visit"],
+  ],
+])("with %j done, %j is due", (within, due) => {
+  expect(dueOf(demandsOf(intent, records, plans), new Set(within)).map(({ id }) => id)).toEqual(due);
+});
+
+test("a workflow is told by its steps and its success", () => {
+  expect(demandsOf(intent, records, plans).at(-1)?.statement).toBe("A visit:\n1. Open\n2. Look\nIt is seen.");
+});
+
+test("what nothing checks is never satisfied by that", () => {
+  expect(() => demandsOf(intent, records.slice(1), plans)).toThrow("nothing checks adds");
+  expect(() => demandsOf(intent, [{ criterion: "adds", check: [] }, ...records.slice(1)], plans)).toThrow();
+});
