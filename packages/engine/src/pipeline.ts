@@ -27,6 +27,7 @@ export type { MergeAction } from "./merge/actions.ts";
 export { conflictsOf } from "./merge/admit.ts";
 export { applyMergeActions } from "./merge/apply.ts";
 export { decide as decideMerges, underway as mergesUnderway } from "./merge/decide.ts";
+export { readQueue } from "./merge/kept.ts";
 export { type MergeObservation, observeMerges } from "./merge/observe.ts";
 export { flakesOf } from "./merge/results.ts";
 export { nextWakeMs as nextMergeWakeMs } from "./merge/runs.ts";

@@ -26,6 +26,7 @@ import {
   type MergeQueue,
   type PlanRecord,
   partition,
+  readQueue,
   readState,
   type Store,
   type StoredBuild,
@@ -89,12 +90,12 @@ export function viewOf(stored: StoredBuild, { money, source, recent, checked, re
 }
 
 export function queueOf({ build }: StoredBuild): MergeQueue | null {
-  return (build.details["queue"] ?? null) as MergeQueue | null;
+  return readQueue(build.details["queue"] ?? null);
 }
 
+/** A build that is cancelled takes it along. */
 function previewOf({ build }: StoredBuild): string | null {
-  const preview = build.details["preview"];
-  return typeof preview === "string" ? preview : null;
+  return build.status === "cancelled" ? null : textOf(build.details["preview"]);
 }
 
 function attemptViewOf(record: AttemptRecord, { attempts }: BuildState, recent: readonly BuildEvent[]): AttemptView {

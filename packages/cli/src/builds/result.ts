@@ -7,7 +7,7 @@ import { formatMoney } from "./money.ts";
 import { countTasks, oneLine, statusText } from "./words.ts";
 
 /** How `slipway build` and `slipway watch` exit. */
-export const buildExits = { succeeded: 0, failed: 1, cancelled: 2, paused: 3, left: 4 } as const;
+const buildExits = { succeeded: 0, failed: 1, cancelled: 2, paused: 3, left: 4 } as const;
 
 /** What came of a build, or how it stands; answers the exit code. */
 export async function showResult(context: Context, client: Client, view: BuildView, left: boolean): Promise<number> {

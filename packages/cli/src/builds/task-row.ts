@@ -50,7 +50,7 @@ const gateMarks: Readonly<Record<GateState, string>> = {
 };
 
 /** `in line 2: compatibility ✓ build ✓ tests ▸ intent · main-test ·` */
-export function candidateText({ place, gates, status }: CandidateView): string {
+function candidateText({ place, gates, status }: CandidateView): string {
   const where = place === null ? status : `in line ${place}`;
   return `${where}: ${gatesText(gates)}`;
 }
