@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { createInbox } from "./inbox.ts";
 
 const finding = { gate: "tests", text: "There is no farewell." };
-const about = (offer: number) => ({ sequence: 1, type: "findings", offer, findings: [finding] }) as const;
+const about = (offer: number) => ({ sequence: 1, type: "findings" as const, offer, findings: [finding] });
 
 test("what is found in an offer counts once, however often it is told", () => {
   const inbox = createInbox({ found: undefined, shared: [], onChange: () => {}, onShare: () => {} });

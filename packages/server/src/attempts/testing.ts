@@ -139,7 +139,7 @@ export async function openSite({ program, tasks = ["list"], budgetMicroUsd }: Si
   };
 }
 
-async function plannedBuild(
+export async function plannedBuild(
   store: Store,
   names: readonly string[],
   budgetMicroUsd = 10_000_000,

@@ -1,0 +1,63 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { newId, taskOrderSchema } from "@slipway/contract";
+import { openDatabase, openStore } from "@slipway/store";
+import { expect, it, onTestFinished } from "vitest";
+import { readOrder } from "./order.ts";
+import { attemptAt, plannedBuild } from "./testing.ts";
+
+async function openPlanned() {
+  const directory = await mkdtemp(join(tmpdir(), "slipway-order-"));
+  onTestFinished(() => rm(directory, { recursive: true }));
+  const database = openDatabase({ url: `file:${join(directory, "slipway.db")}` });
+  onTestFinished(() => database[Symbol.asyncDispose]());
+  const store = await openStore(database, { now: () => Date.now() });
+  return { store, build: await plannedBuild(store, ["list"]) };
+}
+
+const base = "a".repeat(40);
+
+it("an order has the task, its own criteria and the intent, and no word of how they are checked", async () => {
+  const { store, build } = await openPlanned();
+  const by = { holder: "test", generation: 1 };
+  const { turn, lastEvent: through } = await store.builds.get(build.id);
+  const check = {
+    build: build.id,
+    criterion: "add-item",
+    intentHash: "hash",
+    check: { type: "browser", secret: "SEE" },
+  };
+  await store.builds.apply(build.id, by, { turn, through, events: [], records: { checks: [check] } });
+  const order = await readOrder(store, build, attemptAt("list"), base);
+  expect(taskOrderSchema.parse(order)).toMatchObject({
+    task: { id: "list", title: "Make list" },
+    criteria: [{ id: "add-item", statement: "An item can be added to a list" }],
+    ...{ base, branch: "attempt/list-1", level: null, earlier: [] },
+  });
+  expect(order.intent).toContain("A packing list");
+  expect(JSON.stringify(order)).not.toMatch(/SEE|browser/);
+});
+
+it("a later attempt is told what earlier ones ended with, and the fix that is known", async () => {
+  const { store, build } = await openPlanned();
+  const learnt = { project: build.project, signature: "E1", error: "E1", fix: "Write it in lower case." };
+  await store.patterns.learn({ ...learnt, attempt: newId("att"), learntAt: 0 });
+  const by = { holder: "test", generation: 1 };
+  const { turn, lastEvent: through } = await store.builds.get(build.id);
+  const [task] = await store.builds.records(build.id, "tasks");
+  if (task === undefined) throw new Error("there is no task");
+  const failures = Array.from({ length: 20 }, (_, index) => ({ level: 1, pattern: null, error: `E${index}` }));
+  const details = { ...task.details, failures };
+  await store.builds.apply(build.id, by, { turn, through, events: [], records: { tasks: [{ ...task, details }] } });
+  const item = attemptAt("list", { number: 21, level: 0, pattern: "E1", from: "last-attempt" });
+  const order = taskOrderSchema.parse(await readOrder(store, build, item, base));
+  expect(order).toMatchObject({ level: 0, from: "last-attempt", branch: "attempt/list-21", knownFix: learnt.fix });
+  expect(order.earlier).toHaveLength(12);
+  expect(order.earlier.at(-1)).toBe("E19");
+});
+
+it("a task that no plan has can not be ordered", async () => {
+  const { store, build } = await openPlanned();
+  await expect(readOrder(store, build, attemptAt("other"), base)).rejects.toMatchObject({ code: "internal" });
+});
