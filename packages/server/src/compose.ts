@@ -4,6 +4,7 @@ import { join } from "node:path";
 import type { BuildSettings, BuildSource } from "@slipway/contract";
 import type { Bridge, RepositoryReader, Store, Work, WorkingBuild } from "@slipway/engine";
 import type { Gateway, GatewaySettings } from "@slipway/gateway";
+import type { ScriptedProgram } from "@slipway/gateway/scripted";
 import { createRunLog, type DatabaseAddress, openDatabase, openStore } from "@slipway/store";
 import { openBridge, type RedisAddress } from "@slipway/store/bridge";
 import type { BuildFace } from "./build-face.ts";
@@ -45,6 +46,8 @@ export interface ServerOptions {
     source: () => Promise<BuildSource | null>,
   ) => RepositoryReader & AsyncDisposable;
   readonly clock?: CoordinatorClock | undefined;
+  /** Of the scripted model; left out: those that are shipped. */
+  readonly programs?: Readonly<Record<string, ScriptedProgram>> | undefined;
   readonly warn: (message: string) => void;
 }
 
@@ -76,7 +79,7 @@ export async function composeServer(settings: ServerSettings, options: ServerOpt
   const models = parts.use(
     await openModels({
       ...{ settings: settings.models, ledger: store.ledger, holder: name, clock, directory: stateDirectory },
-      log: createRunLog(database),
+      ...{ log: createRunLog(database), programs: options.programs },
       secret: await keepSecret(join(stateDirectory, "run-secret")),
     }),
   );

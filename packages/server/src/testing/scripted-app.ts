@@ -1,0 +1,176 @@
+import type { Check, Task } from "@slipway/contract";
+import type { Action, ScriptedProgram, ScriptedRequest, Turn } from "@slipway/gateway/scripted";
+import { criteria, generatedIntent } from "../simulated/generated.ts";
+
+/** A task as its agent does it. What is left out is done as well as can be. */
+export interface ScriptedTask {
+  readonly id: string;
+  readonly dependencies?: readonly string[];
+  readonly criteria?: readonly string[];
+  /** What it does first. Left out: it adds a part with its test. */
+  readonly build?: (given: Given) => readonly Action[];
+  /** What it does when its checks fail. */
+  readonly fix?: (given: Given) => readonly Action[];
+  /** What it does when the host has found something in its offer. */
+  readonly findings?: (given: Given) => readonly Action[];
+  /** What it makes of a file with both sides in it. Left out: it keeps both. */
+  readonly solve?: (marked: string) => string;
+}
+
+export interface Given {
+  /** All that it was told last. */
+  readonly text: string;
+  /** Whether an attempt before this one has failed. */
+  readonly isRetry: boolean;
+}
+
+/**
+ * An app of parts, without a single dependency: a server that answers `/<part>` by what `parts/<part>.js` says, and a test for
+ * each. Its plan is the given tasks, after one that makes the app; its checks are of the parts that `checked` names.
+ */
+export function scriptedApp(
+  tasks: readonly ScriptedTask[],
+  { checks = usualChecks }: { readonly checks?: readonly Check[] } = {},
+): ScriptedProgram {
+  const all: readonly ScriptedTask[] = [base, ...tasks];
+  return (request) => {
+    const schema = request.answerSchema && JSON.stringify(request.answerSchema.schema);
+    if (schema?.includes('"coreValue"')) return { object: draft };
+    if (schema?.includes('"proves"')) return { object: { checks } };
+    if (schema?.includes('"expectedFiles"')) return { object: { tasks: planOf(all) } };
+    return agentTurn(all, request);
+  };
+}
+
+const { request: _, ...intent } = generatedIntent({ request: "" }).intent;
+/** Nothing that needs a browser to be seen. */
+const draft = { ...intent, criteria: intent.criteria.map((one) => ({ ...one, kind: "functional" })) };
+
+/** All that is promised is that the app answers: what a test is about, it checks itself. */
+export const usualChecks: readonly Check[] = [
+  ...criteria.map((proves) => answers(proves, "/", "parts")),
+  ...["pack", "start-over"].map(
+    (proves): Check => ({
+      ...{ type: "browser", proves, viewport: "phone", appearance: null },
+      steps: [
+        { action: "open", path: "/" },
+        { action: "see", target: { role: "text", name: "parts" } },
+      ],
+    }),
+  ),
+];
+
+export function answers(proves: string, path: string, text: string): Check {
+  const expect = { status: 200, bodyContains: [text], bodyLacks: [] };
+  return { type: "http", proves, exchanges: [{ method: "GET", path, body: null, expect }] };
+}
+
+function planOf(tasks: readonly ScriptedTask[]): Task[] {
+  const named = new Set(tasks.flatMap((task) => task.criteria ?? []));
+  return tasks.map(({ id, dependencies = [base.id], criteria: own = [] }, index) => ({
+    ...{ id, title: id, description: `Make ${id}`, component: "backend", features: ["parts"], expectedFiles: [] },
+    dependencies: index === 0 ? [] : [...dependencies],
+    estimate: { minutes: 5, usd: 0.1 },
+    criteria: index === 0 ? criteria.filter((criterion) => !named.has(criterion)) : [...own],
+  }));
+}
+
+/** A part, and the test that belongs to it. */
+export function part(id: string, says = id): Action[] {
+  return [
+    { write: `parts/${id}.js`, content: `export default ${JSON.stringify(says)};\n` },
+    { write: `tests/${id}.test.js`, content: testOf(id, says) },
+  ];
+}
+
+function testOf(id: string, says: string): string {
+  return [
+    'import assert from "node:assert";',
+    'import test from "node:test";',
+    `import part from "../parts/${id}.js";`,
+    `test("${id} says what it should", () => assert.equal(part, ${JSON.stringify(says)}));\n`,
+  ].join("\n");
+}
+
+const server = `import { createServer } from "node:http";
+import { readdir } from "node:fs/promises";
+const names = (await readdir(new URL("parts/", import.meta.url))).map((name) => name.replace(/\\.js$/, ""));
+const parts = new Map();
+for (const name of names) parts.set("/" + name, (await import("./parts/" + name + ".js")).default);
+createServer((request, response) => {
+  const text = request.url === "/" ? "parts: " + names.join(", ") : parts.get(request.url);
+  response.statusCode = text === undefined ? 404 : 200;
+  response.end(String(text));
+}).listen(Number(process.env.PORT), "127.0.0.1");
+`;
+
+const manifest = {
+  ...{ name: "parts", private: true, type: "module" },
+  scripts: { dev: "node server.js", test: "node --test tests/*.test.js" },
+};
+
+/** Makes the app, with a first part. */
+const base: ScriptedTask = {
+  id: "base",
+  build: () => [
+    { write: "package.json", content: `${JSON.stringify(manifest, null, 2)}\n` },
+    { write: "server.js", content: server },
+    ...part("base"),
+  ],
+};
+
+const beginnings = {
+  build: /^Your task: /,
+  fix: /^`[^\n]+` fails (on your work|in a clean checkout)/,
+  conflict: /^(Main has moved on, and its changes conflict|These files still have conflict marks)/,
+  findings: /^Checks of your work have found this/,
+} as const;
+
+/** One turn that acts, and one that ends. */
+function agentTurn(tasks: readonly ScriptedTask[], { request, lastPrompt, results, step }: ScriptedRequest): Turn {
+  const texts = request.messages.flatMap(({ role, parts }) =>
+    role === "user" ? parts.flatMap((one) => (one.type === "text" ? [one.text.trim()] : [])) : [],
+  );
+  const first = texts.find((text) => beginnings.build.test(text)) ?? "";
+  const task = tasks.find(({ id }) => first.startsWith(`Your task: ${id}\n`));
+  if (task === undefined) return { text: "There is nothing for me to do." };
+  const given = { text: lastPrompt, isRetry: first.includes("What earlier attempts ended with:") };
+  const kind = Object.entries(beginnings).find(([, beginning]) => beginning.test(lastPrompt.trim()))?.[0];
+  if (kind === "conflict")
+    return conflictTurn(
+      task,
+      given,
+      results.map(({ text }) => text),
+      step,
+    );
+  const { build = () => part(task.id), fix = () => [], findings = () => [] } = task;
+  const act = { build, fix, findings }[kind ?? ""];
+  const actions = step === 0 && act ? act(given) : [];
+  return actions.length > 0 ? { text: "I do it.", actions } : { text: "It is done." };
+}
+
+/** Looks at the files, writes them, and ends. */
+function conflictTurn(
+  { solve = keepBoth }: ScriptedTask,
+  { text }: Given,
+  results: readonly string[],
+  step: number,
+): Turn {
+  const [list = ""] = text.split("\n<", 1);
+  const paths = [...list.matchAll(/^- (.+)$/gm)].map(([, path = ""]) => path);
+  if (step === 0) {
+    const show = paths.map((path) => `echo '--- ${path}'; cat '${path}'; echo '--- end'`).join("; ");
+    return { text: "I look at both sides.", actions: [{ run: show }] };
+  }
+  const shown = results.join("\n");
+  if (!shown.includes("--- end")) return { text: "Both sides are kept." };
+  const actions = paths.map((path) => {
+    const marked = (shown.split(`--- ${path}\n`)[1] ?? "").split("--- end", 1)[0] ?? "";
+    return { run: `cat > '${path}' <<'END OF FILE'\n${solve(marked)}END OF FILE` };
+  });
+  return { text: "I write both.", actions };
+}
+
+export function keepBoth(marked: string): string {
+  return marked.replace(/^(<<<<<<<|=======|>>>>>>>|\|\|\|\|\|\|\|).*\n/gm, "");
+}

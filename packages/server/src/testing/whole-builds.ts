@@ -1,0 +1,101 @@
+import { chmod, mkdtemp, rm } from "node:fs/promises";
+import { join } from "node:path";
+import process from "node:process";
+import type { BuildId, BuildView, StartBuild } from "@slipway/contract";
+import { startBuildSchema } from "@slipway/contract";
+import type { BuildEvent } from "@slipway/engine";
+import type { ScriptedProgram } from "@slipway/gateway/scripted";
+import { installedTools } from "@slipway/runner";
+import type { SandboxProvider } from "@slipway/sandbox";
+import { createLocalProvider } from "@slipway/sandbox/local";
+import { createBuilding } from "../building.ts";
+import { composeServer, type Server } from "../compose.ts";
+import { checkerToolDirectories } from "../gates/checker.ts";
+import { readModelSettings } from "../planning/models.ts";
+import { openRepository } from "../planning/repository.ts";
+import { type BuildRepository, openBuildRepository } from "../repository/repository.ts";
+
+export interface WholeBuildsOptions {
+  readonly program: ScriptedProgram;
+  /** Holds a directory for each agent that is a program of its own. */
+  readonly agents?: string | undefined;
+}
+
+/** A server with all its parts but HTTP, on a state directory of its own, whose models are one scripted program. */
+export interface WholeBuilds extends AsyncDisposable {
+  readonly directory: string;
+  readonly server: Server;
+  readonly provider: SandboxProvider;
+  readonly warnings: readonly string[];
+  start(build: Partial<StartBuild>): Promise<BuildId>;
+  /** When the build has ended, or waits for somebody. Fails with the last of what happened when that takes too long. */
+  ended(build: BuildId, limitMs?: number): Promise<BuildView>;
+  events(build: BuildId): Promise<readonly BuildEvent[]>;
+  repository(build: BuildId): Promise<BuildRepository>;
+  /** A file of main, as text. */
+  file(build: BuildId, path: string): Promise<string | undefined>;
+}
+
+const clock = { now: () => Date.now() };
+
+export async function openWholeBuilds({ program, agents = "/nowhere" }: WholeBuildsOptions): Promise<WholeBuilds> {
+  await using parts = new AsyncDisposableStack();
+  const directory = await mkdtemp("/var/tmp/slipway-whole-");
+  parts.defer(() => rm(directory, { recursive: true, force: true, maxRetries: 10 }));
+  // As root, sandboxes run as another user, who must be able to pass through.
+  await chmod(directory, 0o711);
+  const environment = process.env;
+  const stateDirectory = join(directory, "state");
+  const provider = parts.use(
+    createLocalProvider({
+      stateDir: stateDirectory,
+      environment,
+      tools: { ...(await installedTools(agents)), ...checkerToolDirectories() },
+    }),
+  );
+  parts.defer(async () => {
+    for (const { id } of await provider.list()) await (await provider.get(id)).destroy();
+  });
+  const warnings: string[] = [];
+  const warn = (message: string) => void warnings.push(message);
+  const settings = {
+    ...{ stateDirectory, name: "server-1", slots: 100, buildDefaults: {}, provider: "local" },
+    database: { url: `file:${join(directory, "slipway.db")}` },
+    models: {
+      ...readModelSettings({ SLIPWAY_MODEL: "scripted/program" }, stateDirectory),
+      retries: { tries: 2, baseMs: 10, maxMs: 50, maxRetryAfterMs: 100 },
+    },
+  };
+  const server = parts.use(
+    await composeServer(settings, {
+      ...{ clock, warn, programs: { program } },
+      openRepository: ({ id }, source) => openRepository({ provider, source, environment, labels: { build: id } }),
+      attempts: (made) => createBuilding({ ...made, provider, stateDirectory, environment, clock, warn }),
+    }),
+  );
+  const repository = (build: BuildId) =>
+    openBuildRepository({ directory: join(stateDirectory, "builds", build), environment });
+  const held = parts.move();
+  return {
+    ...{ directory, server, provider, warnings, repository },
+    async start(build) {
+      const { id } = await server.face.start("ada", startBuildSchema.parse({ request: "An app of parts", ...build }));
+      return id;
+    },
+    async ended(build, limitMs = 200_000) {
+      const limit = AbortSignal.timeout(limitMs);
+      for await (const { type } of server.face.follow(build, 0, limit)) if (type === "build.paused") break;
+      if (!limit.aborted) return await server.face.get(build);
+      const last = (await server.store.events.read(build, 0, { limit: 1000 })).slice(-30);
+      const lines = last.map(({ at, type, data }) => `${at} ${type} ${JSON.stringify(data).slice(0, 300)}`);
+      throw new Error(["the build does not end:", ...lines, ...warnings].join("\n"));
+    },
+    events: (build) => server.store.events.read(build, 0, { limit: 1000 }),
+    async file(build, path) {
+      const opened = await repository(build);
+      const files = await opened.read(await opened.main(), (one) => one === path);
+      return files.get(path)?.toString("utf8");
+    },
+    [Symbol.asyncDispose]: () => held.disposeAsync(),
+  };
+}
