@@ -76,7 +76,11 @@ export async function watchBuild(context: Context, client: Client, watched: Watc
     for await (const event of client.builds.follow(id, { after, signal: gone.signal })) {
       await tell(event);
       look.news();
-      if (event.type === "stage.failed") await stageFailed(context, event.data);
+      if (event.type === "stage.failed") {
+        look.hide();
+        await stageFailed(context, event.data);
+        look.show();
+      }
       if (event.type !== "intent.drafted" && event.type !== "build.paused") continue;
       const answer = onTurn && (await question(() => onTurn(event, gone.signal)));
       if (answer === "leave") break;

@@ -201,6 +201,26 @@ describe("on a terminal", () => {
     expect(stderr).not.toContain("attempt 1");
   });
 
+  test("what a failed stage leaves to do is not drawn over", async () => {
+    const data = { stage: "draft", round: 1, code: "missing_key", message: "set ANTHROPIC_API_KEY" };
+    const gate = Promise.withResolvers<void>();
+    const server = createStubServer([done], {
+      ...documents,
+      async *follow() {
+        await gate.promise;
+        yield { sequence: 1, at: 1, type: "stage.failed", data };
+      },
+    });
+    const cli = startCli(["build", "-y", "x"], { server, terminal: true, env: { NO_COLOR: "1" } });
+    const draws = () => cli.stderr.text().includes("Ctrl-C: detach");
+    await vi.waitFor(() => expect(draws()).toBe(true));
+    gate.resolve();
+    const { code, stderr } = await cli.ended;
+    const [, after = ""] = stderr.split("npm run demo");
+    expect({ code, after }).toMatchObject({ code: 125, after: expect.stringContaining("set ANTHROPIC_API_KEY") });
+    expect(after).not.toContain("\u001b[");
+  });
+
   describe("Ctrl-C asks", () => {
     /** Presses it once the build is followed; `then` is typed, or pressed, when the question is there. */
     async function interrupt(then: string | "again", after: Partial<BuildView> = {}) {

@@ -29,6 +29,8 @@ export interface RunningCli {
   readonly ended: Promise<CliRun>;
   readonly stdin: PassThrough & InputStream;
   readonly stdout: OutputStream;
+  /** What is on standard error so far. */
+  readonly stderr: { text(): string };
   /** Every change of the raw mode, in order. */
   readonly rawModes: readonly boolean[];
   signal(name: NodeJS.Signals): void;
@@ -63,6 +65,7 @@ export function startCli(argv: readonly string[], options: CliOptions = {}): Run
     ended,
     stdin,
     stdout,
+    stderr: err,
     rawModes,
     signal: (name) => [...(listeners.get(name) ?? [])].forEach((listener) => void listener()),
   };
