@@ -1,9 +1,10 @@
 import { join } from "node:path";
 import type { BuildId } from "@slipway/contract";
-import { type Bridge, report, type Store, type Work } from "@slipway/engine";
+import { type Bridge, hasEnded, type NewEvent, report, type Store } from "@slipway/engine";
 import type { Gateway } from "@slipway/gateway";
 import type { SandboxProvider } from "@slipway/sandbox";
 import { createAttempts, isAttempt } from "./attempts/attempts.ts";
+import type { Building } from "./compose.ts";
 import type { Coordinator } from "./coordinator.ts";
 import { createGates } from "./gates/gates.ts";
 import { createMerging, isMerging } from "./merging/merging.ts";
@@ -24,19 +25,27 @@ export interface BuildingParts {
 }
 
 /** All that happens to a build's tasks, from an attempt's first file to main and its preview. */
-export function createBuilding(parts: BuildingParts): Required<Work> & AsyncDisposable {
+export function createBuilding(parts: BuildingParts): Required<Building> {
   const { provider, store, bridge, gateway, coordinator, stateDirectory, environment, clock, warn } = parts;
   const directory = join(stateDirectory, "builds");
   const repositories = createRepositories({ directory, environment });
   const workspaces = createWorkspaces({ provider, repositories });
-  const tell = (build: BuildId, address: string) =>
-    coordinator
-      .report(build, [report("preview.ready", `preview.ready:${address}`, { address })])
-      .catch((error: Error) => warn(`${build}: ${error.message}`));
+  /** A build that has ended tells nothing more. */
+  const tell = async (build: BuildId, event: NewEvent) => {
+    try {
+      if (!hasEnded(await store.builds.get(build))) await coordinator.report(build, [event]);
+    } catch (error) {
+      warn(`${build}: ${(error as Error).message}`);
+    }
+  };
   const previews = createPreviews({
     ...{ provider, workspaces, repositories, directory },
-    onReady: (build, address) => void tell(build, address),
-    onTrouble: (build, reason) => warn(`${build}: ${reason}`),
+    onReady: (build, address) => void tell(build, report("preview.ready", `preview.ready:${address}`, { address })),
+    onTrouble(build, reason) {
+      warn(`${build}: ${reason}`);
+      const told = reason.slice(0, 2000);
+      void tell(build, report("preview.failed", `preview.failed:${told.slice(0, 200)}`, { reason: told }));
+    },
   });
   // Those of builds that have ended, too.
   void previews.reopen();
@@ -64,6 +73,7 @@ export function createBuilding(parts: BuildingParts): Required<Work> & AsyncDisp
       await merging.close(build, end);
       await attempts.close(build, end);
     },
+    makeMain: attempts.makeMain,
     heardAtMs: attempts.heardAtMs,
     async [Symbol.asyncDispose]() {
       await merging[Symbol.asyncDispose]();

@@ -58,6 +58,7 @@ const words: Readonly<Record<string, (data: Data) => string>> = {
   "merge.ended": ({ candidate, merged, main }) =>
     merged === true ? `main moves to ${short(record(main)["commit"])}` : `${text(candidate)} is not merged`,
   "preview.ready": ({ address }) => `the preview is at ${text(address)}`,
+  "preview.failed": ({ reason }) => `the preview: ${text(reason)}`,
   "satisfaction.asked": ({ round }) => `is the intent satisfied? (round ${text(round)})`,
   "satisfaction.checked": ({ unsatisfied }) => satisfactionText(list(unsatisfied)),
   "remaining.asked": () => "planning what is left",

@@ -110,6 +110,7 @@ async function take(told: Told, state: BuildState, report: Report): Promise<Buil
     case "gate.ended":
     case "merge.ended":
     case "preview.ready":
+    case "preview.failed":
       return state;
   }
 }

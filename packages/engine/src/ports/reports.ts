@@ -92,6 +92,8 @@ const reportSchemas = {
   }),
   /** Where main can be looked at. */
   "preview.ready": z.strictObject({ address: name }),
+  /** Why it can not, for now. The build goes on. */
+  "preview.failed": z.strictObject({ reason: text.max(2000) }),
   "satisfaction.checked": z.strictObject({
     ...{ round, unsatisfied: z.array(name).max(1000) },
     /** Of criteria and workflows: what was seen. */
