@@ -51,7 +51,7 @@ function view(changes: Partial<BuildView> = {}): BuildView {
 test("shows the intent, every task in the order of the plan, gates, money, time and the preview", () => {
   expect(draw({})).toEqual([
     "a habit tracker",
-    "running · 1 of 4 merged · 1 of 5 at work · 0.0120 USD of 100.00 USD · 1m 40s",
+    "running · 1m 40s · 1 of 4 merged · 1 of 5 at work · 0.0120 USD of 100.00 USD",
     `${"█".repeat(15)}${"▓".repeat(30)}${"░".repeat(15)}`,
     "intent: Know what to do (2 criteria, 1 workflow)",
     "",
@@ -74,7 +74,7 @@ test("before there is a plan it says which stage is under way", () => {
   });
   expect(lines).toEqual([
     "a habit tracker",
-    "locking the intent · 0.0120 USD of 100.00 USD · 1m 40s",
+    "locking the intent · 1m 40s · 0.0120 USD of 100.00 USD",
     "",
     "",
     "Ctrl-C: detach, pause or cancel",

@@ -31,11 +31,11 @@ function headOf({ view, intent }: Looked, { cols, nowMs, paint }: Screen, isRoom
   const total = countTasks(view.tasks);
   const parts = [
     planning === null || view.status === "paused" ? statusText(view) : stageText(planning),
+    formatSeconds((view.endedAt ?? nowMs) - view.createdAt),
     ...(total === 0 ? [] : [`${view.tasks.merged} of ${total} merged`]),
     ...(view.tasks.failed === 0 ? [] : [`${view.tasks.failed} failed`]),
     ...(attempts.length === 0 ? [] : [`${attempts.length} of ${settings.slots} at work`]),
     `${formatMoney(money.spentMicroUsd)} of ${formatMoney(money.budgetMicroUsd)}`,
-    formatSeconds((view.endedAt ?? nowMs) - view.createdAt),
   ];
   const lines = [paint("bold", cut(oneLine(view.request), cols)), cut(parts.join(" · "), cols)];
   if (!isRoomy) return lines;
