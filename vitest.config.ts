@@ -5,6 +5,8 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 const slowest = [
   "sandbox/src/providers/local/keeper/image-debian",
   "server/src/crash",
+  "server/src/gates/intent",
+  "server/src/gates/hostile",
   "sandbox/src/providers/local/crash",
   "runner/src/agents/acp/real",
   "runner/src/host/faults",

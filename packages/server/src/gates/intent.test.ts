@@ -42,12 +42,15 @@ const addsInBrowser: Unnamed = {
 
 const paintsSoon: Unnamed = { type: "performance", path: "/", metric: "largestPaintMs", atMost: 30_000 };
 
+const figures = (["firstByteMs", "interactionMs", "layoutShift"] as const).map(
+  (metric): Unnamed => ({ type: "performance", path: "/", metric, atMost: metric === "layoutShift" ? 0.5 : 30_000 }),
+);
 const isSmall: Unnamed = { type: "performance", path: "/", metric: "transferKilobytes", atMost: 0.1 };
 
 test("an app that does what the criteria say goes through, by http and in a browser", async () => {
   const build = await site.demand({
     "adds-items": { tasks: ["own"], checks: [addsItem, addsInBrowser] },
-    "is-quick": { tasks: ["own"], checks: [paintsSoon] },
+    "is-quick": { tasks: ["own"], checks: [paintsSoon, ...figures] },
   });
   const commit = await site.candidate({ "README.md": "# Shop\n" });
   expect(await site.judge("intent", commit, {}, build)).toEqual({ verdict: "passed", findings: [] });
