@@ -1,5 +1,6 @@
 // Builds a whole app without a key: the models' answers are scripted, everything else is real. Drives Slipway by its own
-// command line. `--exit` ends all that was started and exits with 0 when the app is what was asked for.
+// command line. `--exit` ends all that was started and exits with 0 when the app is what was asked for; `--agent` is that
+// of `slipway build`.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { homedir } from "node:os";
@@ -14,7 +15,7 @@ const request =
 /** The task whose sandbox is destroyed in the middle of its work. */
 const unlucky = "look";
 
-const { values: options } = parseArgs({ options: { exit: { type: "boolean", default: false } } });
+const { values: options } = parseArgs({ options: { exit: { type: "boolean" }, agent: { type: "string" } } });
 const bin = fileURLToPath(new URL("../bin/slipway", import.meta.url));
 const environment = demoEnvironment(process.env);
 const isTerminal = process.stderr.isTTY === true;
@@ -41,7 +42,9 @@ async function run() {
 async function build() {
   const before = new Set((await slipwayJson("builds")).map(({ id }) => id));
   const watching = new AbortController();
-  const building = start(["build", "--yes", "--parallel", "4", "--budget", "10", request], { stdio: "inherit" });
+  const agent = options.agent === undefined ? [] : ["--agent", options.agent];
+  const argv = ["build", "--yes", "--parallel", "4", "--budget", "10", ...agent, request];
+  const building = start(argv, { stdio: "inherit" });
   const events = follow(before, watching.signal);
   terminated.then(() => building.kill("SIGTERM"));
   const [code] = await once(building, "exit");
@@ -136,13 +139,15 @@ function whatHappened(events) {
   return ["\nOn the way:", ...lines.map((line) => `  ${line}`)].join("\n");
 }
 
-/** The demo is the same everywhere: settings of the user's own builds are left out. */
-function demoEnvironment({ SLIPWAY_STATE_DIR, ...given }) {
+/** The demo is the same everywhere: settings of the user's own builds are left out. It uses the agents that are installed. */
+function demoEnvironment({ SLIPWAY_STATE_DIR, SLIPWAY_AGENTS, ...given }) {
   const own = /^(SLIPWAY_(?!SANDBOX_UID)|DATABASE_URL|REDIS_|RESTATE_|SANDBOX_|MODAL_|MAX_PARALLEL_SANDBOXES|BUILD_)/;
   const host = { isRoot: process.getuid?.() === 0, home: homedir(), dataHome: given.XDG_DATA_HOME };
+  const usual = SLIPWAY_STATE_DIR || defaultStateDirectory(host);
   return {
     ...Object.fromEntries(Object.entries(given).filter(([name]) => !own.test(name))),
-    SLIPWAY_STATE_DIR: join(SLIPWAY_STATE_DIR || defaultStateDirectory(host), "demo"),
+    SLIPWAY_STATE_DIR: join(usual, "demo"),
+    SLIPWAY_AGENTS: SLIPWAY_AGENTS || join(usual, "agents"),
     SLIPWAY_MODEL: "scripted/demo-build",
   };
 }
