@@ -1,6 +1,8 @@
-import type { SandboxId } from "@slipway/contract";
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { SandboxId, SnapshotId } from "@slipway/contract";
 import type { ScriptedProgram, ScriptedRequest } from "@slipway/gateway/scripted";
-import { run } from "@slipway/sandbox";
+import { projectPath, run } from "@slipway/sandbox";
 import { expect, it, vi } from "vitest";
 import { attemptAt, openSite, type Site } from "./testing.ts";
 
@@ -166,6 +168,35 @@ it("the next attempt goes on in the sandbox that the last one has left", async (
   expect(Object.keys(await filesOf(site, offered["commit"]))).toEqual(["a.txt", "b.txt"]);
   expect((await provider.list()).map(({ labels }) => labels["attempt"])).toEqual([next.id]);
   await expectNothingLeft(site);
+});
+
+it("what main depends on is there when an attempt begins, and is not installed again", async () => {
+  let base: SnapshotId | null = null;
+  await using site = await openSite({
+    program: agent({ task: [{ run: "cat node_modules/dependency/index.js > copied.js" }] }),
+    base: () => base,
+  });
+  const { attempts, build, provider, directory, repository } = site;
+  const app = join(directory, "app");
+  const manifest = JSON.stringify({ name: "app", private: true });
+  await mkdir(app);
+  await writeFile(join(app, "package.json"), manifest);
+  await repository.create({ from: { directory: app }, atMs: 0 });
+  const installed = await provider.create({});
+  await installed.files.hydrate({
+    [`${projectPath}/package.json`]: manifest,
+    [`${projectPath}/node_modules/dependency/index.js`]: "module.exports = 1;",
+  });
+  base = (await installed.snapshot({ expiresInMs: 600_000 })).id;
+  await installed.destroy();
+  await attempts.carryOut(build, [attemptAt("list")]);
+  const offered = await site.reported("candidate.offered");
+  expect(await filesOf(site, offered["commit"])).toEqual({
+    "package.json": manifest,
+    "copied.js": "module.exports = 1;",
+  });
+  const commands = (await site.reports("attempt.progress")).filter(({ text }) => text.startsWith("install"));
+  expect(commands.map(({ phase }) => phase)).toEqual(["verify"]);
 });
 
 it("attempts of a build hear of each other's files, words and overlaps", async () => {

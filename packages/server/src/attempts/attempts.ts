@@ -32,6 +32,8 @@ export interface AttemptsParts {
 }
 
 export interface Attempts extends Required<Work>, AsyncDisposable {
+  /** What the build begins with, made when it is not there. Fails with why there can be none, as `repository_refused`. */
+  makeMain(build: WorkingBuild): Promise<void>;
   /** Attempts that are under way learn of a new main. */
   mainMoved(build: WorkingBuild, commit: string): Promise<void>;
 }
@@ -166,6 +168,10 @@ export function createAttempts(parts: AttemptsParts): Attempts {
   };
 
   return {
+    async makeMain(build) {
+      await open(build).repository();
+    },
+
     carryOut,
 
     async reattach(build, all) {

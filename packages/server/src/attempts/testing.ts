@@ -1,7 +1,7 @@
 import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { type AttemptId, buildSettingsSchema, newId, type Task } from "@slipway/contract";
+import { type AttemptId, buildSettingsSchema, newId, type SnapshotId, type Task } from "@slipway/contract";
 import {
   type AttemptWork,
   type Bridge,
@@ -27,6 +27,8 @@ export interface SiteOptions {
   readonly program: ScriptedProgram;
   readonly tasks?: readonly string[];
   readonly budgetMicroUsd?: number;
+  /** What attempts start from. */
+  readonly base?: () => SnapshotId | null;
 }
 
 /** A build with a plan, a gateway with a scripted model, real sandboxes, and attempts in them. */
@@ -57,7 +59,12 @@ const clock = { now: () => Date.now() };
 const reportedMs = 120_000;
 const driver = { holder: "test", generation: 1 };
 
-export async function openSite({ program, tasks = ["list"], budgetMicroUsd }: SiteOptions): Promise<Site> {
+export async function openSite({
+  program,
+  tasks = ["list"],
+  budgetMicroUsd,
+  base = () => null,
+}: SiteOptions): Promise<Site> {
   await using parts = new AsyncDisposableStack();
   const directory = await mkdtemp("/var/tmp/slipway-attempts-");
   parts.defer(() => rm(directory, { recursive: true, force: true, maxRetries: 10 }));
@@ -96,7 +103,7 @@ export async function openSite({ program, tasks = ["list"], budgetMicroUsd }: Si
   const make = () =>
     createAttempts({
       ...{ provider, repositories, store, bridge, report, clock, gateway: models.gateway },
-      workspaces: { base: async () => null },
+      workspaces: { base: async () => base() },
       warn: (message) => warnings.push(message),
       gatherMs: { plan: 10, progress: 10, discoveries: 10, ownership: 10, conflicts: 10 },
     });
