@@ -8,19 +8,21 @@ import {
   observeMerges,
   openQueue,
 } from "@slipway/engine";
+import { measureOverhead } from "./build-overhead.ts";
 import { median, type Report } from "./measure.ts";
 import { normal, randomFrom } from "./random.ts";
 
 /** Each figure with the name it reports; docs/figures.md says what it means. */
-const figures: Record<string, (report: Report) => void> = {
+const figures: Record<string, (report: Report) => void | Promise<void>> = {
   queue_vs_oracle: (report) => measureQueue(report, "queue", { hidden: 0.5 }, { oracle: 0.5, serial: 2 }),
   // The hardest that it can be: nothing is wrong with any candidate until it stands on top of main.
   queue_hard_vs_oracle: (report) => measureQueue(report, "queue_hard", { hidden: 1 }, {}),
+  overhead_per_task_ms: measureOverhead,
 };
 
 export async function run(report: Report, only: ReadonlySet<string>): Promise<void> {
   for (const [name, measure] of Object.entries(figures)) {
-    if (only.size === 0 || only.has(name)) measure(report);
+    if (only.size === 0 || only.has(name)) await measure(report);
   }
 }
 

@@ -76,8 +76,8 @@ function observationOf(report: Report, { tasks, attempts }: MergingInput): Merge
     case "merge.tested":
       return { type: "merge-tested", ...report.data };
     case "gate.ended": {
-      const { durationMs: _, ...end } = report.data;
-      return { type: "run-ended", ...end };
+      const { run, verdict, findings } = report.data;
+      return { type: "run-ended", run, verdict, findings };
     }
     case "merge.ended": {
       const { fix: _, ...end } = report.data;

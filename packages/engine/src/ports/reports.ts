@@ -84,6 +84,8 @@ const reportSchemas = {
   "gate.ended": z.strictObject({
     ...{ run: z.int().min(1), verdict: z.enum(gateVerdicts), findings: findingsSchema },
     durationMs: z.int().min(0),
+    /** For those who watch. */
+    ...{ task: name.optional(), gate: name.optional() },
   }),
   /** `merged`: the candidate is part of main. `fix`: what it has changed there, for those who meet the same error. */
   "merge.ended": z.strictObject({

@@ -91,10 +91,11 @@ export function createMerging(parts: MergingParts): Required<Omit<Work, "heardAt
 
   const runGate = async (build: WorkingBuild, item: GateWork, signal: AbortSignal): Promise<NewEvent> => {
     const startedAtMs = clock.now();
-    const { run } = item;
+    const { run, task, gate } = item;
     const { verdict, findings } = await gates.run(build, item, signal);
     const durationMs = clock.now() - startedAtMs;
-    return toReport("gate.ended", `gate.ended:${run}`, { run, verdict, findings: [...findings], durationMs });
+    const end = { run, verdict, findings: [...findings], durationMs, task, gate };
+    return toReport("gate.ended", `gate.ended:${run}`, end);
   };
 
   const begin = (build: WorkingBuild, item: MergingItem) => {
