@@ -1,43 +1,23 @@
-import { setTimeout as delay } from "node:timers/promises";
 import { hasCode, printable, type RunEnd, type SandboxId, SlipwayError } from "@slipway/contract";
-import type { AttemptWork, Bridge, NewEvent, OfferAnswer, Store, WorkingBuild } from "@slipway/engine";
-import type { Gateway } from "@slipway/gateway";
+import type { AttemptWork, OfferAnswer } from "@slipway/engine";
 import { attemptEnd, findRunner, startTaskRun, type TaskRun } from "@slipway/runner";
 import { projectPath, type Sandbox } from "@slipway/sandbox";
 import type { BuildRepository } from "../repository/repository.ts";
 import { type Checkpoints, createCheckpoints, removeSnapshots } from "./checkpoints.ts";
-import type { Kept, KeptAttempts } from "./kept.ts";
+import type { Kept } from "./kept.ts";
+import { endPlace, freeClaims, snapshotName } from "./leave.ts";
 import { createListener } from "./listen.ts";
 import { runIdOf, speakerOf } from "./names.ts";
 import { readOrder } from "./order.ts";
-import { findPlace, isInstalled, leftPlaces, makePlace, type PlaceParts, removePlace } from "./place.ts";
+import { patiently } from "./patiently.ts";
+import { findPlace, isInstalled, leftPlaces, makePlace, removePlace } from "./place.ts";
 import { attemptEnded, checkpointMade, sandboxChanged, type ToldOutcome } from "./reports.ts";
-import type { Shared, SharedPart } from "./shared.ts";
-
-export interface AttemptSurroundings extends PlaceParts {
-  readonly build: WorkingBuild;
-  readonly providerName: string;
-  readonly gateway: Pick<Gateway, "openRun" | "serve">;
-  readonly store: Store;
-  readonly bridge: Bridge;
-  readonly kept: KeptAttempts;
-  readonly shared: Shared;
-  /** How many workers its lead may hand tasks to. */
-  readonly workers: number;
-  readonly checkpointMs: number;
-  /** Answers when attempts that were ended have left their sandboxes. */
-  settled(): Promise<unknown>;
-  readonly clock: { now(): number };
-  /** The build's repository, with a main. Fails with why there can be none. */
-  repository(): Promise<BuildRepository>;
-  report(events: readonly NewEvent[]): Promise<void>;
-  warn(message: string): void;
-}
+import type { SharedPart } from "./shared.ts";
+import type { AttemptSurroundings } from "./surroundings.ts";
 
 const hourMs = 3_600_000;
 /** Of the time that its run works or waits. */
 const totalMs = 8 * hourMs;
-const waitsMs = [500, 2000, 10_000, 30_000];
 
 /** One attempt, brought into the state that is asked for, in the sandbox that it has by now. What comes of it is reported. */
 export class Attempt {
@@ -377,11 +357,6 @@ interface Running {
   readonly told: { main: string; offer: number };
 }
 
-/** What an attempt's snapshots are called: those that nothing knows of any more are found by it. */
-function snapshotName({ id }: Pick<WorkingBuild, "id">, attempt: string): string {
-  return `attempt ${id} ${attempt}`;
-}
-
 /** After these, what was told before is not looked at again. */
 function isMilestone(type: string): boolean {
   return ["phase", "command", "committed", "claim", "told", "offered"].includes(type);
@@ -405,46 +380,11 @@ function outcomeOf(end: RunEnd, budgetMicroUsd: number): ToldOutcome {
   }
 }
 
-/** What passes by itself is waited for. */
-async function patiently<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T> {
-  for (const waitMs of waitsMs) {
-    try {
-      return await work();
-    } catch (error) {
-      signal.throwIfAborted();
-      if (!(error instanceof SlipwayError) || error.retry === "never") throw error;
-      await delay(waitMs, undefined, { signal });
-    }
-  }
-  return await work();
-}
-
 /** A run that has ended, or whose sandbox is gone, is told nothing more; its end is heard elsewhere. */
 async function unlessGone(work: Promise<unknown> | undefined): Promise<void> {
   try {
     await work;
   } catch (error) {
     if (!(error instanceof SlipwayError) || hasCode(error, "internal")) throw error;
-  }
-}
-
-/** Ends the sandboxes of all lives of an attempt. */
-async function endPlace(
-  world: AttemptSurroundings,
-  { id, task }: Pick<AttemptWork, "id" | "task">,
-  { keep }: { readonly keep: boolean },
-): Promise<void> {
-  const { build, provider, providerName, clock, report } = world;
-  for (const { id: sandbox, state, createdAt } of await provider.list({ labels: { build: build.id, attempt: id } })) {
-    const life = { id: sandbox, provider: providerName, task, createdAt };
-    if (!keep) await removePlace(world, { id: sandbox });
-    else if (state !== "stopped") await (await provider.get(sandbox)).stop();
-    await report([sandboxChanged(build, life, keep ? "stopped" : "destroyed", clock.now())]);
-  }
-}
-
-async function freeClaims({ bridge, build }: AttemptSurroundings, owner: string): Promise<void> {
-  for (const { path, owner: held, token } of await bridge.claims(build.id)) {
-    if (held === owner) await bridge.release(build.id, { path, token });
   }
 }

@@ -63,8 +63,8 @@ export function createListener(options: ListenOptions): (event: NumberedEvent) =
     await whenDatabaseIsThere(() => bridge.publish(build.id, said), signal).catch(ifExpected);
   };
 
-  const progress = async (sequence: number, status: string, text = "") => {
-    if (within("progress")) await report([attemptProgress(kept, sequence, { phase, status, text })]);
+  const progress = async (said: NumberedEvent, status: string, text = "") => {
+    if (within("progress")) await report([attemptProgress(kept, said, { phase, status, text })]);
   };
 
   const act = async (sequence: number, agent: string, event: AgentEvent) => {
@@ -101,7 +101,8 @@ export function createListener(options: ListenOptions): (event: NumberedEvent) =
     if (taken !== undefined) shared.changed("conflicts");
   };
 
-  const take = async ({ sequence, event }: NumberedEvent) => {
+  const take = async (said: NumberedEvent) => {
+    const { sequence, event } = said;
     switch (event.type) {
       case "agent":
         return await act(sequence, event.agent, event.event);
@@ -109,13 +110,13 @@ export function createListener(options: ListenOptions): (event: NumberedEvent) =
         phase = event.phase;
         shared.progress(speaker, `${event.phase}: ${event.status}`);
         if (event.status === "finished") options.checkpoint(phase);
-        await progress(sequence, event.status, event.round === 1 ? "" : `round ${event.round}`);
+        await progress(said, event.status, event.round === 1 ? "" : `round ${event.round}`);
         return await publish(sequence, { topic: "progress", payload: { phase, text: event.status } });
       case "command":
         phase = event.phase;
-        return await progress(sequence, event.ok ? "passed" : "failed", commandText(event));
+        return await progress(said, event.ok ? "passed" : "failed", commandText(event));
       case "committed":
-        return await progress(sequence, "committed", event.commit.slice(0, 10));
+        return await progress(said, "committed", event.commit.slice(0, 10));
       case "claim":
         return await claim(event);
       case "told": {

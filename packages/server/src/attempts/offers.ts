@@ -1,4 +1,3 @@
-import { setTimeout as delay } from "node:timers/promises";
 import { type Finding, hasCode, type Offered, printable, SlipwayError } from "@slipway/contract";
 import type { NewEvent } from "@slipway/engine";
 import type { TaskRun } from "@slipway/runner";
@@ -7,6 +6,7 @@ import type { BuildRepository } from "../repository/repository.ts";
 import type { Taken } from "../repository/take.ts";
 import type { Kept } from "./kept.ts";
 import { candidateIdOf } from "./names.ts";
+import { patiently } from "./patiently.ts";
 import { candidateOffered, candidateRefused, type Life } from "./reports.ts";
 
 type Repository = Pick<BuildRepository, "take" | "discard" | "main" | "isAncestor">;
@@ -41,7 +41,7 @@ export async function takeOffer(
   try {
     const base = await baseOf(repository, life.order.base, offered.main);
     const options = { id, ref: `refs/heads/${life.order.branch}`, base, signal };
-    const taken = await patiently(() => repository.take(run.readOffer(offered.number), options), signal);
+    const taken = await patiently(() => repository.take(run.readOffer(offered.number), options), signal, waitsMs);
     const findings = findingsOf(taken);
     if (findings.length === 0) return { report: candidateOffered(life, offered.number, taken), taken };
     await repository.discard(id);
@@ -71,19 +71,6 @@ async function baseOf(repository: Repository, known: string, claimed: string): P
     if (hasCode(error, "commit_not_found")) return known;
     throw error;
   }
-}
-
-/** What passes by itself is no fault of the offer. */
-async function patiently<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T> {
-  for (const waitMs of waitsMs) {
-    try {
-      return await work();
-    } catch (error) {
-      if (!(error instanceof SlipwayError) || error.retry === "never") throw error;
-      await delay(waitMs, undefined, { signal });
-    }
-  }
-  return await work();
 }
 
 function findingsOf({ empty, secrets, binaries }: Taken): Finding[] {

@@ -4,8 +4,7 @@ import {
   type RunId,
   type SandboxId,
   type SnapshotId,
-  type TaskPhase,
-} from "@slipway/contract";
+  type TaskPhase, type NumberedEvent } from "@slipway/contract";
 import { type CheckpointRecord, type NewEvent, report, type SandboxRecord, type WorkingBuild } from "@slipway/engine";
 import type { Taken } from "../repository/take.ts";
 import type { Kept } from "./kept.ts";
@@ -39,12 +38,12 @@ export function attemptEnded(life: Life, outcome: ToldOutcome): NewEvent {
 /** `sequence`: of the run's event that it is about. */
 export function attemptProgress(
   life: Life,
-  sequence: number,
+  { sequence, at }: Pick<NumberedEvent, "sequence" | "at">,
   { phase, status, text = "" }: { readonly phase: TaskPhase; readonly status: string; readonly text?: string },
 ): NewEvent {
   const said = printable(text).slice(0, maxProgressCharacters);
   const key = `attempt.progress:${keyOf(life)}:${life.part}:${sequence}`;
-  return report("attempt.progress", key, { ...lifeOf(life), phase, status, text: said });
+  return report("attempt.progress", key, { ...lifeOf(life), phase, status, text: said, saidAt: at });
 }
 
 export function candidateOffered(

@@ -1,0 +1,27 @@
+import type { Bridge, NewEvent, Store, WorkingBuild } from "@slipway/engine";
+import type { Gateway } from "@slipway/gateway";
+import type { BuildRepository } from "../repository/repository.ts";
+import type { KeptAttempts } from "./kept.ts";
+import type { PlaceParts } from "./place.ts";
+import type { Shared } from "./shared.ts";
+
+/** What an attempt has from its build and from the server. */
+export interface AttemptSurroundings extends PlaceParts {
+  readonly build: WorkingBuild;
+  readonly providerName: string;
+  readonly gateway: Pick<Gateway, "openRun" | "serve">;
+  readonly store: Store;
+  readonly bridge: Bridge;
+  readonly kept: KeptAttempts;
+  readonly shared: Shared;
+  /** How many workers its lead may hand tasks to. */
+  readonly workers: number;
+  readonly checkpointMs: number;
+  /** Answers when attempts that were ended have left their sandboxes. */
+  settled(): Promise<unknown>;
+  readonly clock: { now(): number };
+  /** The build's repository, with a main. Fails with why there can be none. */
+  repository(): Promise<BuildRepository>;
+  report(events: readonly NewEvent[]): Promise<void>;
+  warn(message: string): void;
+}
