@@ -8,6 +8,7 @@ import {
   observeMerges,
   openQueue,
 } from "@slipway/engine";
+import { measureDemo } from "./build-demo.ts";
 import { measureOverhead } from "./build-overhead.ts";
 import { median, type Report } from "./measure.ts";
 import { normal, randomFrom } from "./random.ts";
@@ -18,6 +19,7 @@ const figures: Record<string, (report: Report) => void | Promise<void>> = {
   // The hardest that it can be: nothing is wrong with any candidate until it stands on top of main.
   queue_hard_vs_oracle: (report) => measureQueue(report, "queue_hard", { hidden: 1 }, {}),
   overhead_per_task_ms: measureOverhead,
+  demo_vs_agents: measureDemo,
 };
 
 export async function run(report: Report, only: ReadonlySet<string>): Promise<void> {

@@ -69,7 +69,11 @@ const reportSchemas = {
   /** The first sign of life of an attempt; later ones are not reported. */
   "attempt.heard": z.strictObject({ ...life, sandbox: sandboxIdSchema.nullish(), run: runIdSchema.nullish() }),
   /** What it is at, for those who watch. */
-  "attempt.progress": z.strictObject({ ...life, phase: name, status: name, text: text.max(2000).default("") }),
+  "attempt.progress": z.strictObject({
+    ...{ ...life, phase: name, status: name, text: text.max(2000).default("") },
+    /** By the sandbox's clock. */
+    saidAt: z.int().min(0).optional(),
+  }),
   "attempt.offered": z.strictObject(life),
   "attempt.ended": z.strictObject({ ...attempt, respawn: z.int().min(0), outcome: outcomeSchema }),
   "sandbox.changed": z.strictObject({ sandbox: sandboxRecordSchema }),

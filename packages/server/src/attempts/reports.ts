@@ -1,10 +1,12 @@
 import {
   type Finding,
+  type NumberedEvent,
   printable,
   type RunId,
   type SandboxId,
   type SnapshotId,
-  type TaskPhase, type NumberedEvent } from "@slipway/contract";
+  type TaskPhase,
+} from "@slipway/contract";
 import { type CheckpointRecord, type NewEvent, report, type SandboxRecord, type WorkingBuild } from "@slipway/engine";
 import type { Taken } from "../repository/take.ts";
 import type { Kept } from "./kept.ts";
