@@ -9,6 +9,7 @@ import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { z } from "zod";
 import { asProgramsSee, result, user } from "../../testing/conversation.ts";
 import { demoBuild } from "./demo-build.ts";
+import { intent } from "./intent.ts";
 import { tasks } from "./plan.ts";
 import { openPlayer } from "./play.ts";
 
@@ -27,6 +28,11 @@ async function answerTo(schema: z.ZodType, prompt = ""): Promise<unknown> {
 function orderFor(id: string, ...more: string[]): string {
   const task = tasks.find((one) => one.id === id);
   return [`Your task: ${task?.title}`, task?.description, ...more].join("\n\n");
+}
+
+function withDependencies(ids: readonly string[]): Set<string> {
+  const direct = tasks.filter(({ id }) => ids.includes(id)).flatMap(({ dependencies }) => dependencies);
+  return new Set([...ids, ...(direct.length === 0 ? [] : withDependencies(direct))]);
 }
 
 async function emptyDirectory(): Promise<string> {
@@ -73,6 +79,15 @@ describe("its plan", () => {
     const afterFirst = ({ dependencies }: Task) => dependencies.length === 1 && dependencies[0] === "scaffold";
     expect(tasks.filter(afterFirst).length).toBeGreaterThanOrEqual(4);
     expect(new Set(tasks.map(({ component }) => component)).size).toBe(3);
+  });
+
+  test("lets no room be looked at in a browser before rooms have an API and a page", async () => {
+    const { checks } = checkListSchema.parse(await answerTo(checkListSchema));
+    const looked = checks.filter((check) => check.type === "browser").map(({ proves }) => proves);
+    for (const { id } of intent.criteria.filter((criterion) => looked.includes(criterion.id))) {
+      const serving = tasks.filter(({ criteria }) => criteria.includes(id)).map((task) => task.id);
+      expect([...withDependencies(serving)], id).toEqual(expect.arrayContaining(["rooms-api", "room-page"]));
+    }
   });
 
   test("has no second round", async () => {

@@ -122,7 +122,7 @@ const planned: readonly Planned[] = [
     component: "backend",
     features: ["lists"],
     dependencies: ["storage"],
-    criteria: ["open-room", "add-items", "check-off", "kept-lists", "clear-refusals"],
+    criteria: ["open-room", "add-items", "check-off", "kept-lists", "clear-refusals", "phone-layout"],
     minutes: 4,
     work: {
       says: "I write the routes of rooms and items, with tests of good and bad requests.",

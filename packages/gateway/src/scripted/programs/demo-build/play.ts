@@ -5,6 +5,7 @@ import type { Message, Part } from "../../../conversation.ts";
 import { bindAction } from "../../bind.ts";
 import { asProgramsSee, result, tools, user } from "../../testing/conversation.ts";
 import { demoBuild } from "./demo-build.ts";
+import { tasks } from "./plan.ts";
 
 const maxTurns = 20;
 /** Those of the built-in agent in a task run. */
@@ -61,6 +62,13 @@ export function openPlayer(workdir: string, { tests = false }: PlayerOptions = {
       throw new Error(`not done after ${maxTurns} turns`);
     },
   };
+}
+
+/** Does all tasks of the plan in a directory, one after the other, none for the first time. */
+export async function playAll(workdir: string): Promise<void> {
+  for (const { title, description } of tasks) {
+    await openPlayer(workdir).order(`Your task: ${title}\n\n${description}\n\nWhat earlier attempts ended with:`);
+  }
 }
 
 interface Input {
