@@ -8,7 +8,7 @@ export interface ScriptedTask {
   readonly dependencies?: readonly string[];
   readonly criteria?: readonly string[];
   /** What it does first. Left out: it adds a part with its test. */
-  readonly build?: (given: Given) => readonly Action[];
+  readonly build?: (given: Given) => readonly Action[] | Promise<readonly Action[]>;
   /** What it does when its checks fail. */
   readonly fix?: (given: Given) => readonly Action[];
   /** What it does when the host has found something in its offer. */
@@ -24,15 +24,23 @@ export interface Given {
   readonly isRetry: boolean;
 }
 
+export interface ScriptedAppOptions {
+  readonly checks?: readonly Check[];
+  /** The app is there: its first task makes none. */
+  readonly isThere?: boolean;
+  /** What the app's own task does beside making it. */
+  readonly beside?: readonly Action[];
+}
+
 /**
  * An app of parts, without a single dependency: a server that answers `/<part>` by what `parts/<part>.js` says, and a test for
- * each. Its plan is the given tasks, after one that makes the app; its checks are of the parts that `checked` names.
+ * each. Its plan is the given tasks, after one that makes the app, unless there is one; its checks are `checks`.
  */
 export function scriptedApp(
   tasks: readonly ScriptedTask[],
-  { checks = usualChecks }: { readonly checks?: readonly Check[] } = {},
+  { checks = usualChecks, isThere = false, beside = [] }: ScriptedAppOptions = {},
 ): ScriptedProgram {
-  const all: readonly ScriptedTask[] = [base, ...tasks];
+  const all: readonly ScriptedTask[] = isThere ? tasks : [baseWith(beside), ...tasks];
   return (request) => {
     const schema = request.answerSchema && JSON.stringify(request.answerSchema.schema);
     if (schema?.includes('"coreValue"')) return { object: draft };
@@ -67,7 +75,8 @@ export function answers(proves: string, path: string, text: string): Check {
 
 function planOf(tasks: readonly ScriptedTask[]): Task[] {
   const named = new Set(tasks.flatMap((task) => task.criteria ?? []));
-  return tasks.map(({ id, dependencies = [base.id], criteria: own = [] }, index) => ({
+  const [{ id: first = base.id } = {}] = tasks;
+  return tasks.map(({ id, dependencies = [first], criteria: own = [] }, index) => ({
     ...{ id, title: id, description: `Make ${id}`, component: "backend", features: ["parts"], expectedFiles: [] },
     dependencies: index === 0 ? [] : [...dependencies],
     estimate: { minutes: 5, usd: 0.1 },
@@ -109,15 +118,17 @@ const manifest = {
   scripts: { dev: "node server.js", test: "node --test tests/*.test.js" },
 };
 
+const base = { id: "base" };
+
 /** Makes the app, with a first part. */
-const base: ScriptedTask = {
-  id: "base",
-  build: () => [
+function baseWith(beside: readonly Action[]): ScriptedTask {
+  const app = [
     { write: "package.json", content: `${JSON.stringify(manifest, null, 2)}\n` },
     { write: "server.js", content: server },
-    ...part("base"),
-  ],
-};
+    ...part(base.id),
+  ];
+  return { ...base, build: () => [...app, ...beside] };
+}
 
 const beginnings = {
   build: /^Your task: /,
@@ -127,7 +138,10 @@ const beginnings = {
 } as const;
 
 /** One turn that acts, and one that ends. */
-function agentTurn(tasks: readonly ScriptedTask[], { request, lastPrompt, results, step }: ScriptedRequest): Turn {
+async function agentTurn(
+  tasks: readonly ScriptedTask[],
+  { request, lastPrompt, results, step }: ScriptedRequest,
+): Promise<Turn> {
   const texts = request.messages.flatMap(({ role, parts }) =>
     role === "user" ? parts.flatMap((one) => (one.type === "text" ? [one.text.trim()] : [])) : [],
   );
@@ -145,7 +159,7 @@ function agentTurn(tasks: readonly ScriptedTask[], { request, lastPrompt, result
     );
   const { build = () => part(task.id), fix = () => [], findings = () => [] } = task;
   const act = { build, fix, findings }[kind ?? ""];
-  const actions = step === 0 && act ? act(given) : [];
+  const actions = step === 0 && act ? await act(given) : [];
   return actions.length > 0 ? { text: "I do it.", actions } : { text: "It is done." };
 }
 

