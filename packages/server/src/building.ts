@@ -7,6 +7,8 @@ import { createAttempts, isAttempt } from "./attempts/attempts.ts";
 import type { Building } from "./compose.ts";
 import type { Coordinator } from "./coordinator.ts";
 import { createGates } from "./gates/gates.ts";
+import { endAllButMain, endUnwantedRuns } from "./left-behind.ts";
+import { dropBranches } from "./merging/branches.ts";
 import { createMerging, isMerging } from "./merging/merging.ts";
 import { createPreviews } from "./preview/preview.ts";
 import { createRepositories } from "./repositories.ts";
@@ -66,12 +68,16 @@ export function createBuilding(parts: BuildingParts): Required<Building> {
       await merging.carryOut(build, asked.filter(isMerging));
     },
     async reattach(build, all) {
+      await endUnwantedRuns(provider, build.id, all);
       await attempts.reattach(build, all.filter(isAttempt));
       await merging.reattach(build, all.filter(isMerging));
     },
     async close(build, end) {
       await merging.close(build, end);
       await attempts.close(build, end);
+      // What a process that is gone has begun, and nobody has asked for since.
+      await endAllButMain(provider, build.id);
+      await dropBranches(store, await repositories.of(build.id), build.id);
     },
     makeMain: attempts.makeMain,
     heardAtMs: attempts.heardAtMs,

@@ -75,7 +75,7 @@ export function createGates(parts: GateParts): Gates {
   return {
     async run(build, work, signal) {
       const { gate } = work;
-      const run = { build, work, signal, labels: { "gate-run": `${build.id}/${work.run}` } };
+      const run = { build, work, signal, labels: runLabels(build.id, work.run) };
       try {
         const judge = Object.hasOwn(judges, gate) ? judges[gate] : undefined;
         if (judge === undefined) throw new SlipwayError("invalid_request", `there is no gate ${gate} that runs`);
@@ -92,7 +92,7 @@ export function createGates(parts: GateParts): Gates {
 
     async satisfaction(build, commit, signal) {
       const demands = await readDemands(parts.store, build.id, signal);
-      const labels = { "gate-run": `${build.id}/satisfaction` };
+      const labels = runLabels(build.id, "satisfaction");
       await endLeftovers(parts, labels);
       const work = { gate: "intent", task: "", base: null, commit };
       const seen = await checked(parts, { build, work, labels, signal }, demands).catch((error) => {
@@ -105,6 +105,11 @@ export function createGates(parts: GateParts): Gates {
       return demands.map(({ id }) => ({ id, satisfied: false, text }));
     },
   };
+}
+
+/** Of all sandboxes of one run. */
+export function runLabels(build: BuildId, run: number | "satisfaction") {
+  return { "gate-run": `${build}/${run}` };
 }
 
 /** Of a process that was killed in the middle of the same run. */
