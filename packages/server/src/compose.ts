@@ -7,6 +7,7 @@ import type { Gateway, GatewaySettings } from "@slipway/gateway";
 import type { ScriptedProgram } from "@slipway/gateway/scripted";
 import { createRunLog, type DatabaseAddress, openDatabase, openStore } from "@slipway/store";
 import { openBridge, type RedisAddress } from "@slipway/store/bridge";
+import type { Attempts } from "./attempts/attempts.ts";
 import type { BuildFace } from "./build-face.ts";
 import { readSource } from "./build-views.ts";
 import { createBuildFace } from "./builds.ts";
@@ -39,7 +40,7 @@ export interface ServerSettings {
 
 export interface ServerOptions {
   /** What happens in sandboxes. */
-  readonly attempts: (parts: AttemptParts) => Work & Partial<AsyncDisposable>;
+  readonly attempts: (parts: AttemptParts) => Building;
   /** `source`: what the build says that it begins with. */
   readonly openRepository: (
     build: WorkingBuild,
@@ -50,6 +51,9 @@ export interface ServerOptions {
   readonly programs?: Readonly<Record<string, ScriptedProgram>> | undefined;
   readonly warn: (message: string) => void;
 }
+
+/** `makeMain`: what a build begins with, before anything is planned. */
+export type Building = Work & Partial<AsyncDisposable & Pick<Attempts, "makeMain">>;
 
 export interface AttemptParts {
   readonly store: Store;
@@ -93,6 +97,7 @@ export async function composeServer(settings: ServerSettings, options: ServerOpt
           createPlanning({
             ...{ store, models, clock, answersDirectory: join(stateDirectory, "answers") },
             openRepository: (build) => options.openRepository(build, () => readSource(store, build.id)),
+            makeMain: async (build) => await attempts.makeMain?.(build),
             ring: async (build) => coordinator.ring(build),
           }),
         );

@@ -5,15 +5,18 @@ import { speakerOf } from "./names.ts";
 
 type Order = Kept["order"];
 
-/** What a project's own commands are, whatever its tasks make of it. The same as projects are built and tested by elsewhere. */
-const commands = {
+/**
+ * What a project's own commands are, whatever its tasks make of it. The same as projects are built and tested by elsewhere.
+ * A repository that is there already gets no lock file that nobody has asked for.
+ */
+const commandsIn = (mode: WorkingBuild["mode"]) => ({
   install:
     "if [ -e pnpm-lock.yaml ]; then pnpm install --frozen-lockfile; elif [ -e yarn.lock ]; then yarn install --frozen-lockfile; " +
-    "elif [ -e package-lock.json ]; then npm ci; elif [ -e package.json ]; then npm install; fi; " +
+    `elif [ -e package-lock.json ]; then npm ci; elif [ -e package.json ]; then npm install${mode === "new" ? "" : " --no-package-lock"}; fi; ` +
     "if [ -e requirements.txt ]; then python3 -m venv .venv && .venv/bin/pip install -r requirements.txt; fi",
   build: "if [ -e package.json ]; then npm run --if-present build; fi",
   test: "if [ -e package.json ]; then npm run --if-present test; elif [ -e .venv ]; then .venv/bin/python -m pytest; fi",
-};
+});
 
 const maxIntentCharacters = 12_000;
 const maxEarlier = 12;
@@ -36,7 +39,14 @@ export async function readOrder(
   const known = item.pattern === null ? [] : await patterns.find(build.project, [item.pattern]);
   return {
     ...{ task: taskOf(task), criteria: criteriaOf(task, intent), intent: shortIntent(intent) },
-    ...{ commands, branch: `attempt/${speakerOf(item)}`, base, installed: false, from: item.from, level: item.level },
+    ...{
+      commands: commandsIn(build.mode),
+      branch: `attempt/${speakerOf(item)}`,
+      base,
+      installed: false,
+      from: item.from,
+      level: item.level,
+    },
     earlier: failuresOf(record),
     ...(known[0] !== undefined && { knownFix: known[0].fix.slice(0, maxFixCharacters) }),
     ...{ shared: [], maxFixes: 3, commandMs: 600_000, offers: "/var/tmp/slipway-offers" },

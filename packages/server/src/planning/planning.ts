@@ -21,6 +21,8 @@ export interface PlanningParts {
   readonly models: Pick<ServerModels, "forBuild">;
   /** What a build of the modes feature and fix begins with. */
   openRepository(build: WorkingBuild): RepositoryReader & AsyncDisposable;
+  /** Takes that in. Fails when it can not be built on: nobody is asked what to make of it then. */
+  readonly makeMain?: ((build: WorkingBuild) => Promise<void>) | undefined;
   /** Wakes who drives the build. */
   ring(build: BuildId): Promise<void>;
   readonly clock: { now(): number };
@@ -125,11 +127,12 @@ async function outcomeOf(
 }
 
 async function make(
-  { models, openRepository, store, clock, timing, answersDirectory }: CarryParts,
+  { models, openRepository, makeMain, store, clock, timing, answersDirectory }: CarryParts,
   build: WorkingBuild,
   item: PlanningItem,
   signal: AbortSignal,
 ): Promise<NewEvent> {
+  if (build.mode !== "new" && item.type === "stage" && item.stage === "draft") await makeMain?.(build);
   await using roles = await whenDatabaseIsThere(() => models.forBuild(build.id), signal);
   await using repository = openRepository(build);
   // Before the first task a user waits; later on, a model that is away is no reason to end a build.
