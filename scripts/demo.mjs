@@ -123,7 +123,7 @@ function introduction() {
 
 Three things go wrong on purpose:
   storage and live-hub change the same lines: whoever is second puts both together;
-  entries fails its own tests: it is tried again, one level higher;
+  entries fails its own tests: it is tried again, one level higher, or by the fix that an earlier demo has taught;
   the sandbox of ${unlucky} is destroyed at work: another one goes on from its last checkpoint.
 `;
 }
@@ -133,10 +133,16 @@ function whatHappened(events) {
   const of = (...types) => events.filter(({ type }) => types.includes(type));
   const lines = [
     ...of("merge.conflict").map(({ data }) => `${data.task} conflicted with main, and its agent put both together`),
-    ...of("task.retried").map(({ data }) => `${data.task} failed, and was tried again at level ${data.next?.level}`),
+    ...of("task.retried").map(
+      ({ data }) => `${data.task} failed its tests, and was tried again ${howAgain(data.next)}`,
+    ),
     ...of("attempt.respawned").map(({ data }) => `the sandbox of ${data.task} died, and another one went on`),
   ];
   return ["\nOn the way:", ...lines.map((line) => `  ${line}`)].join("\n");
+}
+
+function howAgain({ level }) {
+  return level === 0 ? "with a fix that was known" : `at level ${level}`;
 }
 
 /** The demo is the same everywhere: settings of the user's own builds are left out. It uses the agents that are installed. */
