@@ -1,5 +1,12 @@
 import type { Check, Task } from "@slipway/contract";
-import type { Action, ScriptedProgram, ScriptedRequest, Turn } from "@slipway/gateway/scripted";
+import {
+  type Action,
+  isSideCall,
+  type ScriptedProgram,
+  type ScriptedRequest,
+  sideAnswer,
+  type Turn,
+} from "@slipway/gateway/scripted";
 import { criteria, generatedIntent } from "../simulated/generated.ts";
 
 /** A task as its agent does it. What is left out is done as well as can be. */
@@ -46,7 +53,7 @@ export function scriptedApp(
     if (schema?.includes('"coreValue"')) return { object: draft };
     if (schema?.includes('"proves"')) return { object: { checks } };
     if (schema?.includes('"expectedFiles"')) return { object: { tasks: planOf(all) } };
-    return agentTurn(all, request);
+    return isSideCall(request) ? sideAnswer(request) : agentTurn(all, request);
   };
 }
 
