@@ -5,8 +5,10 @@ import type { CrashWorld } from "./crash-world.ts";
 
 const lastEvents = 20;
 
+type StuckIn = Pick<CrashWorld, "store" | "restateAdminUrl">;
+
 /** All that says why a build does not move: its state, its lease, what happened last, and what Restate has of it. */
-export async function tellStuck(set: CrashWorld, id: BuildId): Promise<string> {
+export async function tellStuck(set: StuckIn, id: BuildId): Promise<string> {
   const { store } = set;
   const { build, tasks, attempts } = await store.builds.state(id);
   const { status, reason, turn, lastEvent, appliedThrough, details } = build;
@@ -29,7 +31,7 @@ export async function tellStuck(set: CrashWorld, id: BuildId): Promise<string> {
 const rowsSchema = z.object({ rows: z.array(z.json()) });
 const answerMs = 5000;
 
-async function invocationsOf(set: CrashWorld, id: BuildId): Promise<string> {
+async function invocationsOf(set: StuckIn, id: BuildId): Promise<string> {
   const query = `select id, target_service_name, status, retry_count, next_retry_at, last_failure, modified_at
     from sys_invocation where target_service_key = '${id}'`;
   const response = await fetch(new URL("/query", set.restateAdminUrl), {
