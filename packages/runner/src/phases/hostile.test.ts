@@ -13,6 +13,12 @@ describe("an agent that", () => {
     expect(channel.events.some(({ type }) => type === "offered")).toBe(false);
   });
 
+  test("changes nothing has failed, though the install has left its lock file", async () => {
+    const { over, end } = await start(agentThat({ build: doing([{ run: "echo {} > package-lock.json" }]) }));
+    await over;
+    expect(end()).toMatchObject({ reason: "no_change" });
+  });
+
   test("deletes tests is told on in the offer", async () => {
     const { channel, over, offered } = await start(
       agentThat({

@@ -42,7 +42,7 @@ export type Merge =
 
 export interface Change {
   readonly path: string;
-  readonly isDeleted: boolean;
+  readonly status: "added" | "changed" | "deleted";
 }
 
 export interface RepositoryOptions {
@@ -167,7 +167,7 @@ export function openRepository(options: RepositoryOptions): Repository {
     unsolved: (paths) => unsolvedIn(workdir, paths),
     async changes(from, to) {
       const fields = (await git("diff-tree", "-r", "-z", "--name-status", "--no-renames", from, to)).split("\0");
-      return fields.flatMap((path, index) => (index % 2 === 1 ? [{ path, isDeleted: fields[index - 1] === "D" }] : []));
+      return fields.flatMap((path, index) => (index % 2 === 1 ? [{ path, status: statusOf(fields[index - 1]) }] : []));
     },
     async blobs(commit, names) {
       const listed = (await git("ls-tree", "-r", "-z", commit)).split("\0");
@@ -187,6 +187,11 @@ export function openRepository(options: RepositoryOptions): Repository {
       await rename(`${path}.new`, path);
     },
   };
+}
+
+function statusOf(letter: string | undefined): Change["status"] {
+  if (letter === "A") return "added";
+  return letter === "D" ? "deleted" : "changed";
 }
 
 /** A bundle that is none leaves its commits missing, and that is told. */

@@ -14,6 +14,7 @@ import {
   intentPrompt,
   unsolvedPrompt,
 } from "./prompts.ts";
+import type { Change } from "./repository.ts";
 import { testsAmong } from "./tests-among.ts";
 
 /** How often an offer may come back. */
@@ -86,7 +87,7 @@ async function build({ order, repository, checks, turn, tip }: Attempt): Promise
   // What does not install may be what the task is about.
   const failure = await checks.install("initialise", "initialise", tip());
   await turn("build", buildPrompt(order, failure));
-  if ((await repository.tree(tip())) === (await repository.tree(order.base))) throw noChange();
+  if (!isWork(await repository.changes(order.base, tip()))) throw noChange();
   return null;
 }
 
@@ -173,8 +174,8 @@ async function stateCriteria({ order, progress, turn, once }: Attempt): Promise<
 async function offer({ order, repository, once, tip }: Attempt, round: number, main: string): Promise<Offered> {
   return await once(`offer ${round}`, offeredSchema, async () => {
     const [commit, tree] = [tip(), await repository.tree(tip())];
-    if (tree === (await repository.tree(main))) throw noChange();
     const changes = await repository.changes(main, commit);
+    if (!isWork(changes)) throw noChange();
     await repository.bundle(offerPath(order, round), commit, [order.base, main]);
     const tests = testsAmong(changes);
     return { type: "offered" as const, number: round, commit, tree, main, changed: changes.length, tests };
@@ -197,6 +198,11 @@ async function answerTo({ progress, signal }: Attempt, round: number): Promise<"
 
 function isWanted({ progress: { inbox, mailbox } }: Attempt): boolean {
   return inbox.hasFindings || mailbox.isWanted("lead");
+}
+
+/** The lock file of an app that has none yet is what its install writes, whatever the agent does. */
+function isWork(changes: readonly Change[]): boolean {
+  return changes.some(({ path, status }) => path !== "package-lock.json" || status !== "added");
 }
 
 function noChange(): TaskRunEnd {

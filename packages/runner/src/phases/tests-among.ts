@@ -7,7 +7,9 @@ const maxPaths = 200;
 export function testsAmong(changes: readonly Change[]): { readonly changed: string[]; readonly deleted: string[] } {
   const paths = (isDeleted: boolean) =>
     changes
-      .filter((change) => change.isDeleted === isDeleted && change.path.length <= 1024 && test.test(change.path))
+      .filter(
+        (change) => (change.status === "deleted") === isDeleted && change.path.length <= 1024 && test.test(change.path),
+      )
       .map(({ path }) => path)
       .slice(0, maxPaths);
   return { changed: paths(false), deleted: paths(true) };

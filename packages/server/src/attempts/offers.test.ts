@@ -79,6 +79,12 @@ describe("an offer", () => {
     });
   });
 
+  it("of nothing but the lock file that an install has left is refused", async () => {
+    const { offer, work } = await setUp();
+    const { bundle } = await work({ "package-lock.json": "{}\n" });
+    expect(await offer(bundle)).toMatchObject({ type: "candidate.refused" });
+  });
+
   it("of nothing but a newer main is refused", async () => {
     const { offer, work, repository, main } = await setUp();
     const { tip, bundle } = await work({ "list.txt": "socks\n" });

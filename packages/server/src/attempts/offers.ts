@@ -73,8 +73,8 @@ async function baseOf(repository: Repository, known: string, claimed: string): P
   }
 }
 
-function findingsOf({ empty, secrets, binaries }: Taken): Finding[] {
-  if (empty) return [about("Nothing has changed: there is no work in it that main has not.")];
+function findingsOf({ changes, secrets, binaries }: Taken): Finding[] {
+  if (!changes.some(isWork)) return [about("Nothing has changed: there is no work in it that main has not.")];
   const found = [
     ...secrets.map(({ path, kind, line }) => ({
       ...about(`It looks like a secret (${kind}). Take it out; the app reads secrets from its environment.`, path),
@@ -85,6 +85,11 @@ function findingsOf({ empty, secrets, binaries }: Taken): Finding[] {
     ),
   ];
   return found.slice(0, maxFindings);
+}
+
+/** The lock file of an app that has none yet is what its install writes. */
+function isWork({ path, change }: Taken["changes"][number]): boolean {
+  return path !== "package-lock.json" || change !== "added";
 }
 
 function toFinding({ path, message }: { readonly path: string | null; readonly message: string }): Finding {

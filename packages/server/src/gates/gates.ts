@@ -37,7 +37,9 @@ export interface GateParts extends Pick<Checking, "readyMs" | "checkMs"> {
     ): Promise<OwnedSandbox>;
   };
   readonly repositories: {
-    of(build: BuildId): Promise<Pick<BuildRepository, "main" | "forkPoint" | "isAncestor" | "examine" | "read">>;
+    of(
+      build: BuildId,
+    ): Promise<Pick<BuildRepository, "main" | "forkPoint" | "isAncestor" | "examine" | "read" | "changedFiles">>;
   };
 }
 
@@ -160,15 +162,18 @@ async function testsKept({ repositories }: GateParts, { build, work, signal }: R
   const repository = await repositories.of(build.id);
   const base = work.base ?? (await repository.forkPoint(await repository.main(), work.commit));
   if (base === undefined) return [];
-  const [before, after, examined] = await Promise.all([
-    manifestOf(repository, base),
-    manifestOf(repository, work.commit),
+  const [before, after, examined, changes] = await Promise.all([
+    settingsOf(repository, base),
+    settingsOf(repository, work.commit),
     repository.examine(base, work.commit, { signal }),
+    repository.changedFiles(base, work.commit, { signal }),
   ]);
-  return againstTests(work.gate, { before, after, examined });
+  const changed = changes.filter(({ change }) => change !== "deleted").map(({ path }) => path);
+  const settings = { before: before.npm, after: after.npm };
+  return againstTests(work.gate, { before: before.manifest, after: after.manifest, settings, changed, examined });
 }
 
-async function manifestOf(repository: Pick<BuildRepository, "read">, commit: string): Promise<string | undefined> {
-  const files = await repository.read(commit, (path) => path === "package.json");
-  return files.get("package.json")?.toString("utf8");
+async function settingsOf(repository: Pick<BuildRepository, "read">, commit: string) {
+  const files = await repository.read(commit, (path) => path === "package.json" || path === ".npmrc");
+  return { manifest: files.get("package.json")?.toString("utf8"), npm: files.get(".npmrc")?.toString("utf8") };
 }

@@ -32,6 +32,26 @@ describe("a test script", () => {
   });
 });
 
+describe("what tests run by", () => {
+  const nothing = { before: undefined, after: undefined, examined: unchanged };
+  test.each([
+    [undefined, "script-shell=./forged\n", true],
+    ["audit=false\n", "audit=false\n node-options = --import ./forged.js\n", true],
+    ["script-shell=bash\n", "script-shell=./forged\n", true],
+    ["script-shell=bash\n", "audit=false\nscript-shell=bash\n", false],
+    [undefined, "# no shell of ours\nregistry=https://registry.example.com/\n", false],
+  ])("by npm's settings, that were %j and are %j: a finding is %j", (before, after, found) => {
+    const findings = againstTests("tests", { ...nothing, settings: { before, after } });
+    expect(findings.map(({ file }) => file)).toEqual(found ? [".npmrc"] : []);
+  });
+
+  test("and is installed has no place in a commit", () => {
+    const changed = ["node_modules/.bin/node", "app/node_modules/vitest/index.js", "src/node_modules.ts"];
+    const findings = againstTests("tests", { ...nothing, changed });
+    expect(findings.map(({ file }) => file)).toEqual(changed.slice(0, 2));
+  });
+});
+
 describe("a test that was there before", () => {
   const change: TestChange = {
     ...{ path: "a.test.ts", change: "changed", assertionsRemoved: 0, assertionsAdded: 0 },

@@ -8,14 +8,26 @@ export interface Tested {
   /** package.json before and now. */
   readonly before: string | undefined;
   readonly after: string | undefined;
+  /** npm's settings of the project, before and now. */
+  readonly settings?: { readonly before: string | undefined; readonly after: string | undefined };
+  /** What is in the commit and is not as it was. */
+  readonly changed?: readonly string[];
   readonly examined: Pick<Examined, "tests" | "unread">;
 }
 
 /** What a candidate has done to the tests that were there before it, so that they find less. */
-export function againstTests(gate: string, { before, after, examined }: Tested): Finding[] {
+export function againstTests(gate: string, tested: Tested): Finding[] {
+  const { before, after, settings, changed = [], examined } = tested;
   const script = scriptMistake(testScript(before), testScript(after));
   return [
     ...(script === undefined ? [] : [findingOf(gate, script, { file: "package.json" })]),
+    ...(sayWhatRuns(settings?.after) !== sayWhatRuns(settings?.before)
+      ? [findingOf(gate, ".npmrc changes what runs the tests. Put it back as it was.", { file: ".npmrc" })]
+      : []),
+    ...changed.filter(isInstalled).map((file) => {
+      const text = `${file} is among what tests run by, and only an install puts it there. Take node_modules out of git.`;
+      return findingOf(gate, text, { file });
+    }),
     ...examined.tests.flatMap((change) => {
       const mistake = changeMistake(change);
       return mistake === undefined ? [] : [findingOf(gate, `${change.path} ${mistake}`, { file: change.path })];
@@ -25,6 +37,16 @@ export function againstTests(gate: string, { before, after, examined }: Tested):
       return findingOf(gate, text, { file });
     }),
   ];
+}
+
+/** Lines that put another program in the place of the shell or of Node. */
+function sayWhatRuns(settings = ""): string {
+  const lines = settings.split("\n").filter((line) => /^\s*["']?(script-shell|shell|node-options)\b/i.test(line));
+  return lines.join("\n");
+}
+
+function isInstalled(path: string): boolean {
+  return path.split("/").includes("node_modules");
 }
 
 function testScript(manifest: string | undefined): string | undefined {

@@ -16,17 +16,18 @@ const deeds = {
       withFile("100644", "zeros", blob(Buffer.alloc(64 * 1024 ** 2 + 1))),
       endless,
     ];
-    const { pid } = runner();
-    // It says nothing more until these are told.
-    process.kill(pid, "SIGSTOP");
-    const { next } = await call("POST", "/run/hello", { version: 1, instance: "hostile" });
     mkdirSync("/var/tmp/slipway-offers", { recursive: true });
-    const events = bundles.map((write, index) => {
+    const offers = bundles.map((write, index) => {
       const number = 11 + index;
       const commit = write(`/var/tmp/slipway-offers/${number}.bundle`);
       const offered = { type: "offered", number, commit, tree: commit, main: head(), changed: 1 };
-      return { sequence: next + index, at: 0, event: { ...offered, tests: { changed: [], deleted: [] } } };
+      return { ...offered, tests: { changed: [], deleted: [] } };
     });
+    const { pid } = runner();
+    // So that it takes none of the numbers meanwhile.
+    process.kill(pid, "SIGSTOP");
+    const { next } = await call("POST", "/run/hello", { version: 1, instance: "hostile" });
+    const events = offers.map((event, index) => ({ sequence: next + index, at: 0, event }));
     await call("POST", "/run/events", { events });
     process.kill(pid, "SIGCONT");
   },
@@ -55,18 +56,16 @@ const deeds = {
         else if (stat?.isFile() && stat.size < 10 ** 8) look(path);
       }
     };
-    for (const top of readdirSync("/")) if (!["dev", "proc", "sys", "usr"].includes(top)) walk(`/${top}`);
-    walk("/dev/shm");
+    for (const top of ["dev/shm", "etc", "home", "opt", "root", "run", "tmp", "var", "workspace"]) walk(`/${top}`);
     for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
       for (const file of ["cmdline", "environ"]) look(`/proc/${pid}/${file}`);
     }
     const asked = [
       ["POST", "/run/hello", { version: 1, instance: "hostile" }],
-      ["GET", "/run/control?after=0"],
+      ["GET", "/run/control?after=0", undefined, 1000],
     ];
-    for (const [method, path, body] of asked) {
-      const answer = await call(method, path, body);
-      if (JSON.stringify(answer).includes(needle)) found.push(path);
+    for (const [method, path, ...rest] of asked) {
+      if (JSON.stringify(await call(method, path, ...rest)).includes(needle)) found.push(path);
     }
     console.log(`found: ${found.join(" ") || "nothing"}`);
   },
@@ -129,9 +128,9 @@ function runner() {
   return undefined;
 }
 
-function call(method, path, body) {
+function call(method, path, body, timeoutMs = 60_000) {
   const headers = { authorization: `Bearer ${runner()?.token}`, "content-type": "application/json" };
-  const signal = AbortSignal.timeout(2000);
+  const signal = AbortSignal.timeout(timeoutMs);
   return new Promise((resolve) => {
     const sent = request({ socketPath, method, path, headers, signal }, async (response) => {
       const chunks = await Array.fromAsync(response).catch(() => []);
