@@ -3,6 +3,7 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 /** Each takes half a minute or more: begun last, one would keep all others waiting for it alone. */
 const slowest = [
+  "server/src/demo-crash",
   "sandbox/src/providers/local/keeper/image-debian",
   "server/src/crash",
   "server/src/gates/intent",
