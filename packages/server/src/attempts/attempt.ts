@@ -5,7 +5,7 @@ import { projectPath, type Sandbox } from "@slipway/sandbox";
 import type { BuildRepository } from "../repository/repository.ts";
 import { type Checkpoints, createCheckpoints, removeSnapshots } from "./checkpoints.ts";
 import type { Kept } from "./kept.ts";
-import { endPlace, freeClaims, snapshotName } from "./leave.ts";
+import { endPlace, freeClaims, hasFilledDisk, snapshotName } from "./leave.ts";
 import { createListener } from "./listen.ts";
 import { runIdOf, speakerOf } from "./names.ts";
 import { readOrder } from "./order.ts";
@@ -18,6 +18,7 @@ import type { AttemptSurroundings } from "./surroundings.ts";
 const hourMs = 3_600_000;
 /** Of the time that its run works or waits. */
 const totalMs = 8 * hourMs;
+const fullDisk = "The sandbox was ended: its disk was full. Leave less on it.";
 
 /** One attempt, brought into the state that is asked for, in the sandbox that it has by now. What comes of it is reported. */
 export class Attempt {
@@ -250,8 +251,11 @@ export class Attempt {
     await this.#letGo();
     const outcome = outcomeOf(end, budgetMicroUsd);
     if (outcome.type === "out-of-budget") await this.#keep({ refusedMicroUsd: budgetMicroUsd });
-    if (outcome.type === "died") await endPlace(this.#world, this.#wanted, { keep: false });
-    await this.#tellEnd(this.#kept, outcome);
+    if (outcome.type !== "died") return await this.#tellEnd(this.#kept, outcome);
+    const isFull = await hasFilledDisk(this.#world, running.sandbox.id);
+    await endPlace(this.#world, this.#wanted, { keep: false });
+    // From its last checkpoint it would fill the disk again.
+    await this.#tellEnd(this.#kept, isFull ? { type: "failed", error: fullDisk } : outcome);
   }
 
   async #tellEnd(kept: Kept, outcome: ToldOutcome): Promise<void> {

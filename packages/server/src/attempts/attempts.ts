@@ -18,7 +18,7 @@ import { createShared, type Shared, type SharedOptions } from "./shared.ts";
 
 export interface AttemptsParts {
   /** It has the tool directories of the agents that builds are set to. */
-  readonly provider: Pick<SandboxProvider, "name" | "create" | "get" | "list" | "snapshots">;
+  readonly provider: Pick<SandboxProvider, "name" | "create" | "get" | "list" | "snapshots" | "events">;
   readonly repositories: Repositories;
   readonly workspaces: Pick<Workspaces, "base">;
   readonly gateway: Pick<Gateway, "openRun" | "serve">;

@@ -7,7 +7,7 @@ import type { Workspaces } from "../workspaces/workspaces.ts";
 import type { Kept } from "./kept.ts";
 
 export interface PlaceParts {
-  readonly provider: Pick<SandboxProvider, "create" | "get" | "list" | "snapshots">;
+  readonly provider: Pick<SandboxProvider, "create" | "get" | "list" | "snapshots" | "events">;
   readonly workspaces: Pick<Workspaces, "base">;
   readonly agent: string;
 }

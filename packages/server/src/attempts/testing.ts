@@ -1,7 +1,14 @@
 import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { type AttemptId, buildSettingsSchema, newId, type SnapshotId, type Task } from "@slipway/contract";
+import {
+  type AttemptId,
+  buildSettingsSchema,
+  type CreateSandboxInput,
+  newId,
+  type SnapshotId,
+  type Task,
+} from "@slipway/contract";
 import {
   type AttemptWork,
   type Bridge,
@@ -29,6 +36,8 @@ export interface SiteOptions {
   readonly budgetMicroUsd?: number;
   /** What attempts start from. */
   readonly base?: () => SnapshotId | null;
+  /** Of every attempt's. */
+  readonly sandbox?: CreateSandboxInput;
 }
 
 /** A build with a plan, a gateway with a scripted model, real sandboxes, and attempts in them. */
@@ -64,6 +73,7 @@ export async function openSite({
   tasks = ["list"],
   budgetMicroUsd,
   base = () => null,
+  sandbox = {},
 }: SiteOptions): Promise<Site> {
   await using parts = new AsyncDisposableStack();
   const directory = await mkdtemp("/var/tmp/slipway-attempts-");
@@ -102,7 +112,14 @@ export async function openSite({
   };
   const make = () =>
     createAttempts({
-      ...{ provider, repositories, store, bridge, report, clock, gateway: models.gateway },
+      ...{ repositories, store, bridge, report, clock, gateway: models.gateway },
+      provider: {
+        ...{ name: provider.name, snapshots: provider.snapshots },
+        create: (request, call) => provider.create({ ...request, ...sandbox }, call),
+        get: (id, call) => provider.get(id, call),
+        list: (filter, call) => provider.list(filter, call),
+        events: (call) => provider.events(call),
+      },
       workspaces: { base: async () => base() },
       warn: (message) => warnings.push(message),
       gatherMs: { plan: 10, progress: 10, discoveries: 10, ownership: 10, conflicts: 10 },
