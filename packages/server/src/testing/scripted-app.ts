@@ -125,12 +125,19 @@ const manifest = {
   scripts: { dev: "node server.js", test: "node --test tests/*.test.js" },
 };
 
+/** As npm writes it: without one, each install of each attempt would. */
+const lock = {
+  ...{ name: manifest.name, lockfileVersion: 3, requires: true },
+  packages: { "": { name: manifest.name } },
+};
+
 const base = { id: "base" };
 
 /** Makes the app, with a first part. */
 function baseWith(beside: readonly Action[]): ScriptedTask {
   const app = [
     { write: "package.json", content: `${JSON.stringify(manifest, null, 2)}\n` },
+    { write: "package-lock.json", content: `${JSON.stringify(lock, null, 2)}\n` },
     { write: "server.js", content: server },
     ...part(base.id),
   ];
