@@ -10,6 +10,7 @@ import { createGates } from "./gates/gates.ts";
 import { endAllButMain, endUnwantedRuns } from "./left-behind.ts";
 import { dropBranches } from "./merging/branches.ts";
 import { createMerging, isMerging } from "./merging/merging.ts";
+import { createRemote, type RemoteSettings } from "./merging/remote.ts";
 import { createPreviews } from "./preview/preview.ts";
 import { createRepositories } from "./repositories.ts";
 import { createWorkspaces } from "./workspaces/workspaces.ts";
@@ -22,6 +23,8 @@ export interface BuildingParts {
   readonly coordinator: Coordinator;
   readonly stateDirectory: string;
   readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Left out: main is pushed nowhere. */
+  readonly remote?: RemoteSettings | undefined;
   readonly clock: { now(): number };
   readonly warn: (message: string) => void;
 }
@@ -55,12 +58,16 @@ export function createBuilding(parts: BuildingParts): Required<Building> {
     ...{ provider, repositories, workspaces, gateway, store, bridge, clock, warn },
     report: coordinator.report,
   });
+  const remote = parts.remote && createRemote({ ...parts.remote, repositories, store, environment, tell, log: warn });
   const merging = createMerging({
     ...{ store, repositories, clock, warn },
     gates: createGates({ provider, workspaces, repositories, store }),
     preview: { follow: (build, commit) => void previews.follow(build, commit), close: previews.close },
     report: coordinator.report,
-    onMain: attempts.mainMoved,
+    onMain(build, commit) {
+      void remote?.push(build);
+      return attempts.mainMoved(build, commit);
+    },
   });
   return {
     async carryOut(build, asked) {
@@ -73,6 +80,7 @@ export function createBuilding(parts: BuildingParts): Required<Building> {
       await merging.reattach(build, all.filter(isMerging));
     },
     async close(build, end) {
+      void remote?.finish(build);
       await merging.close(build, end);
       await attempts.close(build, end);
       // What a process that is gone has begun, and nobody has asked for since.
@@ -83,6 +91,7 @@ export function createBuilding(parts: BuildingParts): Required<Building> {
     heardAtMs: attempts.heardAtMs,
     async [Symbol.asyncDispose]() {
       await merging[Symbol.asyncDispose]();
+      await remote?.[Symbol.asyncDispose]();
       await attempts[Symbol.asyncDispose]();
       await previews[Symbol.asyncDispose]();
       await workspaces[Symbol.asyncDispose]();

@@ -59,6 +59,8 @@ test("every setting arrives", () => {
     SLIPWAY_RESTATE_KEY: `publickeyv1_${"a".repeat(43)}`,
     MAX_PARALLEL_SANDBOXES: "20",
     SLIPWAY_FLEET_SLOTS: "200",
+    SLIPWAY_PUSH_URL: "git@example.com:me/apps.git",
+    SLIPWAY_PULL_REQUEST_COMMAND: "/usr/local/bin/open-pull-request",
     BUILD_TIMEOUT_HOURS: "1.5",
     BUILD_BUDGET_USD: "12.50",
     BUILD_CHECKPOINT_INTERVAL: "60",
@@ -67,6 +69,7 @@ test("every setting arrives", () => {
   expect(config).toMatchObject({
     ...{ stateDirectory: "/srv/state", name: "one", host: "10.0.0.7", sandboxUid: 4711, slots: 200 },
     simulation: { speed: 60 },
+    remote: { pushUrl: "git@example.com:me/apps.git", pullRequestCommand: "/usr/local/bin/open-pull-request" },
     database: { url: "postgres://user:pass@db/slipway", authToken: "t" },
     redis: { url: "redis://cache:6379", prefix: "mine:" },
     restate: { url: "http://restate:8080", adminUrl: "http://restate:9070", identityKey: expect.any(String) },
@@ -94,6 +97,11 @@ describe("a wrong setting is named with what is expected", () => {
     [{ BUILD_TIMEOUT_HOURS: "-1" }, /BUILD_TIMEOUT_HOURS: "-1" is not a number/],
     [{ BUILD_BUDGET_USD: "0" }, /BUILD_BUDGET_USD: "0" is not a number from 0.01/],
     [{ BUILD_CHECKPOINT_INTERVAL: "1e3" }, /BUILD_CHECKPOINT_INTERVAL: "1e3" is not a whole number/],
+    [{ SLIPWAY_PUSH_URL: "https://me:secret@example.com/app.git" }, /SLIPWAY_PUSH_URL: expected an https/],
+    [{ SLIPWAY_PUSH_URL: "ext::sh -c evil" }, /SLIPWAY_PUSH_URL: expected an https/],
+    [{ SLIPWAY_PUSH_URL: "--upload-pack=evil" }, /SLIPWAY_PUSH_URL: expected an https/],
+    [{ SLIPWAY_PULL_REQUEST_COMMAND: "gh pr create" }, /"gh pr create" is not the absolute path of a program/],
+    [{ SLIPWAY_PULL_REQUEST_COMMAND: "/bin/pr" }, /SLIPWAY_PULL_REQUEST_COMMAND is set and SLIPWAY_PUSH_URL is not/],
     [{ SLIPWAY_MODEL: "gpt" }, /SLIPWAY_MODEL: "gpt" is not a model/],
   ])("%j", (environment, expected) => {
     expect(() => read(environment as Environment)).toThrow(expected);

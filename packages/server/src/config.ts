@@ -12,6 +12,7 @@ import {
 } from "@slipway/contract";
 import { z } from "zod";
 import type { ServerSettings } from "./compose.ts";
+import type { RemoteSettings } from "./merging/remote.ts";
 import { readModelSettings } from "./planning/models.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -27,6 +28,8 @@ export interface ServerConfig extends ServerSettings {
   readonly sandboxUid: number | undefined;
   /** Null: attempts happen in real sandboxes. */
   readonly simulation: { readonly speed: number } | null;
+  /** Undefined: main of builds is pushed nowhere. */
+  readonly remote: RemoteSettings | undefined;
   readonly environment: Environment;
 }
 
@@ -72,6 +75,13 @@ const address = (example: string, schemes: readonly string[]) =>
     .string()
     .refine((text) => schemes.includes(URL.parse(text)?.protocol ?? ""), `expected an address such as ${example}`);
 
+/** What git knows as an address. A password in one would be in git's own messages. */
+function isRemote(text: string): boolean {
+  if (/^[A-Za-z0-9._-]+@[A-Za-z0-9.-]+:\S+$/.test(text)) return true;
+  const url = URL.parse(text);
+  return url !== null && ["https:", "ssh:", "file:"].includes(url.protocol) && url.password === "";
+}
+
 const databaseSchemes = ["postgres:", "postgresql:", "libsql:", "https:", "http:"];
 const maxSocketPath = 107;
 
@@ -96,6 +106,14 @@ const environmentSchema = z.object({
   SLIPWAY_AGENTS: z
     .string()
     .refine(isAbsolute, { error: ({ input }) => `"${input}" is not an absolute path` })
+    .optional(),
+  SLIPWAY_PUSH_URL: z
+    .string()
+    .refine(isRemote, "expected an https, ssh or file address without a password, or user@host:path")
+    .optional(),
+  SLIPWAY_PULL_REQUEST_COMMAND: z
+    .string()
+    .refine(isAbsolute, { error: ({ input }) => `"${input}" is not the absolute path of a program` })
     .optional(),
   SLIPWAY_SANDBOX_UID: wholeNumber(1, 4_294_967_293).optional(),
   SLIPWAY_SIMULATION_SPEED: decimal(0.001, 1_000_000).default(1),
@@ -156,6 +174,7 @@ export function readConfig(environment: Environment, host: Host): ServerConfig {
     slots: fleetSlots(usable),
     buildDefaults: buildDefaults(usable),
     sandboxUid: usable.SLIPWAY_SANDBOX_UID,
+    remote: remoteOf(usable),
     agentsDirectory: usable.SLIPWAY_AGENTS ?? join(stateDirectory, "agents"),
     provider: usable.SANDBOX_PROVIDER ?? "local",
     simulation: usable.SANDBOX_PROVIDER === "simulated" ? { speed: usable.SLIPWAY_SIMULATION_SPEED } : null,
@@ -191,6 +210,11 @@ function restateOf(settings: Parsed): ServerSettings["restate"] {
   if (settings.RESTATE_URL === undefined) return undefined;
   const { RESTATE_URL: url, RESTATE_ADMIN_URL: adminUrl, SLIPWAY_RESTATE_KEY: identityKey } = settings;
   return { url, adminUrl, identityKey };
+}
+
+function remoteOf(settings: Parsed): RemoteSettings | undefined {
+  const { SLIPWAY_PUSH_URL: pushUrl, SLIPWAY_PULL_REQUEST_COMMAND: pullRequestCommand } = settings;
+  return pushUrl === undefined ? undefined : { pushUrl, pullRequestCommand };
 }
 
 function buildDefaults(settings: Parsed): Partial<BuildSettings> {
@@ -246,4 +270,5 @@ const needs = [
   ["SLIPWAY_SERVER_HOST", "RESTATE_URL"],
   ["REDIS_SANDBOX_PREFIX", "REDIS_URL"],
   ["SLIPWAY_DATABASE_TOKEN", "DATABASE_URL"],
+  ["SLIPWAY_PULL_REQUEST_COMMAND", "SLIPWAY_PUSH_URL"],
 ] as const;

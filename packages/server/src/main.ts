@@ -72,7 +72,7 @@ function prepare(stateDirectory: string): void {
 }
 
 async function optionsOf(config: ServerConfig, parts: AsyncDisposableStack): Promise<ServerOptions> {
-  const { stateDirectory, name, sandboxUid, environment, simulation, agentsDirectory } = config;
+  const { stateDirectory, name, sandboxUid, environment, simulation, agentsDirectory, remote } = config;
   const provider = parts.use(
     createLocalProvider({
       ...{ stateDir: stateDirectory, environment, ...(sandboxUid !== undefined && { sandboxUid }) },
@@ -83,7 +83,7 @@ async function optionsOf(config: ServerConfig, parts: AsyncDisposableStack): Pro
   );
   const clock = { now: () => Date.now() };
   const building: ServerOptions["attempts"] = (made) =>
-    createBuilding({ ...made, provider, stateDirectory, environment, clock, warn: log });
+    createBuilding({ ...made, provider, stateDirectory, environment, remote, clock, warn: log });
   return {
     warn: log,
     openRepository: ({ id }, source) => openRepository({ provider, source, environment, labels: { build: id } }),

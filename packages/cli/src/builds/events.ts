@@ -59,6 +59,8 @@ const words: Readonly<Record<string, (data: Data) => string>> = {
     merged === true ? `main moves to ${short(record(main)["commit"])}` : `${text(candidate)} is not merged`,
   "preview.ready": ({ address }) => `the preview is at ${text(address)}`,
   "preview.failed": ({ reason }) => `the preview: ${text(reason)}`,
+  "remote.pushed": ({ branch, commit }) => `main is pushed to ${text(branch)}, ${short(commit)}`,
+  "remote.failed": ({ reason }) => `the remote: ${text(reason)}`,
   "satisfaction.asked": ({ round }) => `is the intent satisfied? (round ${text(round)})`,
   "satisfaction.checked": ({ unsatisfied }) => satisfactionText(list(unsatisfied)),
   "remaining.asked": () => "planning what is left",

@@ -111,6 +111,8 @@ async function take(told: Told, state: BuildState, report: Report): Promise<Buil
     case "merge.ended":
     case "preview.ready":
     case "preview.failed":
+    case "remote.pushed":
+    case "remote.failed":
       return state;
   }
 }

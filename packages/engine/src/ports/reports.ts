@@ -100,6 +100,10 @@ const reportSchemas = {
   "preview.ready": z.strictObject({ address: name }),
   /** Why it can not, for now. The build goes on. */
   "preview.failed": z.strictObject({ reason: text.max(2000) }),
+  /** Main is at the remote, as this commit of the branch. */
+  "remote.pushed": z.strictObject({ branch: name, commit: name }),
+  /** Why it is not, for now. The build goes on. */
+  "remote.failed": z.strictObject({ reason: text.max(2000) }),
   "satisfaction.checked": z.strictObject({
     ...{ round, unsatisfied: z.array(name).max(1000) },
     /** Of criteria and workflows: what was seen. */

@@ -1,0 +1,95 @@
+import { execFile } from "node:child_process";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { SlipwayError } from "@slipway/contract";
+import { createGit, type Git, type GitSettings } from "../repository/git.ts";
+import { line } from "../repository/objects.ts";
+import { quoted } from "../repository/quarantine.ts";
+
+export interface OutboxOptions extends GitSettings {
+  /** Of the remote. */
+  readonly url: string;
+}
+
+export interface Push {
+  readonly main: string;
+  /** What main began with, by the remote's own history. Null: with nothing. */
+  readonly onto: string | null;
+  readonly branch: string;
+}
+
+/** A repository beside the build's own that talks to a remote, so that nothing of the remote's comes into that one. */
+export interface Outbox {
+  /** Answers with the commit that the branch has then. Never overwrites what somebody else has put there. */
+  push(push: Push, signal: AbortSignal): Promise<string>;
+}
+
+const execute = promisify(execFile);
+const transferMs = 10 * 60_000;
+/** How a user's git finds keys and its way; the rest of git's variables would lead it to another repository. */
+const keptVariables = /^GIT_(SSH|ASKPASS|CONFIG|SSL|HTTP|PROXY)/;
+
+/** `directory`: of the build. */
+export async function openOutbox({ directory, environment, url }: OutboxOptions): Promise<Outbox> {
+  const own = join(directory, "outbox.git");
+  const objects = { GIT_ALTERNATE_OBJECT_DIRECTORIES: quoted(join(directory, "repository.git/objects")) };
+  const git = createGit({ directory: own, environment }, objects);
+  await git.run(["init", "--quiet", "--bare", "--template=", "--object-format=sha1", own]);
+
+  const transfer = async (args: readonly string[], signal: AbortSignal) => {
+    const given = Object.entries(environment).filter(([name]) => !name.startsWith("GIT_") || keptVariables.test(name));
+    const env = {
+      ...{ GIT_SSH_COMMAND: "ssh -o BatchMode=yes", ...Object.fromEntries(given), ...objects },
+      ...{ LC_ALL: "C", GIT_DIR: own, GIT_TERMINAL_PROMPT: "0", GIT_ALLOW_PROTOCOL: "file:https:ssh" },
+    };
+    const quiet = ["-c", "core.hooksPath=/dev/null", "-c", "gc.auto=0", "-c", "maintenance.auto=false"];
+    await execute("git", [...quiet, ...args], { env, cwd: "/", timeout: transferMs, signal }).catch((error) => {
+      signal.throwIfAborted();
+      const words = String(error.stderr ?? "").trim() || error.message;
+      throw new SlipwayError("git_failed", `git ${args[0]} to the remote failed: ${words}`);
+    });
+  };
+
+  return {
+    async push({ main, onto, branch }, signal) {
+      const tip = onto === null ? main : await replayed(git, main, await found(onto, signal));
+      await transfer(["push", "--quiet", "--no-verify", "--", url, `${tip}:refs/heads/${branch}`], signal);
+      return tip;
+    },
+  };
+
+  /** Null: the remote does not know it. */
+  async function found(commit: string, signal: AbortSignal): Promise<string | null> {
+    const { exitCode } = await git.run(["cat-file", "-e", `${commit}^{commit}`], { expected: [0, 1, 128], signal });
+    if (exitCode === 0) return commit;
+    const fetched = transfer(["fetch", "--quiet", "--no-tags", "--depth=1", "--", url, commit], signal);
+    return await fetched.then(
+      () => commit,
+      () => {
+        signal.throwIfAborted();
+        return null;
+      },
+    );
+  }
+}
+
+/**
+ * Main's commits on top of the one that main's files are from: a build's main begins anew, and a branch without a past in
+ * common can not be merged by others. The same commits give the same ones again.
+ */
+async function replayed(git: Git, main: string, onto: string | null): Promise<string> {
+  if (onto === null) return main;
+  const [, ...commits] = (await git.run(["rev-list", "--reverse", main])).stdout.toString().trim().split("\n");
+  let tip = onto;
+  for (const commit of commits) {
+    const text = (await git.run(["cat-file", "commit", commit])).stdout.toString("latin1");
+    const moved = text.replace(/^parent .*$/m, `parent ${tip}`);
+    const input = [Buffer.from(moved, "latin1")];
+    tip = line(await git.run(["hash-object", "-t", "commit", "-w", "--stdin"], { input: stream(input) }));
+  }
+  return tip;
+}
+
+async function* stream(chunks: readonly Buffer[]): AsyncGenerator<Buffer> {
+  yield* chunks;
+}

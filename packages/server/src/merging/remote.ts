@@ -1,0 +1,112 @@
+import { execFile } from "node:child_process";
+import { access, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { type BuildId, printable, SlipwayError } from "@slipway/contract";
+import { type NewEvent, report, type Store, type WorkingBuild } from "@slipway/engine";
+import type { Repositories } from "../repositories.ts";
+import { openOutbox } from "./outbox.ts";
+
+export interface RemoteSettings {
+  /** Where main of each build is pushed to, as a branch of its own. */
+  readonly pushUrl: string;
+  /** The path of a program that opens a pull request for a build that has succeeded. */
+  readonly pullRequestCommand?: string | undefined;
+}
+
+export interface RemoteParts extends RemoteSettings {
+  readonly repositories: Repositories;
+  readonly store: { readonly builds: Pick<Store["builds"], "get"> };
+  /** The user's own: git finds the keys of the remote by it. */
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly tell: (build: BuildId, event: NewEvent) => Promise<void>;
+  readonly log: (message: string) => void;
+}
+
+/** A copy of main elsewhere. Nobody waits for it; what fails is told, and tried again at the next merge. */
+export interface Remote extends AsyncDisposable {
+  /** Main has moved. */
+  push(build: WorkingBuild): Promise<void>;
+  /** The build has ended. */
+  finish(build: WorkingBuild): Promise<void>;
+}
+
+const execute = promisify(execFile);
+const commandMs = 5 * 60_000;
+const maxReason = 2000;
+const maxTitle = 120;
+
+export const branchOf = ({ id }: Pick<WorkingBuild, "id">) => `slipway/${id}`;
+
+export function createRemote(parts: RemoteParts): Remote {
+  const { repositories, store, environment, pushUrl, pullRequestCommand, tell, log } = parts;
+  const closing = new AbortController();
+  const { signal } = closing;
+  const lines = new Map<BuildId, Promise<void>>();
+  const pushed = new Map<BuildId, string>();
+
+  /** One after the other, each with main as it is by then. */
+  const inLine = (build: WorkingBuild, work: () => Promise<void>): Promise<void> => {
+    const next = (lines.get(build.id) ?? Promise.resolve()).then(work).catch(async (error: Error) => {
+      if (signal.aborted) return;
+      const reason = printable(error.message).slice(0, maxReason);
+      log(`${build.id}: ${reason}`);
+      await tell(build.id, report("remote.failed", null, { reason }));
+    });
+    lines.set(build.id, next);
+    return next;
+  };
+
+  const pushMain = async (build: WorkingBuild) => {
+    signal.throwIfAborted();
+    const repository = await repositories.of(build.id);
+    const main = await repository.main();
+    if (pushed.get(build.id) === main) return;
+    const { origin } = await repository.create({ from: "empty", atMs: 0 });
+    const outbox = await openOutbox({ directory: repositories.directoryOf(build.id), environment, url: pushUrl });
+    const branch = branchOf(build);
+    const commit = await outbox.push({ main, onto: origin?.commit ?? null, branch }, signal);
+    pushed.set(build.id, main);
+    await tell(build.id, report("remote.pushed", `remote.pushed:${commit}`, { branch, commit }));
+  };
+
+  const openPullRequest = async (build: WorkingBuild, command: string) => {
+    const opened = join(repositories.directoryOf(build.id), "pull-request.txt");
+    if (await isThere(opened)) return;
+    const { origin } = await (await repositories.of(build.id)).create({ from: "empty", atMs: 0 });
+    const [title = ""] = printable(build.request).trim().split("\n", 1);
+    const env = {
+      ...environment,
+      ...{ SLIPWAY_BUILD: build.id, SLIPWAY_PUSH_URL: pushUrl, SLIPWAY_BRANCH: branchOf(build) },
+      ...{ SLIPWAY_BASE: origin?.branch ?? "main", SLIPWAY_TITLE: title.slice(0, maxTitle) },
+    };
+    // No shell, no arguments: what a user or a model wrote is never read as a command.
+    const { stdout } = await execute(command, [], { env, cwd: "/", timeout: commandMs, signal }).catch((error) => {
+      const words = String(error.stderr ?? "").trim() || error.message;
+      throw new SlipwayError("exec_failed", `the pull request was not opened: ${words}`);
+    });
+    await writeFile(opened, stdout);
+    log(`${build.id}: a pull request is opened: ${printable(stdout).trim().slice(0, maxReason)}`);
+  };
+
+  return {
+    push: (build) => inLine(build, () => pushMain(build)),
+    finish: (build) =>
+      inLine(build, async () => {
+        if ((await store.builds.get(build.id)).status !== "succeeded") return;
+        await pushMain(build);
+        if (pullRequestCommand !== undefined) await openPullRequest(build, pullRequestCommand);
+      }),
+    async [Symbol.asyncDispose]() {
+      closing.abort();
+      await Promise.all(lines.values());
+    },
+  };
+}
+
+async function isThere(path: string): Promise<boolean> {
+  return await access(path).then(
+    () => true,
+    () => false,
+  );
+}
