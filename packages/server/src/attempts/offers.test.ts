@@ -85,6 +85,12 @@ describe("an offer", () => {
     expect(await offer(bundle)).toMatchObject({ type: "candidate.refused" });
   });
 
+  it("with what is there for agents is refused", async () => {
+    const { offer, work } = await setUp();
+    const { bundle } = await work({ "list.txt": "socks\n", ".slipway/context/plan.md": "# Plan\n" });
+    expect(await offer(bundle)).toMatchObject({ data: { findings: [{ file: ".slipway/context/plan.md" }] } });
+  });
+
   it("of nothing but a newer main is refused", async () => {
     const { offer, work, repository, main } = await setUp();
     const { tip, bundle } = await work({ "list.txt": "socks\n" });

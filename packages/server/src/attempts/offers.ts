@@ -75,6 +75,7 @@ async function baseOf(repository: Repository, known: string, claimed: string): P
 
 function findingsOf({ changes, secrets, binaries }: Taken): Finding[] {
   if (!changes.some(isWork)) return [about("Nothing has changed: there is no work in it that main has not.")];
+  const own = changes.filter(({ path, change }) => path.startsWith(".slipway/") && change !== "deleted");
   const found = [
     ...secrets.map(({ path, kind, line }) => ({
       ...about(`It looks like a secret (${kind}). Take it out; the app reads secrets from its environment.`, path),
@@ -83,6 +84,7 @@ function findingsOf({ changes, secrets, binaries }: Taken): Finding[] {
     ...binaries.map(({ path, bytes }) =>
       about(`It is a binary of ${bytes} bytes. Take it out, or have the build make it.`, path),
     ),
+    ...own.map(({ path }) => about("It is there for agents, and no part of the app. Take it out of git.", path)),
   ];
   return found.slice(0, maxFindings);
 }
