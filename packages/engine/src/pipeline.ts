@@ -15,6 +15,7 @@ export { applyActions } from "./build/apply.ts";
 export { decide } from "./build/decide.ts";
 export { fingerprint } from "./build/fingerprint.ts";
 export { createFleet, type Fleet } from "./build/fleet.ts";
+export { patternScope } from "./build/intake.ts";
 export { type Observation, observe } from "./build/observe.ts";
 export { type BuildOrder, order } from "./build/orders.ts";
 export { newBuildDetails, readState } from "./build/records.ts";

@@ -16,16 +16,16 @@ async function build(settings: Parameters<typeof begin>[0] = {}) {
   set.look();
   let run = new Map<number, GateWork>();
   let numbers = 0;
-  const answerTests = async (items: readonly WorkItem[], isClean: (test: MergeWork) => boolean) => {
+  const answerTests = async (items: readonly WorkItem[], { isClean = () => true, treeOf }: Play) => {
     for (const item of items) {
       if (item.type === "gate-run") run.set(item.run, item);
       if (item.type !== "test-merge") continue;
       const { base, commit } = item;
       const made = String(++numbers).padStart(40, "0");
-      const clean = { type: "clean" as const, commit: made, tree: `${"f".repeat(20)}${made.slice(20)}` };
+      const clean = { type: "clean" as const, commit: made, tree: treeOf?.() ?? `${"f".repeat(20)}${made.slice(20)}` };
       const conflict = { type: "conflict" as const, paths: ["cart.ts"] };
       const outcome = isClean(item) ? clean : conflict;
-      await set.tell("merge.tested", { base, commit, outcome }, `${base} ${commit}`);
+      await set.tell("merge.tested", { base, commit, outcome });
     }
   };
   return {
@@ -37,16 +37,17 @@ async function build(settings: Parameters<typeof begin>[0] = {}) {
       return candidate;
     },
     /** Turns until the queue asks for nothing more; gates pass but for those that fail. */
-    async settle({ isClean = () => true, fails = () => false }: Play = {}): Promise<WorkItem[]> {
+    async settle(play: Play = {}): Promise<WorkItem[]> {
+      const { fails = () => false, verdictOf = (gate) => (fails(gate) ? "failed" : "passed"), waitMs } = play;
       const seen: WorkItem[] = [];
       for (let turns = 0; turns < 60; turns++) {
         await set.turn();
         const items = set.look();
         seen.push(...items);
-        await answerTests(items, isClean);
+        await answerTests(items, play);
         for (const [number, gate] of run) {
-          const findings = fails(gate) ? [{ gate: gate.gate, text: "the cart is empty" }] : [];
-          const verdict = findings.length > 0 ? "failed" : "passed";
+          const verdict = verdictOf(gate);
+          const findings = verdict === "failed" ? [{ gate: gate.gate, text: "the cart is empty" }] : [];
           await set.tell("gate.ended", { run: number, verdict, findings, durationMs: 5 }, `gate.ended:${number}`);
         }
         run = new Map();
@@ -56,7 +57,8 @@ async function build(settings: Parameters<typeof begin>[0] = {}) {
           const end = { candidate, merged: true, main: { commit, tree }, fix: "+ cart" };
           await set.tell("merge.ended", end, `merge.ended:${candidate}`);
         }
-        if (items.length === 0) break;
+        if (items.length === 0 && (waitMs === undefined || seen.at(-1)?.type === "attempt")) break;
+        if (waitMs !== undefined) set.pass(waitMs);
       }
       return seen;
     },
@@ -65,6 +67,10 @@ async function build(settings: Parameters<typeof begin>[0] = {}) {
 }
 
 interface Play {
+  readonly verdictOf?: (gate: GateWork) => "passed" | "failed" | "error";
+  readonly treeOf?: () => string;
+  /** Passes between turns. */
+  readonly waitMs?: number;
   readonly isClean?: (test: MergeWork) => boolean;
   readonly fails?: (gate: GateWork) => boolean;
 }
@@ -133,6 +139,27 @@ describe("a candidate", () => {
     await set.tell("attempt.ended", { task: "pay", attempt: 1, respawn: 0, outcome: { type: "died" } });
     const seen = await set.settle({ fails: ({ gate }) => gate === "build" });
     expect(seen).toContainEqual(expect.objectContaining({ type: "attempt", task: "pay", respawn: 1 }));
+  });
+
+  test("that is offered again as it was is tested again, and merged when its gates pass", async () => {
+    const set = await build();
+    await set.offer("cart", "c");
+    for (const of of ["cart#1", "pay#1"]) set.heard.set(of, 10_000_000_000);
+    // Nothing is known of a gate that broke: the same files are looked at anew.
+    await set.settle({ verdictOf: ({ gate }) => (gate === "intent" ? "error" : "passed"), waitMs: 120_000 });
+    expect(await set.records("candidates")).toMatchObject([{ status: "rejected", reason: "intent" }]);
+    await set.offer("cart", "c", 2);
+    await set.settle();
+    expect(await set.tasks()).toMatchObject({ cart: "merged" });
+  });
+
+  test("that has nothing which main has not is rejected, whatever is known of main's own files", async () => {
+    const set = await build();
+    await set.offer("cart", "c");
+    const seen = await set.settle({ treeOf: () => main.tree });
+    expect(seen.filter(({ type }) => type === "merge")).toEqual([]);
+    expect(await set.records("candidates")).toMatchObject([{ status: "rejected", reason: "compatibility" }]);
+    expect(seen.at(-1)).toMatchObject({ answer: { findings: [{ text: expect.stringContaining("nothing") }] } });
   });
 
   test("of an earlier life of its attempt is not taken", async () => {

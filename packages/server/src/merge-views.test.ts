@@ -34,7 +34,7 @@ const queue: MergeQueue = {
   runs: [
     {
       ...{ run: 1, gate: "main-test", candidate: second.id, base: "m+first", commit: "m+first+second" },
-      ...{ tree: "tree m+first+second", startedAtMs: 1 },
+      ...{ tree: "tree m+first+second", ahead: [], startedAtMs: 1 },
     },
   ],
   results: [

@@ -222,7 +222,7 @@ async function readOutcome(
   ended: AttemptState,
   outcome: EndReport["outcome"],
 ): Promise<Outcome> {
-  const { project } = stored.build;
+  const project = patternScope(stored.build);
   switch (outcome.type) {
     case "failed": {
       const error = fingerprint(outcome.error);
@@ -243,6 +243,11 @@ async function readOutcome(
     default:
       return outcome;
   }
+}
+
+/** Whom fixes are remembered for: a project's name says nothing without its owner. */
+export function patternScope({ account, project }: { readonly account: string; readonly project: string }): string {
+  return `${account}/${project}`.slice(0, 256);
 }
 
 /** A pattern that can not be kept is no reason to stop a build. */

@@ -34,8 +34,8 @@ function start({ id, attempts, next }: TaskState): BuildAction {
 }
 
 /** A sandbox that died during the pause comes back as any other that died. */
-function goOn({ task, number, respawns, outcome }: AttemptState): BuildAction {
-  return outcome?.type === "died"
+function goOn({ task, number, respawns, outcome, offer }: AttemptState): BuildAction {
+  return outcome?.type === "died" && offer === null
     ? { type: "respawn-attempt", task, attempt: number, respawn: respawns + 1 }
     : { type: "resume-attempt", task, attempt: number };
 }

@@ -22,7 +22,7 @@ export function outcomeOf(attempt: AttemptState, task: TaskState, nowMs: number)
 /** When time alone changes something about an attempt that works. */
 function deadlineOf(attempt: AttemptState, task: TaskState): number {
   // What waits for its gates is out of the sandbox already; only the build's own time holds.
-  if (attempt.phase === "verifying") return Number.POSITIVE_INFINITY;
+  if (attempt.phase === "verifying" || attempt.offer !== null) return Number.POSITIVE_INFINITY;
   const silent = attempt.heardAtMs + (attempt.phase === "starting" ? startMs : silenceMs);
   return Math.min(silent, limitOf(attempt, task));
 }

@@ -1,5 +1,8 @@
 import type { MergeQueue, TestMerge } from "./state.ts";
 
+/** Of old failures the latest are the likeliest to be offered again. */
+const maxResults = 200;
+
 /**
  * The queue without what can not be asked for again: test merges with bases that are gone, and gates that passed on trees that
  * are gone. Failures stay, so that the same files, offered again, fail at once; and so do flakes.
@@ -13,7 +16,7 @@ export function forget(queue: MergeQueue): MergeQueue {
     ...[main.tree, merging?.tree],
   ]);
   const results = queue.results.filter(({ tree, passed, failures }) => !passed || failures > 0 || trees.has(tree));
-  return { ...queue, testMerges, results };
+  return { ...queue, testMerges, results: results.slice(-maxResults) };
 }
 
 /** Of candidates that are there: with each other, with main, and with what came of those. */

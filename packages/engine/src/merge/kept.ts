@@ -24,6 +24,7 @@ const outcome = z.discriminatedUnion("type", [
 
 const run = z.strictObject({
   ...{ run: count, gate: name, candidate: name, base: name.nullable(), commit: name, tree: name, startedAtMs: atMs },
+  ahead: names.default([]),
 });
 
 const result = z.strictObject({

@@ -1,4 +1,4 @@
-import { compareIds, type Gate } from "@slipway/contract";
+import { compareIds, type Finding, type Gate } from "@slipway/contract";
 import type { Candidate, GateResult, MergeQueue, RunEnd } from "./state.ts";
 
 /** Runs that broke one after the other: then the candidate is what breaks them. */
@@ -58,10 +58,15 @@ export function withEnd(
   const ended = { ...before, errors: 0 };
   const after = {
     passed: { ...ended, passed: true },
-    failed: { ...ended, failures: before.failures + 1, findings },
+    failed: { ...ended, failures: before.failures + 1, findings: gistOf(findings) },
     error: { ...before, errors: before.errors + 1, notBeforeMs: nowMs + firstWaitMs * 2 ** before.errors },
   }[verdict];
   return [...results.filter((result) => !isIt(result)), after];
+}
+
+/** It is kept with the queue, turn after turn; all that was found is in the records. */
+function gistOf(findings: readonly Finding[]): readonly Finding[] {
+  return findings.slice(0, 8).map((finding) => ({ ...finding, text: finding.text.slice(0, 2000) }));
 }
 
 function fresh(gate: string, tree: string): GateResult {

@@ -49,17 +49,18 @@ function usefulRuns({ queue, results, plan }: View): readonly UsefulRun[] {
   const line = going.flatMap(({ candidate: { id }, base, merge }, index) => {
     if (merge?.type !== "clean") return [];
     const { commit, tree } = merge;
-    const on = { candidate: id, base, commit, tree, isBeyond: index >= queue.window };
+    const ahead = going.slice(0, index).map(({ candidate }) => candidate.task);
+    const on = { candidate: id, base, commit, tree, ahead, isBeyond: index >= queue.window };
     return results.next(onMain, tree).map(({ name }) => ({ gate: name, ...on }));
   });
   const byUrge = queue.candidates.toSorted(byUrgency);
   const again = byUrge.flatMap(({ id, suspicion }) =>
-    suspicion ? [{ candidate: id, ...suspicion, isBeyond: false }] : [],
+    suspicion ? [{ candidate: id, ...suspicion, ahead: [], isBeyond: false }] : [],
   );
   const single = byUrge.flatMap(({ id, commit, tree }) =>
     results
       .next(alone, tree)
-      .map(({ name }) => ({ gate: name, candidate: id, base: null, commit, tree, isBeyond: false })),
+      .map(({ name }) => ({ gate: name, candidate: id, base: null, commit, tree, ahead: [], isBeyond: false })),
   );
   return [...line, ...again, ...single];
 }

@@ -17,6 +17,7 @@ export function discardAll({ queue: { candidates, merging, runs } }: View): Merg
 export function settle({ queue, results, plan }: View): MergeAction[] {
   const settled =
     first(open(queue), (candidate) => returnConflict(queue, candidate)) ??
+    first(open(queue), (candidate) => rejectEmpty(queue, candidate)) ??
     first(open(queue), (candidate) => rejectAlone(queue, results, candidate)) ??
     first(open(queue), (candidate) => settleSuspicion(results, candidate)) ??
     first(plan, (planned) => settleOnMain(queue, results, planned)) ??
@@ -34,6 +35,15 @@ function returnConflict(queue: MergeQueue, { id, commit }: Candidate): MergeActi
   const outcome = outcomeOf(queue, main.commit, commit);
   if (outcome?.type !== "conflict") return undefined;
   return { type: "return-conflict", candidate: id, main: main.commit, commit, paths: outcome.paths };
+}
+
+/** What main has already would pass by what is known of main. */
+function rejectEmpty(queue: MergeQueue, { id, commit }: Candidate): MergeAction | undefined {
+  const { main } = queue;
+  const outcome = outcomeOf(queue, main.commit, commit);
+  if (outcome?.type !== "clean" || outcome.tree !== main.tree) return undefined;
+  const findings = [{ gate: "compatibility", text: "There is nothing in it that main has not." }];
+  return { type: "reject", candidate: id, gate: "compatibility", tree: outcome.tree, broken: false, findings };
 }
 
 function rejectAlone(queue: MergeQueue, results: Results, { id, tree }: Candidate): MergeAction | undefined {

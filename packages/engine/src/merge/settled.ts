@@ -11,9 +11,6 @@ interface Settling {
   readonly actions: readonly MergeAction[];
 }
 
-/** An attempt is told the gist: it has the files, and can look for itself. */
-const maxFindings = 16;
-const maxFindingCharacters = 4000;
 const maxPathsTold = 50;
 
 /** What became of offers: those that are merged, and those that go back to their attempts. */
@@ -44,10 +41,7 @@ function returned(input: MergingInput, observed: MergeQueue, action: MergeAction
 function findingsOf({ gate, broken, findings }: Extract<MergeAction, { type: "reject" }>): readonly Finding[] {
   if (broken)
     return [{ gate, text: "This gate could not be run on your work, several times over: nothing was found." }];
-  const told = findings
-    .slice(0, maxFindings)
-    .map((finding) => ({ ...finding, text: finding.text.slice(0, maxFindingCharacters) }));
-  return told.length > 0 ? told : [{ gate, text: "It fails, and says nothing about why." }];
+  return findings.length > 0 ? findings : [{ gate, text: "It fails, and says nothing about why." }];
 }
 
 function conflictFinding(paths: readonly string[]): Finding {

@@ -95,6 +95,8 @@ export interface GateRun {
   readonly base: string | null;
   readonly commit: string;
   readonly tree: string;
+  /** Tasks of the candidates between main and it: they are in the tree, too. */
+  readonly ahead: readonly string[];
   readonly startedAtMs: number;
 }
 

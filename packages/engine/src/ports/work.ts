@@ -105,4 +105,6 @@ export interface GateWork {
   readonly base: string | null;
   readonly commit: string;
   readonly tree: string;
+  /** Tasks of the candidates between main and this one: they are in the tree, too. */
+  readonly ahead: readonly string[];
 }

@@ -164,7 +164,7 @@ export function createAttempts(parts: AttemptsParts): Attempts {
       snapshots.map(({ id }) => id),
     );
     const { kept } = open(build);
-    for (const { id } of await kept.list()) if (!isWanted(id)) await kept.remove(id);
+    for (const id of await kept.list()) if (!isWanted(id)) await kept.remove(id);
   };
 
   return {

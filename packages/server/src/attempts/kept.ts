@@ -40,7 +40,8 @@ export interface KeptAttempts {
   read(attempt: AttemptId): Promise<Kept | undefined>;
   write(kept: Kept): Promise<void>;
   remove(attempt: AttemptId): Promise<void>;
-  list(): Promise<readonly Kept[]>;
+  /** Whose files there are, be it that they can not be read. */
+  list(): Promise<readonly AttemptId[]>;
 }
 
 export function openKeptAttempts(directory: string): KeptAttempts {
@@ -77,8 +78,7 @@ export function openKeptAttempts(directory: string): KeptAttempts {
     },
     async list() {
       const names = await readdir(directory).catch(() => []);
-      const ids = names.flatMap((name) => attemptIdSchema.safeParse(name.replace(/\.json$/, "")).data ?? []);
-      return (await Promise.all(ids.map(read))).filter((kept) => kept !== undefined);
+      return names.flatMap((name) => attemptIdSchema.safeParse(name.replace(/\.json$/, "")).data ?? []);
     },
   };
 }

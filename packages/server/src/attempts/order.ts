@@ -1,5 +1,5 @@
 import { type Intent, lockedIntentSchema, SlipwayError, type Task } from "@slipway/contract";
-import type { AttemptWork, Store, TaskRecord, WorkingBuild } from "@slipway/engine";
+import { type AttemptWork, patternScope, type Store, type TaskRecord, type WorkingBuild } from "@slipway/engine";
 import type { Kept } from "./kept.ts";
 import { speakerOf } from "./names.ts";
 
@@ -36,7 +36,7 @@ export async function readOrder(
   const [intents, record] = [await builds.records(build.id, "intents"), await taskRecord(builds, build, item.task)];
   const { locked } = (intents[0]?.intent ?? {}) as { readonly locked?: unknown };
   const { intent } = lockedIntentSchema.parse(locked);
-  const known = item.pattern === null ? [] : await patterns.find(build.project, [item.pattern]);
+  const known = item.pattern === null ? [] : await patterns.find(patternScope(build), [item.pattern]);
   return {
     ...{ task: taskOf(task), criteria: criteriaOf(task, intent), intent: shortIntent(intent) },
     ...{

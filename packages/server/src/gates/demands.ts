@@ -52,7 +52,7 @@ export function dueOf(demands: readonly Demand[], within: ReadonlySet<string>): 
   return demands.filter(({ tasks }) => tasks.isSubsetOf(within));
 }
 
-/** Tasks whose work a commit has: merged ones, and those of candidates that are ahead of it in the line. */
+/** Tasks whose merges a commit has. */
 export async function tasksWithin(
   { builds }: Pick<Store, "builds">,
   repository: Pick<BuildRepository, "isAncestor">,
@@ -66,10 +66,5 @@ export async function tasksWithin(
     if (await repository.isAncestor(merge.commit, commit)) break;
     behind++;
   }
-  const within = new Set(merges.slice(behind).map(({ task }) => task));
-  const { candidates } = await builds.state(build);
-  for (const candidate of candidates) {
-    if (await repository.isAncestor(candidate.commit, commit)) within.add(candidate.task);
-  }
-  return within;
+  return new Set(merges.slice(behind).map(({ task }) => task));
 }

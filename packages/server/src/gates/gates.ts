@@ -45,7 +45,7 @@ export interface GateParts extends Pick<Checking, "readyMs" | "checkMs"> {
 
 interface Run {
   readonly build: WorkingBuild;
-  readonly work: Pick<GateWork, "gate" | "task" | "base" | "commit">;
+  readonly work: Pick<GateWork, "gate" | "task" | "ahead" | "base" | "commit">;
   readonly labels: Readonly<Record<string, string>>;
   readonly signal: AbortSignal;
 }
@@ -96,7 +96,7 @@ export function createGates(parts: GateParts): Gates {
       const demands = await readDemands(parts.store, build.id, signal);
       const labels = runLabels(build.id, "satisfaction");
       await endLeftovers(parts, labels);
-      const work = { gate: "intent", task: "", base: null, commit };
+      const work = { gate: "intent", task: "", ahead: [], base: null, commit };
       const seen = await checked(parts, { build, work, labels, signal }, demands).catch((error) => {
         if (hasCode(error, "install_failed")) return { failure: error.message };
         throw error;
@@ -138,7 +138,8 @@ async function intentMet(parts: GateParts, run: Run): Promise<readonly Finding[]
   const { build, work, signal } = run;
   const repository = await parts.repositories.of(build.id);
   const within = await tasksWithin(parts.store, repository, build.id, work.commit);
-  const due = dueOf(await readDemands(parts.store, build.id, signal), within.add(work.task));
+  const all = new Set([...within, ...work.ahead, work.task]);
+  const due = dueOf(await readDemands(parts.store, build.id, signal), all);
   if (due.length === 0) return [];
   const seen = await checked(parts, run, due);
   if ("failure" in seen) return [findingOf(work.gate, `The app does not run. ${seen.failure}`)];

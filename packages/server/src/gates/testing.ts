@@ -74,6 +74,7 @@ export async function openGateSite(files: Files): Promise<GateSite> {
   let runs = 0;
   const work: GateSite["work"] = (gate, commit, more) => ({
     ...{ type: "gate-run", run: ++runs, gate, candidate: newId("cnd"), task: "own", base: null, commit, tree: commit },
+    ahead: [],
     ...more,
   });
   const build = await newBuild();

@@ -60,6 +60,9 @@ function scriptMistake(before: string | undefined, after: string | undefined): s
   if (before === undefined || runsNothing(before)) return undefined;
   if (after === undefined) return "The test script of package.json is gone. Put it back.";
   if (runsNothing(after)) return "The test script of package.json runs no tests any more. Put it back.";
+  if (!after.includes(before.trim())) {
+    return "The test script of package.json does not run what it ran before. Keep that, and add to it.";
+  }
   if (swallowed.test(after) && !swallowed.test(before)) {
     return "The test script of package.json succeeds even when tests fail. Put it back as it was.";
   }

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from "node:timers/promises";
 import { type BuildId, hasCode } from "@slipway/contract";
 import {
   type GateWork,
@@ -49,14 +50,21 @@ interface Underway {
   readonly ended: Promise<unknown>;
 }
 
-/** More merges at once, tested or real, only wait for each other's disk. */
+/** More test merges of a build at once only wait for each other's disk. */
 const maxMerges = 2;
+const firstWaitMs = 1000;
+const lastWaitMs = 60_000;
 
 /** What the merge queue asks for: test merges, runs of gates, and moves of main; and whether main is what was wanted. */
 export function createMerging(parts: MergingParts): Required<Omit<Work, "heardAtMs">> & AsyncDisposable {
   const { repositories, gates, preview, report, clock, warn } = parts;
   const underway = new Map<string, Underway>();
-  const inTurn = createTurns(maxMerges);
+  const turns = new Map<BuildId, ReturnType<typeof createTurns>>();
+  const inTurnOf = (build: BuildId) => {
+    const known = turns.get(build) ?? createTurns(maxMerges);
+    turns.set(build, known);
+    return known;
+  };
 
   /** From the item to its report. Whoever has given up is told nothing. */
   const carry = async (build: WorkingBuild, item: MergingItem, signal: AbortSignal): Promise<void> => {
@@ -66,7 +74,21 @@ export function createMerging(parts: MergingParts): Required<Omit<Work, "heardAt
     if (item.type !== "merge") return;
     const main = await (await repositories.of(build.id)).main();
     preview.follow(build, main);
-    await parts.onMain(build, main);
+    // Attempts may be long in taking it in, and nothing waits for that.
+    parts.onMain(build, main).catch((error: Error) => warn(`${build.id}: ${error.message}`));
+  };
+
+  /** Nobody asks again for what the queue waits for: what fails of ours is tried until it is done, or not wanted any more. */
+  const carryOn = async (build: WorkingBuild, item: MergingItem, signal: AbortSignal): Promise<void> => {
+    for (let waitMs = firstWaitMs; !signal.aborted; waitMs = Math.min(2 * waitMs, lastWaitMs)) {
+      try {
+        return await carry(build, item, signal);
+      } catch (error) {
+        if (signal.aborted) return;
+        warn(`${build.id}, ${item.type}: ${(error as Error).message}`);
+        await delay(waitMs, undefined, { signal }).catch(() => {});
+      }
+    }
   };
 
   const outcomeOf = async (
@@ -77,11 +99,11 @@ export function createMerging(parts: MergingParts): Required<Omit<Work, "heardAt
     const repository = await repositories.of(build.id);
     switch (item.type) {
       case "test-merge":
-        return await inTurn(() => testMerge({ ...parts, repository }, build, item, signal));
+        return await inTurnOf(build.id)(() => testMerge({ ...parts, repository }, build, item, signal));
       case "gate-run":
         return await runGate(build, item, signal);
       case "merge":
-        return await inTurn(() => moveMain(repository, item));
+        return await moveMain(repository, item, signal);
       case "check-satisfaction":
         return await checkSatisfaction({ ...parts, repository }, build, item, signal);
       case "cancel-run":
@@ -103,9 +125,7 @@ export function createMerging(parts: MergingParts): Required<Omit<Work, "heardAt
     if (item.type === "cancel-run") underway.get(name)?.controller.abort();
     if (item.type === "cancel-run" || underway.has(name)) return;
     const controller = new AbortController();
-    const ended = carry(build, item, controller.signal)
-      .catch((error: Error) => controller.signal.aborted || warn(`${build.id}, ${item.type}: ${error.message}`))
-      .finally(() => underway.delete(name));
+    const ended = carryOn(build, item, controller.signal).finally(() => underway.delete(name));
     underway.set(name, { build: build.id, controller, ended });
   };
 
@@ -135,6 +155,7 @@ export function createMerging(parts: MergingParts): Required<Omit<Work, "heardAt
 
     async close({ id }, { cancelled }) {
       await stop((_, { build }) => build === id);
+      turns.delete(id);
       if (cancelled) await preview.close(id);
     },
 

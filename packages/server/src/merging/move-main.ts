@@ -9,7 +9,9 @@ const fixBytes = 4000;
 export async function moveMain(
   repository: Pick<BuildRepository, "moveMain" | "main" | "treeOf" | "diff">,
   { candidate, from, to, tree }: Extract<MergeWork, { type: "merge" }>,
+  signal: AbortSignal,
 ): Promise<NewEvent> {
+  signal.throwIfAborted();
   const key = `merge.ended:${candidate}:${to}`;
   try {
     await repository.moveMain(from, to);
@@ -19,6 +21,8 @@ export async function moveMain(
     const main = { commit, tree: await repository.treeOf(commit) };
     return report("merge.ended", key, { candidate, merged: false, main });
   }
-  const { text } = await repository.diff(from, to, { mostBytes: fixBytes });
-  return report("merge.ended", key, { candidate, merged: true, main: { commit: to, tree }, fix: text });
+  // Main has moved: that nobody learns from it is no reason not to say so.
+  const fix = await repository.diff(from, to, { mostBytes: fixBytes }).catch(() => undefined);
+  const end = { candidate, merged: true, main: { commit: to, tree }, ...(fix && { fix: fix.text }) };
+  return report("merge.ended", key, end);
 }

@@ -1,4 +1,3 @@
-import { setTimeout as delay } from "node:timers/promises";
 import { type NewEvent, report, type WorkItem, type WorkingBuild } from "@slipway/engine";
 import type { BuildRepository } from "../repository/repository.ts";
 
@@ -14,29 +13,17 @@ export interface Satisfaction {
 interface SatisfactionParts {
   readonly gates: Satisfaction;
   readonly repository: Pick<BuildRepository, "main">;
-  readonly warn: (message: string) => void;
 }
-
-/** What breaks of ours may be mended meanwhile; nobody else says whether the app is what was wanted. */
-const waitMs = 30_000;
 
 /** All checks on main. */
 export async function checkSatisfaction(
-  { gates, repository, warn }: SatisfactionParts,
+  { gates, repository }: SatisfactionParts,
   build: WorkingBuild,
   { round }: Extract<WorkItem, { type: "check-satisfaction" }>,
   signal: AbortSignal,
 ): Promise<NewEvent> {
-  for (;;) {
-    try {
-      const evidence = await gates.satisfaction(build, await repository.main(), signal);
-      const unsatisfied = evidence.filter(({ satisfied }) => !satisfied).map(({ id }) => id);
-      const told = { round, unsatisfied, evidence: [...evidence] };
-      return report("satisfaction.checked", `satisfaction.checked:${round}`, told);
-    } catch (error) {
-      signal.throwIfAborted();
-      warn(`${build.id} can not be checked for now: ${(error as Error).message}`);
-      await delay(waitMs, undefined, { signal });
-    }
-  }
+  const evidence = await gates.satisfaction(build, await repository.main(), signal);
+  const unsatisfied = evidence.filter(({ satisfied }) => !satisfied).map(({ id }) => id);
+  const told = { round, unsatisfied, evidence: [...evidence] };
+  return report("satisfaction.checked", `satisfaction.checked:${round}`, told);
 }

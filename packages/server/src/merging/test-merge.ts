@@ -35,7 +35,8 @@ function tested(
   commit: string,
   outcome: { type: "clean"; commit: string; tree: string } | { type: "conflict"; paths: string[] },
 ): NewEvent {
-  return report("merge.tested", `merge.tested:${base}:${commit}`, { base, commit, outcome });
+  // Without a key: what is offered again is tested again.
+  return report("merge.tested", null, { base, commit, outcome });
 }
 
 async function titleOf(store: Pick<Store, "builds">, { id }: WorkingBuild, task: string): Promise<string> {
