@@ -98,6 +98,7 @@ describe("a wrong setting is named with what is expected", () => {
     [{ BUILD_BUDGET_USD: "0" }, /BUILD_BUDGET_USD: "0" is not a number from 0.01/],
     [{ BUILD_CHECKPOINT_INTERVAL: "1e3" }, /BUILD_CHECKPOINT_INTERVAL: "1e3" is not a whole number/],
     [{ SLIPWAY_PUSH_URL: "https://me:secret@example.com/app.git" }, /SLIPWAY_PUSH_URL: expected an https/],
+    [{ SLIPWAY_PUSH_URL: "https://token@example.com/app.git" }, /SLIPWAY_PUSH_URL: expected an https/],
     [{ SLIPWAY_PUSH_URL: "ext::sh -c evil" }, /SLIPWAY_PUSH_URL: expected an https/],
     [{ SLIPWAY_PUSH_URL: "--upload-pack=evil" }, /SLIPWAY_PUSH_URL: expected an https/],
     [{ SLIPWAY_PULL_REQUEST_COMMAND: "gh pr create" }, /"gh pr create" is not the absolute path of a program/],

@@ -75,11 +75,12 @@ const address = (example: string, schemes: readonly string[]) =>
     .string()
     .refine((text) => schemes.includes(URL.parse(text)?.protocol ?? ""), `expected an address such as ${example}`);
 
-/** What git knows as an address. A password in one would be in git's own messages. */
+/** What git knows as an address. A password or a token in one would be in git's own messages. */
 function isRemote(text: string): boolean {
   if (/^[A-Za-z0-9._-]+@[A-Za-z0-9.-]+:\S+$/.test(text)) return true;
   const url = URL.parse(text);
-  return url !== null && ["https:", "ssh:", "file:"].includes(url.protocol) && url.password === "";
+  if (url === null || url.password !== "") return false;
+  return url.protocol === "ssh:" || (["https:", "file:"].includes(url.protocol) && url.username === "");
 }
 
 const databaseSchemes = ["postgres:", "postgresql:", "libsql:", "https:", "http:"];
@@ -109,7 +110,7 @@ const environmentSchema = z.object({
     .optional(),
   SLIPWAY_PUSH_URL: z
     .string()
-    .refine(isRemote, "expected an https, ssh or file address without a password, or user@host:path")
+    .refine(isRemote, "expected an https, ssh or file address without a password or a token, or user@host:path")
     .optional(),
   SLIPWAY_PULL_REQUEST_COMMAND: z
     .string()

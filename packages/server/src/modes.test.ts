@@ -144,10 +144,16 @@ describe("a repository that is somebody else's", () => {
     ],
   };
 
-  it("gets a feature, its own tests pass before and after, and it is not touched itself", async () => {
+  it("gets a feature, as a branch of its remote too; its own tests pass before and after, and it is not touched", async () => {
     const { directory, trace, before } = await someonesProject("feature");
     expect(await ownTests(directory)).toBe(0);
+    const remote = join(scratch, "remote.git");
+    await git(scratch, "clone", "-q", "--bare", directory, remote);
+    const [open, opened] = [join(scratch, "open"), join(scratch, "opened")];
+    await writeFile(open, `#!/bin/sh\necho "$SLIPWAY_BRANCH $SLIPWAY_BASE $SLIPWAY_TITLE" >> ${opened}\n`);
+    await chmod(open, 0o755);
     await using builds = await openWholeBuilds({
+      remote: { pushUrl: `file://${remote}`, pullRequestCommand: open },
       program: scriptedApp([tax], { checks: checksOf("/tax", "with tax 12"), isThere: true }),
     });
     const build = await builds.start({ mode: "feature", source: { directory }, request: "Show prices with tax" });
@@ -162,6 +168,9 @@ describe("a repository that is somebody else's", () => {
     expect(await readFile(join(main, "test/total.test.js"), "utf8")).toBe(tests);
     expect(await ownTests(main)).toBe(0);
     expect(await (await fetch(`${view.preview}tax`)).text()).toBe("with tax 12");
+    const asked = await vi.waitFor(() => readFile(opened, "utf8"), { timeout: 60_000 });
+    expect(asked).toBe(`slipway/${build} trunk Show prices with tax\n`);
+    expect(await git(remote, "log", "--format=%s", `slipway/${build}`)).toBe("tax\nServe them\nAdd prices");
     expect(await stateOf(directory)).toEqual(before);
     await expect(lstat(trace)).rejects.toThrow("ENOENT");
   });

@@ -11,6 +11,7 @@ import { createLocalProvider } from "@slipway/sandbox/local";
 import { createBuilding } from "../building.ts";
 import { composeServer, type Server } from "../compose.ts";
 import { checkerToolDirectories } from "../gates/checker.ts";
+import type { RemoteSettings } from "../merging/remote.ts";
 import { readModelSettings } from "../planning/models.ts";
 import { openRepository } from "../planning/repository.ts";
 import { type BuildRepository, openBuildRepository } from "../repository/repository.ts";
@@ -20,6 +21,7 @@ export interface WholeBuildsOptions {
   readonly program: ScriptedProgram;
   /** Holds a directory for each agent that is a program of its own. */
   readonly agents?: string | undefined;
+  readonly remote?: RemoteSettings | undefined;
 }
 
 /** A server with all its parts but HTTP, on a state directory of its own, whose models are one scripted program. */
@@ -39,7 +41,11 @@ export interface WholeBuilds extends AsyncDisposable {
 
 const clock = { now: () => Date.now() };
 
-export async function openWholeBuilds({ program, agents = "/nowhere" }: WholeBuildsOptions): Promise<WholeBuilds> {
+export async function openWholeBuilds({
+  program,
+  agents = "/nowhere",
+  remote,
+}: WholeBuildsOptions): Promise<WholeBuilds> {
   await using parts = new AsyncDisposableStack();
   const directory = await mkdtemp("/var/tmp/slipway-whole-");
   parts.defer(() => rm(directory, { recursive: true, force: true, maxRetries: 10 }));
@@ -73,7 +79,7 @@ export async function openWholeBuilds({ program, agents = "/nowhere" }: WholeBui
     await composeServer(settings, {
       ...{ clock, warn, programs: { program } },
       openRepository: ({ id }, source) => openRepository({ provider, source, environment, labels: { build: id } }),
-      attempts: (made) => createBuilding({ ...made, provider, stateDirectory, environment, clock, warn }),
+      attempts: (made) => createBuilding({ ...made, provider, stateDirectory, environment, remote, clock, warn }),
     }),
   );
   const repository = (build: BuildId) =>
