@@ -132,8 +132,8 @@ export default {
     parser: "tsc",
     tsPreCompilationDeps: true,
     doNotFollow: { path: "node_modules" },
-    // Other people's programs, installed for tests.
-    exclude: { path: "^scripts/test-agents/" },
+    // Other people's programs, installed for tests, and the parts of the demo's app, which fit together once it is built.
+    exclude: { path: "^(scripts/test-agents|packages/gateway/demo-app)/" },
     enhancedResolveOptions: {
       exportsFields: ["exports"],
       conditionNames: ["import", "node", "default", "types"],
