@@ -18,7 +18,7 @@ const crashes = Number(process.env["SLIPWAY_CRASHES"] ?? 10);
 const seed = Number(process.env["SLIPWAY_CRASH_SEED"] ?? Date.now() % 1_000_000);
 
 /** More at the same build would use up how often its attempts may be respawned. */
-const crashesPerBuild = 10;
+const crashesPerBuild = 25;
 /** That a build of the demo has without faults, about. */
 const usualEvents = 500;
 /** No recovery takes so long, nor does any command of the app. */

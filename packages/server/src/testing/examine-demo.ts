@@ -80,6 +80,7 @@ async function examineSteps(
   const plans = await world.store.builds.records(id, "plans");
   const titles = new Map(plans.flatMap(({ tasks }) => tasks).map((task) => [task.id, task.title]));
   const restarts = new Map<string | null, number>([[null, 0]]);
+  const verified = new Set<string>();
   for (const { id: attempt, task, details } of attempts) {
     const { number, respawns } = z.object({ number: z.int(), respawns: z.int() }).parse(details);
     const done = new Set<string>();
@@ -88,6 +89,7 @@ async function examineSteps(
       const reported = await runnerEvents(world, attempt, respawn);
       const steps = stepsOf(reported);
       const name = `${task}, ${attempt}, life ${respawn}`;
+      if (steps.includes("finished verify 1")) verified.add(task);
       expect(repeatedSteps(steps), name).toEqual([]);
       expect(
         steps.filter((step) => done.has(step)),
@@ -101,8 +103,10 @@ async function examineSteps(
     const explained = respawns > 0 ? Number.POSITIVE_INFINITY : resumed;
     restarts.set(title, (restarts.get(title) ?? 0) + explained);
   }
+  expect(verified, "tasks that went through all phases").toEqual(new Set(titles.keys()));
   for (const [task, explained] of restarts) {
     const digests = requests.filter((request) => request.task === task).map(({ digest }) => digest);
+    expect(digests.length, `requests for ${task}`).toBeGreaterThan(1);
     const repeated = digests.length - new Set(digests).size;
     expect(repeated, `requests that were made again for ${task}`).toBeLessThanOrEqual(explained + serverKills);
   }
@@ -174,6 +178,7 @@ async function examineMoney({ store, database, price }: DemoWorld, { id, request
     billed.delete(told.input);
     expect(spent).toBe(told.input * price.input + told.output * price.output);
   }
+  expect(counted.length).toBeGreaterThan(cutOff.length);
   // What is left was asked, and its answer did not come to its end.
   expect(billed.size, JSON.stringify(cutOff)).toBeLessThanOrEqual(cutOff.length);
 }

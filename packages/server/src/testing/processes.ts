@@ -9,7 +9,7 @@ export interface FoundProcess extends ProcessIdentity {
   readonly cwd: string;
 }
 
-export function allProcesses(): FoundProcess[] {
+function allProcesses(): FoundProcess[] {
   return readdirSync("/proc").flatMap((name) => (/^\d+$/.test(name) ? (read(name) ?? []) : []));
 }
 
