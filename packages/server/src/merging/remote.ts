@@ -36,7 +36,7 @@ const commandMs = 5 * 60_000;
 const maxReason = 2000;
 const maxTitle = 120;
 
-export const branchOf = ({ id }: Pick<WorkingBuild, "id">) => `slipway/${id}`;
+const branchOf = ({ id }: Pick<WorkingBuild, "id">) => `slipway/${id}`;
 
 export function createRemote(parts: RemoteParts): Remote {
   const { repositories, store, environment, pushUrl, pullRequestCommand, tell, log } = parts;
