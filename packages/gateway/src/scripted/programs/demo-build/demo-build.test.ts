@@ -8,10 +8,10 @@ import { checkListSchema, intentDraftSchema, planDraftSchema, type Task, topolog
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { z } from "zod";
 import { asProgramsSee, result, user } from "../../testing/conversation.ts";
+import { openPlayer } from "../../testing/demo-player.ts";
 import { demoBuild } from "./demo-build.ts";
 import { intent } from "./intent.ts";
 import { tasks } from "./plan.ts";
-import { openPlayer } from "./play.ts";
 
 vi.setConfig({ testTimeout: 120_000 });
 

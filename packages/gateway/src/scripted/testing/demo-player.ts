@@ -1,10 +1,10 @@
 import { execFile } from "node:child_process";
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import type { Message, Part } from "../../../conversation.ts";
-import { bindAction } from "../../bind.ts";
-import { asProgramsSee, result, tools, user } from "../../testing/conversation.ts";
-import { demoBuild } from "./demo-build.ts";
+import type { Message, Part } from "../../conversation.ts";
+import { bindAction } from "../bind.ts";
+import { demoBuild } from "../programs/demo-build/demo-build.ts";
+import { asProgramsSee, result, tools, user } from "./conversation.ts";
 import { tasks } from "./plan.ts";
 
 const maxTurns = 20;
