@@ -4,8 +4,8 @@ import { dirname, join } from "node:path";
 import type { Message, Part } from "../../conversation.ts";
 import { bindAction } from "../bind.ts";
 import { demoBuild } from "../programs/demo-build/demo-build.ts";
+import { tasks } from "../programs/demo-build/plan.ts";
 import { asProgramsSee, result, tools, user } from "./conversation.ts";
-import { tasks } from "./plan.ts";
 
 const maxTurns = 20;
 /** Those of the built-in agent in a task run. */
