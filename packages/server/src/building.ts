@@ -85,7 +85,11 @@ export function createBuilding(parts: BuildingParts): Required<Building> {
       await attempts.close(build, end);
       // What a process that is gone has begun, and nobody has asked for since.
       await endAllButMain(provider, build.id);
-      await dropBranches(store, await repositories.of(build.id), build.id);
+      const [merges, candidates] = [
+        await store.builds.records(build.id, "merges"),
+        await store.builds.records(build.id, "candidates"),
+      ];
+      await dropBranches(await repositories.of(build.id), { merges, candidates });
     },
     makeMain: attempts.makeMain,
     heardAtMs: attempts.heardAtMs,

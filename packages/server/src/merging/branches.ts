@@ -1,22 +1,26 @@
-import { type BuildId, hasCode } from "@slipway/contract";
-import type { Store } from "@slipway/engine";
+import { hasCode } from "@slipway/contract";
+import type { CandidateRecord, MergeRecord } from "@slipway/engine";
 import type { BuildRepository } from "../repository/repository.ts";
 
+export interface BranchRecords {
+  readonly merges: readonly Pick<MergeRecord, "task">[];
+  readonly candidates: readonly Pick<CandidateRecord, "id" | "task">[];
+}
+
 /**
- * Lets go of the branches of a build that has ended. Work that is not on main stays for a person to look at; what was on its
- * way when a process died is in no record, and nobody would find it.
+ * Lets go of the branches of a build that has ended. Work at tasks that are not on main stays for a person to look at; what
+ * was on its way when a process died is in no record, and nobody would find it.
  */
 export async function dropBranches(
-  { builds }: Pick<Store, "builds">,
   repository: Pick<BuildRepository, "main" | "candidates" | "discard">,
-  build: BuildId,
+  { merges, candidates }: BranchRecords,
 ): Promise<void> {
-  const merged = new Set((await builds.records(build, "merges")).map(({ task }) => task));
-  const all = await builds.records(build, "candidates");
-  const open = new Set(all.filter(({ task }) => !merged.has(task)).map(({ id }) => id));
+  const merged = new Set(merges.map(({ task }) => task));
+  const open = new Set(candidates.filter(({ task }) => !merged.has(task)).map(({ id }) => id));
   try {
     await repository.main();
   } catch (error) {
+    // It ended before it had a repository.
     if (hasCode(error, "commit_not_found")) return;
     throw error;
   }
