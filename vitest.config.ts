@@ -3,9 +3,14 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 /** Each takes half a minute or more: begun last, one would keep all others waiting for it alone. */
 const slowest = [
-  "server/src/demo-crash",
   "sandbox/src/providers/local/keeper/image-debian",
   "server/src/crash",
+  "server/src/modes",
+  "server/src/hostile-build",
+  "server/src/attempts/attempts",
+  "server/src/long-build",
+  "server/src/claude-build",
+  "server/src/whole-build",
   "server/src/gates/intent",
   "server/src/gates/hostile",
   "sandbox/src/providers/local/crash",
@@ -42,7 +47,10 @@ class SlowestFirst extends BaseSequencer {
 
 export default defineConfig({
   test: {
-    include: ["packages/*/src/**/*.test.ts", "scripts/**/*.test.ts", "bench/**/*.test.ts"],
+    // `*.long.ts` are proofs that take many minutes each: `npm run test:long`.
+    include: process.env["SLIPWAY_LONG"]
+      ? ["packages/*/src/**/*.long.ts"]
+      : ["packages/*/src/**/*.test.ts", "scripts/**/*.test.ts", "bench/**/*.test.ts"],
     sequence: { sequencer: SlowestFirst },
     maxWorkers: 3,
     // Of the tests in one file that say they may run side by side.

@@ -106,9 +106,11 @@ test(
     const honest = ["base", "cart", "hunts", "kills", "leaks", "offers", "prints", "weakens", "wraps"];
     const parts = honest.flatMap((id) => part(id, id === "hunts" ? "found: nothing" : id));
     const expected = new Map(parts.flatMap((one) => ("write" in one ? [[one.write, one.content]] : [])));
-    expect([...files.keys()].toSorted()).toEqual([...expected.keys(), "package.json", "server.js"].toSorted());
+    expect([...files.keys()].toSorted()).toEqual(
+      [...expected.keys(), "package.json", "server.js", "tests.js"].toSorted(),
+    );
     for (const [path, content] of expected) expect(files.get(path)?.toString(), path).toBe(content);
-    expect(files.get("package.json")?.toString()).toContain('"test": "node --test tests/*.test.js"');
+    expect(files.get("package.json")?.toString()).toContain('"test": "node tests.js"');
 
     const why = (task: string) => events.filter(({ data }) => data["task"] === task).map(tell);
     const because = (task: string, ...reasons: readonly RegExp[]) => {
