@@ -275,7 +275,9 @@ describe("with a plan", () => {
     await set.turn();
     const [, again] = set.look();
     expect(again).toMatchObject({ type: "attempt", task: "pay", number: 2, level: 0, pattern: "typeerror: x is #" });
-    expect(await set.store.patterns.find("shop", ["typeerror: x is #"])).toMatchObject([{ fix: "make x a string" }]);
+    expect(await set.store.patterns.find("ada/shop", ["typeerror: x is #"])).toMatchObject([
+      { fix: "make x a string" },
+    ]);
   });
 
   test("an attempt that falls silent is respawned, and one that is heard is not", async () => {

@@ -2,6 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { newId, taskOrderSchema } from "@slipway/contract";
+import { patternScope } from "@slipway/engine";
 import { openDatabase, openStore } from "@slipway/store";
 import { expect, it, onTestFinished } from "vitest";
 import { readOrder } from "./order.ts";
@@ -41,7 +42,7 @@ it("an order has the task, its own criteria and the intent, and no word of how t
 
 it("a later attempt is told what earlier ones ended with, and the fix that is known", async () => {
   const { store, build } = await openPlanned();
-  const learnt = { project: build.project, signature: "E1", error: "E1", fix: "Write it in lower case." };
+  const learnt = { project: patternScope(build), signature: "E1", error: "E1", fix: "Write it in lower case." };
   await store.patterns.learn({ ...learnt, attempt: newId("att"), learntAt: 0 });
   const by = { holder: "test", generation: 1 };
   const { turn, lastEvent: through } = await store.builds.get(build.id);
