@@ -103,13 +103,6 @@ describe("a server", () => {
     }
     expect((await client.builds.get(id)).status).toBe("succeeded");
   });
-
-  test("without simulated sandboxes plans, and says that it carries out nothing", async () => {
-    const { client } = await start({ SANDBOX_PROVIDER: "local", SLIPWAY_SIMULATION_SPEED: "" });
-    const id = await planned(client, "plan");
-    await expect(client.builds.resume(id)).rejects.toMatchObject({ code: "capability_missing" });
-    await expect(client.builds.start({ request: "x" })).rejects.toMatchObject({ code: "capability_missing" });
-  });
 });
 
 test("a second server on the state directory or on the SQLite file is refused; what there is belongs to its user", async () => {
