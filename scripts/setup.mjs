@@ -100,7 +100,7 @@ function installModules(directory, options) {
 function joinFiles({ name, entries }) {
   const directory = join(root, "node_modules", name);
   const stamp = join(directory, ".slipway-joined");
-  if (existsSync(stamp)) return;
+  if (!existsSync(directory) || existsSync(stamp)) return;
   const made = join(directory, ".slipway-new");
   rmSync(made, { recursive: true, force: true });
   const esbuild = join(root, "node_modules/.bin/esbuild");

@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, expect, it } from "vitest";
 
 const realPrograms = ["sh", "env", "flock", "cat", "mkdir", "sleep", "touch", "chmod", "true"];
-const needed = ["bwrap", "git", "debootstrap", "cc", "setpriv"];
+const needed = ["bwrap", "git", "debootstrap", "chromium", "cc", "setpriv"];
 
 let checkout: string;
 
