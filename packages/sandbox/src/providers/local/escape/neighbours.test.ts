@@ -46,9 +46,13 @@ describe("what the kernel counts by user, taken by one sandbox as far as it gets
     const watching = new AbortController();
     const changes = neighbour.files.watch("/workspace", { signal: watching.signal })[Symbol.asyncIterator]();
     const first = changes.next();
-    await neighbour.files.write("/workspace/new", "x");
-    await neighbour.files.write("/workspace/new", "y");
-    expect((await first).value).toMatchObject({ path: "/workspace/new" });
+    let isTold = false;
+    const told = first.finally(() => {
+      isTold = true;
+    });
+    // Nobody says when the watch has begun.
+    for (let count = 0; !isTold; count++) await neighbour.files.write("/workspace/new", `${count}`);
+    expect((await told).value).toMatchObject({ path: "/workspace/new" });
     watching.abort();
     await exec.kill({ graceMs: 0 });
   });
