@@ -143,8 +143,12 @@ function describeIdle(c: Conformance): void {
       await untilState(c, sandbox, "stopped", "slept_out");
       const expiring = expect.objectContaining({ type: "sandbox.expiring", reason: "slept_out" });
       await eventually(c.clock, async () => expect(await eventsOf(c, sandbox.id)).toContainEqual(expiring));
-      const snapshot = (await c.provider.snapshots.list()).find((each) => each.sandbox === sandbox.id);
-      if (snapshot === undefined) throw new Error("no snapshot");
+      // It is made once nothing runs any more.
+      const snapshot = await eventually(c.clock, async () => {
+        const made = (await c.provider.snapshots.list()).find((each) => each.sandbox === sandbox.id);
+        if (made === undefined) throw new Error("no snapshot");
+        return made;
+      });
       await using restored = await c.create({ snapshot: snapshot.id });
       expect(await readText(restored.files, "/workspace/kept")).toBe("kept");
     });
