@@ -1,4 +1,4 @@
-import { type CandidateId, newId } from "@slipway/contract";
+import { type CandidateId, coordinatorHeartbeatMs, newId } from "@slipway/contract";
 import type { GateWork, MergeWork, WorkItem } from "@slipway/engine";
 import { describe, expect, test } from "vitest";
 import { begin, plan, task } from "./testing/ticked-build.ts";
@@ -230,6 +230,41 @@ test("a paused build begins no gate, and a cancelled one leaves nothing in its q
   expect(await set.status()).toBe("cancelled");
   const left = (await set.records("candidates")).map(({ task: of, status }) => `${of} ${status}`);
   expect(left.filter((text) => text.startsWith("pay"))).toEqual(["pay rejected"]);
+});
+
+describe("a build that is to end while main moves", () => {
+  const untilMerge = async () => {
+    const set = await build({ timeoutMs: 60_000 });
+    const candidate = await set.offer("cart", "c");
+    for (;;) {
+      await set.turn();
+      const items = set.look();
+      const merge = items.find((item) => item.type === "merge");
+      if (merge !== undefined) return { ...set, candidate, merge };
+      for (const item of items) await answer(set, item);
+    }
+  };
+  const ends = {
+    "is cancelled": ["cancelled", async (set: Awaited<ReturnType<typeof untilMerge>>) => set.tell("order.cancel", {})],
+    "has had its time": ["failed", async (set: Awaited<ReturnType<typeof untilMerge>>) => set.pass(60_000)],
+  } as const;
+
+  test.each(Object.entries(ends))("because it %s ends when the move is in the books", async (_, [status, end]) => {
+    const set = await untilMerge();
+    await end(set);
+    expect(await set.turn()).toMatchObject({ over: false, waitMs: coordinatorHeartbeatMs });
+    expect(await set.status()).toBe("running");
+    expect(set.look()).toEqual([]);
+    // The driver dies, and the next one finds out what became of the move.
+    set.restart();
+    await set.turn();
+    expect(set.reattached.at(-1)).toContainEqual(set.merge);
+    await answer(set, set.merge);
+    expect(await set.turn()).toEqual({ over: true });
+    expect(await set.status()).toBe(status);
+    expect(await set.records("merges")).toMatchObject([{ candidate: set.candidate, position: 1 }]);
+    expect(await set.tasks()).toMatchObject({ cart: "merged", pay: "failed" });
+  });
 });
 
 test("where main can be looked at is kept with the build", async () => {

@@ -4,13 +4,15 @@ import type { BuildAction, EndStatus } from "./actions.ts";
 import { applyActions } from "./apply.ts";
 import { finish } from "./finish.ts";
 import { watchMoney } from "./money.ts";
-import { failBlocked, settleOutcomes } from "./outcomes.ts";
+import { failBlocked, settleMerged, settleOutcomes } from "./outcomes.ts";
 import { pauseOrResume } from "./pause.ts";
 import { startReady } from "./schedule.ts";
 import { type BuildState, hasEnded, isDone, workedMs } from "./state.ts";
 
 /** Each sees the state as the ones before leave it. */
-const steps = [endEarly, settleOutcomes, watchMoney, pauseOrResume, beginStage, failBlocked, startReady, finish];
+const steps: readonly ((state: BuildState, nowMs: number) => BuildAction[])[] = [
+  ...[settleMerged, endEarly, settleOutcomes, watchMoney, pauseOrResume, beginStage, failBlocked, startReady, finish],
+];
 
 /**
  * What a build does next. The same state gives the same actions, in whatever order its tasks and attempts are listed; and
@@ -30,9 +32,19 @@ export function decide(state: BuildState, nowMs: number): readonly BuildAction[]
 
 /** The user's cancel and the build's time end everything, whatever else is going on. */
 function endEarly(state: BuildState, nowMs: number): BuildAction[] {
-  if (state.wish.kind === "cancel") return endAll(state, "cancelled", "cancelled");
-  if (workedMs(state, nowMs) >= state.settings.timeoutMs) return endAll(state, "failed", "timeout");
-  return [];
+  const end = earlyEndOf(state, nowMs);
+  return end === undefined ? [] : endAll(state, end.status, end.reason);
+}
+
+export function earlyEndOf(state: BuildState, nowMs: number): EarlyEnd | undefined {
+  if (state.wish.kind === "cancel") return { status: "cancelled", reason: "cancelled" };
+  if (workedMs(state, nowMs) >= state.settings.timeoutMs) return { status: "failed", reason: "timeout" };
+  return undefined;
+}
+
+interface EarlyEnd {
+  readonly status: EndStatus;
+  readonly reason: BuildEndReason;
 }
 
 /** Up to the plan, one stage after the other. */

@@ -7,13 +7,22 @@ import { outcomeOf } from "./watch.ts";
 const maxRespawns = 5;
 const maxInterruptions = 10;
 
+/** What is on main counts, even where the build ends in the same moment. */
+export function settleMerged(state: BuildState, nowMs: number): BuildAction[] {
+  return settleOutcomes(state, nowMs, ({ type }) => type === "merged");
+}
+
 /** What follows from what came of the attempts. */
-export function settleOutcomes(state: BuildState, nowMs: number): BuildAction[] {
+export function settleOutcomes(
+  state: BuildState,
+  nowMs: number,
+  isDue: (outcome: Outcome) => boolean = () => true,
+): BuildAction[] {
   const tasks = new Map(state.tasks.map((task) => [task.id, task]));
   return state.attempts.flatMap((attempt) => {
     const task = tasks.get(attempt.task);
     const outcome = task && outcomeOf(attempt, task, nowMs);
-    return task && outcome ? settle(state, attempt, task, outcome, nowMs) : [];
+    return task && outcome && isDue(outcome) ? settle(state, attempt, task, outcome, nowMs) : [];
   });
 }
 

@@ -14,7 +14,7 @@ import {
 import type { Work } from "../ports/work.ts";
 import type { BuildAction } from "./actions.ts";
 import { applyActions } from "./apply.ts";
-import { decide } from "./decide.ts";
+import { decide, earlyEndOf } from "./decide.ts";
 import { demandOf, type Fleet } from "./fleet.ts";
 import { attemptName, type Intake, takeReports, takeSettled } from "./intake.ts";
 import { allItems, itemsOf } from "./items.ts";
@@ -122,7 +122,11 @@ export function createTick(parts: TickParts): Tick {
     let settled = taken.state;
     for (const offer of merges.settled) settled = await takeSettled({ store, stored, nowMs }, settled, offer);
     const observed = observe(settled, { type: "spent", microUsd: spentMicroUsd }, nowMs);
-    const { actions, after } = decideWithSlots(observed, stored.build, nowMs);
+    // The books of a build have each move of its main: whoever ends it waits for one that is asked for.
+    const waits = merges.moving && earlyEndOf(observed, nowMs) !== undefined;
+    const { actions, after } = waits
+      ? { actions: [], after: observed }
+      : decideWithSlots(observed, stored.build, nowMs);
     if (events.length > 0 || actions.length > 0 || merges.items.length > 0 || merges.events.length > 0) {
       const records = changedRecords({ stored, before, observed, after, places: taken.places, nowMs });
       const ended = hasEnded(after) ? endedRecords(stored, taken, merges, nowMs) : {};
@@ -136,7 +140,7 @@ export function createTick(parts: TickParts): Tick {
       if (items.length > 0) await work.carryOut(stored.build, items);
     }
     if (events.length === maxPage) return { over: false, waitMs: 0 };
-    const wakes = [nextWakeMs(after, nowMs), merges.wakeMs, nowMs + coordinatorHeartbeatMs];
+    const wakes = [waits ? null : nextWakeMs(after, nowMs), merges.wakeMs, nowMs + coordinatorHeartbeatMs];
     const wakeMs = Math.min(...wakes.filter((atMs) => atMs !== null));
     return { over: false, waitMs: Math.max(0, wakeMs - nowMs) };
   };
@@ -168,9 +172,10 @@ function mergingInput(
   nowMs: number,
 ): MergingInput {
   const ids = idsOf(attempts);
+  const wish = state.status === "paused" && state.wish.kind === "run" ? "pause" : state.wish.kind;
   return {
     ...{ build: build.id, kept: queue, reports, candidates, nowMs },
-    wish: state.status === "paused" && state.wish.kind === "run" ? "pause" : state.wish.kind,
+    wish: earlyEndOf(state, nowMs) === undefined ? wish : "cancel",
     slots: Math.min(state.settings.slots, maxGates),
     tasks() {
       const tails = tailsOf(state.tasks, ({ estimateMs }) => estimateMs);

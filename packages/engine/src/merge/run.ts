@@ -27,6 +27,7 @@ export function createMerging(gates = usualGates): Merging {
       const settled = settledOffers({ input, before, observed, actions });
       return {
         kept: keepQueue(after),
+        moving: after.merging !== null,
         settled,
         items: actions.flatMap((action) => itemOf(action, after)),
         records: {
@@ -47,7 +48,7 @@ export function createMerging(gates = usualGates): Merging {
 }
 
 const nothing: MergingTurn = {
-  ...{ kept: null, settled: [], items: [], events: [], wakeMs: null },
+  ...{ kept: null, settled: [], items: [], events: [], moving: false, wakeMs: null },
   records: { candidates: [], gateResults: [], merges: [] },
 };
 
