@@ -73,12 +73,17 @@ export class Attempt {
     this.#released.abort(new SlipwayError("aborted", "the attempt is ended"));
     await this.#inLine(async () => {
       await this.#letGo();
-      const kept = this.#kept ?? (await this.#world.kept.read(this.#wanted.id));
-      await endPlace(this.#world, this.#wanted, { keep });
-      if (kept !== undefined) await removeSnapshots(this.#world.provider, kept.snapshots);
-      await this.#world.kept.remove(this.#wanted.id);
-      await freeClaims(this.#world, speakerOf(this.#wanted));
+      await patiently(() => this.#leave(keep), this.#world.closing);
     });
+  }
+
+  /** Done again, it does what is left to do. */
+  async #leave(keep: boolean): Promise<void> {
+    const kept = this.#kept ?? (await this.#world.kept.read(this.#wanted.id));
+    await endPlace(this.#world, this.#wanted, { keep });
+    if (kept !== undefined) await removeSnapshots(this.#world.provider, kept.snapshots);
+    await this.#world.kept.remove(this.#wanted.id);
+    await freeClaims(this.#world, speakerOf(this.#wanted));
   }
 
   /** Leaves it as it is, for another process to go on with. */
@@ -131,7 +136,7 @@ export class Attempt {
     const { id, task, number, respawn } = wanted;
     const begun: Kept = {
       ...{ id, task, number, order, respawn, part: 0, sandbox: null, heard: 0, refusedMicroUsd: null },
-      ...{ snapshots: [], checkpoints: 0, offered: null },
+      ...{ snapshots: [], checkpoints: 0, offered: null, offeredBytes: 0 },
     };
     await kept.write(begun);
     return begun;
@@ -226,7 +231,7 @@ export class Attempt {
     const take = createListener({
       ...{ build, kept, sandbox, run, repository, store, bridge, shared, clock, report, signal },
       checkpoint: (phase) => checkpoints.wish(phase),
-      taken: async (commit) => void (await this.#keep({ offered: commit })),
+      received: async (change) => void (await this.#keep(change)),
     });
     try {
       for await (const event of run.events({ after: kept.heard, signal })) {

@@ -48,6 +48,8 @@ interface OpenBuild {
   readonly attempts: Map<AttemptId, Attempt>;
   /** Those that were ended: who asks for one of them asks late. */
   readonly over: Set<AttemptId>;
+  /** Those of them that still leave their sandboxes. */
+  readonly ending: Set<Promise<void>>;
   readonly kept: KeptAttempts;
   readonly shared: Shared;
   repository(): Promise<BuildRepository>;
@@ -58,7 +60,6 @@ export function createAttempts(parts: AttemptsParts): Attempts {
   const { provider, repositories, store, bridge, clock, warn } = parts;
   const builds = new Map<BuildId, OpenBuild>();
   const closing = new AbortController();
-  const ending = new Set<Promise<void>>();
 
   const report = (build: BuildId) => (events: readonly NewEvent[]) =>
     whenDatabaseIsThere(() => parts.report(build, events), closing.signal);
@@ -100,20 +101,20 @@ export function createAttempts(parts: AttemptsParts): Attempts {
       warn: (error) => closing.signal.aborted || warn(`${build.id} shares nothing new: ${error.message}`),
     });
     const kept = openKeptAttempts(join(repositories.directoryOf(build.id), "attempts"));
-    const opened = { attempts, over: new Set<AttemptId>(), kept, shared, repository };
+    const opened = { attempts, over: new Set<AttemptId>(), ending: new Set<Promise<void>>(), kept, shared, repository };
     builds.set(build.id, opened);
     return opened;
   };
 
   const become = async (build: WorkingBuild, item: AttemptWork) => {
-    const { attempts, over, ...opened } = open(build);
+    const { attempts, over, ending, ...opened } = open(build);
     const known = attempts.get(item.id);
     if (known !== undefined) return known.become(item);
     if (over.has(item.id)) return;
     const { gateway, workers = 0, workspaces } = parts;
     const world = {
       ...{ build, provider, providerName: provider.name, gateway, workers, workspaces, store, bridge, clock, warn },
-      ...opened,
+      ...{ ...opened, closing: closing.signal },
     };
     const { agent, checkpointMs } = await settingsOf(store, build.id);
     if (attempts.has(item.id)) return attempts.get(item.id)?.become(item);
@@ -127,7 +128,7 @@ export function createAttempts(parts: AttemptsParts): Attempts {
   };
 
   const end = (build: WorkingBuild, id: AttemptId, keep: boolean): Promise<void> => {
-    const { attempts, over } = open(build);
+    const { attempts, over, ending } = open(build);
     over.add(id);
     const attempt = attempts.get(id);
     attempts.delete(id);
@@ -177,7 +178,7 @@ export function createAttempts(parts: AttemptsParts): Attempts {
     async reattach(build, all) {
       const items = all.filter((item) => item.type === "attempt");
       const wanted = new Set<string>(items.map(({ id }) => id));
-      const { attempts } = open(build);
+      const { attempts, ending } = open(build);
       const awaited = new Set(await tasksThatGoOn(store, build.id));
       const left = [...attempts].filter(([id]) => !wanted.has(id));
       await Promise.all(left.map(([id, { name }]) => end(build, id, awaited.has(name.task))));
@@ -191,7 +192,7 @@ export function createAttempts(parts: AttemptsParts): Attempts {
     },
 
     async close(build) {
-      const { attempts, shared } = open(build);
+      const { attempts, ending, shared } = open(build);
       await Promise.all([...attempts.keys()].map((id) => end(build, id, false)));
       await Promise.all(ending);
       shared[Symbol.dispose]();
@@ -219,11 +220,11 @@ export function createAttempts(parts: AttemptsParts): Attempts {
 
     async [Symbol.asyncDispose]() {
       closing.abort();
-      for (const { attempts, shared } of builds.values()) {
+      for (const { attempts, ending, shared } of builds.values()) {
         shared[Symbol.dispose]();
         await Promise.all([...attempts.values()].map((attempt) => attempt.release()));
+        await Promise.all(ending);
       }
-      await Promise.all(ending);
     },
   };
 }

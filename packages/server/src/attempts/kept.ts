@@ -32,6 +32,8 @@ const keptSchema = z.strictObject({
   checkpoints: z.int().min(0),
   /** The last commit that it offered. */
   offered: commitSchema.nullable(),
+  /** Of all that it has offered, taken or not. */
+  offeredBytes: z.int().min(0),
 });
 export type Kept = z.output<typeof keptSchema>;
 

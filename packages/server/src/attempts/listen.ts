@@ -35,19 +35,21 @@ export interface ListenOptions {
   report(events: readonly NewEvent[]): Promise<void>;
   /** A phase is finished. */
   checkpoint(phase: TaskPhase): void;
-  /** A commit of the attempt is in the build's repository. */
-  taken(commit: string): Promise<void>;
+  /** What came of an offer is kept. */
+  received(change: Pick<Kept, "offeredBytes"> & Partial<Pick<Kept, "offered">>): Promise<void>;
   readonly signal: AbortSignal;
 }
 
 /** What one run may have kept and passed on: all of it is said by a sandbox that nobody vouches for. */
 const most = { actions: 20_000, progress: 1000, messages: 1000, offers: 60, fileChanges: 200 };
+const maxOfferedBytes = 1024 ** 3;
 const maxDetailCharacters = 2000;
 const claimMs = 30 * 60_000;
 
 /** Takes in what a run reports, one event after another. To take one in again changes nothing. */
 export function createListener(options: ListenOptions): (event: NumberedEvent) => Promise<void> {
   const { build, kept, sandbox, run, store, bridge, shared, clock, report, signal } = options;
+  let { offeredBytes } = kept;
   const counts = { actions: 0, progress: 0, messages: 0, offers: 0 };
   const inputs = new Map<string, string>();
   const speaker = speakerOf(kept);
@@ -90,9 +92,15 @@ export function createListener(options: ListenOptions): (event: NumberedEvent) =
 
   const offer = async (sequence: number, offered: Offered) => {
     if (!within("offers")) return;
-    const { report: told, taken } = await takeOffer(options.repository, run, kept, offered, signal);
+    const mostBytes = Math.max(0, maxOfferedBytes - offeredBytes);
+    const {
+      report: told,
+      taken,
+      bytes,
+    } = await takeOffer(options.repository, run, kept, offered, { mostBytes, signal });
+    offeredBytes += bytes;
     // First what is there by now, so that whoever is told finds it.
-    if (taken !== undefined) await options.taken(taken.commit);
+    await options.received({ offeredBytes, ...(taken && { offered: taken.commit }) });
     await report([told]);
     for (const [index, { path, change, after }] of (taken?.changes ?? []).slice(0, most.fileChanges).entries()) {
       const payload = { sandbox: sandbox.id, path, action: changeWords[change], hash: after ?? null };

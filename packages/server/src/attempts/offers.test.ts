@@ -17,22 +17,17 @@ async function setUp() {
     ...{ type: "offered", number: 1, commit: "0".repeat(40), tree: "0".repeat(40), main, changed: 1 },
     tests: { changed: [], deleted: [] },
   };
-  const offer = async (bundle: AsyncIterable<Uint8Array>, change: Partial<Offered> = {}) => {
-    const told = { ...offered, ...change };
-    const { report } = await takeOffer(
-      repository,
-      { readOffer: () => bundle },
-      life,
-      told,
-      AbortSignal.timeout(60_000),
-    );
-    return report;
+  const taken = (bundle: AsyncIterable<Uint8Array>, change: Partial<Offered> = {}, mostBytes = 1024 ** 2) => {
+    const options = { mostBytes, signal: AbortSignal.timeout(60_000) };
+    return takeOffer(repository, { readOffer: () => bundle }, life, { ...offered, ...change }, options);
   };
+  const offer = async (bundle: AsyncIterable<Uint8Array>, change: Partial<Offered> = {}) =>
+    (await taken(bundle, change)).report;
   const work = async (files: Readonly<Record<string, string | Buffer | null>>) => {
     const tip = await sandbox.commit({ files, parents: [main] });
     return { tip, bundle: sandbox.bundle(tip, { needs: [main] }) };
   };
-  return { ...site, offer, work };
+  return { ...site, taken, offer, work };
 }
 
 async function* bytes(...parts: readonly string[]): AsyncGenerator<Uint8Array> {
@@ -106,6 +101,16 @@ describe("an offer", () => {
     const { data } = await offer(bundle);
     const findings = (data as unknown as { findings: { file: string }[] }).findings;
     expect(findings.map(({ file }) => file).sort()).toEqual([".env", "movie.bin"]);
+    expect((await repository.candidates()).size).toBe(0);
+  });
+
+  it("of more bytes than its attempt may still send is refused when that many have come, and they are counted", async () => {
+    const { taken, work, repository } = await setUp();
+    const { bundle } = await work({ "list.txt": "socks\n" });
+    const { report, bytes: sent } = await taken(bundle, {}, 20);
+    const text = expect.stringContaining("more than 20 bytes");
+    expect(report).toMatchObject({ type: "candidate.refused", data: { findings: [{ text }] } });
+    expect(sent).toBeGreaterThan(20);
     expect((await repository.candidates()).size).toBe(0);
   });
 

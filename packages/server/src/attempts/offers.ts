@@ -3,7 +3,7 @@ import type { NewEvent } from "@slipway/engine";
 import type { TaskRun } from "@slipway/runner";
 import { CandidateRefused } from "../repository/refusal.ts";
 import type { BuildRepository } from "../repository/repository.ts";
-import type { Taken } from "../repository/take.ts";
+import { type Taken, usualTakeLimits } from "../repository/take.ts";
 import type { Kept } from "./kept.ts";
 import { candidateIdOf } from "./names.ts";
 import { patiently } from "./patiently.ts";
@@ -15,6 +15,13 @@ export interface TakenOffer {
   readonly report: NewEvent;
   /** Undefined: it was refused. */
   readonly taken: Taken | undefined;
+  /** How many the sandbox has sent. */
+  readonly bytes: number;
+}
+
+export interface TakeOfferOptions {
+  readonly mostBytes: number;
+  readonly signal: AbortSignal;
 }
 
 const gate = "offer";
@@ -31,19 +38,27 @@ export async function takeOffer(
   run: Pick<TaskRun, "readOffer">,
   life: Life & Pick<Kept, "order">,
   offered: Offered,
-  signal: AbortSignal,
+  { mostBytes, signal }: TakeOfferOptions,
 ): Promise<TakenOffer> {
+  let bytes = 0;
+  const read = async function* () {
+    for await (const piece of run.readOffer(offered.number)) {
+      bytes += piece.byteLength;
+      yield piece;
+    }
+  };
   const id = candidateIdOf(life.id, life.respawn, offered.number);
   const refused = (findings: readonly Finding[]) => ({
     report: candidateRefused(life, offered.number, findings),
-    taken: undefined,
+    ...{ taken: undefined, bytes },
   });
   try {
     const base = await baseOf(repository, life.order.base, offered.main);
-    const options = { id, ref: `refs/heads/${life.order.branch}`, base, signal };
-    const taken = await patiently(() => repository.take(run.readOffer(offered.number), options), signal, waitsMs);
+    const limits = { bundleBytes: Math.min(usualTakeLimits.bundleBytes, mostBytes) };
+    const options = { id, ref: `refs/heads/${life.order.branch}`, base, limits, signal };
+    const taken = await patiently(() => repository.take(read(), options), signal, waitsMs);
     const findings = findingsOf(taken);
-    if (findings.length === 0) return { report: candidateOffered(life, offered.number, taken), taken };
+    if (findings.length === 0) return { report: candidateOffered(life, offered.number, taken), taken, bytes };
     await repository.discard(id);
     return refused(findings);
   } catch (error) {

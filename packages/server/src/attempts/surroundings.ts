@@ -19,6 +19,8 @@ export interface AttemptSurroundings extends PlaceParts {
   readonly checkpointMs: number;
   /** Answers when attempts that were ended have left their sandboxes. */
   settled(): Promise<unknown>;
+  /** Aborts when the server lets go of everything. */
+  readonly closing: AbortSignal;
   readonly clock: { now(): number };
   /** The build's repository, with a main. Fails with why there can be none. */
   repository(): Promise<BuildRepository>;

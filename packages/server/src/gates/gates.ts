@@ -9,6 +9,7 @@ import {
   testProject,
 } from "@slipway/sandbox";
 import type { BuildRepository } from "../repository/repository.ts";
+import { isTest } from "../repository/tests-changed.ts";
 import { type AllChecked, type Checked, type Checking, checkAll } from "./check-all.ts";
 import { type Demand, dueOf, readDemands, tasksWithin } from "./demands.ts";
 import { againstStep, findingOf, held, shown } from "./findings.ts";
@@ -164,17 +165,21 @@ async function testsKept({ repositories }: GateParts, { build, work, signal }: R
   const base = work.base ?? (await repository.forkPoint(await repository.main(), work.commit));
   if (base === undefined) return [];
   const [before, after, examined, changes] = await Promise.all([
-    settingsOf(repository, base),
-    settingsOf(repository, work.commit),
+    testsOf(repository, base),
+    testsOf(repository, work.commit),
     repository.examine(base, work.commit, { signal }),
     repository.changedFiles(base, work.commit, { signal }),
   ]);
   const changed = changes.filter(({ change }) => change !== "deleted").map(({ path }) => path);
-  const settings = { before: before.npm, after: after.npm };
-  return againstTests(work.gate, { before: before.manifest, after: after.manifest, settings, changed, examined });
+  const { hasTests: hadTests } = before;
+  return againstTests(work.gate, { before: before.manifest, after: after.manifest, hadTests, changed, examined });
 }
 
-async function settingsOf(repository: Pick<BuildRepository, "read">, commit: string) {
-  const files = await repository.read(commit, (path) => path === "package.json" || path === ".npmrc");
-  return { manifest: files.get("package.json")?.toString("utf8"), npm: files.get(".npmrc")?.toString("utf8") };
+async function testsOf(repository: Pick<BuildRepository, "read">, commit: string) {
+  let hasTests = false;
+  const files = await repository.read(commit, (path) => {
+    hasTests ||= isTest(path);
+    return path === "package.json";
+  });
+  return { manifest: files.get("package.json")?.toString("utf8"), hasTests };
 }

@@ -3,7 +3,8 @@ import type { TestChange } from "../repository/tests-changed.ts";
 import { againstTests } from "./tests-kept.ts";
 
 const manifest = (test: string | undefined) => JSON.stringify({ scripts: { test } });
-const unchanged = { tests: [], unread: [] };
+const unchanged = { tests: [], runners: [], unread: [] };
+const hadTests = true;
 
 describe("a test script", () => {
   test.each([
@@ -20,29 +21,35 @@ describe("a test script", () => {
     [undefined, undefined, false],
     [undefined, "vitest run", false],
   ])("that was %j and is %j: a finding is %j", (before, after, found) => {
-    const findings = againstTests("tests", { before: manifest(before), after: manifest(after), examined: unchanged });
+    const findings = againstTests("tests", {
+      before: manifest(before),
+      after: manifest(after),
+      hadTests,
+      examined: unchanged,
+    });
     expect(findings.length > 0).toBe(found);
   });
 
   test("that is gone with its manifest, or behind one that is no JSON, is a finding", () => {
     const before = manifest("vitest run");
-    expect(againstTests("tests", { before, after: undefined, examined: unchanged })).toHaveLength(1);
-    expect(againstTests("tests", { before, after: "{", examined: unchanged })).toHaveLength(1);
-    expect(againstTests("tests", { before: undefined, after: undefined, examined: unchanged })).toEqual([]);
+    expect(againstTests("tests", { before, after: undefined, hadTests, examined: unchanged })).toHaveLength(1);
+    expect(againstTests("tests", { before, after: "{", hadTests, examined: unchanged })).toHaveLength(1);
+    expect(againstTests("tests", { before: undefined, after: undefined, hadTests, examined: unchanged })).toEqual([]);
   });
 });
 
 describe("what tests run by", () => {
-  const nothing = { before: undefined, after: undefined, examined: unchanged };
+  const nothing = { before: undefined, after: undefined, hadTests, examined: unchanged };
   test.each([
-    [undefined, "script-shell=./forged\n", true],
-    ["audit=false\n", "audit=false\n node-options = --import ./forged.js\n", true],
-    ["script-shell=bash\n", "script-shell=./forged\n", true],
-    ["script-shell=bash\n", "audit=false\nscript-shell=bash\n", false],
-    [undefined, "# no shell of ours\nregistry=https://registry.example.com/\n", false],
-  ])("by npm's settings, that were %j and are %j: a finding is %j", (before, after, found) => {
-    const findings = againstTests("tests", { ...nothing, settings: { before, after } });
-    expect(findings.map(({ file }) => file)).toEqual(found ? [".npmrc"] : []);
+    ["program", true, true],
+    ["program", false, true],
+    ["choice", true, true],
+    // Whoever brings the first tests says which there are.
+    ["choice", false, false],
+  ] as const)("and is a %s that is changed where there were tests (%j): a finding is %j", (of, had, found) => {
+    const examined = { ...unchanged, runners: [{ path: "vitest.config.ts", of }] };
+    const findings = againstTests("tests", { ...nothing, hadTests: had, examined });
+    expect(findings.map(({ file }) => file)).toEqual(found ? ["vitest.config.ts"] : []);
   });
 
   test("and is installed has no place in a commit", () => {
@@ -67,14 +74,14 @@ describe("a test that was there before", () => {
     ["deleted, with nothing in it", { change: "deleted" }, false],
     ["renamed and weakened", { change: "renamed", assertionsRemoved: 1 }, true],
   ])("%s: a finding is %j", (_, is, found) => {
-    const examined = { tests: [{ ...change, ...is }], unread: [] };
-    const findings = againstTests("tests", { before: undefined, after: undefined, examined });
+    const examined = { ...unchanged, tests: [{ ...change, ...is }] };
+    const findings = againstTests("tests", { before: undefined, after: undefined, hadTests, examined });
     expect(findings.map(({ file }) => file)).toEqual(found ? ["a.test.ts"] : []);
   });
 
   test("and can not be looked into any more is a finding; other large files are none", () => {
-    const examined = { tests: [], unread: ["a.test.ts", "logo.svg"] };
-    const findings = againstTests("tests", { before: undefined, after: undefined, examined });
+    const examined = { ...unchanged, unread: ["a.test.ts", "logo.svg"] };
+    const findings = againstTests("tests", { before: undefined, after: undefined, hadTests, examined });
     expect(findings).toMatchObject([{ file: "a.test.ts" }]);
   });
 });

@@ -8,22 +8,23 @@ export interface Tested {
   /** package.json before and now. */
   readonly before: string | undefined;
   readonly after: string | undefined;
-  /** npm's settings of the project, before and now. */
-  readonly settings?: { readonly before: string | undefined; readonly after: string | undefined };
+  /** Whether there were tests before. */
+  readonly hadTests: boolean;
   /** What is in the commit and is not as it was. */
   readonly changed?: readonly string[];
-  readonly examined: Pick<Examined, "tests" | "unread">;
+  readonly examined: Pick<Examined, "tests" | "runners" | "unread">;
 }
 
 /** What a candidate has done to the tests that were there before it, so that they find less. */
 export function againstTests(gate: string, tested: Tested): Finding[] {
-  const { before, after, settings, changed = [], examined } = tested;
+  const { before, after, hadTests, changed = [], examined } = tested;
   const script = scriptMistake(testScript(before), testScript(after));
   return [
     ...(script === undefined ? [] : [findingOf(gate, script, { file: "package.json" })]),
-    ...(sayWhatRuns(settings?.after) !== sayWhatRuns(settings?.before)
-      ? [findingOf(gate, ".npmrc changes what runs the tests. Put it back as it was.", { file: ".npmrc" })]
-      : []),
+    ...examined.runners
+      // Whoever brings the first tests says which there are.
+      .filter(({ of }) => of === "program" || hadTests)
+      .map(({ path: file, of }) => findingOf(gate, `${file} ${runnerMistakes[of]}`, { file })),
     ...changed.filter(isInstalled).map((file) => {
       const text = `${file} is among what tests run by, and only an install puts it there. Take node_modules out of git.`;
       return findingOf(gate, text, { file });
@@ -39,11 +40,10 @@ export function againstTests(gate: string, tested: Tested): Finding[] {
   ];
 }
 
-/** Lines that put another program in the place of the shell or of Node. */
-function sayWhatRuns(settings = ""): string {
-  const lines = settings.split("\n").filter((line) => /^\s*["']?(script-shell|shell|node-options)\b/i.test(line));
-  return lines.join("\n");
-}
+const runnerMistakes = {
+  program: "changes what runs the tests. Put it back as it was.",
+  choice: "changes which tests are run, or what counts as a failure. Put that back as it was.",
+} as const;
 
 function isInstalled(path: string): boolean {
   return path.split("/").includes("node_modules");

@@ -2,6 +2,7 @@ import { setImmediate as nextRound } from "node:timers/promises";
 import type { ChangedFile } from "./changes.ts";
 import type { Git, GitOptions } from "./git.ts";
 import { type Blob, isBinary, readBlobs } from "./objects.ts";
+import { type RunnerChange, runnerChange } from "./runner-settings.ts";
 import { type SecretSign, secretSigns } from "./secrets.ts";
 import { isTest, type TestChange, testChange } from "./tests-changed.ts";
 
@@ -11,6 +12,7 @@ export interface Examined {
   readonly secrets: readonly SecretSign[];
   /** Tests of before that were changed or deleted. */
   readonly tests: readonly TestChange[];
+  readonly runners: readonly RunnerChange[];
   /** Too large, or too much together, to be looked into. */
   readonly unread: readonly string[];
 }
@@ -39,6 +41,7 @@ export async function examine(
   const binaries: { path: string; bytes: number }[] = [];
   const secrets: SecretSign[] = [];
   const tests: TestChange[] = [];
+  const runners: RunnerChange[] = [];
   const unread: string[] = [];
   for (const file of changes) {
     // One file at a time: others want to go on meanwhile.
@@ -48,9 +51,11 @@ export async function examine(
     if (after.binary && after.bytes > limits.binaryBytes) binaries.push({ path: file.path, bytes: after.bytes });
     secrets.push(...secretSigns(file.path, before.text, after.text));
     if (wasTest) tests.push(testChange(file, before.text, after.text));
+    const runner = runnerChange(file, before.text, after.text);
+    if (runner !== undefined) runners.push(runner);
     if (before.unread || after.unread) unread.push(file.path);
   }
-  return { binaries, secrets, tests, unread };
+  return { binaries, secrets, tests, runners, unread };
 }
 
 /** A file that is too large to look into is told as a binary: nobody reads it. */
