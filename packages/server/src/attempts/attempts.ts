@@ -108,6 +108,7 @@ export function createAttempts(parts: AttemptsParts): Attempts {
 
   const become = async (build: WorkingBuild, item: AttemptWork) => {
     const { attempts, over, ending, ...opened } = open(build);
+    if (item.answer !== null) opened.shared.changed("merges");
     const known = attempts.get(item.id);
     if (known !== undefined) return known.become(item);
     if (over.has(item.id)) return;
@@ -215,6 +216,7 @@ export function createAttempts(parts: AttemptsParts): Attempts {
       const { attempts, shared } = open(build);
       shared.changed("plan");
       shared.changed("conflicts");
+      shared.changed("merges");
       await Promise.all([...attempts.values()].map((attempt) => attempt.mainMoved(commit)));
     },
 

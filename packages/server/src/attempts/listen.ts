@@ -102,6 +102,7 @@ export function createListener(options: ListenOptions): (event: NumberedEvent) =
     // First what is there by now, so that whoever is told finds it.
     await options.received({ offeredBytes, ...(taken && { offered: taken.commit }) });
     await report([told]);
+    shared.changed("merges");
     for (const [index, { path, change, after }] of (taken?.changes ?? []).slice(0, most.fileChanges).entries()) {
       const payload = { sandbox: sandbox.id, path, action: changeWords[change], hash: after ?? null };
       await publish(`${sequence}.${index}`, { topic: "file-change", payload });

@@ -1,4 +1,5 @@
-import { type BuildId, printable } from "@slipway/contract";
+import { randomUUID } from "node:crypto";
+import { type BuildId, type ContextSection, printable } from "@slipway/contract";
 import type { Bridge, Store } from "@slipway/engine";
 import type { BuildRepository } from "../repository/repository.ts";
 
@@ -30,15 +31,24 @@ export interface SharedOptions {
   readonly gatherMs?: Partial<Record<PartName, number>>;
 }
 
-const usualGatherMs = { plan: 5000, progress: 120_000, discoveries: 1000, ownership: 10_000, conflicts: 1000 };
+const usualGatherMs = {
+  ...{ plan: 5000, progress: 120_000, discoveries: 1000, ownership: 10_000, conflicts: 1000 },
+  merges: 5000,
+};
 export type PartName = keyof typeof usualGatherMs;
 
 /** The others are there for whoever looks. */
 const spoken: ReadonlySet<PartName> = new Set(["discoveries", "conflicts"]);
 
+/** Where the build's shared context has it. The others are messages of their own. */
+const sections: Partial<Record<PartName, ContextSection>> = {
+  ...{ plan: "plan", progress: "phases", ownership: "ownership", merges: "merges" },
+};
+
 const maxCharacters = 16 * 1024;
 const maxDiscoveries = 40;
 const maxLines = 200;
+const maxMerges = 40;
 
 export function createShared(options: SharedOptions): Shared {
   const { build, store, bridge, tell, warn } = options;
@@ -46,6 +56,8 @@ export function createShared(options: SharedOptions): Shared {
   const phases = new Map<string, string>();
   const timers = new Map<PartName, NodeJS.Timeout>();
   const told = new Map<PartName, string>();
+  /** Keys of messages that need not be published again. */
+  const said = new Set<string>();
   const changers = new Map<PartName, Set<string | undefined>>();
 
   const render: Readonly<Record<PartName, () => Promise<readonly string[]>>> = {
@@ -55,6 +67,7 @@ export function createShared(options: SharedOptions): Shared {
     ownership: async () =>
       (await bridge.claims(build)).slice(0, maxLines).map(({ path, owner }) => `- ${path}: ${owner}`),
     conflicts: () => conflictLines(options),
+    merges: () => mergeLines(options, said),
   };
   const textOf = async (name: PartName) => printable((await render[name]()).join("\n")).slice(0, maxCharacters);
 
@@ -65,6 +78,7 @@ export function createShared(options: SharedOptions): Shared {
     const text = await textOf(name);
     if (text === (told.get(name) ?? "")) return;
     told.set(name, text);
+    await publishPart(bridge, build, name, text);
     tell({ name, text }, { quiet: !spoken.has(name), isKnownTo: others.length === 0 ? changer : undefined });
   };
   const changed = (name: PartName, by?: string) => {
@@ -90,6 +104,16 @@ export function createShared(options: SharedOptions): Shared {
       timers.clear();
     },
   };
+}
+
+async function publishPart(bridge: Pick<Bridge, "publish">, build: BuildId, name: PartName, text: string) {
+  const section = sections[name];
+  if (section === undefined) return;
+  const payload = { section, name, value: text };
+  // The attempts are told by their own channel: a bridge that is away keeps nobody from it.
+  await bridge
+    .publish(build, { topic: "context", key: `context:${name}:${randomUUID()}`, from: "host", payload })
+    .catch(() => {});
 }
 
 async function planLines({ builds }: Pick<Store, "builds">, build: BuildId): Promise<readonly string[]> {
@@ -138,4 +162,21 @@ async function conflictLines({ build, bridge, repository, open }: SharedOptions)
       .catch(() => {});
   }
   return lines.slice(0, maxLines);
+}
+
+/** What waits to be merged, and what was sent back lately and why. What is merged is in the plan. */
+async function mergeLines({ build, store, bridge }: SharedOptions, said: Set<string>): Promise<readonly string[]> {
+  const lines: string[] = [];
+  for (const { id: candidate, task, status, reason } of await store.builds.records(build, "candidates")) {
+    const text = `${task}: ${status}${reason === null ? "" : ` (${reason})`}`;
+    if (status !== "merged") lines.push(`- ${text}`);
+    const key = `merge:${candidate}:${status}`;
+    if (said.has(key)) continue;
+    const message = { topic: "merge", key, from: "host", payload: { candidate, status, text } } as const;
+    await bridge.publish(build, message).then(
+      () => said.add(key),
+      () => {},
+    );
+  }
+  return lines.slice(-maxMerges);
 }

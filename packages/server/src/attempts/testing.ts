@@ -122,7 +122,7 @@ export async function openSite({
       },
       workspaces: { base: async () => base() },
       warn: (message) => warnings.push(message),
-      gatherMs: { plan: 10, progress: 10, discoveries: 10, ownership: 10, conflicts: 10 },
+      gatherMs: { plan: 10, progress: 10, discoveries: 10, ownership: 10, conflicts: 10, merges: 10 },
     });
   let attempts = make();
   parts.defer(() => attempts[Symbol.asyncDispose]());

@@ -1,0 +1,49 @@
+import { type BridgeTopic, newId, type OutgoingMessage } from "@slipway/contract";
+import type { CandidateRecord } from "@slipway/engine";
+import { expect, test, vi } from "vitest";
+import { createShared, type SharedOptions, type SharedPart } from "./shared.ts";
+
+const build = newId("bld");
+
+function open(candidates: readonly Partial<CandidateRecord>[]) {
+  const told: SharedPart[] = [];
+  const published = new Map<string, OutgoingMessage>();
+  const records = { candidates, plans: [], tasks: [] };
+  const shared = createShared({
+    build,
+    store: { builds: { records: async (_: unknown, kind: keyof typeof records) => records[kind] } },
+    bridge: {
+      publish: async (_: unknown, message: OutgoingMessage) => void published.set(message.key, message),
+      claims: async () => [],
+      read: async () => ({ messages: [], next: 0 }),
+    },
+    repository: async () => ({ overlap: async () => [] }),
+    open: () => new Map(),
+    tell: (part: SharedPart) => told.push(part),
+    warn: (error: Error) => expect.unreachable(error.message),
+    gatherMs: { merges: 1 },
+  } as unknown as SharedOptions);
+  const payloads = (topic: BridgeTopic) =>
+    [...published.values()].filter((message) => message.topic === topic).map(({ payload }) => payload);
+  return { shared, told, payloads };
+}
+
+test("attempts hear what waits to be merged and what was sent back, and the bridge has it once", async () => {
+  const candidates = [
+    { id: newId("cnd"), task: "cart", status: "merged", reason: null },
+    { id: newId("cnd"), task: "pay", status: "rejected", reason: "tests" },
+    { id: newId("cnd"), task: "list", status: "verifying", reason: null },
+  ] as const;
+  const { shared, told, payloads } = open(candidates);
+  shared.changed("merges");
+  await vi.waitFor(() => expect(told).toHaveLength(1));
+  expect(told).toEqual([{ name: "merges", text: "- pay: rejected (tests)\n- list: verifying" }]);
+  expect(payloads("merge")).toMatchObject(
+    candidates.map(({ id, status }) => ({ candidate: id, status, text: expect.any(String) })),
+  );
+  expect(payloads("context")).toEqual([{ section: "merges", name: "merges", value: told[0]?.text }]);
+  // What is told again is no news.
+  shared.changed("merges");
+  expect((await shared.parts()).map(({ name }) => name)).toEqual(["merges"]);
+  expect(payloads("merge")).toHaveLength(3);
+});
