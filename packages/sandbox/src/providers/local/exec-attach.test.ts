@@ -34,6 +34,31 @@ async function collect(exec: Exec): Promise<Collected> {
   };
 }
 
+describe("a start whose id has a log that does not say yet what was started", () => {
+  const begun = async () => {
+    const first = execStart(["echo", "once"]);
+    await collect(await startExec(box.host, first));
+    const id = newId("exc");
+    writeFileSync(join(box.logDir, id), "");
+    const write = () => appendFileSync(join(box.logDir, id), readFileSync(join(box.logDir, first.id)));
+    return { start: { ...first, id }, write };
+  };
+
+  it("waits for it, and attaches", async () => {
+    const { start, write } = await begun();
+    const starting = startExec(box.host, start);
+    setImmediate(write);
+    expect((await collect(await starting)).stdout.toString()).toBe("once\n");
+  });
+
+  it("waits for it, and is refused where it is another command", async () => {
+    const { start, write } = await begun();
+    const starting = startExec(box.host, { ...start, argv: ["echo", "twice"] });
+    setImmediate(write);
+    await expect(starting).rejects.toMatchObject({ code: "idempotency_conflict" });
+  });
+});
+
 describe("attach", () => {
   it("at any offset of either stream gives exactly the rest", async () => {
     const start = execStart([

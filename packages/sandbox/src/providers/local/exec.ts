@@ -1,11 +1,14 @@
 import type { Socket } from "node:net";
 import { constants as osConstants } from "node:os";
 import { join } from "node:path";
+import { performance } from "node:perf_hooks";
+import { setTimeout as delay } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
 import {
   type ExecChunk,
   type ExecExit,
   type ExecId,
+  type ExecInfo,
   type ExecOffsets,
   execLogLimitBytes,
   hasCode,
@@ -51,6 +54,7 @@ export interface ExecStart {
   readonly logLimitBytes?: number;
 }
 
+const startWaitMs = 5000;
 const nothing: ExecOffsets = { stdout: 0, stderr: 0 };
 
 /** Answers when the program runs. An exec id that has a log already is attached to instead. */
@@ -82,9 +86,20 @@ export async function startExec(host: ExecHost, start: ExecStart, signal?: Abort
 }
 
 async function expectSameCommand({ logDir }: ExecHost, { id, argv }: ExecStart): Promise<void> {
-  const earlier = await readExecInfo(logDir, id, true);
+  const earlier = await readStart(logDir, id);
   if (earlier === null || isDeepStrictEqual(earlier.argv, argv)) return;
   throw new SlipwayError("idempotency_conflict", `${id} was started with another command`);
+}
+
+/** A log is there a moment before it says what was started; and where that is never said, it ends. */
+async function readStart(logDir: string, id: ExecId): Promise<ExecInfo | null> {
+  const untilMs = performance.now() + startWaitMs;
+  for (;;) {
+    const info = await readExecInfo(logDir, id, true);
+    if (info === null || info.argv.length > 0 || info.exit !== null) return info;
+    if (performance.now() > untilMs) throw new SlipwayError("provider_unavailable", `${id} does not begin`);
+    await delay(5);
+  }
 }
 
 async function attachOr(error: Error, host: ExecHost, id: ExecId): Promise<Exec> {
