@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, rm } from "node:fs/promises";
+import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
@@ -15,6 +15,8 @@ export async function measureDemo(report: Report): Promise<void> {
   const directory = await mkdtemp("/var/tmp/slipway-demo-");
   await using parts = new AsyncDisposableStack();
   parts.defer(() => rm(directory, { recursive: true, force: true }));
+  // As root, sandboxes run as another user, who must be able to pass through.
+  await chmod(directory, 0o711);
   const env = { ...process.env, SLIPWAY_STATE_DIR: directory };
   const demo = spawn(process.execPath, [join(root, "scripts/demo.mjs"), "--exit"], { env, stdio: "ignore" });
   const exit = once(demo, "exit");

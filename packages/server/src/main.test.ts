@@ -159,6 +159,13 @@ describe("what is wrong is told at the start", () => {
     expect(await log).toMatch(/REDIS_URL: .*ECONNREFUSED.*; builds go on over the database/);
   });
 
+  test("a state directory in which no sandbox can be", async () => {
+    const state = join(directory, "longer than a sandbox has room for".replaceAll(" ", "-"));
+    const real = { SANDBOX_PROVIDER: "local", SLIPWAY_SIMULATION_SPEED: undefined };
+    const { said } = await start({ SLIPWAY_STATE_DIR: state, ...real });
+    expect(said.error).toMatchObject({ code: "invalid_settings", message: expect.stringContaining(state) });
+  });
+
   test("a state directory that can not be made", async () => {
     const file = join(directory, "file");
     writeFileSync(file, "");

@@ -99,7 +99,8 @@ export function createGates(parts: GateParts): Gates {
       await endLeftovers(parts, labels);
       const work = { gate: "intent", task: "", ahead: [], base: null, commit };
       const seen = await checked(parts, { build, work, labels, signal }, demands).catch((error) => {
-        if (hasCode(error, "install_failed")) return { failure: error.message };
+        // What does not pass by itself is no reason to wait for ever.
+        if (error instanceof SlipwayError && error.retry === "never") return { failure: error.message };
         throw error;
       });
       if ("checked" in seen)

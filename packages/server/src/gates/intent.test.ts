@@ -1,4 +1,4 @@
-import { newId } from "@slipway/contract";
+import { newId, SlipwayError } from "@slipway/contract";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { createGates } from "./gates.ts";
 import { app, type GateSite, get, openGateSite, type Unnamed } from "./testing.ts";
@@ -138,4 +138,17 @@ test("all that the intent asks for is told with evidence, of workflows as well",
   expect(evidence.find(({ id }) => id === "first-visit")).toEqual({
     ...{ id: "first-visit", satisfied: true, text: "GET / was answered with 200, as it has to be." },
   });
+});
+
+test("where no sandbox can be made nothing is satisfied, and the evidence says why", async () => {
+  const build = await site.demand({});
+  const refuse = async () => {
+    throw new SlipwayError("invalid_settings", "there is no room for sandboxes");
+  };
+  const gates = createGates({ ...site.parts, workspaces: { open: refuse } });
+  const evidence = await gates.satisfaction(build, site.main, new AbortController().signal);
+  expect(evidence.length).toBeGreaterThan(0);
+  for (const { satisfied, text } of evidence) {
+    expect({ satisfied, text }).toEqual({ satisfied: false, text: expect.stringContaining("no room for sandboxes") });
+  }
 });
