@@ -82,7 +82,7 @@ async function optionsOf(config: ServerConfig, parts: AsyncDisposableStack): Pro
     }),
   );
   // Where sandboxes can not be made, a build would only fail, task by task.
-  if (simulation === null) await provider.list();
+  if (simulation === null) await provider.reconcile();
   const clock = { now: () => Date.now() };
   const building: ServerOptions["attempts"] = (made) =>
     createBuilding({ ...made, provider, stateDirectory, environment, remote, clock, warn: log });
