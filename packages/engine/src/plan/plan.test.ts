@@ -100,12 +100,17 @@ describe("planning", () => {
       models,
       { locked, start },
       {
-        unsatisfied: [{ criterion: "keep-items", evidence: "The list is empty after a reload" }],
+        unsatisfied: [
+          { id: "keep-items", evidence: "The list is empty after a reload" },
+          { id: "first-visit", evidence: "There is no page" },
+        ],
         tasks: tasks.map(({ id, title }) => ({ id, title, merged: id !== "storage" })),
       },
     );
     expect(plan.tasks).toEqual([more]);
     expect(models.asked[0]?.prompt).toContain("keep-items: The list is empty after a reload");
+    // No task can serve a workflow: it is told of, and not asked for.
+    expect(models.asked[0]?.prompt).toContain("first-visit: There is no page");
     expect(models.asked[1]?.prompt).toContain("the id setup is used more than once");
     expect(models.asked[2]?.prompt).toContain("depends on storage, which is no task");
   });

@@ -20,4 +20,4 @@ ${subjects[mode]}
 ${fenceRule}`;
 }
 
-export const remainingInstructions = `The build has merged some tasks already, and not every criterion is satisfied. Plan only what is missing: new tasks with new ids, which may depend on merged ones.`;
+export const remainingInstructions = `The build has merged some tasks already, and not every criterion and workflow is satisfied. Plan only what is missing: new tasks with new ids, which may depend on merged ones.`;

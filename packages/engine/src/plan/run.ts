@@ -21,28 +21,30 @@ export async function makePlan(models: ModelRoles, question: PlanQuestion): Prom
 
 /** What is left to do after a satisfaction check. */
 export interface Remaining {
-  readonly unsatisfied: readonly { readonly criterion: string; readonly evidence: string }[];
+  /** Criteria and workflows, by their ids. */
+  readonly unsatisfied: readonly { readonly id: string; readonly evidence: string }[];
   readonly tasks: readonly (Pick<Task, "id" | "title"> & { readonly merged: boolean })[];
 }
 
 const maxEvidenceCharacters = 2000;
 
-/** A plan for the criteria that are not satisfied, on top of what is merged. */
+/** A plan for the criteria and workflows that are not satisfied, on top of what is merged. */
 export async function planRemaining(
   models: ModelRoles,
   question: PlanQuestion,
   { unsatisfied, tasks }: Remaining,
 ): Promise<Plan> {
+  const criteria = question.locked.intent.criteria.map(({ id }) => id);
+  const left = new Set(unsatisfied.map(({ id }) => id));
   const demands: PlanDemands = {
-    criteria: question.locked.intent.criteria.map(({ id }) => id),
-    unserved: unsatisfied.map(({ criterion }) => criterion),
+    criteria,
+    // Tasks serve criteria; a workflow is told, and served by what it takes.
+    unserved: criteria.filter((id) => left.has(id)),
     taken: tasks.map(({ id }) => id),
     merged: tasks.filter(({ merged }) => merged).map(({ id }) => id),
   };
   const told = tasks.map(({ id, title, merged }) => `${id} (${merged ? "merged" : "failed"}): ${title}`);
-  const missing = unsatisfied.map(
-    ({ criterion, evidence }) => `${criterion}: ${evidence.slice(-maxEvidenceCharacters)}`,
-  );
+  const missing = unsatisfied.map(({ id, evidence }) => `${id}: ${evidence.slice(-maxEvidenceCharacters)}`);
   return askForPlan(models, question, demands, [
     remainingInstructions,
     await fence("tasks", told.join("\n")),

@@ -1,7 +1,7 @@
 import { type BuildId, type Check, checkSchema, type Intent, SlipwayError } from "@slipway/contract";
 import type { CheckRecord, PlanRecord, Store } from "@slipway/engine";
 import { z } from "zod";
-import { createMade } from "../planning/made.ts";
+import { readLocked } from "../planning/made.ts";
 import type { BuildRepository } from "../repository/repository.ts";
 
 /** A criterion or a workflow, and all that says whether it is satisfied. */
@@ -17,7 +17,7 @@ export interface Demand {
 const checksSchema = z.array(checkSchema).min(1);
 
 export async function readDemands(store: Pick<Store, "builds">, build: BuildId, signal: AbortSignal) {
-  const { locked } = await createMade(store, signal).locked(build);
+  const { locked } = await readLocked(store, build, signal);
   const checks = await store.builds.records(build, "checks");
   const other = checks.find(({ intentHash }) => intentHash !== locked.hash);
   if (other !== undefined) throw new SlipwayError("internal", `the check of ${other.criterion} is of another intent`);

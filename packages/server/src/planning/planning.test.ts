@@ -178,13 +178,22 @@ describe("a plan for what is left", () => {
     return await site.store.builds.get(site.build);
   }
 
-  test("has tasks of its own for what is not satisfied", async () => {
-    await using site = await openSite();
+  test("has tasks of its own for what is not satisfied, and the model is told what was seen of it", async () => {
+    const asked: string[] = [];
+    const program: ScriptedProgram = (request) => {
+      asked.push(request.lastPrompt);
+      return planner(request);
+    };
+    await using site = await openSite({ program });
     const build = await planned(site);
+    const evidence = [{ id: "kept-entries", satisfied: false, text: "GET /api/entries was answered with []." }];
+    const check = { round: 1, unsatisfied: ["kept-entries"], evidence };
+    await site.store.events.report(site.build, [report("satisfaction.checked", "satisfaction.checked:1", check)]);
     await site.planning.carryOut(build, [{ type: "plan-remaining", round: 1, unsatisfied: ["kept-entries"] }]);
     await site.rung();
     const [told] = await site.reports("remaining.planned");
     expect(told).toMatchObject({ round: 1, tasks: [{ criteria: ["kept-entries"], id: "make-kept-entries-2" }] });
+    expect(asked.at(-1)).toContain("kept-entries: GET /api/entries was answered with [].");
     expect(await site.store.ledger.balance(site.build)).toMatchObject({ spentMicroUsd: spent(site) });
   });
 

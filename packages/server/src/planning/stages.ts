@@ -31,8 +31,9 @@ export async function runStage(build: WorkingBuild, item: PlanningItem, parts: S
   const pipeline = createPipeline(parts);
   if (item.type === "plan-remaining") {
     const { round, unsatisfied } = item;
+    const seen = await made.evidence(build.id, round);
     const remaining = {
-      unsatisfied: unsatisfied.map((criterion) => ({ criterion, evidence: "the last check found it not satisfied" })),
+      unsatisfied: unsatisfied.map((id) => ({ id, evidence: seen.get(id) ?? "the last check found it not satisfied" })),
       tasks: await made.tasks(build.id),
     };
     const { tasks } = await planRemaining(models, { ...(await made.locked(build.id)), signal }, remaining);
