@@ -3,6 +3,7 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 /** Each takes half a minute or more: begun last, one would keep all others waiting for it alone. */
 const slowest = [
+  "server/src/demo-crash",
   "sandbox/src/providers/local/keeper/image-debian",
   "server/src/crash",
   "server/src/modes",
@@ -52,7 +53,7 @@ export default defineConfig({
       ? ["packages/*/src/**/*.long.ts"]
       : ["packages/*/src/**/*.test.ts", "scripts/**/*.test.ts", "bench/**/*.test.ts"],
     sequence: { sequencer: SlowestFirst },
-    maxWorkers: 3,
+    maxWorkers: 4,
     // Of the tests in one file that say they may run side by side.
     maxConcurrency: 3,
     testTimeout: 30_000,
