@@ -59,6 +59,8 @@ export function createBuilding(parts: BuildingParts): Required<Building> {
     report: coordinator.report,
   });
   const remote = parts.remote && createRemote({ ...parts.remote, repositories, store, environment, tell, log: warn });
+  // What a process before this one did not come to.
+  remote?.finish().catch((error: Error) => warn(error.message));
   const merging = createMerging({
     ...{ store, repositories, clock, warn },
     gates: createGates({ provider, workspaces, repositories, store }),
@@ -80,7 +82,6 @@ export function createBuilding(parts: BuildingParts): Required<Building> {
       await merging.reattach(build, all.filter(isMerging));
     },
     async close(build, end) {
-      void remote?.finish(build);
       await merging.close(build, end);
       await attempts.close(build, end);
       // What a process that is gone has begun, and nobody has asked for since.
@@ -90,6 +91,9 @@ export function createBuilding(parts: BuildingParts): Required<Building> {
         await store.builds.records(build.id, "candidates"),
       ];
       await dropBranches(await repositories.of(build.id), { merges, candidates });
+      await remote?.noteEnd(build);
+      // Nobody waits for it: a remote may be slow.
+      void remote?.finish(build.id);
     },
     makeMain: attempts.makeMain,
     heardAtMs: attempts.heardAtMs,

@@ -1,5 +1,6 @@
+import { readdir } from "node:fs/promises";
 import { join } from "node:path";
-import type { BuildId } from "@slipway/contract";
+import { type BuildId, buildIdSchema } from "@slipway/contract";
 import { type BuildRepository, type BuildRepositoryOptions, openBuildRepository } from "./repository/repository.ts";
 
 /** The repositories of all builds, each opened once. */
@@ -7,6 +8,8 @@ export interface Repositories {
   of(build: BuildId): Promise<BuildRepository>;
   /** Where all that is the build's own is kept. */
   directoryOf(build: BuildId): string;
+  /** Those that have something there. */
+  builds(): Promise<readonly BuildId[]>;
 }
 
 /** `directory`: with one directory for each build. */
@@ -15,6 +18,10 @@ export function createRepositories({ directory, environment }: BuildRepositoryOp
   const directoryOf = (build: BuildId) => join(directory, build);
   return {
     directoryOf,
+    async builds() {
+      const names = await readdir(directory).catch(() => []);
+      return names.flatMap((name) => buildIdSchema.safeParse(name).data ?? []);
+    },
     of(build) {
       const known = opened.get(build);
       if (known !== undefined) return known;

@@ -47,14 +47,19 @@ async function setUp(
   const told: NewEvent[] = [];
   const logged: string[] = [];
   const state = { status: "running" };
-  const remote = createRemote({
+  const parts = {
     ...{ repositories, environment: { ...process.env, GIT_CONFIG_GLOBAL: join(directory, "gitconfig") } },
     ...{ pushUrl: `file://${bare}`, ...settings(directory) },
     store: { builds: { get: async () => ({ ...build, ...state }) as never } },
-    tell: async (_, event) => void told.push(event),
-    log: (message) => void logged.push(message),
-  });
-  onTestFinished(() => remote[Symbol.asyncDispose]());
+    tell: async (_: unknown, event: NewEvent) => void told.push(event),
+    log: (message: string) => void logged.push(message),
+  };
+  const again = () => {
+    const remote = createRemote(parts);
+    onTestFinished(() => remote[Symbol.asyncDispose]());
+    return remote;
+  };
+  const remote = again();
   const merge = async (atMs: number) => {
     const main = await repository.main();
     const tree = await git(join(repositories.directoryOf(build.id), "repository.git"), "rev-parse", `${main}^{tree}`);
@@ -62,7 +67,7 @@ async function setUp(
     await repository.moveMain(main, to);
     return to;
   };
-  return { directory, bare, theirs, build, repository, remote, told, logged, state, merge };
+  return { directory, bare, theirs, build, repository, remote, again, told, logged, state, merge };
 }
 
 it("main of a new app is pushed after each merge, as a branch of its own", async () => {
@@ -131,16 +136,37 @@ it("a pull request is opened once, when the build has succeeded and main is push
   await merge(1000);
   for (const status of ["running", "failed", "cancelled"]) {
     state.status = status;
-    await remote.finish(build);
+    await remote.noteEnd(build);
+    await remote.finish(build.id);
   }
   expect(await git(bare, "for-each-ref", "--format=%(refname)")).toBe("refs/heads/trunk");
   state.status = "succeeded";
-  await remote.finish(build);
-  await remote.finish(build);
+  for (let times = 0; times < 2; times++) {
+    await remote.noteEnd(build);
+    await remote.finish(build.id);
+  }
   const title = "Sort $(touch /tmp/evil) the list";
   expect(await readFile(calls, "utf8")).toBe(["0", `slipway/${build.id}`, "trunk", title, ""].join("\n"));
   expect(await git(bare, "log", "-1", "--format=%s", `slipway/${build.id}`)).toBe("Ümlaut 1000");
   expect(logged).toEqual([`${build.id}: a pull request is opened: address`]);
+});
+
+it("a pull request that was not opened when the server ended is opened by the next one", async () => {
+  const { directory, build, remote, again, state, merge } = await setUp("fix", command);
+  const begun = join(directory, "begun");
+  await writeFile(join(directory, "open"), `#!/bin/sh\ntouch ${begun}; exec sleep 60\n`);
+  await chmod(join(directory, "open"), 0o755);
+  await merge(1000);
+  state.status = "succeeded";
+  await remote.noteEnd(build);
+  const finishing = remote.finish(build.id);
+  await expect.poll(() => readdir(directory)).toContain("begun");
+  await remote[Symbol.asyncDispose]();
+  await finishing;
+  const opened = join(directory, "opened");
+  await writeFile(join(directory, "open"), `#!/bin/sh\necho "$SLIPWAY_BUILD" >> ${opened}\n`);
+  for (let servers = 0; servers < 2; servers++) await again().finish();
+  expect(await readFile(opened, "utf8")).toBe(`${build.id}\n`);
 });
 
 it("a pull request that can not be opened is told with the program's own words", async () => {
@@ -149,7 +175,8 @@ it("a pull request that can not be opened is told with the program's own words",
   await chmod(join(directory, "open"), 0o755);
   await merge(1000);
   state.status = "succeeded";
-  await remote.finish(build);
+  await remote.noteEnd(build);
+  await remote.finish(build.id);
   expect(told.at(-1)?.data).toEqual({ reason: "the pull request was not opened: no such base" });
 });
 

@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { access, writeFile } from "node:fs/promises";
+import { access, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { type BuildId, printable, SlipwayError } from "@slipway/contract";
@@ -27,8 +27,10 @@ export interface RemoteParts extends RemoteSettings {
 export interface Remote extends AsyncDisposable {
   /** Main has moved. */
   push(build: WorkingBuild): Promise<void>;
-  /** The build has ended. */
-  finish(build: WorkingBuild): Promise<void>;
+  /** The build has ended: what is left to do is noted, for the next process if this one does not come to it. */
+  noteEnd(build: WorkingBuild): Promise<void>;
+  /** Does what was noted: of one build, or of all. */
+  finish(build?: BuildId): Promise<void>;
 }
 
 const execute = promisify(execFile);
@@ -42,6 +44,7 @@ export function createRemote(parts: RemoteParts): Remote {
   const { repositories, store, environment, pushUrl, pullRequestCommand, tell, log } = parts;
   const closing = new AbortController();
   const { signal } = closing;
+  const noteOf = (build: BuildId) => join(repositories.directoryOf(build), "to-finish");
   const lines = new Map<BuildId, Promise<void>>();
   const pushed = new Map<BuildId, string>();
 
@@ -91,12 +94,20 @@ export function createRemote(parts: RemoteParts): Remote {
 
   return {
     push: (build) => inLine(build, () => pushMain(build)),
-    finish: (build) =>
-      inLine(build, async () => {
-        if ((await store.builds.get(build.id)).status !== "succeeded") return;
-        await pushMain(build);
-        if (pullRequestCommand !== undefined) await openPullRequest(build, pullRequestCommand);
-      }),
+    async noteEnd({ id }) {
+      if ((await store.builds.get(id)).status === "succeeded") await writeFile(noteOf(id), "");
+    },
+    async finish(one) {
+      for (const id of one === undefined ? await repositories.builds() : [one]) {
+        if (!(await isThere(noteOf(id)))) continue;
+        const build = await store.builds.get(id);
+        await inLine(build, async () => {
+          await pushMain(build);
+          if (pullRequestCommand !== undefined) await openPullRequest(build, pullRequestCommand);
+          await rm(noteOf(id), { force: true });
+        });
+      }
+    },
     async [Symbol.asyncDispose]() {
       closing.abort();
       await Promise.all(lines.values());
