@@ -30,14 +30,16 @@ async function main({ token, socketPath, directory, channelDirectory, environmen
     directory: channelDirectory,
   });
   const relay = await startRelay(socketPath);
-  const path = environment["PATH"] ?? "/usr/local/bin:/usr/bin:/bin";
-  const surroundings = { toolsDirectory: "/opt", path, homesDirectory: join(directory, "homes") };
+  const surroundings = {
+    ...{ toolsDirectory: "/opt", homesDirectory: join(directory, "homes") },
+    environment: { PATH: "/usr/local/bin:/usr/bin:/bin", ...environment },
+  };
   await run({
     channel,
     directory,
     gateway: { baseUrl: `http://127.0.0.1:${relay.port}`, token },
     environment,
-    driver: (name) => driverOf(name, { environment, surroundings }),
+    driver: (name) => driverOf(name, surroundings),
     mcpCommand: (socket) => [process.execPath, fileURLToPath(import.meta.url), "mcp", socket],
     signal: cancel.signal,
   });

@@ -28,7 +28,7 @@ export function createAcpDriver(agent: AcpAgent, surroundings: Surroundings): Dr
       const home = homeOf(surroundings, options.agent);
       const { argv, env, files } = agent.launch(options, { file, home });
       await makeHome(surroundings, options.agent, files);
-      const common = { HOME: home, PATH: surroundings.path, LANG: "C.UTF-8" };
+      const common = { ...surroundings.environment, HOME: home, LANG: "C.UTF-8" };
       return createAgent(options, () => startProgram({ argv, cwd: options.workdir, env: { ...common, ...env } }));
     },
   };

@@ -6,7 +6,7 @@ import type { AgentEvent } from "@slipway/contract";
 import type { Action, Fault, ScriptedProgram } from "@slipway/gateway/scripted";
 import { describe, expect, it } from "vitest";
 import { supervise } from "../../supervise.ts";
-import { endOf, play, startPlace, unending } from "../program/testing.ts";
+import { endOf, play, startPlace, testProxy, unending } from "../program/testing.ts";
 import { acpAgent } from "./agents.ts";
 import { createAcpDriver } from "./driver.ts";
 
@@ -15,8 +15,8 @@ const work: ScriptedProgram = ({ lastPrompt, step, results }) => {
   if (lastPrompt.includes("Wait")) return { text: "I wait.", actions: [{ run: "cat gate" }] };
   if (lastPrompt.includes("Go on")) return { text: "On we go." };
   if (step === 0) return { text: "I write.", actions: [{ write: "hello.txt", content: "hello" }] };
-  if (step === 1) return { text: "I run.", actions: [{ run: "cat hello.txt && echo ' world'" }] };
-  return { text: results[0]?.text.includes("hello world") ? "It said hello world" : "It did not work" };
+  if (step === 1) return { text: "I run.", actions: [{ run: 'cat hello.txt && echo " world by $HTTPS_PROXY"' }] };
+  return { text: results[0]?.text.includes(`hello world by ${testProxy}`) ? "It said hello world" : "It did not work" };
 };
 
 /** The real programs start slowly on a busy machine, and some tests start one three times. */

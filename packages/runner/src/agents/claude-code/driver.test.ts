@@ -7,13 +7,13 @@ import type { Fault, ScriptedProgram } from "@slipway/gateway/scripted";
 import { expect, it } from "vitest";
 import { supervise } from "../../supervise.ts";
 import type { Agent } from "../driver.ts";
-import { endOf, play, startPlace, unending } from "../program/testing.ts";
+import { endOf, play, startPlace, testProxy, unending } from "../program/testing.ts";
 import { createClaudeCodeDriver } from "./driver.ts";
 
 const writeAndRun: ScriptedProgram = ({ step, results }) => {
   if (step === 0)
     return { thinking: "A file first.", text: "I write.", actions: [{ write: "hello.txt", content: "hello" }] };
-  if (step === 1) return { text: "I run.", actions: [{ run: "cat hello.txt && echo ' world'" }] };
+  if (step === 1) return { text: "I run.", actions: [{ run: 'cat hello.txt && echo " world by $HTTPS_PROXY"' }] };
   return { text: `It said ${results[0]?.text}` };
 };
 
@@ -25,7 +25,7 @@ it.concurrent("it writes files and runs commands", async () => {
   await using place = await startPlace(writeAndRun);
   await using agent = await place.open(createClaudeCodeDriver(place.surroundings));
   const events = await play(agent.turn("Say hello", unending));
-  expect(endOf(events)).toEqual({ type: "done", outcome: "completed", text: "It said hello world" });
+  expect(endOf(events)).toEqual({ type: "done", outcome: "completed", text: `It said hello world by ${testProxy}` });
   expect(await readFile(join(place.workdir, "hello.txt"), "utf8")).toBe("hello");
   expect(events).toContainEqual({ type: "text", channel: "thinking", text: "A file first." });
   expect(

@@ -29,7 +29,7 @@ export function createClaudeCodeDriver(surroundings: Surroundings): Driver {
     async open(options) {
       const file = await findProgram(claudeCode, surroundings);
       const home = await makeHome(surroundings, options.agent, { [instructionsFile]: options.instructions });
-      const env = claudeEnvironment(options, home, surroundings.path);
+      const env = { ...surroundings.environment, ...claudeEnvironment(options, home) };
       return createAgent(options, (session) =>
         startProgram({ argv: [file, ...claudeArguments(options, home, session)], cwd: options.workdir, env }),
       );

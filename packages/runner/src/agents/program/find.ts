@@ -6,8 +6,8 @@ import { SlipwayError } from "@slipway/contract";
 export interface Surroundings {
   /** Where the programs of agents are mounted, each in a directory of its own: `/opt`. */
   readonly toolsDirectory: string;
-  /** `PATH`, for the runner and for agents. */
-  readonly path: string;
+  /** What every command in the sandbox has: the way out by its proxy, what its user gave it. */
+  readonly environment: Readonly<Record<string, string>>;
   /** Where agents keep what is their own: settings, conversations. A resumed run finds it again. */
   readonly homesDirectory: string;
 }
@@ -26,7 +26,9 @@ export interface ProgramSource {
 /** The program's path: from its mounted directory, else from PATH. */
 export async function findProgram(source: ProgramSource, surroundings: Surroundings): Promise<string> {
   const mounted = source.files.map((file) => join(surroundings.toolsDirectory, source.directory, file));
-  const inPath = surroundings.path.split(delimiter).map((directory) => join(directory, source.command));
+  const inPath = (surroundings.environment["PATH"] ?? "")
+    .split(delimiter)
+    .map((directory) => join(directory, source.command));
   for (const candidate of [...mounted, ...inPath]) if (await isReadable(candidate)) return candidate;
   throw new SlipwayError(
     "component_missing",

@@ -32,7 +32,7 @@ it.each(["claude-code", "acp:codex", "acp:opencode"])(
     const socket = join(place.workdir, "..", "team.sock");
     await using _team = await serveTeam(socket, [tool]);
     const tools = { definitions: [tool], command: [process.execPath, server, socket] };
-    await using agent = await place.open(driverOf(name, { environment: {}, ...place }), { tools });
+    await using agent = await place.open(driverOf(name, place.surroundings), { tools });
     expect(endOf(await play(agent.turn("Write a note", unending)))).toMatchObject({ text: "It is noted." });
     expect(notes).toEqual([{ text: "Mind the gap" }]);
   },

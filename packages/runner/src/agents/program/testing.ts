@@ -30,6 +30,15 @@ export interface TestPlace extends AsyncDisposable {
   processes(): Promise<number[]>;
 }
 
+/** As in a sandbox with a way out, where nobody listens: the gateway is reached without it. */
+export const testProxy = "http://127.0.0.1:9";
+const environment = {
+  PATH: `${dirname(process.execPath)}:/usr/bin:/bin`,
+  ...{ HTTP_PROXY: testProxy, http_proxy: testProxy, HTTPS_PROXY: testProxy, https_proxy: testProxy },
+  ...{ ALL_PROXY: testProxy, all_proxy: testProxy, NODE_USE_ENV_PROXY: "1" },
+  ...{ NO_PROXY: "localhost,127.0.0.1,::1", no_proxy: "localhost,127.0.0.1,::1" },
+};
+
 export async function startPlace(work: ScriptedProgram = silence, toolsDirectory = testAgents): Promise<TestPlace> {
   const directory = await mkdtemp(join(tmpdir(), "agent-"));
   const workdir = join(directory, "work");
@@ -44,7 +53,7 @@ export async function startPlace(work: ScriptedProgram = silence, toolsDirectory
   const homesDirectory = join(directory, "homes");
   let state: unknown;
   return {
-    surroundings: { toolsDirectory, homesDirectory, path: `${dirname(process.execPath)}:/usr/bin:/bin` },
+    surroundings: { toolsDirectory, homesDirectory, environment },
     workdir,
     requests,
     get state() {
