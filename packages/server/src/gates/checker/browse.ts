@@ -2,6 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Check } from "@slipway/contract";
 import type { Browser, Locator, Page } from "playwright-core";
 import type { CheckerAnswer } from "../answers.ts";
+import { watchLoading } from "./settle.ts";
 
 type BrowserCheck = Extract<Check, { readonly type: "browser" }>;
 type Step = BrowserCheck["steps"][number];
@@ -25,6 +26,7 @@ export const viewports = {
 export async function browse(browser: Browser, check: BrowserCheck, origin: string): Promise<CheckerAnswer> {
   const context = await browser.newContext({ ...viewports[check.viewport], baseURL: origin });
   const page = await context.newPage();
+  const visit = { page, loaded: watchLoading(page) };
   const errors = listenForErrors(page);
   // A person who clicks on "delete" also says yes to "are you sure?".
   page.on("dialog", (dialog) => void dialog.accept().catch(() => {}));
@@ -33,7 +35,7 @@ export async function browse(browser: Browser, check: BrowserCheck, origin: stri
     hasCrashed = true;
   });
   for (const [index, step] of check.steps.entries()) {
-    const failure = await take(page, step).catch((error): Failure => {
+    const failure = await take(visit, step).catch((error): Failure => {
       if (hasCrashed) return { why: "stuck", detail: "" };
       throw error;
     });
@@ -44,12 +46,18 @@ export async function browse(browser: Browser, check: BrowserCheck, origin: stri
   return { type: "passed" };
 }
 
-async function take(page: Page, step: Step): Promise<Failure | undefined> {
+interface Visit {
+  readonly page: Page;
+  loaded(mostMs: number): Promise<void>;
+}
+
+async function take(visit: Visit, step: Step): Promise<Failure | undefined> {
+  const { page } = visit;
   switch (step.action) {
     case "open":
-      return await opened(page, () => page.goto(step.path, { timeout: openMs }));
+      return await opened(visit, () => page.goto(step.path, { timeout: openMs }));
     case "reload":
-      return await opened(page, () => page.reload({ timeout: openMs }));
+      return await opened(visit, () => page.reload({ timeout: openMs }));
     case "click":
       return await onTarget(page, step.target, (found) => found.click({ timeout: stepMs }));
     case "fill":
@@ -71,22 +79,23 @@ const keys: Readonly<Record<string, string>> = { Return: "Enter", Esc: "Escape",
 export async function warmUp(browser: Browser, origin: string): Promise<void> {
   const context = await browser.newContext({ baseURL: origin });
   const page = await context.newPage();
-  const visit = page
-    .goto("/", { timeout: openMs })
-    .then(() => page.waitForLoadState("networkidle", { timeout: openMs }));
+  const loaded = watchLoading(page);
   // How the app fails is for the checks to see.
-  await visit.catch(() => {});
+  await page.goto("/", { timeout: openMs }).then(
+    () => loaded(openMs),
+    () => {},
+  );
   await context.close();
 }
 
 /** What loads after the page has loaded is waited for, within reason: what is not there yet is not absent. */
-async function opened(page: Page, open: () => Promise<unknown>): Promise<Failure | undefined> {
+async function opened({ loaded }: Visit, open: () => Promise<unknown>): Promise<Failure | undefined> {
   try {
     await open();
   } catch (error) {
     return { why: "unopened", detail: messageOf(error) };
   }
-  await page.waitForLoadState("networkidle", { timeout: settleMs }).catch(() => {});
+  await loaded(settleMs);
   return undefined;
 }
 

@@ -2,6 +2,7 @@ import type { Check } from "@slipway/contract";
 import type { Browser, Page } from "playwright-core";
 import type { CheckerAnswer } from "../answers.ts";
 import { viewports } from "./browse.ts";
+import { watchLoading } from "./settle.ts";
 
 type PerformanceCheck = Extract<Check, { readonly type: "performance" }>;
 type Metric = PerformanceCheck["metric"];
@@ -49,10 +50,10 @@ export async function measure(browser: Browser, check: PerformanceCheck, origin:
 
 async function once(page: Page, { path, metric }: PerformanceCheck): Promise<number | null | "unopened"> {
   await page.addInitScript(observe);
-  const bytes = await countBytes(page);
+  const [bytes, loaded] = [await countBytes(page), watchLoading(page)];
   const response = await page.goto(path, { timeout: openMs }).catch(() => null);
   if (response === null) return "unopened";
-  await page.waitForLoadState("networkidle", { timeout: settleMs }).catch(() => {});
+  await loaded(settleMs);
   if (metric === "interactionMs") await interact(page);
   const seen = await page.evaluate<Seen>("new Promise((done) => setTimeout(() => done(window.slipwaySeen()), 500))");
   return figure(metric, seen, bytes());
