@@ -31,7 +31,10 @@ async function run() {
     const isBuilt = await build();
     if (isBuilt && !options.exit && isTerminal) {
       say("\nThe preview stays up. Ctrl-C ends all of it.");
+      // Waiting for a signal alone, Node would end.
+      const staying = setInterval(() => {}, 3_600_000);
       await Promise.race([interrupted, terminated]);
+      clearInterval(staying);
     }
     return isBuilt ? 0 : 1;
   } finally {
