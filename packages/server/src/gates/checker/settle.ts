@@ -2,7 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Page, Request } from "playwright-core";
 
 /** Nothing is asked for during so long: the page has what it needs. */
-const quietMs = 500;
+const quietMs = 300;
 const lookMs = 50;
 
 /**
