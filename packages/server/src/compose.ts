@@ -85,6 +85,7 @@ export async function composeServer(settings: ServerSettings, options: ServerOpt
       ...{ settings: settings.models, ledger: store.ledger, holder: name, clock, directory: stateDirectory },
       ...{ log: createRunLog(database), programs: options.programs },
       secret: await keepSecret(join(stateDirectory, "run-secret")),
+      ...(settings.models.logPrompts && { logger: (line) => warn(JSON.stringify(line)) }),
     }),
   );
   const news = createNews();

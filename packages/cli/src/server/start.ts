@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { chmodSync, closeSync, mkdirSync, openSync, readFileSync, renameSync, statSync } from "node:fs";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { isErrorCode, SlipwayError, serverFiles } from "@slipway/contract";
@@ -34,8 +34,20 @@ export function spawnServer(
   return spawn(process.execPath, ["--disable-warning=ExperimentalWarning", program], {
     ...options,
     stdio: ["ignore", "pipe", stderr],
-    env: { ...environment, SLIPWAY_STATE_DIR: stateDir, NODE_COMPILE_CACHE: join(stateDir, "compile-cache") },
+    env: {
+      ...{ ...environment, ...placesFromHere(environment) },
+      ...{ SLIPWAY_STATE_DIR: stateDir, NODE_COMPILE_CACHE: join(stateDir, "compile-cache") },
+    },
   });
+}
+
+/** What the user named from where they are: the server runs elsewhere. */
+function placesFromHere(environment: ServerStart["environment"]): Record<string, string> {
+  const places = ["SLIPWAY_PRICES", "SLIPWAY_CASSETTES"].flatMap((name) => {
+    const path = environment[name];
+    return path ? [[name, resolve(path)] as const] : [];
+  });
+  return Object.fromEntries(places);
 }
 
 /** The server says one line: that it is ready, or why it is not. `words` are its last ones, should it say nothing. */

@@ -12,7 +12,7 @@ export interface ServerStart {
 
 /** Settings that a server reads once, when it starts: sandboxes, limits of builds, models and their keys, stores. */
 const serverSetting =
-  /^(SANDBOX_PROVIDER|MAX_PARALLEL_SANDBOXES|BUILD_\w+|DATABASE_URL|REDIS_\w+|RESTATE_\w+|SLIPWAY_(MODEL|PRICES|CASSETTE|LOG_PROMPTS|SIMULATION|FLEET|SERVER|DATABASE|RESTATE|SANDBOX_UID)\w*|\w+_API_KEY|\w+_BASE_URL)$/;
+  /^(SANDBOX_PROVIDER|MAX_PARALLEL_SANDBOXES|BUILD_\w+|DATABASE_URL|REDIS_\w+|RESTATE_\w+|SLIPWAY_(MODEL|PRICES|CASSETTE|LOG_PROMPTS|ENDPOINTS|KEY|AGENTS|PUSH_URL|PULL_REQUEST|SIMULATION|FLEET|SERVER|DATABASE|RESTATE|SANDBOX_UID)\w*|\w+_API_KEY|\w+_BASE_URL)$/;
 
 const noteSchema = z.object({ pid: z.int(), settings: z.record(z.string(), z.string()) });
 
