@@ -19,8 +19,8 @@ const { values: options } = parseArgs({ options: { exit: { type: "boolean" }, ag
 const bin = fileURLToPath(new URL("../bin/slipway", import.meta.url));
 const environment = demoEnvironment(process.env);
 const isTerminal = process.stderr.isTTY === true;
-/** A terminal sends it to the command line as well, which asks what to do. */
-const interrupted = new Promise((resolve) => process.on("SIGINT", resolve));
+// A terminal sends it to the command line as well, which asks what to do.
+process.on("SIGINT", () => {});
 const terminated = new Promise((resolve) => process.on("SIGTERM", resolve));
 
 process.exitCode = await run();
@@ -33,7 +33,7 @@ async function run() {
       say("\nThe preview stays up. Ctrl-C ends all of it.");
       // Waiting for a signal alone, Node would end.
       const staying = setInterval(() => {}, 3_600_000);
-      await Promise.race([interrupted, terminated]);
+      await Promise.race([once(process, "SIGINT"), terminated]);
       clearInterval(staying);
     }
     return isBuilt ? 0 : 1;

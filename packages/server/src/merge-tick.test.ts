@@ -254,6 +254,9 @@ describe("a build that is to end while main moves", () => {
     await end(set);
     expect(await set.turn()).toMatchObject({ over: false, waitMs: coordinatorHeartbeatMs });
     expect(await set.status()).toBe("running");
+    // Nobody else goes on meanwhile.
+    expect(set.look()).toMatchObject([{ type: "end-attempt", task: "pay" }]);
+    expect(await set.turn()).toMatchObject({ over: false, waitMs: coordinatorHeartbeatMs });
     expect(set.look()).toEqual([]);
     // The driver dies, and the next one finds out what became of the move.
     set.restart();

@@ -42,6 +42,11 @@ export function earlyEndOf(state: BuildState, nowMs: number): EarlyEnd | undefin
   return undefined;
 }
 
+/** What of an early end needs not wait for a move of main that is for one task. */
+export function leaveAllBut(task: string, { attempts }: BuildState): BuildAction[] {
+  return endAttempts(attempts.filter((attempt) => attempt.task !== task));
+}
+
 interface EarlyEnd {
   readonly status: EndStatus;
   readonly reason: BuildEndReason;
@@ -56,14 +61,16 @@ function beginStage({ status, planning }: BuildState): BuildAction[] {
 
 function endAll({ attempts, tasks }: BuildState, status: EndStatus, reason: BuildEndReason): BuildAction[] {
   return [
-    ...attempts.map(
-      ({ task, number }) => ({ type: "end-attempt", task, attempt: number, keepSandbox: false }) as const,
-    ),
+    ...endAttempts(attempts),
     ...tasks
       .filter((task) => !isDone(task))
       .map(({ id }) => ({ type: "fail-task", task: id, failure: { reason: "build-ended" } }) as const),
     { type: "end-build", status, reason },
   ];
+}
+
+function endAttempts(attempts: BuildState["attempts"]): BuildAction[] {
+  return attempts.map(({ task, number }) => ({ type: "end-attempt", task, attempt: number, keepSandbox: false }));
 }
 
 function inOrder(state: BuildState): BuildState {

@@ -14,7 +14,7 @@ import {
 import type { Work } from "../ports/work.ts";
 import type { BuildAction } from "./actions.ts";
 import { applyActions } from "./apply.ts";
-import { decide, earlyEndOf } from "./decide.ts";
+import { decide, earlyEndOf, leaveAllBut } from "./decide.ts";
 import { demandOf, type Fleet } from "./fleet.ts";
 import { attemptName, type Intake, takeReports, takeSettled } from "./intake.ts";
 import { allItems, itemsOf } from "./items.ts";
@@ -123,10 +123,9 @@ export function createTick(parts: TickParts): Tick {
     for (const offer of merges.settled) settled = await takeSettled({ store, stored, nowMs }, settled, offer);
     const observed = observe(settled, { type: "spent", microUsd: spentMicroUsd }, nowMs);
     // The books of a build have each move of its main: whoever ends it waits for one that is asked for.
-    const waits = merges.moving && earlyEndOf(observed, nowMs) !== undefined;
-    const { actions, after } = waits
-      ? { actions: [], after: observed }
-      : decideWithSlots(observed, stored.build, nowMs);
+    const waitsFor = earlyEndOf(observed, nowMs) === undefined ? null : merges.moving;
+    const { actions, after } =
+      waitsFor === null ? decideWithSlots(observed, stored.build, nowMs) : leaveFirst(observed, waitsFor, nowMs);
     if (events.length > 0 || actions.length > 0 || merges.items.length > 0 || merges.events.length > 0) {
       const records = changedRecords({ stored, before, observed, after, places: taken.places, nowMs });
       const ended = hasEnded(after) ? endedRecords(stored, taken, merges, nowMs) : {};
@@ -140,7 +139,7 @@ export function createTick(parts: TickParts): Tick {
       if (items.length > 0) await work.carryOut(stored.build, items);
     }
     if (events.length === maxPage) return { over: false, waitMs: 0 };
-    const wakes = [waits ? null : nextWakeMs(after, nowMs), merges.wakeMs, nowMs + coordinatorHeartbeatMs];
+    const wakes = [waitsFor === null ? nextWakeMs(after, nowMs) : null, merges.wakeMs, nowMs + coordinatorHeartbeatMs];
     const wakeMs = Math.min(...wakes.filter((atMs) => atMs !== null));
     return { over: false, waitMs: Math.max(0, wakeMs - nowMs) };
   };
@@ -159,6 +158,11 @@ export function createTick(parts: TickParts): Tick {
     }
   };
   return Object.assign(tick, { forget });
+}
+
+function leaveFirst(observed: BuildState, moving: string, nowMs: number) {
+  const actions = leaveAllBut(moving, observed);
+  return { actions, after: applyActions(observed, actions, nowMs) };
 }
 
 /** More gates at the same time slow each other down. */

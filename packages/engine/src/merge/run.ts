@@ -27,7 +27,7 @@ export function createMerging(gates = usualGates): Merging {
       const settled = settledOffers({ input, before, observed, actions });
       return {
         kept: keepQueue(after),
-        moving: after.merging !== null,
+        moving: after.merging?.task ?? null,
         settled,
         items: actions.flatMap((action) => itemOf(action, after)),
         records: {
@@ -48,7 +48,7 @@ export function createMerging(gates = usualGates): Merging {
 }
 
 const nothing: MergingTurn = {
-  ...{ kept: null, settled: [], items: [], events: [], moving: false, wakeMs: null },
+  ...{ kept: null, settled: [], items: [], events: [], moving: null, wakeMs: null },
   records: { candidates: [], gateResults: [], merges: [] },
 };
 

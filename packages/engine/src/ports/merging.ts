@@ -55,8 +55,8 @@ export interface MergingTurn {
     readonly merges: readonly MergeRecord[];
   };
   readonly events: readonly NewEvent[];
-  /** A move of main is asked for, and not known yet whether it has happened. */
-  readonly moving: boolean;
+  /** The task for which a move of main is asked for, and not known yet whether it has happened. */
+  readonly moving: string | null;
   /** When something can be decided though nothing has come in. Null: there is no such moment. */
   readonly wakeMs: number | null;
 }

@@ -79,8 +79,8 @@ export class Attempt {
 
   /** Done again, it does what is left to do. */
   async #leave(keep: boolean): Promise<void> {
-    const kept = this.#kept ?? (await this.#world.kept.read(this.#wanted.id));
     await endPlace(this.#world, this.#wanted, { keep });
+    const kept = this.#kept ?? (await this.#world.kept.read(this.#wanted.id));
     if (kept !== undefined) await removeSnapshots(this.#world.provider, kept.snapshots);
     await this.#world.kept.remove(this.#wanted.id);
     await freeClaims(this.#world, speakerOf(this.#wanted));
@@ -168,6 +168,8 @@ export class Attempt {
   async #place(kept: Kept): Promise<Sandbox | undefined> {
     const { build, providerName: provider, clock, report, settled } = this.#world;
     const { signal } = this.#released;
+    // One of those that are ended may be this one: it waits for what it is in now.
+    signal.throwIfAborted();
     if (kept.order.from === "last-attempt") await settled();
     const found = await patiently(() => findPlace(this.#world, build, kept), signal);
     if (found === undefined && kept.sandbox !== null) return undefined;

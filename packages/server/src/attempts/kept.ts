@@ -33,7 +33,7 @@ const keptSchema = z.strictObject({
   /** The last commit that it offered. */
   offered: commitSchema.nullable(),
   /** Of all that it has offered, taken or not. */
-  offeredBytes: z.int().min(0),
+  offeredBytes: z.int().min(0).default(0),
 });
 export type Kept = z.output<typeof keptSchema>;
 

@@ -7,13 +7,13 @@ const build = newId("bld");
 
 function open(candidates: readonly Partial<CandidateRecord>[]) {
   const told: SharedPart[] = [];
-  const published = new Map<string, OutgoingMessage>();
+  const published: OutgoingMessage[] = [];
   const records = { candidates, plans: [], tasks: [] };
   const shared = createShared({
     build,
     store: { builds: { records: async (_: unknown, kind: keyof typeof records) => records[kind] } },
     bridge: {
-      publish: async (_: unknown, message: OutgoingMessage) => void published.set(message.key, message),
+      publish: async (_: unknown, message: OutgoingMessage) => void published.push(message),
       claims: async () => [],
       read: async () => ({ messages: [], next: 0 }),
     },
@@ -24,26 +24,27 @@ function open(candidates: readonly Partial<CandidateRecord>[]) {
     gatherMs: { merges: 1 },
   } as unknown as SharedOptions);
   const payloads = (topic: BridgeTopic) =>
-    [...published.values()].filter((message) => message.topic === topic).map(({ payload }) => payload);
+    published.filter((message) => message.topic === topic).map(({ payload }) => payload);
   return { shared, told, payloads };
 }
 
 test("attempts hear what waits to be merged and what was sent back, and the bridge has it once", async () => {
   const candidates = [
-    { id: newId("cnd"), task: "cart", status: "merged", reason: null },
-    { id: newId("cnd"), task: "pay", status: "rejected", reason: "tests" },
-    { id: newId("cnd"), task: "list", status: "verifying", reason: null },
+    { id: newId("cnd"), createdAt: 3, task: "list", status: "verifying", reason: null },
+    { id: newId("cnd"), createdAt: 2, task: "pay", status: "rejected", reason: "tests" },
+    { id: newId("cnd"), createdAt: 1, task: "cart", status: "rejected", reason: "build" },
+    { id: newId("cnd"), createdAt: 4, task: "cart", status: "merged", reason: null },
   ] as const;
   const { shared, told, payloads } = open(candidates);
   shared.changed("merges");
   await vi.waitFor(() => expect(told).toHaveLength(1));
   expect(told).toEqual([{ name: "merges", text: "- pay: rejected (tests)\n- list: verifying" }]);
-  expect(payloads("merge")).toMatchObject(
-    candidates.map(({ id, status }) => ({ candidate: id, status, text: expect.any(String) })),
+  await vi.waitFor(() =>
+    expect(payloads("context")).toEqual([{ section: "merges", name: "merges", value: told[0]?.text }]),
   );
-  expect(payloads("context")).toEqual([{ section: "merges", name: "merges", value: told[0]?.text }]);
-  // What is told again is no news.
-  shared.changed("merges");
+  const inOrder = candidates.toSorted((a, b) => a.createdAt - b.createdAt);
+  expect(payloads("merge")).toMatchObject(inOrder.map(({ id, status }) => ({ candidate: id, status })));
+  // What is looked at again is no news.
   expect((await shared.parts()).map(({ name }) => name)).toEqual(["merges"]);
-  expect(payloads("merge")).toHaveLength(3);
+  expect(payloads("merge")).toHaveLength(candidates.length);
 });

@@ -78,8 +78,8 @@ export function createShared(options: SharedOptions): Shared {
     const text = await textOf(name);
     if (text === (told.get(name) ?? "")) return;
     told.set(name, text);
-    await publishPart(bridge, build, name, text);
     tell({ name, text }, { quiet: !spoken.has(name), isKnownTo: others.length === 0 ? changer : undefined });
+    await publishPart(bridge, build, name, text);
   };
   const changed = (name: PartName, by?: string) => {
     changers.set(name, (changers.get(name) ?? new Set()).add(by));
@@ -110,7 +110,7 @@ async function publishPart(bridge: Pick<Bridge, "publish">, build: BuildId, name
   const section = sections[name];
   if (section === undefined) return;
   const payload = { section, name, value: text };
-  // The attempts are told by their own channel: a bridge that is away keeps nobody from it.
+  // The attempts have heard of it by their own channel.
   await bridge
     .publish(build, { topic: "context", key: `context:${name}:${randomUUID()}`, from: "host", payload })
     .catch(() => {});
@@ -164,12 +164,16 @@ async function conflictLines({ build, bridge, repository, open }: SharedOptions)
   return lines.slice(0, maxLines);
 }
 
-/** What waits to be merged, and what was sent back lately and why. What is merged is in the plan. */
+/** What waits to be merged, and what was sent back and why, the latest last. What is merged is in the plan. */
 async function mergeLines({ build, store, bridge }: SharedOptions, said: Set<string>): Promise<readonly string[]> {
-  const lines: string[] = [];
-  for (const { id: candidate, task, status, reason } of await store.builds.records(build, "candidates")) {
+  const candidates = (await store.builds.records(build, "candidates")).toSorted((a, b) => a.createdAt - b.createdAt);
+  const merged = new Set(candidates.filter(({ status }) => status === "merged").map(({ task }) => task));
+  const lines = new Map<string, string>();
+  for (const { id: candidate, task, status, reason } of candidates) {
     const text = `${task}: ${status}${reason === null ? "" : ` (${reason})`}`;
-    if (status !== "merged") lines.push(`- ${text}`);
+    // Of a task the last word counts.
+    lines.delete(task);
+    if (!merged.has(task)) lines.set(task, `- ${text}`);
     const key = `merge:${candidate}:${status}`;
     if (said.has(key)) continue;
     const message = { topic: "merge", key, from: "host", payload: { candidate, status, text } } as const;
@@ -178,5 +182,5 @@ async function mergeLines({ build, store, bridge }: SharedOptions, said: Set<str
       () => {},
     );
   }
-  return lines.slice(-maxMerges);
+  return [...lines.values()].slice(-maxMerges);
 }

@@ -72,6 +72,9 @@ const judges: Readonly<Record<string, Judge>> = {
   },
 };
 
+/** What keeps an app from being looked at and does not pass by itself: to wait for it would be to wait for ever. */
+const lasting = ["install_failed", "invalid_settings", "component_missing", "image_build_failed"] as const;
+
 const maxEvidenceCharacters = 2000;
 
 export function createGates(parts: GateParts): Gates {
@@ -99,8 +102,8 @@ export function createGates(parts: GateParts): Gates {
       await endLeftovers(parts, labels);
       const work = { gate: "intent", task: "", ahead: [], base: null, commit };
       const seen = await checked(parts, { build, work, labels, signal }, demands).catch((error) => {
-        // What does not pass by itself is no reason to wait for ever.
-        if (error instanceof SlipwayError && error.retry === "never") return { failure: error.message };
+        signal.throwIfAborted();
+        if (lasting.some((code) => hasCode(error, code))) return { failure: error.message };
         throw error;
       });
       if ("checked" in seen)

@@ -52,6 +52,13 @@ describe("what tests run by", () => {
     expect(findings.map(({ file }) => file)).toEqual(found ? ["vitest.config.ts"] : []);
   });
 
+  test("may get settings for a runner that the tests of before do not run by", () => {
+    const examined = { ...unchanged, runners: [{ path: "a.config.ts", of: "choice", newFor: "playwright" } as const] };
+    const of = (script: string) =>
+      againstTests("tests", { before: manifest(script), after: manifest(script), hadTests, examined }).length;
+    expect([of("vitest run"), of("playwright test")]).toEqual([0, 1]);
+  });
+
   test("and is installed has no place in a commit", () => {
     const changed = ["node_modules/.bin/node", "app/node_modules/vitest/index.js", "src/node_modules.ts"];
     const findings = againstTests("tests", { ...nothing, changed });

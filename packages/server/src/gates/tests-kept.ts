@@ -22,8 +22,8 @@ export function againstTests(gate: string, tested: Tested): Finding[] {
   return [
     ...(script === undefined ? [] : [findingOf(gate, script, { file: "package.json" })]),
     ...examined.runners
-      // Whoever brings the first tests says which there are.
-      .filter(({ of }) => of === "program" || hadTests)
+      // Whoever brings the first tests, or another runner, says which there are.
+      .filter(({ of, newFor = "" }) => of === "program" || (hadTests && (testScript(before) ?? "").includes(newFor)))
       .map(({ path: file, of }) => findingOf(gate, `${file} ${runnerMistakes[of]}`, { file })),
     ...changed.filter(isInstalled).map((file) => {
       const text = `${file} is among what tests run by, and only an install puts it there. Take node_modules out of git.`;

@@ -29,7 +29,10 @@ export interface Remote extends AsyncDisposable {
   push(build: WorkingBuild): Promise<void>;
   /** The build has ended: what is left to do is noted, for the next process if this one does not come to it. */
   noteEnd(build: WorkingBuild): Promise<void>;
-  /** Does what was noted: of one build, or of all. */
+  /**
+   * Does what was noted: of one build, or of all. What a killed process has done without noting it is done again, so that the
+   * program that opens pull requests may be run twice for the same `SLIPWAY_BUILD`.
+   */
   finish(build?: BuildId): Promise<void>;
 }
 
@@ -49,14 +52,14 @@ export function createRemote(parts: RemoteParts): Remote {
   const pushed = new Map<BuildId, string>();
 
   /** One after the other, each with main as it is by then. */
-  const inLine = (build: WorkingBuild, work: () => Promise<void>): Promise<void> => {
-    const next = (lines.get(build.id) ?? Promise.resolve()).then(work).catch(async (error: Error) => {
+  const inLine = (build: BuildId, work: () => Promise<void>): Promise<void> => {
+    const next = (lines.get(build) ?? Promise.resolve()).then(work).catch(async (error: Error) => {
       if (signal.aborted) return;
       const reason = printable(error.message).slice(0, maxReason);
-      log(`${build.id}: ${reason}`);
-      await tell(build.id, report("remote.failed", null, { reason }));
+      log(`${build}: ${reason}`);
+      await tell(build, report("remote.failed", null, { reason }));
     });
-    lines.set(build.id, next);
+    lines.set(build, next);
     return next;
   };
 
@@ -93,20 +96,23 @@ export function createRemote(parts: RemoteParts): Remote {
   };
 
   return {
-    push: (build) => inLine(build, () => pushMain(build)),
+    push: (build) => inLine(build.id, () => pushMain(build)),
     async noteEnd({ id }) {
       if ((await store.builds.get(id)).status === "succeeded") await writeFile(noteOf(id), "");
     },
     async finish(one) {
-      for (const id of one === undefined ? await repositories.builds() : [one]) {
-        if (!(await isThere(noteOf(id)))) continue;
-        const build = await store.builds.get(id);
-        await inLine(build, async () => {
-          await pushMain(build);
-          if (pullRequestCommand !== undefined) await openPullRequest(build, pullRequestCommand);
-          await rm(noteOf(id), { force: true });
-        });
-      }
+      const ids = one === undefined ? await repositories.builds() : [one];
+      await Promise.all(
+        ids.map((id) =>
+          inLine(id, async () => {
+            if (!(await isThere(noteOf(id)))) return;
+            const build = await store.builds.get(id);
+            await pushMain(build);
+            if (pullRequestCommand !== undefined) await openPullRequest(build, pullRequestCommand);
+            await rm(noteOf(id), { force: true });
+          }),
+        ),
+      );
     },
     async [Symbol.asyncDispose]() {
       closing.abort();

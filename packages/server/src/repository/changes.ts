@@ -10,9 +10,12 @@ export interface ChangedFile {
   /** Names of blobs; undefined: it is not there. */
   readonly before: string | undefined;
   readonly after: string | undefined;
+  /** It was a symbolic link, or is one: the blob names another file. */
+  readonly link?: true;
 }
 
 const diffOptions = ["--no-ext-diff", "--no-textconv", "--no-color", "-M", "-l500", "--end-of-options"];
+const linkMode = "120000";
 const words = { A: "added", D: "deleted", R: "renamed" } as const;
 
 /** What `to` changes in `from`, by path. */
@@ -29,7 +32,7 @@ export async function changedFiles(
   const fields = fieldsOf(stdout).values();
   const changes: ChangedFile[] = [];
   for (const line of fields) {
-    const [, , before = "", after = "", status = ""] = line.split(" ");
+    const [was = "", is, before = "", after = "", status = ""] = line.split(" ");
     const letter = status.charAt(0);
     const path = fields.next().value ?? "";
     const renamed = letter === "R" ? fields.next().value : undefined;
@@ -39,6 +42,7 @@ export async function changedFiles(
       ...(renamed !== undefined && { from: path }),
       before: present(before),
       after: present(after),
+      ...((was === `:${linkMode}` || is === linkMode) && { link: true }),
     });
   }
   return changes;

@@ -2,7 +2,7 @@ import { setImmediate as nextRound } from "node:timers/promises";
 import type { ChangedFile } from "./changes.ts";
 import type { Git, GitOptions } from "./git.ts";
 import { type Blob, isBinary, readBlobs } from "./objects.ts";
-import { type RunnerChange, runnerChange } from "./runner-settings.ts";
+import { type RunnerChange, runnerChange, type Side } from "./runner-settings.ts";
 import { type SecretSign, secretSigns } from "./secrets.ts";
 import { isTest, type TestChange, testChange } from "./tests-changed.ts";
 
@@ -51,7 +51,11 @@ export async function examine(
     if (after.binary && after.bytes > limits.binaryBytes) binaries.push({ path: file.path, bytes: after.bytes });
     secrets.push(...secretSigns(file.path, before.text, after.text));
     if (wasTest) tests.push(testChange(file, before.text, after.text));
-    const runner = runnerChange(file, before.text, after.text);
+    const [was, is] = [before, after].map(({ text, binary, unread }) => ({
+      text,
+      readable: !binary && !unread && file.link === undefined,
+    })) as [Side, Side];
+    const runner = runnerChange(file, was, is);
     if (runner !== undefined) runners.push(runner);
     if (before.unread || after.unread) unread.push(file.path);
   }

@@ -1,8 +1,9 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { runnerChange } from "./runner-settings.ts";
 
+const side = (text: string, readable = true) => ({ text, readable });
 const told = (path: string, before: string, after: string, from?: string) =>
-  runnerChange({ path, ...(from !== undefined && { from }) }, before, after)?.of;
+  runnerChange({ path, ...(from !== undefined && { from }) }, side(before), side(after));
 
 test.each([
   [".npmrc", "", "script-shell=./forged\n", "program"],
@@ -16,19 +17,45 @@ test.each([
   ["vitest.config.ts", "", 'export default { test: { include: ["easy/**"] } };', "choice"],
   ["vitest.config.ts", "test: {}", "test: {\n passWithNoTests: true\n}", "choice"],
   ["vitest.config.ts", "  exclude: [],", "", "choice"],
+  ["vitest.config.ts", 'include: [\n "a/**",\n "b/**"\n]', 'include: [\n "a/**",\n]', "choice"],
+  ["vitest.config.ts", 'include: [\n "a/**"\n]', 'include: [ "a/**" ]', undefined],
+  ["vitest.config.ts", "test: {}", '/* */ exclude: ["hard/**"],', "choice"],
   ["vitest.config.ts", "test: {}", 'test: { environment: "jsdom" }', undefined],
   ["vite.config.ts", "", "optimizeDeps: {\n include: ['three'] }", undefined],
-  ["vite.config.ts", "", "test: {\n exclude: ['hard/**'] }", "choice"],
-  [".mocharc.yml", "", "ignore: hard.js\n", "choice"],
-  ["package.json", "{}", '{ "jest": { "testPathIgnorePatterns": ["hard"] } }', "choice"],
+  ["vite.config.ts", "test: {\n},", "test: {\n},\noptimizeDeps: { include: ['three'] }", undefined],
+  ["vite.config.ts", "test: {\n}", "test: {\n exclude: ['hard/**'] }", "choice"],
+  [".mocharc.yml", "ignore:\n  - a.js\n", "ignore:\n  - a.js\n  - hard.js\n", "choice"],
+  ["package.json", '{ "jest": {} }', '{ "jest": { "testPathIgnorePatterns": ["hard"] } }', "choice"],
+  ["package.json", '{ "jest": { "testMatch": ["a", "b"] } }', '{ "jest": { "testMatch": ["a"] } }', "choice"],
+  ["package.json", '{ "jest": {} }', '{ "jest": { "testEnvironment": "jsdom" } }', undefined],
   ["package.json", "{}", '{ "files": ["dist"], "exclude": 1 }', undefined],
   ["package.json", "{}", "{", undefined],
   ["src/include.ts", "", "include: 1", undefined],
 ] as const)("%s, once %j, now %j, is a change of %s", (path, before, after, of) => {
-  expect(told(path, before, after)).toBe(of);
+  expect(told(path, before, after)?.of).toBe(of);
 });
 
 test("settings that are moved away, or brought by a move, are a change", () => {
-  expect(told("notes.txt", "script-shell=bash\n", "script-shell=bash\n", ".npmrc")).toBe("program");
-  expect(told(".npmrc", "script-shell=./forged\n", "script-shell=./forged\n", "notes.txt")).toBe("program");
+  expect(told("notes.txt", "script-shell=bash\n", "script-shell=bash\n", ".npmrc")?.of).toBe("program");
+  expect(told(".npmrc", "script-shell=./forged\n", "script-shell=./forged\n", "notes.txt")?.of).toBe("program");
+});
+
+describe("settings that can not be read", () => {
+  test.each([".npmrc", "vitest.config.ts"])("are a change: %s", (path) => {
+    expect(runnerChange({ path }, side(""), side("", false))).toMatchObject({ path });
+    expect(runnerChange({ path }, side("", false), side(""))).toMatchObject({ path });
+  });
+
+  test("are none of our business elsewhere", () => {
+    expect(runnerChange({ path: "logo.png" }, side(""), side("", false))).toBeUndefined();
+  });
+});
+
+test.each([
+  ["playwright.config.ts", "", "testDir: 'e2e'", "playwright"],
+  ["vite.config.ts", "", "test: { include: ['a'] }", "vitest"],
+  ["package.json", "{}", '{ "jest": { "roots": ["src"] } }', "jest"],
+  ["vitest.config.ts", "test: {}", "include: ['a']", undefined],
+] as const)("%s, once %j, now %j, is new for %s", (path, before, after, runner) => {
+  expect(told(path, before, after)?.newFor).toBe(runner);
 });

@@ -1,58 +1,106 @@
 import type { ChangedFile } from "./changes.ts";
-import { linesCompared } from "./lines.ts";
 
 /** What a change does to how tests are run: by another program, or others of them. */
 export interface RunnerChange {
   readonly path: string;
   readonly of: "program" | "choice";
+  /** The runner that had no settings before. */
+  readonly newFor?: string;
+}
+
+/** One side of a change. What can not be read could say anything. */
+export interface Side {
+  readonly text: string;
+  readonly readable: boolean;
 }
 
 /** Where package managers are told what runs scripts. */
 const managers = /(^|\/)(\.npmrc|\.yarnrc(\.yml)?|pnpm-workspace\.yaml)$/;
 const programs = /^\s*["']?(script-?shell|shell|node-?options|yarn-?path|plugins|(global-?)?pnpmfile)\b/i;
 
-const runners =
-  /(^|\/)((vite|vitest|jest|playwright|karma|cypress|mocha|ava|wdio)\.(config|workspace|setup)\.[^/]+|\.mocharc[^/]*|pytest\.ini|phpunit\.xml|package\.json)$/;
-const choices = new RegExp(
-  `\\b(${[
-    ...["include", "exclude", "spec", "ignore", "grep", "grepInvert", "projects", "files", "match"],
-    ...["testMatch", "testRegex", "testDir", "testIgnore", "testPathIgnorePatterns", "testNamePattern", "test_files"],
-    ...["passWithNoTests", "allowOnly", "forbidOnly", "dangerouslyIgnoreUnhandledErrors", "bail"],
-    ...["runner", "addopts", "norecursedirs", "testpaths"],
-  ].join("|")})\\b["']?\\s*[:=(,]`,
-);
+const configs =
+  /(^|\/)(?:(vite|vitest|jest|playwright|karma|cypress|mocha|ava|wdio)\.(?:config|workspace|setup)\.[^/]+|\.(mocha)rc[^/]*|(pytest)\.ini|(phpunit)\.xml)$/;
+const manifest = /(^|\/)package\.json$/;
+const inManifest = ["jest", "mocha", "ava", "tap", "vitest"];
+
+/** Settings that say which tests there are, or when they have failed. */
+const choices = [
+  ...["include", "exclude", "spec", "ignore", "grep", "grepInvert", "projects", "files", "match", "dir", "root"],
+  ...["roots", "rootDir", "testMatch", "testRegex", "testDir", "testIgnore", "testPathIgnorePatterns"],
+  ...["testNamePattern", "passWithNoTests", "allowOnly", "forbidOnly", "dangerouslyIgnoreUnhandledErrors", "bail"],
+  ...["runner", "addopts", "norecursedirs", "testpaths"],
+];
+const choice = new RegExp(`\\b(${choices.join("|")})\\b["']?\\s*[:=(,]`);
 
 export function runnerChange(
   { path, from }: Pick<ChangedFile, "path" | "from">,
-  before: string,
-  after: string,
+  before: Side,
+  after: Side,
 ): RunnerChange | undefined {
   if (from === undefined) return changeAt(path, before, after);
-  return changeAt(from, before, "") ?? changeAt(path, "", after);
+  return changeAt(from, before, nothing) ?? changeAt(path, nothing, after);
 }
 
-function changeAt(path: string, before: string, after: string): RunnerChange | undefined {
-  if (managers.test(path) && differ(programs, before, after)) return { path, of: "program" };
-  const isChosenAnew = runners.test(path) && differ(choices, ofRunner(path, before), ofRunner(path, after));
-  return isChosenAnew ? { path, of: "choice" } : undefined;
+const nothing: Side = { text: "", readable: true };
+
+function changeAt(path: string, before: Side, after: Side): RunnerChange | undefined {
+  const readable = before.readable && after.readable;
+  if (managers.test(path)) {
+    return readable && same(programLines, before, after) ? undefined : { path, of: "program" };
+  }
+  if (manifest.test(path)) return inManifest.map((runner) => ofManifest(path, runner, before, after)).find(Boolean);
+  const runner = configs.exec(path)?.slice(2).find(Boolean);
+  if (runner === undefined) return undefined;
+  const own = (text: string) => (runner === "vite" ? testBlock(text) : text);
+  if (readable && same((text) => choiceLines(own(text)), before, after)) return undefined;
+  const isNew = readable && own(before.text) === "";
+  return { path, of: "choice", ...(isNew && { newFor: runner === "vite" ? "vitest" : runner }) };
 }
 
-/** The part of a file that is about tests. */
-function ofRunner(path: string, text: string): string {
-  if (path.endsWith("package.json")) return ofManifest(text);
-  const isForApp = /(^|\/)vite\.config\./.test(path) && !/\btest["']?\s*:/.test(text);
-  return isForApp ? "" : text;
+/** A manifest that is no JSON runs nothing. */
+function ofManifest(path: string, runner: string, before: Side, after: Side): RunnerChange | undefined {
+  const [was, is] = [settingsIn(before.text, runner), settingsIn(after.text, runner)];
+  if (JSON.stringify(chosenIn(was)) === JSON.stringify(chosenIn(is))) return undefined;
+  return { path, of: "choice", ...(was === undefined && { newFor: runner }) };
 }
 
-function ofManifest(text: string): string {
+function settingsIn(text: string, runner: string): unknown {
   try {
-    const { jest, mocha, ava, tap, vitest } = JSON.parse(text) as Record<string, unknown>;
-    return JSON.stringify({ jest, mocha, ava, tap, vitest }, null, 1);
+    return (JSON.parse(text) as Record<string, unknown> | null)?.[runner];
   } catch {
-    return "";
+    return undefined;
   }
 }
 
-function differ(pattern: RegExp, before: string, after: string): boolean {
-  return linesCompared(pattern, before, after).some((count) => count > 0);
+function chosenIn(value: unknown): [name: string, value: unknown][] {
+  if (typeof value !== "object" || value === null) return [];
+  return Object.entries(value).flatMap(([name, one]) =>
+    choices.includes(name) ? [[name, one] as [string, unknown]] : chosenIn(one),
+  );
+}
+
+function same(linesOf: (text: string) => string[], before: Side, after: Side): boolean {
+  return linesOf(before.text).toSorted().join("\n") === linesOf(after.text).toSorted().join("\n");
+}
+
+function programLines(text: string): string[] {
+  return text.split("\n").filter((line) => programs.test(line));
+}
+
+/** Each with the whole of its value, over however many lines that goes. */
+function choiceLines(text: string): string[] {
+  const lists = text.replace(/\[[^[\]]*\]/g, (list) => list.replace(/\s+/g, " ")).replace(/\n\s*-/g, " -");
+  return lists.split("\n").flatMap((line) => (choice.test(line) ? [line.trim()] : []));
+}
+
+/** What a file that is first of all the app's says about tests. */
+function testBlock(text: string): string {
+  const start = text.search(/\btest["']?\s*:/);
+  if (start === -1) return "";
+  let depth = 0;
+  for (let at = text.indexOf("{", start); at !== -1 && at < text.length; at++) {
+    if (text[at] === "{") depth++;
+    if (text[at] === "}" && --depth === 0) return text.slice(start, at);
+  }
+  return text.slice(start);
 }

@@ -1,5 +1,4 @@
 import type { ChangedFile } from "./changes.ts";
-import { linesCompared } from "./lines.ts";
 
 /** What became of a test that was there before. Whether that is weaker is for a gate to say. */
 export interface TestChange {
@@ -37,9 +36,29 @@ export function isTest(path: string): boolean {
 }
 
 export function testChange(file: ChangedFile, before: string, after: string): TestChange {
-  const [assertionsRemoved, assertionsAdded] = linesCompared(assertion, before, after);
-  const [testsRemoved, testsAdded] = linesCompared(aTest, before, after);
-  const [, skipsAdded] = linesCompared(skip, before, after);
+  const [assertionsRemoved, assertionsAdded] = compared(assertion, before, after);
+  const [testsRemoved, testsAdded] = compared(aTest, before, after);
+  const [, skipsAdded] = compared(skip, before, after);
   const path = file.from ?? file.path;
   return { path, change: file.change, assertionsRemoved, assertionsAdded, testsRemoved, testsAdded, skipsAdded };
+}
+
+/** How many lines with such a text are gone, and how many are new. Comments do not count. */
+function compared(pattern: RegExp, before: string, after: string): [removed: number, added: number] {
+  const left = new Map<string, number>();
+  let added = 0;
+  for (const line of linesWith(pattern, before)) left.set(line, (left.get(line) ?? 0) + 1);
+  for (const line of linesWith(pattern, after)) {
+    const count = left.get(line) ?? 0;
+    if (count > 0) left.set(line, count - 1);
+    else added++;
+  }
+  return [left.values().reduce((sum, count) => sum + count, 0), added];
+}
+
+function linesWith(pattern: RegExp, text: string): string[] {
+  return text.split("\n").flatMap((line) => {
+    const trimmed = line.trim().slice(0, 2000);
+    return /^(\/\/|#(?!\[)|\*)/.test(trimmed) || !pattern.test(trimmed) ? [] : [trimmed];
+  });
 }

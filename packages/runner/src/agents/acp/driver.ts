@@ -3,7 +3,7 @@ import type { FinalEvent } from "../../supervise.ts";
 import type { Agent, Driver, OpenOptions } from "../driver.ts";
 import { eventsOf } from "../program/events.ts";
 import { findProgram, type Surroundings } from "../program/find.ts";
-import { homeOf, makeHome } from "../program/home.ts";
+import { environmentIn, homeOf, makeHome } from "../program/home.ts";
 import { type Program, startProgram } from "../program/process.ts";
 import { sessionState } from "../program/session.ts";
 import type { AcpAgent } from "./agent.ts";
@@ -28,8 +28,8 @@ export function createAcpDriver(agent: AcpAgent, surroundings: Surroundings): Dr
       const home = homeOf(surroundings, options.agent);
       const { argv, env, files } = agent.launch(options, { file, home });
       await makeHome(surroundings, options.agent, files);
-      const common = { ...surroundings.environment, HOME: home, LANG: "C.UTF-8" };
-      return createAgent(options, () => startProgram({ argv, cwd: options.workdir, env: { ...common, ...env } }));
+      const own = { ...environmentIn(surroundings, home), ...env };
+      return createAgent(options, () => startProgram({ argv, cwd: options.workdir, env: own }));
     },
   };
 }

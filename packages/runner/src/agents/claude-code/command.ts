@@ -41,11 +41,9 @@ export function claudeArguments(options: OpenOptions, home: string, session: str
   ];
 }
 
-export function claudeEnvironment(options: OpenOptions, home: string): Record<string, string> {
+export function claudeEnvironment(options: OpenOptions): Record<string, string> {
   const { model, gateway } = options;
   return {
-    HOME: home,
-    LANG: "C.UTF-8",
     // The sandbox is the limit, also for root.
     IS_SANDBOX: "1",
     ANTHROPIC_BASE_URL: gateway.baseUrl,

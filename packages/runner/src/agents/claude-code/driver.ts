@@ -3,7 +3,7 @@ import { z } from "zod";
 import type { FinalEvent } from "../../supervise.ts";
 import type { Agent, Driver, OpenOptions } from "../driver.ts";
 import { findProgram, type Surroundings } from "../program/find.ts";
-import { makeHome } from "../program/home.ts";
+import { environmentIn, makeHome } from "../program/home.ts";
 import { crashOf, type Program, startProgram } from "../program/process.ts";
 import { sessionState } from "../program/session.ts";
 import { shortText } from "../program/sizes.ts";
@@ -29,7 +29,7 @@ export function createClaudeCodeDriver(surroundings: Surroundings): Driver {
     async open(options) {
       const file = await findProgram(claudeCode, surroundings);
       const home = await makeHome(surroundings, options.agent, { [instructionsFile]: options.instructions });
-      const env = { ...surroundings.environment, ...claudeEnvironment(options, home) };
+      const env = { ...environmentIn(surroundings, home), ...claudeEnvironment(options) };
       return createAgent(options, (session) =>
         startProgram({ argv: [file, ...claudeArguments(options, home, session)], cwd: options.workdir, env }),
       );

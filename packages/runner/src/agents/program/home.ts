@@ -20,3 +20,12 @@ export async function makeHome(
 export function homeOf({ homesDirectory }: Surroundings, agent: string): string {
   return join(homesDirectory, agent);
 }
+
+/** Variables by which programs find other models, settings or homes than those of the run. */
+const ofPrograms = /^(ANTHROPIC|CLAUDE|CODEX|OPENCODE|XDG)_/;
+
+/** What the program has from the sandbox, and so what its commands have. */
+export function environmentIn({ environment }: Surroundings, home: string): Record<string, string> {
+  const passed = Object.entries(environment).filter(([name]) => !ofPrograms.test(name));
+  return { ...Object.fromEntries(passed), HOME: home, LANG: "C.UTF-8" };
+}

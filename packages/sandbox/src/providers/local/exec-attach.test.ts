@@ -47,14 +47,14 @@ describe("a start whose id has a log that does not say yet what was started", ()
   it("waits for it, and attaches", async () => {
     const { start, write } = await begun();
     const starting = startExec(box.host, start);
-    setImmediate(write);
+    setTimeout(write, 200);
     expect((await collect(await starting)).stdout.toString()).toBe("once\n");
   });
 
   it("waits for it, and is refused where it is another command", async () => {
     const { start, write } = await begun();
     const starting = startExec(box.host, { ...start, argv: ["echo", "twice"] });
-    setImmediate(write);
+    setTimeout(write, 200);
     await expect(starting).rejects.toMatchObject({ code: "idempotency_conflict" });
   });
 });

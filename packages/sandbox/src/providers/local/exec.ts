@@ -81,23 +81,25 @@ export async function startExec(host: ExecHost, start: ExecStart, signal?: Abort
   if (failure === null) return createHandle(host, start.id, output, live, takesInput);
   const error = startError(failure, start.argv[0] ?? "", start.cwd);
   if (failure.errno !== "EEXIST") throw error;
-  await expectSameCommand(host, start);
+  await expectSameCommand(host, start, signal);
   return await attachOr(error, host, start.id);
 }
 
-async function expectSameCommand({ logDir }: ExecHost, { id, argv }: ExecStart): Promise<void> {
-  const earlier = await readStart(logDir, id);
-  if (earlier === null || isDeepStrictEqual(earlier.argv, argv)) return;
+async function expectSameCommand({ logDir }: ExecHost, { id, argv }: ExecStart, signal?: AbortSignal): Promise<void> {
+  const earlier = await readStart(logDir, id, signal);
+  // Where it does not say what was started, it tells an end that was lost.
+  if (earlier === null || earlier.argv.length === 0 || isDeepStrictEqual(earlier.argv, argv)) return;
   throw new SlipwayError("idempotency_conflict", `${id} was started with another command`);
 }
 
-/** A log is there a moment before it says what was started; and where that is never said, it ends. */
-async function readStart(logDir: string, id: ExecId): Promise<ExecInfo | null> {
+/** A log is there a moment before it says what was started; where its handler was killed in between, it ends. */
+async function readStart(logDir: string, id: ExecId, signal?: AbortSignal): Promise<ExecInfo | null> {
   const untilMs = performance.now() + startWaitMs;
   for (;;) {
     const info = await readExecInfo(logDir, id, true);
     if (info === null || info.argv.length > 0 || info.exit !== null) return info;
     if (performance.now() > untilMs) throw new SlipwayError("provider_unavailable", `${id} does not begin`);
+    if (signal?.aborted) throw abortedError(signal);
     await delay(5);
   }
 }

@@ -10,6 +10,7 @@ type Target = Extract<Step, { readonly action: "see" }>["target"];
 type Failure = Pick<Extract<CheckerAnswer, { readonly type: "failed" }>, "why" | "detail">;
 
 const openMs = 30_000;
+const warmUpMs = 10_000;
 const stepMs = 10_000;
 const settleMs = 2_000;
 const staysAwayMs = 300;
@@ -82,7 +83,7 @@ export async function warmUp(browser: Browser, origin: string): Promise<void> {
   const loaded = watchLoading(page);
   // How the app fails is for the checks to see.
   await page.goto("/", { timeout: openMs }).then(
-    () => loaded(openMs),
+    () => loaded(warmUpMs),
     () => {},
   );
   await context.close();

@@ -21,8 +21,10 @@ export function watchLoading(page: Page): (mostMs: number) => Promise<void> {
   page.on("requestfinished", ended);
   page.on("requestfailed", ended);
   return async (mostMs) => {
-    for (const endsAt = Date.now() + mostMs; Date.now() < endsAt; await delay(lookMs)) {
-      if (pending.size === 0 && Date.now() - quietSince >= quietMs) return;
+    const asked = Date.now();
+    for (; Date.now() - asked < mostMs; await delay(lookMs)) {
+      // What runs only now may ask for more.
+      if (pending.size === 0 && Date.now() - Math.max(quietSince, asked) >= quietMs) return;
     }
   };
 }
