@@ -53,7 +53,7 @@ export default defineConfig({
       ? ["packages/*/src/**/*.long.ts"]
       : ["packages/*/src/**/*.test.ts", "scripts/**/*.test.ts", "bench/**/*.test.ts"],
     sequence: { sequencer: SlowestFirst },
-    maxWorkers: 4,
+    maxWorkers: 3,
     // Of the tests in one file that say they may run side by side.
     maxConcurrency: 3,
     testTimeout: 30_000,
