@@ -1,4 +1,3 @@
-import { writeSync } from "node:fs";
 import process from "node:process";
 import { type RunId, SlipwayError } from "@slipway/contract";
 import { openLedger } from "./ledger.ts";
@@ -15,6 +14,6 @@ for (let i = 0; ; i++) {
   if (!reserved || !(await ledger.extend(request, 5))) throw new SlipwayError("budget_exhausted", "it is not");
   const bill = { usage, microUsd: 10, estimated: false, end: "complete" } as const;
   await ledger.settle({ request, run: owner, role: "build", model: "a/b", ...bill });
-  // At once: what Node holds back for a slow reader would not be told when it is killed.
-  writeSync(1, `${i}\n`);
+  // What Node holds back for a slow reader would not be told when it is killed.
+  await new Promise((told) => process.stdout.write(`${i}\n`, told));
 }
