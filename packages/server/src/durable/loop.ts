@@ -14,7 +14,7 @@ import { createRestateApi } from "./restate-api.ts";
 export interface DurableLoop extends AsyncDisposable {
   /** Ends what drives the build anywhere, then drives it here, from now on in this generation. */
   drive(build: BuildId, generation: number): Promise<void>;
-  /** Wakes the loop that waits for this bell. A bell that is old or unknown rings for nobody. */
+  /** Wakes the loop that waits for this bell. One that is old or unknown, or rings while Restate starts, may ring for nobody. */
   ring(bell: string): Promise<void>;
 }
 
