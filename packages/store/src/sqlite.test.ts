@@ -23,12 +23,13 @@ test("two processes write as much as they are told, while a third holds the lock
   await using opened = await openTestStore(`file:${file}`);
   const build = await drivenBuild(opened.store);
   const writers = ["a", "b"].map((name) =>
-    spawnReporter({ url: opened.url, build, name, calls: 1000, eventsPerCall: 1 }),
+    spawnReporter({ url: opened.url, build, name, calls: 1000, eventsPerCall: 1, held: true }),
   );
-  await Promise.all(writers.map((writer) => writer.said("ok")));
+  await Promise.all(writers.map((writer) => writer.said("ready")));
   {
     using holder = new DatabaseSync(file, { timeout: 5000 });
     holder.exec("begin immediate");
+    for (const writer of writers) writer.begin();
     await Promise.all(writers.map((writer) => writer.said("busy")));
     holder.exec("commit");
   }

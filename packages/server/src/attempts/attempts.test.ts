@@ -8,6 +8,9 @@ import { attemptAt, openSite, type Site } from "./testing.ts";
 
 vi.setConfig({ testTimeout: 240_000 });
 
+/** Git and sandboxes beside other tests. */
+const patient = { timeout: 60_000 };
+
 type Actions = NonNullable<Awaited<ReturnType<ScriptedProgram>>["actions"]>;
 
 const satisfied = {
@@ -135,7 +138,7 @@ it("an attempt without money waits, and goes on where it was when there is more"
   expect(outcome).toEqual({ type: "out-of-budget", budgetMicroUsd: 1 });
   await attempts.carryOut(build, [{ ...item, paused: true }]);
   await site.reported("checkpoint.made", (data) => data["checkpoint"].phase === "paused");
-  await vi.waitFor(async () => expect(await provider.list()).toMatchObject([{ state: "stopped" }]));
+  await vi.waitFor(async () => expect(await provider.list()).toMatchObject([{ state: "stopped" }]), patient);
   await site.raiseBudget(10_000_000);
   await attempts.carryOut(build, [item]);
   const offered = await site.reported("candidate.offered");
@@ -242,7 +245,7 @@ it("attempts of a build hear of each other's files, words and overlaps", async (
     expect(messages).toMatchObject([
       { payload: { paths: ["list.txt"], between: expect.arrayContaining(["one-1", "two-1"]) } },
     ]);
-  });
+  }, patient);
   await expectNothingLeft(site);
   expect(await bridge.claims(build.id)).toEqual([]);
 });

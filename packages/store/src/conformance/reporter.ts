@@ -12,6 +12,8 @@ export interface ReporterTask {
   readonly name: string;
   readonly calls: number;
   readonly eventsPerCall: number;
+  /** It waits, when it is ready, until it is told to begin. */
+  readonly held?: true;
   /** Whether it ends with a transaction that it leaves open. */
   readonly end?: "open";
 }
@@ -23,14 +25,17 @@ export interface Reporter {
   readonly busy: number;
   /** Answers when it has said a line of this kind. */
   said(word: "ready" | "ok" | "busy" | "open" | "done"): Promise<void>;
+  begin(): void;
   /** Ends it in the middle of whatever it does. */
   kill(): Promise<void>;
   ended(): Promise<void>;
 }
 
-export function spawnReporter({ url, build, name, calls, eventsPerCall, end }: ReporterTask): Reporter {
+export function spawnReporter({ url, build, name, calls, eventsPerCall, held, end }: ReporterTask): Reporter {
   const args = [program, url, build, name, String(calls), String(eventsPerCall), end ?? ""];
-  const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
+  const child = spawn(process.execPath, args, { stdio: ["pipe", "pipe", "inherit"] });
+  const begin = () => void child.stdin.end();
+  if (!held) begin();
   const exit = once(child, "exit");
   const acknowledged: number[] = [];
   const heard = new Map<string, number>();
@@ -49,7 +54,7 @@ export function spawnReporter({ url, build, name, calls, eventsPerCall, end }: R
   });
   const closed = once(lines, "close");
   return {
-    acknowledged,
+    ...{ acknowledged, begin },
     get busy() {
       return heard.get("busy") ?? 0;
     },
