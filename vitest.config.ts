@@ -56,6 +56,8 @@ export default defineConfig({
     maxWorkers: 3,
     // Of the tests in one file that say they may run side by side.
     maxConcurrency: 3,
+    setupFiles: ["scripts/test-setup.ts"],
+    expect: { poll: { timeout: 20_000 } },
     testTimeout: 30_000,
     hookTimeout: 120_000,
   },
