@@ -99,7 +99,11 @@ export async function expectCode(
 }
 
 /** Tries until the check passes; its last failure is the test's. */
-export async function eventually<T>(clock: ConformanceClock, check: () => Promise<T> | T, withinMs = 5000): Promise<T> {
+export async function eventually<T>(
+  clock: ConformanceClock,
+  check: () => Promise<T> | T,
+  withinMs = 20_000,
+): Promise<T> {
   const deadline = clock.now() + withinMs;
   for (;;) {
     try {
