@@ -158,6 +158,13 @@ test("what a plan leaves in a project is nothing to git", async () => {
 });
 
 describe("a server that can not start", () => {
+  test("looks for files where its user is", async () => {
+    const env = { SLIPWAY_STATE_DIR: join(here, "priced"), SLIPWAY_PRICES: "no-such-prices.json" };
+    const { code, stderr } = await slipway.run(["builds"], "", env);
+    expect(code).toBe(125);
+    expect(stderr).toContain(join(process.cwd(), "no-such-prices.json"));
+  });
+
   test("says which settings are wrong", async () => {
     const SLIPWAY_STATE_DIR = join(here, "wrong");
     const env = { SLIPWAY_STATE_DIR, MAX_PARALLEL_SANDBOXES: "many", BUILD_BUDGET_USD: "x" };

@@ -35,8 +35,10 @@ export function spawnServer(
     ...options,
     stdio: ["ignore", "pipe", stderr],
     env: {
-      ...{ ...environment, ...placesFromHere(environment) },
-      ...{ SLIPWAY_STATE_DIR: stateDir, NODE_COMPILE_CACHE: join(stateDir, "compile-cache") },
+      ...environment,
+      ...placesFromHere(environment),
+      SLIPWAY_STATE_DIR: stateDir,
+      NODE_COMPILE_CACHE: join(stateDir, "compile-cache"),
     },
   });
 }

@@ -10,8 +10,16 @@ import { startReady } from "./schedule.ts";
 import { type BuildState, hasEnded, isDone, workedMs } from "./state.ts";
 
 /** Each sees the state as the ones before leave it. */
-const steps: readonly ((state: BuildState, nowMs: number) => BuildAction[])[] = [
-  ...[settleMerged, endEarly, settleOutcomes, watchMoney, pauseOrResume, beginStage, failBlocked, startReady, finish],
+const steps = [
+  settleMerged,
+  endEarly,
+  settleOutcomes,
+  watchMoney,
+  pauseOrResume,
+  beginStage,
+  failBlocked,
+  startReady,
+  finish,
 ];
 
 /**
