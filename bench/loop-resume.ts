@@ -15,7 +15,7 @@ import { createBuild, openSite } from "./loop-site.ts";
 import { median, type Report, ratio } from "./measure.ts";
 
 const attempts = 20;
-const rounds = 5;
+const rounds = 11;
 const program = fileURLToPath(new URL("loop-coordinator.ts", import.meta.url));
 
 /**

@@ -14,7 +14,7 @@ import {
 } from "./testing/upstream.ts";
 
 const paths = ["/v1/messages", "/v1/chat/completions", "/v1/responses"] as const;
-const quick = { ...testTimeouts, firstByteMs: 50, idleMs: 50 };
+const silenceMs = 1000;
 
 test.each([408, 409, 429, 500, 503, 529])("an endpoint that answers %i is asked again", async (status) => {
   await using set = await startTestGateway();
@@ -103,7 +103,9 @@ test.each([
   ["before its headers", hang],
   ["after its headers", hangAfterHeaders],
 ])("an endpoint that hangs %s is given up in time, and its input is counted", async (_, behaviour) => {
-  await using set = await startTestGateway({ settings: { timeouts: quick } });
+  await using set = await startTestGateway({
+    settings: { timeouts: { ...testTimeouts, firstByteMs: silenceMs, idleMs: silenceMs } },
+  });
   set.upstream.behave(behaviour);
   const abandoned = set.upstream.nextAbandoned();
   const { status, text } = await set.post("/v1/messages", ask());
@@ -118,7 +120,7 @@ test.each([
 test.each(paths)("a stream of %s that hangs is broken off as timed out", async (path) => {
   await using set = await startTestGateway({
     dialects: ["anthropic", "chat", "responses"],
-    settings: { timeouts: quick },
+    settings: { timeouts: { ...testTimeouts, idleMs: silenceMs } },
   });
   set.upstream.behave(speakThen(() => {}));
   const { status, text, broken } = await set.post(path, ask(bodies[path]));

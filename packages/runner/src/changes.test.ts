@@ -88,7 +88,7 @@ test("a look that takes too long reports nothing, and the next one makes up for 
   const changes = await openChanges({
     ...options,
     environment: { PATH: `${directory}:${environment.PATH}` },
-    lookMs: 3_000,
+    lookMs: 10_000,
   });
   await write("a.txt", "1");
   await writeFile(slow, "");

@@ -41,18 +41,21 @@ export async function endOrphans(graceMs = 2_000): Promise<boolean> {
 
 async function endAll(isRoot: (entry: Process) => boolean, graceMs: number): Promise<boolean> {
   const killAt = performance.now() + graceMs;
+  let firstKillAt = Number.POSITIVE_INFINITY;
   const told = new Set<number>();
   for (;;) {
     const members = find(isRoot);
     if (members.length === 0) return true;
-    if (performance.now() >= killAt + killMs) return false;
-    if (performance.now() >= killAt) signalAll(members, "SIGKILL");
-    // What was forked since the last look has not been told.
-    else
-      signalAll(
-        members.filter((pid) => !told.has(pid)),
-        "SIGTERM",
-      );
+    const now = performance.now();
+    if (now >= firstKillAt + killMs) return false;
+    if (now >= killAt) {
+      firstKillAt = Math.min(firstKillAt, now);
+      signalAll(members, "SIGKILL");
+    } else {
+      // What was forked since the last look has not been told.
+      const untold = members.filter((pid) => !told.has(pid));
+      signalAll(untold, "SIGTERM");
+    }
     for (const pid of members) told.add(pid);
     await delay(lookMs);
   }

@@ -32,10 +32,17 @@ export interface SandboxProvider extends AsyncDisposable {
   readonly snapshots: Snapshots;
   /** Builds and caches an image ahead of the first create that names it. */
   prepareImage(image: string | Partial<CustomImage>, options?: ImageOptions): Promise<void>;
-  /** Events from `after` on (0: all that are kept), then live ones until the signal. */
-  events(options?: CallOptions & { after?: number; sandbox?: SandboxId }): AsyncIterable<SandboxEvent>;
+  events(options?: EventOptions): AsyncIterable<SandboxEvent>;
   /** Compares what runs with what is recorded; adopts or ends strays. Also done on start and on a timer. */
   reconcile(options?: CallOptions): Promise<ReconcileReport>;
+}
+
+export interface EventOptions extends CallOptions {
+  /** 0, as when it is left out: all that are kept. */
+  readonly after?: number | undefined;
+  readonly sandbox?: SandboxId | undefined;
+  /** False: the kept ones only. Else live ones follow, until the signal. */
+  readonly follow?: boolean | undefined;
 }
 
 /** What a provider can do. A capability it lacks is declared false and refused with `capability_missing`, never faked. */

@@ -12,9 +12,7 @@ test("the claude program builds what the built-in agent does", async () => {
   const view = await builds.ended(build, 500_000);
   const told = (await builds.events(build)).map(({ type, data }) => `${type} ${JSON.stringify(data).slice(0, 300)}`);
   expect(view.status, [...told.slice(-15), ...builds.warnings].join("\n")).toBe("succeeded");
-  expect(view.taskList.map(({ id, status, attempts }) => `${id} ${status} ${attempts}`)).toEqual([
-    ...["base merged 1", "cart merged 1"],
-  ]);
+  expect(view.taskList.map(({ id, status }) => `${id} ${status}`)).toEqual(["base merged", "cart merged"]);
   expect(await builds.file(build, "parts/cart.js")).toBe('export default "cart";\n');
   expect(await (await fetch(`${view.preview}cart`)).text()).toBe("cart");
   const { by } = await builds.server.face.costs(build);

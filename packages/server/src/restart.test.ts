@@ -29,6 +29,12 @@ test("a build that is paused at its budget goes on days later, by another server
     await using server = start(set);
     await server.ready;
     await until(async () => (await store.builds.get(build)).status === "paused");
+    // What was on its way then has come, and had its turn.
+    await set.simulation.settled();
+    await until(async () => {
+      const { appliedThrough } = await store.builds.get(build);
+      return (await store.events.read(build, appliedThrough, { source: "report" })).length === 0;
+    });
   }
   const { spentMicroUsd } = await store.ledger.balance(build);
   const { turn } = await store.builds.get(build);
@@ -49,7 +55,7 @@ test("a build that is paused at its budget goes on days later, by another server
   await set.simulation.settled();
   await examineBuild(store, set.record, build);
   expect(await endOf(store, build)).toEqual(await endWithoutFaults(world, build));
-}, 120_000);
+});
 
 test("a cancel that was given while no server ran is honoured by the next one", async () => {
   await using set = await openServedWorld({ world: { ...world, pace: 100 }, factor: 20 });
@@ -73,7 +79,7 @@ test("a cancel that was given while no server ran is honoured by the next one", 
   const cancelled = events.find(({ type }) => type === "order.cancel")?.sequence ?? 0;
   const after = events.filter(({ type, sequence }) => type === "attempt.started" && sequence > cancelled);
   expect(after).toEqual([]);
-}, 120_000);
+});
 
 async function until(isSo: () => Promise<boolean>): Promise<void> {
   while (!(await isSo())) await delay(20);

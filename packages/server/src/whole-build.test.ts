@@ -17,4 +17,4 @@ test("a build of three tasks ends with all of them on main, the criteria seen, a
   const left = await builds.provider.list();
   expect(left.map(({ labels }) => labels["purpose"])).toEqual(["preview"]);
   expect(view.money.reservedMicroUsd).toBe(0);
-}, 240_000);
+}, 600_000);

@@ -27,7 +27,7 @@ test("two processes write as much as they are told, while a third holds the lock
   );
   await Promise.all(writers.map((writer) => writer.said("ready")));
   {
-    using holder = new DatabaseSync(file, { timeout: 5000 });
+    using holder = new DatabaseSync(file, { timeout: 60_000 });
     holder.exec("begin immediate");
     for (const writer of writers) writer.begin();
     await Promise.all(writers.map((writer) => writer.said("busy")));
@@ -41,4 +41,4 @@ test("two processes write as much as they are told, while a third holds the lock
   using reader = new DatabaseSync(file);
   const rows = reader.prepare("select sequence from events where key is not null order by sequence").all();
   expect(rows.map(({ sequence }) => sequence)).toEqual(acknowledged.toSorted((a, b) => a - b));
-}, 120_000);
+}, 300_000);

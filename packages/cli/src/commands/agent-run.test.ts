@@ -1,3 +1,4 @@
+import { writeFileSync } from "node:fs";
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -58,11 +59,11 @@ it("--json gives every event and the result, each in a line", async () => {
 it("changes that do not fit any more are kept as a file, and nothing is half done", async () => {
   const child = bin.start(["agent", "run", "--dir", project, ...scripted, "--apply", "Say hello"]);
   child.stdin.end();
-  let out = "";
-  // The user writes a file of the same name while the agent works.
-  child.stdout.on("data", (data) => {
-    if (out === "") void writeFile(join(project, "hello.mjs"), "mine\n");
-    out += data;
+  let told = "";
+  // The user writes a file of the same name once the agent has its copy.
+  child.stderr.on("data", (data) => {
+    told += data;
+    if (told.includes("in sandbox")) writeFileSync(join(project, "hello.mjs"), "mine\n");
   });
   const code = await new Promise((resolve) => child.on("close", resolve));
   expect(code).toBe(125);

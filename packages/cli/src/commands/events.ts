@@ -3,9 +3,6 @@ import type { Context } from "../command.ts";
 import { findSandboxId } from "../resolve.ts";
 import { toJson } from "../terminal.ts";
 
-/** Kept events come at once; this much silence means that there are no more of them. */
-const silenceMs = 250;
-
 export async function run(context: Context): Promise<number> {
   const { args } = context;
   const follow = args.flag("follow");
@@ -15,17 +12,12 @@ export async function run(context: Context): Promise<number> {
   const sandbox = id === undefined ? undefined : await findSandboxId(provider, id, context.interrupts.signal);
   const ended = new AbortController();
   using _interrupts = context.interrupts.take(() => ended.abort());
-  const silence = follow ? undefined : setTimeout(() => ended.abort(), silenceMs);
-  const options = { after, signal: ended.signal, ...(sandbox !== undefined && { sandbox }) };
   try {
-    for await (const event of provider.events(options)) {
+    for await (const event of provider.events({ after, sandbox, follow, signal: ended.signal })) {
       await context.out.write(context.json ? `${toJson(event)}\n` : `${line(event, context)}\n`);
-      silence?.refresh();
     }
   } catch (error) {
     if (!ended.signal.aborted) throw error;
-  } finally {
-    clearTimeout(silence);
   }
   return 0;
 }

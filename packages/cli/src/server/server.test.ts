@@ -7,7 +7,6 @@ import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { type Bin, openBin } from "../testing/bin.ts";
 import { runCli } from "../testing/run-cli.ts";
 
-vi.setConfig({ testTimeout: 90_000 });
 let slipway: Bin;
 let here: string;
 const server = {
@@ -57,7 +56,7 @@ test("a request becomes an intent and a plan in files, and the build waits until
   expect(build).toMatchObject({ status: "paused", reason: "user", tasks: { pending: plan.tasks.length } });
 
   const id = build.id.slice(-6);
-  expect((await json("resume", id)).status).toBe("running");
+  await json("resume", id);
   const logs = await slipway.run(["logs", "-f", id]);
   expect({ code: logs.code, stderr: logs.stderr }).toEqual({ code: 0, stderr: "" });
   expect(logs.stdout).toMatch(/ {2}ended: succeeded \(satisfied\)\n$/);
@@ -113,8 +112,9 @@ test.each([
     await rm(dirname(kept.trim()), { recursive: true });
   }
   expect(planning).toMatchObject({ stage: "lock", step: "held" });
-  expect((await json("cancel", id)).status).toBe("cancelled");
+  await json("cancel", id);
   expect((await slipway.run(["logs", "-f", id])).code).toBe(1);
+  expect((await json("status", id)).status).toBe("cancelled");
 });
 
 test("a budget that does not cover the planning pauses the build, and a higher one lets it go on", async () => {
@@ -126,7 +126,7 @@ test("a budget that does not cover the planning pauses the build, and a higher o
     stderr: expect.stringContaining("code: inv"),
   });
   await json("resume", "--budget", "5", id);
-  await vi.waitFor(async () => expect((await json("status", id)).tasks.pending).toBeGreaterThan(0), 20_000);
+  await vi.waitFor(async () => expect((await json("status", id)).tasks.pending).toBeGreaterThan(0));
   expect(await json("status", id)).toMatchObject({ reason: "user", money: { budgetMicroUsd: 5_000_000 } });
 });
 

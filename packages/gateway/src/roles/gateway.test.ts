@@ -51,8 +51,8 @@ describe("a role behind the gateway", () => {
     ["too many requests", { fault: { status: 429, retryAfterMs: 0 } }, "model_rate_limited"],
     ["a broken connection", { fault: "reset" }, "model_unreachable"],
   ])("tells %s by its code, and asks no second time", async (_, turn, code) => {
-    const timeouts = { firstByteMs: 500, idleMs: 500 };
-    const { roles, gateway } = await throughGateway(turn, { timeouts });
+    const timeouts = { firstByteMs: 1000, idleMs: 1000 };
+    const { roles, gateway } = await throughGateway(turn, code === "model_timeout" ? { timeouts } : {});
     await expect(roles.ask(question)).rejects.toMatchObject({ name: "SlipwayError", code });
     expect(gateway.lines).toHaveLength(1);
     expect((await gateway.calls.balance()).reservedMicroUsd).toBe(0);

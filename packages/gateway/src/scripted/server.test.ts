@@ -225,7 +225,7 @@ describe("a scripted model", () => {
 
   test("lets its process end once it is closed, whatever hangs", async () => {
     const fixture = fileURLToPath(new URL("testing/close-fixture.ts", import.meta.url));
-    const { stdout } = await promisify(execFile)(process.execPath, [fixture], { timeout: 20_000 });
+    const { stdout } = await promisify(execFile)(process.execPath, [fixture], { timeout: 100_000 });
     expect(stdout).toBe("closed\n");
   });
 });

@@ -16,7 +16,7 @@ export const testKey = "sk-test-5e1f0c3a9b7d";
 export const testTask: RunTaskInput = { agent: "builtin", prompt: "Do it.", model: "build" };
 
 /** Quick to give up and quick to try again. */
-export const testTimeouts = { connectMs: 2000, firstByteMs: 2000, idleMs: 2000, totalMs: 20_000 };
+export const testTimeouts = { connectMs: 20_000, firstByteMs: 20_000, idleMs: 20_000, totalMs: 60_000 };
 const testRetries = { tries: 4, baseMs: 1, maxMs: 5, maxRetryAfterMs: 20 };
 
 export interface TestGateway extends AsyncDisposable {

@@ -31,7 +31,7 @@ test("every event arrives once and in order, whatever is lost, repeated or resta
     }),
     { numRuns: 25 },
   );
-}, 120_000);
+});
 
 async function play(steps: readonly unknown[], drawn: readonly Fate[]) {
   using place = createTestPlace();

@@ -30,11 +30,11 @@ const faulty: ScriptedProgram = async (request) => {
 
 let site: Site;
 beforeAll(async () => {
-  site = await openSite({ programs: { faulty }, model: "scripted/faulty" });
+  site = await openSite({ programs: { faulty }, model: "scripted/faulty", silenceMs: 5000 });
 });
 afterAll(() => site[Symbol.asyncDispose]());
 
-const limits = { totalMs: 60_000, idleMs: 30_000, maxSteps: 30, maxRepeats: 3 };
+const limits = { totalMs: 200_000, idleMs: 100_000, maxSteps: 30, maxRepeats: 3 };
 
 describe.concurrent.each(drivers)("with %s", (agent) => {
   it.each(faults)("the fault %s ends the run as %s, and nothing of it is left", async (fault, reasons) => {

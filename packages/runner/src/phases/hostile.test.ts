@@ -1,9 +1,7 @@
-import { describe, expect, test, vi } from "vitest";
+import { describe, expect, test } from "vitest";
 import { agentThat, doing } from "./testing/agent.ts";
 import { rightSum, wrongSum } from "./testing/project.ts";
 import { startAttempt as start } from "./testing/start.ts";
-
-vi.setConfig({ testTimeout: 60_000 });
 
 describe("an agent that", () => {
   test("changes nothing has failed", async () => {

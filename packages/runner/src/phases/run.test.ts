@@ -1,13 +1,11 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { RunnerEvent } from "@slipway/contract";
-import { describe, expect, test, vi } from "vitest";
+import { describe, expect, test } from "vitest";
 import { isToolStart, startTestRun } from "../testing/run.ts";
 import { agentThat, doing, kindOf } from "./testing/agent.ts";
 import { makeProject, rightSum, wrongSum } from "./testing/project.ts";
 import { startAttempt as start } from "./testing/start.ts";
-
-vi.setConfig({ testTimeout: 60_000 });
 
 function phasesOf(events: readonly RunnerEvent[]): string[] {
   return events.flatMap((event) => (event.type === "phase" ? [`${event.phase} ${event.round} ${event.status}`] : []));

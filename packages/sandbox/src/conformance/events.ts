@@ -1,4 +1,4 @@
-import type { SandboxEvent, SandboxId } from "@slipway/contract";
+import { newId, type SandboxEvent, type SandboxId } from "@slipway/contract";
 import { describe, expect, test } from "vitest";
 import type { SandboxProvider } from "../provider.ts";
 import { type Conformance, eventually, expectCode } from "./context.ts";
@@ -39,6 +39,15 @@ export function describeEvents(c: Conformance): void {
       expect(rest.slice(0, all.length)).toEqual(all.filter(({ sequence }) => sequence > half.sequence));
     });
 
+    test("that are not followed end behind the last one, also where there is none", async () => {
+      await using sandbox = await c.create();
+      const all = await kept(c);
+      expect(all).toContainEqual(expect.objectContaining({ sandbox: sandbox.id, to: "running" }));
+      expect(await kept(c, { sandbox: newId("sbx") })).toEqual([]);
+      const last = all.at(-1)?.sequence ?? 0;
+      expect((await kept(c, { after: last })).every(({ sequence }) => sequence > last)).toBe(true);
+    });
+
     test("that come while one listens are told at once", async () => {
       const last = (await kept(c)).at(-1)?.sequence ?? 0;
       const controller = new AbortController();
@@ -73,18 +82,7 @@ export async function eventsOf(c: Conformance, sandbox: SandboxId): Promise<Sand
 }
 
 async function kept(c: Conformance, options: { after?: number; sandbox?: SandboxId } = {}): Promise<SandboxEvent[]> {
-  const controller = new AbortController();
-  const seen: SandboxEvent[] = [];
-  const listening = listen(c.provider, { ...options, signal: controller.signal }, seen);
-  let before = -1;
-  // Nothing yet is no end: every sandbox has been created.
-  while (seen.length === 0 || seen.length > before) {
-    before = seen.length;
-    await c.clock.sleep(60);
-  }
-  controller.abort();
-  await listening;
-  return seen;
+  return await Array.fromAsync(c.provider.events({ ...options, follow: false }));
 }
 
 /** A listener's end by its signal may be an end or the code `aborted`. */

@@ -21,7 +21,7 @@ export function describeOutput(c: Conformance): void {
     test("ends with the command, even when a child still holds it", async () => {
       const started = c.clock.now();
       expect(await runProgram(c.shared, "leaveChild")).toMatchObject({ stdout: "left\n", exitCode: 0 });
-      expect(c.clock.now() - started).toBeLessThan(10_000);
+      expect(c.clock.now() - started).toBeLessThan(29_000);
     });
 
     test("can be taken once", async () => {

@@ -12,7 +12,7 @@ export function describeTime(c: Conformance): void {
     if (c.capabilities.stopStart) describeExpiry(c);
 
     test.concurrent("a sandbox that is to be destroyed at its end is, and the event says why", async () => {
-      const sandbox = await c.create({ lifetimeMs: 600, onEnd: "destroy" });
+      const sandbox = await c.create({ lifetimeMs: 5000, onEnd: "destroy" });
       await expectGone(c, sandbox);
       expect((await eventsOf(c, sandbox.id)).at(-1)).toMatchObject({ type: "sandbox.destroyed", reason: "expired" });
     });
@@ -31,9 +31,9 @@ export function describeTime(c: Conformance): void {
     });
 
     test.concurrent("a kept sandbox outlives its first end", async () => {
-      await using sandbox = await c.create({ lifetimeMs: 700 });
+      await using sandbox = await c.create({ lifetimeMs: 5000 });
       await sandbox.keepAlive(60_000);
-      await c.clock.sleep(1000);
+      await c.clock.sleep(5500);
       expect(await sandbox.info()).toMatchObject({ state: "running" });
     });
 
@@ -49,8 +49,9 @@ export function describeTime(c: Conformance): void {
 
 function describeExpiry(c: Conformance): void {
   test.concurrent("a sandbox at the end of its lifetime stops as expired, told before, with its files kept", async () => {
-    await using sandbox = await c.create({ lifetimeMs: 5000, expiringGraceMs: 1000 });
-    await sandbox.files.write("/workspace/kept", "kept");
+    await using source = await c.create();
+    await source.files.write("/workspace/kept", "kept");
+    await using sandbox = await source.fork({ lifetimeMs: 8000, expiringGraceMs: 7000 });
     const { expiresAt } = await sandbox.info();
     await untilState(c, sandbox, "stopped", "expired");
     await expectCode(sandbox.exec(command("exit", "0")), "sandbox_ended");
@@ -63,7 +64,8 @@ function describeExpiry(c: Conformance): void {
     const before = c.clock.now();
     await sandbox.start();
     expect((await sandbox.info()).expiresAt).toBeGreaterThan(before);
-    expect(await readText(sandbox.files, "/workspace/kept")).toBe("kept");
+    await using next = await sandbox.fork({ lifetimeMs: 60_000 });
+    expect(await readText(next.files, "/workspace/kept")).toBe("kept");
   });
 }
 
@@ -106,9 +108,9 @@ function describeIdle(c: Conformance): void {
   });
 
   test.concurrent("use puts sleep off", async () => {
-    await using sandbox = await c.create({ idleMs: 600 });
-    for (let i = 0; i < 6; i++) {
-      await c.clock.sleep(200);
+    await using sandbox = await c.create({ idleMs: 6000 });
+    for (let i = 0; i < 10; i++) {
+      await c.clock.sleep(700);
       await sandbox.files.stat("/workspace");
     }
     const slept = (await eventsOf(c, sandbox.id)).filter(
@@ -120,14 +122,14 @@ function describeIdle(c: Conformance): void {
   test.concurrent("sleep uses up neither a command's time nor the sandbox's", async () => {
     await using sandbox = await c.create({ lifetimeMs: 60_000 });
     const startedAt = c.clock.now();
-    const exec = await sandbox.exec({ ...command("quiet", "60"), timeoutMs: 800 });
+    const exec = await sandbox.exec({ ...command("quiet", "60"), timeoutMs: 5000 });
     const { expiresAt } = await sandbox.info();
     await sandbox.sleep();
     await c.clock.sleep(1200);
     await sandbox.wake();
     expect((await sandbox.info()).expiresAt).toBeGreaterThanOrEqual(expiresAt + 1000);
     expect(await exec.wait()).toMatchObject({ reason: "timeout" });
-    expect(c.clock.now() - startedAt).toBeGreaterThanOrEqual(800 + 1000);
+    expect(c.clock.now() - startedAt).toBeGreaterThanOrEqual(5000 + 1000);
   });
 
   test.concurrent("a sandbox without idle time stays awake", async () => {

@@ -75,4 +75,4 @@ it("the files of a shallow clone come out of its sandbox as one commit", async (
   expect(origin?.branch).toBe("import");
   await run(sandbox, `rm -rf ${projectPath}; git init -q ${projectPath}`);
   await expect(bundleOf(sandbox, signal)).rejects.toMatchObject({ code: "repository_refused" });
-}, 60_000);
+});

@@ -128,7 +128,7 @@ describe("a loop", () => {
     await loop.drive(build, 1);
     await loop.ring((await called(1)).bell);
     const { bell } = await called(2);
-    await vi.waitFor(async () => expect(await statuses()).toEqual(["suspended"]), { timeout: 10_000 });
+    await vi.waitFor(async () => expect(await statuses()).toEqual(["suspended"]));
     await loop.ring(bell);
     await called(3);
   });

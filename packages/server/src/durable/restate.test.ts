@@ -32,7 +32,7 @@ test("a Restate that was started answers on loopback, keeps its key to its user,
     running = processOf(restate.pid);
     expect(restate.ingressUrl).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/$/);
     expect(restate.identityKey).toMatch(/^publickeyv1_/);
-    await checkHealth(restate, 1_000);
+    await checkHealth(restate, 20_000);
     expect(statSync(join(directory.path, "identity.pem")).mode & 0o777).toBe(0o600);
     expect(readFileSync(`/proc/${restate.pid}/cmdline`, "utf8")).toContain("restate-server");
   }
@@ -48,7 +48,7 @@ test("a killed Restate comes back at its address, with its data", async () => {
   await back;
   expect(restate).toMatchObject({ ingressUrl });
   expect(restate.pid).not.toBe(pid);
-  await checkHealth(restate, 1_000);
+  await checkHealth(restate, 20_000);
 });
 
 test("a Restate whose directory was deleted comes back with the same key", async () => {
@@ -59,7 +59,7 @@ test("a Restate whose directory was deleted comes back with the same key", async
   await rm(directory.path, { recursive: true, maxRetries: 5 });
   await back;
   expect((await openIdentity(directory.path)).publicKey).toBe(restate.identityKey);
-  await checkHealth(restate, 1_000);
+  await checkHealth(restate, 20_000);
 });
 
 test("a Restate whose data are deleted while it runs is started anew", async () => {
@@ -70,7 +70,7 @@ test("a Restate whose data are deleted while it runs is started anew", async () 
   await rm(join(directory.path, "data"), { recursive: true, maxRetries: 5 });
   await back;
   expect(restate.pid).not.toBe(pid);
-  await checkHealth(restate, 1_000);
+  await checkHealth(restate, 20_000);
 });
 
 test("a Restate that can not read its data starts without them", async () => {
@@ -81,7 +81,7 @@ test("a Restate that can not read its data starts without them", async () => {
   expect(broken).not.toEqual([]);
   for (const path of broken) writeFileSync(join(directory.path, path), "nonsense");
   await using restate = await startRestate({ directory: directory.path });
-  await checkHealth(restate, 1_000);
+  await checkHealth(restate, 20_000);
 });
 
 test("a Restate whose port was taken meanwhile comes back at another", async () => {
@@ -97,7 +97,7 @@ test("a Restate whose port was taken meanwhile comes back at another", async () 
   }
   await back;
   expect(restate.ingressUrl).not.toBe(ingressUrl);
-  await checkHealth(restate, 1_000);
+  await checkHealth(restate, 20_000);
 });
 
 describe("a Restate that has outlived its server", () => {
@@ -158,7 +158,7 @@ test.each(["", "1", "nonsense\nnonsense\n", `${"1 ".repeat(60)}\n{"ports":{}}\n`
     using directory = temporaryDirectory();
     writeFileSync(join(directory.path, "restate.process"), note);
     await using restate = await startRestate({ directory: directory.path });
-    await checkHealth(restate, 1_000);
+    await checkHealth(restate, 20_000);
   },
 );
 
@@ -183,7 +183,7 @@ test("a key file that was cut short is made anew", async () => {
 test("a directory may have a long path", async () => {
   using directory = temporaryDirectory();
   await using restate = await startRestate({ directory: join(directory.path, "long".repeat(50)) });
-  await checkHealth(restate, 1_000);
+  await checkHealth(restate, 20_000);
 });
 
 test("a missing binary, and a directory that can not be, are told", async () => {
@@ -265,7 +265,7 @@ describe("a Restate by its address", () => {
   test("that is away for a while is waited for, and not forever", async () => {
     const { ingress } = await freePorts();
     const url = `http://127.0.0.1:${ingress}/`;
-    const api = createRestateApi({ ingressUrl: url, adminUrl: url }, { limitMs: 2_000 });
+    const api = createRestateApi({ ingressUrl: url, adminUrl: url }, { limitMs: 20_000 });
     const ring = api.resolveAwakeable("bell");
     await delay(100);
     let answers = 0;

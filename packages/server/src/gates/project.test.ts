@@ -3,7 +3,6 @@ import { createGates } from "./gates.ts";
 import { app, type GateSite, openGateSite } from "./testing.ts";
 
 // npm takes seconds to start, and more beside other tests.
-vi.setConfig({ testTimeout: 120_000 });
 
 let site: GateSite;
 beforeAll(async () => {
@@ -82,7 +81,7 @@ test("an end that was asked for ends the sandbox at once", async () => {
     const [info] = await site.provider.list();
     const execs = info === undefined ? [] : await (await site.provider.get(info.id)).execs();
     expect(execs.some(({ argv }) => argv.includes("build"))).toBe(true);
-  }, 30_000);
+  });
   controller.abort();
   await expect(ending).rejects.toThrow();
   expect(await site.provider.list()).toEqual([]);

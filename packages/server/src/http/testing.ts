@@ -96,7 +96,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
   };
   const socketPath = join(directory, "server.sock");
   const builds = createBuildFace({
-    ...{ store, clock, news, defaults, ring, settleMs: deaf ? 20 : 5000 },
+    ...{ store, clock, news, defaults, ring, settleMs: deaf ? 20 : 60_000 },
     ...{ provider: "simulated", repositoryOf: (build) => join(directory, build) },
   });
   const listen = async () => {

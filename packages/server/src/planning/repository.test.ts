@@ -6,13 +6,12 @@ import type { BuildSource } from "@slipway/contract";
 import type { SandboxProvider } from "@slipway/sandbox";
 import { createLocalProvider } from "@slipway/sandbox/local";
 import { createSimulatedProvider, type SimulatedProgram } from "@slipway/sandbox/simulated";
-import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openRepository, type RepositoryLimits } from "./repository.ts";
 import { openSite } from "./testing.ts";
 
 const run = promisify(execFile);
 // npm takes seconds to start, and more beside other tests.
-vi.setConfig({ testTimeout: 120_000 });
 
 let scratch: string;
 let provider: SandboxProvider;
@@ -210,7 +209,7 @@ describe("a hostile repository", () => {
     const flood = "yes flood | head -c 50000000; echo the last word; exit 3";
     const scripts = { build: flood, test: "sleep 1000" };
     const directory = await directoryOf("endless", { "package.json": JSON.stringify({ scripts }) });
-    await using repository = reader({ directory }, { commandMs: 5000 });
+    await using repository = reader({ directory }, { commandMs: 20_000 });
     const { problems } = await repository.diagnose({});
     expect(problems).toMatchObject([
       { title: "npm run build ended with exit code 3" },

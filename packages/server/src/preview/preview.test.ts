@@ -6,13 +6,12 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { newId } from "@slipway/contract";
 import type { WorkingBuild } from "@slipway/engine";
-import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { openPlace, type Place } from "../workspaces/testing.ts";
 import { createWorkspaces } from "../workspaces/workspaces.ts";
 import { createPreviews, type PreviewParts, type Previews } from "./preview.ts";
 
 // npm takes seconds to start, and more beside other tests.
-vi.setConfig({ testTimeout: 120_000 });
 
 let place: Place;
 beforeAll(async () => {

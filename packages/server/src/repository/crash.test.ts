@@ -11,7 +11,7 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { openBuildRepository } from "./repository.ts";
 import { openSite, type Site } from "./testing.ts";
 
-vi.setConfig({ testTimeout: 120_000 });
+vi.setConfig({ testTimeout: 300_000 });
 
 const run = promisify(execFile);
 const fixture = fileURLToPath(new URL("fixture.ts", import.meta.url));

@@ -91,7 +91,7 @@ export async function openWholeBuilds({
       const { id } = await server.face.start("ada", startBuildSchema.parse({ request: "An app of parts", ...build }));
       return id;
     },
-    async ended(build, limitMs = 200_000) {
+    async ended(build, limitMs = 500_000) {
       const limit = AbortSignal.timeout(limitMs);
       for await (const { type } of server.face.follow(build, 0, limit)) if (type === "build.paused") break;
       if (!limit.aborted) return await server.face.get(build);

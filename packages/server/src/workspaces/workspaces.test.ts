@@ -6,7 +6,6 @@ import { openPlace, type Place } from "./testing.ts";
 import { createWorkspaces } from "./workspaces.ts";
 
 // npm takes seconds to start, and more beside other tests.
-vi.setConfig({ testTimeout: 120_000 });
 
 let place: Place;
 beforeAll(async () => {

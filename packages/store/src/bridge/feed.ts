@@ -18,8 +18,13 @@ export interface Feed {
   after(offset: number): readonly BridgeMessage[];
   /** Says where the log ends, as somebody has found who read it at the version: news of later messages were wrong. */
   correct(version: number, head: number): void;
-  /** Resolves when the version is another one, or when the signal aborts. */
-  changed(version: number, signal: AbortSignal): Promise<void>;
+}
+
+/** One subscriber of a feed, until it is disposed of. */
+export interface Following extends Disposable {
+  readonly feed: Feed;
+  /** Resolves when the feed's version is another one, or when the subscriber's signal aborts. One call at a time. */
+  changed(version: number): Promise<void>;
 }
 
 /** The message itself where it is small enough to travel, else only its offset. */
@@ -27,8 +32,7 @@ export type News = BridgeMessage | { readonly offset: number };
 
 export interface Feeds {
   readonly builds: readonly BuildId[];
-  /** Keeps the build's feed until it is disposed of. */
-  follow(build: BuildId): Disposable & { readonly feed: Feed };
+  follow(build: BuildId, signal: AbortSignal): Following;
   tell(build: BuildId, news: News): void;
   /** Says of one build, or of all, that news may have been lost. */
   doubt(build?: BuildId): void;
@@ -53,13 +57,23 @@ export function createFeeds(watcher?: FeedsWatcher): Feeds {
     get builds() {
       return [...feeds.keys()];
     },
-    follow(build) {
+    follow(build, signal) {
       const feed = feeds.get(build) ?? open(build);
-      feed.followers++;
+      let wake = () => {};
+      const listener = () => wake();
+      feed.listeners.add(listener);
+      signal.addEventListener("abort", listener);
       return {
         feed,
+        changed: (version) =>
+          new Promise((resolve) => {
+            wake = resolve;
+            if (signal.aborted || version !== feed.version) resolve();
+          }),
         [Symbol.dispose]() {
-          if (--feed.followers > 0) return;
+          signal.removeEventListener("abort", listener);
+          feed.listeners.delete(listener);
+          if (feed.listeners.size > 0) return;
           feeds.delete(build);
           watcher?.left(build);
         },
@@ -73,21 +87,22 @@ export function createFeeds(watcher?: FeedsWatcher): Feeds {
 }
 
 interface OpenFeed extends Feed {
-  followers: number;
+  /** One of each follower; called when the version has risen. */
+  readonly listeners: Set<() => void>;
   tell(news: News): void;
   doubt(): void;
 }
 
 function createFeed(): OpenFeed {
   let window: readonly BridgeMessage[] = [];
-  const waiting = new Set<() => void>();
+  const listeners = new Set<() => void>();
   const state = { head: 0, doubts: 0, version: 0 };
   const wake = () => {
     state.version++;
-    for (const resolve of [...waiting]) resolve();
+    for (const listener of listeners) listener();
   };
   return {
-    followers: 0,
+    listeners,
     get head() {
       return state.head;
     },
@@ -115,18 +130,6 @@ function createFeed(): OpenFeed {
       if (version !== state.version || state.head <= head) return;
       state.head = head;
       window = [];
-    },
-    changed(version, signal) {
-      return new Promise((resolve) => {
-        const finish = () => {
-          waiting.delete(finish);
-          signal.removeEventListener("abort", finish);
-          resolve();
-        };
-        waiting.add(finish);
-        signal.addEventListener("abort", finish);
-        if (signal.aborted || version !== state.version) finish();
-      });
     },
   };
 }

@@ -1,4 +1,12 @@
-import { type BridgeMessage, type BuildId, canonicalJson, type OutgoingMessage, SlipwayError } from "@slipway/contract";
+import {
+  type BridgeMessage,
+  type BuildId,
+  canonicalJson,
+  type OutgoingMessage,
+  outgoingMessageSchema,
+  SlipwayError,
+} from "@slipway/contract";
+import { parseInput } from "./input.ts";
 import { type SealedMessage, seal } from "./sealed.ts";
 
 export interface Append {
@@ -7,19 +15,28 @@ export interface Append {
   at(build: BuildId, offset: number): Promise<BridgeMessage>;
 }
 
-/** The stored message, and whether it is a new one. Another one under the same key is refused. */
+export interface Published {
+  readonly message: OutgoingMessage;
+  readonly sealed: SealedMessage;
+  readonly offset: number;
+  /** False: it was there before. */
+  readonly fresh: boolean;
+}
+
+/** Another message under the same key is refused. */
 export async function publishOnce(
   log: Append,
   build: BuildId,
-  message: OutgoingMessage,
+  input: OutgoingMessage,
   nowMs: number,
-): Promise<{ readonly sealed: SealedMessage; readonly offset: number; readonly fresh: boolean }> {
+): Promise<Published> {
+  const message = parseInput(outgoingMessageSchema, input);
   const sealed = await seal(message, nowMs);
   const { offset, fresh } = await log.append(build, sealed);
   if (!fresh && contentOf(await log.at(build, offset)) !== contentOf(message)) {
     throw new SlipwayError("idempotency_conflict", `another message of ${build} has the key ${message.key}`);
   }
-  return { sealed, offset, fresh };
+  return { message, sealed, offset, fresh };
 }
 
 function contentOf({ topic, from, payload }: OutgoingMessage): string {

@@ -8,7 +8,6 @@ import {
   SlipwayError,
 } from "@slipway/contract";
 import { z } from "zod";
-import { parseInput } from "./input.ts";
 
 const compressFromBytes = 4096;
 /** A tenth of the best level's time, for most of its gain. */
@@ -26,8 +25,6 @@ export interface SealedMessage {
   readonly body: string;
 }
 
-export type NumberedMessage = SealedMessage & { readonly offset: number };
-
 const numberedMessageSchema = z.object({
   offset: z.coerce.number().int().min(1),
   topic: z.string(),
@@ -38,8 +35,7 @@ const numberedMessageSchema = z.object({
   body: z.string(),
 });
 
-export async function seal(input: OutgoingMessage, at: number): Promise<SealedMessage> {
-  const { topic, key, from, payload } = parseInput(outgoingMessageSchema, input);
+export async function seal({ topic, key, from, payload }: OutgoingMessage, at: number): Promise<SealedMessage> {
   const json = JSON.stringify(payload);
   const bytes = Buffer.byteLength(json);
   if (bytes > bridgeLimits.maxPayloadBytes) {
@@ -51,23 +47,17 @@ export async function seal(input: OutgoingMessage, at: number): Promise<SealedMe
 
 /** From a database or Redis: what is not a message there is a defect, or somebody else's. */
 export async function unseal(stored: unknown): Promise<BridgeMessage> {
-  const sealed = numberedMessageSchema.parse(stored);
-  const json = sealed.encoding === "json" ? sealed.body : await unpack(sealed.body);
-  return toMessage(sealed, json);
-}
-
-/** What fits into one small packet needs no second reading: undefined for all else. */
-export function unsealAtOnce(stored: unknown): BridgeMessage | undefined {
-  const { data: sealed } = numberedMessageSchema.safeParse(stored);
-  return sealed?.encoding === "json" ? toMessage(sealed, sealed.body) : undefined;
-}
-
-function toMessage(
-  { topic, key, from, offset, at }: z.output<typeof numberedMessageSchema>,
-  json: string,
-): BridgeMessage {
+  const { topic, key, from, offset, at, encoding, body } = numberedMessageSchema.parse(stored);
+  const json = encoding === "json" ? body : await unpack(body);
   const message = outgoingMessageSchema.parse({ topic, key, from, payload: JSON.parse(json) });
   return Object.freeze({ ...message, offset, at });
+}
+
+/** What is larger does not travel with the news: who wants it reads the log. */
+const smallCharacters = 16 * 1024;
+
+export function isSmall({ encoding, body }: SealedMessage): boolean {
+  return encoding === "json" && body.length <= smallCharacters;
 }
 
 async function pack(json: string, bytes: number): Promise<Pick<SealedMessage, "encoding" | "body">> {

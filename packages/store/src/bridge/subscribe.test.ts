@@ -1,4 +1,4 @@
-import { type BridgeMessage, newId } from "@slipway/contract";
+import { type BridgeMessage, type BuildId, newId } from "@slipway/contract";
 import type { ReadRange } from "@slipway/engine";
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -19,11 +19,11 @@ test("whatever is told, lost, repeated or made up, every message comes once and 
       const log = Array.from({ length: after }, (_, n) => message(n + 1));
       const build = newId("bld");
       const feeds = createFeeds();
-      using following = feeds.follow(build);
       const end = new AbortController();
+      using _ = feeds.follow(build, end.signal);
       const read: number[] = [];
       const reading = (async () => {
-        const subscription = subscribeTo(following.feed, readFrom(log), { after, signal: end.signal });
+        const subscription = subscribeTo(feeds, build, { read: readFrom(log) }, { after, signal: end.signal });
         for await (const { offset } of subscription) read.push(offset);
       })();
       for (const action of steps) {
@@ -49,17 +49,17 @@ test("whatever is told, lost, repeated or made up, every message comes once and 
 test("the log is read once, and not again for what the feed has", async () => {
   const build = newId("bld");
   const feeds = createFeeds();
-  using following = feeds.follow(build);
+  const end = new AbortController();
+  using _ = feeds.follow(build, end.signal);
   const log: BridgeMessage[] = [];
   const readings: number[] = [];
-  const end = new AbortController();
-  const read = async (range: ReadRange) => {
+  const read = async (of: BuildId, range: ReadRange) => {
     readings.push(range.after);
-    return await readFrom(log)(range);
+    return await readFrom(log)(of, range);
   };
   const seen: number[] = [];
   const reading = (async () => {
-    for await (const { offset } of subscribeTo(following.feed, read, { after: 0, signal: end.signal })) {
+    for await (const { offset } of subscribeTo(feeds, build, { read }, { after: 0, signal: end.signal })) {
       seen.push(offset);
       if (offset === 300) end.abort();
       else publish(offset + 1);
@@ -77,7 +77,7 @@ test("the log is read once, and not again for what the feed has", async () => {
 });
 
 function readFrom(log: readonly BridgeMessage[]) {
-  return async ({ after, limit }: ReadRange) => {
+  return async (_: BuildId, { after, limit }: ReadRange) => {
     const messages = log.slice(after, after + (limit ?? 100));
     return { messages, next: after + messages.length };
   };

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { type BridgeMessage, type BridgeTopic, SlipwayError } from "@slipway/contract";
-import type { MessagePage, ReadRange, SubscribeOptions } from "@slipway/engine";
-import type { Feed } from "./feed.ts";
+import { type BridgeMessage, type BridgeTopic, type BuildId, SlipwayError } from "@slipway/contract";
+import type { Bridge, MessagePage, SubscribeOptions } from "@slipway/engine";
+import type { Feed, Feeds } from "./feed.ts";
 import { parseInput, readRangeSchema } from "./input.ts";
 
 /** So few that the messages of one page fit into memory at their largest. */
@@ -13,18 +13,21 @@ const retryMs = 500;
  * one message to the next, so none is lost and none given twice, whatever the feed does.
  */
 export async function* subscribeTo(
-  feed: Feed,
-  read: (range: ReadRange) => Promise<MessagePage>,
+  feeds: Feeds,
+  build: BuildId,
+  log: Pick<Bridge, "read">,
   { signal, ...range }: SubscribeOptions,
 ): AsyncGenerator<BridgeMessage> {
   const { after, topics } = parseInput(readRangeSchema, range);
+  using following = feeds.follow(build, signal);
+  const { feed } = following;
   let at = after;
   let settledDoubts = -1;
   while (!signal.aborted) {
     const { version, doubts } = feed;
     let page = fromFeed(feed, at, topics);
     if (page.next === at && (feed.head > at || doubts !== settledDoubts)) {
-      page = (await readPatiently(() => read({ after: at, topics, limit: pageMessages }), signal)) ?? page;
+      page = (await readPatiently(() => log.read(build, { after: at, topics, limit: pageMessages }), signal)) ?? page;
     }
     for (const message of page.messages) {
       if (signal.aborted) return;
@@ -35,7 +38,7 @@ export async function* subscribeTo(
     } else {
       settledDoubts = doubts;
       feed.correct(version, at);
-      await feed.changed(version, signal);
+      await following.changed(version);
     }
   }
 }

@@ -11,8 +11,8 @@ export interface TestPostgres extends AsyncDisposable {
   createDatabase(): Promise<string>;
 }
 
-/** A Postgres of its own, in a temporary directory and reached by a socket in it. */
-export async function startPostgres(): Promise<TestPostgres> {
+/** A Postgres of its own, in a temporary directory and reached by a socket in it. It waits for no disk, unless it is durable. */
+export async function startPostgres({ isDurable = false } = {}): Promise<TestPostgres> {
   const directory = mkdtempSync(join(tmpdir(), "slipway-pg-"));
   const { prefix, uid } = asOrdinaryUser();
   if (uid !== undefined) chownSync(directory, uid, uid);
@@ -31,7 +31,12 @@ export async function startPostgres(): Promise<TestPostgres> {
     "UTF8",
   ];
   execFileSync("env", [...initdb, "--no-locale"], { cwd: directory, stdio: ["ignore", "ignore", "inherit"] });
-  const settings = ["listen_addresses=", `unix_socket_directories=${directory}`, "fsync=off", "max_connections=60"];
+  const settings = [
+    "listen_addresses=",
+    `unix_socket_directories=${directory}`,
+    `fsync=${isDurable ? "on" : "off"}`,
+    "max_connections=60",
+  ];
   const options = ["-D", data, ...settings.flatMap((setting) => ["-c", setting])];
   const server = spawn("env", [...prefix, join(binaries(), "postgres"), ...options], {
     cwd: directory,

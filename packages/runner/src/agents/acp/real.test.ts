@@ -20,7 +20,7 @@ const work: ScriptedProgram = ({ lastPrompt, step, results }) => {
 };
 
 /** The real programs start slowly on a busy machine, and some tests start one three times. */
-const options = { timeout: 240_000 };
+const options = { timeout: 600_000 };
 
 describe.concurrent.each(["codex", "opencode"])("%s", (name) => {
   const agent = acpAgent(name);
@@ -68,7 +68,7 @@ describe.concurrent.each(["codex", "opencode"])("%s", (name) => {
       expect(asked()).toContain("Wait for me");
 
       const killed = await play(opened.turn("Wait once more", unending), async (event) => {
-        if (isStart(event)) for (const pid of await place.processes()) process.kill(pid, "SIGKILL");
+        if (isStart(event)) await place.killAll();
       });
       expect(endOf(killed)).toMatchObject({ type: "error", kind: "crashed" });
       expect(await place.processes()).toEqual([]);

@@ -102,7 +102,7 @@ it.concurrent("a killed program is a crash, and another agent takes up its conve
   await makeGate(place.workdir);
   const first = await place.open(driver);
   const events = await play(first.turn("Wait for me", unending), async (event) => {
-    if (isStart(event)) for (const pid of await place.processes()) process.kill(pid, "SIGKILL");
+    if (isStart(event)) await place.killAll();
   });
   expect(endOf(events)).toMatchObject({ type: "error", kind: "crashed" });
   expect(await place.processes()).toEqual([]);

@@ -28,6 +28,8 @@ export interface TestPlace extends AsyncDisposable {
   open(driver: Driver, options?: Partial<OpenOptions>): Promise<Agent>;
   /** Processes whose home is in this place, whoever has started them. */
   processes(): Promise<number[]>;
+  /** With -9. */
+  killAll(): Promise<void>;
 }
 
 /** As in a sandbox with a way out, where nobody listens: the gateway is reached without it. */
@@ -53,6 +55,7 @@ export async function startPlace(work: ScriptedProgram = silence, toolsDirectory
   };
   const model = await startScriptedModel({ programs: { test: program }, listen: { host: "127.0.0.1", port: 0 } });
   const homesDirectory = join(directory, "homes");
+  const processes = () => processesWith(`HOME=${homesDirectory}/`);
   let state: unknown;
   return {
     surroundings: { toolsDirectory, homesDirectory, environment },
@@ -78,7 +81,16 @@ export async function startPlace(work: ScriptedProgram = silence, toolsDirectory
         signal: new AbortController().signal,
         ...options,
       }),
-    processes: () => processesWith(`HOME=${homesDirectory}/`),
+    processes,
+    async killAll() {
+      for (const pid of await processes()) {
+        try {
+          process.kill(pid, "SIGKILL");
+        } catch {
+          // It has ended meanwhile.
+        }
+      }
+    },
     async [Symbol.asyncDispose]() {
       await model.close();
       await rm(directory, { recursive: true, force: true });

@@ -23,7 +23,7 @@ export const agents = ["builtin", "claude-code", "acp:opencode", "acp:codex"] as
 /** One for each driver. */
 export const drivers = ["builtin", "claude-code", "acp:codex"] as const;
 /** Real agents take seconds to start, and more beside other tests. */
-export const agentTestMs = 120_000;
+export const agentTestMs = 300_000;
 
 /** Sandboxes, a gateway and a scripted model, as a host has them. */
 export interface Site extends AsyncDisposable {
@@ -49,12 +49,16 @@ export interface SiteOptions {
   readonly prices?: Readonly<Record<string, object>>;
   readonly cassettes?: "record" | "replay" | "auto";
   readonly onRequest?: ScriptedModelOptions["onRequest"];
+  /** For how long the model may say nothing. */
+  readonly silenceMs?: number;
 }
 
-/** Short enough that a test of a fault ends soon, long enough for a busy machine. */
-const quick = (settings: GatewaySettings): GatewaySettings => ({
+/** Long enough for a busy machine. */
+const usualSilenceMs = 60_000;
+
+const quick = (settings: GatewaySettings, silenceMs = usualSilenceMs): GatewaySettings => ({
   ...settings,
-  timeouts: { connectMs: 5000, firstByteMs: 3000, idleMs: 3000, totalMs: 60_000 },
+  timeouts: { connectMs: 20_000, firstByteMs: silenceMs, idleMs: silenceMs, totalMs: 2 * usualSilenceMs },
   retries: { tries: 2, baseMs: 10, maxMs: 50, maxRetryAfterMs: 100 },
 });
 
@@ -72,7 +76,7 @@ export async function openSite(options: SiteOptions): Promise<Site> {
   const ledger = parts.use(await openLedger(join(directory, "ledger")));
   const log = await openRunLog(join(directory, "events"));
   const secret = "of the tokens of tests";
-  const gateway = parts.use(createGateway({ settings: quick(settings), ledger, log, secret }));
+  const gateway = parts.use(createGateway({ settings: quick(settings, options.silenceMs), ledger, log, secret }));
   const tools = Object.assign(
     {},
     ...(await Promise.all(agents.map((agent) => toolDirectories(agent, agentsDirectory)))),

@@ -160,12 +160,12 @@ describe("an end from outside", () => {
   });
 
   it("by timeout asks first and then kills", async () => {
-    const polite = await sh("trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.05; done", { timeoutMs: 300 });
+    const polite = await sh("trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.05; done", { timeoutMs: 3000 });
     expect(await all(polite)).toMatchObject({ stdout: "up\nbye\n", exit: { reason: "timeout", exitCode: null } });
-    const stubborn = await sh("trap '' TERM; while :; do sleep 0.05; done", { timeoutMs: 50 });
+    const stubborn = await sh("trap '' TERM; while :; do sleep 0.05; done", { timeoutMs: 3000 });
     const exit = await stubborn.wait();
     expect(exit).toMatchObject({ reason: "timeout", signal: "SIGKILL" });
-    expect(exit.durationMs).toBeGreaterThan(1900);
+    expect(exit.durationMs).toBeGreaterThan(3000 + 1900);
   });
 
   it("by kill takes daemons that left the session twice", async () => {
@@ -188,7 +188,7 @@ describe("an end from outside", () => {
     const exec = await sh("sleep 60 & echo out");
     const { stdout, exit } = await all(exec);
     expect(stdout).toBe("out\n");
-    expect(exit.durationMs).toBeLessThan(5000);
+    expect(exit.durationMs).toBeLessThan(50_000);
     await exec.kill({ graceMs: 0 });
   });
 });

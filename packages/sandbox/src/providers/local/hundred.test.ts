@@ -38,7 +38,7 @@ test("a hundred sandboxes live at once, each with a server that its port reaches
   });
   const receipts = await Promise.all(sandboxes.map((sandbox) => sandbox.destroy()));
   expect(receipts.every(({ processesEnded }) => processesEnded >= 2)).toBe(true);
-}, 120_000);
+});
 
 async function startServer(sandbox: OwnedSandbox, name: string): Promise<void> {
   await using exec = await sandbox.exec({ argv: ["python3", "-c", server], env: { NAME: name }, background: true });

@@ -92,7 +92,7 @@ export function createLocalProvider(options: LocalProviderOptions): SandboxProvi
     async prepareImage(image, { signal, onProgress } = {}) {
       await keeper.call("prepareImage", { image: parseImage(image, localCapabilities) }, { signal, onProgress });
     },
-    events: ({ after, sandbox, signal } = {}) => ofSandbox(keeper.events(after ?? 0, signal), sandbox),
+    events: ({ sandbox, ...options } = {}) => ofSandbox(keeper.events(options), sandbox),
     reconcile: ({ signal } = {}) => keeper.call("reconcile", {}, { signal }),
     async [Symbol.asyncDispose]() {
       await handles[Symbol.asyncDispose]();

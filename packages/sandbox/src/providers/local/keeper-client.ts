@@ -1,4 +1,5 @@
 import { type ErrorCode, hasCode, type SandboxEvent, SlipwayError } from "@slipway/contract";
+import type { EventOptions } from "../../provider.ts";
 import { type KeeperMethod, type KeeperParams, type KeeperResult, protocolVersion } from "./keeper/protocol.ts";
 import type { KeeperSettings } from "./keeper/settings.ts";
 import { type CallKeeper, type Connection, callOnce, keeperGone, openConnection } from "./keeper-connection.ts";
@@ -13,8 +14,8 @@ export interface KeeperClient extends AsyncDisposable {
   onEvent(listener: (event: SandboxEvent) => void): () => void;
   /** The keeper is gone: until the next call, nothing is told of what a new one does. */
   onLost(listener: () => void): void;
-  /** Events after a sequence number (null: from now on), without a gap over keepers. */
-  events(after: number | null, signal?: AbortSignal): AsyncIterable<SandboxEvent>;
+  /** Without a gap over keepers. */
+  events(options: Omit<EventOptions, "sandbox">): AsyncIterable<SandboxEvent>;
 }
 
 interface CallOptions<M extends KeeperMethod> extends CallKeeper {
@@ -86,16 +87,12 @@ export function createKeeperClient(layout: Layout, settings: KeeperSettings): Ke
     onLost(listener) {
       lostListeners.add(listener);
     },
-    async *events(after, signal) {
+    async *events({ after = 0, follow = true, signal }) {
       const stop = signal === undefined ? closing.signal : AbortSignal.any([signal, closing.signal]);
-      let last = after;
-      while (!stop.aborted) {
+      const reader = { at: after, follow, isDone: false };
+      while (!stop.aborted && !reader.isDone) {
         // A connection of its own: a slow reader of events holds up nothing else.
-        const own = await openConnection(layout, settings);
-        for await (const event of subscription(own, last, stop)) {
-          last = event.sequence;
-          yield event;
-        }
+        yield* subscription(await openConnection(layout, settings), reader, stop);
       }
     },
     async [Symbol.asyncDispose]() {
@@ -109,10 +106,17 @@ export function createKeeperClient(layout: Layout, settings: KeeperSettings): Ke
 /** Events that were read ahead of a slow reader; then the keeper keeps the rest. */
 const mostEventsAhead = 1000;
 
-/** Ends when the signal or the keeper does. */
+interface EventReader {
+  /** The last one that it was given. */
+  at: number;
+  readonly follow: boolean;
+  isDone: boolean;
+}
+
+/** Ends when the reader is done, or when the signal or the keeper ends. */
 async function* subscription(
   { socket, pending, listeners }: Connection,
-  after: number | null,
+  reader: EventReader,
   signal: AbortSignal,
 ): AsyncIterable<SandboxEvent> {
   const queue: SandboxEvent[] = [];
@@ -126,13 +130,17 @@ async function* subscription(
   if (signal.aborted) end();
   socket.once("close", () => wake());
   try {
-    await callOnce({ socket, pending }, -4, "subscribe", { after }, {});
+    const { last } = await callOnce({ socket, pending }, -4, "subscribe", { after: reader.at }, {});
     socket.ref();
     while (!signal.aborted) {
+      reader.isDone = !reader.follow && reader.at >= last;
+      if (reader.isDone) return;
       const event = queue.shift();
       if (queue.length === 0) socket.resume();
-      if (event !== undefined) yield event;
-      else if (socket.destroyed) return;
+      if (event !== undefined) {
+        reader.at = event.sequence;
+        yield event;
+      } else if (socket.destroyed) return;
       else await new Promise<void>((resolve) => (wake = resolve));
     }
   } catch (error) {

@@ -1,4 +1,5 @@
-import type { SandboxEvent, SandboxId } from "@slipway/contract";
+import type { SandboxEvent } from "@slipway/contract";
+import type { EventOptions } from "../../provider.ts";
 import { Notifier } from "./notifier.ts";
 
 /** Everything that happened, numbered without a gap. The oldest go when there are too many. */
@@ -18,11 +19,7 @@ export class EventLog {
     this.#changed.notify();
   }
 
-  async *read(
-    after: number,
-    sandbox: SandboxId | undefined,
-    signal: AbortSignal | undefined,
-  ): AsyncGenerator<SandboxEvent> {
+  async *read({ after = 0, sandbox, follow = true, signal }: EventOptions): AsyncGenerator<SandboxEvent> {
     for (let seen = after; ; ) {
       const first = this.#events[0]?.sequence ?? this.#last + 1;
       for (let index = Math.max(0, seen + 1 - first); index < this.#events.length; index++) {
@@ -34,6 +31,7 @@ export class EventLog {
         if (this.#events[index] !== event) break;
       }
       if (seen < this.#last) continue;
+      if (!follow) return;
       await this.#changed.wait(signal);
     }
   }

@@ -1,7 +1,8 @@
-import type { CreateSandboxInput, SandboxEvent, SandboxId, SandboxInfo, SnapshotId } from "@slipway/contract";
+import type { CreateSandboxInput, SandboxEvent, SandboxInfo, SnapshotId } from "@slipway/contract";
 import { parseCreate, parseImage } from "../../input.ts";
 import type {
   CallOptions,
+  EventOptions,
   ListFilter,
   OwnedSandbox,
   ReconcileReport,
@@ -115,12 +116,9 @@ function snapshotsOf(connection: Connection): Snapshots {
   };
 }
 
-async function* events(
-  connection: Connection,
-  options: CallOptions & { after?: number; sandbox?: SandboxId },
-): AsyncGenerator<SandboxEvent> {
+async function* events(connection: Connection, options: EventOptions): AsyncGenerator<SandboxEvent> {
   throwIfAborted(options.signal);
-  yield* connection.world.events.read(options.after ?? 0, options.sandbox, connection.during(options.signal));
+  yield* connection.world.events.read({ ...options, signal: connection.during(options.signal) });
 }
 
 /** A lost sandbox has no process left, so there is nothing to adopt or to end. */

@@ -88,6 +88,15 @@ export function describeMessages(subject: Subject): void {
       expect((await bridge.read(build, { after: 0 })).messages).toHaveLength(2);
     });
 
+    test("are the same again, with blanks around their words too", async () => {
+      const { bridge } = subject();
+      const build = newBuild();
+      const payload = { phase: " build ", text: "once" };
+      const message = { topic: "progress", key: "once", from: "host", payload } as const;
+      expect(await bridge.publish(build, message)).toEqual({ offset: 1 });
+      expect(await bridge.publish(build, message)).toEqual({ offset: 1 });
+    });
+
     test("with the key of another one are refused", async () => {
       const { bridge } = subject();
       const build = newBuild();

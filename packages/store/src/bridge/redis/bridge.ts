@@ -25,10 +25,7 @@ export async function openRedisBridge({
       return { offset };
     },
     read: messages.read,
-    async *subscribe(build, options) {
-      using following = feeds.follow(build);
-      yield* subscribeTo(following.feed, (range) => messages.read(build, range), options);
-    },
+    subscribe: (build, options) => subscribeTo(feeds, build, messages, options),
     async forget(build) {
       await asked(connection.client.del(keyParts.map((part) => connection.key(build, part))));
       feeds.doubt(build);

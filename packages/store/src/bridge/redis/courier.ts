@@ -15,7 +15,7 @@ export function createRedisCourier(connection: RedisConnection): Courier {
     deliverTo(destination) {
       feeds = destination;
     },
-    send(build, { offset, ...message }) {
+    send(build, offset, message) {
       if (!connection.connected) return;
       connection.client.publish(connection.key(build, "news"), `${offset} ${packetOf(message)}`).catch(() => undefined);
     },

@@ -1,15 +1,17 @@
-import type { BuildId } from "@slipway/contract";
+import { type BuildId, outgoingMessageSchema } from "@slipway/contract";
+import { z } from "zod";
 import type { Feeds, FeedsWatcher, News } from "../feed.ts";
-import { type SealedMessage, unsealAtOnce } from "../sealed.ts";
+import { isSmall, type SealedMessage } from "../sealed.ts";
 import type { RedisConnection } from "./connection.ts";
 
-/** What is larger is read from the log by those who want it. */
-const maxPacketCharacters = 16 * 1024;
+const packetSchema = z.object({ at: z.int(), message: outgoingMessageSchema });
 
 /** What goes over the channel behind the offset: the message, or nothing where it is large. */
-export function packetOf(message: SealedMessage): string {
-  const small = message.encoding === "json" && message.body.length <= maxPacketCharacters;
-  return small ? JSON.stringify(message) : "";
+export function packetOf(sealed: SealedMessage): string {
+  if (!isSmall(sealed)) return "";
+  const { topic, key, from, at, body } = sealed;
+  // The payload is JSON already.
+  return `{"at":${at},"message":{"topic":"${topic}","key":${JSON.stringify(key)},"from":"${from}","payload":${body}}}`;
 }
 
 /** Hears of followed builds over their channels, and doubts them all whenever the connection was gone. */
@@ -50,10 +52,13 @@ export function listenForNews(connection: RedisConnection, feeds: () => Feeds): 
 
 /** Anybody with access to Redis can write to the channel: what is not as expected sends readers to the log. */
 function readNews(text: string): News | undefined {
-  const [, offset, packet] = /^([0-9]{1,15}) (.*)$/s.exec(text) ?? [];
-  if (offset === undefined) return undefined;
+  const [digits = ""] = /^[1-9][0-9]{0,14} /.exec(text) ?? [];
+  const offset = Number(digits);
+  if (offset === 0) return undefined;
+  if (text.length === digits.length) return { offset };
   try {
-    return unsealAtOnce({ ...JSON.parse(packet || "{}"), offset }) ?? { offset: Number(offset) };
+    const { at, message } = packetSchema.parse(JSON.parse(text.slice(digits.length)));
+    return Object.freeze({ ...message, offset, at });
   } catch {
     return undefined;
   }

@@ -4,9 +4,9 @@ import type { Kysely } from "kysely";
 import { migrate } from "../../database/migrate.ts";
 import type { Database } from "../../database/open.ts";
 import type { Clock } from "../clock.ts";
-import { createFeeds, type Feeds, type FeedsWatcher } from "../feed.ts";
-import { publishOnce } from "../publish.ts";
-import { type NumberedMessage, unsealAtOnce } from "../sealed.ts";
+import { createFeeds, type Feeds, type FeedsWatcher, type News } from "../feed.ts";
+import { type Published, publishOnce } from "../publish.ts";
+import { isSmall, type SealedMessage } from "../sealed.ts";
 import { subscribeTo } from "../subscribe.ts";
 import { createSqlClaims } from "./claims.ts";
 import { createSqlConsumers } from "./consumers.ts";
@@ -25,7 +25,7 @@ export interface Courier extends FeedsWatcher {
   /** Where the news of followed builds go. Called once, before all else. */
   deliverTo(feeds: Feeds): void;
   /** Never fails and never waits. */
-  send(build: BuildId, message: NumberedMessage): void;
+  send(build: BuildId, offset: number, message: SealedMessage): void;
   close(): Promise<void>;
 }
 
@@ -51,19 +51,17 @@ export async function openSqlBridge({ database, clock, pollMs, courier }: SqlBri
   return {
     ...createSqlConsumers(queries, clock.now),
     ...createSqlClaims(queries, clock.now),
-    async publish(build, message) {
-      const { sealed, offset, fresh } = await publishOnce(messages, build, message, clock.now());
+    async publish(build, input) {
+      const published = await publishOnce(messages, build, input, clock.now());
+      const { sealed, offset, fresh } = published;
       if (fresh) {
-        feeds.tell(build, unsealAtOnce({ ...sealed, offset }) ?? { offset });
-        courier?.send(build, { ...sealed, offset });
+        feeds.tell(build, newsOf(published));
+        courier?.send(build, offset, sealed);
       }
       return { offset };
     },
     read: messages.read,
-    async *subscribe(build, options) {
-      using following = feeds.follow(build);
-      yield* subscribeTo(following.feed, (range) => messages.read(build, range), options);
-    },
+    subscribe: (build, options) => subscribeTo(feeds, build, messages, options),
     async forget(build) {
       await removeBuild(queries, build);
       feeds.doubt(build);
@@ -73,6 +71,12 @@ export async function openSqlBridge({ database, clock, pollMs, courier }: SqlBri
       await courier?.close();
     },
   };
+}
+
+/** Of its own: what the sender does with the payload later changes nothing. */
+function newsOf({ message, sealed, offset }: Published): News {
+  if (!isSmall(sealed)) return { offset };
+  return Object.freeze({ ...message, payload: JSON.parse(sealed.body), offset, at: sealed.at });
 }
 
 async function lookForMessages(feeds: Feeds, messages: SqlMessages): Promise<void> {

@@ -20,8 +20,9 @@ export interface RedisServer extends AsyncDisposable {
 /** A real server on a free port of the loopback, which writes every command to its file before it answers. */
 export async function startRedisServer(): Promise<RedisServer> {
   const directory = mkdtempSync(join(tmpdir(), "slipway-redis-"));
-  const port = await freePort();
-  let server = await run(directory, port);
+  const first = await runSomewhere(directory);
+  const { port } = first;
+  let { server } = first;
   const kill = async () => {
     if (server.exitCode !== null || server.signalCode !== null) return;
     const ended = once(server, "exit");
@@ -42,6 +43,17 @@ export async function startRedisServer(): Promise<RedisServer> {
       rmSync(directory, { recursive: true, force: true });
     },
   };
+}
+
+/** Another process may take a free port before Redis does. */
+async function runSomewhere(directory: string, tries = 3): Promise<{ server: ChildProcess; port: number }> {
+  const port = await freePort();
+  try {
+    return { port, server: await run(directory, port) };
+  } catch (error) {
+    if (tries === 1) throw error;
+    return await runSomewhere(directory, tries - 1);
+  }
 }
 
 async function run(directory: string, port: number): Promise<ChildProcess> {

@@ -5,15 +5,13 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { checkListSchema, intentDraftSchema, planDraftSchema, type Task, topologicalOrder } from "@slipway/contract";
-import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { asProgramsSee, result, user } from "../../testing/conversation.ts";
 import { openPlayer } from "../../testing/demo-player.ts";
 import { demoBuild } from "./demo-build.ts";
 import { intent } from "./intent.ts";
 import { tasks } from "./plan.ts";
-
-vi.setConfig({ testTimeout: 120_000 });
 
 const run = promisify(execFile);
 const allPass = "Done, and the tests pass.";

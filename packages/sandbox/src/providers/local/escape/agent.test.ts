@@ -56,7 +56,7 @@ for path in [${JSON.stringify(socket)}, "/agent.sock", "agent.sock", "/run/slipw
     await alive();
     const { stdout } = await run(
       sandbox,
-      "for i in $(seq 100); do pgrep -x sleep >/dev/null || break; sleep 0.05; done; pgrep -x sleep | wc -l",
+      "for i in $(seq 1000); do pgrep -x sleep >/dev/null || break; sleep 0.05; done; pgrep -x sleep | wc -l",
     );
     expect(stdout.trim()).toBe("0");
   });

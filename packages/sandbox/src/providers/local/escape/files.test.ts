@@ -9,7 +9,7 @@ beforeAll(() => {
 });
 afterAll(() => attacker[Symbol.asyncDispose]());
 
-const signal = () => AbortSignal.timeout(10_000);
+const signal = () => AbortSignal.timeout(100_000);
 
 describe.each(users)("of %s inside,", (user) => {
   let sandbox: OwnedSandbox;

@@ -121,7 +121,7 @@ test("a reader that stops reading holds up its own command only", async () => {
   const reader = flood.output()[Symbol.asyncIterator]();
   await reader.next();
   expect((await run(sandbox, "echo said")).stdout).toBe("said\n");
-  await flood.kill({ graceMs: 0, signal: AbortSignal.timeout(5000) });
+  await flood.kill({ graceMs: 0, signal: AbortSignal.timeout(60_000) });
   await reader.return?.();
-  expect(await flood.wait({ signal: AbortSignal.timeout(5000) })).toMatchObject({ reason: "killed" });
+  expect(await flood.wait({ signal: AbortSignal.timeout(60_000) })).toMatchObject({ reason: "killed" });
 });

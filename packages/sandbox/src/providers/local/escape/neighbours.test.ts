@@ -126,7 +126,7 @@ print(len(open("/proc/net/unix").read().splitlines()) < 20)`;
 });
 
 async function retry<T>(call: () => Promise<T>): Promise<T> {
-  for (let left = 200; ; left--) {
+  for (let left = 2000; ; left--) {
     try {
       return await call();
     } catch (error) {

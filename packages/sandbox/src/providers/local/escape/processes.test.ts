@@ -23,21 +23,22 @@ describe.each(users)("as %s inside", (user) => {
 
   test("a command that hides behind a dead first thread is killed with its tree", async () => {
     const { exec } = await attacker.start(sandbox, "headless");
-    await exec.kill({ graceMs: 0, signal: AbortSignal.timeout(5000) });
+    await exec.kill({ graceMs: 0, signal: AbortSignal.timeout(60_000) });
     expect(await exec.wait()).toMatchObject({ reason: "killed" });
   });
 
   test("a command that hides behind a dead first thread does not outlive its timeout", async () => {
-    const { exec } = await attacker.start(sandbox, "headless", [], { timeoutMs: 500 });
-    expect(await exec.wait({ signal: AbortSignal.timeout(10_000) })).toMatchObject({ reason: "timeout" });
+    const { exec } = await attacker.start(sandbox, "headless", [], { timeoutMs: 5000 });
+    expect(await exec.wait({ signal: AbortSignal.timeout(60_000) })).toMatchObject({ reason: "timeout" });
   });
 
   test("a command whose end another one withholds by tracing it still ends by its timeout", async () => {
-    const victim = await sandbox.exec({ shell: "echo $$; read line; exit 0", stdin: "open", timeoutMs: 1500 });
+    await attacker.put(sandbox, "tracer");
+    const victim = await sandbox.exec({ shell: "echo $$; read line; exit 0", stdin: "open", timeoutMs: 10_000 });
     const pid = await firstLine(victim);
     const { exec: tracer } = await attacker.start(sandbox, "tracer", [pid]);
     await victim.end();
-    expect(await victim.wait({ signal: AbortSignal.timeout(10_000) })).toMatchObject({ reason: "timeout" });
+    expect(await victim.wait({ signal: AbortSignal.timeout(60_000) })).toMatchObject({ reason: "timeout" });
     await tracer.kill({ graceMs: 0 });
   });
 

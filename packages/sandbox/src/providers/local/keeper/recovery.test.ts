@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { newId } from "@slipway/contract";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import type { Sandbox } from "../../../provider.ts";
+import type { OwnedSandbox, Sandbox } from "../../../provider.ts";
 import { run } from "../../../run.ts";
 import { detectCgroups } from "../cgroup.ts";
 import { createLocalProvider } from "../index.ts";
@@ -57,7 +57,7 @@ test("a caller whose keeper died sees that the next keeper put the sandbox to sl
   await killKeeper();
   await using other = createLocalProvider({ stateDir: local.stateDir, environment: process.env });
   await (await other.get(sandbox.id)).sleep();
-  const signal = AbortSignal.timeout(5000);
+  const signal = AbortSignal.timeout(60_000);
   expect((await run(sandbox, "echo awake", { signal })).stdout).toBe("awake\n");
 });
 
@@ -101,14 +101,20 @@ test("sandboxes that an earlier version recorded start, with their network and w
 
 test("a create that is aborted after it was done leaves nothing", async () => {
   const before = (await local.provider.list()).length;
-  const controller = new AbortController();
-  const creating = local.provider.create(small, { signal: controller.signal });
   const records = () => readRecords<SandboxRecord>(layoutOf(local.stateDir).records.sandboxes);
-  while (records().length === before) await setImmediate();
-  // Nothing is heard of the answer meanwhile.
-  while (records().some(({ state }) => state === "creating"));
-  controller.abort();
-  await expect(creating).rejects.toMatchObject({ code: "aborted" });
+  const abortWhenDone = async () => {
+    const controller = new AbortController();
+    const creating = local.provider.create(small, { signal: controller.signal });
+    while (records().length === before) await setImmediate();
+    // Nothing is heard of the answer meanwhile.
+    while (records().some(({ state }) => state === "creating"));
+    controller.abort();
+    return await creating.catch((error: unknown) => error);
+  };
+  let end = await abortWhenDone();
+  // On a busy machine the answer may be there before the record was looked at.
+  for (; !(end instanceof Error); end = await abortWhenDone()) await (end as OwnedSandbox).destroy();
+  expect(end).toMatchObject({ code: "aborted" });
   expect(await local.provider.list()).toHaveLength(before);
 });
 
@@ -184,7 +190,10 @@ if (mechanisms.memory === "none") {
     await using sandbox = await local.provider.create(small);
     const told = async (count: number) => {
       let seen = 0;
-      for await (const { type } of local.provider.events({ sandbox: sandbox.id, signal: AbortSignal.timeout(5000) })) {
+      for await (const { type } of local.provider.events({
+        sandbox: sandbox.id,
+        signal: AbortSignal.timeout(60_000),
+      })) {
         if (type === "sandbox.out_of_memory" && ++seen === count) break;
       }
       return seen;
@@ -195,5 +204,5 @@ if (mechanisms.memory === "none") {
     await sandbox.start();
     expect((await run(sandbox, hog)).exit.reason).toBe("out_of_memory");
     expect(await told(2)).toBe(2);
-  }, 20_000);
+  });
 }
