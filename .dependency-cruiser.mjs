@@ -116,7 +116,8 @@ export default {
     {
       name: "tests-stay-out",
       severity: "error",
-      from: { pathNot: tests },
+      // Figures are measured on the databases that tests start.
+      from: { pathNot: `${tests}|^bench/` },
       to: { path: tests },
     },
     { name: "no-cycles", severity: "error", from: {}, to: { circular: true } },
