@@ -96,7 +96,9 @@ export function performanceOutcome({ path, metric, atMost }: CheckOf<"performanc
     return { ok: false, text: `${path} was opened in a browser, and there was nothing to measure: the page is empty.` };
   }
   const { what, unit } = metrics[metric];
-  const seen = `${path} was opened ${values.length} times in a browser. ${what} ${round(median)}${unit} (median)`;
+  const often = values.length === 1 ? "once" : `${values.length} times`;
+  const middle = values.length === 1 ? "" : " (median)";
+  const seen = `${path} was opened ${often} in a browser. ${what} ${round(median)}${unit}${middle}`;
   return { ok: median <= atMost, text: `${seen}; at most ${atMost}${unit} is wanted.` };
 }
 
