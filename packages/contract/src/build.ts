@@ -26,7 +26,7 @@ export type BuildEndReason = (typeof buildEndReasons)[number];
 export const holds = ["none", "intent", "plan", "both"] as const;
 export type Hold = (typeof holds)[number];
 
-/** How tasks are grouped: what belongs together is worked on in one place. */
+/** How the plan groups its tasks. */
 export const partitions = ["phase", "feature", "component"] as const;
 export type Partition = (typeof partitions)[number];
 

@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { drivenBuild, openTestStore } from "./conformance/context.ts";
 import { spawnReporter } from "./conformance/reporter.ts";
@@ -18,7 +19,7 @@ const newFile = () => join(directory, `${++databases}.db`);
 
 describeStore("SQLite", { createDatabase: async () => `file:${newFile()}`, seesDeath: true });
 
-test("two processes write as much as they are told, while a third holds the lock longer than they wait", async () => {
+test("two processes write as much as they are told, while a third holds the lock for ten seconds", async () => {
   const file = newFile();
   await using opened = await openTestStore(`file:${file}`);
   const build = await drivenBuild(opened.store);
@@ -30,7 +31,7 @@ test("two processes write as much as they are told, while a third holds the lock
     using holder = new DatabaseSync(file, { timeout: 60_000 });
     holder.exec("begin immediate");
     for (const writer of writers) writer.begin();
-    await Promise.all(writers.map((writer) => writer.said("busy")));
+    await Promise.all([delay(10_000), ...writers.map((writer) => writer.said("busy"))]);
     holder.exec("commit");
   }
   await Promise.all(writers.map((writer) => writer.ended()));

@@ -4,8 +4,9 @@ import { attemptEnd, findRunner, startTaskRun, type TaskRun } from "@slipway/run
 import { projectPath, type Sandbox } from "@slipway/sandbox";
 import type { BuildRepository } from "../repository/repository.ts";
 import { type Checkpoints, createCheckpoints, removeSnapshots } from "./checkpoints.ts";
+import { freeClaims, keepClaims } from "./claims.ts";
 import type { Kept } from "./kept.ts";
-import { endPlace, freeClaims, hasFilledDisk, snapshotName } from "./leave.ts";
+import { endPlace, hasFilledDisk, snapshotName } from "./leave.ts";
 import { createListener } from "./listen.ts";
 import { runIdOf, speakerOf } from "./names.ts";
 import { readOrder } from "./order.ts";
@@ -166,7 +167,7 @@ export class Attempt {
 
   /** Undefined: there was one, and it is gone. */
   async #place(kept: Kept): Promise<Sandbox | undefined> {
-    const { build, providerName: provider, clock, report, settled } = this.#world;
+    const { build, clock, report, settled } = this.#world;
     const { signal } = this.#released;
     // One of those that are ended may be this one: it waits for what it is in now.
     signal.throwIfAborted();
@@ -186,9 +187,7 @@ export class Attempt {
       const installed = isFresh ? await isInstalled(sandbox) : kept.order.installed;
       await this.#keep({ sandbox: sandbox.id, order: { ...kept.order, installed } });
     }
-    const { createdAt } = await sandbox.info();
-    const life = { id: sandbox.id, provider, task: kept.task, createdAt };
-    await report([sandboxChanged(build, life, "running", clock.now())]);
+    await report([sandboxChanged(build, kept.task, await sandbox.info(), "running", clock.now())]);
     return sandbox;
   }
 
@@ -230,6 +229,7 @@ export class Attempt {
     const { run, sandbox, checkpoints, listening } = running;
     const { build, store, bridge, shared, clock, report, warn } = this.#world;
     const { signal } = listening;
+    keepClaims(this.#world, speakerOf(kept), signal);
     const take = createListener({
       ...{ build, kept, sandbox, run, repository, store, bridge, shared, clock, report, signal },
       checkpoint: (phase) => checkpoints.wish(phase),
@@ -266,13 +266,14 @@ export class Attempt {
   }
 
   async #tellEnd(kept: Kept, outcome: ToldOutcome): Promise<void> {
-    const { build, bridge, report } = this.#world;
+    const { build, bridge, shared, report } = this.#world;
     await report([attemptEnded(kept, outcome)]);
     if (outcome.type !== "failed") return;
     const [key, from] = [`errors:${runIdOf(kept.id, kept.respawn, kept.part)}`, speakerOf(kept)];
     const payload = { title: `${from} has failed`, text: printable(outcome.error).slice(-4000) };
     // Only told: nobody waits for it.
     await bridge.publish(build.id, { topic: "errors", key, from, payload }).catch(() => {});
+    shared.changed("errors", from);
   }
 
   /** It never came to a run. */
@@ -325,20 +326,18 @@ export class Attempt {
 
   /** Nothing runs, and the files are kept: by the sandbox, and by a checkpoint in case that it is away for long. */
   async #pause(kept: Kept): Promise<void> {
-    const { build, provider, providerName, clock, report, warn } = this.#world;
+    const { build, provider, clock, report, warn } = this.#world;
     const { sandbox: id } = kept;
     await this.#letGo();
     if (id === null) return;
     try {
       const sandbox = await provider.get(id);
-      const { state, createdAt } = await sandbox.info();
-      if (state === "stopped") return;
+      const info = await sandbox.info();
+      if (info.state === "stopped") return;
       await sandbox.stop();
       const snapshot = await sandbox.snapshot({ name: snapshotName(build, kept.id) });
       await this.#checkpointed(id, snapshot.id, "paused");
-      await report([
-        sandboxChanged(build, { id, provider: providerName, task: kept.task, createdAt }, "stopped", clock.now()),
-      ]);
+      await report([sandboxChanged(build, kept.task, info, "stopped", clock.now())]);
     } catch (error) {
       // Whether it is there is looked at when it is to go on.
       warn(`${build.id}, ${speakerOf(kept)} is paused without a checkpoint: ${(error as Error).message}`);

@@ -67,6 +67,9 @@ it("an attempt's work becomes a candidate, and what is found in it, on a newer m
   const [made] = await site.reports("main.made");
   expect(made?.["commit"]).toBe(await repository.main());
   expect(await site.reports("attempt.heard")).toHaveLength(1);
+  const [{ sandbox }] = (await site.reports("sandbox.changed")) as [Record<string, unknown>];
+  const config = { image: expect.anything(), limits: { memoryMb: expect.any(Number) }, tools: ["node", "runner"] };
+  expect(sandbox).toMatchObject({ status: "running", reason: "started", tasks: ["list"], config });
   const phases = (await site.reports("attempt.progress")).filter(({ status }) => status === "begun");
   expect(phases.map(({ phase }) => phase)).toEqual(["initialise", "build", "integrate", "test", "intent", "verify"]);
   expect((await store.actions.list(build.id)).some(({ action }) => action === "file_change")).toBe(true);

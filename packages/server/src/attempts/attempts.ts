@@ -18,7 +18,7 @@ import { createShared, type Shared, type SharedOptions } from "./shared.ts";
 
 export interface AttemptsParts {
   /** It has the tool directories of the agents that builds are set to. */
-  readonly provider: Pick<SandboxProvider, "name" | "create" | "get" | "list" | "snapshots" | "events">;
+  readonly provider: Pick<SandboxProvider, "create" | "get" | "list" | "snapshots" | "events">;
   readonly repositories: Repositories;
   readonly workspaces: Pick<Workspaces, "base">;
   readonly gateway: Pick<Gateway, "openRun" | "serve">;
@@ -114,7 +114,7 @@ export function createAttempts(parts: AttemptsParts): Attempts {
     if (over.has(item.id)) return;
     const { gateway, workers = 0, workspaces } = parts;
     const world = {
-      ...{ build, provider, providerName: provider.name, gateway, workers, workspaces, store, bridge, clock, warn },
+      ...{ build, provider, gateway, workers, workspaces, store, bridge, clock, warn },
       ...{ ...opened, closing: closing.signal },
     };
     const { agent, checkpointMs } = await settingsOf(store, build.id);

@@ -4,7 +4,7 @@ import { removePlace } from "./place.ts";
 import { sandboxChanged } from "./reports.ts";
 import type { AttemptSurroundings } from "./surroundings.ts";
 
-type Leaving = Pick<AttemptSurroundings, "build" | "provider" | "providerName" | "clock" | "report">;
+type Leaving = Pick<AttemptSurroundings, "build" | "provider" | "clock" | "report">;
 
 /** How long a sandbox that is gone may take to be told of. */
 const toldMs = 10_000;
@@ -30,21 +30,11 @@ export async function endPlace(
   { id, task }: Pick<AttemptWork, "id" | "task">,
   { keep }: { readonly keep: boolean },
 ): Promise<void> {
-  const { build, provider, providerName, clock, report } = world;
-  for (const { id: sandbox, state, createdAt } of await provider.list({ labels: { build: build.id, attempt: id } })) {
-    const life = { id: sandbox, provider: providerName, task, createdAt };
-    if (!keep) await removePlace(world, { id: sandbox });
-    else if (state !== "stopped") await (await provider.get(sandbox)).stop();
-    await report([sandboxChanged(build, life, keep ? "stopped" : "destroyed", clock.now())]);
-  }
-}
-
-export async function freeClaims(
-  { bridge, build }: Pick<AttemptSurroundings, "bridge" | "build">,
-  owner: string,
-): Promise<void> {
-  for (const { path, owner: held, token } of await bridge.claims(build.id)) {
-    if (held === owner) await bridge.release(build.id, { path, token });
+  const { build, provider, clock, report } = world;
+  for (const info of await provider.list({ labels: { build: build.id, attempt: id } })) {
+    if (!keep) await removePlace(world, info);
+    else if (info.state !== "stopped") await (await provider.get(info.id)).stop();
+    await report([sandboxChanged(build, task, info, keep ? "stopped" : "destroyed", clock.now())]);
   }
 }
 

@@ -16,6 +16,7 @@ import type { TaskRun } from "@slipway/runner";
 import type { Sandbox } from "@slipway/sandbox";
 import { whenDatabaseIsThere } from "../planning/patience.ts";
 import type { BuildRepository } from "../repository/repository.ts";
+import { claimMs } from "./claims.ts";
 import type { Kept } from "./kept.ts";
 import { speakerOf } from "./names.ts";
 import { takeOffer } from "./offers.ts";
@@ -44,7 +45,6 @@ export interface ListenOptions {
 const most = { actions: 20_000, progress: 1000, messages: 1000, offers: 60, fileChanges: 200 };
 const maxOfferedBytes = 1024 ** 3;
 const maxDetailCharacters = 2000;
-const claimMs = 30 * 60_000;
 
 /** Takes in what a run reports, one event after another. To take one in again changes nothing. */
 export function createListener(options: ListenOptions): (event: NumberedEvent) => Promise<void> {

@@ -4,6 +4,7 @@ import {
   printable,
   type RunId,
   type SandboxId,
+  type SandboxInfo,
   type SnapshotId,
   type TaskPhase,
 } from "@slipway/contract";
@@ -62,22 +63,25 @@ export function candidateRefused(life: Life, offer: number, findings: readonly F
   return report("candidate.refused", key, { ...lifeOf(life), offer, findings: [...findings] });
 }
 
-export interface SandboxLife {
-  readonly id: SandboxId;
-  readonly provider: string;
-  readonly task: string;
-  readonly createdAt: number;
-}
-
+/** `info`: how it was when it was last looked at. */
 export function sandboxChanged(
   build: WorkingBuild,
-  { id, provider, task, createdAt }: SandboxLife,
+  task: string,
+  info: SandboxInfo,
   status: "running" | "stopped" | "destroyed",
   nowMs: number,
 ): NewEvent {
+  const { id, provider, image, limits, tools, snapshot, reason, createdAt } = info;
   const sandbox: SandboxRecord = {
     ...{ id, build: build.id, account: build.account, project: build.project, provider, providerId: id },
-    ...{ host: null, config: {}, status, reason: null, tasks: [task], score: null, costMicroUsd: 0 },
+    ...{
+      host: null,
+      config: { image, limits, tools: [...tools], snapshot },
+      tasks: [task],
+      score: null,
+      costMicroUsd: 0,
+    },
+    ...{ status, reason: status === "running" ? reason : null },
     ...{ createdAt, activeAt: nowMs, endedAt: status === "destroyed" ? nowMs : null },
   };
   // It may be stopped and go on more than once.

@@ -1,11 +1,11 @@
 import { type BridgeTopic, newId, type OutgoingMessage } from "@slipway/contract";
-import type { CandidateRecord } from "@slipway/engine";
+import type { CandidateRecord, ReadRange } from "@slipway/engine";
 import { expect, test, vi } from "vitest";
 import { createShared, type SharedOptions, type SharedPart } from "./shared.ts";
 
 const build = newId("bld");
 
-function open(candidates: readonly Partial<CandidateRecord>[]) {
+function open(candidates: readonly Partial<CandidateRecord>[], messages: readonly OutgoingMessage[] = []) {
   const told: SharedPart[] = [];
   const published: OutgoingMessage[] = [];
   const records = { candidates, plans: [], tasks: [] };
@@ -15,13 +15,16 @@ function open(candidates: readonly Partial<CandidateRecord>[]) {
     bridge: {
       publish: async (_: unknown, message: OutgoingMessage) => void published.push(message),
       claims: async () => [],
-      read: async () => ({ messages: [], next: 0 }),
+      read: async (_: unknown, { after, topics }: ReadRange) => ({
+        messages: messages.slice(after).filter(({ topic }) => topics?.includes(topic)),
+        next: messages.length,
+      }),
     },
     repository: async () => ({ overlap: async () => [] }),
     open: () => new Map(),
     tell: (part: SharedPart) => told.push(part),
     warn: (error: Error) => expect.unreachable(error.message),
-    gatherMs: { merges: 1 },
+    gatherMs: { merges: 1, errors: 1 },
   } as unknown as SharedOptions);
   const payloads = (topic: BridgeTopic) =>
     published.filter((message) => message.topic === topic).map(({ payload }) => payload);
@@ -47,4 +50,13 @@ test("attempts hear what waits to be merged and what was sent back, and the brid
   // What is looked at again is no news.
   expect((await shared.parts()).map(({ name }) => name)).toEqual(["merges"]);
   expect(payloads("merge")).toHaveLength(candidates.length);
+});
+
+test("attempts hear how others have failed", async () => {
+  const payload = { title: "cart-1 has failed", text: "npm run test ended with 1\nexpected 3, got 2" };
+  const { shared, told } = open([], [{ topic: "errors", key: "one", from: "cart-1", payload }]);
+  shared.changed("errors", "cart-1");
+  const text = "- cart-1: cart-1 has failed\n  npm run test ended with 1\n  expected 3, got 2";
+  await vi.waitFor(() => expect(told).toEqual([{ name: "errors", text }]));
+  expect(await shared.parts()).toEqual([{ name: "errors", text }]);
 });

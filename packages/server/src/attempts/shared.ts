@@ -33,7 +33,7 @@ export interface SharedOptions {
 
 const usualGatherMs = {
   ...{ plan: 5000, progress: 120_000, discoveries: 1000, ownership: 10_000, conflicts: 1000 },
-  merges: 5000,
+  ...{ merges: 5000, errors: 5000 },
 };
 export type PartName = keyof typeof usualGatherMs;
 
@@ -43,10 +43,11 @@ const spoken: ReadonlySet<PartName> = new Set(["discoveries", "conflicts"]);
 /** Where the build's shared context has it. The others are messages of their own. */
 const sections: Partial<Record<PartName, ContextSection>> = {
   ...{ plan: "plan", progress: "phases", ownership: "ownership", merges: "merges" },
+  errors: "errors",
 };
 
 const maxCharacters = 16 * 1024;
-const maxDiscoveries = 40;
+const maxMessages = 40;
 const maxLines = 200;
 const maxMerges = 40;
 
@@ -63,7 +64,8 @@ export function createShared(options: SharedOptions): Shared {
   const render: Readonly<Record<PartName, () => Promise<readonly string[]>>> = {
     plan: () => planLines(store, build),
     progress: async () => [...phases].map(([speaker, words]) => `- ${speaker}: ${words}`),
-    discoveries: () => discoveryLines(bridge, build),
+    discoveries: () => messageLines(bridge, build, "discoveries"),
+    errors: () => messageLines(bridge, build, "errors"),
     ownership: async () =>
       (await bridge.claims(build)).slice(0, maxLines).map(({ path, owner }) => `- ${path}: ${owner}`),
     conflicts: () => conflictLines(options),
@@ -125,18 +127,22 @@ async function planLines({ builds }: Pick<Store, "builds">, build: BuildId): Pro
 }
 
 /** The latest. */
-async function discoveryLines(bridge: SharedOptions["bridge"], build: BuildId): Promise<readonly string[]> {
+async function messageLines(
+  bridge: SharedOptions["bridge"],
+  build: BuildId,
+  topic: "discoveries" | "errors",
+): Promise<readonly string[]> {
   const lines: string[] = [];
   for (let after = 0; ; ) {
-    const { messages, next } = await bridge.read(build, { after, topics: ["discoveries"] });
+    const { messages, next } = await bridge.read(build, { after, topics: [topic] });
     for (const message of messages) {
-      if (message.topic !== "discoveries") continue;
+      if (message.topic !== topic) continue;
       const { title, text } = message.payload;
       lines.push(
         `- ${message.from}: ${title}${text === "" ? "" : `\n  ${text.replaceAll("\n", "\n  ").slice(0, 1000)}`}`,
       );
     }
-    if (next === after || messages.length === 0) return lines.slice(-maxDiscoveries);
+    if (next === after || messages.length === 0) return lines.slice(-maxMessages);
     after = next;
   }
 }

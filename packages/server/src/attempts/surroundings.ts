@@ -8,7 +8,6 @@ import type { Shared } from "./shared.ts";
 /** What an attempt has from its build and from the server. */
 export interface AttemptSurroundings extends PlaceParts {
   readonly build: WorkingBuild;
-  readonly providerName: string;
   readonly gateway: Pick<Gateway, "openRun" | "serve">;
   readonly store: Store;
   readonly bridge: Bridge;

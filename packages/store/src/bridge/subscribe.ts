@@ -27,7 +27,9 @@ export async function* subscribeTo(
     const { version, doubts } = feed;
     let page = fromFeed(feed, at, topics);
     if (page.next === at && (feed.head > at || doubts !== settledDoubts)) {
-      page = (await readPatiently(() => log.read(build, { after: at, topics, limit: pageMessages }), signal)) ?? page;
+      const read = await readPatiently(() => log.read(build, { after: at, topics, limit: pageMessages }), signal);
+      if (read === undefined) return;
+      page = read;
     }
     for (const message of page.messages) {
       if (signal.aborted) return;

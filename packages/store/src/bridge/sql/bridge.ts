@@ -40,7 +40,7 @@ export interface SqlBridgeOptions {
 export async function openSqlBridge({ database, clock, pollMs, courier }: SqlBridgeOptions): Promise<Bridge> {
   await migrate(database, bridgeMigrations);
   const queries = database.queries.withTables<BridgeTables>();
-  const messages = createSqlMessages(queries);
+  const messages = createSqlMessages(database.kind, queries);
   const feeds = createFeeds(courier);
   courier?.deliverTo(feeds);
   let looks = 0;
