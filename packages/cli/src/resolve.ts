@@ -2,6 +2,8 @@ import type { Client } from "@slipway/client";
 import {
   type BuildId,
   buildIdSchema,
+  type CandidateId,
+  candidateIdSchema,
   type ExecId,
   execIdSchema,
   type SandboxId,
@@ -82,6 +84,22 @@ export async function findBuildId(client: Client, text: string | undefined, sign
   if (id) return id;
   const wanted = text === undefined ? "There are no builds yet." : `There is no build ${partOf(text)}.`;
   throw new SlipwayError("build_not_found", wanted);
+}
+
+/** Of those whose branches are kept. */
+export async function findCandidateId(
+  client: Client,
+  build: BuildId,
+  text: string,
+  signal: AbortSignal,
+): Promise<CandidateId> {
+  const whole = candidateIdSchema.safeParse(text);
+  if (whole.success) return whole.data;
+  const { branches } = await client.builds.branches(build, { signal });
+  const known = branches.map(({ id }) => ({ id, name: null }));
+  const id = choose("cnd", text, known, "candidate");
+  if (id) return id;
+  throw new SlipwayError("candidate_not_found", `There is no branch of ${build} ${partOf(text)}.`);
 }
 
 interface Entry<Id> {

@@ -48,6 +48,11 @@ export function formatFields(fields: readonly (readonly [string, string])[], pai
   return fields.map(([name, value]) => `${paint("dim", `${name}:`.padEnd(width))}${value}\n`).join("");
 }
 
+/** For a shell. */
+export function quoted(word: string): string {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+}
+
 export function formatBytes(bytes: number): string {
   if (bytes < 1024) return `${bytes} B`;
   const units = ["KB", "MB", "GB", "TB"];

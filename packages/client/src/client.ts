@@ -1,11 +1,16 @@
 import {
+  type BranchesView,
+  type BranchView,
   type BuildId,
   type BuildOrderName,
   type BuildStatus,
   type BuildsPage,
   type BuildView,
+  branchesViewSchema,
+  branchViewSchema,
   buildsPageSchema,
   buildViewSchema,
+  type CandidateId,
   type CostsView,
   costsViewSchema,
   type EventsPage,
@@ -54,6 +59,9 @@ export interface BuildsClient {
   plan(build: BuildId, options?: CallOptions): Promise<PlanView>;
   costs(build: BuildId, options?: CallOptions): Promise<CostsView>;
   mergeQueue(build: BuildId, options?: CallOptions): Promise<MergeQueueView>;
+  branches(build: BuildId, options?: CallOptions): Promise<BranchesView>;
+  /** Answers what it has discarded. */
+  discardBranch(build: BuildId, candidate: CandidateId, options?: CallOptions): Promise<BranchView>;
   events(build: BuildId, range?: EventsRange, options?: CallOptions): Promise<EventsPage>;
   /** Every event after the given one, once and in order, until the build has ended. A lost connection is made anew. */
   follow(build: BuildId, options?: FollowOptions): AsyncIterable<EventView>;
@@ -106,6 +114,12 @@ export function createClient(address: ServerAddress): Client {
       plan: (build, options) => get(`${pathOf(build)}/plan`, planViewSchema, options),
       costs: (build, options) => get(`${pathOf(build)}/costs`, costsViewSchema, options),
       mergeQueue: (build, options) => get(`${pathOf(build)}/merge-queue`, mergeQueueViewSchema, options),
+      branches: (build, options) => get(`${pathOf(build)}/branches`, branchesViewSchema, options),
+      discardBranch: (build, candidate, options) =>
+        call(
+          { method: "DELETE", path: `${pathOf(build)}/branches/${encodeURIComponent(candidate)}`, ...options },
+          branchViewSchema,
+        ),
       events: (build, range = {}, options) =>
         get(`${pathOf(build)}/events${queryOf({ ...range })}`, eventsPageSchema, options),
       follow: (build, options = {}) => followEvents(transport, build, options),

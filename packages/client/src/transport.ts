@@ -1,7 +1,7 @@
 import { errorAnswerSchema, isErrorCode, SlipwayError } from "@slipway/contract";
 
 export interface Outgoing {
-  readonly method: "GET" | "POST" | "PATCH";
+  readonly method: "GET" | "POST" | "PATCH" | "DELETE";
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string | undefined;

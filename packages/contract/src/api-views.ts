@@ -183,6 +183,28 @@ export const mergeQueueViewSchema = z.object({
 });
 export type MergeQueueView = Readonly<z.output<typeof mergeQueueViewSchema>>;
 
+/** A candidate's commit, kept under a ref of its own until it is on main or a person discards it. */
+export const branchViewSchema = z.object({
+  id: candidateIdSchema,
+  task: name,
+  attempt: attemptIdSchema,
+  commit: name,
+  /** What git fetches it by, from the build's repository. */
+  ref: name,
+  status: z.enum(candidateStatuses),
+  reason: z.string().nullable(),
+  offeredAt: at,
+});
+export type BranchView = Readonly<z.output<typeof branchViewSchema>>;
+
+export const branchesViewSchema = z.object({
+  /** On the server's machine. Null: there is none yet. */
+  repository: z.string().nullable(),
+  /** The first offered first. */
+  branches: z.array(branchViewSchema),
+});
+export type BranchesView = Readonly<z.output<typeof branchesViewSchema>>;
+
 const costsSchema = z.array(
   z.object({
     /** Null: spent for none of them. */

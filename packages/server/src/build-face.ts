@@ -1,9 +1,12 @@
 import type {
+  BranchesView,
+  BranchView,
   BuildId,
   BuildOrderName,
   BuildsPage,
   BuildsQuery,
   BuildView,
+  CandidateId,
   CostsView,
   EventsPage,
   EventView,
@@ -32,6 +35,10 @@ export interface BuildFace {
   plan(build: BuildId): Promise<PlanView>;
   costs(build: BuildId): Promise<CostsView>;
   mergeQueue(build: BuildId): Promise<MergeQueueView>;
+  /** What is kept of candidates. */
+  branches(build: BuildId): Promise<BranchesView>;
+  /** Fails with `candidate_not_found`, and with `candidate_under_way` for one that the merge queue has. */
+  discardBranch(build: BuildId, candidate: CandidateId): Promise<BranchView>;
   /** Fails with `invalid_request` when the build's events end before `after`. */
   events(build: BuildId, after: number, limit: number): Promise<EventsPage>;
   /** What has happened and what does, until the build has ended or the signal aborts. Fails as `events` does. */

@@ -89,7 +89,7 @@ export function viewOf(stored: StoredBuild, { money, source, recent, checked, re
   };
 }
 
-export function queueOf({ build }: StoredBuild): MergeQueue | null {
+export function queueOf({ build }: Pick<StoredBuild, "build">): MergeQueue | null {
   return readQueue(build.details["queue"] ?? null);
 }
 

@@ -3,6 +3,7 @@ import type { BuildId } from "@slipway/contract";
 import { type Bridge, hasEnded, type NewEvent, report, type Store } from "@slipway/engine";
 import type { Gateway } from "@slipway/gateway";
 import type { SandboxProvider } from "@slipway/sandbox";
+import { readAll } from "./all-records.ts";
 import { createAttempts, isAttempt } from "./attempts/attempts.ts";
 import type { Building } from "./compose.ts";
 import type { Coordinator } from "./coordinator.ts";
@@ -86,16 +87,16 @@ export function createBuilding(parts: BuildingParts): Required<Building> {
       await attempts.close(build, end);
       // What a process that is gone has begun, and nobody has asked for since.
       await endAllButMain(provider, build.id);
-      const [merges, candidates] = [
-        await store.builds.records(build.id, "merges"),
-        await store.builds.records(build.id, "candidates"),
-      ];
-      await dropBranches(await repositories.of(build.id), { merges, candidates });
+      await dropBranches(await repositories.of(build.id), {
+        merges: await readAll(store, build.id, "merges"),
+        candidates: await readAll(store, build.id, "candidates"),
+      });
       await remote?.noteEnd(build);
       // Nobody waits for it: a remote may be slow.
       void remote?.finish(build.id);
     },
     makeMain: attempts.makeMain,
+    branches: repositories.of,
     heardAtMs: attempts.heardAtMs,
     async [Symbol.asyncDispose]() {
       await merging[Symbol.asyncDispose]();

@@ -11,19 +11,18 @@ import {
 import {
   type BuildEvent,
   type BuildOrder,
-  type BuildRecords,
   costDimensions,
   hasEnded,
-  maxPage,
   type NewEvent,
   newBuildDetails,
   order,
-  type RecordKind,
   readState,
   report,
   type Store,
   type StoredBuild,
 } from "@slipway/engine";
+import { readAll } from "./all-records.ts";
+import { type Branches, createBuildBranches } from "./build-branches.ts";
 import { createBuildEvents } from "./build-events.ts";
 import type { BuildFace } from "./build-face.ts";
 import { createBuildIntents } from "./build-intents.ts";
@@ -43,6 +42,8 @@ export interface BuildFaceParts {
   readonly provider: string;
   /** Where a build's repository is, once it has one. */
   repositoryOf(build: BuildId): string;
+  /** Undefined: sandboxes are of a kind that leaves none. */
+  branchesOf(build: BuildId): Promise<Branches | undefined>;
   /** How long an order waits for its effect. */
   readonly settleMs?: number;
 }
@@ -54,7 +55,7 @@ const recentEvents = 300;
 const pollMs = 500;
 
 export function createBuildFace(parts: BuildFaceParts): BuildFace {
-  const { store, clock, news, defaults, ring, provider, repositoryOf, settleMs = 2000 } = parts;
+  const { store, clock, news, defaults, ring, provider, repositoryOf, branchesOf, settleMs = 2000 } = parts;
 
   const view = async (build: BuildId): Promise<BuildView> => {
     const stored = await store.builds.state(build);
@@ -170,18 +171,9 @@ export function createBuildFace(parts: BuildFaceParts): BuildFace {
       });
     },
 
+    ...createBuildBranches({ store, repositoryOf, branchesOf }),
     ...createBuildEvents(store, news, pollMs),
   };
-}
-
-/** Less than the whole state: a list has many builds. */
-async function readAll<K extends RecordKind>({ builds }: Store, build: BuildId, kind: K): Promise<BuildRecords[K][]> {
-  const records: BuildRecords[K][] = [];
-  for (;;) {
-    const page = await builds.records(build, kind, { offset: records.length });
-    records.push(...page);
-    if (page.length < maxPage) return records;
-  }
 }
 
 /** Of this round, or of the one before while this one is not checked yet. */

@@ -1,13 +1,14 @@
 import { randomBytes } from "node:crypto";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { BuildSettings, BuildSource } from "@slipway/contract";
+import type { BuildId, BuildSettings, BuildSource } from "@slipway/contract";
 import type { Bridge, RepositoryReader, Store, Work, WorkingBuild } from "@slipway/engine";
 import type { Gateway, GatewaySettings } from "@slipway/gateway";
 import type { ScriptedProgram } from "@slipway/gateway/scripted";
 import { createRunLog, type DatabaseAddress, openDatabase, openStore } from "@slipway/store";
 import { openBridge, type RedisAddress } from "@slipway/store/bridge";
 import type { Attempts } from "./attempts/attempts.ts";
+import type { Branches } from "./build-branches.ts";
 import type { BuildFace } from "./build-face.ts";
 import { readSource } from "./build-views.ts";
 import { createBuildFace } from "./builds.ts";
@@ -53,7 +54,11 @@ export interface ServerOptions {
 }
 
 /** `makeMain`: what a build begins with, before anything is planned. */
-export type Building = Work & Partial<AsyncDisposable & Pick<Attempts, "makeMain">>;
+export type Building = Work & Partial<AsyncDisposable & Pick<Attempts, "makeMain"> & KeptBranches>;
+
+interface KeptBranches {
+  branches(build: BuildId): Promise<Branches>;
+}
 
 export interface AttemptParts {
   readonly store: Store;
@@ -90,6 +95,7 @@ export async function composeServer(settings: ServerSettings, options: ServerOpt
   );
   const news = createNews();
   const stages = parts.use(new AsyncDisposableStack());
+  let building: Building | undefined;
   const coordinator = parts.use(
     await openCoordinator({
       ...{ store, restate, name, host, slots, clock, warn, onTurn: news.tell },
@@ -103,6 +109,7 @@ export async function composeServer(settings: ServerSettings, options: ServerOpt
           }),
         );
         const attempts = options.attempts({ store, bridge, gateway: models.gateway, coordinator });
+        building = attempts;
         stages.defer(async () => await attempts[Symbol.asyncDispose]?.());
         return joinWork(planning, attempts);
       },
@@ -112,6 +119,7 @@ export async function composeServer(settings: ServerSettings, options: ServerOpt
     ...{ store, clock, news, defaults: settings.buildDefaults, ring: coordinator.ring },
     provider: settings.provider,
     repositoryOf: (build) => join(stateDirectory, "builds", build, "repository.git"),
+    branchesOf: async (build) => await building?.branches?.(build),
   });
   const opened = parts.move();
   return { store, face, [Symbol.asyncDispose]: () => opened.disposeAsync() };

@@ -2,7 +2,7 @@ import type { Client } from "@slipway/client";
 import { type BuildView, type CostsView, hasCode, type Intent, type MergeQueueView } from "@slipway/contract";
 import type { Context } from "../command.ts";
 import { formatDuration } from "../duration.ts";
-import type { Paint } from "../terminal.ts";
+import { type Paint, quoted } from "../terminal.ts";
 import { formatMoney } from "./money.ts";
 import { countTasks, oneLine, statusText } from "./words.ts";
 
@@ -120,9 +120,4 @@ function mostSpent({ by }: CostsView): string {
   const most = tasks.toSorted((a, b) => b.spentMicroUsd - a.spentMicroUsd).slice(0, mostShown);
   const words = most.map(({ of, spentMicroUsd }) => `${oneLine(of ?? "")} ${formatMoney(spentMicroUsd)}`);
   return `; most for ${words.join(", ")}`;
-}
-
-/** For a shell. */
-function quoted(path: string): string {
-  return /^[\w@%+=:,./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`;
 }

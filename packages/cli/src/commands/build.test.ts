@@ -335,6 +335,67 @@ describe("merge-queue", () => {
   });
 });
 
+describe("branches", () => {
+  const branch = (task: string, status: "merged" | "rejected", reason: string | null) => {
+    const id = newId("cnd");
+    const commit = "c0ffee0123456789";
+    return {
+      ...{ id, task, status, reason, commit, attempt: newId("att"), ref: `refs/candidates/${id}` },
+      offeredAt: Date.now() - 90_000,
+    };
+  };
+  const [cart, pay] = [branch("cart", "merged", null), branch("pay\u001b[2J", "rejected", "tests")];
+  const kept = { repository: "/var/lib/app/repository.git", branches: [cart, pay] };
+
+  test("are listed with what became of each, and how to fetch one", async () => {
+    const { code, stdout, stderr } = await run(["branches"], done, { branches: async () => kept });
+    expect(code).toBe(0);
+    expect(stdout).toMatch(new RegExp(`^${cart.id} {2}cart {2}merged {12}c0ffee0123 {2}1m 30s ago$`, "m"));
+    expect(stdout).toMatch(new RegExp(`^${pay.id} {2}pay {3}rejected \\(tests\\) {2}c0ffee0123`, "m"));
+    expect(stderr).toBe("fetch one: git fetch /var/lib/app/repository.git refs/candidates/<candidate>\n");
+  });
+
+  test("are one document with --json", async () => {
+    const { stdout, stderr } = await run(["branches", "--json"], done, { branches: async () => kept });
+    expect({ said: JSON.parse(stdout), stderr }).toEqual({ said: kept, stderr: "" });
+  });
+
+  test("of a build that keeps none are none", async () => {
+    expect(await run(["branches"])).toMatchObject({ code: 0, stdout: "", stderr: `${done.id} keeps no branches\n` });
+  });
+
+  test("are discarded by an id or a part of one", async () => {
+    const asked: unknown[] = [];
+    const parts: Partial<BuildsClient> = {
+      branches: async () => kept,
+      async discardBranch(...[build, candidate]) {
+        asked.push([build, candidate]);
+        return pay;
+      },
+    };
+    for (const text of [pay.id, pay.id.slice(-8)]) {
+      const { code, stdout } = await run(["branches", "--discard", text, done.id], done, parts);
+      expect({ code, stdout }).toEqual({ code: 0, stdout: `${pay.id} discarded: pay at c0ffee0123456789\n` });
+    }
+    expect(asked).toEqual([
+      [done.id, pay.id],
+      [done.id, pay.id],
+    ]);
+    const unknown = await run(["branches", "--discard", "zzz"], done, parts);
+    expect(unknown).toMatchObject({ code: 125, stderr: expect.stringContaining("code: candidate_not_found") });
+  });
+
+  test("that the merge queue has are not discarded, and the error says so", async () => {
+    const { code, stderr } = await run(["branches", "--discard", cart.id], done, {
+      async discardBranch() {
+        throw new SlipwayError("candidate_under_way", "the merge queue is not done with it");
+      },
+    });
+    expect(code).toBe(125);
+    expect(stderr).toContain("code: candidate_under_way");
+  });
+});
+
 /** Tells one event, then nothing until it is left. */
 function endless(event: Pick<EventView, "type" | "data">, then: () => void): BuildsClient["follow"] {
   return (_, { signal } = {}) => ({

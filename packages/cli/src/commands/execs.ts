@@ -2,7 +2,7 @@ import type { ExecInfo } from "@slipway/contract";
 import type { Context } from "../command.ts";
 import { formatDuration } from "../duration.ts";
 import { sandboxOf } from "../resolve.ts";
-import { formatTable } from "../terminal.ts";
+import { formatTable, quoted } from "../terminal.ts";
 
 export async function run(context: Context): Promise<void> {
   const sandbox = await sandboxOf(context);
@@ -28,8 +28,4 @@ function endOf({ exit, background }: ExecInfo): string {
   if (!exit) return background ? "running, background" : "running";
   if (exit.reason === "exited") return `exit ${exit.exitCode}`;
   return exit.signal ? `${exit.reason} ${exit.signal}` : exit.reason;
-}
-
-function quoted(argument: string): string {
-  return /^[\w@%+=:,./-]+$/.test(argument) ? argument : `'${argument.replaceAll("'", `'\\''`)}'`;
 }

@@ -148,6 +148,21 @@ export const buildCommands: readonly Command[] = [
     load: () => import("./merge-queue.ts"),
   },
   {
+    name: "branches",
+    group,
+    summary: "List the branches that a build keeps of its candidates, or discard one",
+    arguments: [newest],
+    options: {
+      discard: { value: "candidate", help: "Remove the branch of this one: its id, or a beginning or an end of it" },
+    },
+    notes: [
+      "Each is a ref of the build's repository: git fetch <repository> refs/candidates/<candidate>.",
+      "Work that is not on main is kept when the build ends, until it is discarded here.",
+    ],
+    examples: ["branches", "branches --discard 7f3q 4kx2"],
+    load: () => import("./branches.ts"),
+  },
+  {
     name: "up",
     group: "Upkeep",
     summary: "Start the server that builds are driven by, in the background",

@@ -44,6 +44,7 @@ export function createStubServer(views: readonly BuildView[], parts: Partial<Bui
       by: { task: [], attempt: [], agent: [], gate: [], provider: [] },
     }),
     mergeQueue: async () => ({ main: null, window: 0, candidates: [], merges: [], gates: [] }),
+    branches: async () => ({ repository: null, branches: [] }),
     async start(wanted) {
       calls.push(["start", wanted]);
       return views[0] ?? buildView();

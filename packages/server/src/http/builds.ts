@@ -3,6 +3,8 @@ import {
   buildIdSchema,
   buildOrders,
   buildsQuerySchema,
+  type CandidateId,
+  candidateIdSchema,
   eventsQuerySchema,
   idempotencyHeader,
   idempotencyKeySchema,
@@ -38,6 +40,10 @@ export function buildRoutes(builds: BuildFace, signal: AbortSignal): Hono {
   routes.get("/:id/plan", async (context) => context.json(await builds.plan(idOf(context))));
   routes.get("/:id/costs", async (context) => context.json(await builds.costs(idOf(context))));
   routes.get("/:id/merge-queue", async (context) => context.json(await builds.mergeQueue(idOf(context))));
+  routes.get("/:id/branches", async (context) => context.json(await builds.branches(idOf(context))));
+  routes.delete("/:id/branches/:candidate", async (context) =>
+    context.json(await builds.discardBranch(idOf(context), candidateOf(context))),
+  );
 
   routes.get("/:id/events", async (context) => {
     const build = idOf(context);
@@ -71,6 +77,13 @@ function idOf(context: Context): BuildId {
   const read = buildIdSchema.safeParse(id);
   if (read.success) return read.data;
   throw new SlipwayError("build_not_found", `there is no build ${id.slice(0, 64)}`);
+}
+
+function candidateOf(context: Context): CandidateId {
+  const id = context.req.param("candidate") ?? "";
+  const read = candidateIdSchema.safeParse(id);
+  if (read.success) return read.data;
+  throw new SlipwayError("candidate_not_found", `there is no candidate ${id.slice(0, 64)}`);
 }
 
 function keyOf(context: Context): string | undefined {

@@ -17,7 +17,7 @@ import {
 } from "@slipway/engine";
 import { openDatabase, openStore } from "@slipway/store";
 import type { BuildFace } from "../build-face.ts";
-import { createBuildFace } from "../builds.ts";
+import { type BuildFaceParts, createBuildFace } from "../builds.ts";
 import { createNews } from "../news.ts";
 import { generatedChecks, generatedIntent } from "../simulated/generated.ts";
 import { createApp } from "./app.ts";
@@ -57,12 +57,13 @@ export interface TestServerOptions {
   readonly defaults?: Partial<BuildSettings>;
   /** Whether the bell is heard. */
   readonly deaf?: boolean;
+  readonly branchesOf?: BuildFaceParts["branchesOf"];
 }
 
 const by = { holder: "server-1", generation: 1 };
 
 export async function startTestServer(options: TestServerOptions = {}): Promise<TestServer> {
-  const { stages = ["draft", "lock", "plan"], defaults = {}, deaf = false } = options;
+  const { stages = ["draft", "lock", "plan"], defaults = {}, deaf = false, branchesOf = async () => undefined } = options;
   const directory = mkdtempSync(join(tmpdir(), "slipway-http-"));
   const database = await openDatabase({ url: `file:${join(directory, "slipway.db")}` });
   const clock = { now: () => Date.now() };
@@ -97,7 +98,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
   const socketPath = join(directory, "server.sock");
   const builds = createBuildFace({
     ...{ store, clock, news, defaults, ring, settleMs: deaf ? 20 : 60_000 },
-    ...{ provider: "simulated", repositoryOf: (build) => join(directory, build) },
+    ...{ provider: "simulated", repositoryOf: (build) => join(directory, build), branchesOf },
   });
   const listen = async () => {
     const ending = new AbortController();

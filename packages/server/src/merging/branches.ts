@@ -1,4 +1,3 @@
-import { hasCode } from "@slipway/contract";
 import type { CandidateRecord, MergeRecord } from "@slipway/engine";
 import type { BuildRepository } from "../repository/repository.ts";
 
@@ -12,17 +11,10 @@ export interface BranchRecords {
  * was on its way when a process died is in no record, and nobody would find it.
  */
 export async function dropBranches(
-  repository: Pick<BuildRepository, "main" | "candidates" | "discard">,
+  repository: Pick<BuildRepository, "candidates" | "discard">,
   { merges, candidates }: BranchRecords,
 ): Promise<void> {
   const merged = new Set(merges.map(({ task }) => task));
   const open = new Set(candidates.filter(({ task }) => !merged.has(task)).map(({ id }) => id));
-  try {
-    await repository.main();
-  } catch (error) {
-    // It ended before it had a repository.
-    if (hasCode(error, "commit_not_found")) return;
-    throw error;
-  }
   for (const id of (await repository.candidates()).keys()) if (!open.has(id)) await repository.discard(id);
 }

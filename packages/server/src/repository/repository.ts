@@ -174,6 +174,7 @@ export async function openBuildRepository({
     },
 
     async candidates() {
+      if (!existsSync(path)) return new Map();
       const { stdout } = await git.run([
         "for-each-ref",
         "--format=%(refname:lstrip=2) %(objectname)",

@@ -1,0 +1,16 @@
+import type { BuildId } from "@slipway/contract";
+import { type BuildRecords, maxPage, type RecordKind, type Store } from "@slipway/engine";
+
+/** Less than the whole state, and with what has ended. */
+export async function readAll<K extends RecordKind>(
+  { builds }: Pick<Store, "builds">,
+  build: BuildId,
+  kind: K,
+): Promise<BuildRecords[K][]> {
+  const records: BuildRecords[K][] = [];
+  for (;;) {
+    const page = await builds.records(build, kind, { offset: records.length });
+    records.push(...page);
+    if (page.length < maxPage) return records;
+  }
+}
