@@ -77,6 +77,7 @@ export function createBuilding(parts: BuildingParts): Required<Building> {
       await attempts.carryOut(build, asked.filter(isAttempt));
       await merging.carryOut(build, asked.filter(isMerging));
     },
+    canCarryOn: attempts.canCarryOn,
     async reattach(build, all) {
       await endUnwantedRuns(provider, build.id, all);
       await attempts.reattach(build, all.filter(isAttempt));

@@ -18,6 +18,7 @@ import { connectRestate, type Restate, type RestateSettings } from "./durable/re
 import { createNews } from "./news.ts";
 import { openModels } from "./planning/models.ts";
 import { createPlanning } from "./planning/planning.ts";
+import { repositoryName } from "./repository/repository.ts";
 import { joinWork } from "./work.ts";
 
 export interface ServerSettings {
@@ -118,7 +119,7 @@ export async function composeServer(settings: ServerSettings, options: ServerOpt
   const face = createBuildFace({
     ...{ store, clock, news, defaults: settings.buildDefaults, ring: coordinator.ring },
     provider: settings.provider,
-    repositoryOf: (build) => join(stateDirectory, "builds", build, "repository.git"),
+    repositoryOf: (build) => join(stateDirectory, "builds", build, repositoryName),
     branchesOf: async (build) => await building?.branches?.(build),
   });
   const opened = parts.move();

@@ -221,6 +221,39 @@ test("a server with more builds of its own than a page has adopts each once, and
   expect(server.warnings).toEqual([]);
 }, 300_000);
 
+test("a build whose work is elsewhere is left alone, with its lease and its bell, until it is here", async () => {
+  await using set = await begin();
+  const { store } = set;
+  const [elsewhere, other] = [await set.create(), await set.create()];
+  await store.leases.take(elsewhere, { holder: "dead", generation: 1 }, leaseMs);
+  set.pass(leaseMs);
+  const lease = await store.leases.find(elsewhere);
+  let isHere = false;
+  let asked = 0;
+  const server = await serve(set, {
+    work: () => ({
+      async canCarryOn(build) {
+        if (build === elsewhere) asked += 1;
+        return isHere || build !== elsewhere;
+      },
+      carryOut: async () => {},
+      reattach: async () => {},
+      heardAtMs: () => undefined,
+    }),
+  });
+  await using coordinator = server.coordinator;
+  coordinator.ring(elsewhere);
+  await vi.waitFor(() => expect(server.turns).toContain(other), quick);
+  await vi.waitFor(() => expect(asked).toBeGreaterThan(3), quick);
+  expect(server.turns).not.toContain(elsewhere);
+  expect(await store.leases.find(elsewhere)).toEqual(lease);
+  expect(await loopsOf(elsewhere)).toBe(0);
+  expect(server.warnings).toEqual([expect.stringMatching(`^${elsewhere} is not driven from here.* Start the server`)]);
+  isHere = true;
+  await vi.waitFor(() => expect(server.turns).toContain(elsewhere), quick);
+  expect(await store.leases.find(elsewhere)).toMatchObject({ holder: server.name, generation: 2 });
+});
+
 describe("a bell", () => {
   test("that rings between a turn and the wait for it is heard", async () => {
     await using set = await begin();

@@ -57,8 +57,21 @@ export async function openCoordinator(parts: CoordinatorParts): Promise<Coordina
     if (holder === name) await store.leases.release(build, { holder, generation });
   };
 
+  /** Those that this server can not carry on, and has said so. */
+  const leftAlone = new Set<BuildId>();
+  const canCarryOn = async (build: BuildId): Promise<boolean> => {
+    const isHere = (await work.canCarryOn?.(build)) ?? true;
+    if (isHere) leftAlone.delete(build);
+    else if (!leftAlone.has(build)) {
+      leftAlone.add(build);
+      warn(`${build} is not driven from here: its work is in another state directory. Start the server that has it.`);
+    }
+    return isHere;
+  };
+
   /** In the next generation: what has driven the build before is fenced off. */
   const adopt = async (build: BuildId): Promise<void> => {
+    if (!(await canCarryOn(build))) return;
     const { generation } = await store.leases.find(build);
     const by = { holder: name, generation: generation + 1 };
     if ((await store.leases.take(build, by, leaseMs)) === undefined) return;
@@ -114,7 +127,8 @@ export async function openCoordinator(parts: CoordinatorParts): Promise<Coordina
     [Symbol.asyncDispose]: () => opened.disposeAsync(),
   };
   const fleet = createFleet(slots, (build) => bells.ring(build as BuildId));
-  const tick = createTick({ store, work: parts.work(coordinator), fleet, clock, leaseMs });
+  const work = parts.work(coordinator);
+  const tick = createTick({ store, work, fleet, clock, leaseMs });
   const loop = stack.use(
     await openDurableLoop({
       ...{ restate, name, host, warn },

@@ -6,6 +6,7 @@ export function joinWork(planning: Pick<Work, "carryOut" | "reattach">, building
   const split = (items: readonly WorkItem[]) =>
     [items.filter(isPlanning), items.filter((item) => !isPlanning(item))] as const;
   return {
+    canCarryOn: async (build) => (await building.canCarryOn?.(build)) ?? true,
     async carryOut(build, asked) {
       const [plans, others] = split(asked);
       if (plans.length > 0) await planning.carryOut(build, plans);

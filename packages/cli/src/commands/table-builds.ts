@@ -181,7 +181,7 @@ export const buildCommands: readonly Command[] = [
     arguments: [],
     options: { pause: { help: "Pause the builds that it drives first: nothing of them runs any more" } },
     notes: [
-      "Without --pause builds are handed over: their sandboxes go on, and the next server, or another one on the same database, goes on with them.",
+      "Without --pause builds are handed over: their sandboxes go on, and the next server on this state directory goes on with them. Another one on the same database takes over what has no main yet.",
     ],
     load: () => import("./down.ts"),
   },

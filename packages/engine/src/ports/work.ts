@@ -5,6 +5,8 @@ import type { AttemptId, BuildId, BuildMode, CandidateId, Finding } from "@slipw
  * (see reports.ts), and the build's bell is rung.
  */
 export interface Work {
+  /** Whether what the build has come to is here, to be gone on with. Left out: it always is. */
+  canCarryOn?(build: BuildId): Promise<boolean>;
   /** Begins what is asked for. What was begun before, by this process or by one that died, is not begun again. */
   carryOut(build: WorkingBuild, asked: readonly WorkItem[]): Promise<void>;
   /**

@@ -11,7 +11,7 @@ import type { Workspaces } from "../workspaces/workspaces.ts";
 import { Attempt } from "./attempt.ts";
 import { removeSnapshots } from "./checkpoints.ts";
 import { type KeptAttempts, openKeptAttempts } from "./kept.ts";
-import { makeMain } from "./main.ts";
+import { isMainElsewhere, makeMain } from "./main.ts";
 import { speakerOf } from "./names.ts";
 import { purpose, removePlace } from "./place.ts";
 import { createShared, type Shared, type SharedOptions } from "./shared.ts";
@@ -173,6 +173,8 @@ export function createAttempts(parts: AttemptsParts): Attempts {
     async makeMain(build) {
       await open(build).repository();
     },
+
+    canCarryOn: async (build) => !(await isMainElsewhere(store, repositories, build)),
 
     carryOut,
 

@@ -6,9 +6,12 @@ import { type BuildSource, newId } from "@slipway/contract";
 import type { WorkingBuild } from "@slipway/engine";
 import { projectPath, run } from "@slipway/sandbox";
 import { createLocalProvider } from "@slipway/sandbox/local";
+import { openDatabase, openStore } from "@slipway/store";
 import { expect, it, onTestFinished } from "vitest";
+import { createRepositories } from "../repositories.ts";
 import { openBuildRepository } from "../repository/repository.ts";
-import { bundleOf, makeMain } from "./main.ts";
+import { bundleOf, isMainElsewhere, makeMain } from "./main.ts";
+import { plannedBuild } from "./testing.ts";
 
 const execute = promisify(execFile);
 const build: WorkingBuild = {
@@ -33,6 +36,30 @@ it("a new app begins with nothing, and is made once", async () => {
   const made = await make(null, "new");
   expect(made).toMatchObject({ type: "main.made", key: "main", data: { commit: await repository.main() } });
   expect(await make(null, "new")).toEqual(made);
+});
+
+it("of servers on one database, main is the one's whose main was told first, and elsewhere for all others", async () => {
+  const { directory, provider } = await setUp();
+  await using database = openDatabase({ url: `file:${join(directory, "slipway.db")}` });
+  const store = await openStore(database, { now: () => 0 });
+  const planned = await plannedBuild(store, ["list"]);
+  const servers = ["first", "late", "other"].map((name, index) => {
+    const repositories = createRepositories({ directory: join(directory, name), environment: process.env });
+    const parts = { provider, source: async () => null, clock: { now: () => index * 1000 }, signal };
+    return {
+      repositories,
+      make: async () => await makeMain({ ...parts, repository: await repositories.of(planned.id) }, planned),
+      isElsewhere: () => isMainElsewhere(store, repositories, planned.id),
+    };
+  });
+  const [first, late, other] = servers as [(typeof servers)[0], (typeof servers)[0], (typeof servers)[0]];
+  const elsewhere = () => Promise.all(servers.map(({ isElsewhere }) => isElsewhere()));
+  const made = await first.make();
+  const lateMade = await late.make();
+  expect(await elsewhere()).toEqual([false, false, false]);
+  await store.events.report(planned.id, [made, lateMade]);
+  expect(await elsewhere()).toEqual([false, true, true]);
+  expect(await other.repositories.builds()).toEqual([]);
 });
 
 it("a directory's last commit is main, and changes that are not committed are refused", async () => {

@@ -1,7 +1,8 @@
-import { type BuildSource, hasCode, printable, SlipwayError } from "@slipway/contract";
-import { type NewEvent, report, type WorkingBuild } from "@slipway/engine";
+import { type BuildId, type BuildSource, hasCode, printable, SlipwayError } from "@slipway/contract";
+import { type NewEvent, readReport, report, type Store, type WorkingBuild } from "@slipway/engine";
 import { cloneRepo, projectPath, run, type Sandbox, type SandboxProvider } from "@slipway/sandbox";
 import { remoteOf } from "../planning/repository.ts";
+import type { Repositories } from "../repositories.ts";
 import type { CreateSource } from "../repository/create.ts";
 import type { BuildRepository } from "../repository/repository.ts";
 
@@ -22,7 +23,21 @@ export async function makeMain(parts: MainParts, build: WorkingBuild): Promise<N
     await using from = await startOf(parts, build);
     return (await repository.create({ from: from.source, atMs: clock.now(), signal })).main;
   });
-  return report("main.made", "main", { commit, tree: await repository.treeOf(commit) });
+  return report("main.made", mainKey, { commit, tree: await repository.treeOf(commit) });
+}
+
+/** Of the report of it: a build has one main. */
+const mainKey = "main";
+
+/** The build has a main, and it is in a repository of another server. */
+export async function isMainElsewhere(
+  { events }: Pick<Store, "events">,
+  repositories: Pick<Repositories, "has">,
+  build: BuildId,
+): Promise<boolean> {
+  const told = await events.find(build, mainKey);
+  const made = told && readReport(told);
+  return made?.type === "main.made" && !(await repositories.has(build, made.data.commit));
 }
 
 interface Start extends AsyncDisposable {

@@ -88,6 +88,8 @@ export interface BuildRepositoryOptions {
   readonly environment: GitSettings["environment"];
 }
 
+/** In the directory. */
+export const repositoryName = "repository.git";
 const packsBeforeRepack = 50;
 const diffBytes = 256 * 1024;
 
@@ -96,7 +98,7 @@ export async function openBuildRepository({
   directory,
   environment,
 }: BuildRepositoryOptions): Promise<BuildRepository> {
-  const path = join(directory, "repository.git");
+  const path = join(directory, repositoryName);
   const waiting = join(directory, "quarantine");
   await mkdir(waiting, { recursive: true, mode: 0o700 });
   await sweepQuarantine(waiting);
