@@ -50,7 +50,7 @@ export function listenForNews(connection: RedisConnection, feeds: () => Feeds): 
   };
 }
 
-/** Anybody with access to Redis can write to the channel: what is not as expected sends readers to the log. */
+/** What is not as expected sends readers to the log. What is, is believed: whoever can write to Redis can forge it. */
 function readNews(text: string): News | undefined {
   const [digits = ""] = /^[1-9][0-9]{0,14} /.exec(text) ?? [];
   const offset = Number(digits);
