@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type BuildId, buildSettingsSchema, newId, type Task } from "@slipway/contract";
-import { maxPage, newBuildDetails, report, type Store, type WorkItem } from "@slipway/engine";
+import { type LeaseHolder, maxPage, newBuildDetails, report, type Store, type WorkItem } from "@slipway/engine";
 import { openDatabase, openStore } from "@slipway/store";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { type Coordinator, type CoordinatorParts, openCoordinator } from "./coordinator.ts";
@@ -220,6 +220,66 @@ test("a server with more builds of its own than a page has adopts each once, and
   expect(new Map(takes)).toEqual(new Map(dead.map((build) => [build, 1])));
   expect(server.warnings).toEqual([]);
 }, 300_000);
+
+describe("a build that a dead server has left", () => {
+  /** Money of the build, set aside by its holder. */
+  const reserve = async ({ store }: Begun, build: BuildId, holder: string, microUsd: number) => {
+    const request = `${build} ${holder} ${microUsd}`;
+    expect(await store.ledger.reserve({ request, account: build, holder, kind: "model", microUsd })).toBe(true);
+  };
+
+  test("is taken over after what that one had reserved for it is spent, and nothing else is", async () => {
+    await using set = await begin();
+    const { store } = set;
+    const name = `server-${++servers}`;
+    const [left, elsewhere] = [await set.create(), await set.create()];
+    for (const build of [left, elsewhere]) {
+      await store.leases.take(build, { holder: "dead", generation: 1 }, build === left ? leaseMs : 10 * leaseMs);
+      await reserve(set, build, "dead", 10);
+    }
+    await reserve(set, left, name, 20);
+    set.pass(leaseMs);
+    const spent: number[] = [];
+    const watched = withLeases(store, {
+      async take(build, ...rest) {
+        spent.push((await store.ledger.balance(build)).spentMicroUsd);
+        return await store.leases.take(build, ...rest);
+      },
+    });
+    const server = await serve(set, { name, store: watched });
+    await using _ = server.coordinator;
+    await vi.waitFor(() => expect(server.turns).toContain(left), quick);
+    expect(spent[0]).toBe(10);
+    expect(await store.ledger.balance(left)).toMatchObject({ spentMicroUsd: 10, reservedMicroUsd: 20 });
+    expect(await store.ledger.balance(elsewhere)).toMatchObject({ spentMicroUsd: 0, reservedMicroUsd: 10 });
+
+    // In a generation of its own it loses nothing of what it has reserved.
+    await store.leases.release(left, await holderOf(store, left));
+    await vi.waitFor(async () => expect(await holderOf(store, left)).toEqual({ holder: name, generation: 3 }), quick);
+    expect(await store.ledger.balance(left)).toMatchObject({ spentMicroUsd: 10, reservedMicroUsd: 20 });
+    expect(server.warnings).toEqual([]);
+  });
+
+  test("and that has come back before it was taken over stays that one's, with its money", async () => {
+    await using set = await begin();
+    const { store } = set;
+    const [build, other] = [await set.create(), await set.create()];
+    await store.leases.take(build, { holder: "slow", generation: 1 }, leaseMs);
+    await reserve(set, build, "slow", 10);
+    const late = withLeases(store, { expired: async (options) => [build, ...(await store.leases.expired(options))] });
+    const server = await serve(set, { store: late });
+    await using _ = server.coordinator;
+    await vi.waitFor(() => expect(server.turns).toContain(other), quick);
+    expect(server.turns).not.toContain(build);
+    expect(await store.leases.find(build)).toMatchObject({ holder: "slow", generation: 1 });
+    expect(await store.ledger.balance(build)).toMatchObject({ spentMicroUsd: 0, reservedMicroUsd: 10 });
+  });
+});
+
+async function holderOf({ leases }: Store, build: BuildId): Promise<LeaseHolder> {
+  const { holder, generation } = await leases.find(build);
+  return { holder: holder ?? "nobody", generation };
+}
 
 test("a build whose work is elsewhere is left alone, with its lease and its bell, until it is here", async () => {
   await using set = await begin();

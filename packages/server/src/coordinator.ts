@@ -72,7 +72,13 @@ export async function openCoordinator(parts: CoordinatorParts): Promise<Coordina
   /** In the next generation: what has driven the build before is fenced off. */
   const adopt = async (build: BuildId): Promise<void> => {
     if (!(await canCarryOn(build))) return;
-    const { generation } = await store.leases.find(build);
+    const { holder, generation, expiresAt } = await store.leases.find(build);
+    if (holder !== null && holder !== name) {
+      // It has come back meanwhile.
+      if (expiresAt > clock.now()) return;
+      // While the lease still names it: whoever dies between the two leaves that to the next one.
+      await store.ledger.abandon(holder, build);
+    }
     const by = { holder: name, generation: generation + 1 };
     if ((await store.leases.take(build, by, leaseMs)) === undefined) return;
     driven.set(build, { generation: by.generation, turnAtMs: clock.now() });

@@ -10,11 +10,11 @@ import {
   reservationSchema,
   settlementSchema,
 } from "@slipway/engine";
-import { sql } from "kysely";
+import { type ExpressionBuilder, sql } from "kysely";
 import { z } from "zod";
 import { accept, toRow } from "./schema/codec.ts";
 import type { Clock, Queries, Trx } from "./schema/queries.ts";
-import { entryRow } from "./schema/rows.ts";
+import { entryRow, type Tables } from "./schema/rows.ts";
 
 const amountSchema = z.int().min(0);
 
@@ -26,13 +26,13 @@ export function createLedger(queries: Queries, clock: Clock): BuildLedger {
     reserve: (reservation) => allOrNothing(queries, (trx) => reserve(trx, reservation, clock.now())),
     extend: (request, microUsd) => allOrNothing(queries, (trx) => extend(trx, request, accept(amountSchema, microUsd))),
     settle,
-    async abandon(holder) {
-      const open = await queries
+    async abandon(holder, build) {
+      const all = queries
         .selectFrom("ledgerEntries")
         .select(["request", "reservedMicroUsd"])
         .where("holder", "=", holder)
-        .where("settledAt", "is", null)
-        .execute();
+        .where("settledAt", "is", null);
+      const open = await (build === undefined ? all : all.where(spentFor(build))).execute();
       const lost = { provider: "unknown", end: "lost", estimated: true } as const;
       let settled = 0;
       for (const { request, reservedMicroUsd } of open) {
@@ -179,8 +179,14 @@ async function readCosts(queries: Queries, build: BuildId, dimension: CostDimens
       whole(sql`sum(case when settled_at is null then reserved_micro_usd else 0 end)`).as("reservedMicroUsd"),
       whole(sql`count(*)`).as("requests"),
     ])
-    .where((is) => is.or([is("build", "=", build), is("account", "=", build)]))
+    .where(spentFor(build))
     .groupBy(dimension)
     .orderBy(dimension)
     .execute();
+}
+
+/** By the build itself, or by an account that belongs to it. */
+function spentFor(build: BuildId) {
+  return (is: ExpressionBuilder<Tables, "ledgerEntries">) =>
+    is.or([is("build", "=", build), is("account", "=", build)]);
 }

@@ -69,8 +69,11 @@ export interface BuildLedger {
   extend(request: string, microUsd: number): Promise<boolean>;
   /** Replaces the reservation by what was spent, once. False: it is settled, or there is none, and nothing changes. */
   settle(settlement: LedgerSettlement): Promise<boolean>;
-  /** Settles what a dead process had reserved, at its whole amount: it may have been spent. Answers how many there were. */
-  abandon(holder: string): Promise<number>;
+  /**
+   * Settles what a dead process had reserved, for one build or for all, at its whole amount: it may have been spent.
+   * Answers how many there were.
+   */
+  abandon(holder: string, build?: BuildId): Promise<number>;
   balance(account: string): Promise<AccountBalance>;
   /** What a build has cost, by what it was spent for. Each dimension adds up to the same. */
   costs(build: BuildId, dimension: CostDimension): Promise<readonly Cost[]>;

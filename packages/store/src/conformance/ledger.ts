@@ -96,6 +96,24 @@ export function describeLedger(opened: () => OpenedStore): void {
     expect(await store.ledger.balance("run")).toMatchObject({ spentMicroUsd: 25, reservedMicroUsd: 40 });
   });
 
+  test("of a build that another process takes over, only what the dead one had reserved for it is spent", async () => {
+    const { store } = opened();
+    const { ledger } = store;
+    const [build, other] = [await drivenBuild(store), await drivenBuild(store)];
+    await openRun(ledger, build);
+    await openRun(ledger, other, "other");
+    await ledger.reserve({ request: "a", account: "run", ...by, microUsd: 10 });
+    await ledger.reserve({ request: "b", account: build, ...by, microUsd: 20 });
+    await ledger.reserve({ request: "c", account: "run", ...by, holder: "server-2", microUsd: 40 });
+    await ledger.reserve({ request: "d", account: "other", ...by, microUsd: 80 });
+    expect(await ledger.abandon("server-1", build)).toBe(2);
+    expect(await ledger.abandon("server-1", build)).toBe(0);
+    expect(await ledger.balance(build)).toMatchObject({ spentMicroUsd: 30, reservedMicroUsd: 40 });
+    expect(await ledger.balance(other)).toMatchObject({ spentMicroUsd: 0, reservedMicroUsd: 80 });
+    // Whoever was taken for dead and is not says nothing new by settling it.
+    expect(await ledger.settle({ request: "a", microUsd: 5, ...bill })).toBe(false);
+  });
+
   test("costs add up to the same, whatever they are counted by", async () => {
     const { store } = opened();
     const build = await drivenBuild(store);
