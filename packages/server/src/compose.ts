@@ -83,7 +83,7 @@ export async function composeServer(settings: ServerSettings, options: ServerOpt
   const store = await openStore(database, clock);
   // Whoever had this name is gone, and what it had reserved may be spent.
   await store.ledger.abandon(name);
-  const bridge = await openBridge({ database, clock, redis: settings.redis });
+  const bridge = await openBridge({ database, clock, redis: settings.redis, warn });
   parts.defer(() => bridge.close());
   const restate = await openRestate(settings, parts, warn);
   const models = parts.use(

@@ -91,6 +91,12 @@ describe("a wrong setting is named with what is expected", () => {
     [{ DATABASE_URL: "mysql://x" }, /DATABASE_URL: expected file:/],
     [{ DATABASE_URL: "file:slipway.db" }, /DATABASE_URL: expected file:\/absolute/],
     [{ REDIS_URL: "cache:6379" }, /REDIS_URL: expected an address such as redis:/],
+    [{ REDIS_URL: "redis://" }, /REDIS_URL: expected an address such as redis:/],
+    [{ REDIS_URL: "redis://cache/db" }, /REDIS_URL: expected an address such as redis:/],
+    [
+      { REDIS_URL: "redis://[::1]:6379/1", REDIS_SANDBOX_PREFIX: "{x}" },
+      /^One.*\n- REDIS_SANDBOX_PREFIX: expected up to/,
+    ],
     [{ RESTATE_URL: "restate" }, /RESTATE_URL: expected an address such as http:/],
     [{ RESTATE_URL: "http://r:1", SLIPWAY_RESTATE_KEY: "key" }, /SLIPWAY_RESTATE_KEY: expected .*publickeyv1_/],
     [{ MAX_PARALLEL_SANDBOXES: "0" }, /MAX_PARALLEL_SANDBOXES: "0" is not a whole number from 1 to 1000/],

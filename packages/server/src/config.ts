@@ -10,6 +10,7 @@ import {
   serverFiles,
   settingsError,
 } from "@slipway/contract";
+import { redisRules } from "@slipway/store/bridge";
 import { z } from "zod";
 import type { ServerSettings } from "./compose.ts";
 import type { RemoteSettings } from "./merging/remote.ts";
@@ -128,11 +129,8 @@ const environmentSchema = z.object({
     )
     .optional(),
   SLIPWAY_DATABASE_TOKEN: z.string().optional(),
-  REDIS_URL: address("redis://host:6379", ["redis:", "rediss:"]).optional(),
-  REDIS_SANDBOX_PREFIX: z
-    .string()
-    .regex(/^[\x21-\x7e]{1,64}$/, "expected up to 64 letters without spaces")
-    .optional(),
+  REDIS_URL: z.string().refine(redisRules.url.isRight, redisRules.url.expected).optional(),
+  REDIS_SANDBOX_PREFIX: z.string().refine(redisRules.prefix.isRight, redisRules.prefix.expected).optional(),
   RESTATE_URL: address("http://host:8080", ["http:", "https:"]).optional(),
   RESTATE_ADMIN_URL: address("http://host:9070", ["http:", "https:"]).optional(),
   SLIPWAY_RESTATE_KEY: z

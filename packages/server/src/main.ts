@@ -1,6 +1,5 @@
 import { chmodSync, mkdirSync } from "node:fs";
 import { flushCompileCache } from "node:module";
-import { connect } from "node:net";
 import { SlipwayError } from "@slipway/contract";
 import { installedTools } from "@slipway/runner";
 import { createLocalProvider } from "@slipway/sandbox/local";
@@ -46,7 +45,6 @@ async function run(config: ServerConfig): Promise<void> {
   await using parts = new AsyncDisposableStack();
   prepare(stateDirectory);
   for (const { path, what } of config.locks) parts.use(takeLock(path, what));
-  await warnOfRedis(config);
   const server = parts.use(await composeServer(config, await optionsOf(config, parts)));
   const ending = new AbortController();
   const app = createApp({ builds: server.face, version: manifest.version, log, signal: ending.signal });
@@ -101,18 +99,4 @@ function simulated(speed: number, holder: string, parts: AsyncDisposableStack): 
     const world = { ...usualWorld, pace: pace / speed, stageMs: [stageMs[0] / speed, stageMs[1] / speed] as const };
     return createSimulation({ settings: world, clock, host });
   };
-}
-
-/** Builds go on without Redis; that it is not there may well be a mistake. */
-async function warnOfRedis({ redis }: ServerConfig): Promise<void> {
-  if (redis === undefined) return;
-  const { hostname, port } = new URL(redis.url);
-  const { promise, resolve } = Promise.withResolvers<string | null>();
-  const socket = connect({ host: hostname, port: Number(port || 6379), timeout: 3000 });
-  socket.once("connect", () => resolve(null));
-  socket.once("timeout", () => resolve("it does not answer"));
-  socket.once("error", (error) => resolve(error.message));
-  const trouble = await promise;
-  socket.destroy();
-  if (trouble !== null) log(`REDIS_URL: ${trouble}; builds go on over the database until Redis is there`);
 }

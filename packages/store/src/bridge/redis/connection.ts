@@ -1,18 +1,12 @@
 import { type BuildId, SlipwayError } from "@slipway/contract";
 import { createClient, ErrorReply } from "redis";
+import { checkAddress, type RedisAddress } from "./address.ts";
 import { bridgeScripts } from "./scripts.ts";
 
 const connectTimeoutMs = 5000;
 const maxReconnectMs = 1000;
 /** A connection that has died in silence is noticed after two of these. */
 const pingMs = 5000;
-
-export interface RedisAddress {
-  /** `redis://` or `rediss://`. */
-  readonly url: string;
-  /** Before every key and channel. */
-  readonly prefix?: string | undefined;
-}
 
 export type RedisClient = ReturnType<typeof newClient>;
 
@@ -30,21 +24,26 @@ export type KeyPart = (typeof keyParts)[number] | "news";
 
 /**
  * Waits for the first answer. A server that says no is a wrong setting; one that can not be reached may come yet, and what
- * is asked of it until then fails with `bridge_unavailable`.
+ * is asked of it until then fails with `bridge_unavailable`. `warn` is told when there is no connection, and when there is
+ * one again.
  */
-export async function connectRedis({ url, prefix = "slipway:" }: RedisAddress): Promise<RedisConnection> {
+export async function connectRedis(
+  { url, prefix = "slipway:" }: RedisAddress,
+  warn: (message: string) => void = () => {},
+): Promise<RedisConnection> {
   checkAddress(url, prefix);
   const client = newClient(url);
-  const firstFailure = new Promise<unknown>((resolve) => client.on("error", resolve));
+  const firstFailure = new Promise<Error>((resolve) => client.on("error", resolve));
   const connecting = client.connect().then(
     () => undefined,
-    (error: unknown) => error,
+    (error: Error) => error,
   );
   const failure = await Promise.race([connecting, firstFailure]);
   if (failure instanceof ErrorReply) {
     client.destroy();
     throw new SlipwayError("invalid_settings", `REDIS_URL: the server refuses: ${failure.message}`, { cause: failure });
   }
+  tellOfLosses(client, failure, warn);
   return {
     client,
     get connected() {
@@ -70,6 +69,22 @@ export async function asked<T>(call: Promise<T>): Promise<T> {
 /** Replies of a server that is starting, full, a replica, or in another's hands. */
 const passing = /^(LOADING|MISCONF|OOM|READONLY|BUSY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|NOREPLICAS)/;
 
+/** Each loss once, with the first failure of it. */
+function tellOfLosses(client: RedisClient, failure: Error | undefined, warn: (message: string) => void): void {
+  let isLost = false;
+  const lose = ({ message }: Error) => {
+    if (isLost || client.isReady || !client.isOpen) return;
+    isLost = true;
+    warn(`REDIS_URL: no Redis answers (${message}); builds go on over the database until one does`);
+  };
+  if (failure !== undefined) lose(failure);
+  client.on("error", lose);
+  client.on("ready", () => {
+    if (isLost) warn("REDIS_URL: Redis answers, and is used from now on");
+    isLost = false;
+  });
+}
+
 function newClient(url: string) {
   return createClient({
     url,
@@ -82,18 +97,4 @@ function newClient(url: string) {
       reconnectStrategy: (retries) => Math.min(50 * 2 ** retries, maxReconnectMs),
     },
   });
-}
-
-/** The address may hold a password and is not repeated. */
-function checkAddress(url: string, prefix: string): void {
-  const { protocol, hostname } = URL.parse(url) ?? {};
-  if (!hostname || (protocol !== "redis:" && protocol !== "rediss:")) {
-    throw new SlipwayError("invalid_settings", "REDIS_URL: expected redis://<host>:<port> or rediss://<host>:<port>");
-  }
-  if (!/^[\w.:/-]{1,64}$/.test(prefix)) {
-    throw new SlipwayError(
-      "invalid_settings",
-      "REDIS_SANDBOX_PREFIX: expected up to 64 letters, digits or any of _.:/-",
-    );
-  }
 }
