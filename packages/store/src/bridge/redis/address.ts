@@ -25,9 +25,10 @@ export function checkAddress(url: string, prefix: string): void {
   if (mistakes.length > 0) throw settingsError(mistakes);
 }
 
-/** The path is the number of a database. */
+/** The path is the number of a database; in a name and a password, `%` is written as `%25`. */
 function isRedisUrl(text: string): boolean {
   const url = URL.parse(text);
   if (url === null || (url.protocol !== "redis:" && url.protocol !== "rediss:")) return false;
-  return url.hostname !== "" && /^\/?\d{0,9}$/.test(url.pathname);
+  const isEncoded = !/%(?![0-9a-f]{2})/i.test(url.username + url.password);
+  return url.hostname !== "" && /^\/?\d{0,9}$/.test(url.pathname) && isEncoded;
 }

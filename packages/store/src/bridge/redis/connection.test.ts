@@ -7,7 +7,8 @@ import { connectRedis } from "./connection.ts";
 
 const quick = { timeout: 60_000, interval: 20 };
 
-test.each(["", "localhost:6379", "http://user:secret@localhost", "redis://[", "redis://", "redis://user:secret@a/b"])(
+const wrong = ["redis://[", "redis://", "redis://user:secret@a/b", "redis://user:100%secret@a"];
+test.each(["", "localhost:6379", "http://user:secret@localhost", ...wrong])(
   "%j is no address of a Redis, and is not repeated",
   async (url) => {
     await expect(connectRedis({ url })).rejects.toMatchObject({ code: "invalid_settings" });
