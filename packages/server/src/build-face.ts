@@ -18,7 +18,10 @@ import type {
 
 /** What faces ask of builds. `key` makes what is sent twice count once; without one, each call counts. */
 export interface BuildFace {
-  /** Fails with `provider_mismatch` for a build that wants another provider than the server has. */
+  /**
+   * Fails with `provider_mismatch` for a build that wants another provider than the server has, and with `component_missing` or
+   * `unknown_agent` for one that wants an agent that the server has not.
+   */
   start(account: string, wanted: StartBuildOutput): Promise<BuildView>;
   get(build: BuildId): Promise<BuildView>;
   /** Newest first. */

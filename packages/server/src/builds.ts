@@ -40,6 +40,8 @@ export interface BuildFaceParts {
   ring(build: BuildId): void;
   /** What sandboxes are of. */
   readonly provider: string;
+  /** Fails for an agent that can not work here. Left out: all can. */
+  readonly checkAgent?: ((agent: string) => Promise<void>) | undefined;
   /** Where a build's repository is, once it has one. */
   repositoryOf(build: BuildId): string;
   /** Undefined: sandboxes are of a kind that leaves none. */
@@ -55,7 +57,7 @@ const recentEvents = 300;
 const pollMs = 500;
 
 export function createBuildFace(parts: BuildFaceParts): BuildFace {
-  const { store, clock, news, defaults, ring, provider, repositoryOf, branchesOf, settleMs = 2000 } = parts;
+  const { store, clock, news, defaults, ring, provider, checkAgent, repositoryOf, branchesOf, settleMs = 2000 } = parts;
 
   const view = async (build: BuildId): Promise<BuildView> => {
     const stored = await store.builds.state(build);
@@ -105,6 +107,7 @@ export function createBuildFace(parts: BuildFaceParts): BuildFace {
         throw new SlipwayError("provider_mismatch", message);
       }
       const chosen = buildSettingsSchema.parse({ ...defaults, ...settings });
+      await checkAgent?.(chosen.agent);
       const details = newBuildDetails(chosen, hold, clock.now());
       const build = { id, account, project, mode, request, priority: chosen.priority, details };
       const data = { mode, hold, ...(source !== undefined && { source }) };

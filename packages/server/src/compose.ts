@@ -11,7 +11,7 @@ import type { Attempts } from "./attempts/attempts.ts";
 import type { Branches } from "./build-branches.ts";
 import type { BuildFace } from "./build-face.ts";
 import { readSource } from "./build-views.ts";
-import { createBuildFace } from "./builds.ts";
+import { type BuildFaceParts, createBuildFace } from "./builds.ts";
 import { type Coordinator, type CoordinatorClock, openCoordinator } from "./coordinator.ts";
 import { startRestate } from "./durable/keep-restate.ts";
 import { connectRestate, type Restate, type RestateSettings } from "./durable/restate.ts";
@@ -48,6 +48,7 @@ export interface ServerOptions {
     build: WorkingBuild,
     source: () => Promise<BuildSource | null>,
   ) => RepositoryReader & AsyncDisposable;
+  readonly checkAgent?: BuildFaceParts["checkAgent"];
   readonly clock?: CoordinatorClock | undefined;
   /** Of the scripted model; left out: those that are shipped. */
   readonly programs?: Readonly<Record<string, ScriptedProgram>> | undefined;
@@ -118,7 +119,7 @@ export async function composeServer(settings: ServerSettings, options: ServerOpt
   );
   const face = createBuildFace({
     ...{ store, clock, news, defaults: settings.buildDefaults, ring: coordinator.ring },
-    provider: settings.provider,
+    ...{ provider: settings.provider, checkAgent: options.checkAgent },
     repositoryOf: (build) => join(stateDirectory, "builds", build, repositoryName),
     branchesOf: async (build) => await building?.branches?.(build),
   });

@@ -4,6 +4,7 @@ import { SlipwayError } from "@slipway/contract";
 import { installedTools } from "@slipway/runner";
 import { createLocalProvider } from "@slipway/sandbox/local";
 import manifest from "../package.json" with { type: "json" };
+import { createAgentCheck } from "./agents.ts";
 import { createBuilding } from "./building.ts";
 import { composeServer, type ServerOptions } from "./compose.ts";
 import { readProcessConfig, type ServerConfig } from "./config.ts";
@@ -71,12 +72,12 @@ function prepare(stateDirectory: string): void {
 
 async function optionsOf(config: ServerConfig, parts: AsyncDisposableStack): Promise<ServerOptions> {
   const { stateDirectory, name, sandboxUid, environment, simulation, agentsDirectory, remote } = config;
+  const tools =
+    simulation === null ? { ...(await installedTools(agentsDirectory)), ...checkerToolDirectories() } : undefined;
   const provider = parts.use(
     createLocalProvider({
       ...{ stateDir: stateDirectory, environment, ...(sandboxUid !== undefined && { sandboxUid }) },
-      ...(simulation === null && {
-        tools: { ...(await installedTools(agentsDirectory)), ...checkerToolDirectories() },
-      }),
+      ...(tools !== undefined && { tools }),
     }),
   );
   // Where sandboxes can not be made, a build would only fail, task by task.
@@ -86,6 +87,7 @@ async function optionsOf(config: ServerConfig, parts: AsyncDisposableStack): Pro
     createBuilding({ ...made, provider, stateDirectory, environment, remote, clock, warn: log });
   return {
     warn: log,
+    checkAgent: tools && createAgentCheck(tools, agentsDirectory),
     openRepository: ({ id }, source) => openRepository({ provider, source, environment, labels: { build: id } }),
     attempts: simulation === null ? building : simulated(simulation.speed, name, parts),
   };

@@ -93,6 +93,21 @@ test("a server has one provider", async () => {
   expect({ code, stderr }).toMatchObject({ code: 125, stderr: expect.stringContaining("code: provider_mismatch") });
 });
 
+test("an agent that is not installed, or that there is not, begins no build", async () => {
+  const local = { SANDBOX_PROVIDER: "local", SLIPWAY_SIMULATION_SPEED: undefined, SLIPWAY_AGENTS: "/nope" };
+  await using parts = new AsyncDisposableStack();
+  const own = parts.use(await openBin({ ...server, ...local }));
+  parts.defer(async () => void (await own.run(["down"])));
+  for (const [agent, expected] of [
+    ["claude-code", /npm install --prefix \/nope\/claude-code .*code: component_missing/s],
+    ["acp:emacs", /acp:codex.*code: unknown_agent/s],
+  ] as const) {
+    const { code, stderr } = await own.run(["build", "--yes", "--agent", agent, "a shop"]);
+    expect({ code, stderr }).toMatchObject({ code: 125, stderr: expect.stringMatching(expected) });
+  }
+  expect(await own.run(["builds", "--json"])).toMatchObject({ code: 0, stdout: expect.stringMatching(/^\[\]\s*$/) });
+});
+
 test("down --pause leaves nothing at work, and says what it did", async () => {
   const client = createClient({ socketPath: join(slipway.stateDir, serverFiles.socket) });
   const { id } = await client.builds.start({ request: "a garden planner", hold: "intent" });

@@ -1,7 +1,11 @@
 import { createHash } from "node:crypto";
+import { mkdir, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { buildViewSchema, mergeQueueViewSchema, newId } from "@slipway/contract";
 import { report } from "@slipway/engine";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { createAgentCheck } from "../agents.ts";
 import { startTestServer, type TestServer } from "./testing.ts";
 
 let server: TestServer;
@@ -67,6 +71,27 @@ test("a build that wants another provider than there is, or no agent that there 
     status: 400,
     body: { error: { code: "invalid_request", message: expect.stringContaining("agent") } },
   });
+});
+
+test("a build whose agent is not installed is not begun, and says what to do", async () => {
+  const agents = await mkdtemp(join(tmpdir(), "agents-"));
+  onTestFinished(() => rm(agents, { recursive: true }));
+  await using own = await startTestServer({ checkAgent: createAgentCheck({}, agents) });
+  const begin = (agent: string) => own.ask("POST", "/v1/builds", { body: { request: "x", settings: { agent } } });
+  const refused = async (agent: string) => (await begin(agent)).body.error;
+  const install = `npm install --prefix ${agents}/claude-code @anthropic-ai/claude-code`;
+  expect(await refused("claude-code")).toMatchObject({
+    ...{ code: "component_missing", message: expect.stringContaining(install) },
+  });
+  expect(await refused("acp:emacs")).toMatchObject({
+    ...{ code: "unknown_agent", message: expect.stringContaining("acp:codex") },
+  });
+  await mkdir(join(agents, "codex"));
+  expect(await refused("acp:codex")).toMatchObject({
+    ...{ code: "component_missing", message: expect.stringContaining("slipway down") },
+  });
+  expect((await own.ask("GET", "/v1/builds")).body.builds).toEqual([]);
+  expect((await begin("builtin")).status).toBe(201);
 });
 
 test("there is no merge queue of a build that is not there", async () => {

@@ -55,6 +55,7 @@ export interface TestServerOptions {
   /** Stages that are answered at once; the others wait. */
   readonly stages?: readonly Stage[];
   readonly defaults?: Partial<BuildSettings>;
+  readonly checkAgent?: BuildFaceParts["checkAgent"];
   /** Whether the bell is heard. */
   readonly deaf?: boolean;
   readonly branchesOf?: BuildFaceParts["branchesOf"];
@@ -98,7 +99,8 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
   const socketPath = join(directory, "server.sock");
   const builds = createBuildFace({
     ...{ store, clock, news, defaults, ring, settleMs: deaf ? 20 : 60_000 },
-    ...{ provider: "simulated", repositoryOf: (build) => join(directory, build), branchesOf },
+    ...{ provider: "simulated", checkAgent: options.checkAgent, branchesOf },
+    repositoryOf: (build) => join(directory, build),
   });
   const listen = async () => {
     const ending = new AbortController();

@@ -8,6 +8,7 @@ import type { ScriptedProgram } from "@slipway/gateway/scripted";
 import { installedTools } from "@slipway/runner";
 import type { SandboxProvider } from "@slipway/sandbox";
 import { createLocalProvider } from "@slipway/sandbox/local";
+import { createAgentCheck } from "../agents.ts";
 import { createBuilding } from "../building.ts";
 import { composeServer, type Server } from "../compose.ts";
 import { checkerToolDirectories } from "../gates/checker.ts";
@@ -53,13 +54,8 @@ export async function openWholeBuilds({
   await chmod(directory, 0o711);
   const environment = process.env;
   const stateDirectory = join(directory, "state");
-  const provider = parts.use(
-    createLocalProvider({
-      stateDir: stateDirectory,
-      environment,
-      tools: { ...(await installedTools(agents)), ...checkerToolDirectories() },
-    }),
-  );
+  const tools = { ...(await installedTools(agents)), ...checkerToolDirectories() };
+  const provider = parts.use(createLocalProvider({ stateDir: stateDirectory, environment, tools }));
   parts.defer(async () => {
     for (const { id } of await provider.list()) await (await provider.get(id)).destroy();
   });
@@ -77,7 +73,7 @@ export async function openWholeBuilds({
   };
   const server = parts.use(
     await composeServer(settings, {
-      ...{ clock, warn, programs: { program } },
+      ...{ clock, warn, programs: { program }, checkAgent: createAgentCheck(tools, agents) },
       openRepository: ({ id }, source) => openRepository({ provider, source, environment, labels: { build: id } }),
       attempts: (made) => createBuilding({ ...made, provider, stateDirectory, environment, remote, clock, warn }),
     }),
