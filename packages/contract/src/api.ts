@@ -47,6 +47,7 @@ export const buildChoicesSchema = z.strictObject({
   checkpointMs: settings.checkpointMs.unwrap().optional(),
   priority: settings.priority.unwrap().optional(),
   agent: settings.agent.unwrap().optional(),
+  workers: settings.workers.unwrap().optional(),
 });
 
 export const startBuildSchema = z

@@ -54,6 +54,8 @@ export const buildSettingsSchema = z.strictObject({
   priority: z.int().min(-100).max(100).default(0),
   /** Who works on the tasks. */
   agent: agentNameSchema.default("builtin"),
+  /** How many workers the lead of an attempt may hand parts of its task to; 0: it works alone. */
+  workers: z.int().min(0).max(4).default(0),
 });
 export type BuildSettings = Readonly<z.output<typeof buildSettingsSchema>>;
 export type BuildSettingsInput = z.input<typeof buildSettingsSchema>;

@@ -26,7 +26,7 @@ export interface CrewWork {
   readonly name?: string;
   /** Without it, the run's own. */
   readonly model?: string | undefined;
-  /** An agent has ended its turn. */
+  /** The lead has ended its turn: nobody is at work, in the files or in git, as others may be when a worker ends. */
   onTurn?(): Promise<void>;
 }
 
@@ -60,9 +60,7 @@ export async function assembleCrew(parts: CrewParts): Promise<Crew> {
     const { model = task.model } = work;
     await using member = await openMember(surroundings, { name, instructions, tools, turn, isFresh, model });
     using _joined = controls.join(member);
-    const final = await member.work(prompt);
-    await work.onTurn?.();
-    return final;
+    return await member.work(prompt);
   };
   return {
     async work(stage, work = {}) {
@@ -70,7 +68,11 @@ export async function assembleCrew(parts: CrewParts): Promise<Crew> {
       return await runTeam(
         {
           ...{ board: progress.board, workers: task.workers, signal, onStage: progress.enter },
-          lead: (turn, prompt) => employ("lead", named(turn), prompt, work),
+          async lead(turn, prompt) {
+            const final = await employ("lead", named(turn), prompt, work);
+            await work.onTurn?.();
+            return final;
+          },
           worker: (name, turn, prompt) => employ(name, named(turn), prompt, work),
         },
         stage,

@@ -1,19 +1,48 @@
+import type { ScriptedProgram, ScriptedRequest, Turn } from "@slipway/gateway/scripted";
 import { expect, test } from "vitest";
-import { scriptedApp } from "./testing/scripted-app.ts";
+import { part, scriptedApp } from "./testing/scripted-app.ts";
 import { openWholeBuilds } from "./testing/whole-builds.ts";
 
-test("a build of three tasks ends with all of them on main, the criteria seen, a preview, and nothing left", async () => {
-  await using builds = await openWholeBuilds({ program: scriptedApp([{ id: "cart" }, { id: "pay" }]) });
-  const build = await builds.start({});
+/** The lead of `cart` hands out a part, and makes another one of what its worker has noted. */
+const app = scriptedApp([
+  {
+    id: "cart",
+    build: () => [{ tool: "add_tasks", input: { tasks: [{ title: "price" }] } }, ...part("cart")],
+  },
+  { id: "pay" },
+]);
+
+const withTeam: ScriptedProgram = (request) => {
+  const prompt = request.lastPrompt.trim();
+  if (/^Your task: price(\n|$)/.test(prompt)) return workerTurn(request);
+  return prompt.startsWith("The workers are done") ? resultsTurn(request) : app(request);
+};
+
+function workerTurn({ step, tools }: ScriptedRequest): Turn {
+  if (step > 0 || tools.includes("add_tasks")) return { text: "It is done." };
+  return { actions: [...part("price"), { tool: "write_note", input: { text: "it costs 5" } }] };
+}
+
+function resultsTurn({ step, results }: ScriptedRequest): Turn {
+  if (step === 0) return { actions: [{ tool: "read_notes", input: {} }] };
+  const notes = results.find(({ tool }) => tool === "read_notes")?.text;
+  return notes === undefined ? { text: "It is done." } : { actions: part("notes", notes) };
+}
+
+test("a build of three tasks, with a lead and workers, ends with all of their work on main, the criteria seen, a preview, and nothing left", async () => {
+  await using builds = await openWholeBuilds({ program: withTeam });
+  const build = await builds.start({ settings: { workers: 2 } });
   const view = await builds.ended(build);
   const events = await builds.events(build);
   const told = events.map(({ type, data }) => `${type} ${JSON.stringify(data).slice(0, 200)}`).slice(-12);
   expect(view.status, [...told, ...builds.warnings].join("\n")).toBe("succeeded");
   expect(await builds.file(build, "parts/cart.js")).toBe('export default "cart";\n');
   expect(await builds.file(build, "parts/pay.js")).toBe('export default "pay";\n');
+  expect(await builds.file(build, "parts/price.js")).toBe('export default "price";\n');
+  expect(await builds.file(build, "parts/notes.js")).toMatch(/^export default "worker-[12]: it costs 5";\n$/);
   expect(view.criteria.every(({ satisfied }) => satisfied)).toBe(true);
-  const shown = await fetch(`${view.preview}cart`);
-  expect(await shown.text()).toBe("cart");
+  const shown = await fetch(`${view.preview}price`);
+  expect(await shown.text()).toBe("price");
   const left = await builds.provider.list();
   expect(left.map(({ labels }) => labels["purpose"])).toEqual(["preview"]);
   expect(view.money.reservedMicroUsd).toBe(0);

@@ -68,14 +68,26 @@ describe("without a terminal", () => {
 
 describe("what is asked for", () => {
   test("goes to the server", async () => {
-    const words = ["-y", "--budget", "2.5", "--parallel", "7", "--agent", "acp:codex", "--provider", "local"];
+    const words = [
+      "-y",
+      "--budget",
+      "2.5",
+      "--parallel",
+      "7",
+      "--agent",
+      "acp:codex",
+      "--workers",
+      "2",
+      "--provider",
+      "local",
+    ];
     const { server } = await run(["build", ...words, "--repo", "git@example.com:shop.git", "x"]);
     expect(server.calls).toMatchObject([
       [
         "start",
         {
           ...{ mode: "feature", source: { repository: "git@example.com:shop.git" }, provider: "local", hold: "none" },
-          settings: { budgetMicroUsd: 2_500_000, slots: 7, agent: "acp:codex" },
+          settings: { budgetMicroUsd: 2_500_000, slots: 7, agent: "acp:codex", workers: 2 },
         },
       ],
     ]);
@@ -89,6 +101,7 @@ describe("what is asked for", () => {
   test.each<[string, string[], RegExp]>([
     ["an agent that there is not", ["--agent", "hal"], /--agent: "hal" is none of builtin/],
     ["no sandboxes", ["--parallel", "0"], /--parallel: "0" is not a whole number from 1 to 1000/],
+    ["too many workers", ["--workers", "5"], /--workers: "5" is not a whole number from 0 to 4/],
     ["a repository for a new app", ["-m", "new", "--repo", "."], /A new app begins with no repository/],
     ["a path that there is not", ["--repo", "/nope"], /There is no directory \/nope/],
   ])("with %s begins no build", async (_, words, expected) => {

@@ -44,7 +44,9 @@ async function readBuildOrder(args: Arguments): Promise<StartBuild> {
   if (agent !== undefined && !agentNameSchema.safeParse(agent).success) {
     throw new UsageError(`--agent: "${agent}" is none of builtin, claude-code or acp:<name>.`);
   }
-  const settings = { ...order.settings, ...given({ slots: args.integer("parallel", { min: 1, max: 1000 }), agent }) };
+  const slots = args.integer("parallel", { min: 1, max: 1000 });
+  const workers = args.integer("workers", { min: 0, max: 4 });
+  const settings = { ...order.settings, ...given({ slots, agent, workers }) };
   return { ...order, settings, ...given({ provider: args.text("provider") }) };
 }
 

@@ -28,6 +28,7 @@ export const buildCommands: readonly Command[] = [
       ...orderOptions,
       parallel: { value: "number", short: "p", help: "Sandboxes that work at the same time (MAX_PARALLEL_SANDBOXES)" },
       agent: { value: "name", help: "Who works on the tasks: builtin, claude-code or acp:<name> (builtin)" },
+      workers: { value: "number", help: "Workers that the lead of a task may hand parts to, up to 4 (0)" },
       provider: { value: "name", help: "What the sandboxes must be of (SANDBOX_PROVIDER)" },
       yes: { short: "y", help: "Ask nothing: lock the intent and carry out the plan as they are made" },
     },

@@ -25,7 +25,6 @@ export interface AttemptsParts {
   readonly store: Store;
   readonly bridge: Bridge;
   readonly report: (build: BuildId, events: readonly NewEvent[]) => Promise<void>;
-  readonly workers?: number | undefined;
   readonly clock: { now(): number };
   readonly gatherMs?: SharedOptions["gatherMs"] | undefined;
   readonly warn: (message: string) => void;
@@ -112,17 +111,17 @@ export function createAttempts(parts: AttemptsParts): Attempts {
     const known = attempts.get(item.id);
     if (known !== undefined) return known.become(item);
     if (over.has(item.id)) return;
-    const { gateway, workers = 0, workspaces } = parts;
+    const { gateway, workspaces } = parts;
     const world = {
-      ...{ build, provider, gateway, workers, workspaces, store, bridge, clock, warn },
+      ...{ build, provider, gateway, workspaces, store, bridge, clock, warn },
       ...{ ...opened, closing: closing.signal },
     };
-    const { agent, checkpointMs } = await settingsOf(store, build.id);
+    const { agent, workers, checkpointMs } = await settingsOf(store, build.id);
     if (attempts.has(item.id)) return attempts.get(item.id)?.become(item);
     attempts.set(
       item.id,
       new Attempt(
-        { ...world, agent, checkpointMs, report: report(build.id), settled: () => Promise.all(ending) },
+        { ...world, agent, workers, checkpointMs, report: report(build.id), settled: () => Promise.all(ending) },
         item,
       ),
     );

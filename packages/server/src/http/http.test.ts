@@ -318,6 +318,7 @@ describe("bad input", () => {
     ["an address that runs a program", { request: "x", mode: "fix", source: { repository: "ext::sh -c id" } }],
     ["a budget of nothing", { request: "x", settings: { budgetMicroUsd: 0 } }],
     ["more slots than there can be", { request: "x", settings: { slots: 100_000 } }],
+    ["more workers than there can be", { request: "x", settings: { workers: 5 } }],
     ["an id that is none", { request: "x", id: "bld_1" }],
     ["a project that is a path", { request: "x", project: "../x" }],
   ])("%s starts no build", async (_, body) => {
