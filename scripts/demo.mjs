@@ -48,21 +48,22 @@ async function build() {
   const agent = options.agent === undefined ? [] : ["--agent", options.agent];
   const argv = ["build", "--yes", "--parallel", "4", "--budget", "10", ...agent, request];
   const building = start(argv, { stdio: "inherit" });
-  const events = follow(before, watching.signal);
+  const following = follow(before, watching.signal);
   terminated.then(() => building.kill("SIGTERM"));
   const [code] = await once(building, "exit");
   watching.abort();
   if (code !== 0) return false;
-  say(whatHappened(await events));
-  return (await mainPassesItsTests()) && (await allIsSatisfied());
+  const { id, events } = await following;
+  say(whatHappened(events));
+  return (await mainPassesItsTests(id)) && (await allIsSatisfied(id));
 }
 
-/** All that happens in the build, and what this demo does to it. */
+/** The build, and all that happens in it; what this demo does to it happens here, too. */
 async function follow(before, signal) {
   const events = [];
-  const build = await newBuild(before, signal);
-  if (build === undefined) return events;
-  const logs = start(["logs", "-f", "--json", build], { stdio: ["ignore", "pipe", "ignore"] });
+  const id = await newBuild(before, signal);
+  if (id === undefined) return { id, events };
+  const logs = start(["logs", "-f", "--json", id], { stdio: ["ignore", "pipe", "ignore"] });
   signal.addEventListener("abort", () => logs.kill("SIGTERM"));
   const sandboxes = new Map();
   for await (const line of createInterface({ input: logs.stdout })) {
@@ -73,7 +74,7 @@ async function follow(before, signal) {
     const isAtWork = event.type === "attempt.progress" && phase === "test" && status === "begun" && respawn === 0;
     if (isAtWork && task === unlucky) await destroy(sandboxes.get(task));
   }
-  return events;
+  return { id, events };
 }
 
 async function newBuild(before, signal) {
@@ -90,9 +91,10 @@ async function destroy(sandbox) {
   await slipway("sandbox", "rm", sandbox).catch(() => {});
 }
 
-/** Once more, for whoever does not believe the gates: in main's own sandbox. */
-async function mainPassesItsTests() {
-  const [main] = (await slipwayJson("sandbox", "list")).filter(({ labels }) => labels.purpose === "preview");
+/** Once more, for whoever does not believe the gates: in main's own sandbox. A demo that was killed may have left another one. */
+async function mainPassesItsTests(build) {
+  const sandboxes = await slipwayJson("sandbox", "list");
+  const main = sandboxes.find(({ labels }) => labels.purpose === "preview" && labels.build === build);
   if (main === undefined) return failed("main has no sandbox");
   try {
     const output = await slipway("sandbox", "exec", "--cwd", "/workspace/project", main.id, "--", "npm", "test");
@@ -104,8 +106,8 @@ async function mainPassesItsTests() {
   }
 }
 
-async function allIsSatisfied() {
-  const { status, criteria } = await slipwayJson("status");
+async function allIsSatisfied(build) {
+  const { status, criteria } = await slipwayJson("status", build);
   const missing = criteria.filter(({ satisfied }) => !satisfied).map(({ id }) => id);
   if (status === "succeeded" && criteria.length > 0 && missing.length === 0) return true;
   return failed(`the build is ${status}; not satisfied: ${missing.join(", ") || "nothing was checked"}`);
