@@ -5,6 +5,7 @@ import { projectPath, type Sandbox } from "@slipway/sandbox";
 import type { BuildRepository } from "../repository/repository.ts";
 import { type Checkpoints, createCheckpoints, removeSnapshots } from "./checkpoints.ts";
 import { freeClaims, keepClaims } from "./claims.ts";
+import { isFullDisk } from "./full-disk.ts";
 import type { Kept } from "./kept.ts";
 import { endPlace, hasFilledDisk, snapshotName } from "./leave.ts";
 import { createListener } from "./listen.ts";
@@ -248,7 +249,8 @@ export class Attempt {
       void this.#inLine(async () => {
         if (this.#running !== running) return;
         await this.#letGo();
-        await this.#tellEnd(kept, { type: "died" });
+        // Its sandbox may be well, and comes back no better from a checkpoint.
+        await this.#tellEnd(kept, isFullDisk(error) ? { type: "interrupted" } : { type: "died" });
       });
     }
   }
@@ -281,7 +283,7 @@ export class Attempt {
     const { warn, report, build } = this.#world;
     const isExpected = error instanceof SlipwayError;
     if (!isExpected) warn(`${build.id}, ${speakerOf(wanted)}: ${(error as Error).stack}`);
-    const isOwn = isExpected && error.retry === "never";
+    const isOwn = isExpected && error.retry === "never" && !isFullDisk(error);
     const outcome: ToldOutcome = isOwn ? { type: "failed", error: error.message } : { type: "interrupted" };
     await this.#letGo();
     await report([attemptEnded({ part: 0, ...wanted, ...this.#kept }, outcome)]);

@@ -1,3 +1,4 @@
+import type { AttemptWork } from "@slipway/engine";
 import { expect, it } from "vitest";
 import { attemptAt, openSite } from "./testing.ts";
 
@@ -15,4 +16,30 @@ it("an attempt that fills its disk has failed, and says so; what is left of it i
     error: "The sandbox was ended: its disk was full. Leave less on it.",
   });
   expect(await provider.list()).toEqual([]);
+}, 240_000);
+
+it("an attempt that finds this machine's disk full, as it begins or as it offers, is interrupted and goes on later", async () => {
+  let [isFull, isMended] = [true, false];
+  await using site = await openSite({
+    program: ({ lastPrompt, step }) => {
+      if (/Go through the criteria/.test(lastPrompt) && !isMended) isFull = true;
+      return step === 0 ? { actions: [{ write: "list.txt", content: "socks\n" }] } : { text: "Done." };
+    },
+    isDiskFull: () => isFull,
+  });
+  const { attempts, build } = site;
+  const [first, second, third] = [1, 2, 3].map((number) =>
+    attemptAt("list", { number, from: number === 1 ? "main" : "last-attempt" }),
+  ) as [AttemptWork, AttemptWork, AttemptWork];
+  const end = ({ id }: AttemptWork) => ({ type: "end-attempt", id, task: "list", keepSandbox: true }) as const;
+  await attempts.carryOut(build, [first]);
+  expect(await site.reported("attempt.ended")).toMatchObject({ outcome: { type: "interrupted" } });
+  isFull = false;
+  await attempts.carryOut(build, [end(first), second]);
+  const ended = await site.reported("attempt.ended", ({ attempt }) => attempt === 2);
+  expect(ended).toMatchObject({ outcome: { type: "interrupted" } });
+  expect(await site.reports("candidate.refused")).toEqual([]);
+  [isFull, isMended] = [false, true];
+  await attempts.carryOut(build, [end(second), third]);
+  expect(await site.reported("candidate.offered")).toMatchObject({ attempt: 3, offer: 1 });
 }, 240_000);

@@ -1,4 +1,4 @@
-import { newId, type Offered, SlipwayError } from "@slipway/contract";
+import { type ErrorCode, newId, type Offered, SlipwayError } from "@slipway/contract";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { openSite } from "../repository/testing.ts";
 import { takeOffer } from "./offers.ts";
@@ -32,6 +32,11 @@ async function setUp() {
 
 async function* bytes(...parts: readonly string[]): AsyncGenerator<Uint8Array> {
   for (const part of parts) yield Buffer.from(part);
+}
+
+// biome-ignore lint/correctness/useYield: it fails before there is anything
+async function* failing(code: ErrorCode): AsyncGenerator<Uint8Array> {
+  throw new SlipwayError(code, "away");
 }
 
 describe("an offer", () => {
@@ -125,12 +130,12 @@ describe("an offer", () => {
 
   it("that is not there is refused, and one whose sandbox is gone is left to the end of its run", async () => {
     const { offer } = await setUp();
-    const failing = (code: "file_not_found" | "sandbox_ended") =>
-      // biome-ignore lint/correctness/useYield: it fails before there is anything
-      (async function* (): AsyncGenerator<Uint8Array> {
-        throw new SlipwayError(code, "away");
-      })();
     expect(await offer(failing("file_not_found"))).toMatchObject({ type: "candidate.refused" });
     await expect(offer(failing("sandbox_ended"))).rejects.toMatchObject({ code: "sandbox_ended" });
+  });
+
+  it("that finds no room on this machine is not refused: no agent can mend that", async () => {
+    const { offer } = await setUp();
+    await expect(offer(failing("out_of_disk"))).rejects.toMatchObject({ code: "out_of_disk" });
   });
 });

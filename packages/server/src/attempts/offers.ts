@@ -31,7 +31,7 @@ const waitsMs = [200, 1000, 5000];
 
 /**
  * Takes what a run offers into the build's repository, or refuses it with what is wrong. What counts is what was taken,
- * whatever the run says of it. Fails when the sandbox is gone.
+ * whatever the run says of it. Fails when the sandbox is gone, and with `out_of_disk` when there is no room for it here.
  */
 export async function takeOffer(
   repository: Repository,
@@ -67,14 +67,14 @@ export async function takeOffer(
     if (hasCode(error, "candidate_exists"))
       return refused([about("It is another commit than was offered before under the same number.")]);
     if (error instanceof SlipwayError && missing.has(error.code)) return refused([about("There is no bundle of it.")]);
-    if (!(error instanceof SlipwayError) || gone.has(error.code)) throw error;
+    if (!(error instanceof SlipwayError) || notItsOwn.has(error.code)) throw error;
     return refused([about(`It could not be taken in: ${error.message}`)]);
   }
 }
 
-/** The sandbox's end tells more. */
-const gone: ReadonlySet<string> = new Set([
-  ...["aborted", "provider_unavailable", "sandbox_ended", "sandbox_not_found", "sandbox_not_running"],
+/** What no agent can mend: the sandbox is gone, whose end tells more, or this machine's disk is full. */
+const notItsOwn: ReadonlySet<string> = new Set([
+  ...["aborted", "provider_unavailable", "sandbox_ended", "sandbox_not_found", "sandbox_not_running", "out_of_disk"],
 ]);
 const missing: ReadonlySet<string> = new Set(["file_not_found", "not_a_file", "not_a_directory", "file_forbidden"]);
 

@@ -6,6 +6,7 @@ import {
   buildSettingsSchema,
   type CreateSandboxInput,
   newId,
+  SlipwayError,
   type SnapshotId,
   type Task,
 } from "@slipway/contract";
@@ -38,6 +39,8 @@ export interface SiteOptions {
   readonly base?: () => SnapshotId | null;
   /** Of every attempt's. */
   readonly sandbox?: CreateSandboxInput;
+  /** Of this machine: nothing more is made or taken in. */
+  readonly isDiskFull?: () => boolean;
 }
 
 /** A build with a plan, a gateway with a scripted model, real sandboxes, and attempts in them. */
@@ -74,6 +77,7 @@ export async function openSite({
   budgetMicroUsd,
   base = () => null,
   sandbox = {},
+  isDiskFull = () => false,
 }: SiteOptions): Promise<Site> {
   await using parts = new AsyncDisposableStack();
   const directory = await mkdtemp("/var/tmp/slipway-attempts-");
@@ -110,12 +114,23 @@ export async function openSite({
     bell.resolve();
     bell = Promise.withResolvers();
   };
+  const ifRoom = async <T>(work: () => Promise<T>): Promise<T> => {
+    if (isDiskFull()) throw new SlipwayError("out_of_disk", "no space left on device");
+    return await work();
+  };
   const make = () =>
     createAttempts({
-      ...{ repositories, store, bridge, report, clock, gateway: models.gateway },
+      ...{ store, bridge, report, clock, gateway: models.gateway },
+      repositories: {
+        ...repositories,
+        async of(id) {
+          const opened = await repositories.of(id);
+          return { ...opened, take: (bundle, options) => ifRoom(() => opened.take(bundle, options)) };
+        },
+      },
       provider: {
         ...{ name: provider.name, snapshots: provider.snapshots },
-        create: (request, call) => provider.create({ ...request, ...sandbox }, call),
+        create: (request, call) => ifRoom(() => provider.create({ ...request, ...sandbox }, call)),
         get: (id, call) => provider.get(id, call),
         list: (filter, call) => provider.list(filter, call),
         events: (call) => provider.events(call),

@@ -94,11 +94,18 @@ async function answer(
     const progress = (line: string) => sendLine(socket, { call, progress: line });
     sendLine(socket, { call, result: await handler(params, { signal: controller.signal, progress }) });
   } catch (error) {
-    if (!(error instanceof SlipwayError)) onDefect(method, error);
-    sendLine(socket, { call, error: errorBody(error) });
+    const told = isFullDisk(error)
+      ? new SlipwayError("out_of_disk", `the keeper's disk is full: ${error.message}`)
+      : error;
+    if (!(told instanceof SlipwayError)) onDefect(method, told);
+    sendLine(socket, { call, error: errorBody(told) });
   } finally {
     calls.delete(call);
   }
+}
+
+function isFullDisk(error: unknown): error is Error {
+  return error instanceof Error && "code" in error && (error.code === "ENOSPC" || error.code === "EDQUOT");
 }
 
 function errorBody(error: unknown): ErrorBody {
