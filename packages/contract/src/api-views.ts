@@ -64,6 +64,7 @@ export const taskViewSchema = z.object({
   component: name,
   attempts: count,
   level: z.int().min(0).max(4).nullable(),
+  /** Why it has failed, or what it waits to pass. */
   reason: z.string().nullable(),
 });
 export type TaskView = Readonly<z.output<typeof taskViewSchema>>;

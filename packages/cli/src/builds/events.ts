@@ -37,7 +37,8 @@ const words: Readonly<Record<string, (data: Data) => string>> = {
   "attempt.respawned": (data) => `${attempt(data)} goes on from its last checkpoint`,
   "attempt.paused": (data) => `${attempt(data)} is paused`,
   "attempt.resumed": (data) => `${attempt(data)} goes on`,
-  "task.retried": ({ task, next }) => `${text(task)} is tried again${tries(record(next))}`,
+  "task.retried": ({ task, next, interruption }) =>
+    `${text(task)} is tried again${tries(record(next))}${reasonText(record(interruption))}`,
   "task.merged": ({ task }) => `${text(task)} is merged`,
   "task.failed": ({ task, failure }) => `${text(task)} failed: ${failureText(record(failure))}`,
   "sandbox.changed": ({ sandbox, status, reason }) =>
@@ -87,7 +88,8 @@ function tries({ level }: Data): string {
 }
 
 function outcomeText(outcome: unknown): string {
-  const { type, error } = record(outcome);
+  const told = record(outcome);
+  const { type, error } = told;
   switch (type) {
     case "merged":
       return "has passed";
@@ -96,12 +98,16 @@ function outcomeText(outcome: unknown): string {
     case "died":
       return "lost its sandbox";
     case "interrupted":
-      return "was interrupted";
+      return `was interrupted${reasonText(told)}`;
     case "out-of-budget":
       return "found no money left";
     default:
       return text(type);
   }
+}
+
+function reasonText({ reason }: Data): string {
+  return typeof reason === "string" && reason !== "" ? `: ${text(reason)}` : "";
 }
 
 function progressText({ phase, status, text: said }: Data): string {

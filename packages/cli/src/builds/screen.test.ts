@@ -101,6 +101,12 @@ test.each<[string, TaskView, Partial<typeof attempt> | undefined, string]>([
     undefined,
     "level 1: a direct fix, waits for a sandbox",
   ],
+  [
+    "one that was interrupted tells what it waits to pass",
+    task("list", "pending", { reason: "rate_limited: try again\nin 3 hours" }),
+    undefined,
+    "interrupted, waits to go on: rate_limited: try again in 3 hours",
+  ],
 ])("%s", (_, shown, of, expected) => {
   const attempts = of === undefined ? [] : [{ ...attempt, task: "list", ...of }];
   const lines = draw({ view: view({ taskList: [task("setup", "merged"), shown], attempts, candidates: [] }) }, 100);

@@ -35,8 +35,12 @@ export function describeTask({ view, plan }: Looked, task: TaskView, nowMs: numb
   const merged = (id: string) => view.taskList.some((one) => one.id === id && one.status === "merged");
   const open = plan?.tasks.find(({ id }) => id === task.id)?.dependencies.filter((id) => !merged(id)) ?? [];
   const again = task.level === null ? "" : `${levelText(task.level)}, `;
-  const waits = open.length > 0 ? `after ${open.map((id) => oneLine(id)).join(", ")}` : "waits for a sandbox";
+  const waits = open.length > 0 ? `after ${open.map((id) => oneLine(id)).join(", ")}` : waitText(task);
   return { mark: "○", colour: "dim", text: `${again}${waits}`, forMs: null };
+}
+
+function waitText({ reason }: TaskView): string {
+  return reason === null ? "waits for a sandbox" : `interrupted, waits to go on: ${oneLine(reason)}`;
 }
 
 function attemptText({ number, level, status, phase, doing }: AttemptView): string {

@@ -66,7 +66,10 @@ function started(
     ...{ phase: "starting", startedAtMs: nowMs, heardAtMs: nowMs, pausedAtMs: null, respawns: 0, outcome: null },
     ...{ offer: null, answer: null, returns: 0 },
   };
-  const assigned = changeTask(state, task, (known) => ({ ...known, status: "assigned", attempts: attempt }));
+  const assigned = changeTask(state, task, (known) => ({
+    ...known,
+    ...{ status: "assigned", attempts: attempt, trouble: null },
+  }));
   return { ...assigned, attempts: [...state.attempts, fresh] };
 }
 
@@ -78,11 +81,15 @@ function resumed(attempt: AttemptState, nowMs: number): AttemptState {
 
 function retried(
   task: TaskState,
-  { failed, next, notBeforeMs }: Extract<BuildAction, { type: "retry-task" }>,
+  { failed, interruption, next, notBeforeMs }: Extract<BuildAction, { type: "retry-task" }>,
 ): TaskState {
-  const failures = failed === null ? task.failures : [...task.failures, failed];
-  const interruptions = failed === null ? task.interruptions + 1 : 0;
-  return { ...task, status: "pending", failures, interruptions, next, notBeforeMs };
+  const pending = { ...task, status: "pending", next, notBeforeMs } as const;
+  if (failed !== null) {
+    const failures = [...task.failures, failed];
+    return { ...pending, failures, interruptions: 0, modelInterruptions: 0, trouble: null };
+  }
+  const count = interruption?.by === "model" ? "modelInterruptions" : "interruptions";
+  return { ...pending, [count]: task[count] + 1, trouble: interruption?.reason ?? null };
 }
 
 function paused(

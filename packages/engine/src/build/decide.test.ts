@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { decide } from "./decide.ts";
 import { observe } from "./observe.ts";
 import { type BuildOrder, order } from "./orders.ts";
-import type { BuildState } from "./state.ts";
+import type { BuildState, Outcome, TaskState } from "./state.ts";
 import { after, begin, ended, failed, merged, statuses, task, tick } from "./testing.ts";
 import { nextWakeMs } from "./watch.ts";
 
@@ -64,6 +64,40 @@ describe("failures", () => {
     expect(nextWakeMs(state, 1000)).toBe(16_000);
     const again = after(tick(state, 16_000), 20_000, ended("a", 2, { type: "interrupted" }));
     expect(again.tasks[0]).toMatchObject({ notBeforeMs: 50_000, next: { level: null, from: "last-attempt" } });
+  });
+
+  /** The state after this many interruptions, each at once when it may begin again. */
+  function interruptedOften(state: BuildState, times: number, outcome: Outcome): BuildState {
+    let current = state;
+    for (let count = 1; count <= times; count++) {
+      const { attempts = 0, notBeforeMs = 0 } = current.tasks[0] ?? {};
+      const running = tick(current, notBeforeMs);
+      current = after(running, notBeforeMs, ended("a", running.tasks[0]?.attempts ?? attempts, outcome));
+    }
+    return current;
+  }
+  const limited: Outcome = { type: "interrupted", by: "model", reason: "rate_limited: for some hours" };
+  const away: Outcome = { type: "interrupted", reason: "the provider is away" };
+
+  test("a model's limit is waited out for as long as the build lasts, with ten minutes in between at most", () => {
+    const state = interruptedOften(begin([task("a")]), 100, limited);
+    const waits = { status: "pending", failures: [], next: { level: null }, trouble: "rate_limited: for some hours" };
+    expect(state.tasks[0]).toMatchObject({ ...waits, attempts: 100, interruptions: 0 });
+    const [{ notBeforeMs }] = state.tasks as [TaskState];
+    expect(notBeforeMs).toBeLessThan(100 * 10 * minuteMs);
+    const again = interruptedOften(state, 1, limited).tasks[0];
+    expect(again?.notBeforeMs).toBe(notBeforeMs + 10 * minuteMs);
+    const working = tick(state, notBeforeMs);
+    expect(working.tasks[0]).toMatchObject({ status: "assigned", trouble: null });
+    expect(tick(state, dayMs)).toMatchObject({ status: "failed", endReason: "timeout" });
+  });
+
+  test("other trouble is a failure when there is too much of it, however often a model was away meanwhile", () => {
+    const before = interruptedOften(interruptedOften(begin([task("a")]), 10, away), 20, limited);
+    expect(before.tasks[0]).toMatchObject({ failures: [], interruptions: 10, modelInterruptions: 20 });
+    const { tasks } = interruptedOften(before, 1, away);
+    const error = "interrupted too often: the provider is away";
+    expect(tasks[0]).toMatchObject({ failures: [{ error }], interruptions: 0, modelInterruptions: 0, trouble: null });
   });
 });
 

@@ -1,11 +1,14 @@
 import type { BuildAction } from "./actions.ts";
 import { escalate } from "./escalate.ts";
+import { fingerprint } from "./fingerprint.ts";
 import { isRefused } from "./money.ts";
-import type { AttemptState, BuildState, Outcome, TaskState } from "./state.ts";
+import type { AttemptState, BuildState, Interruption, Outcome, TaskState } from "./state.ts";
 import { outcomeOf } from "./watch.ts";
 
 const maxRespawns = 5;
 const maxInterruptions = 10;
+const tooOften = "interrupted too often";
+const maxWaitMs = 10 * 60_000;
 
 /** What is on main counts, even where the build ends in the same moment. */
 export function settleMerged(state: BuildState, nowMs: number): BuildAction[] {
@@ -50,7 +53,7 @@ function settle(
       if (attempt.pausedAtMs !== null) return [];
       return [{ type: "respawn-attempt", ...name, respawn: attempt.respawns + 1 }];
     case "interrupted":
-      return interrupted(attempt, task, nowMs);
+      return interrupted(attempt, task, outcome, nowMs);
     case "out-of-budget":
       // The build is paused for it: see money.ts. Unless there is more money by now.
       if (attempt.pausedAtMs !== null || isRefused(outcome, state.settings)) return [];
@@ -81,19 +84,31 @@ function failed(
   ];
 }
 
-/** It is no failure of the attempt, and does not count as a try; but not even the weather is bad for ever. */
-function interrupted(attempt: AttemptState, task: TaskState, nowMs: number): BuildAction[] {
-  if (task.interruptions >= maxInterruptions) return failed(attempt, task, "interrupted too often", null, nowMs);
+/**
+ * It is no failure of the attempt, and does not count as a try. A model's limit may last a night; of other troubles, not even
+ * the weather is bad for ever.
+ */
+function interrupted(
+  attempt: AttemptState,
+  task: TaskState,
+  { by, reason }: Interruption,
+  nowMs: number,
+): BuildAction[] {
+  const before = by === "model" ? task.modelInterruptions : task.interruptions;
+  if (by !== "model" && before >= maxInterruptions) {
+    const error = reason === undefined ? tooOften : fingerprint(`${tooOften}: ${reason}`);
+    return failed(attempt, task, error, null, nowMs);
+  }
   const { level, pattern } = attempt;
-  const waitMs = Math.min(15_000 * 2 ** task.interruptions, 10 * 60_000);
   return [
     { type: "end-attempt", task: task.id, attempt: attempt.number, keepSandbox: true },
     {
       type: "retry-task",
       task: task.id,
       failed: null,
+      interruption: { by, reason },
       next: { level, pattern, from: "last-attempt" },
-      notBeforeMs: nowMs + waitMs,
+      notBeforeMs: nowMs + Math.min(15_000 * 2 ** before, maxWaitMs),
     },
   ];
 }

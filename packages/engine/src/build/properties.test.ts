@@ -28,7 +28,12 @@ const outcomes: fc.Arbitrary<Outcome> = fc.oneof(
     error: fc.constantFrom("a", "b", "c", "d"),
     pattern: fc.constantFrom(null, "p", "q"),
   }),
-  fc.constantFrom<Outcome>({ type: "died" }, { type: "interrupted" }, { type: "out-of-budget", budgetMicroUsd: null }),
+  fc.constantFrom<Outcome>(
+    { type: "died" },
+    { type: "interrupted" },
+    { type: "interrupted", by: "model", reason: "rate_limited" },
+    { type: "out-of-budget", budgetMicroUsd: null },
+  ),
 );
 
 /** What the world does between two ticks; `pick` chooses the attempt it happens to. */

@@ -68,6 +68,8 @@ const taskDetails = z.strictObject({
   failures: z.array(z.strictObject({ level, pattern, error: z.string() })),
   next: z.strictObject(nextTry),
   interruptions: z.int(),
+  modelInterruptions: z.int().default(0),
+  trouble: z.string().nullable().default(null),
   notBeforeMs: atMs,
   failure: z
     .discriminatedUnion("reason", [
@@ -88,7 +90,11 @@ const attemptDetails = z.strictObject({
       z.strictObject({ type: z.literal("merged") }),
       z.strictObject({ type: z.literal("failed"), error: z.string(), pattern }),
       z.strictObject({ type: z.literal("died") }),
-      z.strictObject({ type: z.literal("interrupted") }),
+      z.strictObject({
+        type: z.literal("interrupted"),
+        by: z.literal("model").optional(),
+        reason: z.string().optional(),
+      }),
       z.strictObject({ type: z.literal("out-of-budget"), budgetMicroUsd: microUsd.nullable() }),
     ])
     .nullable(),
@@ -192,7 +198,7 @@ function toTask(build: BuildId, task: TaskState): TaskRecord {
   const { id, component, dependencies, status, attempts, ...details } = task;
   return {
     ...{ build, id, component, dependencies: [...dependencies], status, attempts, level: task.next.level },
-    reason: task.failure === null ? null : failureText(task.failure),
+    reason: task.failure === null ? task.trouble : failureText(task.failure),
     details: toJson(details),
   };
 }

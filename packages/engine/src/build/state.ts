@@ -63,8 +63,12 @@ export interface TaskState {
   readonly failures: readonly FailedTry[];
   /** What the next attempt tries. */
   readonly next: NextTry;
-  /** Troubles in a row that were not the attempt's own. */
+  /** Troubles in a row that were not the attempt's own, without those of models. */
   readonly interruptions: number;
+  /** Those of models: they are waited out for as long as the build lasts. */
+  readonly modelInterruptions: number;
+  /** What the next attempt waits to pass. Null: no trouble. */
+  readonly trouble: string | null;
   /** The next attempt does not begin before. */
   readonly notBeforeMs: number;
   readonly failure: TaskFailure | null;
@@ -120,10 +124,17 @@ export type Outcome =
   | { readonly type: "failed"; readonly error: string; readonly pattern: string | null }
   /** The sandbox is gone. */
   | { readonly type: "died" }
-  /** Nothing that the attempt could help: a model or a provider that does not answer for now. */
-  | { readonly type: "interrupted" }
+  /** Nothing that the attempt could help. */
+  | ({ readonly type: "interrupted" } & Interruption)
   /** What it wanted to spend was refused, under this budget. */
   | { readonly type: "out-of-budget"; readonly budgetMicroUsd: number | null };
+
+export interface Interruption {
+  /** A model that does not answer for now. Undefined: a provider, or something else. */
+  readonly by?: "model" | undefined;
+  /** What the trouble was. */
+  readonly reason?: string | undefined;
+}
 
 /** From the tasks to the check whether the intent is satisfied, and round again with what is not. */
 export interface Progress {
@@ -173,6 +184,8 @@ export function beginTask(task: Plan["tasks"][number]): TaskState {
     failures: [],
     next: { level: null, pattern: null, from: "main" },
     interruptions: 0,
+    modelInterruptions: 0,
+    trouble: null,
     notBeforeMs: 0,
     failure: null,
   };

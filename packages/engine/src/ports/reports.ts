@@ -33,7 +33,11 @@ const outcomeSchema = z.discriminatedUnion("type", [
   z.strictObject({ type: z.literal("merged"), fix: text.optional() }),
   z.strictObject({ type: z.literal("failed"), error: text }),
   z.strictObject({ type: z.literal("died") }),
-  z.strictObject({ type: z.literal("interrupted") }),
+  /** `by`: not told, it was something else than a model. */
+  z.strictObject({
+    ...{ type: z.literal("interrupted"), by: z.literal("model").optional() },
+    reason: text.max(2000).optional(),
+  }),
   /** `budgetMicroUsd`: of the build, when it was refused. */
   z.strictObject({ type: z.literal("out-of-budget"), budgetMicroUsd: z.int().min(0).nullable().default(null) }),
 ]);

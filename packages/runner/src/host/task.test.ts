@@ -147,7 +147,8 @@ it("a model that is away interrupts the attempt, and does not fail it", async ()
   await using stage = await setUp(agentThat({ build: () => ({ fault: { status: 529 } }) }));
   await using sandbox = await stage.site.sandbox("builtin");
   await using run = await stage.start(sandbox);
-  expect(attemptEnd(await run.ended)).toEqual({ type: "interrupted" });
+  const reason = expect.stringMatching(/^overloaded: /);
+  expect(attemptEnd(await run.ended)).toEqual({ type: "interrupted", by: "model", reason });
 });
 
 it("an order that is wrong is refused before anything runs", async () => {

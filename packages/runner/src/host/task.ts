@@ -79,14 +79,15 @@ export type AttemptEnd =
   | { readonly type: "cancelled" }
   /** By its own fault: it is tried again at the next level. */
   | { readonly type: "failed"; readonly error: string }
-  /** Nothing that the attempt could help. */
-  | { readonly type: "interrupted" }
+  /** Nothing that the attempt could help. `by`: a model that does not answer for now. */
+  | { readonly type: "interrupted"; readonly by?: "model"; readonly reason: string }
   | { readonly type: "out-of-budget" }
   /** The sandbox or its runner is gone. */
   | { readonly type: "died" };
 
 /** `completed` is the runner's word only: whether something was merged, the host knows. */
 export function attemptEnd({ reason, message }: RunEnd): AttemptEnd {
+  const told = message === "" ? reason : `${reason}: ${message}`;
   switch (reason) {
     case "completed":
       return { type: "merged" };
@@ -96,14 +97,15 @@ export function attemptEnd({ reason, message }: RunEnd): AttemptEnd {
       return { type: "out-of-budget" };
     case "runner_lost":
       return { type: "died" };
-    case "auth":
-    case "model_not_found":
     case "network":
     case "overloaded":
     case "rate_limited":
+      return { type: "interrupted", by: "model", reason: told };
+    case "auth":
+    case "model_not_found":
     case "truncated":
-      return { type: "interrupted" };
+      return { type: "interrupted", reason: told };
     default:
-      return { type: "failed", error: message === "" ? reason : `${reason}: ${message}` };
+      return { type: "failed", error: told };
   }
 }

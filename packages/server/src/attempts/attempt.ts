@@ -250,7 +250,7 @@ export class Attempt {
         if (this.#running !== running) return;
         await this.#letGo();
         // Its sandbox may be well, and comes back no better from a checkpoint.
-        await this.#tellEnd(kept, isFullDisk(error) ? { type: "interrupted" } : { type: "died" });
+        await this.#tellEnd(kept, isFullDisk(error) ? interruptedBy(error) : { type: "died" });
       });
     }
   }
@@ -284,7 +284,7 @@ export class Attempt {
     const isExpected = error instanceof SlipwayError;
     if (!isExpected) warn(`${build.id}, ${speakerOf(wanted)}: ${(error as Error).stack}`);
     const isOwn = isExpected && error.retry === "never" && !isFullDisk(error);
-    const outcome: ToldOutcome = isOwn ? { type: "failed", error: error.message } : { type: "interrupted" };
+    const outcome: ToldOutcome = isOwn ? { type: "failed", error: error.message } : interruptedBy(error);
     await this.#letGo();
     await report([attemptEnded({ part: 0, ...wanted, ...this.#kept }, outcome)]);
   }
@@ -376,6 +376,10 @@ function isMilestone(type: string): boolean {
 
 function refused(budgetMicroUsd: number): ToldOutcome {
   return { type: "out-of-budget", budgetMicroUsd };
+}
+
+function interruptedBy(error: unknown): ToldOutcome {
+  return { type: "interrupted", reason: error instanceof Error ? error.message : String(error) };
 }
 
 /** Whether something was merged is not for the run to say, nor did anybody here cancel it. */

@@ -24,18 +24,29 @@ export function attemptHeard(life: Life, sandbox: SandboxId, run: RunId): NewEve
 }
 
 const maxErrorCharacters = 8000;
+const maxReasonCharacters = 500;
 const maxProgressCharacters = 500;
 
 export type ToldOutcome =
   | { readonly type: "failed"; readonly error: string }
   | { readonly type: "died" }
-  | { readonly type: "interrupted" }
+  | { readonly type: "interrupted"; readonly by?: "model"; readonly reason: string }
   | { readonly type: "out-of-budget"; readonly budgetMicroUsd: number };
 
 export function attemptEnded(life: Life, outcome: ToldOutcome): NewEvent {
-  const told =
-    outcome.type === "failed" ? { ...outcome, error: printable(outcome.error).slice(-maxErrorCharacters) } : outcome;
-  return report("attempt.ended", `attempt.ended:${keyOf(life)}:${life.part}`, { ...lifeOf(life), outcome: told });
+  const key = `attempt.ended:${keyOf(life)}:${life.part}`;
+  return report("attempt.ended", key, { ...lifeOf(life), outcome: shortened(outcome) });
+}
+
+function shortened(outcome: ToldOutcome): ToldOutcome {
+  switch (outcome.type) {
+    case "failed":
+      return { ...outcome, error: printable(outcome.error).slice(-maxErrorCharacters) };
+    case "interrupted":
+      return { ...outcome, reason: printable(outcome.reason).slice(0, maxReasonCharacters) };
+    default:
+      return outcome;
+  }
 }
 
 /** `sequence`: of the run's event that it is about. */
