@@ -239,6 +239,16 @@ describe("with a plan", () => {
     expect(await set.status()).toBe("running");
   });
 
+  test("a task that a model has interrupted says what it waits for", async () => {
+    const set = await begin();
+    await plan(set, [task("cart")]);
+    const outcome = { type: "interrupted", by: "model", reason: "rate_limited: for 3 hours" } as const;
+    await set.tell("attempt.ended", { task: "cart", attempt: 1, respawn: 0, outcome });
+    await set.turn();
+    const { tasks } = await set.store.builds.state(set.build);
+    expect(tasks).toMatchObject([{ status: "pending", reason: "rate_limited: for 3 hours" }]);
+  });
+
   test("a plan for the rest that was refused money and is made since is carried out", async () => {
     const set = await begin({ budgetMicroUsd: 1000 });
     await plan(set, [task("cart")]);
