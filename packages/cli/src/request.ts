@@ -1,5 +1,5 @@
 import { isIP } from "node:net";
-import type { CreateSandboxInput, CustomImage, NetworkPolicyInput } from "@slipway/contract";
+import type { CreateSandboxInput, CustomImage, InjectedSecret, NetworkPolicyInput } from "@slipway/contract";
 import { parseInteger } from "./arguments.ts";
 import type { Arguments } from "./command.ts";
 import type { Settings } from "./config.ts";
@@ -57,7 +57,7 @@ export function timeChoices(
 export function networkPolicy(args: Arguments, environment: Environment): NetworkPolicyInput | undefined {
   const names = splitCommas(args.list("net"));
   const netPorts = ports(args, "net-port");
-  const secrets = args.list("inject").map((text) => injected(text, environment));
+  const secrets = injectedSecrets(args, environment);
   const forwards = args.list("tunnel").map(tunnel);
   const registries = args.flag("registries");
   if (names.length + secrets.length + forwards.length === 0 && !registries && !netPorts) return undefined;
@@ -77,6 +77,10 @@ export function networkPolicy(args: Arguments, environment: Environment): Networ
       forwards: forwards.length ? forwards : undefined,
     }),
   };
+}
+
+export function injectedSecrets(args: Arguments, environment: Environment): InjectedSecret[] {
+  return args.list("inject").map((text) => injected(text, environment));
 }
 
 export type ImageChoice = CustomImage["base"] | Partial<CustomImage>;

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { buildModes, buildSettingsSchema, buildStatuses, holds } from "./build.ts";
 import { buildIdSchema } from "./ids.ts";
 import { requestTextSchema } from "./intent.ts";
+import { buildSecretsSchema } from "./network.ts";
 
 /** What faces ask of the server over HTTP, below `/v1`. The answers are in api-views.ts. */
 export const apiLimits = {
@@ -66,6 +67,8 @@ export const startBuildSchema = z
     /** What its sandboxes must be of. Left out: of whatever the server has. */
     provider: z.string().min(1).max(64).optional(),
     hold: z.enum(holds).default("none"),
+    /** Added outside of its sandboxes to what they ask of these hosts. No answer shows them again. */
+    secrets: buildSecretsSchema.default([]),
   })
   .refine(({ mode, source }) => (mode === "new") === (source === undefined), {
     path: ["source"],

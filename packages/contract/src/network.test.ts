@@ -48,6 +48,7 @@ test.each([
       { ...secret, host: "*.example.com" },
       { ...secret, header: "a b" },
       { ...secret, header: "a\r\nb" },
+      { ...secret, header: "Content-Length" },
       { ...secret, value: "a\r\nb" },
       { ...secret, value: "" },
       { ...secret, extra: 1 },

@@ -16,16 +16,43 @@ const cidr = z.union([
   z.cidrv6("expected a range such as 2001:db8::/32"),
 ]);
 
+/** Setting one of these would change where a request ends, or whom it is for. */
+const framingHeaders = new Set([
+  "host",
+  "connection",
+  "content-length",
+  "transfer-encoding",
+  "te",
+  "trailer",
+  "upgrade",
+  "expect",
+  "keep-alive",
+]);
+
 /** A header that the egress adds to requests for one host. The sandbox never holds its value. */
 export const injectedSecretSchema = z.strictObject({
   host: domain.refine((name) => !name.startsWith("*."), "name one host, without a wildcard"),
-  header: z.string().regex(/^[A-Za-z0-9-]{1,64}$/, "expected a header name"),
+  header: z
+    .string()
+    .regex(/^[A-Za-z0-9-]{1,64}$/, "expected a header name")
+    .refine((name) => !framingHeaders.has(name.toLowerCase()), "this header frames the message, and can not be added"),
   value: z
     .string()
     .min(1)
     .max(8192)
     .regex(/^[\x20-\x7e]+$/, "a header value is printable ASCII"),
 });
+
+const maxSecrets = 32;
+
+/** What a build is given for the services that its app uses. */
+export const buildSecretsSchema = z
+  .array(injectedSecretSchema)
+  .max(maxSecrets)
+  .refine(
+    (secrets) => new Set(secrets.map(({ host, header }) => `${host} ${header.toLowerCase()}`)).size === secrets.length,
+    "name each header of a host once",
+  );
 
 /**
  * What a sandbox may reach. Nothing unless named. Names are resolved outside the sandbox; private and loopback
@@ -39,7 +66,7 @@ export const networkPolicySchema = z
     ports: z.array(z.int().min(1).max(65535)).max(64).default([80, 443]),
     /** Adds the package registries that the host itself is set to (npm, pip, apt). */
     registries: z.boolean().default(false),
-    secrets: z.array(injectedSecretSchema).max(32).default([]),
+    secrets: z.array(injectedSecretSchema).max(maxSecrets).default([]),
     /** Listens on a port inside and carries it to host:port outside, for programs that know no proxy. */
     forwards: z
       .array(

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { slugSchema } from "./intent.ts";
+import { injectedSecretSchema } from "./network.ts";
 import { absolutePathSchema } from "./sandbox.ts";
 
 /** What an attempt does with its task, in this order. A later one may send it back to an earlier one. */
@@ -76,6 +77,11 @@ export const taskOrderSchema = z.strictObject({
   knownFix: words.optional(),
   /** The model for direct fixes within the run; without it, the run's own. */
   fixModel: z.string().min(1).max(256).optional(),
+  /** What is added outside of the sandbox, by name: nobody inside has the value. */
+  secrets: z
+    .array(injectedSecretSchema.omit({ value: true }))
+    .max(32)
+    .default([]),
   shared: z.array(contextPartSchema).max(20).default([]),
   /** Direct fixes in a row, before the attempt has failed. */
   maxFixes: z.int().min(0).max(10).default(3),

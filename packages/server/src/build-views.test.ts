@@ -23,6 +23,7 @@ test("a build lists its tasks in the order of its plan", async () => {
     project: "p",
     settings: {},
     hold: "plan",
+    secrets: [],
   });
   // Answers when all of its turns are over.
   await server.tell(id);

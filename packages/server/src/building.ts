@@ -5,6 +5,7 @@ import type { Gateway } from "@slipway/gateway";
 import type { SandboxProvider } from "@slipway/sandbox";
 import { readAll } from "./all-records.ts";
 import { createAttempts, isAttempt } from "./attempts/attempts.ts";
+import { openBuildSecrets } from "./build-secrets.ts";
 import type { Building } from "./compose.ts";
 import type { Coordinator } from "./coordinator.ts";
 import { createGates } from "./gates/gates.ts";
@@ -35,7 +36,8 @@ export function createBuilding(parts: BuildingParts): Required<Building> {
   const { provider, store, bridge, gateway, coordinator, stateDirectory, environment, clock, warn } = parts;
   const directory = join(stateDirectory, "builds");
   const repositories = createRepositories({ directory, environment });
-  const workspaces = createWorkspaces({ provider, repositories });
+  const secrets = openBuildSecrets(directory);
+  const workspaces = createWorkspaces({ provider, repositories, secrets });
   /** A build that has ended tells nothing more. */
   const tell = async (build: BuildId, event: NewEvent) => {
     try {
@@ -56,7 +58,7 @@ export function createBuilding(parts: BuildingParts): Required<Building> {
   // Those of builds that have ended, too.
   void previews.reopen();
   const attempts = createAttempts({
-    ...{ provider, repositories, workspaces, gateway, store, bridge, clock, warn },
+    ...{ provider, repositories, workspaces, secrets, gateway, store, bridge, clock, warn },
     report: coordinator.report,
   });
   const remote = parts.remote && createRemote({ ...parts.remote, repositories, store, environment, tell, log: warn });

@@ -5,12 +5,15 @@ import {
   type BuildView,
   buildSettingsSchema,
   type CostsView,
+  hasCode,
+  type InjectedSecret,
   newId,
   SlipwayError,
 } from "@slipway/contract";
 import {
   type BuildEvent,
   type BuildOrder,
+  type BuildRecord,
   costDimensions,
   hasEnded,
   type NewEvent,
@@ -26,6 +29,7 @@ import { type Branches, createBuildBranches } from "./build-branches.ts";
 import { createBuildEvents } from "./build-events.ts";
 import type { BuildFace } from "./build-face.ts";
 import { createBuildIntents } from "./build-intents.ts";
+import type { BuildSecrets } from "./build-secrets.ts";
 import { planViewOf, queueOf, readSource, summaryOf, viewOf } from "./build-views.ts";
 import { mergeQueueViewOf } from "./merge-views.ts";
 import type { News } from "./news.ts";
@@ -42,6 +46,7 @@ export interface BuildFaceParts {
   readonly provider: string;
   /** Fails for an agent that can not work here. Left out: all can. */
   readonly checkAgent?: ((agent: string) => Promise<void>) | undefined;
+  readonly secrets: Pick<BuildSecrets, "keep" | "remove">;
   /** Where a build's repository is, once it has one. */
   repositoryOf(build: BuildId): string;
   /** Undefined: sandboxes are of a kind that leaves none. */
@@ -95,12 +100,24 @@ export function createBuildFace(parts: BuildFaceParts): BuildFace {
     return await view(build);
   };
 
+  /** Kept first: whoever drives the build finds them. A build that is there already has its own. */
+  const withSecrets = async (build: BuildId, secrets: readonly InjectedSecret[], create: () => Promise<unknown>) => {
+    if (secrets.length === 0 || (await find(store, build))) return await create();
+    await parts.secrets.keep(build, secrets);
+    try {
+      return await create();
+    } catch (error) {
+      if (!(await find(store, build))) await parts.secrets.remove(build);
+      throw error;
+    }
+  };
+
   const intents = createBuildIntents({ store, tell });
 
   return {
     async start(
       account,
-      { id = newId("bld", clock.now()), request, mode, source, project, settings, hold, ...wanted },
+      { id = newId("bld", clock.now()), request, mode, source, project, settings, hold, secrets, ...wanted },
     ) {
       if (wanted.provider !== undefined && wanted.provider !== provider) {
         const message = `this server has sandboxes of ${provider}, and none of ${wanted.provider}`;
@@ -112,7 +129,9 @@ export function createBuildFace(parts: BuildFaceParts): BuildFace {
       const build = { id, account, project, mode, request, priority: chosen.priority, details };
       const data = { mode, hold, ...(source !== undefined && { source }) };
       const { budgetMicroUsd } = chosen;
-      await store.builds.create(build, budgetMicroUsd, { type: "build.created", key: "build.created", data });
+      await withSecrets(id, secrets, () =>
+        store.builds.create(build, budgetMicroUsd, { type: "build.created", key: "build.created", data }),
+      );
       ring(id);
       return await view(id);
     },
@@ -177,6 +196,20 @@ export function createBuildFace(parts: BuildFaceParts): BuildFace {
     ...createBuildBranches({ store, repositoryOf, branchesOf }),
     ...createBuildEvents(store, news, pollMs),
   };
+}
+
+export async function isUnderway(store: Store, build: BuildId): Promise<boolean> {
+  const found = await find(store, build);
+  return found !== undefined && !hasEnded(found);
+}
+
+async function find({ builds }: Store, build: BuildId): Promise<BuildRecord | undefined> {
+  try {
+    return await builds.get(build);
+  } catch (error) {
+    if (hasCode(error, "build_not_found")) return undefined;
+    throw error;
+  }
 }
 
 /** Of this round, or of the one before while this one is not checked yet. */

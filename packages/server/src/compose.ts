@@ -10,8 +10,9 @@ import { openBridge, type RedisAddress } from "@slipway/store/bridge";
 import type { Attempts } from "./attempts/attempts.ts";
 import type { Branches } from "./build-branches.ts";
 import type { BuildFace } from "./build-face.ts";
+import { openBuildSecrets } from "./build-secrets.ts";
 import { readSource } from "./build-views.ts";
-import { type BuildFaceParts, createBuildFace } from "./builds.ts";
+import { type BuildFaceParts, createBuildFace, isUnderway } from "./builds.ts";
 import { type Coordinator, type CoordinatorClock, openCoordinator } from "./coordinator.ts";
 import { startRestate } from "./durable/keep-restate.ts";
 import { connectRestate, type Restate, type RestateSettings } from "./durable/restate.ts";
@@ -95,6 +96,9 @@ export async function composeServer(settings: ServerSettings, options: ServerOpt
       ...(settings.models.logPrompts && { logger: (line) => warn(JSON.stringify(line)) }),
     }),
   );
+  const secrets = openBuildSecrets(join(stateDirectory, "builds"));
+  // What was kept for a build that its server did not come to begin.
+  await secrets.sweep((build) => isUnderway(store, build));
   const news = createNews();
   const stages = parts.use(new AsyncDisposableStack());
   let building: Building | undefined;
@@ -113,13 +117,13 @@ export async function composeServer(settings: ServerSettings, options: ServerOpt
         const attempts = options.attempts({ store, bridge, gateway: models.gateway, coordinator });
         building = attempts;
         stages.defer(async () => await attempts[Symbol.asyncDispose]?.());
-        return joinWork(planning, attempts);
+        return joinWork(planning, attempts, secrets.remove);
       },
     }),
   );
   const face = createBuildFace({
     ...{ store, clock, news, defaults: settings.buildDefaults, ring: coordinator.ring },
-    ...{ provider: settings.provider, checkAgent: options.checkAgent },
+    ...{ provider: settings.provider, checkAgent: options.checkAgent, secrets },
     repositoryOf: (build) => join(stateDirectory, "builds", build, repositoryName),
     branchesOf: async (build) => await building?.branches?.(build),
   });

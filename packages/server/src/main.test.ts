@@ -1,6 +1,15 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,6 +17,7 @@ import { DatabaseSync } from "node:sqlite";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { type Client, createClient } from "@slipway/client";
+import { newId, type StartBuild } from "@slipway/contract";
 import { openDatabase, openStore } from "@slipway/store";
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "vitest";
 
@@ -68,8 +78,8 @@ async function end(child: ChildProcess, signal: NodeJS.Signals): Promise<number 
   return (await exit)[0];
 }
 
-const planned = async (client: Client, hold: "plan" | "none") => {
-  const { id } = await client.builds.start({ request: "a habit tracker", hold });
+const planned = async (client: Client, hold: "plan" | "none", more: Partial<StartBuild> = {}) => {
+  const { id } = await client.builds.start({ request: "a habit tracker", hold, ...more });
   for await (const { type } of client.builds.follow(id)) if (type === "plan.made") break;
   return id;
 };
@@ -101,6 +111,33 @@ describe("a server", () => {
       // Until the build has ended.
     }
     expect((await client.builds.get(id)).status).toBe("succeeded");
+  });
+
+  test("has a build's secrets after a restart, too, until the build has ended", async () => {
+    const secret = { host: "api.example.com", header: "authorization", value: "Bearer t0p-5ecret" };
+    const first = await start();
+    const id = await planned(first.client, "plan", { secrets: [secret] });
+    await end(first.child, "SIGKILL");
+    const state = join(directory, "state");
+    const pathOf = (build: string) => join(state, "builds", build, "secrets.json");
+    // Of a build that its server did not come to begin.
+    const unknown = newId("bld");
+    mkdirSync(join(state, "builds", unknown));
+    writeFileSync(pathOf(unknown), JSON.stringify([secret]));
+    const { client, child, log } = await start();
+    expect(existsSync(pathOf(unknown))).toBe(false);
+    expect(JSON.parse(readFileSync(pathOf(id), "utf8"))).toEqual([secret]);
+    expect(statSync(pathOf(id)).mode & 0o777).toBe(0o600);
+    await client.builds.resume(id);
+    for await (const _ of client.builds.follow(id)) {
+      // Until the build has ended.
+    }
+    await end(child, "SIGTERM");
+    expect(existsSync(pathOf(id))).toBe(false);
+    expect(await log).not.toContain("t0p");
+    for (const name of readdirSync(state, { recursive: true, withFileTypes: true })) {
+      if (name.isFile()) expect(readFileSync(join(name.parentPath, name.name), "latin1")).not.toContain("t0p");
+    }
   });
 });
 

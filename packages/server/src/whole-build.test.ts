@@ -1,3 +1,5 @@
+import { readdir } from "node:fs/promises";
+import { join } from "node:path";
 import type { ScriptedProgram, ScriptedRequest, Turn } from "@slipway/gateway/scripted";
 import { expect, test } from "vitest";
 import { part, scriptedApp } from "./testing/scripted-app.ts";
@@ -31,7 +33,8 @@ function resultsTurn({ step, results }: ScriptedRequest): Turn {
 
 test("a build of three tasks, with a lead and workers, ends with all of their work on main, the criteria seen, a preview, and nothing left", async () => {
   await using builds = await openWholeBuilds({ program: withTeam });
-  const build = await builds.start({ settings: { workers: 2 } });
+  const secret = { host: "api.example.com", header: "x-key", value: "t0p-5ecret" };
+  const build = await builds.start({ settings: { workers: 2 }, secrets: [secret] });
   const view = await builds.ended(build);
   const events = await builds.events(build);
   const told = events.map(({ type, data }) => `${type} ${JSON.stringify(data).slice(0, 200)}`).slice(-12);
@@ -45,5 +48,9 @@ test("a build of three tasks, with a lead and workers, ends with all of their wo
   expect(await shown.text()).toBe("price");
   const left = await builds.provider.list();
   expect(left.map(({ labels }) => labels["purpose"])).toEqual(["preview"]);
+  expect(left[0]?.network.secrets).toEqual([{ host: secret.host, header: secret.header }]);
+  const files = await readdir(join(builds.directory, "state", "builds", build));
+  expect(files).not.toContain("secrets.json");
+  expect(JSON.stringify([view, events, builds.warnings])).not.toContain(secret.value);
   expect(view.money.reservedMicroUsd).toBe(0);
 }, 600_000);

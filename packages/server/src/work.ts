@@ -1,8 +1,13 @@
+import type { BuildId } from "@slipway/contract";
 import type { Work, WorkItem } from "@slipway/engine";
 import { isPlanning } from "./planning/stages.ts";
 
-/** All of a build's work: the stages and plans by one, what happens in sandboxes by another. */
-export function joinWork(planning: Pick<Work, "carryOut" | "reattach">, building: Work): Work {
+/** All of a build's work: the stages and plans by one, what happens in sandboxes by another. `ended`: after the last of it. */
+export function joinWork(
+  planning: Pick<Work, "carryOut" | "reattach">,
+  building: Work,
+  ended: (build: BuildId) => Promise<void>,
+): Work {
   const split = (items: readonly WorkItem[]) =>
     [items.filter(isPlanning), items.filter((item) => !isPlanning(item))] as const;
   return {
@@ -21,6 +26,7 @@ export function joinWork(planning: Pick<Work, "carryOut" | "reattach">, building
       await planning.reattach(build, []);
       if (building.close) await building.close(build, end);
       else await building.reattach(build, []);
+      await ended(build.id);
     },
     heardAtMs: building.heardAtMs,
   };

@@ -1,13 +1,21 @@
 import { stat } from "node:fs/promises";
 import { resolve } from "node:path";
-import { type BuildSource, buildModes, partitions, type StartBuild } from "@slipway/contract";
+import {
+  type BuildSource,
+  buildModes,
+  buildSecretsSchema,
+  type InjectedSecret,
+  partitions,
+  type StartBuild,
+} from "@slipway/contract";
 import type { Arguments } from "../command.ts";
+import type { Environment } from "../environment.ts";
 import { UsageError } from "../failure.ts";
-import { choice, given } from "../request.ts";
+import { choice, given, injectedSecrets } from "../request.ts";
 import { readBudget, readRequest } from "./limits.ts";
 
 /** What `slipway plan` and `slipway build` are asked for alike. */
-export async function readOrder(args: Arguments): Promise<StartBuild> {
+export async function readOrder(args: Arguments, environment: Environment): Promise<StartBuild> {
   const request = readRequest(args);
   const hasSource = (args.text("dir") ?? args.text("repo")) !== undefined;
   const mode = choice(args, "mode", buildModes) ?? (hasSource ? "feature" : "new");
@@ -15,8 +23,17 @@ export async function readOrder(args: Arguments): Promise<StartBuild> {
     partition: choice(args, "partition", partitions),
     budgetMicroUsd: readBudget(args),
   });
+  const secrets = secretsOf(args, environment);
   const source = await sourceOf(args, mode === "new");
-  return { request, mode, settings, ...given({ source }) };
+  return { request, mode, settings, ...given({ source, secrets }) };
+}
+
+function secretsOf(args: Arguments, environment: Environment): InjectedSecret[] | undefined {
+  const secrets = injectedSecrets(args, environment);
+  const { error } = buildSecretsSchema.safeParse(secrets);
+  // Which one of them is told by what is wrong: their values are not shown.
+  if (error) throw new UsageError(`--inject: ${error.issues.map(({ message }) => message).join("; ")}.`);
+  return secrets.length > 0 ? secrets : undefined;
 }
 
 async function sourceOf(args: Arguments, isNew: boolean): Promise<BuildSource | undefined> {

@@ -93,6 +93,23 @@ describe("what is asked for", () => {
     ]);
   });
 
+  test("takes secrets along, from the environment where they are there, and shows none", async () => {
+    const words = ["--inject", "api.example.com:authorization=env:TOKEN", "--inject", "other.example:x-key=k"];
+    const options = { env: { NO_COLOR: "1", TOKEN: "Bearer t0p" } };
+    const { server, ended } = start(["build", ...words, "x"], done, {}, options);
+    const { stdout, stderr } = await ended;
+    expect(server.calls[0]).toMatchObject([
+      "start",
+      {
+        secrets: [
+          { host: "api.example.com", header: "authorization", value: "Bearer t0p" },
+          { host: "other.example", header: "x-key", value: "k" },
+        ],
+      },
+    ]);
+    expect(stdout + stderr).not.toContain("t0p");
+  });
+
   test("may be a repository of this machine, to mend it", async () => {
     const { server } = await run(["build", "--mode", "fix", "--repo", import.meta.dirname, "x"]);
     expect(server.calls).toMatchObject([["start", { mode: "fix", source: { directory: import.meta.dirname } }]]);
@@ -104,6 +121,10 @@ describe("what is asked for", () => {
     ["too many workers", ["--workers", "5"], /--workers: "5" is not a whole number from 0 to 4/],
     ["a repository for a new app", ["-m", "new", "--repo", "."], /A new app begins with no repository/],
     ["a path that there is not", ["--repo", "/nope"], /There is no directory \/nope/],
+    ["a secret without a host", ["--inject", "x-key=t0p"], /--inject is written host:header=value/],
+    ["a secret for no host", ["--inject", "*.a.com:x-key=t0p"], /--inject: name one host, without a wildcard/],
+    ["a secret that is not set", ["--inject", "a.com:x-key=env:T0P"], /T0P is not set in this environment/],
+    ["a secret twice", ["--inject", "a.com:x=1", "--inject", "a.com:X=2"], /--inject: name each header of a host once/],
   ])("with %s begins no build", async (_, words, expected) => {
     const { code, stderr, server } = await run(["build", ...words, "x"]);
     expect({ code, calls: server.calls }).toEqual({ code: 125, calls: [] });

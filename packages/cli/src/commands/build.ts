@@ -9,7 +9,7 @@ import { showResult } from "../builds/result.ts";
 import { showIntent } from "../builds/show-intent.ts";
 import { showPlan } from "../builds/show-plan.ts";
 import { type UserTurn, type Watched, watchBuild } from "../builds/watch.ts";
-import type { Arguments, Context } from "../command.ts";
+import type { Context } from "../command.ts";
 import { UsageError } from "../failure.ts";
 import { given } from "../request.ts";
 import { findBuildId } from "../resolve.ts";
@@ -19,7 +19,7 @@ export async function run(context: Context): Promise<number> {
   const { args, interrupts } = context;
   const { signal } = interrupts;
   const asks = !args.flag("yes") && canAsk(context);
-  const wanted = { ...(await readBuildOrder(args)), hold: asks ? ("both" as const) : ("none" as const) };
+  const wanted = { ...(await readBuildOrder(context)), hold: asks ? ("both" as const) : ("none" as const) };
   const client = await context.server(given({ SANDBOX_PROVIDER: args.text("provider") }));
   const { id } = await client.builds.start({ id: newId("bld"), ...wanted }, { signal });
   await context.note(`build ${id}`);
@@ -38,8 +38,8 @@ export async function watch(context: Context): Promise<number> {
   return await showResult(context, client, last, left);
 }
 
-async function readBuildOrder(args: Arguments): Promise<StartBuild> {
-  const order = await readOrder(args);
+async function readBuildOrder({ args, io }: Context): Promise<StartBuild> {
+  const order = await readOrder(args, io.env);
   const agent = args.text("agent");
   if (agent !== undefined && !agentNameSchema.safeParse(agent).success) {
     throw new UsageError(`--agent: "${agent}" is none of builtin, claude-code or acp:<name>.`);

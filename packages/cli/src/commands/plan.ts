@@ -16,7 +16,10 @@ import type { Context } from "../command.ts";
 export async function run(context: Context): Promise<number> {
   const { args, interrupts } = context;
   const { signal } = interrupts;
-  const wanted = { ...(await readOrder(args)), hold: args.flag("edit") ? ("both" as const) : ("plan" as const) };
+  const wanted = {
+    ...(await readOrder(args, context.io.env)),
+    hold: args.flag("edit") ? ("both" as const) : ("plan" as const),
+  };
   const out = args.text("out");
   await checkOut(out);
   if (args.flag("edit")) requireTerminal(context);

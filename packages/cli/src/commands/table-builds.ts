@@ -14,6 +14,11 @@ const orderOptions: OptionSpecs = {
   repo: { value: "url|path", help: "A git repository to clone, or the path of one" },
   partition: { value: "phase|feature|component", help: "How tasks are grouped (feature)" },
   budget: { value: "usd", short: "b", help: "What the build may cost at most, in US dollars (BUILD_BUDGET_USD)" },
+  inject: {
+    value: "host:header=value",
+    multiple: true,
+    help: "A credential for a service of the app, added to requests outside of the sandboxes; env:NAME as value takes it from this environment",
+  },
 };
 const buildExits =
   "Exit codes: 0 it succeeded, 1 it failed, 2 it was cancelled, 3 it is paused and waits, 4 it goes on without you; 125 when planning or Slipway failed.";
@@ -41,6 +46,7 @@ export const buildCommands: readonly Command[] = [
       'build "a shared shopping list"',
       'build --yes --budget 20 --parallel 4 "a shop for my pottery"',
       'build --repo ./shop "let customers leave a review"',
+      'build --inject api.example.com:authorization=env:API_AUTHORIZATION "a weather page"',
       'build --mode fix --repo https://example.com/shop.git "the tests fail"',
     ],
     load: () => import("./build.ts"),

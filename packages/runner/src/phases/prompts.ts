@@ -25,6 +25,7 @@ export function buildPrompt(order: TaskOrder, installFailure: Failure | null): s
     criteria.length > 0 && `It serves these criteria:\n${list(criteria.map(({ statement }) => statement))}`,
     order.intent !== "" && `What is built as a whole:\n${fence("intent", order.intent)}`,
     commandsOf(order),
+    secretsOf(order),
     level !== null && (approaches[level] ?? ""),
     order.knownFix !== undefined && `The known fix:\n${fence("fix", order.knownFix)}`,
     earlier.length > 0 &&
@@ -97,6 +98,16 @@ export function sharedWords({ name, text }: SharedPart): string {
 function commandsOf({ commands }: TaskOrder): string | false {
   const named = Object.entries(commands).map(([name, command]) => `${name}: ${command}`);
   return named.length > 0 && `The project's commands:\n${list(named)}`;
+}
+
+function secretsOf({ secrets }: TaskOrder): string | false {
+  const named = secrets.map(({ host, header }) => `${host}: ${header}`);
+  return (
+    named.length > 0 &&
+    `Requests to these hosts, by their names on port 443 or 80, get a header with a credential on their way out:\n${list(named)}\n` +
+      "The credential is nowhere in here. Send any placeholder in its place; the app takes it from a variable of its " +
+      "environment, with a placeholder where that is not set."
+  );
 }
 
 function placeOf(file: string | undefined, line: number | undefined): string {

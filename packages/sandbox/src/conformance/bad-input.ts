@@ -36,6 +36,11 @@ const badCreates: readonly (readonly [string, unknown, ErrorCode])[] = [
     { network: { secrets: [{ host: "a.com", header: "x", value: "a\r\nb" }] } },
     "invalid_network",
   ],
+  [
+    "a header that frames the message",
+    { network: { secrets: [{ host: "a.com", header: "Content-Length", value: "1" }] } },
+    "invalid_network",
+  ],
   ["a relative workdir", { workdir: "here" }, "invalid_request"],
   ["a NUL in the workdir", { workdir: "/a\0b" }, "invalid_request"],
   ["an invalid variable", { env: { "A=B": "c" } }, "invalid_request"],

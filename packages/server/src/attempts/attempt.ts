@@ -134,7 +134,8 @@ export class Attempt {
   async #begin(wanted: AttemptWork): Promise<Kept> {
     const { build, store, kept, repository, shared } = this.#world;
     const base = await (await repository()).main();
-    const order = { ...(await readOrder(store, build, wanted, base)), shared: await shared.parts() };
+    const secrets = (await this.#world.secrets.of(build.id)).map(({ host, header }) => ({ host, header }));
+    const order = { ...(await readOrder(store, build, wanted, base)), secrets, shared: await shared.parts() };
     const { id, task, number, respawn } = wanted;
     const begun: Kept = {
       ...{ id, task, number, order, respawn, part: 0, sandbox: null, heard: 0, refusedMicroUsd: null },

@@ -1,5 +1,7 @@
+import { execFile } from "node:child_process";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import type { SandboxId, SnapshotId } from "@slipway/contract";
 import type { ScriptedProgram, ScriptedRequest } from "@slipway/gateway/scripted";
 import { projectPath, run } from "@slipway/sandbox";
@@ -148,6 +150,43 @@ it("an attempt without money waits, and goes on where it was when there is more"
   expect(await filesOf(site, offered["commit"])).toEqual({ "list.txt": "socks\n" });
   expect(asked.filter((one) => one.startsWith("task"))).toEqual(["task 0", "task 1"]);
   expect((await site.reports("attempt.heard")).length).toBe(1);
+  await expectNothingLeft(site);
+});
+
+it("a build's secrets are for its attempts' requests alone: not for agents, their files, prompts or the store", async () => {
+  const secret = { host: "api.example.com", header: "x-key", value: "t0p-5ecret" };
+  const prompts: string[] = [];
+  const program = agent({ task: [{ run: "env > env.txt; cat /proc/*/environ > environ.txt 2>/dev/null; true" }] });
+  await using site = await openSite({
+    program(request) {
+      prompts.push(request.lastPrompt);
+      return program(request);
+    },
+  });
+  const { build, provider, directory } = site;
+  await site.secrets.keep(build.id, [secret]);
+  const item = attemptAt("list");
+  await site.attempts.carryOut(build, [item]);
+  const { commit } = await site.reported("candidate.offered");
+  expect((await filesOf(site, commit))["env.txt"]).toContain("HTTPS_PROXY=");
+  expect(prompts.join("\n")).toContain("api.example.com: x-key");
+
+  // Another process has them, too.
+  await site.restart();
+  await site.attempts.reattach(build, [{ ...item, respawn: 1 }]);
+  const { sandbox } = await site.reported("attempt.heard", ({ respawn }) => respawn === 1);
+  const { network } = await (await provider.get(sandbox as SandboxId)).info();
+  expect(network).toMatchObject({ registries: true, secrets: [{ host: secret.host, header: secret.header }] });
+
+  const { stdout } = await promisify(execFile)("grep", ["-rlF", "t0p-5ecret", directory]).catch((error) => error);
+  const holders = (stdout as string)
+    .trim()
+    .split("\n")
+    .map((path) => path.slice(directory.length + 1));
+  const own = `builds/${build.id}/secrets.json`;
+  expect(holders).toContain(own);
+  expect(holders.filter((path) => path !== own && !path.startsWith("state/records/"))).toEqual([]);
+  expect(prompts.join("\n")).not.toContain("t0p-5ecret");
   await expectNothingLeft(site);
 });
 

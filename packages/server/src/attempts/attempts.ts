@@ -3,6 +3,7 @@ import { type AttemptId, type BuildId, type BuildSettings, buildSettingsSchema }
 import type { AttemptWork, Bridge, NewEvent, Store, Work, WorkItem, WorkingBuild } from "@slipway/engine";
 import type { Gateway } from "@slipway/gateway";
 import type { SandboxProvider } from "@slipway/sandbox";
+import type { BuildSecrets } from "../build-secrets.ts";
 import { readSource } from "../build-views.ts";
 import { whenDatabaseIsThere } from "../planning/patience.ts";
 import type { Repositories } from "../repositories.ts";
@@ -21,6 +22,7 @@ export interface AttemptsParts {
   readonly provider: Pick<SandboxProvider, "create" | "get" | "list" | "snapshots" | "events">;
   readonly repositories: Repositories;
   readonly workspaces: Pick<Workspaces, "base">;
+  readonly secrets: Pick<BuildSecrets, "of">;
   readonly gateway: Pick<Gateway, "openRun" | "serve">;
   readonly store: Store;
   readonly bridge: Bridge;
@@ -111,10 +113,10 @@ export function createAttempts(parts: AttemptsParts): Attempts {
     const known = attempts.get(item.id);
     if (known !== undefined) return known.become(item);
     if (over.has(item.id)) return;
-    const { gateway, workspaces } = parts;
+    const { gateway, workspaces, secrets } = parts;
     const world = {
       ...{ build, provider, gateway, workspaces, store, bridge, clock, warn },
-      ...{ ...opened, closing: closing.signal },
+      ...{ ...opened, secrets, closing: closing.signal },
     };
     const { agent, workers, checkpointMs } = await settingsOf(store, build.id);
     if (attempts.has(item.id)) return attempts.get(item.id)?.become(item);

@@ -49,7 +49,7 @@ export async function readOrder(
     },
     earlier: failuresOf(record),
     ...(known[0] !== undefined && { knownFix: known[0].fix.slice(0, maxFixCharacters) }),
-    ...{ shared: [], maxFixes: 3, commandMs: 600_000, offers: "/var/tmp/slipway-offers" },
+    ...{ secrets: [], shared: [], maxFixes: 3, commandMs: 600_000, offers: "/var/tmp/slipway-offers" },
   };
 }
 

@@ -2,6 +2,7 @@ import { type CreateSandboxInput, hasCode, maxLifetimeMs, type SandboxInfo, Slip
 import type { WorkingBuild } from "@slipway/engine";
 import { agentTool, runnerTools } from "@slipway/runner";
 import { projectPath, readText, type Sandbox, type SandboxProvider } from "@slipway/sandbox";
+import type { BuildSecrets } from "../build-secrets.ts";
 import { packageEnvironment } from "../workspaces/install.ts";
 import type { Workspaces } from "../workspaces/workspaces.ts";
 import type { Kept } from "./kept.ts";
@@ -9,6 +10,7 @@ import type { Kept } from "./kept.ts";
 export interface PlaceParts {
   readonly provider: Pick<SandboxProvider, "create" | "get" | "list" | "snapshots" | "events">;
   readonly workspaces: Pick<Workspaces, "base">;
+  readonly secrets: Pick<BuildSecrets, "of">;
   readonly agent: string;
 }
 
@@ -49,7 +51,7 @@ export async function makePlace(
   signal: AbortSignal,
 ): Promise<Sandbox> {
   const { provider, workspaces } = parts;
-  const request = requestOf(parts, build, kept);
+  const request = await requestOf(parts, build, kept);
   const snapshot = kept.snapshots.at(-1);
   if (snapshot !== undefined) {
     const made = await provider.create({ ...request, snapshot }, { signal }).catch(ifGone);
@@ -68,11 +70,11 @@ function ifGone(error: unknown): undefined {
   if (!hasCode(error, "snapshot_not_found") && !hasCode(error, "sandbox_not_found")) throw error;
 }
 
-function requestOf({ agent }: PlaceParts, build: WorkingBuild, { id, task, number, respawn }: Kept) {
+async function requestOf({ agent, secrets }: PlaceParts, build: WorkingBuild, { id, task, number, respawn }: Kept) {
   const tool = agentTool(agent);
   return {
     tools: [...runnerTools, ...(tool === undefined ? [] : [tool])],
-    network: { registries: true },
+    network: { registries: true, secrets: [...(await secrets.of(build.id))] },
     env: { ...packageEnvironment },
     labels: { build: build.id, purpose, attempt: id, task, number: String(number), respawn: String(respawn) },
     idempotencyKey: `${id}:${respawn}`,

@@ -25,6 +25,7 @@ import type { SandboxProvider } from "@slipway/sandbox";
 import { createLocalProvider } from "@slipway/sandbox/local";
 import { createRunLog, openDatabase, openStore } from "@slipway/store";
 import { openBridge } from "@slipway/store/bridge";
+import { type BuildSecrets, openBuildSecrets } from "../build-secrets.ts";
 import { openModels, readModelSettings } from "../planning/models.ts";
 import { createRepositories, type Repositories } from "../repositories.ts";
 import type { BuildRepository } from "../repository/repository.ts";
@@ -51,6 +52,7 @@ export interface Site extends AsyncDisposable {
   readonly provider: SandboxProvider;
   readonly repositories: Repositories;
   readonly repository: BuildRepository;
+  readonly secrets: BuildSecrets;
   readonly build: WorkingBuild;
   readonly attempts: Attempts;
   readonly warnings: readonly string[];
@@ -106,6 +108,7 @@ export async function openSite({
     for (const { id } of await provider.list()) await (await provider.get(id)).destroy();
   });
   const repositories = createRepositories({ directory: join(directory, "builds"), environment: process.env });
+  const secrets = openBuildSecrets(join(directory, "builds"));
   const build = await plannedBuild(store, tasks, budgetMicroUsd);
   const warnings: string[] = [];
   let bell = Promise.withResolvers<void>();
@@ -120,7 +123,7 @@ export async function openSite({
   };
   const make = () =>
     createAttempts({
-      ...{ store, bridge, report, clock, gateway: models.gateway },
+      ...{ secrets, store, bridge, report, clock, gateway: models.gateway },
       repositories: {
         ...repositories,
         async of(id) {
@@ -148,7 +151,7 @@ export async function openSite({
   };
   const held = parts.move();
   return {
-    ...{ directory, store, bridge, provider, repositories, repository, build, warnings, reports },
+    ...{ directory, store, bridge, provider, repositories, repository, secrets, build, warnings, reports },
     get attempts() {
       return attempts;
     },

@@ -1,5 +1,6 @@
-import { statSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { connect } from "node:net";
+import { join } from "node:path";
 import { apiLimits, type BuildId, buildViewSchema, microUsdPerUsd, newId } from "@slipway/contract";
 import { report } from "@slipway/engine";
 import { afterEach, describe, expect, test } from "vitest";
@@ -21,6 +22,8 @@ const start = async (server: TestServer, more: object = {}) => {
   expect(answer.status).toBe(201);
   return buildViewSchema.parse(answer.body);
 };
+
+const secret = { host: "api.example.com", header: "authorization", value: "Bearer t0p-5ecret" };
 
 describe("the socket", () => {
   test("is its user's alone, and tells that the server is well", async () => {
@@ -53,6 +56,30 @@ describe("a build", () => {
       tasks: { pending: 3, merged: 0 },
       money: { budgetMicroUsd: 5_000_000, spentMicroUsd: 0, reservedMicroUsd: 0 },
     });
+  });
+
+  test("keeps its secrets in a file of its own, and shows them nowhere", async () => {
+    const server = await serve();
+    const view = await start(server, { secrets: [secret], hold: "plan" });
+    await server.tell(view.id);
+    const path = join(server.directory, "builds", view.id, "secrets.json");
+    expect(JSON.parse(readFileSync(path, "utf8"))).toEqual([secret]);
+    const shown = ["", "/intent", "/plan", "/costs", "/events"].map((part) => `/v1/builds/${view.id}${part}`);
+    const answers = await Promise.all([...shown, "/v1/builds"].map((each) => server.ask("GET", each)));
+    expect(JSON.stringify([view, answers, server.log])).not.toContain("t0p");
+    const files = readdirSync(server.directory).filter((name) => name.startsWith("slipway.db"));
+    expect(files).toContain("slipway.db");
+    for (const name of files) expect(readFileSync(join(server.directory, name), "latin1")).not.toContain("t0p");
+  });
+
+  test("that is started again has the secrets of its first start, and another one under its id changes nothing", async () => {
+    const server = await serve({ stages: [] });
+    const { id } = await start(server, { secrets: [secret] });
+    const path = join(server.directory, "builds", id, "secrets.json");
+    await start(server, { id, secrets: [{ ...secret, value: "other" }] });
+    const body = { request: "another app", id, secrets: [{ ...secret, value: "other" }] };
+    expect((await server.ask("POST", "/v1/builds", { body })).body.error.code).toBe("idempotency_conflict");
+    expect(JSON.parse(readFileSync(path, "utf8"))).toEqual([secret]);
   });
 
   test("that is held for its plan begins no attempt before it is resumed", async () => {
@@ -321,12 +348,25 @@ describe("bad input", () => {
     ["more workers than there can be", { request: "x", settings: { workers: 5 } }],
     ["an id that is none", { request: "x", id: "bld_1" }],
     ["a project that is a path", { request: "x", project: "../x" }],
+    ["a secret without a host", { request: "x", secrets: [{ header: "x-key", value: secret.value }] }],
+    ["a secret for all hosts below a name", { request: "x", secrets: [{ ...secret, host: "*.example.com" }] }],
+    ["a secret whose name is no header", { request: "x", secrets: [{ ...secret, header: "API KEY" }] }],
+    ["a secret that frames the message", { request: "x", secrets: [{ ...secret, header: "Host" }] }],
+    ["a secret of two lines", { request: "x", secrets: [{ ...secret, value: `${secret.value}\r\nx: y` }] }],
+    ["a secret that is too large", { request: "x", secrets: [{ ...secret, value: secret.value.padEnd(8193) }] }],
+    ["a secret that is named twice", { request: "x", secrets: [secret, { ...secret, header: "Authorization" }] }],
+    [
+      "more secrets than a sandbox can have",
+      { request: "x", secrets: Array.from({ length: 33 }, (_, index) => ({ ...secret, header: `x-${index}` })) },
+    ],
   ])("%s starts no build", async (_, body) => {
     const server = await serve();
     const { status, body: answer } = await server.ask("POST", "/v1/builds", { body });
     expect({ status, code: answer.error.code }).toEqual({ status: 400, code: "invalid_request" });
     expect(answer.error).toMatchObject({ message: expect.any(String), action: expect.any(String) });
     expect((await server.ask("GET", "/v1/builds")).body.builds).toEqual([]);
+    expect(JSON.stringify(answer)).not.toContain("t0p");
+    expect(existsSync(join(server.directory, "builds"))).toBe(false);
   });
 
   test("a body that is too large is refused, said or streamed", async () => {

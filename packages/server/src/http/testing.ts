@@ -17,6 +17,7 @@ import {
 } from "@slipway/engine";
 import { openDatabase, openStore } from "@slipway/store";
 import type { BuildFace } from "../build-face.ts";
+import { openBuildSecrets } from "../build-secrets.ts";
 import { type BuildFaceParts, createBuildFace } from "../builds.ts";
 import { createNews } from "../news.ts";
 import { generatedChecks, generatedIntent } from "../simulated/generated.ts";
@@ -25,6 +26,7 @@ import { listenOnSocket } from "./listen.ts";
 
 /** HTTP on a socket over a real store. Builds are driven by turns in this process, one for each ring. */
 export interface TestServer extends AsyncDisposable {
+  readonly directory: string;
   readonly socketPath: string;
   readonly store: Store;
   readonly builds: BuildFace;
@@ -97,9 +99,10 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     if (!deaf) driving = driving.then(() => drive(build));
   };
   const socketPath = join(directory, "server.sock");
+  const secrets = openBuildSecrets(join(directory, "builds"));
   const builds = createBuildFace({
     ...{ store, clock, news, defaults, ring, settleMs: deaf ? 20 : 60_000 },
-    ...{ provider: "simulated", checkAgent: options.checkAgent, branchesOf },
+    ...{ provider: "simulated", checkAgent: options.checkAgent, branchesOf, secrets },
     repositoryOf: (build) => join(directory, build),
   });
   const listen = async () => {
@@ -113,7 +116,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
   };
   let stop = await listen();
   return {
-    ...{ socketPath, store, builds, asked, log },
+    ...{ directory, socketPath, store, builds, asked, log },
     ask: (method, path, asking) => ask(socketPath, method, path, asking),
     async tell(build, ...events) {
       await store.events.report(build, events);

@@ -10,6 +10,7 @@ import { newId } from "@slipway/contract";
 import type { WorkingBuild } from "@slipway/engine";
 import type { SandboxProvider } from "@slipway/sandbox";
 import { createLocalProvider } from "@slipway/sandbox/local";
+import { type BuildSecrets, openBuildSecrets } from "../build-secrets.ts";
 import { type BuildRepository, openBuildRepository } from "../repository/repository.ts";
 import { branch, createMaker } from "../repository/testing.ts";
 
@@ -20,6 +21,7 @@ export interface Place extends AsyncDisposable {
   readonly directory: string;
   readonly provider: SandboxProvider;
   readonly repositories: { of(): Promise<BuildRepository> };
+  readonly secrets: BuildSecrets;
   readonly build: WorkingBuild;
   readonly registry: Registry;
   /** The next commit of main: these files on top of the ones before; null removes one. */
@@ -52,9 +54,10 @@ export async function openPlace(): Promise<Place> {
   const build: WorkingBuild = {
     ...{ id: newId("bld"), account: "local", project: "app", mode: "new", request: "An app" },
   };
+  const secrets = openBuildSecrets(join(directory, "builds"));
   const opened = made.move();
   return {
-    ...{ directory, provider, repositories: { of: async () => repository }, build, registry, commit },
+    ...{ secrets, directory, provider, repositories: { of: async () => repository }, build, registry, commit },
     [Symbol.asyncDispose]: () => opened.disposeAsync(),
   };
 }

@@ -1,4 +1,4 @@
-import { newId } from "@slipway/contract";
+import { type NetworkPolicyInput, newId } from "@slipway/contract";
 import { projectPath, type RestrictedSandbox, readText, run } from "@slipway/sandbox";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { packageEnvironment } from "./install.ts";
@@ -105,6 +105,36 @@ test("the scripts of a project run with all of its files, in its own workspace o
   const honest = await place.commit({ "src/prepare.js": "" });
   await using sandbox = await workspaces.open(build, honest, gate);
   expect(await main(sandbox)).toBe("hello by a script\n");
+});
+
+test("a workspace reaches the hosts of its build's secrets, once what it depends on is installed", async () => {
+  const { provider, secrets } = place;
+  const build = { ...place.build, id: newId("bld") };
+  const asked: NonNullable<NetworkPolicyInput>[] = [];
+  const workspaces = createWorkspaces({
+    ...place,
+    provider: {
+      ...{ snapshots: provider.snapshots, capabilities: provider.capabilities },
+      create(request, call) {
+        asked.push(request?.network ?? {});
+        return provider.create(request, call);
+      },
+      get: (id, call) => provider.get(id, call),
+      list: (filter, call) => provider.list(filter, call),
+    },
+  });
+  const [host, header] = ["api.example.com", "x-key"];
+  const kept = [{ host, header, value: "t0p" }];
+  await secrets.keep(build.id, kept);
+  const network = { registries: false, domains: [], secrets: [{ host, header }] };
+  await using plain = await workspaces.open(build, await place.commit({ ...app, "package-lock.json": null }), gate);
+  expect(await plain.info()).toMatchObject({ network });
+  const scripts = { prepare: "true" };
+  const own = await place.commit({ "package.json": manifest({ dependencies, scripts }) });
+  await using withScripts = await workspaces.open(build, own, gate);
+  expect(await withScripts.info()).toMatchObject({ network });
+  expect(asked.filter(({ registries }) => registries).some((each) => each.secrets !== undefined)).toBe(false);
+  expect(asked.filter((each) => each.secrets !== undefined)).toEqual([{ secrets: kept }]);
 });
 
 test("an install that fails says why, and leaves no sandbox", async () => {

@@ -1,6 +1,7 @@
 import { type BuildId, type CreateSandboxInput, hasCode, type SnapshotId } from "@slipway/contract";
 import type { WorkingBuild } from "@slipway/engine";
 import type { CallOptions, OwnedSandbox, Sandbox, SandboxProvider } from "@slipway/sandbox";
+import type { BuildSecrets } from "../build-secrets.ts";
 import type { BuildRepository } from "../repository/repository.ts";
 import { type Dependencies, haveSameInstall, planDependencies, tellsInstall } from "./dependencies.ts";
 import { putFiles, removeFiles } from "./files.ts";
@@ -14,7 +15,7 @@ import { createKeptInstalls } from "./kept.ts";
 export interface Workspaces extends AsyncDisposable {
   /**
    * The commit's files are in `projectPath`, without git, and what they depend on is installed; the sandbox reaches nothing
-   * outside. Fails with `install_failed` for what is the commit's own fault; the message ends with what the install said.
+   * outside but the hosts of the build's secrets. Fails with `install_failed` for what is the commit's own fault; the message ends with what the install said.
    */
   open(build: WorkingBuild, commit: string, options: WorkspaceOptions): Promise<OwnedSandbox>;
   /**
@@ -45,11 +46,12 @@ export interface Move {
 export interface WorkspaceParts {
   readonly provider: Pick<SandboxProvider, "create" | "get" | "list" | "snapshots" | "capabilities">;
   readonly repositories: { of(build: BuildId): Promise<BuildRepository> };
+  readonly secrets: Pick<BuildSecrets, "of">;
 }
 
 const hourMs = 3_600_000;
 
-export function createWorkspaces({ provider, repositories }: WorkspaceParts): Workspaces {
+export function createWorkspaces({ provider, repositories, secrets }: WorkspaceParts): Workspaces {
   const create = (request: CreateSandboxInput, call?: CallOptions) =>
     provider.create(
       { lifetimeMs: hourMs, idleMs: null, onEnd: "destroy", env: { ...packageEnvironment }, ...request },
@@ -72,10 +74,12 @@ export function createWorkspaces({ provider, repositories }: WorkspaceParts): Wo
       const call = signal === undefined ? {} : { signal };
       const dependencies = await dependenciesOf(build, commit, call);
       const inPlace = dependencies.kind === "unknown" || (dependencies.kind === "named" && dependencies.ownScripts);
+      const network = { secrets: [...(await secrets.of(build.id))] };
       const wanted = {
         ...request,
         labels: { ...labels, build: build.id, purpose },
-        network: { registries: inPlace },
+        // What is installed runs scripts that have nothing to do with the app's services.
+        network: inPlace ? { registries: true } : network,
       };
       const start = async () => {
         const snapshot = await startOf(build, dependencies, call);
@@ -92,7 +96,7 @@ export function createWorkspaces({ provider, repositories }: WorkspaceParts): Wo
       await putFiles(sandbox, (await repositories.of(build.id)).files(commit, call), call);
       if (inPlace) {
         await installInPlace(sandbox, dependencies, call);
-        await sandbox.setNetwork({}, call);
+        await sandbox.setNetwork(network, call);
       }
       made.move();
       return sandbox;

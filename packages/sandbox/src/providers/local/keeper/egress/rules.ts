@@ -1,4 +1,4 @@
-import { type InjectedSecret, type NetworkPolicy, SlipwayError } from "@slipway/contract";
+import type { InjectedSecret, NetworkPolicy } from "@slipway/contract";
 import { formatAddress, parseRange, type Range } from "./address.ts";
 import { parseAuthority, parseHost } from "./host.ts";
 import { namesSpecial } from "./special.ts";
@@ -26,25 +26,12 @@ export interface Rules {
 }
 
 const injectedPorts = [443, 80];
-/** Setting one of these would change where a request ends, or whom it is for. */
-const framingHeaders = new Set([
-  "host",
-  "connection",
-  "content-length",
-  "transfer-encoding",
-  "te",
-  "trailer",
-  "upgrade",
-  "expect",
-  "keep-alive",
-]);
 
-/** Fails with `invalid_network` when the policy injects a header that frames messages. */
 export function compileRules(policy: NetworkPolicy, registries: readonly Destination[] = []): Rules {
   const exact = new Set(policy.domains.filter((domain) => !domain.startsWith("*.")));
   const suffixes = policy.domains.filter((domain) => domain.startsWith("*.")).map((domain) => domain.slice(1));
   const ranges = policy.cidrs.map(parseRange).filter((range) => range !== undefined);
-  const secrets = compileSecrets(policy.secrets);
+  const secrets = Map.groupBy(policy.secrets, ({ host }) => host);
   return {
     allowsName: (name) =>
       exact.has(name) || suffixes.some((suffix) => name.endsWith(suffix) && name.length > suffix.length),
@@ -54,16 +41,6 @@ export function compileRules(policy: NetworkPolicy, registries: readonly Destina
     destinations: compileDestinations(policy, registries),
     secretsFor: (name, port) => (injectedPorts.includes(port) ? (secrets.get(name) ?? []) : []),
   };
-}
-
-function compileSecrets(secrets: readonly InjectedSecret[]): ReadonlyMap<string, readonly InjectedSecret[]> {
-  const framing = secrets.find((secret) => framingHeaders.has(secret.header.toLowerCase()));
-  if (framing)
-    throw new SlipwayError(
-      "invalid_network",
-      `The header ${framing.header} can not be injected: it frames the message.`,
-    );
-  return Map.groupBy(secrets, (secret) => secret.host);
 }
 
 function compileDestinations(
