@@ -19,7 +19,7 @@ import { fileURLToPath } from "node:url";
 import { type Client, createClient } from "@slipway/client";
 import { newId, type StartBuild } from "@slipway/contract";
 import { openDatabase, openStore } from "@slipway/store";
-import { afterAll, afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 
 const program = fileURLToPath(new URL("main.ts", import.meta.url));
 let directory: string;
@@ -132,8 +132,8 @@ describe("a server", () => {
     for await (const _ of client.builds.follow(id)) {
       // Until the build has ended.
     }
+    await vi.waitFor(() => expect(existsSync(pathOf(id))).toBe(false), { timeout: 60_000 });
     await end(child, "SIGTERM");
-    expect(existsSync(pathOf(id))).toBe(false);
     expect(await log).not.toContain("t0p");
     for (const name of readdirSync(state, { recursive: true, withFileTypes: true })) {
       if (name.isFile()) expect(readFileSync(join(name.parentPath, name.name), "latin1")).not.toContain("t0p");

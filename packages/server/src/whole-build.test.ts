@@ -1,8 +1,10 @@
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
+
 import type { ScriptedProgram, ScriptedRequest, Turn } from "@slipway/gateway/scripted";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { part, scriptedApp } from "./testing/scripted-app.ts";
+
 import { openWholeBuilds } from "./testing/whole-builds.ts";
 
 /** The lead of `cart` hands out a part, and makes another one of what its worker has noted. */
@@ -49,8 +51,9 @@ test("a build of three tasks, with a lead and workers, ends with all of their wo
   const left = await builds.provider.list();
   expect(left.map(({ labels }) => labels["purpose"])).toEqual(["preview"]);
   expect(left[0]?.network.secrets).toEqual([{ host: secret.host, header: secret.header }]);
-  const files = await readdir(join(builds.directory, "state", "builds", build));
-  expect(files).not.toContain("secrets.json");
+  const own = join(builds.directory, "state", "builds", build);
+  // What is left of a build is removed after its end is told.
+  await vi.waitFor(async () => expect(await readdir(own)).not.toContain("secrets.json"), { timeout: 60_000 });
   expect(JSON.stringify([view, events, builds.warnings])).not.toContain(secret.value);
   expect(view.money.reservedMicroUsd).toBe(0);
 }, 600_000);

@@ -66,7 +66,12 @@ export interface TestServerOptions {
 const by = { holder: "server-1", generation: 1 };
 
 export async function startTestServer(options: TestServerOptions = {}): Promise<TestServer> {
-  const { stages = ["draft", "lock", "plan"], defaults = {}, deaf = false, branchesOf = async () => undefined } = options;
+  const {
+    stages = ["draft", "lock", "plan"],
+    defaults = {},
+    deaf = false,
+    branchesOf = async () => undefined,
+  } = options;
   const directory = mkdtempSync(join(tmpdir(), "slipway-http-"));
   const database = await openDatabase({ url: `file:${join(directory, "slipway.db")}` });
   const clock = { now: () => Date.now() };
