@@ -1,6 +1,8 @@
 import { EventEmitter, once } from "node:events";
 import { expect, test } from "vitest";
 import { estimateInputTokens } from "./budget.ts";
+import { createMemoryLedger } from "./journal/ledger.ts";
+import type { Ledger } from "./ports.ts";
 import { ask, startTestGateway, type TestGateway } from "./testing/gateway.ts";
 import { hang, speak, speakThen } from "./testing/upstream.ts";
 
@@ -283,4 +285,79 @@ test("agents that think unseen can not overspend together", async () => {
   const { spentMicroUsd, reservedMicroUsd } = await set.run.balance();
   expect(reservedMicroUsd).toBe(0);
   expect(spentMicroUsd).toBeLessThanOrEqual(budgetMicroUsd);
+});
+
+const question = (bytes: number) =>
+  ask({ max_tokens: 100, messages: [{ role: "user", content: "ж".repeat(bytes / 2) }] });
+
+test("texts with more tokens than estimated overspend by one response at most, however many come at once", async () => {
+  const [budgetMicroUsd, count] = [100_000, 60];
+  const books = createMemoryLedger();
+  const asked = new Set<string>();
+  const allAsked = Promise.withResolvers<void>();
+  const ledger: Ledger = {
+    ...books,
+    reserve(entry) {
+      if (asked.add(entry.request).size === count) allAsked.resolve();
+      return books.reserve(entry);
+    },
+  };
+  await using set = await startTestGateway({ budgetMicroUsd, ledger });
+  // The endpoint counts each byte as a token.
+  set.upstream.behave(async (response, request) => {
+    await allAsked.promise;
+    const input = Buffer.byteLength(JSON.stringify(request.body));
+    await speak({ usage: { input, output: 20, cacheRead: 0, cacheWrite: 0 } })(response, request);
+  });
+  const answers = await Promise.all(Array.from({ length: count }, () => set.post("/v1/messages", question(4000))));
+  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200, 402]));
+  const { spentMicroUsd, reservedMicroUsd } = await set.run.balance();
+  expect(reservedMicroUsd).toBe(0);
+  const response = estimateInputTokens({}, JSON.stringify(question(4000)), 1) * 3.75 + 100 * 15;
+  expect(spentMicroUsd).toBeGreaterThan(budgetMicroUsd - response);
+  expect(spentMicroUsd).toBeLessThanOrEqual(budgetMicroUsd + response);
+});
+
+test("requests that the budget covers by estimate alone go one after another", async () => {
+  // At its worst each takes 75,000 and more for its input, by estimate 22,000.
+  await using set = await startTestGateway({ budgetMicroUsd: 80_000 });
+  const reserved: number[] = [];
+  set.upstream.behave(async (response, request) => {
+    reserved.push((await set.run.balance()).reservedMicroUsd);
+    await speak()(response, request);
+  });
+  const answers = await Promise.all(Array.from({ length: 3 }, () => set.post("/v1/messages", question(20_000))));
+  expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
+  expect(Math.max(...reserved)).toBeLessThan(30_000);
+});
+
+test("a request that waits for another's end and is given up costs nothing", async () => {
+  await using set = await startTestGateway({ budgetMicroUsd: 80_000 });
+  const first = new AbortController();
+  const second = new AbortController();
+  set.upstream.behave(speakThen(() => {}));
+  const begun = Promise.withResolvers<void>();
+  const streaming = set.post("/v1/messages", question(20_000), { signal: first.signal, onData: () => begun.resolve() });
+  await begun.promise;
+  const waiting = set.post("/v1/messages", question(20_000), { signal: second.signal });
+  second.abort();
+  await waiting.catch(() => {});
+  first.abort();
+  await streaming.catch(() => {});
+  await set.settled();
+  set.upstream.behave(speak());
+  expect(await set.post("/v1/messages", question(20_000))).toMatchObject({ status: 200 });
+  expect(set.upstream.seen).toHaveLength(2);
+});
+
+test("a lead and four workers are answered at once where there is money enough", async () => {
+  await using set = await startTestGateway({ budgetMicroUsd: 5_000_000 });
+  const allThere = Promise.withResolvers<void>();
+  set.upstream.behave(async (response, request) => {
+    if (set.upstream.seen.length === 5) allThere.resolve();
+    await allThere.promise;
+    await speak()(response, request);
+  });
+  const answers = await Promise.all(Array.from({ length: 5 }, () => set.post("/v1/messages", question(200_000))));
+  expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200]);
 });

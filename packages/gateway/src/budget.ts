@@ -2,11 +2,12 @@ import { randomUUID } from "node:crypto";
 import { microUsdPerUsd, type RunId, SlipwayError, type Usage } from "@slipway/contract";
 import { contentParts, imageCharacters, isDocument, type Json } from "./content.ts";
 import type { Meter } from "./dialects/dialect.ts";
+import type { Estimates } from "./estimates.ts";
 import type { Balance, Ledger } from "./ports.ts";
 import { costOf, type ModelPrice } from "./prices.ts";
 
-/** Money that is set aside for one response. */
-export interface Reservation {
+/** Money that is set aside for one response; disposed after it is settled. */
+export interface Reservation extends Disposable {
   /** In the ledger. */
   readonly request: string;
   /** How much output is covered. */
@@ -21,6 +22,10 @@ export interface ReservationRequest {
   readonly run: RunId;
   readonly price: ModelPrice;
   readonly inputTokens: number;
+  readonly mostInputTokens: number;
+  /** Of its run. */
+  readonly estimates: Estimates;
+  readonly signal: AbortSignal;
   /** What the request allows; the model's limit holds, too. */
   readonly maxOutputTokens: number | undefined;
   /** What the model may think without a word: it is billed, and known only at the end. `Infinity`: nothing bounds it. */
@@ -37,8 +42,8 @@ const lastSliceTokens = 16 * 1024;
 const leastTokens = 4096;
 
 /**
- * Sets aside the estimated input and the output that can come before it is counted: the first slice, or all of it. Where
- * the budget does not cover all of it, what is left may be enough for an answer with a lower limit. Fails with
+ * Sets aside the input, and the output that can come before it is counted: the first slice, or all of it. Where the
+ * budget does not cover all of it, what is left may be enough for an answer with a lower limit. Fails with
  * `budget_exhausted`.
  */
 export async function reserve(ledger: Ledger, asked: ReservationRequest): Promise<Reservation> {
@@ -48,15 +53,8 @@ export async function reserve(ledger: Ledger, asked: ReservationRequest): Promis
   const wantedTokens = asked.streamed ? Math.min(firstSliceTokens + hiddenTokens, maxTokens) : maxTokens;
   const boundTokens = Number.isFinite(hiddenTokens) ? firstSliceTokens + hiddenTokens : 0;
   const neededTokens = Math.min(wantedTokens, Math.max(leastTokens, boundTokens));
-  const inputMicroUsd = estimateInput(price, asked.inputTokens);
-  const cost = (tokens: number) => inputMicroUsd + estimateOutput(price, tokens);
-  const reserveUpTo = async (tokens: number) => {
-    if (await ledger.reserve({ request, run, microUsd: cost(tokens) })) return tokens;
-    const fewer = Math.min(tokens, Math.floor((left(await ledger.balance(run)) - inputMicroUsd) / price.output));
-    if (fewer >= neededTokens && (await ledger.reserve({ request, run, microUsd: cost(fewer) }))) return fewer;
-    throw await exhausted(ledger, run, cost(neededTokens));
-  };
-  let outputTokens = await reserveUpTo(wantedTokens);
+  const first = await reserveFirst(ledger, asked, { request, wantedTokens, neededTokens });
+  let { outputTokens } = first;
   let sliceTokens = firstSliceTokens;
   const take = async (more: number) => {
     if (!(await ledger.extend(request, estimateOutput(price, more)))) return false;
@@ -76,7 +74,58 @@ export async function reserve(ledger: Ledger, asked: ReservationRequest): Promis
       if ((await take(ahead)) || (await take(missing))) return;
       throw await exhausted(ledger, run, estimateOutput(price, missing));
     },
+    [Symbol.dispose]: first.release,
   };
+}
+
+interface FirstReservation {
+  readonly request: string;
+  readonly wantedTokens: number;
+  /** Less is not worth a request. */
+  readonly neededTokens: number;
+}
+
+/**
+ * Beside a request that is reserved by estimate, others are reserved at their worst. One that would be covered if all
+ * were reserved by estimate waits for what is open.
+ */
+async function reserveFirst(
+  ledger: Ledger,
+  { run, price, inputTokens, mostInputTokens, estimates, signal }: ReservationRequest,
+  { request, wantedTokens, neededTokens }: FirstReservation,
+): Promise<{ readonly outputTokens: number; release(): void }> {
+  const estimatedMicroUsd = estimateInput(price, inputTokens);
+  const worstMicroUsd = estimateInput(price, mostInputTokens);
+  const leastMicroUsd = estimatedMicroUsd + estimateOutput(price, neededTokens);
+  const reserveWith = async (inputMicroUsd: number) => {
+    const cost = (tokens: number) => inputMicroUsd + estimateOutput(price, tokens);
+    if (await ledger.reserve({ request, run, microUsd: cost(wantedTokens) })) return wantedTokens;
+    const room = left(await ledger.balance(run)) - inputMicroUsd;
+    const fewer = Math.min(wantedTokens, Math.floor(room / price.output));
+    if (fewer >= neededTokens && (await ledger.reserve({ request, run, microUsd: cost(fewer) }))) return fewer;
+    return undefined;
+  };
+  using held = new DisposableStack();
+  let estimate: Disposable | undefined;
+  for (;;) {
+    signal.throwIfAborted();
+    const nextEnd = estimates.nextEnd();
+    const before = estimates.exceededMicroUsd;
+    estimate ??= held.use(estimates.take());
+    const outputTokens = await reserveWith(estimate ? estimatedMicroUsd : worstMicroUsd);
+    if (outputTokens !== undefined) {
+      if (!estimate) held.use(estimates.exceed(worstMicroUsd - estimatedMicroUsd));
+      const kept = held.move();
+      return { outputTokens, release: () => kept.dispose() };
+    }
+    const leftMicroUsd = left(await ledger.balance(run));
+    // Others may have ended or begun meanwhile.
+    const exceeded = Math.max(before, estimates.exceededMicroUsd);
+    if (leftMicroUsd + exceeded < leastMicroUsd || (estimate && exceeded === 0)) {
+      throw await exhausted(ledger, run, leastMicroUsd);
+    }
+    await nextEnd;
+  }
 }
 
 /** What a response is taken to have cost where the endpoint does not say. */
@@ -105,7 +154,7 @@ const tokensPerImage = 5000;
 const tokensOfDocuments = 200_000;
 
 /** Of a body as it is sent, with its JSON. An image costs by its size in pixels, which has little to do with its bytes. */
-export function estimateInputTokens(body: Json, json: string): number {
+export function estimateInputTokens(body: Json, json: string, textBytesPerToken = bytesPerToken): number {
   let bytes = Buffer.byteLength(json);
   let images = 0;
   let documents = false;
@@ -116,7 +165,7 @@ export function estimateInputTokens(body: Json, json: string): number {
     bytes -= characters;
     images++;
   }
-  const text = Math.ceil(Math.max(0, bytes) / bytesPerToken);
+  const text = Math.ceil(Math.max(0, bytes) / textBytesPerToken);
   return text + images * tokensPerImage + (documents ? tokensOfDocuments : 0);
 }
 

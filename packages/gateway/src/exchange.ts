@@ -3,6 +3,7 @@ import { type ErrorCode, type ModelRole, type RunId, SlipwayError, type Usage } 
 import { countUsage, noUsage, type Reservation, reserve, type Unreported } from "./budget.ts";
 import { type Delivered, deliverStream, deliverWhole } from "./deliver.ts";
 import type { Dialect, DialectName, Meter } from "./dialects/dialect.ts";
+import type { Estimates } from "./estimates.ts";
 import type { Health, ResponseEnd } from "./health.ts";
 import type { Clock, Ledger, Settlement } from "./ports.ts";
 import { type PreparedRequest, prepare } from "./prepare.ts";
@@ -27,6 +28,7 @@ export interface ExchangeParts {
 export interface ModelCall {
   readonly run: RunId;
   readonly routes: readonly Route[];
+  readonly estimates: Estimates;
   readonly dialect: Dialect;
   readonly headers: IncomingHttpHeaders;
   readonly body: Buffer;
@@ -72,7 +74,8 @@ export async function exchange(parts: ExchangeParts, call: ModelCall): Promise<v
   const startedAt = parts.clock.now();
   const prepared = prepare(parts.settings, call.routes, call);
   const { price, endpoint } = prepared.route;
-  const reservation = await reserve(parts.ledger, { run: call.run, price, ...prepared });
+  const { run, estimates, signal } = call;
+  using reservation = await reserve(parts.ledger, { run, price, estimates, signal, ...prepared });
   parts.health.begin(endpoint.provider);
   const progress = { startedAt, retries: 0, firstByteMs: undefined, meter: prepared.dialect.meter() };
   const { error, close } = await answerAgent(parts, call, { prepared, reservation, progress });

@@ -37,9 +37,9 @@ export async function answerModelCall(parts: ExchangeParts, call: ModelHttpReque
     const onSettled = (last: LastResponse) => {
       run.lastResponse = last;
     };
-    const { id, routes } = run;
+    const { id, routes, estimates } = run;
     const agent = { headers: request.headers, body: taken.body, response, signal: controller.signal };
-    await exchange(parts, { run: id, routes, dialect, ...agent, onSettled });
+    await exchange(parts, { run: id, routes, estimates, dialect, ...agent, onSettled });
   } finally {
     clearTimeout(timer);
     run.exchanges.delete(controller);

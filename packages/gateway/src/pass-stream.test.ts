@@ -50,7 +50,7 @@ function deliveryOf(prepared: Pick<Delivery["prepared"], "dialect" | "translated
     prepared: prepared as Delivery["prepared"],
     dialect: dialects.anthropic,
     response: { write: () => true } as unknown as Delivery["response"],
-    reservation: { request: "1", outputTokens: covered, lowerLimit: undefined, extend },
+    reservation: { request: "1", outputTokens: covered, lowerLimit: undefined, extend, [Symbol.dispose]() {} },
     meter: dialects.chat.meter(),
   };
 }

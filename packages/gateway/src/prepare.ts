@@ -18,6 +18,8 @@ export interface PreparedRequest {
   readonly route: Route;
   readonly streamed: boolean;
   readonly inputTokens: number;
+  /** If each byte of its text is a token. */
+  readonly mostInputTokens: number;
   readonly maxOutputTokens: number | undefined;
   readonly hiddenTokens: number;
   readonly upstream: UpstreamRequest;
@@ -66,6 +68,7 @@ export function prepare(
     route,
     streamed: body.stream === true,
     inputTokens: estimateInputTokens(sent, text),
+    mostInputTokens: estimateInputTokens(sent, text, 1),
     maxOutputTokens: outputLimit(dialect.name, sent),
     hiddenTokens: hiddenTokens(route.price, dialect.name, sent),
     upstream,

@@ -1,4 +1,5 @@
 import { type ErrorCode, type RunId, SlipwayError } from "@slipway/contract";
+import { createEstimates, type Estimates } from "./estimates.ts";
 import type { LastResponse } from "./exchange.ts";
 import type { Route } from "./routes.ts";
 
@@ -6,6 +7,7 @@ import type { Route } from "./routes.ts";
 export interface RunEntry {
   readonly id: RunId;
   readonly routes: readonly Route[];
+  readonly estimates: Estimates;
   /** Model requests under way; aborting one ends its exchange. */
   readonly exchanges: Set<AbortController>;
   /** Of the bodies of these. */
@@ -39,7 +41,7 @@ export function createRuns(): Runs {
     add({ id, routes }) {
       if (runs.has(id)) throw new SlipwayError("invalid_request", `${id} is open already`);
       const run: RunEntry = {
-        ...{ id, routes, exchanges: new Set(), bodyBytes: 0 },
+        ...{ id, routes, estimates: createEstimates(), exchanges: new Set(), bodyBytes: 0 },
         ...{ lastResponse: undefined, closed: undefined },
       };
       runs.set(id, run);
