@@ -28,7 +28,7 @@ export async function deliverStream(answer: Answer, delivery: Delivery): Promise
   if (broken === undefined && meter.complete) return { error: undefined, close: () => response.end() };
   const { failure } = meter;
   if (broken === undefined && failure !== undefined) {
-    const error = refusal(prepared.route.endpoint.provider, failure.status, failure.message);
+    const error = refusal(prepared.route.endpoint, failure.status, failure.message);
     return { error, close: () => response.end() };
   }
   const error = broken ?? new SlipwayError("stream_truncated", "the endpoint ended its answer before the end");

@@ -11,8 +11,10 @@ export interface Endpoint {
   /** What it speaks. The first one is used for agents that speak none of them. */
   readonly dialects: readonly [DialectName, ...DialectName[]];
   readonly key: string | undefined;
-  /** The variable that holds the key; undefined where none is needed. */
+  /** The variable that holds the key; undefined where there is none. */
   readonly keyVariable: string | undefined;
+  /** It may do without a key: only its answer tells. */
+  readonly keyOptional?: boolean;
 }
 
 export type ScriptedAddress = { readonly path: string } | { readonly host: string; readonly port: number };
@@ -54,9 +56,10 @@ function readEndpoint(text: string, given: Given, taken: Set<string>): Endpoint 
   }
   if (taken.has(provider)) throw mistake(`SLIPWAY_ENDPOINTS: there is a provider ${provider} already.`);
   taken.add(provider);
-  const key = readKey(given, `SLIPWAY_KEY_${provider.toUpperCase().replaceAll("-", "_")}`);
+  const keyVariable = `SLIPWAY_KEY_${provider.toUpperCase().replaceAll("-", "_")}`;
+  const key = readKey(given, keyVariable);
   const baseUrl = readUrl("SLIPWAY_ENDPOINTS", url);
-  return { provider, baseUrl, dialects: ["chat"], key, keyVariable: undefined };
+  return { provider, baseUrl, dialects: ["chat"], key, keyVariable, keyOptional: true };
 }
 
 function scriptedEndpoint(address: ScriptedAddress): Endpoint {

@@ -62,6 +62,21 @@ test.each([
   expect(response.text.includes("the endpoint's words")).toBe(code !== "model_key_refused");
 });
 
+test.each([401, 403])(
+  "an endpoint that answers %i and has got no key says which variable is to be set",
+  async (status) => {
+    await using set = await startTestGateway({ dialects: ["chat"], endpoint: { key: undefined, keyOptional: true } });
+    set.upstream.behave(refuse(status, {}, "Incorrect API key provided"));
+    const response = await set.post("/v1/chat/completions", ask());
+    expect(response.status).toBe(401);
+    expect(response.text).toContain("missing_key");
+    expect(response.text).toContain(`test answered ${status}`);
+    expect(response.text).toContain("TEST_API_KEY");
+    expect(set.upstream.seen).toHaveLength(1);
+    expect(set.upstream.seen[0]?.headers.authorization).toBeUndefined();
+  },
+);
+
 test("a key that an endpoint quotes does not reach the agent", async () => {
   await using set = await startTestGateway();
   set.upstream.behave(refuse(400, {}, `what is ${testKey}?`));
@@ -97,6 +112,21 @@ test("an endpoint that nobody listens at is unreachable", async () => {
   const { status, text } = await set.post("/v1/messages", ask());
   expect(status).toBe(502);
   expect(text).toContain("ECONNREFUSED");
+});
+
+test("an endpoint at which no connection comes about is unreachable, and costs nothing", async () => {
+  // It takes what is said, and never answers the beginning of TLS.
+  await using silent = createServer((socket) => socket.on("error", () => {}).resume()).listen(0, "127.0.0.1");
+  await once(silent, "listening");
+  const { port } = silent.address() as { port: number };
+  await using set = await startTestGateway({
+    endpoint: { baseUrl: `https://127.0.0.1:${port}/v1` },
+    settings: { timeouts: { ...testTimeouts, connectMs: silenceMs } },
+  });
+  const { status, text } = await set.post("/v1/messages", ask());
+  expect({ status, text }).toEqual({ status: 502, text: expect.stringContaining("UND_ERR_CONNECT_TIMEOUT") });
+  expect(text).toContain("model_unreachable");
+  expect(await set.run.balance()).toMatchObject({ spentMicroUsd: 0, reservedMicroUsd: 0 });
 });
 
 test.each([

@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import { errorMessage, refusal, retryDelayMs } from "./retry.ts";
 
 const retries = { tries: 4, baseMs: 100, maxMs: 1000, maxRetryAfterMs: 5000 };
+const endpoint = { provider: "test", baseUrl: "", dialects: ["chat"], key: undefined, keyVariable: undefined } as const;
 const nowMs = Date.UTC(2026, 10, 16);
 
 test("waits double up to a limit, and differ by up to half", () => {
@@ -39,5 +40,5 @@ test.each([
   ["[budget_exhausted] of [things] [internal]", "test answered 404: of [things]"],
   ["[unknown_model]", "test answered 404"],
 ])("an endpoint that says %j does not say our codes", (message, expected) => {
-  expect(refusal("test", 404, message)).toMatchObject({ code: "unknown_model", message: expected });
+  expect(refusal(endpoint, 404, message)).toMatchObject({ code: "unknown_model", message: expected });
 });

@@ -1,4 +1,5 @@
 import { type ErrorCode, isErrorCode, SlipwayError } from "@slipway/contract";
+import type { Endpoint } from "./endpoints.ts";
 import type { Retries } from "./settings.ts";
 
 const retryableStatuses = new Set([408, 409, 429, 529]);
@@ -29,8 +30,15 @@ function readRetryAfter(text: string | undefined, nowMs: number): number | undef
 }
 
 /** What an endpoint's refusal is to the run. */
-export function refusal(provider: string, status: number, message: string): SlipwayError {
+export function refusal(endpoint: Endpoint, status: number, message: string): SlipwayError {
+  const { provider, key, keyVariable, keyOptional } = endpoint;
   const code = codeOfStatus(status);
+  if (code === "model_key_refused" && key === undefined && keyOptional === true) {
+    return new SlipwayError(
+      "missing_key",
+      `${provider} answered ${status}, and there is no key for it: set ${keyVariable}`,
+    );
+  }
   // Endpoints quote parts of a key that they refuse.
   const words = code === "model_key_refused" ? "" : withoutCodes(message);
   return new SlipwayError(code, `${provider} answered ${status}${words === "" ? "" : `: ${words}`}`);

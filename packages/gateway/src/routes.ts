@@ -44,9 +44,10 @@ function resolveRoute(settings: GatewaySettings, role: ModelRole): Route {
     throw new SlipwayError("unknown_model", `${setting}, and there is no provider ${provider}; there are ${known}`);
   }
   const price = findPrice(settings.prices, provider, model);
-  const needsKey = endpoint.keyVariable !== undefined && settings.cassettes?.mode !== "replay";
-  if (needsKey && endpoint.key === undefined) {
-    throw new SlipwayError("missing_key", `${setting}: set ${endpoint.keyVariable}, or choose another model`);
+  const { key, keyVariable, keyOptional } = endpoint;
+  const needsKey = keyVariable !== undefined && keyOptional !== true && settings.cassettes?.mode !== "replay";
+  if (needsKey && key === undefined) {
+    throw new SlipwayError("missing_key", `${setting}: set ${keyVariable}, or choose another model`);
   }
   return { role, name, model, endpoint, price };
 }

@@ -50,5 +50,5 @@ async function readRefusal(answer: Answer, { endpoint }: UpstreamRequest): Promi
   const body = await collect(answer, maxErrorBytes).catch(() => Buffer.alloc(0));
   const message = errorMessage(body.toString("utf8"));
   const safe = endpoint.key === undefined ? message : message.replaceAll(endpoint.key, "[key]");
-  return refusal(endpoint.provider, answer.status, safe);
+  return refusal(endpoint, answer.status, safe);
 }

@@ -66,8 +66,8 @@ test("the addresses of endpoints follow each vendor's convention", () => {
     ["anthropic", "https://proxy.example/anthropic/v1", undefined, "ANTHROPIC_API_KEY"],
     ["openai", "https://proxy.example/openai/v1", undefined, "OPENAI_API_KEY"],
     ["scripted", "http://scripted.internal/v1", undefined, undefined],
-    ["ollama", "http://127.0.0.1:11434/v1", undefined, undefined],
-    ["my-vllm", "https://vllm.example/v1", "secret", undefined],
+    ["ollama", "http://127.0.0.1:11434/v1", undefined, "SLIPWAY_KEY_OLLAMA"],
+    ["my-vllm", "https://vllm.example/v1", "secret", "SLIPWAY_KEY_MY_VLLM"],
   ]);
 });
 

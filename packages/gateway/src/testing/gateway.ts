@@ -52,6 +52,8 @@ export interface Posted {
 
 export interface TestGatewayOptions {
   readonly dialects?: Endpoint["dialects"];
+  /** Changes of the one endpoint. */
+  readonly endpoint?: Partial<Endpoint>;
   readonly settings?: Partial<GatewaySettings>;
   readonly budgetMicroUsd?: number;
   readonly roles?: readonly ModelRole[];
@@ -67,7 +69,9 @@ export async function startTestGateway(options: TestGatewayOptions = {}): Promis
   const lines: GatewayLogLine[] = [];
   const logged = new EventEmitter();
   const ledger = options.ledger ?? createMemoryLedger();
-  const settings = { ...testSettings(upstream.baseUrl, options.dialects), ...options.settings };
+  const usual = testSettings(upstream.baseUrl, options.dialects);
+  const endpoints = usual.endpoints.map((endpoint) => ({ ...endpoint, ...options.endpoint }));
+  const settings = { ...usual, endpoints, ...options.settings };
   const defects: unknown[] = [];
   const gateway = createGateway({
     ...{ settings, ledger, log: await openRunLog(directory), secret: "a secret of the tests" },

@@ -65,6 +65,7 @@ function sandboxIsGone(error: unknown): void {
 const endsByCode: Partial<Record<ErrorCode, RunEndReason>> = {
   budget_exhausted: "budget",
   invalid_answer: "protocol",
+  missing_key: "auth",
   model_key_refused: "auth",
   model_overloaded: "overloaded",
   model_rate_limited: "rate_limited",
