@@ -3,11 +3,14 @@ import type { OpenRun } from "@slipway/gateway";
 import type { Exec } from "@slipway/sandbox";
 
 interface Following {
-  readonly runner: { readonly first: Exec; restart(): Promise<Exec> };
-  readonly open: OpenRun;
+  readonly runner: { readonly first: RunnerExec; restart(): Promise<RunnerExec> };
+  readonly open: FollowedRun;
   readonly limits: { readonly totalMs: number; readonly graceMs: number };
   readonly signal: AbortSignal;
 }
+
+type RunnerExec = Pick<Exec, "wait" | "kill">;
+type FollowedRun = Pick<OpenRun, "ended" | "fail" | "lastResponse">;
 
 /** A runner that dies goes on from its last finished step; one that keeps dying is given up. */
 const maxRestarts = 3;
@@ -49,7 +52,7 @@ async function follow({ runner, open, signal }: Following): Promise<RunEnd> {
 }
 
 /** A sandbox that ended took its runner with it. */
-function giveUp(open: OpenRun, exec: Exec): (error: unknown) => Promise<Exec> {
+function giveUp(open: FollowedRun, exec: RunnerExec): (error: unknown) => Promise<RunnerExec> {
   return async (error) => {
     if (!(error instanceof SlipwayError)) throw error;
     await open.fail("runner_lost", `the runner ended and can not be started again: ${error.message}`);
@@ -86,11 +89,17 @@ const byModel: readonly RunEndReason[] = [
  * An agent may not know why its model failed, nor that its last answer was cut off, and a hostile one may not say it: the
  * gateway knows.
  */
-function verified(end: RunEnd, open: OpenRun): RunEnd {
+function verified(end: RunEnd, open: FollowedRun): RunEnd {
   const last = open.lastResponse();
   const known = last?.code === undefined ? undefined : endsByCode[last.code];
-  if (known === undefined || known === end.reason) return end;
-  if (byModel.includes(end.reason)) return { reason: known, message: end.message };
-  const isCutOff = end.reason === "completed" && known === "truncated";
-  return isCutOff ? { reason: known, message: "the model's last answer was cut off" } : end;
+  if (end.reason === "completed" && wasCutOff(last)) {
+    return { reason: known ?? "truncated", message: "the model's last answer was cut off" };
+  }
+  if (known === undefined || !byModel.includes(end.reason)) return end;
+  return { reason: known, message: end.message };
+}
+
+/** By its model, or by the budget. One that the agent itself broke off is not missed. */
+function wasCutOff(last: ReturnType<FollowedRun["lastResponse"]>): boolean {
+  return last?.end === "truncated" || last?.code === "budget_exhausted";
 }
