@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { demo, startScriptedModel } from "@slipway/gateway/scripted";
 import { run as command } from "@slipway/sandbox";
-import { describe, expect, it, vi } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import { agentTestMs, drivers, openSite, toEnd } from "./testing/site.ts";
 
 vi.setConfig({ testTimeout: agentTestMs });
@@ -38,7 +38,8 @@ for pid in filter(str.isdigit, os.listdir("/proc")):
                 if not data: break
                 look(f"/proc/{pid}/mem", data)
                 at += len(data)
-        print("read", open(f"/proc/{pid}/comm").read().strip())
+        command = open(f"/proc/{pid}/cmdline").read().replace("\\0", " ")
+        print("read", open(f"/proc/{pid}/comm").read().strip(), command)
     except OSError: pass
 for root, directories, names in os.walk("/"):
     if root.split("/")[1] in ("proc", "sys", "dev", "usr", "opt"): directories[:] = []; continue
@@ -50,9 +51,20 @@ for root, directories, names in os.walk("/"):
 print("found", sorted(set(found)))
 `;
 
+/** Of each driver's agent, with the command that it was started as. */
+const memory = {
+  builtin: /^read \S+ .*\/runner\.mjs/m,
+  "claude-code": /^read claude /m,
+  "acp:codex": /^read codex /m,
+} as const;
+
+afterEach(() => void vi.unstubAllEnvs());
+
 describe.each(drivers)("with %s", (agent) => {
   it("the provider's key reaches the model and is nowhere in the sandbox, its logs or the cassettes", async () => {
     const key = `sk-ant-${"k3y".repeat(12)}-${process.pid}`;
+    // Where a user has it, before there are sandboxes.
+    vi.stubEnv("ANTHROPIC_API_KEY", key);
     const seen: unknown[] = [];
     await using model = await startScriptedModel({
       programs: { waiting },
@@ -80,7 +92,8 @@ describe.each(drivers)("with %s", (agent) => {
     })();
     const { end } = await toEnd(run);
     expect(end).toMatchObject({ reason: "completed" });
-    expect(await searched).toMatch(/read (node|MainThread|claude|codex|opencode)\n[\s\S]*found \[\]/);
+    expect(await searched).toMatch(memory[agent]);
+    expect(await searched).toContain("found []");
     expect(new Set(seen)).toEqual(new Set([key]));
     const grep = promisify(execFile)("grep", ["-rlF", "--exclude-dir=tools", key, site.directory]);
     await expect(grep).rejects.toMatchObject({ code: 1, stdout: "" });
