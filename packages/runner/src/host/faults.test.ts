@@ -1,7 +1,10 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
 import type { RunEndReason } from "@slipway/contract";
-import { demo, faultOf, loop, type ScriptedProgram } from "@slipway/gateway/scripted";
+import { demo, faultOf, loop, type ScriptedProgram, type ScriptedRequest } from "@slipway/gateway/scripted";
 import { run as command, type Sandbox } from "@slipway/sandbox";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import type { Run } from "./start.ts";
 import { agentTestMs, drivers, openSite, type Site, toEnd } from "./testing/site.ts";
 
 vi.setConfig({ testTimeout: agentTestMs });
@@ -19,6 +22,9 @@ const faults: readonly (readonly [string, readonly RunEndReason[]])[] = [
   ["refusal", ["refused"]],
 ];
 
+/** Tried twice by the gateway, since they cost nothing. */
+const free: readonly string[] = ["429", "500", "reset"];
+
 /** Fails for as long as the conversation has the order for it: some agents answer a fault with words of their own. */
 const faulty: ScriptedProgram = async (request) => {
   const texts = request.request.messages.flatMap(({ parts }) =>
@@ -29,22 +35,24 @@ const faulty: ScriptedProgram = async (request) => {
 };
 
 let site: Site;
+/** What the model was asked. */
+const asked: string[] = [];
 beforeAll(async () => {
-  site = await openSite({ programs: { faulty }, model: "scripted/faulty", silenceMs: 5000 });
+  const onRequest = ({ request }: ScriptedRequest) => void asked.push(JSON.stringify(request.messages));
+  site = await openSite({ programs: { faulty }, model: "scripted/faulty", silenceMs: 5000, onRequest });
 });
 afterAll(() => site[Symbol.asyncDispose]());
 
 const limits = { totalMs: 200_000, idleMs: 100_000, maxSteps: 30, maxRepeats: 3 };
 
 describe.concurrent.each(drivers)("with %s", (agent) => {
-  it.each(faults)("the fault %s ends the run as %s, and nothing of it is left", async (fault, reasons) => {
+  it.each(faults)("the fault %s ends the run as %s, is paid once, and leaves nothing", async (fault, reasons) => {
+    const prompt = `Say hello to ${agent} [fault:${fault}]`;
     await using sandbox = await site.sandbox(agent);
-    await using run = await site.start(sandbox, { task: { agent, prompt: `Say hello [fault:${fault}]`, limits } });
+    await using run = await site.start(sandbox, { task: { agent, prompt, limits } });
     const { events, end } = await toEnd(run);
     expect(reasons, JSON.stringify({ end, last: events.slice(-3) })).toContain(end.reason);
-    const { reservedMicroUsd, spentMicroUsd } = await run.balance();
-    expect(reservedMicroUsd).toBe(0);
-    if (["429", "500", "reset"].includes(fault)) expect(spentMicroUsd).toBe(0);
+    await expectCountedOnce(run, { fault, times: asked.filter((messages) => messages.includes(prompt)).length });
     await expectNothingLeft(sandbox);
   });
 
@@ -55,6 +63,20 @@ describe.concurrent.each(drivers)("with %s", (agent) => {
     await expectNothingLeft(sandbox);
   });
 });
+
+/** Every question to the model is in the books, no question twice, and their sum is what the run has spent. */
+async function expectCountedOnce(run: Run, { fault, times }: { readonly fault: string; readonly times: number }) {
+  const lines = (await readFile(join(site.directory, "ledger", "ledger.jsonl"), "utf8")).trim().split("\n");
+  const entries = lines.map((line) => JSON.parse(line)).filter((entry) => entry.run === run.id);
+  const settled = entries.filter(({ type }) => type === "settle");
+  const requests = settled.map(({ request }) => request);
+  expect(requests.length).toBeGreaterThan(0);
+  expect(new Set(requests).size).toBe(requests.length);
+  expect(times).toBe(requests.length * (free.includes(fault) ? 2 : 1));
+  const spentMicroUsd = settled.reduce((sum, { microUsd }) => sum + microUsd, 0);
+  expect(await run.balance()).toMatchObject({ reservedMicroUsd: 0, spentMicroUsd });
+  expect(spentMicroUsd > 0).toBe(!free.includes(fault));
+}
 
 async function expectNothingLeft(sandbox: Sandbox): Promise<void> {
   const { stdout } = await command(sandbox, "ps -e -o args=");
