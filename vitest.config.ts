@@ -50,7 +50,7 @@ export default defineConfig({
   test: {
     // `*.long.ts` are proofs that take many minutes each: `npm run test:long`.
     include: process.env["SLIPWAY_LONG"]
-      ? ["packages/*/src/**/*.long.ts"]
+      ? ["packages/*/src/**/*.long.ts", "scripts/*.long.ts"]
       : ["packages/*/src/**/*.test.ts", "scripts/**/*.test.ts", "bench/**/*.test.ts"],
     sequence: { sequencer: SlowestFirst },
     maxWorkers: 3,
