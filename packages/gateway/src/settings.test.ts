@@ -27,6 +27,16 @@ test("each role can have its own model, and SLIPWAY_MODEL is for the rest", () =
   expect(models).toMatchObject({ build: "openai/gpt-5.4", "fix-2": "groq/some/model", judge: "openai/gpt-5.4" });
 });
 
+test("a model for a role that there is not is a mistake that names the roles", () => {
+  expect(() => readGatewaySettings({ SLIPWAY_MODEL_REVIEW: "openai/gpt-5.4" })).toThrow(
+    expect.objectContaining({
+      code: "invalid_settings",
+      message: expect.stringMatching(/SLIPWAY_MODEL_REVIEW: .*INTENT, PLAN, BUILD, FIX_1.*JUDGE/),
+    }),
+  );
+  expect(readGatewaySettings({ SLIPWAY_MODEL_REVIEW: "" }).models.build).toBe("anthropic/claude-sonnet-5-5");
+});
+
 test("all mistakes are told at once", () => {
   const wrong = () =>
     readGatewaySettings({

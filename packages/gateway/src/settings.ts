@@ -81,8 +81,10 @@ export function readGatewaySettings(
 
 /** `SLIPWAY_MODEL_BUILD` for `build`, `SLIPWAY_MODEL_FIX_1` for `fix-1`. */
 export function modelVariable(role: ModelRole): string {
-  return `SLIPWAY_MODEL_${role.toUpperCase().replace("-", "_")}`;
+  return `${rolePrefix}${role.toUpperCase().replace("-", "_")}`;
 }
+
+const rolePrefix = "SLIPWAY_MODEL_";
 
 const modelName = z
   .string()
@@ -96,11 +98,19 @@ function readModels(given: Given, collect: Collect): Record<ModelRole, string> {
       if (modelName.safeParse(value).success) return value;
       throw mistake(`${variable}: "${value}" is not a model such as ${defaultModel}.`);
     }, otherwise);
+  for (const variable of Object.keys(given)) collect(() => checkRole(variable), undefined);
   const everywhere = read("SLIPWAY_MODEL", defaultModel);
   return Object.fromEntries(modelRoles.map((role) => [role, read(modelVariable(role), everywhere)])) as Record<
     ModelRole,
     string
   >;
+}
+
+function checkRole(variable: string): undefined {
+  const known = modelRoles.map(modelVariable);
+  if (!variable.startsWith(rolePrefix) || known.includes(variable)) return;
+  const roles = known.map((name) => name.slice(rolePrefix.length)).join(", ");
+  throw mistake(`${variable}: there is no such role; there are ${roles}.`);
 }
 
 function readCassettes(given: Given): CassetteSettings | undefined {

@@ -1,6 +1,6 @@
 import { stat } from "node:fs/promises";
 import { resolve } from "node:path";
-import { agentNameSchema, microUsdPerUsd, type RunTaskInput } from "@slipway/contract";
+import { agentNameSchema, microUsdPerUsd, type RunTaskInput, SlipwayError } from "@slipway/contract";
 import type { Arguments } from "../command.ts";
 import { UsageError } from "../failure.ts";
 import { choice } from "../request.ts";
@@ -26,10 +26,8 @@ const longestMs = 23 * hourMs;
 export function readOrder(args: Arguments): Order {
   const agent = agentNameSchema.safeParse(args.text("agent") ?? "builtin");
   if (!agent.success) {
-    throw new UsageError(
-      `There is no agent "${args.text("agent")}".`,
-      "Use builtin, claude-code, acp:opencode or acp:codex.",
-    );
+    const known = "builtin, claude-code, acp:opencode and acp:codex";
+    throw new SlipwayError("unknown_agent", `There is no agent "${args.text("agent")}"; there are ${known}.`);
   }
   const prompt = args.many("prompt").join(" ").trim();
   if (prompt === "") throw new UsageError("The prompt is empty.", "Say in words what the agent is to do.");
