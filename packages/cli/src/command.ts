@@ -1,4 +1,5 @@
 import type { Client } from "@slipway/client";
+import type { Health } from "@slipway/contract";
 import type { SandboxProvider } from "@slipway/sandbox";
 import type { Settings } from "./config.ts";
 import type { Environment } from "./environment.ts";
@@ -80,6 +81,8 @@ export interface Context {
   stateDir(): Promise<string>;
   /** The server of this machine, which is started when it does not run; `settings`: beside those of the environment. */
   server(settings?: Environment): Promise<Client>;
+  /** Of the server of this machine; undefined: none runs. */
+  serverHealth(): Promise<Health | undefined>;
   /** One JSON document, or the text for people. */
   result(value: unknown, text: string | (() => string)): Promise<void>;
   /** Cleans text that came out of a sandbox when a terminal would read it. */

@@ -1,4 +1,5 @@
 import type { Client } from "@slipway/client";
+import type { Health } from "@slipway/contract";
 import type { SandboxProvider } from "@slipway/sandbox";
 import type { Arguments, Context, HostFinding, Interrupts } from "./command.ts";
 import type { Settings } from "./config.ts";
@@ -17,6 +18,7 @@ export interface Surroundings {
   ): Promise<SandboxProvider>;
   inspectHost(settings: Settings, environment: Environment): Promise<readonly HostFinding[]>;
   connectServer(options: ConnectOptions): Promise<Client>;
+  serverHealth(stateDir: string, signal: AbortSignal): Promise<Health | undefined>;
 }
 
 const realSurroundings: Surroundings = {
@@ -31,6 +33,10 @@ const realSurroundings: Surroundings = {
     return inspectHost({ stateDir, environment, ...(sandboxUid !== undefined && { sandboxUid }) });
   },
   connectServer: async (options) => (await import("./server/connect.ts")).connectServer(options),
+  async serverHealth(stateDir, signal) {
+    const { clientOf, findHealth } = await import("./server/connect.ts");
+    return await findHealth(clientOf(stateDir), signal);
+  },
 };
 
 export interface ContextParts {
@@ -77,6 +83,7 @@ export function createContext(parts: ContextParts): Context & AsyncDisposable {
       progress.clear();
       return client;
     },
+    serverHealth: async () => surroundings.serverHealth(await stateDir(), interrupts.signal),
     async result(value, text) {
       if (json) await out.write(`${toJson(value)}\n`);
       else await out.write(typeof text === "string" ? text : text());

@@ -12,6 +12,7 @@ import {
 import { contentHashSchema } from "./canonical.ts";
 import { attemptIdSchema, buildIdSchema, candidateIdSchema, sandboxIdSchema } from "./ids.ts";
 import { intentSchema } from "./intent.ts";
+import { usageSchema } from "./models.ts";
 import { taskSchema } from "./plan.ts";
 
 /** What the server answers. Whoever reads it passes over fields that it does not know. */
@@ -252,7 +253,25 @@ export type EventsPage = Readonly<z.output<typeof eventsPageSchema>>;
 export const streamEndSchema = z.object({ status: z.enum(buildStatuses), reason: z.string().nullable() });
 export type StreamEnd = Readonly<z.output<typeof streamEndSchema>>;
 
-export const healthSchema = z.object({ status: z.literal("ok"), version: z.string(), pid: z.int() });
+/** What a provider of models has done since the server began. */
+const modelHealthSchema = z.object({
+  provider: z.string(),
+  requests: count,
+  inFlight: count,
+  ends: z.object({ complete: count, truncated: count, cut: count, failed: count }),
+  retries: count,
+  usage: usageSchema,
+  microUsd: count,
+  lastErrorCode: z.string().optional(),
+});
+export type ModelHealth = Readonly<z.output<typeof modelHealthSchema>>;
+
+export const healthSchema = z.object({
+  status: z.literal("ok"),
+  version: z.string(),
+  pid: z.int(),
+  models: z.array(modelHealthSchema).readonly().default([]),
+});
 export type Health = Readonly<z.output<typeof healthSchema>>;
 
 export const errorAnswerSchema = z.object({

@@ -73,6 +73,7 @@ export interface AttemptParts {
 export interface Server extends AsyncDisposable {
   readonly store: Store;
   readonly face: BuildFace;
+  readonly gateway: Gateway;
 }
 
 /** Everything that a server is made of. What was begun before is driven on from here. */
@@ -128,7 +129,7 @@ export async function composeServer(settings: ServerSettings, options: ServerOpt
     branchesOf: async (build) => await building?.branches?.(build),
   });
   const opened = parts.move();
-  return { store, face, [Symbol.asyncDispose]: () => opened.disposeAsync() };
+  return { store, face, gateway: models.gateway, [Symbol.asyncDispose]: () => opened.disposeAsync() };
 }
 
 async function openRestate(

@@ -48,7 +48,10 @@ async function run(config: ServerConfig): Promise<void> {
   for (const { path, what } of config.locks) parts.use(takeLock(path, what));
   const server = parts.use(await composeServer(config, await optionsOf(config, parts)));
   const ending = new AbortController();
-  const app = createApp({ builds: server.face, version: manifest.version, log, signal: ending.signal });
+  const app = createApp({
+    ...{ builds: server.face, models: server.gateway.health },
+    ...{ version: manifest.version, log, signal: ending.signal },
+  });
   parts.use(await listenOnSocket(app, socketPath));
   parts.defer(() => ending.abort());
   log(`listens on ${socketPath}`);

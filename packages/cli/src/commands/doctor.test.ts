@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { HostFinding } from "../command.ts";
 import { runCli } from "../testing/run-cli.ts";
+import { createStubServer } from "../testing/stub-server.ts";
 
 const fine: HostFinding = { name: "bubblewrap", status: "ok", detail: "0.8.0" };
 const slow: HostFinding = { name: "cgroups", status: "warn", detail: "not writable", action: "Delegate a cgroup." };
@@ -42,6 +43,24 @@ test("agents are listed, with what installs those that are not there", async () 
   } finally {
     await rm(agents, { recursive: true });
   }
+});
+
+test("of a server that runs, each provider of models that was used has a line", async () => {
+  const usage = { input: 1000, output: 50, cacheRead: 0, cacheWrite: 0 };
+  const ends = { complete: 11, truncated: 0, cut: 0, failed: 1 };
+  const none = { complete: 0, truncated: 0, cut: 0, failed: 0 };
+  const common = { inFlight: 0, retries: 0, microUsd: 0, usage };
+  const server = createStubServer([], {}, [
+    { ...common, provider: "anthropic", requests: 13, inFlight: 1, ends, retries: 2, microUsd: 1_234_500 },
+    { ...common, provider: "ollama", requests: 1, ends: { ...none, failed: 1 }, lastErrorCode: "missing_key" },
+    { ...common, provider: "openai", requests: 0, ends: none },
+  ]);
+  const { code, stdout } = await runCli(["doctor"], { server });
+  expect(code).toBe(0);
+  expect(stdout).toContain("ok    server: process 1, version 0.0.0\n");
+  expect(stdout).toMatch(/ok {4}models of anthropic: 13 requests, 1 open, 1 failed, 2 retried, .*1\.23.*\n/);
+  expect(stdout).toMatch(/warn {2}models of ollama: 1 request, 1 failed, .*; the last failure was missing_key\n/);
+  expect(stdout).not.toContain("models of openai");
 });
 
 test("wrong settings are a finding", async () => {

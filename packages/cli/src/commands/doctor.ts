@@ -1,4 +1,6 @@
-import { hasCode } from "@slipway/contract";
+import { hasCode, type ModelHealth, SlipwayError } from "@slipway/contract";
+import { formatMoney } from "../builds/money.ts";
+import { counted } from "../builds/words.ts";
 import type { Context, HostFinding } from "../command.ts";
 import type { Colour } from "../terminal.ts";
 
@@ -21,6 +23,7 @@ async function inspect(context: Context): Promise<readonly HostFinding[]> {
       { name: "settings", status: "ok", detail: `state directory ${settings.stateDir}` },
       ...(await context.inspectHost(settings)),
       ...(await inspectAgents(settings.agentsDir)),
+      ...(await inspectServer(context)),
     ];
   } catch (error) {
     if (!hasCode(error, "invalid_settings")) throw error;
@@ -36,6 +39,42 @@ async function inspectAgents(agentsDir: string): Promise<readonly HostFinding[]>
     status: "ok",
     detail: installed ? "installed" : `not installed; to have it: ${install}`,
   }));
+}
+
+/** No server is nothing wrong, either: the next build starts one. */
+async function inspectServer(context: Context): Promise<readonly HostFinding[]> {
+  try {
+    const health = await context.serverHealth();
+    if (health === undefined) return [];
+    const { pid, version, models } = health;
+    const used = models.filter(({ requests }) => requests > 0);
+    return [{ name: "server", status: "ok", detail: `process ${pid}, version ${version}` }, ...used.map(modelFinding)];
+  } catch (error) {
+    if (!(error instanceof SlipwayError) || error.code === "aborted") throw error;
+    return [{ name: "server", status: "warn", detail: error.message, action: error.toJSON().action }];
+  }
+}
+
+/** Since the server began. */
+function modelFinding({
+  provider,
+  requests,
+  inFlight,
+  ends,
+  retries,
+  microUsd,
+  lastErrorCode,
+}: ModelHealth): HostFinding {
+  const counts = { open: inFlight, failed: ends.failed, truncated: ends.truncated, cut: ends.cut, retried: retries };
+  const told = Object.entries(counts).filter(([, count]) => count > 0);
+  const words = [
+    counted(requests, "request"),
+    ...told.map(([word, count]) => `${count} ${word}`),
+    formatMoney(microUsd),
+  ];
+  const last = lastErrorCode === undefined ? "" : `; the last failure was ${lastErrorCode}`;
+  const works = ends.complete > 0 || ends.failed === 0;
+  return { name: `models of ${provider}`, status: works ? "ok" : "warn", detail: `${words.join(", ")}${last}` };
 }
 
 function lines({ name, status, detail, action }: HostFinding, context: Context): string {

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { type Client, createClient } from "@slipway/client";
-import { hasCode, SlipwayError, serverFiles } from "@slipway/contract";
+import { type Health, hasCode, SlipwayError, serverFiles } from "@slipway/contract";
 import { startInBackground } from "./start.ts";
 import { changedSettings, type ServerStart } from "./started-with.ts";
 
@@ -51,7 +51,7 @@ export async function isThere(client: Client, signal: AbortSignal): Promise<bool
 }
 
 /** Undefined: there is no server. */
-async function findHealth(client: Client, signal: AbortSignal): Promise<{ readonly pid: number } | undefined> {
+export async function findHealth(client: Client, signal: AbortSignal): Promise<Health | undefined> {
   const limit = AbortSignal.timeout(answerMs);
   try {
     return await client.health({ signal: AbortSignal.any([signal, limit]) });

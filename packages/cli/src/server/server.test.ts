@@ -75,6 +75,12 @@ const edit = async (editor: string, ...options: string[]) => {
   });
 };
 
+test("doctor tells what the server has asked models for", async () => {
+  const { stdout } = await slipway.run(["doctor"], "", { SANDBOX_PROVIDER: "local" });
+  expect(stdout).toMatch(/^ok {4}server: process \d+, version /m);
+  expect(stdout).toMatch(/^ok {4}models of scripted: \d+ requests, .* USD/m);
+});
+
 test("an intent is edited before it is locked", async () => {
   const editor = join(here, "editor.mjs");
   const change = 'draft.coreValue = "One look is enough";';

@@ -5,6 +5,7 @@ import {
   buildSettingsSchema,
   type EventView,
   type IntentView,
+  type ModelHealth,
   newId,
   type PlanView,
   SlipwayError,
@@ -17,7 +18,11 @@ export interface StubServer extends Client {
   readonly calls: (readonly [string, ...unknown[]])[];
 }
 
-export function createStubServer(views: readonly BuildView[], parts: Partial<BuildsClient> = {}): StubServer {
+export function createStubServer(
+  views: readonly BuildView[],
+  parts: Partial<BuildsClient> = {},
+  models: readonly ModelHealth[] = [],
+): StubServer {
   const calls: [string, ...unknown[]][] = [];
   const find = (id: BuildId): BuildView => {
     const view = views.find((candidate) => candidate.id === id);
@@ -53,7 +58,7 @@ export function createStubServer(views: readonly BuildView[], parts: Partial<Bui
   };
   return {
     calls,
-    health: async () => ({ status: "ok", version: "0.0.0", pid: 1 }),
+    health: async () => ({ status: "ok", version: "0.0.0", pid: 1, models }),
     builds: new Proxy(builds, {
       get(object, key) {
         if (key in object) return Reflect.get(object, key);

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
-import { apiLimits, type BuildId, buildViewSchema, microUsdPerUsd, newId } from "@slipway/contract";
+import { apiLimits, type BuildId, buildViewSchema, healthSchema, microUsdPerUsd, newId } from "@slipway/contract";
 import { report } from "@slipway/engine";
 import { afterEach, describe, expect, test } from "vitest";
 import { startTestServer, type TestServer, type TestServerOptions, tasks } from "./testing.ts";
@@ -30,7 +30,20 @@ describe("the socket", () => {
     const server = await serve();
     expect(statSync(server.socketPath).mode & 0o777).toBe(0o600);
     const { status, body } = await server.ask("GET", "/v1/health");
-    expect({ status, body }).toEqual({ status: 200, body: { status: "ok", version: "0.0.0", pid: process.pid } });
+    expect({ status, body }).toEqual({
+      status: 200,
+      body: { status: "ok", version: "0.0.0", pid: process.pid, models: [] },
+    });
+  });
+
+  test("tells how the providers of models do", async () => {
+    const usage = { input: 3, output: 2, cacheRead: 1, cacheWrite: 0 };
+    const ends = { complete: 1, truncated: 0, cut: 0, failed: 1 };
+    const counters = { requests: 2, inFlight: 0, ends, retries: 4, usage, microUsd: 7 };
+    const models = [{ provider: "anthropic", ...counters, lastErrorCode: "model_timeout" }];
+    const server = await serve({ models });
+    const { body } = await server.ask("GET", "/v1/health");
+    expect(healthSchema.parse(body).models).toEqual(models);
   });
 
   test("is free again after the server's end, streams or not", async () => {

@@ -3,7 +3,7 @@ import { type IncomingHttpHeaders, request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
-import type { BuildId, BuildSettings, Task } from "@slipway/contract";
+import type { BuildId, BuildSettings, Health, Task } from "@slipway/contract";
 import {
   createFleet,
   createTick,
@@ -58,6 +58,7 @@ export interface TestServerOptions {
   readonly stages?: readonly Stage[];
   readonly defaults?: Partial<BuildSettings>;
   readonly checkAgent?: BuildFaceParts["checkAgent"];
+  readonly models?: Health["models"];
   /** Whether the bell is heard. */
   readonly deaf?: boolean;
   readonly branchesOf?: BuildFaceParts["branchesOf"];
@@ -69,6 +70,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
   const {
     stages = ["draft", "lock", "plan"],
     defaults = {},
+    models = [],
     deaf = false,
     branchesOf = async () => undefined,
   } = options;
@@ -112,7 +114,10 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
   });
   const listen = async () => {
     const ending = new AbortController();
-    const app = createApp({ builds, version: "0.0.0", log: (line) => log.push(line), signal: ending.signal });
+    const app = createApp({
+      ...{ builds, models: () => models, version: "0.0.0" },
+      ...{ log: (line) => log.push(line), signal: ending.signal },
+    });
     const listening = await listenOnSocket(app, socketPath);
     return async () => {
       ending.abort();
