@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { appendFileSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { SlipwayError } from "@slipway/contract";
@@ -19,6 +20,8 @@ export interface Models extends AsyncDisposable {
   readonly gateway: Gateway;
   /** The model of the role `build`, without its provider: as agents name it. */
   readonly model: string;
+  /** Where the words of each request are kept; undefined: nowhere. */
+  readonly promptsPath: string | undefined;
 }
 
 /** What a run's models will be. Fails for what can not work: an unknown model, a missing key, no price. */
@@ -62,10 +65,19 @@ export async function openModels({ settings, directory, scripted }: ModelChoice)
   }
   const ledger = parts.use(await openLedger(join(directory, "ledger")));
   const log = await openRunLog(join(directory, "events"));
-  const gateway = parts.use(createGateway({ settings, ledger, log, secret: randomBytes(32).toString("hex") }));
+  const promptsPath = settings.logPrompts ? join(directory, "prompts.jsonl") : undefined;
+  const gateway = parts.use(
+    createGateway({
+      ...{ settings, ledger, log, secret: randomBytes(32).toString("hex") },
+      ...(promptsPath !== undefined && {
+        logger: (line) => appendFileSync(promptsPath, `${JSON.stringify(line)}\n`, { mode: 0o600 }),
+      }),
+    }),
+  );
   const held = parts.move();
   return {
     gateway,
+    promptsPath,
     model: build.slice(build.indexOf("/") + 1),
     [Symbol.asyncDispose]: () => held.disposeAsync(),
   };

@@ -1,5 +1,5 @@
 import { writeFileSync } from "node:fs";
-import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
@@ -71,6 +71,18 @@ it("changes that do not fit any more are kept as a file, and nothing is half don
   const names = await readdir(project);
   expect(names).not.toContain("hello.test.mjs");
   expect(names.find((name) => /^slipway-run_.*\.patch$/.test(name))).toBeDefined();
+});
+
+it("prompts are written down when that is asked for, for nobody else to read", async () => {
+  const words = ["agent", "run", "--dir", project, ...scripted, "Say hello"];
+  const asked = await bin.run(words, "", { SLIPWAY_LOG_PROMPTS: "1" });
+  const [, file] = /prompts are written to (.*)\n/.exec(asked.stderr) ?? [];
+  expect(await readFile(String(file), "utf8")).toContain("Say hello");
+  expect((await stat(String(file))).mode & 0o777).toBe(0o600);
+  const usual = await bin.run(words);
+  expect(usual.stderr).not.toContain("prompts");
+  const [, id] = /run (run_\w+) in sandbox/.exec(usual.stderr) ?? [];
+  expect(await readdir(join(bin.stateDir, "runs", String(id)))).not.toContain("prompts.jsonl");
 });
 
 describe("what can not work is refused with what to do:", () => {

@@ -30,6 +30,7 @@ export async function run(context: Context): Promise<number> {
   if (!order.keep) parts.use(sandbox);
   // After the provider has made the state directory, whose mode matters.
   const models = parts.use(await openModels(chosen));
+  if (models.promptsPath !== undefined) await context.note(`prompts are written to ${models.promptsPath}`);
   const workdir = await fill(context, sandbox, order);
   context.progress.status("remembering the files as they are");
   const baseline = await takeBaseline(sandbox, workdir, { signal });
