@@ -14,7 +14,9 @@ export function parseStat(line: string): (ProcessIdentity & { readonly zombie: b
   const pid = Number.parseInt(line, 10);
   const startTime = fields[19];
   if (!(pid > 0) || startTime === undefined) return undefined;
-  return { pid, startTime, zombie: fields[0] === "Z" || fields[0] === "X" };
+  // A process of many threads is a zombie as soon as its first one has ended; the others still hold its files and locks.
+  const threads = Number(fields[17]);
+  return { pid, startTime, zombie: (fields[0] === "Z" && threads <= 1) || fields[0] === "X" };
 }
 
 export function isAlive({ pid, startTime }: ProcessIdentity): boolean {
