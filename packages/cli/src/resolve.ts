@@ -1,9 +1,9 @@
 import type { Client } from "@slipway/client";
 import {
+  type BranchId,
   type BuildId,
+  branchIdSchema,
   buildIdSchema,
-  type CandidateId,
-  candidateIdSchema,
   type ExecId,
   execIdSchema,
   type SandboxId,
@@ -86,20 +86,20 @@ export async function findBuildId(client: Client, text: string | undefined, sign
   throw new SlipwayError("build_not_found", wanted);
 }
 
-/** Of those whose branches are kept. */
-export async function findCandidateId(
+/** Of those that are kept. Its ref stands for it, too. */
+export async function findBranchId(
   client: Client,
   build: BuildId,
   text: string,
   signal: AbortSignal,
-): Promise<CandidateId> {
-  const whole = candidateIdSchema.safeParse(text);
+): Promise<BranchId> {
+  const whole = branchIdSchema.safeParse(text);
   if (whole.success) return whole.data;
   const { branches } = await client.builds.branches(build, { signal });
-  const known = branches.map(({ id }) => ({ id, name: null }));
-  const id = choose("cnd", text, known, "candidate");
+  const known = branches.map(({ id, ref }) => ({ id, name: ref }));
+  const id = choose("cnd", text, known, "branch");
   if (id) return id;
-  throw new SlipwayError("candidate_not_found", `There is no branch of ${build} ${partOf(text)}.`);
+  throw new SlipwayError("branch_not_found", `There is no branch of ${build} ${partOf(text)}.`);
 }
 
 interface Entry<Id> {

@@ -1,5 +1,6 @@
 import {
   type BranchesView,
+  type BranchId,
   type BranchView,
   type BuildId,
   type BuildOrderName,
@@ -10,7 +11,6 @@ import {
   branchViewSchema,
   buildsPageSchema,
   buildViewSchema,
-  type CandidateId,
   type CostsView,
   costsViewSchema,
   type EventsPage,
@@ -61,7 +61,7 @@ export interface BuildsClient {
   mergeQueue(build: BuildId, options?: CallOptions): Promise<MergeQueueView>;
   branches(build: BuildId, options?: CallOptions): Promise<BranchesView>;
   /** Answers what it has discarded. */
-  discardBranch(build: BuildId, candidate: CandidateId, options?: CallOptions): Promise<BranchView>;
+  discardBranch(build: BuildId, branch: BranchId, options?: CallOptions): Promise<BranchView>;
   events(build: BuildId, range?: EventsRange, options?: CallOptions): Promise<EventsPage>;
   /** Every event after the given one, once and in order, until the build has ended. A lost connection is made anew. */
   follow(build: BuildId, options?: FollowOptions): AsyncIterable<EventView>;
@@ -115,9 +115,9 @@ export function createClient(address: ServerAddress): Client {
       costs: (build, options) => get(`${pathOf(build)}/costs`, costsViewSchema, options),
       mergeQueue: (build, options) => get(`${pathOf(build)}/merge-queue`, mergeQueueViewSchema, options),
       branches: (build, options) => get(`${pathOf(build)}/branches`, branchesViewSchema, options),
-      discardBranch: (build, candidate, options) =>
+      discardBranch: (build, branch, options) =>
         call(
-          { method: "DELETE", path: `${pathOf(build)}/branches/${encodeURIComponent(candidate)}`, ...options },
+          { method: "DELETE", path: `${pathOf(build)}/branches/${encodeURIComponent(branch)}`, ...options },
           branchViewSchema,
         ),
       events: (build, range = {}, options) =>

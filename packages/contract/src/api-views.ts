@@ -185,24 +185,32 @@ export const mergeQueueViewSchema = z.object({
 });
 export type MergeQueueView = Readonly<z.output<typeof mergeQueueViewSchema>>;
 
-/** A candidate's commit, kept under a ref of its own until it is on main or a person discards it. */
+/** A candidate's, or that of an attempt whose last commit is no candidate. */
+export const branchIdSchema = z.union([candidateIdSchema, attemptIdSchema]);
+export type BranchId = z.output<typeof branchIdSchema>;
+
+/** `building`: its attempt is under way. `unoffered`: the attempt has ended before it was offered. */
+export const branchStatuses = [...candidateStatuses, "building", "unoffered"] as const;
+
+/** An attempt's work, kept under a ref of its own until it is on main or a person discards it. */
 export const branchViewSchema = z.object({
-  id: candidateIdSchema,
+  id: branchIdSchema,
   task: name,
   attempt: attemptIdSchema,
   commit: name,
   /** What git fetches it by, from the build's repository. */
   ref: name,
-  status: z.enum(candidateStatuses),
+  status: z.enum(branchStatuses),
   reason: z.string().nullable(),
-  offeredAt: at,
+  /** When it was offered; else when its attempt began. */
+  at,
 });
 export type BranchView = Readonly<z.output<typeof branchViewSchema>>;
 
 export const branchesViewSchema = z.object({
   /** On the server's machine. Null: there is none yet. */
   repository: z.string().nullable(),
-  /** The first offered first. */
+  /** The oldest first. */
   branches: z.array(branchViewSchema),
 });
 export type BranchesView = Readonly<z.output<typeof branchesViewSchema>>;

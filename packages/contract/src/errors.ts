@@ -172,13 +172,13 @@ export const errorTable = {
   },
   repository_refused: { status: 422, retry: "never", action: "Change the repository as the message says." },
   commit_not_found: { status: 404, retry: "never", action: "Name a commit that the build's repository has." },
-  candidate_refused: { status: 422, retry: "never", action: "Correct what the findings name, then offer it again." },
-  candidate_not_found: { status: 404, retry: "never", action: "List the build's branches to see which are kept." },
-  candidate_under_way: {
+  branch_not_found: { status: 404, retry: "never", action: "List the build's branches to see which are kept." },
+  branch_in_use: {
     status: 409,
     retry: "later",
-    action: "Wait until the merge queue is done with it, or cancel the build.",
+    action: "Wait until its attempt and the merge queue are done with it, or cancel the build.",
   },
+  candidate_refused: { status: 422, retry: "never", action: "Correct what the findings name, then offer it again." },
   candidate_exists: { status: 409, retry: "never", action: "Offer another commit as a candidate of its own." },
   install_failed: {
     status: 422,

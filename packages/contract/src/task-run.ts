@@ -98,6 +98,11 @@ export function offerPath({ offers }: Pick<TaskOrder, "offers">, number: number)
   return `${offers}/${number}.bundle`;
 }
 
+/** Where it leaves one of its branch as it is, offered or not. The next commit's replaces it. */
+export function openBranchPath({ offers }: Pick<TaskOrder, "offers">): string {
+  return `${offers}/open.bundle`;
+}
+
 const paths = z.array(z.string().max(1024)).max(200);
 const id = z.string().min(1).max(64);
 
@@ -133,6 +138,7 @@ export const taskEventSchemas = [
     /** Its end, when it is long. */
     output: z.string().max(16 * 1024),
   }),
+  /** The branch has another commit; a bundle with it, or with a later one, lies at `openBranchPath`. */
   z.strictObject({ type: z.literal("committed"), commit: commitSchema }),
   /** What the agent says of a criterion. */
   z.strictObject({

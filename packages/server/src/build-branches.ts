@@ -1,11 +1,11 @@
 import { type BranchView, type BuildId, SlipwayError } from "@slipway/contract";
-import { type CandidateRecord, hasEnded, type Store } from "@slipway/engine";
+import { type AttemptRecord, type CandidateRecord, hasEnded, type Store } from "@slipway/engine";
 import { readAll } from "./all-records.ts";
 import type { BuildFace } from "./build-face.ts";
 import { queueOf } from "./build-views.ts";
-import type { BuildRepository } from "./repository/repository.ts";
+import { type BuildRepository, branchRef } from "./repository/repository.ts";
 
-export type Branches = Pick<BuildRepository, "candidates" | "discard">;
+export type Branches = Pick<BuildRepository, "candidates" | "openBranches" | "discard">;
 
 export interface BranchParts {
   readonly store: Pick<Store, "builds">;
@@ -17,42 +17,54 @@ export function createBuildBranches(parts: BranchParts): Pick<BuildFace, "branch
   const { store, repositoryOf, branchesOf } = parts;
   const read = async (build: BuildId) => {
     const record = await store.builds.get(build);
-    const kept = await branchesOf(build);
-    const commits = await kept?.candidates();
+    const repository = await branchesOf(build);
+    const offered = (await repository?.candidates()) ?? new Map<string, string>();
+    const open = (await repository?.openBranches()) ?? new Map<string, string>();
     const candidates = await readAll(store, build, "candidates");
-    return { record, kept, commits: commits ?? new Map<string, string>(), candidates };
+    const attempts = await readAll(store, build, "attempts");
+    const known = new Set(candidates.map(({ commit }) => commit));
+    const branches = [
+      ...candidates.filter(({ id }) => offered.has(id)).map(offeredBranch),
+      ...attempts.flatMap((attempt) => {
+        const commit = open.get(attempt.id);
+        return commit === undefined || known.has(commit) ? [] : [openBranch(attempt, commit)];
+      }),
+    ];
+    const isKept = (id: string) => offered.has(id) || open.has(id);
+    return { record, repository, isKept, branches: branches.toSorted((a, b) => a.at - b.at) };
   };
   return {
     async branches(build) {
-      const { record, commits, candidates } = await read(build);
-      const branches = candidates.filter(({ id }) => commits.has(id)).toSorted((a, b) => a.createdAt - b.createdAt);
-      return {
-        repository: queueOf({ build: record }) === null ? null : repositoryOf(build),
-        branches: branches.map(branchViewOf),
-      };
+      const { record, branches } = await read(build);
+      return { repository: queueOf({ build: record }) === null ? null : repositoryOf(build), branches };
     },
 
-    async discardBranch(build, candidate) {
-      const { record, kept, commits, candidates } = await read(build);
-      const found = candidates.find(({ id }) => id === candidate);
+    async discardBranch(build, id) {
+      const { record, repository, isKept, branches } = await read(build);
+      const branch = branches.find((one) => one.id === id);
       const isOver = hasEnded(record);
-      if (!commits.has(candidate) || (found === undefined && isOver)) {
-        throw new SlipwayError("candidate_not_found", `${build} keeps no branch of a candidate ${candidate}`);
+      if (!isKept(id) || (branch === undefined && isOver)) {
+        throw new SlipwayError("branch_not_found", `${build} keeps no branch ${id}`);
       }
       // One without a record was taken just now: the next turn has it.
-      if (found === undefined || (isOpen(found) && !isOver)) {
-        throw new SlipwayError("candidate_under_way", `the merge queue of ${build} is not done with ${candidate}`);
+      if (branch === undefined || (!isOver && !isDone(branch))) {
+        throw new SlipwayError("branch_in_use", `${build} is not done with ${id}`);
       }
-      await kept?.discard(candidate);
-      return branchViewOf(found);
+      await repository?.discard(id);
+      return branch;
     },
   };
 }
 
-function isOpen({ status }: CandidateRecord): boolean {
-  return status !== "merged" && status !== "rejected";
+function isDone({ status }: BranchView): boolean {
+  return status === "merged" || status === "rejected" || status === "unoffered";
 }
 
-function branchViewOf({ id, task, attempt, commit, status, reason, createdAt }: CandidateRecord): BranchView {
-  return { id, task, attempt, commit, ref: `refs/candidates/${id}`, status, reason, offeredAt: createdAt };
+function offeredBranch({ id, task, attempt, commit, status, reason, createdAt }: CandidateRecord): BranchView {
+  return { id, task, attempt, commit, ref: branchRef(id), status, reason, at: createdAt };
+}
+
+function openBranch({ id, task, reason, startedAt, endedAt }: AttemptRecord, commit: string): BranchView {
+  const status = endedAt === null ? "building" : "unoffered";
+  return { id, task, attempt: id, commit, ref: branchRef(id), status, reason, at: startedAt };
 }

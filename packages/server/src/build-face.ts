@@ -1,12 +1,12 @@
 import type {
   BranchesView,
+  BranchId,
   BranchView,
   BuildId,
   BuildOrderName,
   BuildsPage,
   BuildsQuery,
   BuildView,
-  CandidateId,
   CostsView,
   EventsPage,
   EventView,
@@ -38,10 +38,10 @@ export interface BuildFace {
   plan(build: BuildId): Promise<PlanView>;
   costs(build: BuildId): Promise<CostsView>;
   mergeQueue(build: BuildId): Promise<MergeQueueView>;
-  /** What is kept of candidates. */
+  /** What is kept of attempts' work. */
   branches(build: BuildId): Promise<BranchesView>;
-  /** Fails with `candidate_not_found`, and with `candidate_under_way` for one that the merge queue has. */
-  discardBranch(build: BuildId, candidate: CandidateId): Promise<BranchView>;
+  /** Fails with `branch_not_found`, and with `branch_in_use` while its attempt or the merge queue has it. */
+  discardBranch(build: BuildId, branch: BranchId): Promise<BranchView>;
   /** Fails with `invalid_request` when the build's events end before `after`. */
   events(build: BuildId, after: number, limit: number): Promise<EventsPage>;
   /** What has happened and what does, until the build has ended or the signal aborts. Fails as `events` does. */

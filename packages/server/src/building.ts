@@ -93,6 +93,7 @@ export function createBuilding(parts: BuildingParts): Required<Building> {
       await dropBranches(await repositories.of(build.id), {
         merges: await readAll(store, build.id, "merges"),
         candidates: await readAll(store, build.id, "candidates"),
+        attempts: await readAll(store, build.id, "attempts"),
       });
       await remote?.noteEnd(build);
       // Nobody waits for it: a remote may be slow.

@@ -2,7 +2,7 @@ import type { BranchesView } from "@slipway/contract";
 import { oneLine } from "../builds/words.ts";
 import type { Context } from "../command.ts";
 import { formatDuration } from "../duration.ts";
-import { findBuildId, findCandidateId } from "../resolve.ts";
+import { findBranchId, findBuildId } from "../resolve.ts";
 import { formatTable, quoted } from "../terminal.ts";
 
 export async function run(context: Context): Promise<void> {
@@ -12,8 +12,8 @@ export async function run(context: Context): Promise<void> {
   const build = await findBuildId(client, args.optional("id"), signal);
   const wanted = args.text("discard");
   if (wanted !== undefined) {
-    const candidate = await findCandidateId(client, build, wanted, signal);
-    const gone = await client.builds.discardBranch(build, candidate, { signal });
+    const branch = await findBranchId(client, build, wanted, signal);
+    const gone = await client.builds.discardBranch(build, branch, { signal });
     return await context.result(gone, `${gone.id} discarded: ${oneLine(gone.task)} at ${oneLine(gone.commit, 64)}\n`);
   }
   const kept = await client.builds.branches(build, { signal });
@@ -21,19 +21,19 @@ export async function run(context: Context): Promise<void> {
   const { repository, branches } = kept;
   if (branches.length === 0) await context.note(`${build} keeps no branches`);
   else if (repository !== null) {
-    await context.note(`fetch one: git fetch ${quoted(oneLine(repository))} refs/candidates/<candidate>`);
+    await context.note(`fetch one: git fetch ${quoted(oneLine(repository))} <ref>`);
   }
 }
 
 function table({ branches }: BranchesView, { paint }: Context): string {
   if (branches.length === 0) return "";
   const now = Date.now();
-  const rows = branches.map(({ id, task, status, reason, commit, offeredAt }) => [
-    id,
+  const rows = branches.map(({ ref, task, status, reason, commit, at }) => [
+    oneLine(ref),
     oneLine(task),
     reason === null ? status : `${status} (${oneLine(reason, 60)})`,
     oneLine(commit).slice(0, 10),
-    `${formatDuration(now - offeredAt)} ago`,
+    `${formatDuration(now - at)} ago`,
   ]);
-  return formatTable(["CANDIDATE", "TASK", "STATUS", "COMMIT", "OFFERED"], rows, paint);
+  return formatTable(["REF", "TASK", "STATUS", "COMMIT", "SINCE"], rows, paint);
 }

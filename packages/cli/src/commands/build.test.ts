@@ -1,5 +1,5 @@
 import type { BuildsClient } from "@slipway/client";
-import { type BuildView, type EventView, newId, SlipwayError } from "@slipway/contract";
+import { type BranchView, type BuildView, type EventView, newId, SlipwayError } from "@slipway/contract";
 import { describe, expect, test, vi } from "vitest";
 import { type CliOptions, startCli } from "../testing/run-cli.ts";
 import { buildView, createStubServer, follow, intent, plan } from "../testing/stub-server.ts";
@@ -370,23 +370,28 @@ describe("merge-queue", () => {
 });
 
 describe("branches", () => {
-  const branch = (task: string, status: "merged" | "rejected", reason: string | null) => {
-    const id = newId("cnd");
-    const commit = "c0ffee0123456789";
-    return {
-      ...{ id, task, status, reason, commit, attempt: newId("att"), ref: `refs/candidates/${id}` },
-      offeredAt: Date.now() - 90_000,
-    };
+  const shown = { commit: "c0ffee0123456789", attempt: newId("att"), at: Date.now() - 90_000 };
+  const [one, other] = [newId("cnd"), newId("att")];
+  const cart: BranchView = {
+    ...shown,
+    id: one,
+    ref: `refs/candidates/${one}`,
+    task: "cart",
+    status: "merged",
+    reason: null,
   };
-  const [cart, pay] = [branch("cart", "merged", null), branch("pay\u001b[2J", "rejected", "tests")];
+  const pay: BranchView = {
+    ...{ ...shown, id: other, ref: `refs/open/${other}`, task: "pay\u001b[2J" },
+    ...{ status: "unoffered", reason: "timeout" },
+  };
   const kept = { repository: "/var/lib/app/repository.git", branches: [cart, pay] };
 
   test("are listed with what became of each, and how to fetch one", async () => {
     const { code, stdout, stderr } = await run(["branches"], done, { branches: async () => kept });
     expect(code).toBe(0);
-    expect(stdout).toMatch(new RegExp(`^${cart.id} {2}cart {2}merged {12}c0ffee0123 {2}1m \\d+s ago$`, "m"));
-    expect(stdout).toMatch(new RegExp(`^${pay.id} {2}pay {3}rejected \\(tests\\) {2}c0ffee0123`, "m"));
-    expect(stderr).toBe("fetch one: git fetch /var/lib/app/repository.git refs/candidates/<candidate>\n");
+    expect(stdout).toMatch(new RegExp(`^${cart.ref} {2}cart {2}merged +c0ffee0123 {2}\\d+m \\d+s ago$`, "m"));
+    expect(stdout).toMatch(new RegExp(`^${pay.ref} +pay {3}unoffered \\(timeout\\) {2}c0ffee0123`, "m"));
+    expect(stderr).toBe("fetch one: git fetch /var/lib/app/repository.git <ref>\n");
   });
 
   test("are one document with --json", async () => {
@@ -402,31 +407,28 @@ describe("branches", () => {
     const asked: unknown[] = [];
     const parts: Partial<BuildsClient> = {
       branches: async () => kept,
-      async discardBranch(...[build, candidate]) {
-        asked.push([build, candidate]);
+      async discardBranch(...[build, branch]) {
+        asked.push([build, branch]);
         return pay;
       },
     };
-    for (const text of [pay.id, pay.id.slice(-8)]) {
+    for (const text of [pay.id, pay.ref, pay.id.slice(-8)]) {
       const { code, stdout } = await run(["branches", "--discard", text, done.id], done, parts);
       expect({ code, stdout }).toEqual({ code: 0, stdout: `${pay.id} discarded: pay at c0ffee0123456789\n` });
     }
-    expect(asked).toEqual([
-      [done.id, pay.id],
-      [done.id, pay.id],
-    ]);
+    expect(asked).toEqual(Array(3).fill([done.id, pay.id]));
     const unknown = await run(["branches", "--discard", "zzz"], done, parts);
-    expect(unknown).toMatchObject({ code: 125, stderr: expect.stringContaining("code: candidate_not_found") });
+    expect(unknown).toMatchObject({ code: 125, stderr: expect.stringContaining("code: branch_not_found") });
   });
 
-  test("that the merge queue has are not discarded, and the error says so", async () => {
+  test("that are in use are not discarded, and the error says so", async () => {
     const { code, stderr } = await run(["branches", "--discard", cart.id], done, {
       async discardBranch() {
-        throw new SlipwayError("candidate_under_way", "the merge queue is not done with it");
+        throw new SlipwayError("branch_in_use", "the merge queue is not done with it");
       },
     });
     expect(code).toBe(125);
-    expect(stderr).toContain("code: candidate_under_way");
+    expect(stderr).toContain("code: branch_in_use");
   });
 });
 

@@ -157,13 +157,13 @@ export const buildCommands: readonly Command[] = [
   {
     name: "branches",
     group,
-    summary: "List the branches that a build keeps of its candidates, or discard one",
+    summary: "List the branches that a build keeps of its attempts, or discard one",
     arguments: [newest],
     options: {
-      discard: { value: "candidate", help: "Remove the branch of this one: its id, or a beginning or an end of it" },
+      discard: { value: "branch", help: "Remove this one: its ref, or an end of it" },
     },
     notes: [
-      "Each is a ref of the build's repository: git fetch <repository> refs/candidates/<candidate>.",
+      "Each is a ref of the build's repository: git fetch <repository> <ref>.",
       "Work that is not on main is kept when the build ends, until it is discarded here.",
     ],
     examples: ["branches", "branches --discard 7f3q 4kx2"],

@@ -1,6 +1,7 @@
 import {
   type ModelRole,
   offerPath,
+  openBranchPath,
   type RunEnd,
   type RunId,
   type RunTaskInput,
@@ -24,6 +25,8 @@ export interface StartTaskRun extends Omit<StartRun, "grant"> {
 export interface TaskRun extends Run {
   /** The git bundle of an offer that was reported. Hostile until it has been through quarantine. */
   readOffer(number: number): AsyncIterable<Uint8Array>;
+  /** One of its branch as it last was, offered or not. As hostile. */
+  readBranch(): AsyncIterable<Uint8Array>;
   /** Puts a newer main into the sandbox, for the run's next integration. */
   moveMain(main: { readonly commit: string; readonly bundle: Bytes }): Promise<void>;
 }
@@ -59,6 +62,7 @@ export async function startTaskRun({
   return {
     ...run,
     readOffer: (number) => files.read(offerPath(parsed.data, number)),
+    readBranch: () => files.read(openBranchPath(parsed.data)),
     async moveMain({ commit, bundle: bytes }) {
       const path = `${mainDirectory}/${commit}.bundle`;
       await files.write(path, bytes);

@@ -1,6 +1,6 @@
 import { mkdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { TaskOrder, TaskPhase } from "@slipway/contract";
+import { openBranchPath, type TaskOrder, type TaskPhase } from "@slipway/contract";
 import { z } from "zod";
 import { assembleCrew, type Crew, type CrewParts } from "../crew.ts";
 import { endOf } from "../end.ts";
@@ -9,6 +9,7 @@ import { type Checks, createChecks } from "./checks.ts";
 import { TaskRunEnd } from "./end.ts";
 import type { SharedPart } from "./inbox.ts";
 import { createJournal, type Journal } from "./journal.ts";
+import { mainRef } from "./link.ts";
 import { openRepository, type Repository } from "./repository.ts";
 import { phaseTools } from "./tools.ts";
 
@@ -65,6 +66,8 @@ export async function openAttempt(parts: AttemptParts): Promise<Attempt> {
       const next = await repository.commit(tip(), order.task.title, merged);
       if (next === tip()) return;
       await progress.keep({ tip: next });
+      // Others hear of overlaps with it. What an agent has put in the way is not worth the attempt: the next one may come through.
+      await repository.bundle(openBranchPath(order), next, [order.base, mainRef]).catch(() => {});
       await emit({ type: "committed", commit: next });
     };
     const committed = committing.then(commitNow);

@@ -47,9 +47,9 @@ export class Attempt {
     return this.#running?.run.lastSeen();
   }
 
-  /** The last commit that it has offered. */
-  get offered(): string | null {
-    return this.#kept?.offered ?? null;
+  /** The last commit of its branch that is known here. */
+  get tip(): string | null {
+    return this.#kept?.tip ?? this.#kept?.offered ?? null;
   }
 
   /** What came late changes nothing. */
@@ -84,6 +84,10 @@ export class Attempt {
     await endPlace(this.#world, this.#wanted, { keep });
     const kept = this.#kept ?? (await this.#world.kept.read(this.#wanted.id));
     if (kept !== undefined) await removeSnapshots(this.#world.provider, kept.snapshots);
+    // What was not offered stays for a person to look at.
+    if (kept !== undefined && kept.tip !== null && kept.tip === kept.offered) {
+      await (await this.#world.repository()).discard(kept.id);
+    }
     await this.#world.kept.remove(this.#wanted.id);
     await freeClaims(this.#world, speakerOf(this.#wanted));
   }
@@ -139,7 +143,7 @@ export class Attempt {
     const { id, task, number, respawn } = wanted;
     const begun: Kept = {
       ...{ id, task, number, order, respawn, part: 0, sandbox: null, heard: 0, refusedMicroUsd: null },
-      ...{ snapshots: [], checkpoints: 0, offered: null, offeredBytes: 0 },
+      ...{ snapshots: [], checkpoints: 0, offered: null, tip: null, offeredBytes: 0 },
     };
     await kept.write(begun);
     return begun;

@@ -244,6 +244,43 @@ it("what main depends on is there when an attempt begins, and is not installed a
   expect(commands.map(({ phase }) => phase)).toEqual(["verify"]);
 });
 
+it("agents hear of overlaps of branches that are not offered yet, and what never is offered is kept", async () => {
+  const seen = new Map<string, string>();
+  const overlap = "can not be merged in list.txt";
+  const program: ScriptedProgram = ({ step, request: { messages } }) => {
+    const words = JSON.stringify(messages);
+    const task = /Your task: Make (\w+)/.exec(words)?.[1] ?? "";
+    seen.set(task, words);
+    const isIntent = words.includes("Go through the criteria");
+    if (!isIntent) return step === 0 ? { actions: [{ write: "list.txt", content: `${task}\n` }] } : { text: "Done." };
+    if (!words.includes(overlap)) return { actions: [untilGo] };
+    if (task === "two") return { actions: [{ run: "sleep 600" }] };
+    return words.includes("It is there.") ? { text: "Done." } : { actions: [satisfied] };
+  };
+  await using site = await openSite({ program, tasks: ["one", "two"] });
+  const { attempts, build, provider, repository } = site;
+  const [first, second] = [attemptAt("one"), attemptAt("two")];
+  await attempts.carryOut(build, [first, second]);
+  const sandboxOf = async (name: string) => {
+    const { sandbox } = await site.reported("attempt.heard", ({ task }) => task === name);
+    return await provider.get(sandbox as SandboxId);
+  };
+  const sandboxes = [await sandboxOf("one"), await sandboxOf("two")];
+  for (const sandbox of sandboxes) {
+    await run(sandbox, "until grep -q list.txt /workspace/project/.slipway/context/conflicts.md; do sleep 0.05; done");
+  }
+  const open = await repository.openBranches();
+  expect([...open.keys()].toSorted()).toEqual([first.id, second.id].toSorted());
+  expect(await site.reports("candidate.offered")).toEqual([]);
+  for (const sandbox of sandboxes) await sandbox.files.write("/tmp/go", "");
+  await vi.waitFor(() => {
+    for (const task of ["one", "two"]) expect(seen.get(task)).toMatch(/(one-1 and two-1|two-1 and one-1) can not be/);
+  }, patient);
+  expect((await site.reported("candidate.offered"))["commit"]).toBe(open.get(first.id));
+  await expectNothingLeft(site);
+  expect(await repository.openBranches()).toEqual(new Map([[second.id, open.get(second.id)]]));
+});
+
 it("attempts of a build hear of each other's files, words and overlaps", async () => {
   const seen: string[] = [];
   const program: ScriptedProgram = (request) => {

@@ -92,9 +92,7 @@ export function createAttempts(parts: AttemptsParts): Attempts {
       ...{ build: build.id, store, bridge, repository },
       ...(parts.gatherMs && { gatherMs: parts.gatherMs }),
       open: () =>
-        new Map(
-          [...attempts.values()].flatMap((one) => (one.offered === null ? [] : [[speakerOf(one.name), one.offered]])),
-        ),
+        new Map([...attempts.values()].flatMap((one) => (one.tip === null ? [] : [[speakerOf(one.name), one.tip]]))),
       tell(part, { quiet, isKnownTo }) {
         for (const attempt of attempts.values())
           attempt.tell(part, { quiet: quiet || speakerOf(attempt.name) === isKnownTo });

@@ -32,7 +32,9 @@ const keptSchema = z.strictObject({
   checkpoints: z.int().min(0),
   /** The last commit that it offered. */
   offered: commitSchema.nullable(),
-  /** Of all that it has offered, taken or not. */
+  /** The last commit of its branch that was taken in, offered or not. */
+  tip: commitSchema.nullable().default(null),
+  /** Of all that it has offered or shown, taken or not. */
   offeredBytes: z.int().min(0).default(0),
 });
 export type Kept = z.output<typeof keptSchema>;

@@ -19,7 +19,7 @@ import type { BuildRepository } from "../repository/repository.ts";
 import { claimMs } from "./claims.ts";
 import type { Kept } from "./kept.ts";
 import { speakerOf } from "./names.ts";
-import { takeOffer } from "./offers.ts";
+import { takeBranch, takeOffer } from "./offers.ts";
 import { attemptHeard, attemptProgress } from "./reports.ts";
 import type { Shared } from "./shared.ts";
 
@@ -27,7 +27,7 @@ export interface ListenOptions {
   readonly build: WorkingBuild;
   readonly kept: Kept;
   readonly sandbox: Pick<Sandbox, "id">;
-  readonly run: Pick<TaskRun, "id" | "send" | "readOffer">;
+  readonly run: Pick<TaskRun, "id" | "send" | "readOffer" | "readBranch">;
   readonly repository: BuildRepository;
   readonly store: Pick<Store, "actions">;
   readonly bridge: Pick<Bridge, "publish" | "claim">;
@@ -36,21 +36,23 @@ export interface ListenOptions {
   report(events: readonly NewEvent[]): Promise<void>;
   /** A phase is finished. */
   checkpoint(phase: TaskPhase): void;
-  /** What came of an offer is kept. */
-  received(change: Pick<Kept, "offeredBytes"> & Partial<Pick<Kept, "offered">>): Promise<void>;
+  /** What came of an offer, or of a branch that is not offered yet, is kept. */
+  received(change: Pick<Kept, "offeredBytes"> & Partial<Pick<Kept, "offered" | "tip">>): Promise<void>;
   readonly signal: AbortSignal;
 }
 
 /** What one run may have kept and passed on: all of it is said by a sandbox that nobody vouches for. */
-const most = { actions: 20_000, progress: 1000, messages: 1000, offers: 60, fileChanges: 200 };
+const most = { actions: 20_000, progress: 1000, messages: 1000, offers: 60, branches: 60, fileChanges: 200 };
 const maxOfferedBytes = 1024 ** 3;
+/** The rest is left for offers. */
+const maxShownBytes = maxOfferedBytes / 2;
 const maxDetailCharacters = 2000;
 
 /** Takes in what a run reports, one event after another. To take one in again changes nothing. */
 export function createListener(options: ListenOptions): (event: NumberedEvent) => Promise<void> {
   const { build, kept, sandbox, run, store, bridge, shared, clock, report, signal } = options;
-  let { offeredBytes } = kept;
-  const counts = { actions: 0, progress: 0, messages: 0, offers: 0 };
+  let { offeredBytes, tip } = kept;
+  const counts = { actions: 0, progress: 0, messages: 0, offers: 0, branches: 0 };
   const inputs = new Map<string, string>();
   const speaker = speakerOf(kept);
   let isHeard = false;
@@ -100,13 +102,25 @@ export function createListener(options: ListenOptions): (event: NumberedEvent) =
     } = await takeOffer(options.repository, run, kept, offered, { mostBytes, signal });
     offeredBytes += bytes;
     // First what is there by now, so that whoever is told finds it.
-    await options.received({ offeredBytes, ...(taken && { offered: taken.commit }) });
+    tip = taken?.commit ?? tip;
+    await options.received({ offeredBytes, ...(taken && { offered: taken.commit, tip: taken.commit }) });
     await report([told]);
     shared.changed("merges");
     for (const [index, { path, change, after }] of (taken?.changes ?? []).slice(0, most.fileChanges).entries()) {
       const payload = { sandbox: sandbox.id, path, action: changeWords[change], hash: after ?? null };
       await publish(`${sequence}.${index}`, { topic: "file-change", payload });
     }
+    if (taken !== undefined) shared.changed("conflicts");
+  };
+
+  /** So that overlaps are known before anything is offered. What is wrong with a branch is told when it is. */
+  const show = async (commit: string) => {
+    const mostBytes = maxShownBytes - offeredBytes;
+    if (commit === tip || mostBytes <= 0 || !within("branches")) return;
+    const { taken, bytes } = await takeBranch(options.repository, run, kept, { mostBytes, signal });
+    offeredBytes += bytes;
+    tip = taken ?? tip;
+    await options.received({ offeredBytes, tip });
     if (taken !== undefined) shared.changed("conflicts");
   };
 
@@ -125,7 +139,8 @@ export function createListener(options: ListenOptions): (event: NumberedEvent) =
         phase = event.phase;
         return await progress(said, event.ok ? "passed" : "failed", commandText(event));
       case "committed":
-        return await progress(said, "committed", event.commit.slice(0, 10));
+        await progress(said, "committed", event.commit.slice(0, 10));
+        return await show(event.commit);
       case "claim":
         return await claim(event);
       case "told": {

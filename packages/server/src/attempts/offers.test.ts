@@ -1,7 +1,7 @@
 import { type ErrorCode, newId, type Offered, SlipwayError } from "@slipway/contract";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { openSite } from "../repository/testing.ts";
-import { takeOffer } from "./offers.ts";
+import { takeBranch, takeOffer } from "./offers.ts";
 
 const branch = "work";
 
@@ -27,7 +27,9 @@ async function setUp() {
     const tip = await sandbox.commit({ files, parents: [main] });
     return { tip, bundle: sandbox.bundle(tip, { needs: [main] }) };
   };
-  return { ...site, taken, offer, work };
+  const show = (bundle: AsyncIterable<Uint8Array>, mostBytes = 1024 ** 2) =>
+    takeBranch(repository, { readBranch: () => bundle }, life, { mostBytes, signal: AbortSignal.timeout(60_000) });
+  return { ...site, life, taken, offer, work, show };
 }
 
 async function* bytes(...parts: readonly string[]): AsyncGenerator<Uint8Array> {
@@ -137,5 +139,64 @@ describe("an offer", () => {
   it("that finds no room on this machine is not refused: no agent can mend that", async () => {
     const { offer } = await setUp();
     await expect(offer(failing("out_of_disk"))).rejects.toMatchObject({ code: "out_of_disk" });
+  });
+});
+
+describe("a branch that is not offered yet", () => {
+  it("is taken, is no candidate, and is replaced by the next one", async () => {
+    const { show, work, repository, life } = await setUp();
+    for (const content of ["socks\n", "shoes\n"]) {
+      const { tip, bundle } = await work({ "list.txt": content });
+      expect(await show(bundle)).toMatchObject({ taken: tip, bytes: expect.any(Number) });
+      expect(await repository.openBranches()).toEqual(new Map([[life.id, tip]]));
+    }
+    expect((await repository.candidates()).size).toBe(0);
+    await repository.discard(life.id);
+    expect((await repository.openBranches()).size).toBe(0);
+  });
+
+  it("may have left main before its attempt's base", async () => {
+    const { show, work, repository, main, sandbox, life } = await setUp();
+    const { tip, bundle } = await work({ "list.txt": "socks\n" });
+    await repository.take(bundle, { id: newId("cnd"), ref: `refs/heads/${branch}`, base: main });
+    await repository.moveMain(main, tip);
+    const old = await sandbox.commit({ files: { "list.txt": "shoes\n" }, parents: [main] });
+    expect(await show(sandbox.bundle(old, { needs: [main] }))).toMatchObject({ taken: old });
+    expect(await repository.openBranches()).toEqual(new Map([[life.id, old]]));
+  });
+
+  it.each([
+    ["garbage", bytes("not a bundle at all")],
+    ["empty", bytes()],
+    ["cut off", bytes("# v2 git bundle\n")],
+  ])("is left when it is %s, and the last one stays", async (_, bundle) => {
+    const { show, work, repository, life } = await setUp();
+    const { tip, bundle: good } = await work({ "list.txt": "socks\n" });
+    await show(good);
+    expect((await show(bundle)).taken).toBeUndefined();
+    expect(await repository.openBranches()).toEqual(new Map([[life.id, tip]]));
+  });
+
+  it("is left when it has paths that lead out of it, comes from nowhere, or is of more bytes than may be sent", async () => {
+    const { show, work, repository, sandbox, main } = await setUp();
+    const blob = await sandbox.object("blob", "evil\n");
+    const hostile = await sandbox.commit({ tree: await sandbox.tree([["100644", ".git", blob]]), parents: [main] });
+    expect((await show(sandbox.bundle(hostile, { needs: [main] }))).taken).toBeUndefined();
+    const rootless = await sandbox.commit({ files: { "list.txt": "socks\n" } });
+    expect((await show(sandbox.bundle(rootless, {}))).taken).toBeUndefined();
+    const { bundle } = await work({ "list.txt": "shoes\n" });
+    const { taken, bytes: sent } = await show(bundle, 20);
+    expect(taken).toBeUndefined();
+    expect(sent).toBeGreaterThan(20);
+    expect((await repository.openBranches()).size).toBe(0);
+  });
+
+  it("whose sandbox is gone is left to the end of its run", async () => {
+    const { show } = await setUp();
+    // biome-ignore lint/correctness/useYield: it fails before there is anything
+    const gone = (async function* (): AsyncGenerator<Uint8Array> {
+      throw new SlipwayError("sandbox_ended", "it has ended");
+    })();
+    await expect(show(gone)).rejects.toMatchObject({ code: "sandbox_ended" });
   });
 });

@@ -9,7 +9,7 @@ import { candidateIdOf } from "./names.ts";
 import { patiently } from "./patiently.ts";
 import { candidateOffered, candidateRefused, type Life } from "./reports.ts";
 
-type Repository = Pick<BuildRepository, "take" | "discard" | "main" | "isAncestor">;
+type Repository = Pick<BuildRepository, "take" | "takeOpen" | "discard" | "main" | "isAncestor">;
 
 export interface TakenOffer {
   readonly report: NewEvent;
@@ -72,10 +72,41 @@ export async function takeOffer(
   }
 }
 
-/** What no agent can mend: the sandbox is gone, whose end tells more, or this machine's disk is full. */
-const notItsOwn: ReadonlySet<string> = new Set([
-  ...["aborted", "provider_unavailable", "sandbox_ended", "sandbox_not_found", "sandbox_not_running", "out_of_disk"],
+/**
+ * Takes the branch of a run that has not offered it yet, and answers its commit, or undefined when it can not be taken. Fails
+ * when the sandbox is gone.
+ */
+export async function takeBranch(
+  repository: Pick<Repository, "takeOpen">,
+  run: Pick<TaskRun, "readBranch">,
+  { id, order }: Pick<Kept, "id" | "order">,
+  { mostBytes, signal }: TakeOfferOptions,
+): Promise<{ readonly taken: string | undefined; readonly bytes: number }> {
+  let bytes = 0;
+  const read = async function* () {
+    for await (const piece of run.readBranch()) {
+      bytes += piece.byteLength;
+      yield piece;
+    }
+  };
+  const limits = { bundleBytes: Math.min(usualTakeLimits.bundleBytes, mostBytes) };
+  const options = { attempt: id, ref: `refs/heads/${order.branch}`, limits, signal };
+  try {
+    const { commit } = await repository.takeOpen(read(), options);
+    return { taken: commit, bytes };
+  } catch (error) {
+    signal.throwIfAborted();
+    if (!(error instanceof SlipwayError) || gone.has(error.code)) throw error;
+    return { taken: undefined, bytes };
+  }
+}
+
+/** The sandbox's end tells more. */
+const gone: ReadonlySet<string> = new Set([
+  ...["aborted", "provider_unavailable", "sandbox_ended", "sandbox_not_found", "sandbox_not_running"],
 ]);
+/** What no agent can mend: that, or a full disk of this machine. */
+const notItsOwn: ReadonlySet<string> = new Set([...gone, "out_of_disk"]);
 const missing: ReadonlySet<string> = new Set(["file_not_found", "not_a_file", "not_a_directory", "file_forbidden"]);
 
 /** The main that the offer is on, if it ever was main; else what the attempt began with. */

@@ -22,7 +22,7 @@ export interface SharedOptions {
   readonly store: Pick<Store, "builds">;
   readonly bridge: Pick<Bridge, "read" | "claims" | "publish">;
   repository(): Promise<Pick<BuildRepository, "overlap">>;
-  /** Commits that attempts have offered and that are not in main, by who offered them. */
+  /** The last commits of attempts' branches that are not in main, by whose they are. */
   open(): ReadonlyMap<string, string>;
   /** To all that are at work. `isKnownTo`: the one who has changed it. */
   tell(part: SharedPart, options: { readonly quiet: boolean; readonly isKnownTo: string | undefined }): void;

@@ -2,7 +2,7 @@ import { createClient } from "@slipway/client";
 import { branchesViewSchema, buildViewSchema, newId } from "@slipway/contract";
 import { report } from "@slipway/engine";
 import { expect, test } from "vitest";
-import { newCandidate, openSite } from "../repository/testing.ts";
+import { branch, newCandidate, openSite } from "../repository/testing.ts";
 import { startTestServer } from "./testing.ts";
 
 /** A build, and candidates of it as git has them. */
@@ -29,7 +29,10 @@ async function setUp() {
   const path = `/v1/builds/${build}/branches`;
   const list = async () => branchesViewSchema.parse((await server.ask("GET", path)).body);
   const held = parts.move();
-  return { server, repository, build, path, list, offer, returned, [Symbol.asyncDispose]: () => held.disposeAsync() };
+  return {
+    ...{ server, repository, main, sandbox, build, path, list, offer, returned },
+    [Symbol.asyncDispose]: () => held.disposeAsync(),
+  };
 }
 
 test("branches of candidates are kept until a person discards them", async () => {
@@ -50,7 +53,7 @@ test("branches of candidates are kept until a person discards them", async () =>
   expect((await list()).branches).toEqual([]);
   expect((await repository.candidates()).size).toBe(0);
   expect(await server.ask("DELETE", `${path}/${id}`)).toMatchObject({
-    ...{ status: 404, body: { error: { code: "candidate_not_found" } } },
+    ...{ status: 404, body: { error: { code: "branch_not_found" } } },
   });
 });
 
@@ -58,13 +61,31 @@ test("a branch that the merge queue has, or is about to have, is not discarded b
   await using world = await setUp();
   const { server, build, path, list } = world;
   const { id, offered } = await world.offer(1);
-  const refused = { status: 409, body: { error: { code: "candidate_under_way" } } };
+  const refused = { status: 409, body: { error: { code: "branch_in_use" } } };
   expect(await server.ask("DELETE", `${path}/${id}`)).toMatchObject(refused);
   await offered();
   expect((await list()).branches).toMatchObject([{ id, status: expect.stringMatching(/^(pending|verifying)$/) }]);
   expect(await server.ask("DELETE", `${path}/${id}`)).toMatchObject(refused);
   await server.ask("POST", `/v1/builds/${build}/cancel`);
   expect(await server.ask("DELETE", `${path}/${id}`)).toMatchObject({ status: 200, body: { id, status: "rejected" } });
+});
+
+test("a branch that its attempt has not offered is kept when the attempt ends, and may be discarded then", async () => {
+  await using world = await setUp();
+  const { server, build, repository, main, sandbox, path, list } = world;
+  const asked = server.asked.find((item) => item.type === "attempt");
+  if (asked === undefined) throw new Error("no attempt was asked for");
+  const commit = await sandbox.commit({ files: { "list.txt": "1\n" }, parents: [main] });
+  await repository.takeOpen(sandbox.bundle(commit, { needs: [main] }), { attempt: asked.id, ref: branch });
+  const shown = { id: asked.id, attempt: asked.id, task: asked.task, commit, ref: `refs/open/${asked.id}` };
+  expect((await list()).branches).toMatchObject([{ ...shown, status: "building" }]);
+  const refused = { status: 409, body: { error: { code: "branch_in_use" } } };
+  expect(await server.ask("DELETE", `${path}/${asked.id}`)).toMatchObject(refused);
+  const outcome = { type: "failed" as const, error: "the tests fail" };
+  await server.tell(build, report("attempt.ended", "ended", { task: asked.task, attempt: 1, respawn: 0, outcome }));
+  expect((await list()).branches).toMatchObject([{ ...shown, status: "unoffered" }]);
+  expect(await server.ask("DELETE", `${path}/${asked.id}`)).toMatchObject({ status: 200, body: shown });
+  expect((await list()).branches).toEqual([]);
 });
 
 test("there are no branches of a build that is not there, nor of what is no candidate", async () => {
@@ -77,7 +98,7 @@ test("there are no branches of a build that is not there, nor of what is no cand
   expect(await server.ask("GET", path)).toMatchObject({ status: 200, body: { repository: null, branches: [] } });
   for (const id of [newId("cnd"), "main", "..%2Fheads%2Fmain"]) {
     expect(await server.ask("DELETE", `${path}/${id}`)).toMatchObject({
-      ...{ status: 404, body: { error: { code: "candidate_not_found" } } },
+      ...{ status: 404, body: { error: { code: "branch_not_found" } } },
     });
   }
 });

@@ -1,10 +1,10 @@
 import {
+  type BranchId,
   type BuildId,
+  branchIdSchema,
   buildIdSchema,
   buildOrders,
   buildsQuerySchema,
-  type CandidateId,
-  candidateIdSchema,
   eventsQuerySchema,
   idempotencyHeader,
   idempotencyKeySchema,
@@ -41,8 +41,8 @@ export function buildRoutes(builds: BuildFace, signal: AbortSignal): Hono {
   routes.get("/:id/costs", async (context) => context.json(await builds.costs(idOf(context))));
   routes.get("/:id/merge-queue", async (context) => context.json(await builds.mergeQueue(idOf(context))));
   routes.get("/:id/branches", async (context) => context.json(await builds.branches(idOf(context))));
-  routes.delete("/:id/branches/:candidate", async (context) =>
-    context.json(await builds.discardBranch(idOf(context), candidateOf(context))),
+  routes.delete("/:id/branches/:branch", async (context) =>
+    context.json(await builds.discardBranch(idOf(context), branchOf(context))),
   );
 
   routes.get("/:id/events", async (context) => {
@@ -79,11 +79,11 @@ function idOf(context: Context): BuildId {
   throw new SlipwayError("build_not_found", `there is no build ${id.slice(0, 64)}`);
 }
 
-function candidateOf(context: Context): CandidateId {
-  const id = context.req.param("candidate") ?? "";
-  const read = candidateIdSchema.safeParse(id);
+function branchOf(context: Context): BranchId {
+  const id = context.req.param("branch") ?? "";
+  const read = branchIdSchema.safeParse(id);
   if (read.success) return read.data;
-  throw new SlipwayError("candidate_not_found", `there is no candidate ${id.slice(0, 64)}`);
+  throw new SlipwayError("branch_not_found", `there is no branch ${id.slice(0, 64)}`);
 }
 
 function keyOf(context: Context): string | undefined {

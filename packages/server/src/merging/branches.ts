@@ -1,20 +1,27 @@
-import type { CandidateRecord, MergeRecord } from "@slipway/engine";
+import type { AttemptRecord, CandidateRecord, MergeRecord } from "@slipway/engine";
 import type { BuildRepository } from "../repository/repository.ts";
 
 export interface BranchRecords {
   readonly merges: readonly Pick<MergeRecord, "task">[];
-  readonly candidates: readonly Pick<CandidateRecord, "id" | "task">[];
+  readonly candidates: readonly Pick<CandidateRecord, "id" | "task" | "commit">[];
+  readonly attempts: readonly Pick<AttemptRecord, "id" | "task">[];
 }
 
 /**
- * Lets go of the branches of a build that has ended. Work at tasks that are not on main stays for a person to look at; what
- * was on its way when a process died is in no record, and nobody would find it.
+ * Lets go of the branches of a build that has ended. Work at tasks that are not on main stays for a person to look at, offered
+ * or not; what was on its way when a process died is in no record, and nobody would find it.
  */
 export async function dropBranches(
-  repository: Pick<BuildRepository, "candidates" | "discard">,
-  { merges, candidates }: BranchRecords,
+  repository: Pick<BuildRepository, "candidates" | "openBranches" | "discard">,
+  { merges, candidates, attempts }: BranchRecords,
 ): Promise<void> {
   const merged = new Set(merges.map(({ task }) => task));
-  const open = new Set(candidates.filter(({ task }) => !merged.has(task)).map(({ id }) => id));
-  for (const id of (await repository.candidates()).keys()) if (!open.has(id)) await repository.discard(id);
+  const wanted = new Set<string>(
+    [...candidates, ...attempts].filter(({ task }) => !merged.has(task)).map(({ id }) => id),
+  );
+  const offered = new Set(candidates.map(({ commit }) => commit));
+  for (const id of (await repository.candidates()).keys()) if (!wanted.has(id)) await repository.discard(id);
+  for (const [id, commit] of await repository.openBranches()) {
+    if (!wanted.has(id) || offered.has(commit)) await repository.discard(id);
+  }
 }

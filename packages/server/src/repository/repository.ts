@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { mkdir, readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { type CandidateId, candidateIdSchema, SlipwayError } from "@slipway/contract";
+import { type AttemptId, attemptIdSchema, type CandidateId, candidateIdSchema, SlipwayError } from "@slipway/contract";
 import { makeBundle } from "./bundle.ts";
 import { type ChangedFile, type Cut, changedFiles, diffText } from "./changes.ts";
 import { type CommitOptions, writeCommit } from "./commit.ts";
@@ -25,9 +25,12 @@ export interface BuildRepository {
   treeOf(commit: string): Promise<string>;
   /** Takes a candidate out of a sandbox's bundle, or refuses it with findings. It is kept until it is discarded. */
   take(bundle: AsyncIterable<Uint8Array>, options: TakeOptions): Promise<Taken>;
+  /** Takes the branch of an attempt that is under way, as strictly. The next one replaces it. */
+  takeOpen(bundle: AsyncIterable<Uint8Array>, options: TakeOpenOptions): Promise<Taken>;
   /** Those that are kept, and their commits. */
   candidates(): Promise<Map<CandidateId, string>>;
-  discard(candidate: CandidateId): Promise<void>;
+  openBranches(): Promise<Map<AttemptId, string>>;
+  discard(branch: CandidateId | AttemptId): Promise<void>;
   /** Merges two commits into a tree; `base` stands for their common ancestor when given. */
   merge(options: MergeOptions): Promise<Merged>;
   commit(options: CommitOptions): Promise<string>;
@@ -66,6 +69,10 @@ export interface TakeOptions extends Signal {
   /** What the sandbox was given to begin with. */
   readonly base: string;
   readonly limits?: Partial<TakeLimits>;
+}
+
+export interface TakeOpenOptions extends Omit<TakeOptions, "id" | "base"> {
+  readonly attempt: AttemptId;
 }
 
 export interface MergeOptions extends Signal {
@@ -139,6 +146,31 @@ export async function openBuildRepository({
     return await writeCommit(git, { tree, parents, message: "For a merge", atMs: 0 });
   };
 
+  const takeIn = async (
+    bundle: AsyncIterable<Uint8Array>,
+    { id, ref, base, limits: own, signal }: Omit<TakeOptions, "id" | "base"> & Partial<TakeOptions>,
+  ) => {
+    checkRef(ref);
+    if (base !== undefined) await checkCommits(base);
+    const limits = { ...usualTakeLimits, ...own };
+    const now = await main();
+    await using quarantine = await openQuarantine(waiting, git);
+    const received = await receive(quarantine, bundle, { ref, known: [now, base ?? now], limits, signal });
+    const taken = await look(quarantine.git, received, { base, main: now, id, limits, signal });
+    await quarantine.keep();
+    return taken;
+  };
+  const branchesBelow = async <Id extends string>(below: string, schema: { parse(text: unknown): Id }) => {
+    if (!existsSync(path)) return new Map<Id, string>();
+    const { stdout } = await git.run(["for-each-ref", "--format=%(refname:lstrip=2) %(objectname)", below]);
+    const pairs = stdout
+      .toString("latin1")
+      .split("\n")
+      .slice(0, -1)
+      .map((text) => text.split(" "));
+    return new Map(pairs.map(([id, commit = ""]) => [schema.parse(id), commit]));
+  };
+
   return {
     main,
     treeOf,
@@ -159,39 +191,27 @@ export async function openBuildRepository({
       return { main: await main(), origin };
     },
 
-    async take(bundle, { id, ref, base, limits: own, signal }) {
+    async take(bundle, { id, ...options }) {
       if (!candidateIdSchema.safeParse(id).success)
         throw new SlipwayError("invalid_request", "that is no candidate's id");
-      checkRef(ref);
-      await checkCommits(base);
-      const limits = { ...usualTakeLimits, ...own };
-      const now = await main();
-      await using quarantine = await openQuarantine(waiting, git);
-      const received = await receive(quarantine, bundle, { ref, known: [now, base], limits, signal });
-      const taken = await look(quarantine.git, received, { base, main: now, id, limits, signal });
-      await quarantine.keep();
-      const move = await refs.move(`refs/candidates/${id}`, undefined, taken.commit, signal);
+      const taken = await takeIn(bundle, { id, ...options });
+      const move = await refs.move(branchRef(id), undefined, taken.commit, options.signal);
       if (move !== "elsewhere") return taken;
       throw new SlipwayError("candidate_exists", `${id} is another commit already`);
     },
 
-    async candidates() {
-      if (!existsSync(path)) return new Map();
-      const { stdout } = await git.run([
-        "for-each-ref",
-        "--format=%(refname:lstrip=2) %(objectname)",
-        "refs/candidates",
-      ]);
-      const pairs = stdout
-        .toString("latin1")
-        .split("\n")
-        .slice(0, -1)
-        .map((text) => text.split(" "));
-      return new Map(pairs.map(([id, commit = ""]) => [candidateIdSchema.parse(id), commit]));
+    async takeOpen(bundle, { attempt, ...options }) {
+      const ref = branchRef(attemptIdSchema.parse(attempt));
+      const taken = await takeIn(bundle, options);
+      await refs.move(ref, await refs.read(ref), taken.commit, options.signal);
+      return taken;
     },
 
-    async discard(candidate) {
-      const ref = `refs/candidates/${candidateIdSchema.parse(candidate)}`;
+    candidates: () => branchesBelow("refs/candidates", candidateIdSchema),
+    openBranches: () => branchesBelow("refs/open", attemptIdSchema),
+
+    async discard(branch) {
+      const ref = branchRef(branch);
       const at = await refs.read(ref);
       if (at !== undefined) await refs.move(ref, at, undefined);
     },
@@ -252,6 +272,12 @@ export async function openBuildRepository({
       return await examine(git, await changedFiles(git, from, to, options), usualExamineLimits, options);
     },
   };
+}
+
+/** Where the branch of a candidate, or of an attempt that has not offered it, is kept. */
+export function branchRef(id: CandidateId | AttemptId): string {
+  const candidate = candidateIdSchema.safeParse(id);
+  return candidate.success ? `refs/candidates/${candidate.data}` : `refs/open/${attemptIdSchema.parse(id)}`;
 }
 
 /** Each candidate comes as a pack of its own, and git looks through them all. Objects that no ref needs stay. */

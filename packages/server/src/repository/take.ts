@@ -95,17 +95,20 @@ async function checkNeeds(
 }
 
 export interface TakeSource {
-  readonly base: string;
+  /** Left out: where it has left main. */
+  readonly base?: string | undefined;
   readonly main: string;
-  readonly id: CandidateId;
+  /** Left out: it is no candidate. */
+  readonly id?: CandidateId | undefined;
   readonly limits: TakeLimits;
   readonly signal?: AbortSignal | undefined;
 }
 
 /** What there is to tell of a commit in quarantine. Refuses one that does not descend from its base. */
 export async function look(git: Git, { commit, tree }: Received, source: TakeSource): Promise<Taken> {
-  const { base, main, id, limits, signal } = source;
+  const { main, id, limits, signal } = source;
   return await asRefusal("git can not read it", async () => {
+    const base = source.base ?? (await leftMain(git, main, commit, signal));
     const ancestor = await git.run(["merge-base", "--is-ancestor", base, commit], { expected: [0, 1], signal });
     if (ancestor.exitCode === 1) throw refuse(`the commit does not descend from its base ${base}`);
     const counting = ["rev-list", "--count", `--max-count=${limits.commits + 1}`, commit, `^${base}`, `^${main}`];
@@ -120,6 +123,12 @@ export async function look(git: Git, { commit, tree }: Received, source: TakeSou
       ...(await examine(git, changes, limits.examine, { signal })),
     };
   });
+}
+
+async function leftMain(git: Git, main: string, commit: string, signal: AbortSignal | undefined): Promise<string> {
+  const found = await git.run(["merge-base", main, commit], { expected: [0, 1], signal });
+  if (found.exitCode === 1) throw refuse("the commit has nothing in common with main");
+  return line(found);
 }
 
 export function checkRef(ref: string): void {
