@@ -1,4 +1,4 @@
-import type { ControlMessage } from "@slipway/contract";
+import type { ControlMessage, Finding } from "@slipway/contract";
 import type { Member } from "./member.ts";
 import { findingsPrompt, sharedWords } from "./phases/prompts.ts";
 import type { RunProgress } from "./progress.ts";
@@ -9,6 +9,8 @@ export interface Controls {
   readonly cancelled: AbortSignal;
   /** Until the member is disposed of. */
   join(member: Member): Disposable;
+  /** What is found while agents work, for the lead. */
+  find(findings: readonly Finding[]): void;
   /** Settles when there is no more to come. */
   follow(messages: AsyncIterable<ControlMessage>): Promise<void>;
 }
@@ -21,6 +23,9 @@ export function createControls(progress: Pick<RunProgress, "mailbox" | "inbox" |
     join(member) {
       members.add(member);
       return { [Symbol.dispose]: () => void members.delete(member) };
+    },
+    find(findings) {
+      if (members.size > 0) tellLead(findings, members, progress);
     },
     async follow(messages) {
       for await (const message of messages) {
@@ -64,10 +69,7 @@ function obey(
       const isTold = members.size > 0;
       inbox.find(message, { isTold });
       if (!isTold || message.findings.length === 0) return;
-      const lead = [...members].find(({ name }) => name === "lead");
-      const words = findingsPrompt(message.findings);
-      if (lead === undefined) mailbox.put("lead", words, { wakes: true });
-      else lead.say(words, { wakes: true });
+      tellLead(message.findings, members, { mailbox });
       return;
     }
     case "main":
@@ -76,4 +78,16 @@ function obey(
       inbox.take(message);
       return;
   }
+}
+
+/** At its next step, or in its next turn. */
+function tellLead(
+  findings: readonly Finding[],
+  members: ReadonlySet<Member>,
+  { mailbox }: Pick<RunProgress, "mailbox">,
+): void {
+  const lead = [...members].find(({ name }) => name === "lead");
+  const words = findingsPrompt(findings);
+  if (lead === undefined) mailbox.put("lead", words, { wakes: true });
+  else lead.say(words, { wakes: true });
 }

@@ -5,6 +5,7 @@ import { z } from "zod";
 import { assembleCrew, type Crew, type CrewParts } from "../crew.ts";
 import { endOf } from "../end.ts";
 import type { RunProgress } from "../progress.ts";
+import { type BesideChecks, createBesideChecks, findingOf } from "./beside.ts";
 import { type Checks, createChecks } from "./checks.ts";
 import { TaskRunEnd } from "./end.ts";
 import type { SharedPart } from "./inbox.ts";
@@ -23,6 +24,7 @@ export interface Attempt {
   readonly progress: RunProgress;
   readonly repository: Repository;
   readonly checks: Checks;
+  readonly beside: BesideChecks;
   readonly crew: Crew;
   readonly signal: AbortSignal;
   /** The last commit of the branch. */
@@ -42,14 +44,18 @@ export interface TurnOptions {
 }
 
 export async function openAttempt(parts: AttemptParts): Promise<Attempt> {
-  const { order, task, progress, directory, environment, emit, signal } = parts;
+  const { order, task, progress, controls, directory, environment, signal } = parts;
   const { workdir } = task;
   const { inbox } = progress;
   const repository = openRepository({ order, directory, workdir, environment });
   const onCriterion = (criterion: string, satisfied: boolean) =>
     progress.keep({ criteria: { ...progress.phases.criteria, [criterion]: satisfied } });
+  const emit: CrewParts["emit"] = async (event) => {
+    await parts.emit(event);
+    if (event.type === "agent" && event.event.type === "tool" && event.event.phase === "end") beside.look();
+  };
   const tools = () => phaseTools({ order, inbox, emit, onCriterion, signal });
-  const crew = await assembleCrew({ ...parts, tools });
+  const crew = await assembleCrew({ ...parts, emit, tools });
   const journal = createJournal({
     entries: progress.phases.journal,
     record: (step, result) => progress.keep({ journal: { ...progress.phases.journal, [step]: result } }),
@@ -74,12 +80,28 @@ export async function openAttempt(parts: AttemptParts): Promise<Attempt> {
     committing = committed.catch(() => {});
     return committed;
   };
+  const checksParts = { order, repository, workdir, environment, emit, remainingMs: progress.remainingMs };
+  const besideDirectory = join(directory, "beside");
+  // What a runner that was killed has left there.
+  await rm(besideDirectory, { recursive: true, force: true, maxRetries: 3 });
+  const beside = createBesideChecks({
+    tip,
+    latest: () => repository.latest(tip()),
+    async check(commit, until) {
+      const place = join(besideDirectory, commit);
+      await mkdir(place, { recursive: true });
+      const checks = createChecks({ ...checksParts, directory: place, signal: until, once: (_, __, work) => work() });
+      try {
+        return await checks.inCleanCheckout("checkout", "build", commit);
+      } finally {
+        await rm(place, { recursive: true, force: true, maxRetries: 3 });
+      }
+    },
+    onFailure: (failure, commit) => controls.find([findingOf(failure, commit)]),
+  });
   return {
-    ...{ order, progress, repository, crew, signal, tip, emit, once },
-    checks: createChecks({
-      ...{ order, repository, workdir, directory, environment, signal, once, emit },
-      remainingMs: progress.remainingMs,
-    }),
+    ...{ order, progress, repository, crew, signal, tip, emit, once, beside },
+    checks: createChecks({ ...checksParts, directory, signal, once }),
     async phase(phase, round, schema, work) {
       return await once(`${phase} ${round}`, schema, async () => {
         await emit({ type: "phase", phase, status: "begun", round });

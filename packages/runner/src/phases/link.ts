@@ -48,6 +48,6 @@ export async function link(workdir: string, directory: string, branch: string): 
 /** Left by a git that was killed: agents are not at work now. */
 export async function removeLocks(directory: string, branch: string): Promise<void> {
   const refs = ["HEAD", "ORIG_HEAD", "packed-refs", mainRef, branch];
-  const locks = [...refs, "index", "slipway-index", "extract-index", "config"].map((name) => `${name}.lock`);
+  const locks = [...refs, "index", "slipway-index", "config"].map((name) => `${name}.lock`);
   await Promise.all(locks.map((lock) => rm(join(directory, lock), { force: true })));
 }

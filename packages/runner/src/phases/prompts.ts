@@ -32,7 +32,7 @@ export function buildPrompt(order: TaskOrder, installFailure: Failure | null): s
       `What earlier attempts ended with:\n${fence("errors", keepEndsOf(earlier.join("\n\n"), maxEarlierBytes))}`,
     installFailure !== null && `The install fails as things are:\n${fence("output", installFailure.text)}`,
     "The workspace is a git repository, on a branch of your own. Whatever is in it when you end your turn is committed; " +
-      "commit yourself where that makes sense. Write tests for what you build, and leave none out that are there. " +
+      "commit yourself where that makes sense: what you commit is checked beside you, and you are told what fails. Write tests for what you build, and leave none out that are there. " +
       "Others work on other tasks of the same app: what you share with them is in .slipway/context, and read_context, " +
       "claim_files and tell_others are for that.",
     fenceRule,

@@ -15,6 +15,8 @@ export interface Repository {
   prepare(): Promise<string>;
   /** Puts what is in the workspace on top of the branch and answers its last commit. `merged`: a main that is now part of it. */
   commit(tip: string, message: string, merged?: string): Promise<string>;
+  /** The commit that agents are at by now, if that is the tip or further on; else the tip. */
+  latest(tip: string): Promise<string>;
   /** Whether the workspace's files are those of the last commit. */
   isClean(): Promise<boolean>;
   /** The workspace's files as they are in the commit. Ignored ones stay. */
@@ -30,7 +32,7 @@ export interface Repository {
   tree(commit: string): Promise<string>;
   /** Ids of the commit's files whose name is one of those. */
   blobs(commit: string, names: ReadonlySet<string>): Promise<string>;
-  /** The commit's files in a directory that is empty. */
+  /** The commit's files in a directory that is empty, with room for a file beside it. */
   extract(commit: string, directory: string): Promise<void>;
   /** Writes a bundle of the branch, without what the host has. */
   bundle(path: string, tip: string, known: readonly string[]): Promise<void>;
@@ -145,6 +147,10 @@ export function openRepository(options: RepositoryOptions): Repository {
       await settle(next);
       return next;
     },
+    async latest(tip) {
+      const head = await resolve("HEAD");
+      return head !== "" && (await contains(head, tip)) ? head : tip;
+    },
     isClean: async () => (await git("status", "--porcelain", "--no-renames").catch(() => "?")) === "",
     async fetch(bundle, commit) {
       if (!(await has(commit))) await unbundle(git, bundle);
@@ -174,9 +180,11 @@ export function openRepository(options: RepositoryOptions): Repository {
       return listed.filter((entry) => names.has(entry.slice(entry.search(/[^/\t]*$/)))).join("\n");
     },
     async extract(commit, target) {
-      const index = join(directory, "extract-index");
-      await rm(index, { force: true });
+      const index = `${target}.index`;
+      const removeIndex = () => Promise.all([index, `${index}.lock`].map((path) => rm(path, { force: true })));
+      await removeIndex();
       await apart(index, target)("read-tree", "--reset", "-u", commit);
+      await removeIndex();
     },
     async bundle(path, tip, known) {
       await mkdir(dirname(path), { recursive: true });

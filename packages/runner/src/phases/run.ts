@@ -45,10 +45,12 @@ export async function runPhases(parts: AttemptParts): Promise<RunnerEnd> {
 }
 
 async function takeThrough(attempt: Attempt): Promise<RunnerEnd> {
-  const { phase, checks } = attempt;
+  const { phase, checks, beside } = attempt;
   let main = attempt.order.base;
   for (let round = 1; round <= maxRounds; round++) {
-    await phase("build", round, nothing, () => (round === 1 ? build(attempt) : workOver(attempt, round)));
+    await phase("build", round, nothing, () =>
+      beside.during(() => (round === 1 ? build(attempt) : workOver(attempt, round))),
+    );
     main = await phase("integrate", round, commitSchema, () => integrate(attempt, round, main));
     await phase("test", round, nothing, () =>
       pass(attempt, `test-${round}`, (step, commit) => checks.inWorkspace(step, "test", commit), fixPrompt),

@@ -1,0 +1,63 @@
+import { join } from "node:path";
+import type { RunnerEvent } from "@slipway/contract";
+import { describe, expect, test } from "vitest";
+import { agentThat, doing, kindOf } from "./testing/agent.ts";
+import { makeProject, rightSum, wrongSum } from "./testing/project.ts";
+import { startAttempt as start } from "./testing/start.ts";
+
+const commit = { run: "git add --all && git commit --quiet --message mine" };
+
+describe("what an agent commits while it works", () => {
+  test("is checked in a clean checkout, and what fails reaches the agent before its turn ends, once", async () => {
+    const heard: string[] = [];
+    const asked = new Set<string>();
+    const { channel, over, offered, project } = await start((request) => {
+      const kind = kindOf(request);
+      asked.add(String(kind));
+      if (kind === "findings") {
+        heard.push(request.lastPrompt);
+        return doing([{ write: "sum.mjs", content: rightSum }])(request);
+      }
+      const begin = [{ write: "sum.mjs", content: wrongSum }, commit, { run: "echo more > more.txt" }, commit];
+      // From then on it is at work, and has no other end than to hear of it.
+      const wait = { run: `sleep 0.05 # ${request.step}` };
+      return kind === "build" ? { actions: [begin[request.step] ?? wait] } : agentThat()(request);
+    });
+    await offered(1);
+    channel.send({ type: "merged" });
+    await over;
+    expect(heard[0]).toMatch(/<finding [0-9a-f]{16}>\nverify: `.*` fails in a clean checkout of [0-9a-f]{12}:/);
+    expect(heard[0]).toContain("ERR_ASSERTION");
+    expect(new Set(heard).size).toBe(1);
+    expect(asked).toEqual(new Set(["build", "findings", "intent"]));
+    expect(await project.show(await project.take(1), "sum.mjs")).toBe(rightSum.trim());
+    const turns = channel.events.filter((event) => event.type === "agent" && event.event.type === "done");
+    expect(turns).toHaveLength(2);
+    const phases = channel.events.flatMap((event) => (event.type === "command" && !event.ok ? [event.phase] : []));
+    expect(new Set(phases)).toEqual(new Set(["build"]));
+  });
+
+  test("is checked no longer than it works: its end waits for no check", async () => {
+    const project = await makeProject();
+    const root = join(project.directory, "..");
+    const hang = `case $PWD in */beside/*) touch ${root}/at-beside; sleep 1000;; esac`;
+    const { channel, over, offered, end } = await start(
+      agentThat({
+        build: doing([
+          { write: "sum.mjs", content: rightSum },
+          commit,
+          { run: `until [ -e ${root}/at-beside ]; do sleep 0.05; done` },
+        ]),
+      }),
+      { project, order: { commands: { test: `${hang}; node test/sum.test.mjs` } } },
+    );
+    await offered(1);
+    channel.send({ type: "merged" });
+    await over;
+    expect(end()).toMatchObject({ reason: "completed" });
+    const commands = channel.events.filter((event): event is Command => event.type === "command");
+    expect(commands.map(({ phase }) => phase)).toEqual(["test", "verify"]);
+  });
+});
+
+type Command = Extract<RunnerEvent, { type: "command" }>;
