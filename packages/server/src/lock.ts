@@ -32,7 +32,8 @@ function lockFile(path: string): DatabaseSync {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   // Whoever may open it can hold it.
   writeFileSync(path, "", { flag: "a", mode: 0o600 });
-  const file = new DatabaseSync(path, { timeout: 0 });
+  // A holder that was killed keeps it until the last of its threads has ended.
+  const file = new DatabaseSync(path, { timeout: 1_000 });
   try {
     file.exec("begin exclusive");
     return file;
