@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, rm } from "node:fs/promises";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -35,11 +35,19 @@ test("agents are listed, with what installs those that are not there", async () 
   const agents = await mkdtemp(join(tmpdir(), "slipway-agents-"));
   try {
     await mkdir(join(agents, "opencode"));
+    await mkdir(join(agents, "ours"));
+    const description = { command: ["ours"], environment: { URL: "{base_url}", API_KEY: "{token}" } };
+    await writeFile(join(agents, "ours", "agent.json"), JSON.stringify(description));
     const { code, stdout } = await runCli(["doctor"], { env: { SLIPWAY_AGENTS: agents } });
     expect(code).toBe(0);
     expect(stdout).toContain("ok    agent acp:opencode: installed\n");
+    expect(stdout).toContain("ok    agent acp:ours: installed\n");
     const install = `npm install --prefix ${agents}/claude-code @anthropic-ai/claude-code`;
     expect(stdout).toContain(`ok    agent claude-code: not installed; to have it: ${install}\n`);
+    await writeFile(join(agents, "ours", "agent.json"), "{}");
+    const wrong = await runCli(["doctor"], { env: { SLIPWAY_AGENTS: agents } });
+    expect(wrong.code).toBe(1);
+    expect(wrong.stdout).toMatch(/^fail {2}settings: .*ours\/agent\.json: command: /);
   } finally {
     await rm(agents, { recursive: true });
   }

@@ -1,10 +1,10 @@
-import { mkdir, mkdtemp, rm, stat } from "node:fs/promises";
+import { mkdir, mkdtemp, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { hasCode } from "@slipway/contract";
 import { expect, it } from "vitest";
 import { agentsDirectory } from "./testing/site.ts";
-import { agentTool, toolDirectories } from "./tools.ts";
+import { agentTool, installedTools, toolDirectories } from "./tools.ts";
 
 it("a run of the built-in agent has Node and the runner", async () => {
   const directories = await toolDirectories("builtin", "/nowhere");
@@ -24,6 +24,22 @@ it("an agent that is not installed is told with those that are, and with what in
   await expect(toolDirectories("claude-code", agents)).rejects.toMatchObject({
     code: "component_missing",
     message: `the agent claude-code is not installed (builtin, acp:codex are); to have it: npm install --prefix ${agents}/claude-code @anthropic-ai/claude-code`,
+  });
+  await rm(agents, { recursive: true });
+});
+
+it("an agent that its directory describes is there, also among those that are known, and in nobody's place", async () => {
+  const agents = await mkdtemp(join(tmpdir(), "agents-"));
+  await mkdir(join(agents, "node"));
+  const description = { command: ["x"], environment: { URL: "{base_url}", API_KEY: "{token}" } };
+  await writeFile(join(agents, "node", "agent.json"), JSON.stringify(description));
+  const { node, ...others } = await installedTools(agents);
+  expect(others).toMatchObject({ "acp-node": join(agents, "node") });
+  expect(node).not.toContain(agents);
+  expect(agentTool("acp:node")).toBe("acp-node");
+  await expect(toolDirectories("acp:emacs", agents)).rejects.toMatchObject({
+    code: "unknown_agent",
+    message: expect.stringMatching(/There is no agent acp:emacs. Known are .*acp:codex, .*acp:node/),
   });
   await rm(agents, { recursive: true });
 });

@@ -3,33 +3,43 @@ import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { SlipwayError } from "@slipway/contract";
 import { buildRunner } from "../../build.mjs";
-import { acpAgent, acpAgents } from "../agents/acp/agents.ts";
+import { acpAgents, acpTool, unknownAgent } from "../agents/acp/agents.ts";
+import { describedAgents } from "../agents/acp/described.ts";
 import { claudeCode } from "../agents/claude-code/command.ts";
 
 /** Names of the tool directories that every run needs. */
 export const runnerTools = ["node", "runner"] as const;
 
-/** The tool directory of an agent; undefined for the built-in one, which is part of the runner. Fails with `unknown_agent`. */
+/** The tool directory of an agent; undefined for the built-in one, which is part of the runner. */
 export function agentTool(agent: string): string | undefined {
   if (agent === "builtin") return undefined;
-  return agent.startsWith("acp:") ? acpAgent(agent.slice("acp:".length)).program.directory : agent;
+  return agent.startsWith("acp:") ? acpTool(agent.slice("acp:".length)) : agent;
 }
 
-/** Directories on the host for the tool directories of an agent's run, by name. `agents` holds a directory for each installed agent. */
+/**
+ * Directories on the host for the tool directories of an agent's run, by name. `agents` holds a directory for each installed
+ * agent. Fails with `unknown_agent`, with `component_missing` and what to do, or with `invalid_settings` of a description.
+ */
 export async function toolDirectories(agent: string, agents: string): Promise<Record<string, string>> {
   const common = { node: nodeDirectory(), runner: await buildRunner() };
   const tool = agentTool(agent);
   if (tool === undefined) return common;
   const programs = await agentPrograms(agents);
   const wanted = programs.find(({ name }) => name === agent);
-  if (wanted?.installed === false) {
+  if (wanted === undefined) {
+    throw unknownAgent(
+      agent,
+      programs.map(({ name }) => name),
+    );
+  }
+  if (!wanted.installed) {
     const installed = ["builtin", ...programs.filter((program) => program.installed).map(({ name }) => name)].join(
       ", ",
     );
     const message = `the agent ${agent} is not installed (${installed} are); to have it: ${wanted.install}`;
     throw new SlipwayError("component_missing", message);
   }
-  return { ...common, [tool]: join(agents, tool) };
+  return { ...common, [tool]: wanted.directory };
 }
 
 /** The directories of every agent that is installed, and of what all runs need. */
@@ -42,8 +52,9 @@ export async function installedTools(agents: string): Promise<Record<string, str
 /** An agent that is a program of its own. */
 export interface AgentProgram {
   readonly name: string;
+  readonly directory: string;
   readonly installed: boolean;
-  /** The command that installs it. */
+  /** The command that installs it. Empty for one that its directory describes, which is there. */
   readonly install: string;
 }
 
@@ -53,16 +64,22 @@ export async function agentPrograms(agents: string): Promise<readonly AgentProgr
     { name: "claude-code", program: claudeCode },
     ...acpAgents.map(({ name, program }) => ({ name: `acp:${name}`, program })),
   ];
-  return await Promise.all(
+  const taken = known.map(({ program }) => program.directory);
+  const described = (await describedAgents(agents, taken)).map(({ name }) => ({
+    ...{ name: `acp:${name}`, directory: join(agents, name), installed: true, install: "" },
+  }));
+  const programs = await Promise.all(
     known.map(async ({ name, program }) => {
       const directory = join(agents, program.directory);
       const installed = await access(directory).then(
         () => true,
         () => false,
       );
-      return { name, installed, install: `npm install --prefix ${directory} ${program.packages.join(" ")}` };
+      const install = `npm install --prefix ${directory} ${program.packages.join(" ")}`;
+      return { name, directory, installed, install };
     }),
   );
+  return [...programs, ...described];
 }
 
 /** Node 24 by itself, whatever else lies beside the program that runs this. */

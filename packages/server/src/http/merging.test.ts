@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { mkdir, mkdtemp, rm } from "node:fs/promises";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { buildViewSchema, mergeQueueViewSchema, newId } from "@slipway/contract";
@@ -89,6 +89,11 @@ test("a build whose agent is not installed is not begun, and says what to do", a
   await mkdir(join(agents, "codex"));
   expect(await refused("acp:codex")).toMatchObject({
     ...{ code: "component_missing", message: expect.stringContaining("slipway down") },
+  });
+  await mkdir(join(agents, "ours"));
+  await writeFile(join(agents, "ours", "agent.json"), "{}");
+  expect(await refused("acp:ours")).toMatchObject({
+    ...{ code: "invalid_settings", message: expect.stringContaining("ours/agent.json: command") },
   });
   expect((await own.ask("GET", "/v1/builds")).body.builds).toEqual([]);
   expect((await begin("builtin")).status).toBe(201);

@@ -1,5 +1,5 @@
 // An agent that speaks the protocol and misbehaves as its first argument says.
-import { closeSync } from "node:fs";
+import { closeSync, writeFileSync } from "node:fs";
 import { Readable, Writable } from "node:stream";
 import {
   type AgentContext,
@@ -7,6 +7,8 @@ import {
   methods,
   ndJsonStream,
   PROTOCOL_VERSION,
+  type PromptRequest,
+  RequestError,
   type SessionUpdate,
 } from "@agentclientprotocol/sdk";
 
@@ -15,22 +17,41 @@ const sessionId = "session-1";
 
 if (mode === "garbage") console.log("npm notice: a new version is there");
 if (mode === "exit") process.exit(7);
+if (mode === "babble") setInterval(() => console.log("still loading"), 10);
+else converse();
 
-agent({ name: "fixture" })
-  .onRequest(methods.agent.initialize, () => ({
-    protocolVersion: PROTOCOL_VERSION,
-    agentCapabilities: { loadSession: mode === "history" },
-  }))
-  .onRequest(methods.agent.session.new, () => ({ sessionId }))
-  .onRequest(methods.agent.session.load, async ({ client }) => {
-    await say(client, { sessionUpdate: "agent_message_chunk", content: { type: "text", text: "said long ago" } });
-    return {};
-  })
-  .onRequest(methods.agent.session.prompt, async ({ client }) => {
-    await answer(client);
-    return { stopReason: mode === "max_tokens" || mode === "refusal" ? mode : "end_turn" };
-  })
-  .connect(ndJsonStream(Writable.toWeb(process.stdout), Readable.toWeb(process.stdin) as ReadableStream<Uint8Array>));
+function converse(): void {
+  agent({ name: "fixture" })
+    .onRequest(methods.agent.initialize, () => ({
+      protocolVersion: PROTOCOL_VERSION,
+      agentCapabilities: { loadSession: mode === "history" },
+    }))
+    .onRequest(methods.agent.session.new, () => ({ sessionId }))
+    .onRequest(methods.agent.session.load, async ({ client }) => {
+      await say(client, { sessionUpdate: "agent_message_chunk", content: { type: "text", text: "said long ago" } });
+      return {};
+    })
+    .onRequest(methods.agent.session.prompt, async ({ client, params }) => {
+      if (mode === "model") writeFileSync("answer.txt", await askModel(params));
+      await answer(client);
+      return { stopReason: mode === "max_tokens" || mode === "refusal" ? mode : "end_turn" };
+    })
+    .connect(ndJsonStream(Writable.toWeb(process.stdout), Readable.toWeb(process.stdin) as ReadableStream<Uint8Array>));
+}
+
+/** By OpenAI's chat completions, at the address and with the key that its environment has. */
+async function askModel({ prompt: [first] }: PromptRequest): Promise<string> {
+  const { MODEL_URL, MODEL_KEY, MODEL: model } = process.env;
+  const content = first?.type === "text" ? first.text : "";
+  const response = await fetch(`${MODEL_URL}/chat/completions`, {
+    method: "POST",
+    headers: { "content-type": "application/json", authorization: `Bearer ${MODEL_KEY}` },
+    body: JSON.stringify({ model, messages: [{ role: "user", content }] }),
+  });
+  const text = await response.text();
+  if (!response.ok) throw RequestError.internalError(undefined, text);
+  return JSON.parse(text).choices[0].message.content;
+}
 
 async function answer(client: AgentContext): Promise<void> {
   if (mode === "die") process.kill(process.pid, "SIGKILL");

@@ -20,4 +20,6 @@ export interface AcpLaunch {
   readonly env: Readonly<Record<string, string>>;
   /** What it is to find in its home directory, by path. */
   readonly files: Readonly<Record<string, string>>;
+  /** What comes before the first words of each conversation. */
+  readonly preface?: string;
 }

@@ -1,14 +1,27 @@
 import { SlipwayError } from "@slipway/contract";
 import type { AcpAgent } from "./agent.ts";
 import { codex } from "./codex.ts";
+import { describedTool } from "./described.ts";
 import { opencode } from "./opencode.ts";
 
 export const acpAgents: readonly AcpAgent[] = [codex, opencode];
 
-/** Of `acp:<name>`. */
-export function acpAgent(name: string): AcpAgent {
-  const agent = acpAgents.find((known) => known.name === name);
+/** Of `acp:<name>`. `described`: those that Slipway does not know by itself. */
+export function acpAgent(name: string, described: readonly AcpAgent[] = []): AcpAgent {
+  const all = [...acpAgents, ...described];
+  const agent = all.find((known) => known.name === name);
   if (agent !== undefined) return agent;
-  const names = acpAgents.map((known) => `acp:${known.name}`).join(", ");
-  throw new SlipwayError("unknown_agent", `There is no agent acp:${name}. Known are ${names}.`);
+  throw unknownAgent(
+    `acp:${name}`,
+    all.map((known) => `acp:${known.name}`),
+  );
+}
+
+/** The tool directory of `acp:<name>`, whether or not there is one. */
+export function acpTool(name: string): string {
+  return acpAgents.find((known) => known.name === name)?.program.directory ?? describedTool(name);
+}
+
+export function unknownAgent(name: string, known: readonly string[]): SlipwayError {
+  return new SlipwayError("unknown_agent", `There is no agent ${name}. Known are ${known.join(", ")}.`);
 }

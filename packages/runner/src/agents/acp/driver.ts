@@ -26,21 +26,23 @@ export function createAcpDriver(agent: AcpAgent, surroundings: Surroundings): Dr
     async open(options) {
       const file = await findProgram(agent.program, surroundings);
       const home = homeOf(surroundings, options.agent);
-      const { argv, env, files } = agent.launch(options, { file, home });
+      const { argv, env, files, preface = "" } = agent.launch(options, { file, home });
       await makeHome(surroundings, options.agent, files);
       const own = { ...environmentIn(surroundings, home), ...env };
-      return createAgent(options, () => startProgram({ argv, cwd: options.workdir, env: own }));
+      return createAgent(options, preface, () => startProgram({ argv, cwd: options.workdir, env: own }));
     },
   };
 }
 
-function createAgent(options: OpenOptions, start: () => Promise<Program>): Agent {
+function createAgent(options: OpenOptions, preface: string, start: () => Promise<Program>): Agent {
   const session = sessionState(options, sessionId);
   let live: Live | undefined;
   return {
     async *turn(prompt, { signal }) {
       if (signal.aborted) return yield cancelled;
       yield { type: "status", status: "starting" };
+      const isFirst = session.id === undefined && preface !== "";
+      const words = isFirst ? `${preface}\n\n${prompt}` : prompt;
       if (live === undefined || live.stopped) live = createLive(await start(), options, session);
       const current = live;
       const cancel = () => current.cancel(graceMs);
@@ -48,7 +50,7 @@ function createAgent(options: OpenOptions, start: () => Promise<Program>): Agent
       if (signal.aborted) cancel();
       let end: FinalEvent | undefined;
       try {
-        end = yield* eventsOf((push) => current.run(prompt, push));
+        end = yield* eventsOf((push) => current.run(words, push));
         if (signal.aborted) end = cancelled;
       } finally {
         signal.removeEventListener("abort", cancel);

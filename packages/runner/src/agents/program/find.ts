@@ -19,7 +19,7 @@ export interface ProgramSource {
   readonly files: readonly string[];
   /** What it is called in PATH. */
   readonly command: string;
-  /** Of npm, that bring it. */
+  /** Of npm, that bring it. None: whoever has described it knows. */
   readonly packages: readonly string[];
 }
 
@@ -30,9 +30,10 @@ export async function findProgram(source: ProgramSource, surroundings: Surroundi
     .split(delimiter)
     .map((directory) => join(directory, source.command));
   for (const candidate of [...mounted, ...inPath]) if (await isReadable(candidate)) return candidate;
+  const packages = source.packages.length === 0 ? "it" : source.packages.join(" and ");
   throw new SlipwayError(
     "component_missing",
-    `There is no ${source.command} in the sandbox. Install ${source.packages.join(" and ")} into the agent's directory.`,
+    `There is no ${source.command} in the sandbox. Install ${packages} into the agent's directory.`,
   );
 }
 

@@ -15,7 +15,7 @@ import type { Agent, Driver, OpenOptions } from "../driver.ts";
 import type { Surroundings } from "./find.ts";
 
 /** Other people's agents, as set-up installs them for tests. */
-const testAgents = fileURLToPath(new URL("../../../../../scripts/test-agents", import.meta.url));
+export const testAgents = fileURLToPath(new URL("../../../../../scripts/test-agents", import.meta.url));
 
 /** A directory to work in, homes for agents, and a model that says what a test wants. */
 export interface TestPlace extends AsyncDisposable {

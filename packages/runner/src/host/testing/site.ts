@@ -15,7 +15,7 @@ import { type ScriptedModelOptions, type ScriptedProgram, startScriptedModel } f
 import type { Sandbox, SandboxProvider } from "@slipway/sandbox";
 import { createLocalProvider } from "@slipway/sandbox/local";
 import { type Run, startRun } from "../start.ts";
-import { agentTool, runnerTools, toolDirectories } from "../tools.ts";
+import { agentTool, installedTools, runnerTools, toolDirectories } from "../tools.ts";
 
 /** Where set-up puts other people's agents for tests. */
 export const agentsDirectory = fileURLToPath(new URL("../../../../../scripts/test-agents", import.meta.url));
@@ -49,6 +49,8 @@ export interface SiteOptions {
   readonly prices?: Readonly<Record<string, object>>;
   readonly cassettes?: "record" | "replay" | "auto";
   readonly onRequest?: ScriptedModelOptions["onRequest"];
+  /** A directory with more agents. */
+  readonly moreAgents?: string;
   /** For how long the model may say nothing. */
   readonly silenceMs?: number;
 }
@@ -80,6 +82,7 @@ export async function openSite(options: SiteOptions): Promise<Site> {
   const tools = Object.assign(
     {},
     ...(await Promise.all(agents.map((agent) => toolDirectories(agent, agentsDirectory)))),
+    ...(options.moreAgents === undefined ? [] : [await installedTools(options.moreAgents)]),
   );
   const stateDir = join(directory, "state");
   const provider = parts.use(createLocalProvider({ stateDir, environment: process.env, tools }));

@@ -1,0 +1,96 @@
+import { readdir, readFile, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { hasCode, SlipwayError, settingsError } from "@slipway/contract";
+import type { OpenOptions } from "../driver.ts";
+import type { AcpAgent } from "./agent.ts";
+import { type Description, descriptionSchema, fill } from "./description.ts";
+
+/** What a user puts beside an agent that Slipway does not know, to tell how it is started. */
+const fileName = "agent.json";
+const maxBytes = 64 * 1024;
+
+/** The tool directory of such an agent. Nothing else is called like that. */
+export function describedTool(name: string): string {
+  return `acp-${name}`;
+}
+
+/** The agents that are described in directories of these, or one error that names every mistake. `taken`: names of others. */
+export async function describedAgents(agents: string, taken: readonly string[]): Promise<readonly AcpAgent[]> {
+  const mistakes: string[] = [];
+  const read = async (name: string) => {
+    try {
+      return await describedAgent(join(agents, name), name, taken);
+    } catch (error) {
+      if (!hasCode(error, "invalid_settings")) throw error;
+      mistakes.push(error.message);
+      return undefined;
+    }
+  };
+  const names = (await readdir(agents).catch(ifMissing)) ?? [];
+  const found = await Promise.all(names.sort().map(read));
+  if (mistakes.length > 0) throw settingsError(mistakes.sort());
+  return found.filter((agent) => agent !== undefined);
+}
+
+/** The agent that a directory describes; undefined: it describes none. */
+export async function describedAgent(
+  directory: string,
+  name: string,
+  taken: readonly string[] = [],
+): Promise<AcpAgent | undefined> {
+  const path = join(directory, fileName);
+  const found = await stat(path).catch(ifMissing);
+  if (found === undefined) return undefined;
+  const wrong = (why: string) => new SlipwayError("invalid_settings", `${path}: ${why}.`);
+  if (!/^[a-z][a-z0-9-]{0,31}$/.test(name)) {
+    throw wrong("the directory's name is the agent's: up to 32 small letters, digits and dashes");
+  }
+  if (taken.includes(name)) throw wrong(`${name} is known without a description; choose another name`);
+  if (!found.isFile() || found.size > maxBytes) throw wrong(`expected a file of up to ${maxBytes} bytes`);
+  const text = await readFile(path, "utf8").catch((error: Error) => {
+    throw wrong(error.message);
+  });
+  const parsed = descriptionSchema.safeParse(parseJson(text));
+  if (parsed.success) return agentOf(name, parsed.data);
+  throw wrong(parsed.error.issues.map(({ path: at, message }) => [...at, message].join(": ")).join("; "));
+}
+
+function agentOf(name: string, { command: [program, ...args], environment }: Description): AcpAgent {
+  return {
+    name,
+    program: { directory: describedTool(name), files: [program], command: program, packages: [] },
+    launch(options, { file }) {
+      const values = valuesOf(options);
+      const env = Object.entries(environment).map(([variable, value]) => [variable, fill(value, values)]);
+      return {
+        // On the runner's own Node: a sandbox's image may have none.
+        argv: [...runtimeOf(file), ...args.map((word) => fill(word, values))],
+        env: Object.fromEntries(env),
+        files: {},
+        // Where its own place for instructions is, is not known.
+        preface: options.instructions,
+      };
+    },
+  };
+}
+
+function runtimeOf(file: string): [string, ...string[]] {
+  return /\.[cm]?js$/.test(file) ? [process.execPath, file] : [file];
+}
+
+function valuesOf({ gateway, model }: OpenOptions) {
+  return { base_url: gateway.baseUrl, token: gateway.token, model };
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Others' directories may lie beside. */
+function ifMissing(error: NodeJS.ErrnoException): undefined {
+  if (!["ENOENT", "ENOTDIR", "EACCES"].includes(error.code ?? "")) throw error;
+}

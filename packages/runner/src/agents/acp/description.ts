@@ -1,0 +1,77 @@
+import { isAbsolute } from "node:path";
+import { z } from "zod";
+
+/** What a description may leave open, as in `{model}`. `base_url` is the gateway's address, without `/v1`. */
+const placeholders = ["base_url", "token", "model"] as const;
+type Values = Readonly<Record<(typeof placeholders)[number], string>>;
+
+const known = placeholders.map((name) => `{${name}}`).join(", ");
+
+const text = (maxChars: number) =>
+  z
+    .string()
+    .max(maxChars)
+    .refine((value) => !value.includes("\0"), "has a NUL")
+    .superRefine((value, context) => {
+      for (const name of namesIn(value)) {
+        if (!(placeholders as readonly string[]).includes(name))
+          context.addIssue(`there is no {${name}}, but ${known}`);
+      }
+    });
+
+const program = text(1024)
+  .min(1)
+  .refine(
+    (path) => !isAbsolute(path) && !path.split("/").includes(".."),
+    "expected a file of the agent's directory, or the name of a program in PATH",
+  );
+
+const argument = text(4096).refine(
+  (word) => !namesIn(word).includes("token"),
+  "every process sees arguments: {token} belongs into the environment",
+);
+
+/** Of the runner and its sandbox, and so not the agent's to change. */
+const isOurs = (variable: string) => variable === "HOME" || variable.startsWith("SLIPWAY_");
+
+const variableSchema = z
+  .string()
+  .regex(/^[A-Za-z_][A-Za-z0-9_]{0,127}$/, "is not the name of a variable")
+  .refine((variable) => !isOurs(variable), "is set by Slipway");
+
+const looksSecret = /(KEY|TOKEN|SECRET|PASSWORD)$/i;
+
+/** How an agent that speaks the Agent Client Protocol is started, so that it finds its models at the gateway and nowhere else. */
+export const descriptionSchema = z.strictObject(
+  {
+    command: z.tuple([program], argument).refine((words) => words.length <= 64, "expected up to 64 words"),
+    environment: z
+      .record(variableSchema, text(16 * 1024))
+      .refine((variables) => Object.keys(variables).length <= 64, "expected up to 64 variables")
+      .superRefine((variables, context) => {
+        const used = Object.values(variables).flatMap(namesIn);
+        for (const name of ["base_url", "token"]) {
+          if (!used.includes(name)) context.addIssue(`no variable has {${name}}: the agent would find no model`);
+        }
+        // The value is not repeated: it may be a key.
+        for (const [variable, value] of Object.entries(variables)) {
+          if (looksSecret.test(variable) && value !== "{token}") {
+            context.addIssue(`${variable}: expected {token}: a sandbox holds no key`);
+          }
+        }
+      }),
+  },
+  { error: ({ code }) => (code === "invalid_type" ? 'expected {"command": [...], "environment": {...}}' : undefined) },
+);
+export type Description = z.output<typeof descriptionSchema>;
+
+export function fill(value: string, values: Values): string {
+  return value.replace(pattern, (_, name: keyof Values) => values[name]);
+}
+
+/** JSON has no braces around a bare word: settings in JSON can be a value. */
+const pattern = /\{([a-z_]+)\}/g;
+
+function namesIn(value: string): string[] {
+  return [...value.matchAll(pattern)].map(([, name = ""]) => name);
+}
