@@ -1,5 +1,9 @@
-import { writeFileSync } from "node:fs";
-import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { execFileSync } from "node:child_process";
+import { once } from "node:events";
+import { createReadStream, writeFileSync } from "node:fs";
+import { mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
@@ -125,9 +129,31 @@ describe("what can not work is refused with what to do:", () => {
   });
 });
 
-it("a repository is cloned instead of a directory", async () => {
-  await mkdir(join(project, "sub"));
-  const { code, stdout, stderr } = await bin.run(["agent", "run", "--repo", "not a url", ...scripted, "Say hello"]);
-  expect({ code, stdout }).toEqual({ code: 125, stdout: "" });
-  expect(stderr).toContain("code: ");
+it("a repository is cloned instead of a directory; where that fails, git says why", async () => {
+  const git = (...words: string[]) =>
+    execFileSync("git", ["-c", "user.name=a", "-c", "user.email=a@example.com", ...words], { cwd: project });
+  git("init", "--quiet");
+  git("add", ".");
+  git("commit", "--quiet", "--message", "A project");
+  git("update-server-info");
+  // Plain files over HTTP, at an address that is none of the sandbox's own.
+  const remote = createServer((request, response) => {
+    const file = join(project, ".git", new URL(request.url ?? "/", "http://remote").pathname.slice("/app.git".length));
+    createReadStream(file)
+      .on("error", () => response.writeHead(404).end())
+      .pipe(response);
+  }).listen(0, "127.0.0.2");
+  await once(remote, "listening");
+  const { port } = remote.address() as AddressInfo;
+  const cloning = ["agent", "run", "--repo", `http://127.0.0.2:${port}/app.git`, ...scripted, "--no-apply"];
+  const open = ["--net", "127.0.0.2/32", "--net-port", String(port)];
+  const { code, stdout } = await bin.run([...cloning, ...open, "--json", "--keep", "Say hello"]);
+  expect(code).toBe(0);
+  const { result } = JSON.parse(stdout.trimEnd().split("\n").at(-1) ?? "");
+  expect(result).toMatchObject({ reason: "completed", patch: expect.stringContaining("+++ b/hello.mjs") });
+  const kept = await bin.run(["sandbox", "exec", result.sandbox, "--", "cat", "/workspace/project/README.md"]);
+  expect(kept.stdout).toBe("# Project\n");
+  const closed = await bin.run([...cloning, "Say hello"]);
+  expect(closed).toMatchObject({ code: 125, stderr: expect.stringMatching(/git can not clone.*exec_failed/s) });
+  remote.close();
 });

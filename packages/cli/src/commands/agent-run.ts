@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { type NumberedEvent, newId, type RunEnd, type RunId } from "@slipway/contract";
+import { type NumberedEvent, newId, type RunEnd, type RunId, SlipwayError } from "@slipway/contract";
 import { agentTool, type Run, runnerTools, startRun, toolDirectories } from "@slipway/runner";
 import { cloneRepo, type OwnedSandbox, projectPath, putDirectory } from "@slipway/sandbox";
 import { takeBaseline } from "../agent/changes.ts";
@@ -72,8 +72,9 @@ async function fill(context: Context, sandbox: OwnedSandbox, { source }: Order):
   const { signal } = context.interrupts;
   if ("repository" in source) {
     context.progress.status(`cloning ${source.repository}`);
-    await cloneRepo(sandbox, source.repository, { signal });
-    return projectPath;
+    const { exitCode, stderr } = await cloneRepo(sandbox, source.repository, { signal });
+    if (exitCode === 0) return projectPath;
+    throw new SlipwayError("exec_failed", `git can not clone ${source.repository}: ${stderr.trim().slice(-1000)}`);
   }
   const leftOut: string[] = [];
   const onLeftOut = (path: string, reason: string) => void leftOut.push(`left out: ${path}: ${reason}`);
