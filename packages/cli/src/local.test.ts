@@ -5,9 +5,9 @@ import { chmod, mkdir, mkdtemp, readFile, readlink, rm, stat, symlink, writeFile
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
-import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { type Bin, binPath, openBin, repository } from "./testing/bin.ts";
+import { type } from "./testing/type.ts";
 
 let slipway: Bin;
 let here: string;
@@ -117,18 +117,13 @@ describe("programs", () => {
 });
 
 describe("a terminal", () => {
-  const python = fileURLToPath(new URL("./testing/terminal.py", import.meta.url));
-
-  async function type(argv: readonly string[], steps: readonly [string, string][]) {
-    const child = spawn("python3", [python, process.execPath, binPath, ...argv], { env: slipway.environment });
-    child.stdin.end(steps.map((step) => `${step.join("\t")}\n`).join(""));
-    const output = await text(child.stdout);
-    const end = output.trimEnd().lastIndexOf("\n");
-    return { shown: output.slice(0, end), ...JSON.parse(output.slice(end)) };
-  }
-
   test("a shell knows its size, follows a change of it, and exits as told", async () => {
-    const { shown, ...end } = await type(
+    const {
+      shown,
+      raw: _raw,
+      ...end
+    } = await type(
+      slipway,
       ["sandbox", "shell", box],
       [
         ["$ ", "stty size\\r"],
@@ -143,10 +138,11 @@ describe("a terminal", () => {
 
   test("Ctrl-C is the program's, not ours", async () => {
     const script = "trap 'echo caught; exit 4' INT; echo ready; while :; do sleep 0.05; done";
-    const { shown, ...end } = await type(
-      ["sandbox", "exec", "-it", box, "--", "sh", "-c", script],
-      [["ready", "\\x03"]],
-    );
+    const {
+      shown,
+      raw: _raw,
+      ...end
+    } = await type(slipway, ["sandbox", "exec", "-it", box, "--", "sh", "-c", script], [["ready", "\\x03"]]);
     expect(end).toEqual({ code: 4, restored: true, left: 0 });
     expect(shown).toContain("caught");
   });

@@ -1,12 +1,9 @@
-import { spawn } from "node:child_process";
 import { join } from "node:path";
-import { text } from "node:stream/consumers";
-import { fileURLToPath } from "node:url";
-import { stripVTControlCharacters } from "node:util";
 import { createClient } from "@slipway/client";
 import { serverFiles } from "@slipway/contract";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type Bin, binPath, openBin } from "../testing/bin.ts";
+import { type Bin, openBin } from "../testing/bin.ts";
+import { type } from "../testing/type.ts";
 
 let slipway: Bin;
 const server = {
@@ -32,17 +29,6 @@ const json = async (...argv: string[]) => {
   return JSON.parse(stdout);
 };
 
-const python = fileURLToPath(new URL("../testing/terminal.py", import.meta.url));
-
-/** On a real terminal: each text is typed when the one before it has been seen. */
-async function type(argv: readonly string[], steps: readonly [string, string][]) {
-  const child = spawn("python3", [python, process.execPath, binPath, ...argv], { env: slipway.environment });
-  child.stdin.end(steps.map((step) => `${step.join("\t")}\n`).join(""));
-  const output = await text(child.stdout);
-  const end = output.trimEnd().lastIndexOf("\n");
-  return { shown: stripVTControlCharacters(output.slice(0, end)), raw: output, ...JSON.parse(output.slice(end)) };
-}
-
 test("up starts a server once and says where its log is", async () => {
   const { pid, log, builds } = await json("up");
   expect({ log, builds }).toEqual({ log: `${slipway.stateDir}/server.log`, builds: [] });
@@ -51,6 +37,7 @@ test("up starts a server once and says where its log is", async () => {
 
 test("a build is agreed on, drawn, resized and paused from a terminal, which is given back as it was", async () => {
   const { shown, raw, ...end } = await type(
+    slipway,
     ["build", "--parallel", "2", "a habit tracker"],
     [
       ["Is this what you want?", "\\r"],
@@ -72,7 +59,12 @@ test("a build is agreed on, drawn, resized and paused from a terminal, which is 
 });
 
 test("a build that is left goes on; down hands it over, and the next server ends it", async () => {
-  const { shown, ...end } = await type(
+  const {
+    shown,
+    raw: _raw,
+    ...end
+  } = await type(
+    slipway,
     ["build", "--yes", "a shop"],
     [
       ["at work", "\\x03"],
