@@ -26,6 +26,7 @@ const slowest = [
   "sandbox/src/providers/local/hundred",
   "sandbox/src/providers/local/project",
   "cli/src/commands/agent-run",
+  "cli/src/commands/agent-run-agents",
   "store/src/postgres",
   "store/src/sqlite",
   "cli/src/local",

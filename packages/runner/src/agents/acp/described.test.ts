@@ -46,9 +46,13 @@ it.each<[string, unknown, string]>([
   ["no address", { command: ["x"], environment: { A: "{token}" } }, "no variable has {base_url}"],
   ["no token", { command: ["x"], environment: { A: "{base_url}" } }, "no variable has {token}"],
   ["a mistyped name", { command: ["x"], environment: { ...environment, M: "{modle}" } }, "no {modle}, but {base_url}"],
-  ["our own variable", { command: ["x"], environment: { ...environment, SLIPWAY_X: "1" } }, "SLIPWAY_X"],
-  ["the home", { command: ["x"], environment: { ...environment, HOME: "/" } }, "HOME"],
-  ["no variable", { command: ["x"], environment: { ...environment, "A=B": "1" } }, "A=B"],
+  [
+    "our own variable",
+    { command: ["x"], environment: { ...environment, SLIPWAY_X: "1" } },
+    "SLIPWAY_X: Slipway sets it",
+  ],
+  ["the home", { command: ["x"], environment: { ...environment, HOME: "/" } }, "HOME: Slipway"],
+  ["no variable", { command: ["x"], environment: { ...environment, "A=B": "1" } }, "A=B: this is not"],
   ["a key", { command: ["x"], environment: { ...environment, OTHER_API_KEY: "sk-123" } }, "OTHER_API_KEY: expected"],
   ["what nobody knows", { command: ["x"], environment, dialect: "chat" }, "dialect"],
 ])("a description with %s is refused", async (_, description, message) => {

@@ -31,39 +31,35 @@ const argument = text(4096).refine(
   "every process sees arguments: {token} belongs into the environment",
 );
 
-/** Of the runner and its sandbox, and so not the agent's to change. */
-const isOurs = (variable: string) => variable === "HOME" || variable.startsWith("SLIPWAY_");
-
-const variableSchema = z
-  .string()
-  .regex(/^[A-Za-z_][A-Za-z0-9_]{0,127}$/, "is not the name of a variable")
-  .refine((variable) => !isOurs(variable), "is set by Slipway");
-
-const looksSecret = /(KEY|TOKEN|SECRET|PASSWORD)$/i;
-
 /** How an agent that speaks the Agent Client Protocol is started, so that it finds its models at the gateway and nowhere else. */
 export const descriptionSchema = z.strictObject(
   {
     command: z.tuple([program], argument).refine((words) => words.length <= 64, "expected up to 64 words"),
     environment: z
-      .record(variableSchema, text(16 * 1024))
+      .record(z.string(), text(16 * 1024))
       .refine((variables) => Object.keys(variables).length <= 64, "expected up to 64 variables")
       .superRefine((variables, context) => {
         const used = Object.values(variables).flatMap(namesIn);
         for (const name of ["base_url", "token"]) {
           if (!used.includes(name)) context.addIssue(`no variable has {${name}}: the agent would find no model`);
         }
-        // The value is not repeated: it may be a key.
         for (const [variable, value] of Object.entries(variables)) {
-          if (looksSecret.test(variable) && value !== "{token}") {
-            context.addIssue(`${variable}: expected {token}: a sandbox holds no key`);
-          }
+          const wrong = mistakeIn(variable, value);
+          if (wrong !== undefined) context.addIssue(`${variable.slice(0, 128)}: ${wrong}`);
         }
       }),
   },
   { error: ({ code }) => (code === "invalid_type" ? 'expected {"command": [...], "environment": {...}}' : undefined) },
 );
 export type Description = z.output<typeof descriptionSchema>;
+
+/** The value is not repeated: it may be a key. */
+function mistakeIn(variable: string, value: string): string | undefined {
+  if (!/^[A-Za-z_][A-Za-z0-9_]{0,127}$/.test(variable)) return "this is not the name of a variable";
+  if (variable === "HOME" || variable.startsWith("SLIPWAY_")) return "Slipway sets it";
+  const looksSecret = /(KEY|TOKEN|SECRET|PASSWORD)$/i.test(variable);
+  return looksSecret && value !== "{token}" ? "expected {token}: a sandbox holds no key" : undefined;
+}
 
 export function fill(value: string, values: Values): string {
   return value.replace(pattern, (_, name: keyof Values) => values[name]);
