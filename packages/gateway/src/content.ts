@@ -5,11 +5,12 @@ export type Json = Record<string, unknown>;
 
 /** All messages or items of a body, and the parts that they hold, however deep: in tool results, in documents. */
 export function* contentParts(body: Json): Generator<Json> {
-  for (const field of ["messages", "input", "system"]) yield* partsBelow(body[field], 1);
+  for (const field of ["messages", "input", "system", "contents", "systemInstruction"])
+    yield* partsBelow(body[field], 1);
 }
 
-/** `output` is what a tool has put out, in the responses dialect; a document's `source` may hold parts. */
-const nestedFields = ["content", "output", "source"];
+/** `output` is what a tool has put out, in the responses dialect; a document's `source` may hold parts. Google's are `parts`. */
+const nestedFields = ["content", "output", "source", "parts", "functionResponse"];
 const maxDepth = 16;
 
 function* partsBelow(content: unknown, depth: number): Generator<Json> {
@@ -29,6 +30,8 @@ function partsOf(content: unknown): Json[] {
 export function imageCharacters(part: Json): number {
   const source = asObject(part["source"]);
   if (part["type"] === "image" && typeof source["data"] === "string") return source["data"].length;
+  const { mimeType, data } = asObject(part["inlineData"]);
+  if (typeof data === "string" && String(mimeType).startsWith("image/")) return data.length;
   const url = asObject(part["image_url"])["url"] ?? part["image_url"];
   return typeof url === "string" && url.startsWith("data:image/") ? url.length : 0;
 }

@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders, ServerResponse } from "node:http";
 import { type ErrorCode, type ModelRole, type RunId, SlipwayError, type Usage } from "@slipway/contract";
 import { countUsage, noUsage, type Reservation, reserve, type Unreported } from "./budget.ts";
 import { type Delivered, deliverStream, deliverWhole } from "./deliver.ts";
-import type { Dialect, DialectName, Meter } from "./dialects/dialect.ts";
+import type { AgentDialect, AgentDialectName, Meter } from "./dialects/dialect.ts";
 import type { Estimates } from "./estimates.ts";
 import type { Health, ResponseEnd } from "./health.ts";
 import type { Clock, Ledger, Settlement } from "./ports.ts";
@@ -29,7 +29,9 @@ export interface ModelCall {
   readonly run: RunId;
   readonly routes: readonly Route[];
   readonly estimates: Estimates;
-  readonly dialect: Dialect;
+  readonly dialect: AgentDialect;
+  /** Of the body, that stand in the request's path. */
+  readonly fields: Readonly<Record<string, unknown>>;
   readonly headers: IncomingHttpHeaders;
   readonly body: Buffer;
   readonly response: ServerResponse;
@@ -44,7 +46,7 @@ export interface GatewayLogLine {
   readonly run: RunId;
   readonly role: ModelRole;
   readonly model: string;
-  readonly dialect: DialectName;
+  readonly dialect: AgentDialectName;
   /** That the agent saw. */
   readonly status: number;
   readonly end: ResponseEnd;
@@ -63,6 +65,8 @@ export interface GatewayLogLine {
 export interface LastResponse {
   readonly end: ResponseEnd;
   readonly code: ErrorCode | undefined;
+  /** The model declined to answer. */
+  readonly refused: boolean;
   readonly at: number;
 }
 
@@ -122,7 +126,7 @@ async function answerAgent(parts: ExchangeParts, call: ModelCall, underway: Unde
   }
 }
 
-type Bill = Pick<Settlement, "usage" | "microUsd" | "estimated"> & LastResponse;
+type Bill = Pick<Settlement, "usage" | "microUsd" | "estimated"> & Omit<LastResponse, "refused">;
 
 /** The agent learns of the end only after it is in the books. */
 async function settle(
@@ -139,7 +143,7 @@ async function settle(
   await ledger.settle({ request, run, role, model: name, usage, microUsd, estimated, end: ending.end });
   health.end(endpoint.provider, { ...ending, usage, microUsd });
   const last = { ...ending, at: clock.now() };
-  onSettled(last);
+  onSettled({ ...last, refused: progress.meter.refused });
   return { ...last, usage, microUsd, estimated };
 }
 
@@ -158,7 +162,7 @@ function log(
 }
 
 /** A refusal in the words of the agent's dialect. The gateway has tried again already: clients are told not to. */
-export function sendError(response: ServerResponse, dialect: Dialect, error: SlipwayError): void {
+export function sendError(response: ServerResponse, dialect: AgentDialect, error: SlipwayError): void {
   if (response.headersSent || response.destroyed) return void response.destroy();
   response.writeHead(error.status, { "content-type": "application/json", "x-should-retry": "false" });
   response.end(JSON.stringify(dialect.writeError(error)));

@@ -30,6 +30,14 @@ test.each([
   ["responses", { input: [{ type: "item_reference", id: "msg_1" }] }],
   ["responses", { input: [{ role: "user", content: [{ type: "input_image", image_url: "https://evil.example" }] }] }],
   ["responses", { input: [{ role: "user", content: [{ type: "input_file", file_url: "https://evil.example" }] }] }],
+  ["google", { cachedContent: "cachedContents/1" }],
+  ["google", { generationConfig: { candidateCount: 8 } }],
+  ["google", { contents: [{ role: "user", parts: [{ fileData: { fileUri: "https://evil.example" } }] }] }],
+  ["google", { systemInstruction: { parts: [{ fileData: { fileUri: "files/1" } }] } }],
+  [
+    "google",
+    { contents: [{ parts: [{ functionResponse: { name: "a", parts: [{ fileData: { fileUri: "gs://evil" } }] } }] }] },
+  ],
 ] as const)("%s: %j reaches past the run and is refused", (dialect, body) => {
   expect(() => guardBody(dialect, structuredClone(body))).toThrow(expect.objectContaining({ code: "invalid_request" }));
 });
@@ -49,6 +57,13 @@ test("tools that run at the endpoint are taken out, tools of the agent stay", ()
   };
   guardBody("responses", body);
   expect(body.tools).toHaveLength(4);
+});
+
+test("tools of Google that run at the endpoint are taken out", () => {
+  const functionDeclarations = [{ name: "run" }];
+  const body = { tools: [{ functionDeclarations, googleSearch: {} }, { codeExecution: {} }, { urlContext: {} }] };
+  guardBody("google", body);
+  expect(JSON.stringify(body)).toBe(JSON.stringify({ tools: [{ functionDeclarations }, {}, {}] }));
 });
 
 test("a group of tools holds only tools of the agent", () => {

@@ -1,19 +1,20 @@
 import { SlipwayError } from "@slipway/contract";
 import { asObject, contentParts, type Json } from "./content.ts";
-import type { DialectName } from "./dialects/dialect.ts";
+import type { AgentDialectName } from "./dialects/dialect.ts";
 
 /**
  * Takes out of a request, or refuses, what would reach past the run: programs and searches at the endpoint, which lead
  * around the sandbox's network policy; what the endpoint keeps for all who have its key, other runs among them; and what
  * changes the price.
  */
-export function guardBody(dialect: DialectName, body: Json): void {
+export function guardBody(dialect: AgentDialectName, body: Json): void {
   for (const field of droppedFields) delete body[field];
   if (dialect === "responses") body["store"] = false;
   for (const field of refusedFields) {
     if (!isEmpty(body[field])) throw refused(`${field} is not available here`);
   }
   if (!isEmpty(body["n"]) && body["n"] !== 1) throw refused("n is not available here: ask for one answer");
+  if (dialect === "google") guardGoogle(body);
   dropUnknown(dialect, body);
   for (const part of [body, ...contentParts(body)]) {
     if (Array.isArray(part["tools"])) part["tools"] = agentTools(part["tools"]);
@@ -32,7 +33,8 @@ const droppedFields = [
   "modalities",
   "fallbacks",
 ];
-const refusedFields = "background previous_response_id conversation container mcp_servers prompt audio".split(" ");
+const refusedFields =
+  "background previous_response_id conversation container mcp_servers prompt audio cachedContent".split(" ");
 
 /** Where a dialect says how long an answer may be. A limit that the endpoint does not read is none. */
 export const limitFields = {
@@ -53,8 +55,8 @@ const chatFields = new Set([
   ...["user", "metadata", "safety_identifier", "prompt_cache_key", ...limitFields.chat],
 ]);
 
-function dropUnknown(dialect: DialectName, body: Json): void {
-  const known: readonly string[] = limitFields[dialect];
+function dropUnknown(dialect: AgentDialectName, body: Json): void {
+  const known: readonly string[] = dialect === "google" ? [] : limitFields[dialect];
   for (const field of Object.values(limitFields).flat()) if (!known.includes(field)) delete body[field];
   if (dialect !== "chat") return;
   for (const field of Object.keys(body)) if (!chatFields.has(field)) delete body[field];
@@ -63,6 +65,16 @@ function dropUnknown(dialect: DialectName, body: Json): void {
 /** A cache that is kept for long has another price than the table's. */
 function dropLongCache(part: Json): void {
   delete asObject(part["cache_control"])["ttl"];
+}
+
+/** Tools of any other field run at the endpoint. */
+function guardGoogle(body: Json): void {
+  const { candidateCount } = asObject(body["generationConfig"]);
+  if (!isEmpty(candidateCount) && candidateCount !== 1) {
+    throw refused("candidateCount is not available here: ask for one answer");
+  }
+  if (!Array.isArray(body["tools"])) return;
+  body["tools"] = body["tools"].map((tool) => ({ functionDeclarations: asObject(tool)["functionDeclarations"] }));
 }
 
 /** Tools whose calls come back to the agent. Any other one runs at the endpoint. */
@@ -83,6 +95,7 @@ function checkPart(part: Json): void {
   if (part["type"] === "item_reference") throw refused("item_reference is not available here: send the item itself");
   const sourceType = asObject(part["source"])["type"];
   if (sourceType !== undefined && !insideSources.has(sourceType)) throw refused(outsideContent);
+  if (!isEmpty(part["fileData"])) throw refused(outsideContent);
   const file = asObject(part["file"]);
   for (const field of addressFields) {
     const url = asObject(part[field])["url"] ?? part[field];

@@ -17,6 +17,6 @@ export function identify(request: IncomingMessage, tokens: RunTokens, connected:
 export function tokenOf({ headers }: IncomingMessage): string | undefined {
   const bearer = /^Bearer +(\S+)$/i.exec(headers.authorization ?? "")?.[1];
   if (bearer !== undefined) return bearer;
-  const key = headers["x-api-key"];
+  const key = headers["x-api-key"] ?? headers["x-goog-api-key"];
   return typeof key === "string" ? key : undefined;
 }

@@ -2,14 +2,14 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { SlipwayError } from "@slipway/contract";
 import { readBody } from "./body.ts";
 import { estimateInputTokens } from "./budget.ts";
-import type { Dialect } from "./dialects/dialect.ts";
+import type { Asked } from "./dialects/paths.ts";
 import { type ExchangeParts, exchange, type LastResponse } from "./exchange.ts";
 import { parseBody } from "./prepare.ts";
 import type { RunEntry } from "./runs.ts";
 
 interface ModelHttpRequest {
   readonly run: RunEntry;
-  readonly dialect: Dialect;
+  readonly asked: Asked;
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
 }
@@ -19,7 +19,7 @@ const maxBodyBytesPerRun = 256 * 1024 * 1024;
 
 /** One exchange with a model, which ends when the client goes away, the run is closed, or its time is over. */
 export async function answerModelCall(parts: ExchangeParts, call: ModelHttpRequest): Promise<void> {
-  const { run, dialect, request, response } = call;
+  const { run, asked, request, response } = call;
   if (run.closed !== undefined) throw run.closed;
   if (run.exchanges.size >= maxRequestsPerRun) {
     throw new SlipwayError("model_rate_limited", `a run has at most ${maxRequestsPerRun} requests at once`);
@@ -39,7 +39,8 @@ export async function answerModelCall(parts: ExchangeParts, call: ModelHttpReque
     };
     const { id, routes, estimates } = run;
     const agent = { headers: request.headers, body: taken.body, response, signal: controller.signal };
-    await exchange(parts, { run: id, routes, estimates, dialect, ...agent, onSettled });
+    const { dialect, fields } = asked;
+    await exchange(parts, { run: id, routes, estimates, dialect, fields, ...agent, onSettled });
   } finally {
     clearTimeout(timer);
     run.exchanges.delete(controller);
@@ -47,10 +48,11 @@ export async function answerModelCall(parts: ExchangeParts, call: ModelHttpReque
 }
 
 /** Answered by estimate: a question that costs nothing is not worth a request to the endpoint. */
-export async function countTokens(run: RunEntry, request: IncomingMessage, response: ServerResponse): Promise<void> {
+export async function countTokens({ run, asked, request, response }: ModelHttpRequest): Promise<void> {
   using taken = await takeBody(run, request);
   const text = taken.body.toString("utf8");
-  answerJson(response, { input_tokens: estimateInputTokens(parseBody(taken.body), text) });
+  const tokens = estimateInputTokens(parseBody(taken.body, asked.fields), text);
+  answerJson(response, asked.dialect.name === "google" ? { totalTokens: tokens } : { input_tokens: tokens });
 }
 
 /** The models that a run may use, in a shape that clients of every vendor read. */

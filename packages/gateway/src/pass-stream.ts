@@ -3,7 +3,7 @@ import process from "node:process";
 import { hasCode, SlipwayError } from "@slipway/contract";
 import type { Answer } from "./answer.ts";
 import type { Reservation } from "./budget.ts";
-import type { Dialect, Meter } from "./dialects/dialect.ts";
+import type { AgentDialect, Meter } from "./dialects/dialect.ts";
 import type { PreparedRequest } from "./prepare.ts";
 import { translateStream } from "./translate.ts";
 
@@ -11,7 +11,7 @@ import { translateStream } from "./translate.ts";
 export interface Delivery {
   readonly prepared: PreparedRequest;
   /** What the agent speaks. */
-  readonly dialect: Dialect;
+  readonly dialect: AgentDialect;
   readonly response: ServerResponse;
   readonly reservation: Reservation;
   readonly meter: Meter;
@@ -29,10 +29,10 @@ export async function passStream(answer: Answer, delivery: Delivery): Promise<Sl
     answer.abort(failure);
   };
   const budget = watchBudget(delivery, holds, fail);
-  const write = (bytesOf: () => Uint8Array | string) => {
+  const write = (piecesOf: () => readonly (Uint8Array | string)[]) => {
     try {
-      const bytes = bytesOf();
-      if (bytes.length === 0 || response.write(bytes)) return;
+      for (const piece of piecesOf()) if (piece.length > 0) response.write(piece);
+      if (!response.writableNeedDrain) return;
       holds.add();
       response.once("drain", holds.release);
     } catch (error) {
@@ -42,7 +42,7 @@ export async function passStream(answer: Answer, delivery: Delivery): Promise<Sl
   answer.pipe({
     data(chunk) {
       if (failure !== undefined) return;
-      write(() => (convert === undefined ? chunk : convert.push(chunk)));
+      write(() => (convert === undefined ? [chunk] : convert.push(chunk)));
       // Node sends what was written at the end of this turn: it leaves before it is counted.
       process.nextTick(budget.count, chunk);
     },

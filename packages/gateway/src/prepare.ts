@@ -4,7 +4,7 @@ import { z } from "zod";
 import { estimateInputTokens } from "./budget.ts";
 import { asObject, type Json } from "./content.ts";
 import type { ModelRequest } from "./conversation.ts";
-import type { Dialect, DialectName } from "./dialects/dialect.ts";
+import type { AgentDialect, Dialect, DialectName } from "./dialects/dialect.ts";
 import { dialects } from "./dialects/index.ts";
 import type { Endpoint } from "./endpoints.ts";
 import { guardBody, limitFields } from "./guard.ts";
@@ -43,25 +43,28 @@ const bodySchema = z.looseObject({
 });
 type Body = z.output<typeof bodySchema>;
 
-export function prepare(
-  settings: GatewaySettings,
-  routes: readonly Route[],
-  agent: { readonly dialect: Dialect; readonly body: Buffer; readonly headers: IncomingHttpHeaders },
-): PreparedRequest {
-  const body = parseBody(agent.body);
+interface Agent {
+  readonly dialect: AgentDialect;
+  readonly body: Buffer;
+  readonly fields: Readonly<Record<string, unknown>>;
+  readonly headers: IncomingHttpHeaders;
+}
+
+export function prepare(settings: GatewaySettings, routes: readonly Route[], agent: Agent): PreparedRequest {
+  const body = parseBody(agent.body, agent.fields);
   const route = chooseRoute(settings, routes, body.model);
   guardBody(agent.dialect.name, body);
   const { endpoint } = route;
-  const same = endpoint.dialects.includes(agent.dialect.name);
-  const dialect = same ? agent.dialect : dialects[endpoint.dialects[0]];
-  const asked = same ? undefined : { ...agent.dialect.readRequest(body), model: route.model };
-  const sent = asked === undefined ? passedBody(agent.dialect.name, body, route.model) : dialect.writeRequest(asked);
+  const spoken = endpoint.dialects.find((name) => name === agent.dialect.name);
+  const dialect = dialects[spoken ?? endpoint.dialects[0]];
+  const asked = spoken ? undefined : { ...agent.dialect.readRequest(body), model: route.model };
+  const sent = asked === undefined ? passedBody(dialect.name, body, route.model) : dialect.writeRequest(asked);
   const text = stringify(sent);
   const upstream = {
     endpoint,
     dialect: dialect.name,
     path: dialect.path.replace(/^\/v1/, ""),
-    headers: upstreamHeaders(endpoint, dialect.name, same ? agent.headers : {}),
+    headers: upstreamHeaders(endpoint, dialect.name, spoken ? agent.headers : {}),
     body: text,
   };
   return {
@@ -101,13 +104,15 @@ function limitOf(dialect: DialectName, sent: Json, tokens: number): Record<strin
   return Object.fromEntries((given.length === 0 ? [usual] : given).map((field) => [field, tokens]));
 }
 
-export function parseBody(bytes: Buffer): Body {
+/** `fields` are in the request's path. */
+export function parseBody(bytes: Buffer, fields: Readonly<Record<string, unknown>>): Body {
   let json: unknown;
   try {
     json = JSON.parse(bytes.toString("utf8"));
   } catch (error) {
     throw new SlipwayError("invalid_request", `the body is not JSON: ${(error as Error).message}`, { cause: error });
   }
+  if (typeof json === "object" && json !== null) Object.assign(json, fields);
   const parsed = bodySchema.safeParse(json);
   // As it came, so that the order of its fields stays.
   if (parsed.success) return json as Body;

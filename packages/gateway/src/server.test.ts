@@ -10,11 +10,15 @@ import { createRunTokens } from "./run-tokens.ts";
 import { ask, post, startTestGateway, type TestGateway, testKey, testTask } from "./testing/gateway.ts";
 import { speakThen } from "./testing/upstream.ts";
 
-test("a token is taken as a bearer token and as x-api-key", async () => {
+const googlePath = "/v1beta/models/build:streamGenerateContent";
+
+test("a token is taken as a bearer token, as x-api-key and as x-goog-api-key", async () => {
   await using set = await startTestGateway();
   expect(await set.post("/v1/messages", ask())).toMatchObject({ status: 200 });
-  const headers = { "x-api-key": set.run.token };
-  expect(await post(`${set.url}/v1/messages`, ask(), { headers })).toMatchObject({ status: 200 });
+  for (const name of ["x-api-key", "x-goog-api-key"]) {
+    const headers = { [name]: set.run.token };
+    expect(await post(`${set.url}/v1/messages`, ask(), { headers })).toMatchObject({ status: 200 });
+  }
 });
 
 test("a request without a right token is refused, in the words of its dialect", async () => {
@@ -22,7 +26,14 @@ test("a request without a right token is refused, in the words of its dialect", 
   const forged = `${set.run.token.slice(0, -1)}${set.run.token.endsWith("A") ? "B" : "A"}`;
   const elsewhere = createRunTokens("the secret of another").of(newId("run"));
   for (const token of [undefined, "", "slr_", "nonsense", forged, elsewhere, testKey, set.gateway.hostToken]) {
-    for (const path of ["/v1/messages", "/v1/chat/completions", "/v1/responses", "/v1/models", "/run/hello"]) {
+    for (const path of [
+      "/v1/messages",
+      "/v1/chat/completions",
+      "/v1/responses",
+      "/v1/models",
+      "/run/hello",
+      googlePath,
+    ]) {
       const { status, text } = await post(`${set.url}${path}`, ask(), token === undefined ? {} : { token });
       expect(status).toBe(401);
       expect(text).toContain("run_token_invalid");
@@ -124,6 +135,10 @@ test("tokens are counted by estimate, at no cost", async () => {
   await using set = await startTestGateway();
   const { text } = await set.post("/v1/messages/count_tokens?beta=true", ask());
   expect(JSON.parse(text).input_tokens).toBeGreaterThan(10);
+  const image = { inlineData: { mimeType: "image/png", data: "A".repeat(100_000) } };
+  const contents = [{ role: "user", parts: [{ text: "Say hello." }, image] }];
+  const counted = await set.post("/v1beta/models/build:countTokens", { contents });
+  expect(JSON.parse(counted.text).totalTokens).toBeLessThan(10_000);
   expect(set.upstream.seen).toHaveLength(0);
 });
 

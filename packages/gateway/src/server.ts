@@ -2,8 +2,8 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { Duplex } from "node:stream";
 import { type RunId, SlipwayError } from "@slipway/contract";
 import { answerError, type RunChannel } from "./channel/index.ts";
-import type { Dialect } from "./dialects/dialect.ts";
-import { dialects } from "./dialects/index.ts";
+import { anthropic } from "./dialects/anthropic/index.ts";
+import { askedAt } from "./dialects/paths.ts";
 import { type ExchangeParts, sendError } from "./exchange.ts";
 import { identify, tokenOf } from "./identity.ts";
 import { type ListenAddress, type Listener, listenOn } from "./listen.ts";
@@ -87,7 +87,7 @@ async function handle(
   } catch (error) {
     if (!(error instanceof SlipwayError)) throw error;
     if (path.startsWith("/run/")) answerError(response, error);
-    else sendError(response, dialectOf(path) ?? dialects.anthropic, error);
+    else sendError(response, askedAt(path)?.dialect ?? anthropic, error);
   }
 }
 
@@ -98,11 +98,11 @@ async function answerRun(
   { id, path }: { readonly id: RunId; readonly path: string },
 ): Promise<void> {
   const run = parts.runs.get(id);
-  const dialect = dialectOf(path);
-  if (request.method === "POST" && dialect !== undefined) {
-    return answerModelCall(parts, { run, dialect, request, response });
+  const asked = request.method === "POST" ? askedAt(path) : undefined;
+  if (asked !== undefined) {
+    const call = { run, asked, request, response };
+    return asked.wants === "count" ? countTokens(call) : answerModelCall(parts, call);
   }
-  if (request.method === "POST" && path === "/v1/messages/count_tokens") return countTokens(run, request, response);
   if (request.method === "GET" && path === "/v1/models") return listModels(run, response);
   throw new SlipwayError("invalid_request", `the gateway has no ${request.method} ${path.slice(0, 100)}`);
 }
@@ -112,10 +112,6 @@ function answerHealth(parts: ServerParts, request: IncomingMessage, response: Se
   const isHost = path === "/health" && parts.tokens.isHost(tokenOf(request) ?? "");
   const body = isHost ? { ok: true, providers: parts.health.snapshot() } : { ok: true };
   response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(body));
-}
-
-function dialectOf(path: string): Dialect | undefined {
-  return Object.values(dialects).find((dialect) => dialect.path === path);
 }
 
 function countOf(open: ReadonlyMap<Duplex, RunId | undefined>, run: RunId): number {

@@ -1,8 +1,8 @@
 import type { ModelEvent, ModelRequest } from "./conversation.ts";
-import type { Dialect } from "./dialects/dialect.ts";
+import type { AgentDialect, Dialect } from "./dialects/dialect.ts";
 
 /** A stream of one dialect becomes one of another, piece by piece. */
-export function translateStream(request: ModelRequest, from: Dialect, to: Dialect) {
+export function translateStream(request: ModelRequest, from: Dialect, to: AgentDialect) {
   const reader = from.streamReader(request);
   const writer = to.streamWriter(request);
   let over = false;
@@ -11,7 +11,7 @@ export function translateStream(request: ModelRequest, from: Dialect, to: Dialec
     return writer.write(event);
   };
   return {
-    push: (chunk: Uint8Array) => reader.push(chunk).map(write).join(""),
+    push: (chunk: Uint8Array) => reader.push(chunk).map(write),
     /** What the agent has been told has an end. */
     get over() {
       return over;
@@ -19,6 +19,6 @@ export function translateStream(request: ModelRequest, from: Dialect, to: Dialec
   };
 }
 
-export function translateWhole(request: ModelRequest, from: Dialect, to: Dialect, body: unknown): string {
+export function translateWhole(request: ModelRequest, from: Dialect, to: AgentDialect, body: unknown): string {
   return JSON.stringify(to.writeResponse(request, from.readResponse(body, request)));
 }

@@ -73,6 +73,28 @@ export function openaiErrorStatus(...marks: readonly unknown[]): number {
   return 500;
 }
 
+/** Google's canonical codes. */
+const googleStatuses: Readonly<Record<number, string>> = {
+  401: "UNAUTHENTICATED",
+  402: "FAILED_PRECONDITION",
+  403: "PERMISSION_DENIED",
+  404: "NOT_FOUND",
+  429: "RESOURCE_EXHAUSTED",
+  502: "UNAVAILABLE",
+  503: "UNAVAILABLE",
+  504: "DEADLINE_EXCEEDED",
+  529: "UNAVAILABLE",
+};
+
+export function googleError(error: SlipwayError): object {
+  return googleErrorOf(visibleStatus(error), errorMessage(error));
+}
+
+export function googleErrorOf(status: number, message: string): object {
+  const usual = status < 500 ? "INVALID_ARGUMENT" : "INTERNAL";
+  return { code: status, message, status: googleStatuses[status] ?? usual };
+}
+
 /** A refused key is a server's fault by its status, and an authentication error to whoever waits for the answer. */
 function visibleStatus(error: SlipwayError): number {
   return error.code === "model_key_refused" ? 401 : error.status;

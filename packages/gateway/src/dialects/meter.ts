@@ -25,7 +25,7 @@ export function createMeter({ markers, interpreter, readResponse, deltaText }: M
   const pattern = new RegExp(markers, "g");
   const estimate = createEstimate(deltaText);
   const held = createHeldBytes();
-  let [usage, complete, failure] = [noUsage, false, undefined as Meter["failure"]];
+  let [usage, complete, refused, failure] = [noUsage, false, false, undefined as Meter["failure"]];
   let whole: boolean | undefined;
   let separator: Buffer | undefined;
 
@@ -49,6 +49,10 @@ export function createMeter({ markers, interpreter, readResponse, deltaText }: M
     get complete() {
       readWhole();
       return complete;
+    },
+    get refused() {
+      readWhole();
+      return refused;
     },
     get failure() {
       readWhole();
@@ -86,7 +90,7 @@ export function createMeter({ markers, interpreter, readResponse, deltaText }: M
       for (const event of read()) {
         if (complete || failure !== undefined) return;
         if (event.type === "usage") usage = event.usage;
-        else if (event.type === "stop") complete = true;
+        else if (event.type === "stop") [complete, refused] = [true, event.reason === "refusal"];
         else if (event.type === "failure") failure = { status: event.status, message: event.message };
       }
     } catch {}

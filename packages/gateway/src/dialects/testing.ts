@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import type { Message, ModelEvent, ModelRequest, Part, StopReason } from "../conversation.ts";
-import type { Dialect } from "./dialect.ts";
+import type { AgentDialect, Dialect } from "./dialect.ts";
 
 /** Texts with what trips readers up: quotes, line ends, the words that meters look for, characters of many bytes. */
 const hostileWords = [
@@ -115,7 +115,7 @@ export const plainRequest: ModelRequest = {
   answerSchema: undefined,
 };
 
-export function writeStream(dialect: Dialect, events: readonly ModelEvent[], request = plainRequest): string {
+export function writeStream(dialect: AgentDialect, events: readonly ModelEvent[], request = plainRequest): string {
   const writer = dialect.streamWriter(request);
   return events.map((event) => writer.write(event)).join("");
 }

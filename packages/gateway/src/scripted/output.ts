@@ -1,6 +1,6 @@
 import { type ErrorCode, SlipwayError } from "@slipway/contract";
 import type { ModelEvent, ModelRequest } from "../conversation.ts";
-import type { Dialect } from "../dialects/dialect.ts";
+import type { AgentDialect } from "../dialects/dialect.ts";
 import type { Fault, ScriptedRequest, Turn } from "./program.ts";
 import { turnEvents } from "./turn-events.ts";
 
@@ -16,7 +16,7 @@ export interface Output {
 const unwilling = "I can not help with that.";
 const interrupted = "This answer does not come to its end.";
 
-export function outputOf(dialect: Dialect, scripted: ScriptedRequest, turn: Turn): Output {
+export function outputOf(dialect: AgentDialect, scripted: ScriptedRequest, turn: Turn): Output {
   const { fault } = turn;
   if (fault === "hang") return { head: undefined, pieces: [], ending: "silence" };
   if (fault === "reset") return { head: undefined, pieces: [], ending: "break" };
@@ -36,7 +36,7 @@ export function outputOf(dialect: Dialect, scripted: ScriptedRequest, turn: Turn
 
 /** An error in the dialect's shape. */
 export function errorOutput(
-  dialect: Dialect,
+  dialect: AgentDialect,
   error: SlipwayError,
   { status = error.status, retryAfterMs }: { readonly status?: number; readonly retryAfterMs?: number } = {},
 ): Output {
@@ -51,7 +51,7 @@ export function errorOutput(
 }
 
 function streamPieces(
-  dialect: Dialect,
+  dialect: AgentDialect,
   request: ModelRequest,
   events: readonly ModelEvent[],
   fault: Fault | undefined,

@@ -9,8 +9,7 @@ import {
 import type { AddressInfo } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { SlipwayError } from "@slipway/contract";
-import type { Dialect } from "../dialects/dialect.ts";
-import { dialects } from "../dialects/index.ts";
+import { type Asked, askedAt } from "../dialects/paths.ts";
 import { createFaultCounts, type FaultCounts } from "./fault.ts";
 import { errorOutput, type Output, outputOf } from "./output.ts";
 import type { ScriptedProgram, ScriptedRequest } from "./program.ts";
@@ -60,11 +59,10 @@ async function serve(
 ): Promise<void> {
   const gone = new AbortController();
   response.once("close", () => gone.abort());
-  const pathname = request.url?.replace(/\?.*$/s, "");
-  const dialect = Object.values(dialects).find(({ path }) => request.method === "POST" && path === pathname);
-  if (!dialect) return void response.writeHead(404).end();
+  const asked = request.method === "POST" ? askedAt((request.url ?? "").replace(/\?.*$/s, "")) : undefined;
+  if (asked?.wants !== "answer") return void response.writeHead(404).end();
   try {
-    const { output, paceMs } = await answer(dialect, request, options, faultCounts);
+    const { output, paceMs } = await answer(asked, request, options, faultCounts);
     await play(output, paceMs, response, gone.signal);
   } catch {
     // The client went away in the middle: nobody is left to tell.
@@ -74,13 +72,13 @@ async function serve(
 
 /** Whatever goes wrong becomes an answer. */
 async function answer(
-  dialect: Dialect,
+  { dialect, fields }: Asked,
   request: IncomingMessage,
   { programs, onRequest }: ScriptedModelOptions,
   faultCounts: FaultCounts,
 ): Promise<{ output: Output; paceMs: number | undefined }> {
   try {
-    const scripted = scriptedRequest(dialect.readRequest(await readJson(request)));
+    const scripted = scriptedRequest(dialect.readRequest({ ...((await readJson(request)) as object), ...fields }));
     const program = Object.hasOwn(programs, scripted.model) ? programs[scripted.model] : undefined;
     if (!program) throw new SlipwayError("unknown_model", `there is no scripted model ${scripted.model}`);
     onRequest?.(scripted, request.headers);

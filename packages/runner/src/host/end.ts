@@ -95,6 +95,8 @@ function verified(end: RunEnd, open: FollowedRun): RunEnd {
   if (end.reason === "completed" && wasCutOff(last)) {
     return { reason: known ?? "truncated", message: "the model's last answer was cut off" };
   }
+  // A stream that ends in a refusal looks like a cut to some agents.
+  if (end.reason === "truncated" && last?.refused) return { reason: "refused", message: end.message };
   if (known === undefined || !byModel.includes(end.reason)) return end;
   return { reason: known, message: end.message };
 }
