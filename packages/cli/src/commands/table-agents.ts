@@ -8,7 +8,11 @@ export const agentCommands: readonly Command[] = [
     summary: "Run a coding agent in a sandbox on a copy of a directory, and offer what it changed",
     arguments: [{ name: "prompt", help: "what the agent is to do, in words", many: true }],
     options: {
-      agent: { value: "name", short: "a", help: "builtin, claude-code, acp:opencode or acp:codex (builtin)" },
+      agent: {
+        value: "name",
+        short: "a",
+        help: "builtin, claude-code, acp:opencode, acp:codex or acp:gemini (builtin)",
+      },
       model: {
         value: "provider/model",
         short: "m",

@@ -27,6 +27,6 @@ describe.each(agents)("%s, in a sandbox without a network,", (agent) => {
     expect((await started.balance()).spentMicroUsd).toBeGreaterThan(0);
     // Nothing of the run is left: the sandbox's first process, its forwarder, and the command that looks.
     const { stdout } = await run(sandbox, "ps -e -o args=");
-    expect(stdout).not.toMatch(/runner\.mjs|claude|codex|opencode/);
+    expect(stdout).not.toMatch(/runner\.mjs|claude|codex|gemini|opencode/);
   });
 });

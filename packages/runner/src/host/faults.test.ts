@@ -47,13 +47,7 @@ const limits = { totalMs: 200_000, idleMs: 100_000, maxSteps: 30, maxRepeats: 3 
 
 describe.concurrent.each(drivers)("with %s", (agent) => {
   it.each(faults)("the fault %s ends the run as %s, is paid once, and leaves nothing", async (fault, reasons) => {
-    const prompt = `Say hello to ${agent} [fault:${fault}]`;
-    await using sandbox = await site.sandbox(agent);
-    await using run = await site.start(sandbox, { task: { agent, prompt, limits } });
-    const { events, end } = await toEnd(run);
-    expect(reasons, JSON.stringify({ end, last: events.slice(-3) })).toContain(end.reason);
-    await expectCountedOnce(run, { fault, times: asked.filter((messages) => messages.includes(prompt)).length });
-    await expectNothingLeft(sandbox);
+    await expectEnd(agent, fault, reasons);
   });
 
   it("an agent that does the same again and again ends as looping", async () => {
@@ -63,6 +57,22 @@ describe.concurrent.each(drivers)("with %s", (agent) => {
     await expectNothingLeft(sandbox);
   });
 });
+
+/** It takes any end of an answer for a success. */
+it.concurrent.each(faults.filter(([fault]) => fault === "cut" || fault === "refusal"))(
+  "with acp:gemini the fault %s ends the run as %s, too",
+  (fault, reasons) => expectEnd("acp:gemini", fault, reasons),
+);
+
+async function expectEnd(agent: string, fault: string, reasons: readonly RunEndReason[]): Promise<void> {
+  const prompt = `Say hello to ${agent} [fault:${fault}]`;
+  await using sandbox = await site.sandbox(agent);
+  await using run = await site.start(sandbox, { task: { agent, prompt, limits } });
+  const { events, end } = await toEnd(run);
+  expect(reasons, JSON.stringify({ end, last: events.slice(-3) })).toContain(end.reason);
+  await expectCountedOnce(run, { fault, times: asked.filter((messages) => messages.includes(prompt)).length });
+  await expectNothingLeft(sandbox);
+}
 
 /** Every question to the model is in the books, no question twice, and their sum is what the run has spent. */
 async function expectCountedOnce(run: Run, { fault, times }: { readonly fault: string; readonly times: number }) {
@@ -80,5 +90,5 @@ async function expectCountedOnce(run: Run, { fault, times }: { readonly fault: s
 
 async function expectNothingLeft(sandbox: Sandbox): Promise<void> {
   const { stdout } = await command(sandbox, "ps -e -o args=");
-  expect(stdout).not.toMatch(/runner\.mjs|claude|codex|opencode/);
+  expect(stdout).not.toMatch(/runner\.mjs|claude|codex|gemini|opencode/);
 }

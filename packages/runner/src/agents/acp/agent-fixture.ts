@@ -24,11 +24,12 @@ function converse(): void {
   agent({ name: "fixture" })
     .onRequest(methods.agent.initialize, () => ({
       protocolVersion: PROTOCOL_VERSION,
-      agentCapabilities: { loadSession: mode === "history" },
+      agentCapabilities: { loadSession: mode.endsWith("history") },
     }))
     .onRequest(methods.agent.session.new, () => ({ sessionId }))
     .onRequest(methods.agent.session.load, async ({ client }) => {
-      await say(client, { sessionUpdate: "agent_message_chunk", content: { type: "text", text: "said long ago" } });
+      const told = tellHistory(client);
+      if (mode !== "late history") await told;
       return {};
     })
     .onRequest(methods.agent.session.prompt, async ({ client, params }) => {
@@ -53,6 +54,12 @@ async function askModel({ prompt: [first] }: PromptRequest): Promise<string> {
   return JSON.parse(text).choices[0].message.content;
 }
 
+async function tellHistory(client: AgentContext): Promise<void> {
+  for (let part = 0; part < 100; part++) {
+    await say(client, { sessionUpdate: "agent_message_chunk", content: { type: "text", text: "said long ago" } });
+  }
+}
+
 async function answer(client: AgentContext): Promise<void> {
   if (mode === "die") process.kill(process.pid, "SIGKILL");
   if (mode === "mute") closeSync(1);
@@ -61,6 +68,13 @@ async function answer(client: AgentContext): Promise<void> {
     const update = { toolCallId: "call-1", title: "touch file", kind: "edit", rawInput: { path: "file" } } as const;
     await say(client, { sessionUpdate: "tool_call_update", ...update, status: "in_progress" });
     await say(client, { sessionUpdate: "tool_call_update", ...update, status: "failed", rawOutput: "no such file" });
+  }
+  if (mode === "edits") {
+    const call = { sessionUpdate: "tool_call", title: "Writing to file", kind: "edit", status: "completed" } as const;
+    let calls = 0;
+    for (const newText of ["one", "two", "two"]) {
+      await say(client, { ...call, toolCallId: String(calls++), content: [{ type: "diff", path: "file", newText }] });
+    }
   }
   if (mode === "plan") {
     const entries = [{ content: "First", priority: "high", status: "in_progress" } as const];

@@ -2,9 +2,10 @@ import { SlipwayError } from "@slipway/contract";
 import type { AcpAgent } from "./agent.ts";
 import { codex } from "./codex.ts";
 import { describedTool } from "./described.ts";
+import { gemini } from "./gemini.ts";
 import { opencode } from "./opencode.ts";
 
-export const acpAgents: readonly AcpAgent[] = [codex, opencode];
+export const acpAgents: readonly AcpAgent[] = [codex, gemini, opencode];
 
 /** Of `acp:<name>`. `described`: those that Slipway does not know by itself. */
 export function acpAgent(name: string, described: readonly AcpAgent[] = []): AcpAgent {

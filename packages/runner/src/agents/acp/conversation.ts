@@ -20,6 +20,8 @@ import { idText, shortText } from "../program/sizes.ts";
 import { sessionFailureCapability } from "./session-failure.ts";
 import { terminalOutputCapability } from "./translate.ts";
 
+/** What agents call the server of the team's tools. */
+export const teamServer = "slipway";
 const maxMessageBytes = 32 * 1024 * 1024;
 
 export interface AcpHandlers {
@@ -43,8 +45,10 @@ export async function converse(
   handlers: AcpHandlers,
 ): Promise<Conversation> {
   let listening = false;
+  let updates = 0;
   const { agent } = client({ name: "slipway" })
     .onNotification(methods.client.session.update, ({ params }) => {
+      updates++;
       // What comes while a conversation is loaded is its history.
       if (listening) handlers.update(params.update);
     })
@@ -63,6 +67,7 @@ export async function converse(
     },
   });
   const sessionId = await openSession(agent, initialized, options, session);
+  if (session !== undefined && !canResume(initialized)) await passHistory(agent, () => updates);
   listening = true;
   return {
     session: sessionId,
@@ -74,7 +79,7 @@ export async function converse(
 
 async function openSession(
   agent: ClientContext,
-  { agentCapabilities }: InitializeResponse,
+  initialized: InitializeResponse,
   { workdir, tools }: OpenOptions,
   session: string | undefined,
 ): Promise<string> {
@@ -85,12 +90,28 @@ async function openSession(
   }
   const request = { sessionId: session, ...place };
   try {
-    if (agentCapabilities?.sessionCapabilities?.resume) await agent.request(methods.agent.session.resume, request);
-    else if (agentCapabilities?.loadSession) await agent.request(methods.agent.session.load, request);
+    if (canResume(initialized)) await agent.request(methods.agent.session.resume, request);
+    else if (initialized.agentCapabilities?.loadSession) await agent.request(methods.agent.session.load, request);
     else throw new SlipwayError("capability_missing", "This agent can not take up a conversation.");
     return session;
   } catch (error) {
     throw new SessionLost("The agent's conversation could not be taken up.", { cause: error });
+  }
+}
+
+/** Without being told its history. */
+function canResume({ agentCapabilities }: InitializeResponse): boolean {
+  return Boolean(agentCapabilities?.sessionCapabilities?.resume);
+}
+
+/**
+ * Gemini CLI tells the history of a conversation after it has answered that it is loaded. While there is more of it, some
+ * of it comes before the answer to a question, be it that there is no such method.
+ */
+async function passHistory(agent: ClientContext, countUpdates: () => number): Promise<void> {
+  for (let before = -1; before !== countUpdates(); ) {
+    before = countUpdates();
+    await agent.request("_slipway/heard", {}).catch(() => {});
   }
 }
 
@@ -102,7 +123,7 @@ function announce(session: string, model: string, { agentInfo }: InitializeRespo
 export class SessionLost extends Error {}
 
 function teamServers([command, ...args]: readonly string[]): McpServer[] {
-  return command === undefined ? [] : [{ name: "slipway", command, args, env: [] }];
+  return command === undefined ? [] : [{ name: teamServer, command, args, env: [] }];
 }
 
 /** Node's own type of web streams says more than the protocol's library asks for. */

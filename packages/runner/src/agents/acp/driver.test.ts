@@ -26,7 +26,10 @@ async function turnOf(mode: string, state?: unknown) {
 
 it("an unknown agent is refused with the names of those there are", () => {
   expect(() => acpAgent("nobody")).toThrow(
-    expect.objectContaining({ code: "unknown_agent", message: expect.stringContaining("acp:codex, acp:opencode") }),
+    expect.objectContaining({
+      code: "unknown_agent",
+      message: expect.stringContaining("acp:codex, acp:gemini, acp:opencode"),
+    }),
   );
 });
 
@@ -53,6 +56,13 @@ it("an update of a call that was never announced begins it", async () => {
     { type: "tool", phase: "start", id: "call-1", name: "touch file", kind: "edit", input: '{"path":"file"}' },
     { type: "tool", phase: "end", id: "call-1", name: "touch file", kind: "edit", ok: false, output: "no such file" },
   ]);
+});
+
+it("edits of one file are told apart by what is written", async () => {
+  const { events } = await turnOf("edits");
+  const outputs = events.flatMap((event) => (event.type === "tool" && event.phase === "end" ? [event.output] : []));
+  expect(outputs).toHaveLength(3);
+  expect(new Set(outputs).size).toBe(2);
 });
 
 it("a plan is an event", async () => {
@@ -82,8 +92,8 @@ it("a program that goes on without its output is ended, and is no crash", async 
   expect((await turnOf("mute")).end).toMatchObject({ type: "error", kind: "internal" });
 });
 
-it("the history of a conversation that is loaded is not told again", async () => {
-  const { events } = await turnOf("history", { session: "session-1" });
+it.each(["history", "late history"])("the %s of a conversation that is loaded is not told again", async (mode) => {
+  const { events } = await turnOf(mode, { session: "session-1" });
   expect(JSON.stringify(events)).not.toContain("said long ago");
 });
 
@@ -130,4 +140,12 @@ it("agents find their models at the gateway, and a token instead of a key", asyn
   const config = await readFile(`${place.surroundings.homesDirectory}/lead/.codex/config.toml`, "utf8");
   expect(config).toContain('model = "a \\"quoted\\" model"');
   expect(config).not.toContain("run-token");
+});
+
+it("small models of Gemini CLI are the run's, and its settings hold no token", async () => {
+  await using place = await startPlace();
+  await using _agent = await place.open(createAcpDriver(acpAgent("gemini"), place.surroundings), { model: "one" });
+  const text = await readFile(`${place.surroundings.homesDirectory}/lead/.gemini/settings.json`, "utf8");
+  expect(JSON.parse(text).modelConfigs.customOverrides).toMatchObject([{ modelConfig: { model: "one" } }]);
+  expect(text).not.toContain("run-token");
 });

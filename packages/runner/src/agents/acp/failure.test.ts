@@ -17,6 +17,18 @@ it.each<[string, unknown, boolean, Record<string, unknown>]>([
     true,
     { kind: "truncated" },
   ],
+  [
+    "a broken answer of a model",
+    new RequestError(500, "Incomplete JSON segment at the end"),
+    true,
+    { kind: "truncated" },
+  ],
+  [
+    "a model's status in the place of a code",
+    new RequestError(429, "Try again later."),
+    false,
+    { kind: "rate_limited" },
+  ],
   ["a demand for credentials", RequestError.authRequired(), false, { kind: "auth" }],
   ["a conversation that is gone", new SessionLost("gone"), false, { kind: "session_lost" }],
   [

@@ -12,7 +12,8 @@ type Ending = Pick<Program, "exit" | "complaint">;
 /** Between the end of a program's output and its own. */
 const exitMs = 2_000;
 const authRequired = -32000;
-const brokenConnection = /connection|socket|network|ECONN|fetch failed|unable to connect/i;
+const brokenConnection =
+  /connection|socket|network|ECONN|fetch failed|unable to connect|^terminated$|incomplete json segment|JSON at position/i;
 
 /**
  * How a turn ends when a request to the agent failed: by the agent's own error, or because it is no longer there.
@@ -22,7 +23,7 @@ export async function failureOf(error: unknown, program: Ending, begun: boolean)
   if (error instanceof SessionLost) return { type: "error", kind: "session_lost", message: shortText(error.message) };
   if (!(error instanceof RequestError)) return await lostConnection(error, program);
   const details = error.data === undefined ? "" : ` ${JSON.stringify(error.data)}`;
-  return failureEvent({ kind: kindOf(error, begun), message: `${error.message}${details}` });
+  return failureEvent({ status: statusOf(error), kind: kindOf(error, begun), message: `${error.message}${details}` });
 }
 
 /** The connection breaks when the program ends. A program that goes on is not told of a crash. */
@@ -30,6 +31,11 @@ async function lostConnection(error: unknown, program: Ending): Promise<FinalEve
   const exit = await Promise.race([program.exit, wait(exitMs, undefined, { ref: false })]);
   if (exit !== undefined) return await crashOf(program);
   return { type: "error", kind: "internal", message: shortText(`The agent can not be reached: ${error}`) };
+}
+
+/** Gemini CLI puts the status of the model's endpoint where the protocol has codes below zero. */
+function statusOf({ code }: RequestError): number | undefined {
+  return code >= 400 && code < 600 ? code : undefined;
 }
 
 /** The protocol has no kinds of failures: there is but the wording. */

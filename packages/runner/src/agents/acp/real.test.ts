@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { access, readFile } from "node:fs/promises";
+import { access, mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import type { AgentEvent } from "@slipway/contract";
@@ -22,13 +22,14 @@ const work: ScriptedProgram = ({ lastPrompt, step, results }) => {
 /** The real programs start slowly on a busy machine, and some tests start one three times. */
 const options = { timeout: 600_000 };
 
-describe.concurrent.each(["codex", "opencode"])("%s", (name) => {
+describe.concurrent.each(["codex", "gemini", "opencode"])("%s", (name) => {
   const agent = acpAgent(name);
 
   it("does what is allowed, not what is denied", options, async () => {
     await using place = await startPlace(({ step }) =>
       step === 0 ? { actions: [askingToWrite(name)] } : { text: "Well." },
     );
+    await allowByProject(place.workdir);
     await using opened = await place.open(createAcpDriver(agent, place.surroundings), { permissions: "ask" });
     const events = await play(opened.turn("Say hello", unending), (event) => {
       if (event.type === "permission") opened.answer({ id: event.id, allow: false, reason: "not today" });
@@ -124,11 +125,17 @@ it.concurrent.each<[string, Fault, Record<string, unknown>]>([
   expect(await place.processes()).toEqual([]);
 });
 
-/** Codex asks when its model says that it must; OpenCode asks before each edit. */
+/** Codex asks when its model says that it must; the others ask before each edit. */
 function askingToWrite(name: string): Action {
-  if (name === "opencode") return { write: "hello.txt", content: "hello" };
+  if (name !== "codex") return { write: "hello.txt", content: "hello" };
   const input = { cmd: "echo hello > hello.txt", sandbox_permissions: "require_escalated", justification: "May I?" };
   return { tool: "exec_command", input };
+}
+
+/** A project's own settings, which allow nothing that is asked for. */
+async function allowByProject(workdir: string): Promise<void> {
+  await mkdir(join(workdir, ".gemini"));
+  await writeFile(join(workdir, ".gemini/settings.json"), JSON.stringify({ tools: { allowed: ["write_file"] } }));
 }
 
 function isStart(event: AgentEvent): boolean {

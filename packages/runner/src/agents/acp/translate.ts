@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import type { ContentChunk, PromptResponse, SessionUpdate, ToolCallContent, ToolKind } from "@agentclientprotocol/sdk";
 import type { AgentEvent } from "@slipway/contract";
 import { z } from "zod";
@@ -146,8 +147,13 @@ function outputText({ content, rawOutput }: ToolUpdate): string | undefined {
 }
 
 function contentText(content: ToolCallContent): string[] {
-  if (content.type === "diff") return [`${content.path} changed`];
+  if (content.type === "diff") return [`${content.path} changed to ${digestOf(content.newText)}`];
   return content.type === "content" && content.content.type === "text" ? [content.content.text] : [];
+}
+
+/** Gemini CLI does not tell what it was to write: by its content, one edit of a file after another is no loop. */
+function digestOf(text: string): string {
+  return createHash("sha256").update(text).digest("hex").slice(0, 8);
 }
 
 /** Codex tells a command's output beside the protocol, to a client that knows how. */

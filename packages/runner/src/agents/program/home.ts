@@ -22,7 +22,7 @@ export function homeOf({ homesDirectory }: Surroundings, agent: string): string 
 }
 
 /** Variables by which programs find other models, settings or homes than those of the run. */
-const ofPrograms = /^(ANTHROPIC|CLAUDE|CODEX|OPENCODE|XDG)_/;
+const ofPrograms = /^(ANTHROPIC|CLAUDE|CODEX|GEMINI|OPENCODE|XDG)_/;
 
 /** What the program has from the sandbox, and so what its commands have. */
 export function environmentIn({ environment }: Surroundings, home: string): Record<string, string> {

@@ -14,7 +14,7 @@ const writeNote: ScriptedProgram = ({ step, results }) =>
     ? { actions: [{ tool: "write_note", input: { text: "Mind the gap" } }] }
     : { text: results[0]?.text.includes("Noted.") ? "It is noted." : "It is not." };
 
-it.each(["claude-code", "acp:codex", "acp:opencode"])(
+it.each(["claude-code", "acp:codex", "acp:gemini", "acp:opencode"])(
   "%s calls the team's tools",
   { timeout: 120_000 },
   async (name) => {

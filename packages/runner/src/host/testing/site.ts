@@ -19,7 +19,7 @@ import { agentTool, installedTools, runnerTools, toolDirectories } from "../tool
 
 /** Where set-up puts other people's agents for tests. */
 export const agentsDirectory = fileURLToPath(new URL("../../../../../scripts/test-agents", import.meta.url));
-export const agents = ["builtin", "claude-code", "acp:opencode", "acp:codex"] as const;
+export const agents = ["builtin", "claude-code", "acp:opencode", "acp:codex", "acp:gemini"] as const;
 /** One for each driver. */
 export const drivers = ["builtin", "claude-code", "acp:codex"] as const;
 /** Real agents take seconds to start, and more beside other tests. */
