@@ -40,6 +40,7 @@ describe.concurrent.each(["codex", "gemini", "opencode"])("%s", (name) => {
       if (event.type === "permission") opened.answer({ id: event.id, allow: true, reason: "" });
     });
     expect(await readFile(join(place.workdir, "hello.txt"), "utf8")).toContain("hello");
+    await expect(access(join(place.workdir, "started"))).rejects.toThrow();
   });
 
   it(
@@ -132,10 +133,14 @@ function askingToWrite(name: string): Action {
   return { tool: "exec_command", input };
 }
 
-/** A project's own settings, which allow nothing that is asked for. */
+/** A project's own settings: they allow nothing that is asked for, and start no server. */
 async function allowByProject(workdir: string): Promise<void> {
+  const mcpServers = { own: { command: "touch", args: [join(workdir, "started")] } };
   await mkdir(join(workdir, ".gemini"));
-  await writeFile(join(workdir, ".gemini/settings.json"), JSON.stringify({ tools: { allowed: ["write_file"] } }));
+  await writeFile(
+    join(workdir, ".gemini/settings.json"),
+    JSON.stringify({ tools: { allowed: ["write_file"] }, mcp: { allowed: ["own"] }, mcpServers }),
+  );
 }
 
 function isStart(event: AgentEvent): boolean {
