@@ -28,7 +28,9 @@ test("a failed finding exits with 1", async () => {
 test("--json prints one document", async () => {
   const { code, stdout } = await runCli(["doctor", "--json"], { findings: [broken] });
   expect(code).toBe(1);
-  expect(JSON.parse(stdout)).toMatchObject({ healthy: false, findings: [{ name: "settings" }, broken, {}, {}, {}] });
+  const { healthy, findings } = JSON.parse(stdout);
+  expect(healthy).toBe(false);
+  expect(findings.slice(0, 2)).toMatchObject([{ name: "settings" }, broken]);
 });
 
 test("agents are listed, with what installs those that are not there", async () => {
