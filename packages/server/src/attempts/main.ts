@@ -4,6 +4,7 @@ import { cloneRepo, projectPath, run, type Sandbox, type SandboxProvider } from 
 import { remoteOf } from "../planning/repository.ts";
 import type { Repositories } from "../repositories.ts";
 import type { CreateSource } from "../repository/create.ts";
+import { isObjectName } from "../repository/objects.ts";
 import type { BuildRepository } from "../repository/repository.ts";
 
 export interface MainParts {
@@ -75,14 +76,15 @@ async function clone({ provider, signal }: MainParts, build: WorkingBuild, addre
   );
   const cloned = await cloneRepo(sandbox, remote.href, { depth: 1, timeoutMs: 10 * minuteMs, signal });
   if (cloned.exitCode !== 0) throw refused(`git can not clone ${address}`, cloned.stderr);
-  const source = { bundle: await bundleOf(sandbox, signal), ref };
+  const source = await bundleOf(sandbox, signal);
   const held = made.move();
   return { source, [Symbol.asyncDispose]: () => held.disposeAsync() };
 }
 
 /** The files of a clone's HEAD in a bundle of one commit: of a shallow clone there is no other. */
-export async function bundleOf(sandbox: Sandbox, signal: AbortSignal): Promise<AsyncIterable<Uint8Array>> {
-  const script = `set -e; git update-ref ${ref} "$(git commit-tree -m Import 'HEAD^{tree}')"; git bundle create -q ${bundlePath} ${ref}`;
+export async function bundleOf(sandbox: Sandbox, signal: AbortSignal): Promise<CreateSource> {
+  const script = `set -e; git update-ref ${ref} "$(git commit-tree -m Import 'HEAD^{tree}')"; git bundle create -q ${bundlePath} ${ref}
+    git rev-parse HEAD; git symbolic-ref --quiet --short HEAD || :`;
   const env = Object.fromEntries(
     ["AUTHOR", "COMMITTER"].flatMap((who) => [
       [`GIT_${who}_NAME`, "Slipway"],
@@ -91,7 +93,11 @@ export async function bundleOf(sandbox: Sandbox, signal: AbortSignal): Promise<A
   );
   const packed = await run(sandbox, script, { cwd: projectPath, env, timeoutMs: 10 * minuteMs, signal });
   if (packed.exitCode !== 0) throw refused("the repository has no commit to begin with", packed.stderr);
-  return sandbox.files.read(bundlePath, { signal });
+  const [commit = "", branch = ""] = packed.stdout.split("\n");
+  if (!isObjectName(commit)) throw refused("the repository does not use SHA-1 for its objects", commit);
+  // A program that opens pull requests gets it: nothing that could pass for an option.
+  const origin = { commit, branch: /^[^\s-]\S{0,199}$/.test(branch) ? branch : null };
+  return { bundle: sandbox.files.read(bundlePath, { signal }), ref, origin };
 }
 
 function refused(what: string, words: string): SlipwayError {

@@ -79,7 +79,10 @@ export async function openOutbox({ directory, environment, url }: OutboxOptions)
  */
 async function replayed(git: Git, main: string, onto: string | null): Promise<string> {
   if (onto === null) return main;
-  const [, ...commits] = (await git.run(["rev-list", "--reverse", main])).stdout.toString().trim().split("\n");
+  const [first, ...commits] = line(await git.run(["rev-list", "--reverse", main])).split("\n");
+  const [began, found] = line(await git.run(["rev-parse", `${first}^{tree}`, `${onto}^{tree}`])).split("\n");
+  if (began !== found)
+    throw new SlipwayError("git_failed", `main did not begin with the files of the remote's commit ${onto}`);
   let tip = onto;
   for (const commit of commits) {
     const text = (await git.run(["cat-file", "commit", commit])).stdout.toString("latin1");

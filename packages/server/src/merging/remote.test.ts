@@ -107,6 +107,16 @@ it("a remote that does not know the commit gets main as it is", async () => {
   expect(await git(bare, "rev-parse", `refs/heads/slipway/${build.id}`)).toBe(main);
 });
 
+it("main is not pushed on top of a commit of other files than it began with", async () => {
+  const { directory, bare, theirs, build, remote, told, merge } = await setUp("feature");
+  const origin = { commit: await git(theirs, "rev-parse", "HEAD~1"), branch: "trunk" };
+  await writeFile(join(directory, "builds", build.id, "repository.git/origin.json"), JSON.stringify(origin));
+  await merge(1000);
+  await remote.push(build);
+  expect(told).toMatchObject([{ type: "remote.failed", data: { reason: expect.stringContaining(origin.commit) } }]);
+  expect(await git(bare, "for-each-ref", "--format=%(refname)")).toBe("refs/heads/trunk");
+});
+
 it("a remote that is away, or has something else there, is told of and tried again at the next merge", async () => {
   const { directory, bare, theirs, build, remote, told, logged, merge } = await setUp("new");
   await merge(1000);

@@ -18,8 +18,12 @@ export type CreateSource =
   | "empty"
   /** A user's repository or plain files. */
   | { readonly directory: string; readonly uncommitted?: "refuse" | "leave-out" }
-  /** What a sandbox has cloned; its history is not taken over. */
-  | { readonly bundle: AsyncIterable<Uint8Array>; readonly ref: string };
+  /** What a sandbox has cloned; its history is not taken over. `origin`: whose files these are, by the sandbox's word. */
+  | {
+      readonly bundle: AsyncIterable<Uint8Array>;
+      readonly ref: string;
+      readonly origin: Pick<Origin, "commit" | "branch">;
+    };
 
 export const mainRef = "refs/heads/main";
 export const originFile = "origin.json";
@@ -62,9 +66,9 @@ async function bringIn(
   }
   if ("bundle" in from) {
     await using quarantine = await openQuarantine(scratch, git);
-    const { commit, tree } = await receive(quarantine, from.bundle, { ref: from.ref, known: [], limits, signal });
+    const { tree } = await receive(quarantine, from.bundle, { ref: from.ref, known: [], limits, signal });
     await quarantine.keep();
-    const origin = { commit, branch: from.ref.replace(/^refs\/heads\//, ""), untracked: { paths: [], count: 0 } };
+    const origin = { ...from.origin, untracked: { paths: [], count: 0 } };
     return { tree, message: importMessage(origin), origin };
   }
   const { directory, uncommitted = "refuse" } = from;

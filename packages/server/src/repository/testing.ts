@@ -27,9 +27,10 @@ export interface Site extends AsyncDisposable {
 export async function openSite(files: Readonly<Record<string, string>> = { "README.md": "# App\n" }): Promise<Site> {
   const directory = await scratchDirectory();
   const first = await createMaker(join(directory, "first"));
-  const bundle = first.bundle(await first.commit({ files }), {});
+  const commit = await first.commit({ files });
+  const from = { bundle: first.bundle(commit, {}), ref: branch, origin: { commit, branch: "work" } };
   const repository = await openBuildRepository({ directory: join(directory, "build"), environment: process.env });
-  const { main } = await repository.create({ from: { bundle, ref: branch }, atMs: 1_800_000_000_000 });
+  const { main } = await repository.create({ from, atMs: 1_800_000_000_000 });
   const sandbox = await createMaker(join(directory, "sandbox"));
   await sandbox.git(["fetch", "-q", await saved(directory, repository.bundle({ tip: main })), "refs/heads/main"]);
   const take: Site["take"] = (given, options = {}) =>
