@@ -16,6 +16,12 @@ import {
   type EventsPage,
   type EventView,
   eventsPageSchema,
+  type FileQuery,
+  type FilesQuery,
+  type FilesView,
+  type FileView,
+  filesViewSchema,
+  fileViewSchema,
   type Health,
   healthSchema,
   type IntentEdit,
@@ -62,6 +68,9 @@ export interface BuildsClient {
   branches(build: BuildId, options?: CallOptions): Promise<BranchesView>;
   /** Answers what it has discarded. */
   discardBranch(build: BuildId, branch: BranchId, options?: CallOptions): Promise<BranchView>;
+  /** Of main, now or at a commit; all of them, or what differs from an earlier commit. */
+  files(build: BuildId, range?: FilesRange, options?: CallOptions): Promise<FilesView>;
+  file(build: BuildId, file: FileQuery, options?: CallOptions): Promise<FileView>;
   events(build: BuildId, range?: EventsRange, options?: CallOptions): Promise<EventsPage>;
   /** Every event after the given one, once and in order, until the build has ended. A lost connection is made anew. */
   follow(build: BuildId, options?: FollowOptions): AsyncIterable<EventView>;
@@ -87,6 +96,8 @@ export interface EventsRange {
   readonly after?: number;
   readonly limit?: number;
 }
+
+export type FilesRange = Partial<FilesQuery>;
 
 export function createClient(address: ServerAddress): Client {
   const transport = transportTo(address);
@@ -120,6 +131,10 @@ export function createClient(address: ServerAddress): Client {
           { method: "DELETE", path: `${pathOf(build)}/branches/${encodeURIComponent(branch)}`, ...options },
           branchViewSchema,
         ),
+      files: (build, range = {}, options) =>
+        get(`${pathOf(build)}/files${queryOf({ ...range })}`, filesViewSchema, options),
+      file: (build, file, options) =>
+        get(`${pathOf(build)}/files/content${queryOf({ ...file })}`, fileViewSchema, options),
       events: (build, range = {}, options) =>
         get(`${pathOf(build)}/events${queryOf({ ...range })}`, eventsPageSchema, options),
       follow: (build, options = {}) => followEvents(transport, build, options),

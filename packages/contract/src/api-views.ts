@@ -12,6 +12,7 @@ import {
 import { contentHashSchema } from "./canonical.ts";
 import { attemptIdSchema, buildIdSchema, candidateIdSchema, sandboxIdSchema } from "./ids.ts";
 import { intentSchema } from "./intent.ts";
+import { mainFileSchema } from "./merge.ts";
 import { usageSchema } from "./models.ts";
 import { taskSchema } from "./plan.ts";
 
@@ -214,6 +215,31 @@ export const branchesViewSchema = z.object({
   branches: z.array(branchViewSchema),
 });
 export type BranchesView = Readonly<z.output<typeof branchesViewSchema>>;
+
+/** What git names a file's bytes by: `git cat-file blob` in the build's repository gives them. */
+const blob = name;
+
+/** Files of main at a commit, or what of them differs from an earlier one. */
+export const filesViewSchema = z.object({
+  commit: name,
+  /** In the order of their paths. Without an earlier commit all of them are `added`. */
+  files: z.array(mainFileSchema.extend({ /** Null: it is deleted. */ blob: blob.nullable() })),
+  /** What `after` is for the next page. Null: this is the last one. */
+  next: z.string().nullable(),
+});
+export type FilesView = Readonly<z.output<typeof filesViewSchema>>;
+
+export const fileViewSchema = z.object({
+  commit: name,
+  path: z.string(),
+  /** The content of a link is where it leads. Nobody has followed it. */
+  type: z.enum(["file", "executable", "link"]),
+  bytes: count,
+  blob,
+  /** Null: it is no text, or too large. */
+  content: z.string().nullable(),
+});
+export type FileView = Readonly<z.output<typeof fileViewSchema>>;
 
 const costsSchema = z.array(
   z.object({

@@ -9,6 +9,9 @@ export const apiLimits = {
   maxBodyBytes: 1024 * 1024,
   maxBuildsPage: 100,
   maxEventsPage: 500,
+  maxFilesPage: 1000,
+  /** Of a file whose content is answered. */
+  maxFileBytes: 1024 * 1024,
   /** Between two signs of life of a stream of events. */
   heartbeatMs: 15_000,
 } as const;
@@ -110,6 +113,24 @@ export const sequenceSchema = z
   .string()
   .regex(/^\d{1,15}$/, "expected the number of an event")
   .transform(Number);
+
+const commitQuerySchema = z.string().regex(/^[0-9a-f]{40}$/, "expected the whole name of a commit");
+const pathQuerySchema = z.string().min(1).max(1024);
+
+/** Of main, at a commit that main has or had. */
+export const filesQuerySchema = z.strictObject({
+  /** Left out: main as it is now. */
+  commit: commitQuerySchema.optional(),
+  /** An earlier one: only what differs from it. */
+  since: commitQuerySchema.optional(),
+  /** Only files behind this path. */
+  after: pathQuerySchema.optional(),
+  limit: queryCount(apiLimits.maxFilesPage, 1000),
+});
+export type FilesQuery = z.output<typeof filesQuerySchema>;
+
+export const fileQuerySchema = z.strictObject({ commit: commitQuerySchema.optional(), path: pathQuerySchema });
+export type FileQuery = z.output<typeof fileQuerySchema>;
 
 export const eventsQuerySchema = z.strictObject({
   after: sequenceSchema.default(0),

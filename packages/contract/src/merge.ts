@@ -1,3 +1,14 @@
+import { z } from "zod";
+
+/** A file by which two commits of main differ. */
+export const mainFileSchema = z.object({
+  path: z.string().min(1).max(1024),
+  change: z.enum(["added", "changed", "deleted", "renamed"]),
+  /** Where it was before, when it was renamed. */
+  from: z.string().max(1024).optional(),
+});
+export type MainFile = Readonly<z.output<typeof mainFileSchema>>;
+
 /** What came of a gate's run. `error`: the run itself broke, and says nothing about what it looked at. */
 export const gateVerdicts = ["passed", "failed", "error"] as const;
 export type GateVerdict = (typeof gateVerdicts)[number];

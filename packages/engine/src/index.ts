@@ -4,7 +4,7 @@ export * from "./ports/ledger.ts";
 export type * from "./ports/merging.ts";
 export type * from "./ports/models.ts";
 export * from "./ports/records.ts";
-export { type Report, type ReportType, readReport, report } from "./ports/reports.ts";
+export { maxFilesTold, type Report, type ReportType, readReport, report } from "./ports/reports.ts";
 export type * from "./ports/repository.ts";
 export * from "./ports/store.ts";
 export * from "./ports/work.ts";

@@ -10,6 +10,10 @@ import type {
   CostsView,
   EventsPage,
   EventView,
+  FileQuery,
+  FilesQuery,
+  FilesView,
+  FileView,
   IntentView,
   MergeQueueView,
   PlanView,
@@ -42,6 +46,10 @@ export interface BuildFace {
   branches(build: BuildId): Promise<BranchesView>;
   /** Fails with `branch_not_found`, and with `branch_in_use` while its attempt or the merge queue has it. */
   discardBranch(build: BuildId, branch: BranchId): Promise<BranchView>;
+  /** Of main. Fails with `not_ready` before there is one, and with `commit_not_found` for a commit that main never had. */
+  files(build: BuildId, query: FilesQuery): Promise<FilesView>;
+  /** Fails with `file_not_found` and `not_a_file` too. */
+  file(build: BuildId, query: FileQuery): Promise<FileView>;
   /** Fails with `invalid_request` when the build's events end before `after`. */
   events(build: BuildId, after: number, limit: number): Promise<EventsPage>;
   /** What has happened and what does, until the build has ended or the signal aborts. Fails as `events` does. */

@@ -100,7 +100,7 @@ export function createBuilding(parts: BuildingParts): Required<Building> {
       void remote?.finish(build.id);
     },
     makeMain: attempts.makeMain,
-    branches: repositories.of,
+    gitOf: repositories.of,
     heardAtMs: attempts.heardAtMs,
     async [Symbol.asyncDispose]() {
       await merging[Symbol.asyncDispose]();

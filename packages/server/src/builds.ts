@@ -28,6 +28,7 @@ import { readAll } from "./all-records.ts";
 import { type Branches, createBuildBranches } from "./build-branches.ts";
 import { createBuildEvents } from "./build-events.ts";
 import type { BuildFace } from "./build-face.ts";
+import { createBuildFiles, type Files } from "./build-files.ts";
 import { createBuildIntents } from "./build-intents.ts";
 import type { BuildSecrets } from "./build-secrets.ts";
 import { planViewOf, queueOf, readSource, summaryOf, viewOf } from "./build-views.ts";
@@ -49,11 +50,14 @@ export interface BuildFaceParts {
   readonly secrets: Pick<BuildSecrets, "keep" | "remove">;
   /** Where a build's repository is, once it has one. */
   repositoryOf(build: BuildId): string;
-  /** Undefined: sandboxes are of a kind that leaves none. */
-  branchesOf(build: BuildId): Promise<Branches | undefined>;
+  /** Undefined: sandboxes are of a kind that leaves nothing in it. */
+  gitOf(build: BuildId): Promise<BuildGit | undefined>;
   /** How long an order waits for its effect. */
   readonly settleMs?: number;
 }
+
+/** What faces see of a build's repository. */
+export type BuildGit = Branches & Files;
 
 /** Among these is what the attempts have last said, but for one that has long been quiet. */
 const recentEvents = 300;
@@ -62,7 +66,7 @@ const recentEvents = 300;
 const pollMs = 500;
 
 export function createBuildFace(parts: BuildFaceParts): BuildFace {
-  const { store, clock, news, defaults, ring, provider, checkAgent, repositoryOf, branchesOf, settleMs = 2000 } = parts;
+  const { store, clock, news, defaults, ring, provider, checkAgent, repositoryOf, gitOf, settleMs = 2000 } = parts;
 
   const view = async (build: BuildId): Promise<BuildView> => {
     const stored = await store.builds.state(build);
@@ -193,7 +197,8 @@ export function createBuildFace(parts: BuildFaceParts): BuildFace {
       });
     },
 
-    ...createBuildBranches({ store, repositoryOf, branchesOf }),
+    ...createBuildBranches({ store, repositoryOf, branchesOf: gitOf }),
+    ...createBuildFiles({ store, filesOf: gitOf }),
     ...createBuildEvents(store, news, pollMs),
   };
 }

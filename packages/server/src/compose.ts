@@ -8,11 +8,10 @@ import type { ScriptedProgram } from "@slipway/gateway/scripted";
 import { createRunLog, type DatabaseAddress, openDatabase, openStore } from "@slipway/store";
 import { openBridge, type RedisAddress } from "@slipway/store/bridge";
 import type { Attempts } from "./attempts/attempts.ts";
-import type { Branches } from "./build-branches.ts";
 import type { BuildFace } from "./build-face.ts";
 import { openBuildSecrets } from "./build-secrets.ts";
 import { readSource } from "./build-views.ts";
-import { type BuildFaceParts, createBuildFace, isUnderway } from "./builds.ts";
+import { type BuildFaceParts, type BuildGit, createBuildFace, isUnderway } from "./builds.ts";
 import { type Coordinator, type CoordinatorClock, openCoordinator } from "./coordinator.ts";
 import { startRestate } from "./durable/keep-restate.ts";
 import { connectRestate, type Restate, type RestateSettings } from "./durable/restate.ts";
@@ -57,10 +56,10 @@ export interface ServerOptions {
 }
 
 /** `makeMain`: what a build begins with, before anything is planned. */
-export type Building = Work & Partial<AsyncDisposable & Pick<Attempts, "makeMain"> & KeptBranches>;
+export type Building = Work & Partial<AsyncDisposable & Pick<Attempts, "makeMain"> & KeptGit>;
 
-interface KeptBranches {
-  branches(build: BuildId): Promise<Branches>;
+interface KeptGit {
+  gitOf(build: BuildId): Promise<BuildGit>;
 }
 
 export interface AttemptParts {
@@ -126,7 +125,7 @@ export async function composeServer(settings: ServerSettings, options: ServerOpt
     ...{ store, clock, news, defaults: settings.buildDefaults, ring: coordinator.ring },
     ...{ provider: settings.provider, checkAgent: options.checkAgent, secrets },
     repositoryOf: (build) => join(stateDirectory, "builds", build, repositoryName),
-    branchesOf: async (build) => await building?.branches?.(build),
+    gitOf: async (build) => await building?.gitOf?.(build),
   });
   const opened = parts.move();
   return { store, face, gateway: models.gateway, [Symbol.asyncDispose]: () => opened.disposeAsync() };

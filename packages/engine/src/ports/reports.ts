@@ -5,6 +5,7 @@ import {
   findingsSchema,
   gateVerdicts,
   lockedIntentSchema,
+  mainFileSchema,
   openIntentSchema,
   planSchema,
   runIdSchema,
@@ -52,6 +53,9 @@ const mergeOutcomeSchema = z.discriminatedUnion("type", [
   z.strictObject({ type: z.literal("conflict"), paths: z.array(z.string().max(1024)).max(1000) }),
 ]);
 
+/** By a merge. The others are asked for. */
+export const maxFilesTold = 200;
+
 /** What the world tells a build, by the type of the event. */
 const reportSchemas = {
   "order.pause": z.strictObject({}),
@@ -95,10 +99,15 @@ const reportSchemas = {
     /** For those who watch. */
     ...{ task: name.optional(), gate: name.optional() },
   }),
-  /** `merged`: the candidate is part of main. `fix`: what it has changed there, for those who meet the same error. */
+  /**
+   * `merged`: the candidate is part of main. `fix`: what it has changed there, for those who meet the same error. `files`: the
+   * first of those that it has changed, and `fileCount` how many they are, for those who show main themselves.
+   */
   "merge.ended": z.strictObject({
     ...{ candidate: candidateIdSchema, merged: z.boolean(), main: z.strictObject(commit) },
     fix: text.optional(),
+    files: z.array(mainFileSchema).max(maxFilesTold).optional(),
+    fileCount: z.int().min(0).optional(),
   }),
   /** Where main can be looked at. */
   "preview.ready": z.strictObject({ address: name }),

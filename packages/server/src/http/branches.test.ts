@@ -10,7 +10,7 @@ async function setUp() {
   const parts = new AsyncDisposableStack();
   const site = parts.use(await openSite());
   const { repository, main, sandbox, take } = site;
-  const server = parts.use(await startTestServer({ branchesOf: async () => repository }));
+  const server = parts.use(await startTestServer({ gitOf: async () => repository }));
   const { body } = await server.ask("POST", "/v1/builds", { body: { request: "a habit tracker" } });
   const { id: build } = buildViewSchema.parse(body);
   await server.tell(build, report("main.made", "main", { commit: main, tree: await repository.treeOf(main) }));

@@ -6,6 +6,8 @@ import {
   buildOrders,
   buildsQuerySchema,
   eventsQuerySchema,
+  fileQuerySchema,
+  filesQuerySchema,
   idempotencyHeader,
   idempotencyKeySchema,
   SlipwayError,
@@ -43,6 +45,12 @@ export function buildRoutes(builds: BuildFace, signal: AbortSignal): Hono {
   routes.get("/:id/branches", async (context) => context.json(await builds.branches(idOf(context))));
   routes.delete("/:id/branches/:branch", async (context) =>
     context.json(await builds.discardBranch(idOf(context), branchOf(context))),
+  );
+  routes.get("/:id/files", async (context) =>
+    context.json(await builds.files(idOf(context), accept(filesQuerySchema, context.req.query()))),
+  );
+  routes.get("/:id/files/content", async (context) =>
+    context.json(await builds.file(idOf(context), accept(fileQuerySchema, context.req.query()))),
   );
 
   routes.get("/:id/events", async (context) => {

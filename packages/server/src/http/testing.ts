@@ -61,7 +61,7 @@ export interface TestServerOptions {
   readonly models?: Health["models"];
   /** Whether the bell is heard. */
   readonly deaf?: boolean;
-  readonly branchesOf?: BuildFaceParts["branchesOf"];
+  readonly gitOf?: BuildFaceParts["gitOf"];
 }
 
 const by = { holder: "server-1", generation: 1 };
@@ -72,7 +72,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     defaults = {},
     models = [],
     deaf = false,
-    branchesOf = async () => undefined,
+    gitOf = async () => undefined,
   } = options;
   const directory = mkdtempSync(join(tmpdir(), "slipway-http-"));
   const database = await openDatabase({ url: `file:${join(directory, "slipway.db")}` });
@@ -109,7 +109,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
   const secrets = openBuildSecrets(join(directory, "builds"));
   const builds = createBuildFace({
     ...{ store, clock, news, defaults, ring, settleMs: deaf ? 20 : 60_000 },
-    ...{ provider: "simulated", checkAgent: options.checkAgent, branchesOf, secrets },
+    ...{ provider: "simulated", checkAgent: options.checkAgent, gitOf, secrets },
     repositoryOf: (build) => join(directory, build),
   });
   const listen = async () => {

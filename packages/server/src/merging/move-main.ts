@@ -1,5 +1,6 @@
 import { hasCode } from "@slipway/contract";
-import { type MergeWork, type NewEvent, report } from "@slipway/engine";
+import { type MergeWork, maxFilesTold, type NewEvent, report } from "@slipway/engine";
+import { mainFileOf } from "../repository/changes.ts";
 import type { BuildRepository } from "../repository/repository.ts";
 
 /** Enough of a change to show what has mended an error. */
@@ -7,7 +8,7 @@ const fixBytes = 4000;
 
 /** Moves main by one atomic update. Asked for again, it finds what the first time has done. */
 export async function moveMain(
-  repository: Pick<BuildRepository, "moveMain" | "main" | "treeOf" | "diff">,
+  repository: Pick<BuildRepository, "moveMain" | "main" | "treeOf" | "diff" | "changedFiles">,
   { candidate, from, to, tree }: Extract<MergeWork, { type: "merge" }>,
   signal: AbortSignal,
 ): Promise<NewEvent> {
@@ -21,8 +22,11 @@ export async function moveMain(
     const main = { commit, tree: await repository.treeOf(commit) };
     return report("merge.ended", key, { candidate, merged: false, main });
   }
-  // Main has moved: that nobody learns from it is no reason not to say so.
+  // Main has moved: that nobody learns what it has changed is no reason not to say so.
   const fix = await repository.diff(from, to, { mostBytes: fixBytes }).catch(() => undefined);
-  const end = { candidate, merged: true, main: { commit: to, tree }, ...(fix && { fix: fix.text }) };
-  return report("merge.ended", key, end);
+  const files = await repository.changedFiles(from, to).catch(() => undefined);
+  return report("merge.ended", key, {
+    ...{ candidate, merged: true, main: { commit: to, tree }, ...(fix && { fix: fix.text }) },
+    ...(files && { files: files.slice(0, maxFilesTold).map(mainFileOf), fileCount: files.length }),
+  });
 }

@@ -1,3 +1,4 @@
+import type { MainFile } from "@slipway/contract";
 import type { Git, GitOptions } from "./git.ts";
 import { fieldsOf } from "./objects.ts";
 
@@ -46,6 +47,11 @@ export async function changedFiles(
     });
   }
   return changes;
+}
+
+/** As others are told of it. */
+export function mainFileOf({ path, change, from }: ChangedFile): MainFile {
+  return { path, change, ...(from !== undefined && { from }) };
 }
 
 function present(name: string): string | undefined {

@@ -1,8 +1,39 @@
 import { SlipwayError } from "@slipway/contract";
 import type { Git, GitOptions } from "./git.ts";
+import { pathMistake } from "./names.ts";
 import { type BlobLimits, readBlobs, split } from "./objects.ts";
 
 const usualLimits: BlobLimits = { eachBytes: 16 * 1024 ** 2, totalBytes: 64 * 1024 ** 2 };
+
+export interface FoundFile {
+  readonly type: "file" | "executable" | "link";
+  readonly blob: string;
+  readonly bytes: number;
+  /** Undefined: there are more bytes than were asked for. */
+  readonly content: Buffer | undefined;
+}
+
+const types = { "100644": "file", "100755": "executable", "120000": "link" } as const;
+
+/** One entry of a commit's tree by its path. A link on the way, or at its end, is not followed. */
+export async function findFile(
+  git: Git,
+  commit: string,
+  path: string,
+  { mostBytes, ...options }: Pick<GitOptions, "signal"> & { readonly mostBytes: number },
+): Promise<FoundFile> {
+  const mistake = pathMistake(path);
+  if (mistake !== undefined) throw new SlipwayError("invalid_request", `the path ${mistake}`);
+  const literal = git.with({ GIT_LITERAL_PATHSPECS: "1" });
+  const { stdout } = await literal.run(["ls-tree", "-z", "--full-tree", commit, "--", path], options);
+  const [mode = "", , blob = ""] = stdout.toString("latin1").split(/[ \t]/, 3);
+  if (mode === "") throw new SlipwayError("file_not_found", `${commit} has no ${path}`);
+  const type = types[mode as keyof typeof types];
+  if (type === undefined) throw new SlipwayError("not_a_file", `${path} is a directory`);
+  const limits = { eachBytes: mostBytes, totalBytes: mostBytes };
+  const { bytes = 0, content } = (await readBlobs(git, [blob], limits, options)).get(blob) ?? {};
+  return { type, blob, bytes, content };
+}
 
 /** The regular files of a commit that are asked for, by path. Every path of the commit is asked about. */
 export async function readFiles(

@@ -13,7 +13,7 @@ import { type Merged, type MergeLimits, mergeTrees, usualMergeLimits } from "./m
 import { checkObjectNames, line } from "./objects.ts";
 import { createOverlaps, type Overlap, type OverlapOptions } from "./overlap.ts";
 import { openQuarantine, sweepQuarantine } from "./quarantine.ts";
-import { readFiles } from "./read.ts";
+import { type FoundFile, findFile, readFiles } from "./read.ts";
 import { createRefs } from "./refs.ts";
 import { checkRef, look, receive, type TakeLimits, type Taken, usualTakeLimits } from "./take.ts";
 
@@ -44,10 +44,13 @@ export interface BuildRepository {
   files(commit: string, options?: Signal): AsyncGenerator<Buffer>;
   /** The regular files of a commit that are asked for, by path; `wants` is asked about every path. */
   read(commit: string, wants: (path: string) => boolean, options?: Signal): Promise<Map<string, Buffer>>;
+  /** One of a commit's files; fails with `file_not_found` and `not_a_file`. */
+  find(commit: string, path: string, options: Signal & { readonly mostBytes: number }): Promise<FoundFile>;
   /** A bundle of `tip` under one ref, for those who have `base`. */
   bundle(options: BundleOptions): AsyncGenerator<Buffer>;
   diff(from: string, to: string, options?: Signal & { readonly mostBytes?: number }): Promise<Cut>;
-  changedFiles(from: string, to: string, options?: Signal): Promise<ChangedFile[]>;
+  /** `from` is null: all that there is. */
+  changedFiles(from: string | null, to: string, options?: Signal): Promise<ChangedFile[]>;
   /** What there is to tell of what `to` changes in `from`. */
   examine(from: string, to: string, options?: Signal): Promise<Examined>;
 }
@@ -98,6 +101,8 @@ export interface BuildRepositoryOptions {
 /** In the directory. */
 export const repositoryName = "repository.git";
 const packsBeforeRepack = 50;
+/** Git has it in every repository. */
+const emptyTree = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
 const diffBytes = 256 * 1024;
 
 /** Opens the repository of a build, and removes what processes that are gone have left in it. */
@@ -251,6 +256,11 @@ export async function openBuildRepository({
       return await readFiles(git, commit, wants, options);
     },
 
+    async find(commit, path, options) {
+      await checkCommits(commit);
+      return await findFile(git, commit, path, options);
+    },
+
     async *bundle({ base, tip, ref = mainRef, signal }) {
       checkRef(ref);
       await checkCommits(tip, ...(base === undefined ? [] : [base]));
@@ -263,8 +273,8 @@ export async function openBuildRepository({
     },
 
     async changedFiles(from, to, options) {
-      await checkCommits(from, to);
-      return await changedFiles(git, from, to, options);
+      await checkCommits(to, ...(from === null ? [] : [from]));
+      return await changedFiles(git, from ?? emptyTree, to, options);
     },
 
     async examine(from, to, options) {
