@@ -137,6 +137,8 @@ export const buildViewSchema = buildSummarySchema.extend({
   main: name.nullable(),
   /** Where main's git repository is, on the server's machine. */
   repository: z.string().nullable(),
+  /** It is not there any more, or in another server's state directory: the build can only be cancelled from here. */
+  repositoryMissing: z.boolean().default(false),
   /** Where main runs. */
   preview: z.string().nullable(),
 });

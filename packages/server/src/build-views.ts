@@ -61,10 +61,12 @@ export interface ViewParts {
   readonly recent: readonly BuildEvent[];
   /** The event that tells of the last check of the whole. */
   readonly checked: BuildEvent | undefined;
-  readonly repository: string | null;
+  readonly repository: string;
+  readonly isRepositoryMissing: boolean;
 }
 
-export function viewOf(stored: StoredBuild, { money, source, recent, checked, repository }: ViewParts): BuildView {
+export function viewOf(stored: StoredBuild, parts: ViewParts): BuildView {
+  const { money, source, recent, checked, repository, isRepositoryMissing } = parts;
   const state = readState(stored);
   const queue = queueOf(stored);
   return {
@@ -85,6 +87,7 @@ export function viewOf(stored: StoredBuild, { money, source, recent, checked, re
     criteria: z.array(evidenceViewSchema).safeParse(checked?.data["evidence"]).data ?? [],
     main: queue?.main.commit ?? null,
     repository: queue === null ? null : repository,
+    repositoryMissing: queue !== null && isRepositoryMissing,
     preview: previewOf(stored),
   };
 }

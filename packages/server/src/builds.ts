@@ -50,6 +50,8 @@ export interface BuildFaceParts {
   readonly secrets: Pick<BuildSecrets, "keep" | "remove">;
   /** Where a build's repository is, once it has one. */
   repositoryOf(build: BuildId): string;
+  /** Asked of builds that have one. Left out: it never is. */
+  isRepositoryMissing?(build: BuildId): boolean;
   /** Undefined: sandboxes are of a kind that leaves nothing in it. */
   gitOf(build: BuildId): Promise<BuildGit | undefined>;
   /** How long an order waits for its effect. */
@@ -78,6 +80,7 @@ export function createBuildFace(parts: BuildFaceParts): BuildFace {
       }),
       checked: await findCheck(store, stored),
       repository: repositoryOf(build),
+      isRepositoryMissing: parts.isRepositoryMissing?.(build) ?? false,
     });
   };
 

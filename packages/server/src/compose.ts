@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { existsSync } from "node:fs";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { BuildId, BuildSettings, BuildSource } from "@slipway/contract";
@@ -121,10 +122,12 @@ export async function composeServer(settings: ServerSettings, options: ServerOpt
       },
     }),
   );
+  const repositoryOf = (build: BuildId) => join(stateDirectory, "builds", build, repositoryName);
   const face = createBuildFace({
     ...{ store, clock, news, defaults: settings.buildDefaults, ring: coordinator.ring },
     ...{ provider: settings.provider, checkAgent: options.checkAgent, secrets },
-    repositoryOf: (build) => join(stateDirectory, "builds", build, repositoryName),
+    repositoryOf,
+    isRepositoryMissing: (build) => building?.gitOf !== undefined && !existsSync(repositoryOf(build)),
     gitOf: async (build) => await building?.gitOf?.(build),
   });
   const opened = parts.move();

@@ -314,6 +314,20 @@ test("a build whose work is elsewhere is left alone, with its lease and its bell
   expect(await store.leases.find(elsewhere)).toMatchObject({ holder: server.name, generation: 2 });
 });
 
+test("a build whose work is nowhere is driven to its end when it is cancelled", async () => {
+  await using set = await begin();
+  const { store } = set;
+  const build = await set.create();
+  const work = { canCarryOn: async () => false, carryOut: async () => {}, reattach: async () => {} };
+  const server = await serve(set, { work: () => ({ ...work, heardAtMs: () => undefined }) });
+  await using coordinator = server.coordinator;
+  await vi.waitFor(() => expect(server.warnings).toEqual([expect.stringMatching("cancel the build")]), quick);
+  expect(server.turns).toEqual([]);
+  await coordinator.report(build, [report("order.cancel", "order.cancel", {})]);
+  await vi.waitFor(async () => expect((await store.builds.get(build)).status).toBe("cancelled"), quick);
+  await vi.waitFor(async () => expect((await store.leases.find(build)).holder).toBe(null), quick);
+});
+
 describe("a bell", () => {
   test("that rings between a turn and the wait for it is heard", async () => {
     await using set = await begin();

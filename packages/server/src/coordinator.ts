@@ -62,11 +62,20 @@ export async function openCoordinator(parts: CoordinatorParts): Promise<Coordina
   const canCarryOn = async (build: BuildId): Promise<boolean> => {
     const isHere = (await work.canCarryOn?.(build)) ?? true;
     if (isHere) leftAlone.delete(build);
+    else if (await isCancelled(build)) return true;
     else if (!leftAlone.has(build)) {
       leftAlone.add(build);
-      warn(`${build} is not driven from here: its work is in another state directory. Start the server that has it.`);
+      const advice = "Start the server that has it; if there is none any more, cancel the build.";
+      warn(`${build} is not driven from here: its work is not in this state directory. ${advice}`);
     }
     return isHere;
+  };
+
+  /** Its user wants it ended, for which nothing of its work is needed. */
+  const isCancelled = async (build: BuildId): Promise<boolean> => {
+    const { status, appliedThrough } = await store.builds.get(build);
+    const told = await store.events.read(build, appliedThrough, { source: "report", limit: maxPage });
+    return status === "cancelled" || told.some(({ type }) => type === "order.cancel");
   };
 
   /** In the next generation: what has driven the build before is fenced off. */

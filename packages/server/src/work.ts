@@ -10,15 +10,18 @@ export function joinWork(
 ): Work {
   const split = (items: readonly WorkItem[]) =>
     [items.filter(isPlanning), items.filter((item) => !isPlanning(item))] as const;
+  const canCarryOn = async (build: BuildId) => (await building.canCarryOn?.(build)) ?? true;
   return {
-    canCarryOn: async (build) => (await building.canCarryOn?.(build)) ?? true,
+    canCarryOn,
     async carryOut(build, asked) {
       const [plans, others] = split(asked);
       if (plans.length > 0) await planning.carryOut(build, plans);
       if (others.length > 0) await building.carryOut(build, others);
     },
     async reattach(build, all) {
-      const [plans, others] = split(all);
+      // What is not here is only to be cancelled, which waits for a move of main that was asked for.
+      const wanted = (await canCarryOn(build.id)) ? all : all.filter(({ type }) => type === "merge");
+      const [plans, others] = split(wanted);
       await planning.reattach(build, plans);
       await building.reattach(build, others);
     },

@@ -4,7 +4,7 @@ import type { Context } from "../command.ts";
 import { formatDuration } from "../duration.ts";
 import { type Paint, quoted } from "../terminal.ts";
 import { formatMoney } from "./money.ts";
-import { countTasks, oneLine, statusText } from "./words.ts";
+import { countTasks, missingText, oneLine, statusText } from "./words.ts";
 
 /** How `slipway build` and `slipway watch` exit. */
 const buildExits = { succeeded: 0, failed: 1, cancelled: 2, paused: 3, left: 4 } as const;
@@ -33,6 +33,9 @@ export async function showResult(context: Context, client: Client, view: BuildVi
 
 /** What the build waits for, where that is its user. */
 export function adviceOn(view: BuildView): string | undefined {
+  if (view.repositoryMissing && view.endedAt === null) {
+    return `${missingText(view)}: it can not go on. It ends with: slipway cancel ${view.id}`;
+  }
   if (view.status === "paused" && view.reason === "budget") {
     return `It goes on with more money: slipway resume --budget <usd> ${view.id}`;
   }

@@ -20,6 +20,10 @@ export function statusText({ status, reason }: Pick<BuildSummary, "status" | "re
     : `${status} (${oneLine(reason)})`;
 }
 
+export function missingText({ repository }: Pick<BuildView, "repository">): string {
+  return `Its repository is missing, ${oneLine(repository ?? "")}`;
+}
+
 const stageWords = { draft: "drafting the intent", lock: "locking the intent", plan: "planning the tasks" } as const;
 
 export function stageText(planning: NonNullable<BuildView["planning"]>): string {

@@ -161,6 +161,19 @@ describe("orders", () => {
     expect((await run(["resume", view.id], [view])).stderr).toContain(`slipway resume --budget <usd> ${view.id}`);
   });
 
+  test("of a build whose repository is missing say so, and so does its status", async () => {
+    const missing = { repository: "/state/builds/x/repository.git", repositoryMissing: true };
+    const running = buildView(missing);
+    expect((await run(["pause", running.id], [running])).stderr).toMatch(/missing, \/state.*only be cancelled/);
+    expect((await run(["status"], [running])).stderr).toContain(`slipway cancel ${running.id}`);
+    const ended = buildView({ ...missing, status: "cancelled", reason: "cancelled", endedAt: Date.now() });
+    const { stdout, stderr } = await run(["cancel", ended.id], [ended]);
+    expect({ stdout, stderr }).toEqual({
+      stdout: `${ended.id} cancelled\n`,
+      stderr: expect.stringMatching(/missing, \/state.*nothing of its work is left/),
+    });
+  });
+
   test("a budget that is none is refused before anything is sent", async () => {
     const view = buildView();
     const { code, stderr, server } = await run(["resume", "--budget", "lots", view.id], [view]);

@@ -3,7 +3,7 @@ import type { Client } from "@slipway/client";
 import type { BuildId, BuildView } from "@slipway/contract";
 import { readBudget } from "../builds/limits.ts";
 import { formatMoney } from "../builds/money.ts";
-import { statusText } from "../builds/words.ts";
+import { missingText, statusText } from "../builds/words.ts";
 import type { Context, Run } from "../command.ts";
 import { findBuildId } from "../resolve.ts";
 
@@ -21,6 +21,10 @@ function order(give: Order): Run {
     const id = await findBuildId(client, context.args.argument("id"), signal);
     const view = await give(client, id, { signal, key: randomUUID() }, context);
     await context.result(view, `${view.id} ${statusText(view)}\n`);
+    if (view.repositoryMissing) {
+      const end = view.endedAt === null ? "it can not go on, only be cancelled" : "nothing of its work is left";
+      await context.note(`${missingText(view)}: ${end}`);
+    }
     if (view.status === "paused" && view.reason === "budget") {
       const { budgetMicroUsd, spentMicroUsd } = view.money;
       const spent = `${formatMoney(spentMicroUsd)} of ${formatMoney(budgetMicroUsd)} are spent`;

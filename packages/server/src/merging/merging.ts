@@ -14,7 +14,7 @@ import type { Gates } from "../gates/gates.ts";
 import { whenDatabaseIsThere } from "../planning/patience.ts";
 import { createTurns } from "../planning/turns.ts";
 import type { Repositories } from "../repositories.ts";
-import { moveMain } from "./move-main.ts";
+import { giveUpMove, moveMain } from "./move-main.ts";
 import { checkSatisfaction, type Satisfaction } from "./satisfaction.ts";
 import { testMerge } from "./test-merge.ts";
 
@@ -72,7 +72,8 @@ export function createMerging(parts: MergingParts): Required<Omit<Work, "heardAt
     if (told === undefined) return;
     await whenDatabaseIsThere(() => report(build.id, [told]), signal);
     if (item.type !== "merge") return;
-    const main = await (await repositories.of(build.id)).main();
+    const main = await findMain(build.id);
+    if (main === undefined) return;
     preview.follow(build, main);
     // Attempts may be long in taking it in, and nothing waits for that.
     parts.onMain(build, main).catch((error: Error) => warn(`${build.id}: ${error.message}`));
@@ -103,12 +104,22 @@ export function createMerging(parts: MergingParts): Required<Omit<Work, "heardAt
       case "gate-run":
         return await runGate(build, item, signal);
       case "merge":
-        return await moveMain(repository, item, signal);
+        if (await repositories.has(build.id, item.from)) return await moveMain(repository, item, signal);
+        return await giveUpMove(parts.store, build.id, item);
       case "check-satisfaction":
         return await checkSatisfaction({ ...parts, repository }, build, item, signal);
       case "cancel-run":
         return undefined;
     }
+  };
+
+  /** Undefined: there is none yet, or none any more. */
+  const findMain = async (build: BuildId): Promise<string | undefined> => {
+    const repository = await repositories.of(build);
+    return await repository.main().catch((error) => {
+      if (hasCode(error, "commit_not_found")) return undefined;
+      throw error;
+    });
   };
 
   const runGate = async (build: WorkingBuild, item: GateWork, signal: AbortSignal): Promise<NewEvent> => {
@@ -145,11 +156,7 @@ export function createMerging(parts: MergingParts): Required<Omit<Work, "heardAt
       const wanted = new Set(items.map((item) => nameOf(build.id, item)));
       await stop((name, one) => one.build === build.id && !wanted.has(name));
       for (const item of items) begin(build, item);
-      const repository = await repositories.of(build.id);
-      const main = await repository.main().catch((error) => {
-        if (hasCode(error, "commit_not_found")) return undefined;
-        throw error;
-      });
+      const main = await findMain(build.id);
       if (main !== undefined) preview.follow(build, main);
     },
 

@@ -1,5 +1,6 @@
-import { hasCode } from "@slipway/contract";
-import { type MergeWork, maxFilesTold, type NewEvent, report } from "@slipway/engine";
+import { type BuildId, hasCode, SlipwayError } from "@slipway/contract";
+import { type MergeWork, maxFilesTold, type NewEvent, report, type Store } from "@slipway/engine";
+import { queueOf } from "../build-views.ts";
 import { mainFileOf } from "../repository/changes.ts";
 import type { BuildRepository } from "../repository/repository.ts";
 
@@ -29,4 +30,15 @@ export async function moveMain(
     ...{ candidate, merged: true, main: { commit: to, tree }, ...(fix && { fix: fix.text }) },
     ...(files && { files: files.slice(0, maxFilesTold).map(mainFileOf), fileCount: files.length }),
   });
+}
+
+/** The build's repository is gone. Who waits for the move, to cancel the build, hears that main is where the books have it. */
+export async function giveUpMove(
+  { builds }: Pick<Store, "builds">,
+  build: BuildId,
+  { candidate, to }: Extract<MergeWork, { type: "merge" }>,
+): Promise<NewEvent> {
+  const main = queueOf({ build: await builds.get(build) })?.main;
+  if (main === undefined) throw new SlipwayError("commit_not_found", `${build} has no main`);
+  return report("merge.ended", `merge.ended:${candidate}:${to}`, { candidate, merged: false, main });
 }

@@ -23,6 +23,8 @@ export interface WholeBuildsOptions {
   /** Holds a directory for each agent that is a program of its own. */
   readonly agents?: string | undefined;
   readonly remote?: RemoteSettings | undefined;
+  /** Left out: one of its own, which goes with it. */
+  readonly directory?: string | undefined;
 }
 
 /** A server with all its parts but HTTP, on a state directory of its own, whose models are one scripted program. */
@@ -46,10 +48,11 @@ export async function openWholeBuilds({
   program,
   agents = "/nowhere",
   remote,
+  directory: given,
 }: WholeBuildsOptions): Promise<WholeBuilds> {
   await using parts = new AsyncDisposableStack();
-  const directory = await mkdtemp("/var/tmp/slipway-whole-");
-  parts.defer(() => rm(directory, { recursive: true, force: true, maxRetries: 10 }));
+  const directory = given ?? (await mkdtemp("/var/tmp/slipway-whole-"));
+  if (given === undefined) parts.defer(() => rm(directory, { recursive: true, force: true, maxRetries: 10 }));
   // As root, sandboxes run as another user, who must be able to pass through.
   await chmod(directory, 0o711);
   const environment = process.env;
