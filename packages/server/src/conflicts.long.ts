@@ -1,35 +1,14 @@
-import { execFile } from "node:child_process";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import process from "node:process";
-import { Readable } from "node:stream";
-import { pipeline } from "node:stream/promises";
-import { promisify } from "node:util";
 import type { BuildEvent } from "@slipway/engine";
 import type { Action } from "@slipway/gateway/scripted";
-import { expect, onTestFinished, test } from "vitest";
-import type { BuildRepository } from "./repository/repository.ts";
+import { expect, test } from "vitest";
 import { criteria } from "./simulated/generated.ts";
 import { type Given, keepBoth, part, type ScriptedTask, scriptedApp } from "./testing/scripted-app.ts";
+import { testsOf, unique } from "./testing/tests-of.ts";
 import { openWholeBuilds } from "./testing/whole-builds.ts";
 
 const limitMs = 1_500_000;
 const pairs = ["one", "two", "three", "four", "five"];
 
-/** All parts of the app together: what each of two says by itself is right, and is not with the other. */
-const unique = `import assert from "node:assert";
-import { readdir } from "node:fs/promises";
-import test from "node:test";
-test("no two parts say the same", async () => {
-  const said = new Map();
-  for (const name of await readdir(new URL("../parts/", import.meta.url))) {
-    const { default: words } = await import("../parts/" + name);
-    assert.ok(!said.has(words), name + " says what " + said.get(words) + " says: " + words);
-    said.set(words, name);
-  }
-});
-`;
 const beside: readonly Action[] = [
   { write: "tests/unique.test.js", content: unique },
   ...pairs.map((pair) => ({ write: `lists/${pair}.txt`, content: "first\n" })),
@@ -152,25 +131,4 @@ function tasksOf(events: readonly BuildEvent[], wanted: string): string[] {
 
 function tell({ at, type, data }: BuildEvent): string {
   return `${at} ${type} ${JSON.stringify(data).slice(0, 2000)}`;
-}
-
-const run = promisify(execFile);
-
-/** What the tests of a commit say, on files that come from nowhere else. */
-async function testsOf(repository: BuildRepository, commit: string): Promise<string> {
-  const directory = await mkdtemp(join(tmpdir(), "slipway-main-"));
-  onTestFinished(() => rm(directory, { recursive: true }));
-  // tar leaves what comes after the archive's end to be read.
-  const unpacking = run("sh", ["-c", "tar -x && cat >/dev/null"], { cwd: directory });
-  if (unpacking.child.stdin === null) throw new Error("tar takes nothing in");
-  await Promise.all([pipeline(Readable.from(repository.files(commit)), unpacking.child.stdin), unpacking]);
-  // Of the tests that this one is among, node's own are to know nothing.
-  const { NODE_TEST_CONTEXT: _, ...env } = process.env;
-  return await run(process.execPath, ["--test", "--test-isolation=none", "tests/*.test.js"], {
-    cwd: directory,
-    env,
-  }).then(
-    () => "green",
-    (error: { readonly stdout: string }) => error.stdout,
-  );
 }
