@@ -65,8 +65,10 @@ export async function openOutbox({ directory, environment, url }: OutboxOptions)
     const fetched = transfer(["fetch", "--quiet", "--no-tags", "--depth=1", "--", url, commit], signal);
     return await fetched.then(
       () => commit,
-      () => {
+      async () => {
         signal.throwIfAborted();
+        // One that does not answer may know it all the same: what is pushed without a past now could never be mended.
+        await transfer(["ls-remote", "--quiet", "--", url, "HEAD"], signal);
         return null;
       },
     );

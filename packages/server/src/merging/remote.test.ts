@@ -135,6 +135,21 @@ it("a remote that is away, or has something else there, is told of and tried aga
   expect(await git(bare, "rev-parse", `refs/heads/slipway/${build.id}`)).toBe(await git(theirs, "rev-parse", "HEAD"));
 });
 
+it("a remote that can not be read for now is not taken for one that does not know the commit", async () => {
+  const { directory, bare, theirs, build, remote, told, merge } = await setUp("feature");
+  const config = join(directory, "gitconfig");
+  const away = `[url "file:///nowhere"]\ninsteadOf = file://${bare}\n[url "file://${bare}"]\npushInsteadOf = file://${bare}\n`;
+  await writeFile(config, away);
+  await merge(1000);
+  await remote.push(build);
+  expect(told).toMatchObject([{ type: "remote.failed", data: { reason: expect.stringContaining("git ls-remote") } }]);
+  expect(await git(bare, "for-each-ref", "--format=%(refname)")).toBe("refs/heads/trunk");
+  await rm(config);
+  await remote.push(build);
+  expect(told.at(-1)).toMatchObject({ type: "remote.pushed" });
+  expect(await git(bare, "merge-base", `slipway/${build.id}`, "trunk")).toBe(await git(theirs, "rev-parse", "HEAD"));
+});
+
 const command = (directory: string) => ({ pullRequestCommand: join(directory, "open") });
 
 it("a pull request is opened once, when the build has succeeded and main is pushed", async () => {
