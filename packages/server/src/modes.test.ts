@@ -168,6 +168,17 @@ describe("a repository that is somebody else's", () => {
     expect(await readFile(join(main, "test/total.test.js"), "utf8")).toBe(tests);
     expect(await ownTests(main)).toBe(0);
     expect(await (await fetch(`${view.preview}tax`)).text()).toBe("with tax 12");
+    const { events } = await builds.server.face.events(build, 0, 500);
+    expect(events.find(({ type }) => type === "merge.ended")?.data).toMatchObject({
+      ...{ merged: true, main: { commit: view.main }, fileCount: 3 },
+      files: [
+        { path: "lib/tax.js", change: "added" },
+        { path: "server.js", change: "changed" },
+        { path: "test/tax.test.js", change: "added" },
+      ],
+    });
+    const shown = await builds.server.face.file(build, { path: "lib/tax.js" });
+    expect(shown).toMatchObject({ commit: view.main, content: expect.stringContaining("withTax") });
     const asked = await vi.waitFor(() => readFile(opened, "utf8"));
     expect(asked).toBe(`slipway/${build} trunk Show prices with tax\n`);
     expect(await git(remote, "log", "--format=%s", `slipway/${build}`)).toBe("tax\nServe them\nAdd prices");
