@@ -26,7 +26,7 @@ const longestMs = 23 * hourMs;
 export function readOrder(args: Arguments): Order {
   const agent = agentNameSchema.safeParse(args.text("agent") ?? "builtin");
   if (!agent.success) {
-    const known = "builtin, claude-code, acp:opencode, acp:codex and acp:gemini";
+    const known = "builtin, claude-code, acp:opencode, acp:codex, acp:gemini and acp:<name> of one that you describe";
     throw new SlipwayError("unknown_agent", `There is no agent "${args.text("agent")}"; there are ${known}.`);
   }
   const prompt = args.many("prompt").join(" ").trim();

@@ -11,7 +11,7 @@ export const agentCommands: readonly Command[] = [
       agent: {
         value: "name",
         short: "a",
-        help: "builtin, claude-code, acp:opencode, acp:codex or acp:gemini (builtin)",
+        help: "builtin, claude-code, acp:opencode, acp:codex, acp:gemini, or acp:<name> of one that you describe (builtin)",
       },
       model: {
         value: "provider/model",
