@@ -3,8 +3,9 @@ import { expect, test } from "vitest";
 import { estimateInputTokens } from "./budget.ts";
 import { createMemoryLedger } from "./journal/ledger.ts";
 import type { Ledger } from "./ports.ts";
+import type { ModelPrice } from "./prices.ts";
 import { ask, startTestGateway, type TestGateway } from "./testing/gateway.ts";
-import { hang, speak, speakThen } from "./testing/upstream.ts";
+import { type Behaviour, hang, speak, speakThen } from "./testing/upstream.ts";
 
 const long = "A sentence of some words. ".repeat(400);
 /** What the first reservation of a small streamed request comes to, at most. */
@@ -287,25 +288,103 @@ test("agents that think unseen can not overspend together", async () => {
   expect(spentMicroUsd).toBeLessThanOrEqual(budgetMicroUsd);
 });
 
+/** Sends all that the limit allows at once, and bills it. */
+const burst: Behaviour = (response, request) => {
+  const output = Number(request.body["max_tokens"]);
+  const usage = { input: 10, output, cacheRead: 0, cacheWrite: 0 };
+  return speak({ texts: ["word ".repeat(output)], usage, stop: "max_tokens" })(response, request);
+};
+
+test.each([true, false])(
+  "an answer that comes at once (streamed: %s) is no longer than the run can pay for",
+  async (stream) => {
+    const budgetMicroUsd = 100_000;
+    await using set = await startTestGateway({ budgetMicroUsd });
+    set.upstream.behave(burst);
+    // It would come to 120,000.
+    expect(await set.post("/v1/messages", ask({ max_tokens: 8000, stream }))).toMatchObject({ status: 200 });
+    const { spentMicroUsd, reservedMicroUsd } = await set.run.balance();
+    expect(reservedMicroUsd).toBe(0);
+    expect(spentMicroUsd).toBeGreaterThan(budgetMicroUsd - 1000);
+    expect(spentMicroUsd).toBeLessThanOrEqual(budgetMicroUsd);
+    expect(set.run.lastResponse()).toMatchObject({ end: "cut", code: "budget_exhausted" });
+  },
+);
+
+test.each([8000, 3000, 1000])(
+  "20 answers of up to %i tokens, each of which comes at once, pass the budget by one at most",
+  async (max_tokens) => {
+    const [budgetMicroUsd, count] = [100_000, 20];
+    const { ledger, allAsked } = watchedLedger(count);
+    await using set = await startTestGateway({ budgetMicroUsd, ledger });
+    set.upstream.behave(async (response, request) => {
+      await allAsked;
+      await burst(response, request);
+    });
+    await Promise.all(Array.from({ length: count }, () => set.post("/v1/messages", ask({ max_tokens }))));
+    const { spentMicroUsd, reservedMicroUsd } = await set.run.balance();
+    expect(reservedMicroUsd).toBe(0);
+    expect(spentMicroUsd).toBeGreaterThan(budgetMicroUsd / 2);
+    expect(spentMicroUsd).toBeLessThanOrEqual(budgetMicroUsd + Math.max(...set.lines.map(({ microUsd }) => microUsd)));
+  },
+);
+
+test("a limit of the agent's own that ends an answer has nothing to do with the budget", async () => {
+  await using set = await startTestGateway();
+  set.upstream.behave(burst);
+  await set.post("/v1/messages", ask());
+  expect(set.upstream.seen[0]?.body["max_tokens"]).toBe(1000);
+  expect(set.run.lastResponse()).toMatchObject({ end: "complete", code: undefined });
+});
+
+test.each([
+  [5000, { type: "enabled", budget_tokens: expect.closeTo(5000 - 1024, -3) }],
+  [1500, { type: "disabled" }],
+])(
+  "with money for %i tokens, a model that thinks aloud is asked for thoughts that leave room for an answer",
+  async (tokens, thinking) => {
+    const price = { input: 0, output: 15, cacheRead: 0, cacheWrite: 0, maxOutputTokens: 8000, hiddenThinking: "never" };
+    const prices = new Map([["test/*", price as ModelPrice]]);
+    await using set = await startTestGateway({ budgetMicroUsd: tokens * 15, settings: { prices } });
+    await set.post("/v1/messages", ask({ max_tokens: 8000, thinking: { type: "enabled", budget_tokens: 7000 } }));
+    expect(set.upstream.seen[0]?.body).toMatchObject({ max_tokens: tokens, thinking });
+  },
+);
+
+test("a stream goes on while others of its run hold more than they need", async () => {
+  // Two of 8,000 tokens hold what the first one has not covered.
+  await using set = await startTestGateway({ budgetMicroUsd: 17_500 * 15 });
+  const client = createReader();
+  const arrived = Promise.withResolvers<void>();
+  const others = Promise.withResolvers<void>();
+  const streamed = Promise.withResolvers<void>();
+  const gate = async (sent: number) => {
+    arrived.resolve();
+    await (sent === 0 ? others.promise : client.has(1));
+  };
+  set.upstream.behave(speak({ texts: [long, long], gate }), async (...asked) => {
+    if (set.upstream.seen.length === 3) others.resolve();
+    await streamed.promise;
+    await speak()(...asked);
+  });
+  const first = set.post("/v1/messages", ask({ max_tokens: 8000 }), client);
+  await arrived.promise;
+  const rest = [1, 2].map(() => set.post("/v1/messages", ask({ max_tokens: 8000 })));
+  expect(await first).toMatchObject({ status: 200, broken: false });
+  streamed.resolve();
+  for (const answer of await Promise.all(rest)) expect(answer).toMatchObject({ status: 200, broken: false });
+});
+
 const question = (bytes: number) =>
   ask({ max_tokens: 100, messages: [{ role: "user", content: "ж".repeat(bytes / 2) }] });
 
 test("texts with more tokens than estimated overspend by one response at most, however many come at once", async () => {
   const [budgetMicroUsd, count] = [100_000, 60];
-  const books = createMemoryLedger();
-  const asked = new Set<string>();
-  const allAsked = Promise.withResolvers<void>();
-  const ledger: Ledger = {
-    ...books,
-    reserve(entry) {
-      if (asked.add(entry.request).size === count) allAsked.resolve();
-      return books.reserve(entry);
-    },
-  };
+  const { ledger, allAsked } = watchedLedger(count);
   await using set = await startTestGateway({ budgetMicroUsd, ledger });
   // The endpoint counts each byte as a token.
   set.upstream.behave(async (response, request) => {
-    await allAsked.promise;
+    await allAsked;
     const input = Buffer.byteLength(JSON.stringify(request.body));
     await speak({ usage: { input, output: 20, cacheRead: 0, cacheWrite: 0 } })(response, request);
   });
@@ -317,6 +396,21 @@ test("texts with more tokens than estimated overspend by one response at most, h
   expect(spentMicroUsd).toBeGreaterThan(budgetMicroUsd - response);
   expect(spentMicroUsd).toBeLessThanOrEqual(budgetMicroUsd + response);
 });
+
+/** Tells when so many requests have asked for money. */
+function watchedLedger(count: number): { readonly ledger: Ledger; readonly allAsked: Promise<void> } {
+  const books = createMemoryLedger();
+  const asked = new Set<string>();
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const ledger: Ledger = {
+    ...books,
+    reserve(entry) {
+      if (asked.add(entry.request).size === count) resolve();
+      return books.reserve(entry);
+    },
+  };
+  return { ledger, allAsked: promise };
+}
 
 test("requests that the budget covers by estimate alone go one after another", async () => {
   // At its worst each takes 75,000 and more for its input, by estimate 22,000.

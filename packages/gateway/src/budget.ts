@@ -12,10 +12,14 @@ export interface Reservation extends Disposable {
   readonly request: string;
   /** How much output is covered. */
   readonly outputTokens: number;
-  /** The endpoint must be held to this: the budget covers less than the request allows, and the answer can not be cut. */
+  /** The endpoint must be held to this: the run can pay for less than the request allows. */
   readonly lowerLimit: number | undefined;
+  /** How much output a response has at most that is estimated to have so much: the endpoint is held to a limit. */
+  boundOf(estimatedTokens: number): number;
+  /** False: `extend` is to be called before more comes. */
+  covers(estimatedTokens: number): boolean;
   /** Covers more output, up to this at least; fails with `budget_exhausted`. */
-  extend(outputTokens: number): Promise<void>;
+  extend(estimatedTokens: number): Promise<void>;
 }
 
 export interface ReservationRequest {
@@ -40,39 +44,54 @@ const lastSliceTokens = 16 * 1024;
 
 /** A limit that is lowered further would only cut a model off in the middle of its first thought. */
 const leastTokens = 4096;
+/** Few responses are longer: what is held to no less need not wait for more. */
+const ampleTokens = 16 * 1024;
+/** By so much are estimates too high. A response that seems longer comes from an endpoint that heeds no limit. */
+const mostExcess = 1.5;
 
 /**
- * Sets aside the input, and the output that can come before it is counted: the first slice, or all of it. Where the
- * budget does not cover all of it, what is left may be enough for an answer with a lower limit. Fails with
+ * Sets aside the input, and the output that can come before it is counted: the first slice, or all of it. What the run
+ * can not pay for is ruled out by a lower limit, since an endpoint may send all of its answer at once. Fails with
  * `budget_exhausted`.
  */
 export async function reserve(ledger: Ledger, asked: ReservationRequest): Promise<Reservation> {
-  const { run, price, hiddenTokens } = asked;
+  const { run, price, estimates, hiddenTokens } = asked;
   const request = randomUUID();
   const maxTokens = Math.min(asked.maxOutputTokens ?? price.maxOutputTokens, price.maxOutputTokens);
-  const wantedTokens = asked.streamed ? Math.min(firstSliceTokens + hiddenTokens, maxTokens) : maxTokens;
+  const firstTokens = asked.streamed ? Math.min(firstSliceTokens + hiddenTokens, maxTokens) : maxTokens;
   const boundTokens = Number.isFinite(hiddenTokens) ? firstSliceTokens + hiddenTokens : 0;
-  const neededTokens = Math.min(wantedTokens, Math.max(leastTokens, boundTokens));
-  const first = await reserveFirst(ledger, asked, { request, wantedTokens, neededTokens });
+  const neededTokens = Math.min(firstTokens, Math.max(leastTokens, boundTokens));
+  const first = await reserveFirst(ledger, asked, { request, maxTokens, firstTokens, neededTokens });
+  const { limitTokens } = first;
   let { outputTokens } = first;
+  let allowedTokens = outputTokens;
   let sliceTokens = firstSliceTokens;
+  const boundOf = (tokens: number) => (tokens > mostExcess * limitTokens ? tokens : Math.min(tokens, limitTokens));
   const take = async (more: number) => {
     if (!(await ledger.extend(request, estimateOutput(price, more)))) return false;
     outputTokens += more;
+    allowedTokens = outputTokens;
     return true;
   };
   return {
     request,
-    lowerLimit: outputTokens < wantedTokens ? outputTokens : undefined,
+    lowerLimit: limitTokens < maxTokens ? limitTokens : undefined,
     get outputTokens() {
       return outputTokens;
     },
+    boundOf,
+    covers: (tokens) => boundOf(tokens) <= allowedTokens,
     async extend(tokens) {
-      const missing = tokens - outputTokens;
+      const missing = boundOf(tokens) - outputTokens;
       const ahead = Math.max(missing, sliceTokens);
       sliceTokens = Math.min(2 * sliceTokens, lastSliceTokens);
       if ((await take(ahead)) || (await take(missing))) return;
-      throw await exhausted(ledger, run, estimateOutput(price, missing));
+      const missingMicroUsd = estimateOutput(price, missing);
+      const shortMicroUsd = missingMicroUsd - left(await ledger.balance(run));
+      const isHeldByOthers = shortMicroUsd > 0 && shortMicroUsd <= estimates.exceededMicroUsd;
+      if (!first.isEstimate || !isHeldByOthers) throw await exhausted(ledger, run, missingMicroUsd);
+      // They hold more than they are likely to need, and this is the one response that may pass the budget.
+      allowedTokens = outputTokens + missing + sliceTokens;
     },
     [Symbol.dispose]: first.release,
   };
@@ -80,9 +99,20 @@ export async function reserve(ledger: Ledger, asked: ReservationRequest): Promis
 
 interface FirstReservation {
   readonly request: string;
-  readonly wantedTokens: number;
+  /** What the request allows. */
+  readonly maxTokens: number;
+  /** What is covered at first where it is reserved by estimate. */
+  readonly firstTokens: number;
   /** Less is not worth a request. */
   readonly neededTokens: number;
+}
+
+interface FirstReserved {
+  readonly isEstimate: boolean;
+  readonly outputTokens: number;
+  /** What the endpoint is held to. */
+  readonly limitTokens: number;
+  release(): void;
 }
 
 /**
@@ -92,17 +122,15 @@ interface FirstReservation {
 async function reserveFirst(
   ledger: Ledger,
   { run, price, inputTokens, mostInputTokens, estimates, signal }: ReservationRequest,
-  { request, wantedTokens, neededTokens }: FirstReservation,
-): Promise<{ readonly outputTokens: number; release(): void }> {
-  const estimatedMicroUsd = estimateInput(price, inputTokens);
-  const worstMicroUsd = estimateInput(price, mostInputTokens);
-  const leastMicroUsd = estimatedMicroUsd + estimateOutput(price, neededTokens);
-  const reserveWith = async (inputMicroUsd: number) => {
+  { request, maxTokens, firstTokens, neededTokens }: FirstReservation,
+): Promise<FirstReserved> {
+  const leastMicroUsd = estimateInput(price, inputTokens) + estimateOutput(price, neededTokens);
+  const reserveWith = async (inputMicroUsd: number, wantedTokens: number, fewestTokens: number) => {
     const cost = (tokens: number) => inputMicroUsd + estimateOutput(price, tokens);
     if (await ledger.reserve({ request, run, microUsd: cost(wantedTokens) })) return wantedTokens;
     const room = left(await ledger.balance(run)) - inputMicroUsd;
-    const fewer = Math.min(wantedTokens, Math.floor(room / price.output));
-    if (fewer >= neededTokens && (await ledger.reserve({ request, run, microUsd: cost(fewer) }))) return fewer;
+    const fewer = Math.min(wantedTokens, tokensFor(price, room));
+    if (fewer >= fewestTokens && (await ledger.reserve({ request, run, microUsd: cost(fewer) }))) return fewer;
     return undefined;
   };
   using held = new DisposableStack();
@@ -112,16 +140,24 @@ async function reserveFirst(
     const nextEnd = estimates.nextEnd();
     const before = estimates.exceededMicroUsd;
     estimate ??= held.use(estimates.take());
-    const outputTokens = await reserveWith(estimate ? estimatedMicroUsd : worstMicroUsd);
+    const isEstimate = estimate !== undefined;
+    const inputMicroUsd = estimateInput(price, isEstimate ? inputTokens : mostInputTokens);
+    const wantedTokens = isEstimate ? firstTokens : maxTokens;
+    // What others give back may be enough for more.
+    const fewestTokens = isEstimate && before === 0 ? neededTokens : Math.max(neededTokens, ampleTokens);
+    const payable = tokensFor(price, left(await ledger.balance(run)) + before - inputMicroUsd);
+    const outputTokens = await reserveWith(inputMicroUsd, wantedTokens, fewestTokens);
     if (outputTokens !== undefined) {
-      if (!estimate) held.use(estimates.exceed(worstMicroUsd - estimatedMicroUsd));
+      held.use(estimates.exceed(inputMicroUsd + estimateOutput(price, outputTokens) - leastMicroUsd));
+      const isFirstSlice = isEstimate && outputTokens === firstTokens;
+      const limitTokens = isFirstSlice ? Math.min(maxTokens, Math.max(payable, outputTokens)) : outputTokens;
       const kept = held.move();
-      return { outputTokens, release: () => kept.dispose() };
+      return { isEstimate, outputTokens, limitTokens, release: () => kept.dispose() };
     }
     const leftMicroUsd = left(await ledger.balance(run));
     // Others may have ended or begun meanwhile.
     const exceeded = Math.max(before, estimates.exceededMicroUsd);
-    if (leftMicroUsd + exceeded < leastMicroUsd || (estimate && exceeded === 0)) {
+    if (leftMicroUsd + exceeded < leastMicroUsd || (isEstimate && exceeded === 0)) {
       throw await exhausted(ledger, run, leastMicroUsd);
     }
     await nextEnd;
@@ -131,7 +167,7 @@ async function reserveFirst(
 /** What a response is taken to have cost where the endpoint does not say. */
 export interface Unreported {
   readonly inputTokens: number;
-  readonly unseenTokens: number;
+  readonly outputTokens: number;
 }
 
 /** What a response is billed as: by the endpoint's own count, or by estimate where that is missing or not the last. */
@@ -142,7 +178,7 @@ export function countUsage(
   const told = meter.usage;
   if (meter.reported) return { usage: told, estimated: false };
   const toldInput = told.input + told.cacheRead + told.cacheWrite > 0;
-  const output = Math.max(told.output, meter.estimatedOutputTokens, unreported.unseenTokens);
+  const output = Math.max(told.output, unreported.outputTokens);
   const input = toldInput ? told.input : unreported.inputTokens;
   return { usage: { ...told, input, output }, estimated: true };
 }
@@ -176,6 +212,10 @@ function estimateInput(price: ModelPrice, tokens: number): number {
 
 function estimateOutput(price: ModelPrice, tokens: number): number {
   return costOf({ ...noUsage, output: tokens }, price);
+}
+
+function tokensFor(price: ModelPrice, microUsd: number): number {
+  return price.output === 0 ? Number.POSITIVE_INFINITY : Math.max(0, Math.floor(microUsd / price.output));
 }
 
 export const noUsage: Usage = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };

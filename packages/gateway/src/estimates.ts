@@ -1,6 +1,6 @@
 /**
  * How the open requests of one run are reserved. An estimate may be too low, and what the endpoint counts is booked: so
- * one at most is reserved by estimate, and a run spends no more than its budget and what that one was wrong by.
+ * one at most is reserved by estimate, and a run spends no more than its budget and that one response.
  */
 export interface Estimates {
   /** To be reserved by estimate, until it is disposed. Undefined: another request is. */

@@ -119,11 +119,18 @@ async function answerAgent(parts: ExchangeParts, call: ModelCall, underway: Unde
     const answer = await sendWithRetries(send, request, { retries, signal, clock, onRetry });
     progress.firstByteMs = clock.now() - progress.startedAt;
     const delivery = { prepared, dialect, response, reservation, meter: progress.meter };
-    return await (prepared.streamed ? deliverStream(answer, delivery) : deliverWhole(answer, delivery));
+    const delivered = await (prepared.streamed ? deliverStream(answer, delivery) : deliverWhole(answer, delivery));
+    const isCut = lowerLimit !== undefined && progress.meter.stopReason === "max_tokens";
+    return { ...delivered, error: delivered.error ?? (isCut ? cutByBudget(lowerLimit) : undefined) };
   } catch (cause) {
     const error = asSlipwayError(cause);
     return { error, close: () => sendError(response, dialect, error) };
   }
+}
+
+/** The agent has an answer that its model wanted to be longer. */
+function cutByBudget(tokens: number): SlipwayError {
+  return new SlipwayError("budget_exhausted", `the run can pay for ${tokens} tokens, and the answer has more`);
 }
 
 type Bill = Pick<Settlement, "usage" | "microUsd" | "estimated"> & Omit<LastResponse, "refused">;
@@ -136,14 +143,16 @@ async function settle(
 ): Promise<Bill> {
   const { role, name, price, endpoint } = prepared.route;
   const unseenTokens = mayBeUnseen(prepared, reservation, clock.now() - progress.startedAt);
-  const { usage, estimated } = countCost(error, progress, { inputTokens: prepared.inputTokens, unseenTokens });
+  const seenTokens = reservation.boundOf(progress.meter.estimatedOutputTokens);
+  const unreported = { inputTokens: prepared.inputTokens, outputTokens: Math.max(seenTokens, unseenTokens) };
+  const { usage, estimated } = countCost(error, progress, unreported);
   const microUsd = costOf(usage, price);
   const ending = { end: endOf(error, progress), code: error?.code };
   const { request } = reservation;
   await ledger.settle({ request, run, role, model: name, usage, microUsd, estimated, end: ending.end });
   health.end(endpoint.provider, { ...ending, usage, microUsd });
   const last = { ...ending, at: clock.now() };
-  onSettled({ ...last, refused: progress.meter.refused });
+  onSettled({ ...last, refused: progress.meter.stopReason === "refusal" });
   return { ...last, usage, microUsd, estimated };
 }
 
@@ -193,7 +202,7 @@ function countCost(error: SlipwayError | undefined, { firstByteMs, meter }: Prog
   if (firstByteMs !== undefined) return countUsage(meter, unreported);
   const gaveUp = error !== undefined && (cutCodes.has(error.code) || error.code === "model_timeout");
   if (!gaveUp) return { usage: noUsage, estimated: false };
-  return { usage: { ...noUsage, input: unreported.inputTokens, output: unreported.unseenTokens }, estimated: true };
+  return { usage: { ...noUsage, input: unreported.inputTokens, output: unreported.outputTokens }, estimated: true };
 }
 
 function asSlipwayError(error: unknown): SlipwayError {

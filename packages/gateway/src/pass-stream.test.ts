@@ -44,13 +44,11 @@ function answerOf(text: string): Answer {
 
 /** Without a refusal all output is covered; with one, none is. */
 function deliveryOf(prepared: Pick<Delivery["prepared"], "dialect" | "translated">, refusal?: Error): Delivery {
-  const extend = () => Promise.reject(refusal);
-  const covered = refusal === undefined ? Number.POSITIVE_INFINITY : 0;
   return {
     prepared: prepared as Delivery["prepared"],
     dialect: dialects.anthropic,
     response: { write: () => true } as unknown as Delivery["response"],
-    reservation: { request: "1", outputTokens: covered, lowerLimit: undefined, extend, [Symbol.dispose]() {} },
+    reservation: { covers: () => refusal === undefined, extend: () => Promise.reject(refusal) },
     meter: dialects.chat.meter(),
   };
 }

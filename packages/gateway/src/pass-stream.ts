@@ -13,7 +13,7 @@ export interface Delivery {
   /** What the agent speaks. */
   readonly dialect: AgentDialect;
   readonly response: ServerResponse;
-  readonly reservation: Reservation;
+  readonly reservation: Pick<Reservation, "covers" | "extend">;
   readonly meter: Meter;
 }
 
@@ -72,7 +72,7 @@ function watchBudget({ meter, reservation }: Delivery, holds: Holds, fail: (erro
   return {
     count(chunk: Uint8Array) {
       meter.push(chunk);
-      if (extending === undefined && meter.estimatedOutputTokens > reservation.outputTokens) extending = extend();
+      if (extending === undefined && !reservation.covers(meter.estimatedOutputTokens)) extending = extend();
     },
     extended: async () => extending,
   };

@@ -98,10 +98,24 @@ function outputLimit(dialect: DialectName, sent: Json): number | undefined {
   return limits.length === 0 ? undefined : Math.max(...limits);
 }
 
-function limitOf(dialect: DialectName, sent: Json, tokens: number): Record<string, number> {
+function limitOf(dialect: DialectName, sent: Json, tokens: number): Json {
   const [usual, ...others] = limitFields[dialect];
   const given = [usual, ...others].filter((field) => typeof sent[field] === "number");
-  return Object.fromEntries((given.length === 0 ? [usual] : given).map((field) => [field, tokens]));
+  const limits = Object.fromEntries((given.length === 0 ? [usual] : given).map((field) => [field, tokens]));
+  return dialect === "anthropic" ? { ...limits, ...lessThinking(sent, tokens) } : limits;
+}
+
+/** The least that can be asked for, and as much is left for the answer. */
+const leastThinkingTokens = 1024;
+
+/** A bound of thoughts must be lower than the limit of the whole answer. */
+function lessThinking(sent: Json, tokens: number): Json {
+  const thinking = asObject(sent["thinking"]);
+  const budget = thinking["budget_tokens"];
+  const most = tokens - leastThinkingTokens;
+  if (thinking["type"] !== "enabled" || typeof budget !== "number" || budget <= most) return {};
+  if (most < leastThinkingTokens) return { thinking: { type: "disabled" } };
+  return { thinking: { ...thinking, budget_tokens: most } };
 }
 
 /** `fields` are in the request's path. */

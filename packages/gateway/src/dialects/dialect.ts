@@ -1,5 +1,5 @@
 import type { SlipwayError, Usage } from "@slipway/contract";
-import type { ModelEvent, ModelRequest } from "../conversation.ts";
+import type { ModelEvent, ModelRequest, StopReason } from "../conversation.ts";
 
 /** What endpoints speak. */
 export type DialectName = "anthropic" | "chat" | "responses";
@@ -51,8 +51,8 @@ export interface Meter {
   readonly reported: boolean;
   /** The response said that it is over. Without it a stream that ended was cut. */
   readonly complete: boolean;
-  /** It is over because the model declines to answer. */
-  readonly refused: boolean;
+  /** Of a response that is complete. */
+  readonly stopReason: StopReason | undefined;
   /** The endpoint's own failure inside a stream that began well. */
   readonly failure: { readonly status: number; readonly message: string } | undefined;
   /** Tokens that the output so far is estimated to have, for the budget; never the bill while `usage` is known. */

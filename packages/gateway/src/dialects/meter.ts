@@ -1,4 +1,4 @@
-import type { ModelEvent } from "../conversation.ts";
+import type { ModelEvent, StopReason } from "../conversation.ts";
 import type { Meter } from "./dialect.ts";
 import { createEstimate } from "./estimate.ts";
 import { blankLine, firstByte, markedLines } from "./marked-lines.ts";
@@ -25,7 +25,8 @@ export function createMeter({ markers, interpreter, readResponse, deltaText }: M
   const pattern = new RegExp(markers, "g");
   const estimate = createEstimate(deltaText);
   const held = createHeldBytes();
-  let [usage, complete, refused, failure] = [noUsage, false, false, undefined as Meter["failure"]];
+  let [usage, failure] = [noUsage, undefined as Meter["failure"]];
+  let stopReason: StopReason | undefined;
   let whole: boolean | undefined;
   let separator: Buffer | undefined;
 
@@ -44,15 +45,15 @@ export function createMeter({ markers, interpreter, readResponse, deltaText }: M
     },
     get reported() {
       readWhole();
-      return complete && usage !== noUsage;
+      return stopReason !== undefined && usage !== noUsage;
     },
     get complete() {
       readWhole();
-      return complete;
+      return stopReason !== undefined;
     },
-    get refused() {
+    get stopReason() {
       readWhole();
-      return refused;
+      return stopReason;
     },
     get failure() {
       readWhole();
@@ -77,7 +78,7 @@ export function createMeter({ markers, interpreter, readResponse, deltaText }: M
 
   /** A whole body has no end of its own: it is read when someone asks and it may be over. */
   function readWhole(): void {
-    if (whole !== true || complete || failure !== undefined) return;
+    if (whole !== true || stopReason !== undefined || failure !== undefined) return;
     const bytes = held.take();
     held.add(bytes);
     const tail = bytes.toString("latin1", Math.max(0, bytes.length - 8));
@@ -88,9 +89,9 @@ export function createMeter({ markers, interpreter, readResponse, deltaText }: M
   function note(read: () => ModelEvent[]): void {
     try {
       for (const event of read()) {
-        if (complete || failure !== undefined) return;
+        if (stopReason !== undefined || failure !== undefined) return;
         if (event.type === "usage") usage = event.usage;
-        else if (event.type === "stop") [complete, refused] = [true, event.reason === "refusal"];
+        else if (event.type === "stop") stopReason = event.reason;
         else if (event.type === "failure") failure = { status: event.status, message: event.message };
       }
     } catch {}

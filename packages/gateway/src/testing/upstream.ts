@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Usage } from "@slipway/contract";
-import type { ModelEvent, ModelRequest } from "../conversation.ts";
+import type { ModelEvent, ModelRequest, StopReason } from "../conversation.ts";
 import type { Dialect } from "../dialects/dialect.ts";
 import { dialects } from "../dialects/index.ts";
 
@@ -80,19 +80,20 @@ export const testUsage: Usage = { input: 100, output: 20, cacheRead: 30, cacheWr
 export interface Speech {
   readonly texts?: readonly string[];
   readonly usage?: Usage;
+  readonly stop?: StopReason;
   /** Waited for before each text, with the number of texts that were sent. */
   readonly gate?: (sent: number) => Promise<unknown>;
 }
 
 /** A good answer, streamed or whole, in the dialect of the request. */
-export function speak({ texts = ["Hello", " world"], usage = testUsage, gate }: Speech = {}): Behaviour {
+export function speak({ texts = ["Hello", " world"], usage = testUsage, stop = "end", gate }: Speech = {}): Behaviour {
   return async (response, { dialect, body }) => {
     const asked = requestOf(body);
     const events: ModelEvent[] = [
       { type: "start", id: "msg_1", model: "some-model" },
       ...texts.map((text) => ({ type: "text", text }) as const),
       { type: "usage", usage },
-      { type: "stop", reason: "end" },
+      { type: "stop", reason: stop },
     ];
     if (body["stream"] !== true) return writeJson(response, 200, dialect.writeResponse(asked, events));
     const writer = dialect.streamWriter(asked);
