@@ -3,7 +3,7 @@ import { microUsdPerUsd, type RunId, SlipwayError, type Usage } from "@slipway/c
 import { contentParts, imageCharacters, isDocument, type Json } from "./content.ts";
 import type { Meter } from "./dialects/dialect.ts";
 import type { Estimates } from "./estimates.ts";
-import type { Balance, Ledger } from "./ports.ts";
+import type { Ledger } from "./ports.ts";
 import { costOf, type ModelPrice } from "./prices.ts";
 
 /** Money that is set aside for one response; disposed after it is settled. */
@@ -87,7 +87,7 @@ export async function reserve(ledger: Ledger, asked: ReservationRequest): Promis
       sliceTokens = Math.min(2 * sliceTokens, lastSliceTokens);
       if ((await take(ahead)) || (await take(missing))) return;
       const missingMicroUsd = estimateOutput(price, missing);
-      const shortMicroUsd = missingMicroUsd - left(await ledger.balance(run));
+      const shortMicroUsd = missingMicroUsd - (await ledger.left(run));
       const isHeldByOthers = shortMicroUsd > 0 && shortMicroUsd <= estimates.exceededMicroUsd;
       if (!first.isEstimate || !isHeldByOthers) throw await exhausted(ledger, run, missingMicroUsd);
       // They hold more than they are likely to need, and this is the one response that may pass the budget.
@@ -128,7 +128,7 @@ async function reserveFirst(
   const reserveWith = async (inputMicroUsd: number, wantedTokens: number, fewestTokens: number) => {
     const cost = (tokens: number) => inputMicroUsd + estimateOutput(price, tokens);
     if (await ledger.reserve({ request, run, microUsd: cost(wantedTokens) })) return wantedTokens;
-    const room = left(await ledger.balance(run)) - inputMicroUsd;
+    const room = (await ledger.left(run)) - inputMicroUsd;
     const fewer = Math.min(wantedTokens, tokensFor(price, room));
     if (fewer >= fewestTokens && (await ledger.reserve({ request, run, microUsd: cost(fewer) }))) return fewer;
     return undefined;
@@ -145,7 +145,7 @@ async function reserveFirst(
     const wantedTokens = isEstimate ? firstTokens : maxTokens;
     // What others give back may be enough for more.
     const fewestTokens = isEstimate && before === 0 ? neededTokens : Math.max(neededTokens, ampleTokens);
-    const payable = tokensFor(price, left(await ledger.balance(run)) + before - inputMicroUsd);
+    const payable = tokensFor(price, (await ledger.left(run)) + before - inputMicroUsd);
     const outputTokens = await reserveWith(inputMicroUsd, wantedTokens, fewestTokens);
     if (outputTokens !== undefined) {
       held.use(estimates.exceed(inputMicroUsd + estimateOutput(price, outputTokens) - leastMicroUsd));
@@ -154,7 +154,7 @@ async function reserveFirst(
       const kept = held.move();
       return { isEstimate, outputTokens, limitTokens, release: () => kept.dispose() };
     }
-    const leftMicroUsd = left(await ledger.balance(run));
+    const leftMicroUsd = await ledger.left(run);
     // Others may have ended or begun meanwhile.
     const exceeded = Math.max(before, estimates.exceededMicroUsd);
     if (leftMicroUsd + exceeded < leastMicroUsd || (isEstimate && exceeded === 0)) {
@@ -221,13 +221,9 @@ function tokensFor(price: ModelPrice, microUsd: number): number {
 export const noUsage: Usage = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
 
 async function exhausted(ledger: Ledger, run: RunId, neededMicroUsd: number): Promise<SlipwayError> {
-  const balance = await ledger.balance(run);
-  const message = `the run has ${usd(left(balance))} USD of its ${usd(balance.budgetMicroUsd)} USD left, and ${usd(neededMicroUsd)} USD more are needed`;
+  const { budgetMicroUsd } = await ledger.balance(run);
+  const message = `the run has ${usd(await ledger.left(run))} USD of its ${usd(budgetMicroUsd)} USD left, and ${usd(neededMicroUsd)} USD more are needed`;
   return new SlipwayError("budget_exhausted", message);
-}
-
-function left({ budgetMicroUsd, spentMicroUsd, reservedMicroUsd }: Balance): number {
-  return Math.max(0, budgetMicroUsd - spentMicroUsd - reservedMicroUsd);
 }
 
 function usd(microUsd: number): string {

@@ -9,6 +9,8 @@ export interface Ledger {
   /** Replaces the reservation by what was spent. A second settlement of the same request changes nothing. */
   settle(settlement: Settlement): Promise<void>;
   balance(run: RunId): Promise<Balance>;
+  /** What the run can still reserve, in micro-USD: others may draw on the same money. */
+  left(run: RunId): Promise<number>;
   /** Opens an account. Of a run that has one, only a higher budget counts. */
   open(run: RunId, budgetMicroUsd: number): Promise<void>;
 }

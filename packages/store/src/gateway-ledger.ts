@@ -27,6 +27,7 @@ export function createGatewayLedger(ledger: BuildLedger, holder: string) {
       await ledger.settle({ ...settlement, provider: providerOf(settlement.model) });
     },
     balance: (run: RunId): Promise<AccountBalance> => ledger.balance(run),
+    left: (run: RunId): Promise<number> => ledger.left(run),
   };
 }
 

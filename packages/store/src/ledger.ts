@@ -48,6 +48,13 @@ export function createLedger(queries: Queries, clock: Clock): BuildLedger {
         .executeTakeFirst();
       return row ?? { budgetMicroUsd: 0, spentMicroUsd: 0, reservedMicroUsd: 0 };
     },
+    async left(account) {
+      const { rows } = await sql<{ leftMicroUsd: number }>`
+        select ${whole(sql`min(budget_micro_usd - spent_micro_usd - reserved_micro_usd)`)} as "leftMicroUsd" from accounts
+        where id = ${account} or id in (select build from accounts where id = ${account})
+      `.execute(queries);
+      return Math.max(0, rows[0]?.leftMicroUsd ?? 0);
+    },
     costs: (build, dimension) => readCosts(queries, build, dimension),
   };
 }
@@ -169,8 +176,11 @@ async function allOrNothing(queries: Queries, work: (trx: Trx) => Promise<boolea
   }
 }
 
+function whole(amount: ReturnType<typeof sql>) {
+  return sql<number>`cast(coalesce(${amount}, 0) as bigint)`;
+}
+
 async function readCosts(queries: Queries, build: BuildId, dimension: CostDimension): Promise<readonly Cost[]> {
-  const whole = (sum: ReturnType<typeof sql>) => sql<number>`cast(coalesce(${sum}, 0) as bigint)`;
   return await queries
     .selectFrom("ledgerEntries")
     .select([

@@ -75,6 +75,8 @@ export interface BuildLedger {
    */
   abandon(holder: string, build?: BuildId): Promise<number>;
   balance(account: string): Promise<AccountBalance>;
+  /** What can still be reserved, in micro-USD: what the account has left, or its build if that is less. */
+  left(account: string): Promise<number>;
   /** What a build has cost, by what it was spent for. Each dimension adds up to the same. */
   costs(build: BuildId, dimension: CostDimension): Promise<readonly Cost[]>;
 }

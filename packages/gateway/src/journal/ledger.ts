@@ -48,9 +48,9 @@ export function createMemoryLedger(): Ledger {
 
 /** `record` makes an entry durable and then applies it, without a pause between a look at a balance and its change. */
 function createLedger(accounts: Accounts, record: (entry: LedgerEntry) => void): Ledger {
-  const covers = (run: RunId, microUsd: number) => {
+  const left = (run: RunId) => {
     const { budgetMicroUsd, spentMicroUsd, reservedMicroUsd } = accounts.balance(run);
-    return spentMicroUsd + reservedMicroUsd + microUsd <= budgetMicroUsd;
+    return budgetMicroUsd - spentMicroUsd - reservedMicroUsd;
   };
   return {
     async open(run, budgetMicroUsd) {
@@ -58,13 +58,13 @@ function createLedger(accounts: Accounts, record: (entry: LedgerEntry) => void):
     },
     async reserve(entry) {
       if (accounts.reservations.has(entry.request)) throw new Error(`request ${entry.request} is reserved already`);
-      if (!covers(entry.run, entry.microUsd)) return false;
+      if (entry.microUsd > left(entry.run)) return false;
       record({ type: "reserve", ...entry });
       return true;
     },
     async extend(request, microUsd) {
       const open = accounts.reservations.get(request);
-      if (open === undefined || !covers(open.run, microUsd)) return false;
+      if (open === undefined || microUsd > left(open.run)) return false;
       record({ type: "extend", request, microUsd });
       return true;
     },
@@ -72,6 +72,7 @@ function createLedger(accounts: Accounts, record: (entry: LedgerEntry) => void):
       if (accounts.reservations.has(settlement.request)) record({ type: "settle", ...settlement });
     },
     balance: async (run) => accounts.balance(run),
+    left: async (run) => Math.max(0, left(run)),
   };
 }
 

@@ -35,12 +35,14 @@ export function describeLedger(opened: () => OpenedStore): void {
     const build = await drivenBuild(store);
     await openRun(store.ledger, build, "small", 600);
     await openRun(store.ledger, build, "large", 2 * budgetMicroUsd);
+    expect([await store.ledger.left("small"), await store.ledger.left("large")]).toEqual([600, budgetMicroUsd]);
     expect(await store.ledger.reserve({ request: "a", account: "small", ...by, microUsd: 601 })).toBe(false);
     expect(await store.ledger.reserve({ request: "b", account: "large", ...by, microUsd: budgetMicroUsd + 1 })).toBe(
       false,
     );
     expect(await store.ledger.reserve({ request: "c", account: "large", ...by, microUsd: budgetMicroUsd })).toBe(true);
     expect(await store.ledger.reserve({ request: "d", account: "small", ...by, microUsd: 1 })).toBe(false);
+    expect(await store.ledger.left("small")).toBe(0);
     expect(await store.ledger.extend("c", 1)).toBe(false);
     expect(await store.ledger.balance("small")).toMatchObject({ reservedMicroUsd: 0 });
     expect(await store.ledger.balance(build)).toMatchObject({ reservedMicroUsd: budgetMicroUsd });
@@ -50,6 +52,7 @@ export function describeLedger(opened: () => OpenedStore): void {
     const { store } = opened();
     expect(await store.ledger.reserve({ request: "a", account: "nobody", ...by, microUsd: 0 })).toBe(false);
     expect(await store.ledger.balance("nobody")).toEqual({ budgetMicroUsd: 0, spentMicroUsd: 0, reservedMicroUsd: 0 });
+    expect(await store.ledger.left("nobody")).toBe(0);
     expect(await store.ledger.extend("a", 1)).toBe(false);
     expect(await store.ledger.settle({ request: "a", microUsd: 1, ...bill })).toBe(false);
   });
@@ -62,6 +65,7 @@ export function describeLedger(opened: () => OpenedStore): void {
     await store.ledger.settle({ request: "a", microUsd: 700, ...bill });
     await store.ledger.open({ id: "run", build: null, budgetMicroUsd: 10 });
     expect(await store.ledger.balance("run")).toMatchObject({ budgetMicroUsd: 600, spentMicroUsd: 700 });
+    expect(await store.ledger.left("run")).toBe(0);
     expect(await store.ledger.reserve({ request: "b", account: "run", ...by, microUsd: 0 })).toBe(false);
     await store.ledger.open({ id: "run", build: null, budgetMicroUsd: 701 });
     expect(await store.ledger.reserve({ request: "b", account: "run", ...by, microUsd: 1 })).toBe(true);
