@@ -6,43 +6,77 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { newId, type RunEndReason } from "@slipway/contract";
 import { openRunLog } from "@slipway/gateway";
-import type { ScriptedProgram } from "@slipway/gateway/scripted";
-import { readBytes } from "@slipway/sandbox";
+import { isSideCall, type ScriptedProgram, sideAnswer } from "@slipway/gateway/scripted";
+import { readBytes, type Sandbox } from "@slipway/sandbox";
 import { expect, it } from "vitest";
 import type { HostPlan } from "./fixtures/host.ts";
-import { openSite } from "./testing/site.ts";
+import { agentTestMs, openSite, type Site } from "./testing/site.ts";
 
-const agents = 20;
 /** Four paced answers with an action in between: long enough to be killed in the middle of. */
-const slow: ScriptedProgram = ({ step }) => ({
-  text: "word ".repeat(60),
-  paceMs: 20,
-  ...(step < 3 && { actions: [{ run: `echo step ${step} >> steps` }] }),
-});
+const slow: ScriptedProgram = (request) => {
+  if (isSideCall(request)) return sideAnswer(request);
+  const { step } = request;
+  return {
+    text: "word ".repeat(60),
+    paceMs: 20,
+    ...(step < 3 && { actions: [{ run: `echo step ${step} >> steps` }] }),
+  };
+};
 
 it("20 agents whose host is killed while they stream go on with the next one; nothing is done, told or billed twice", async () => {
   await using site = await openSite({ programs: { slow }, model: "scripted/slow" });
-  const sandboxes = await Promise.all(Array.from({ length: agents }, () => site.sandbox("builtin")));
+  const ends = await killHostOf(site, Array(20).fill("builtin"));
+  expect(ends.map(({ reason }) => reason)).toEqual(ends.map(() => "completed"));
+  for (const { files } of ends) expect(await steps(files)).toBe("step 0\nstep 1\nstep 2\n");
+}, 180_000);
+
+/** What a program may say of answers that broke off, or that did not come. */
+const brokenOff: readonly RunEndReason[] = ["network", "overloaded", "truncated"];
+
+it(
+  "Claude Code and Codex whose host is killed while they stream go on or end by a typed reason, billed once",
+  async () => {
+    let isKilled = false;
+    // They do not start at the same time: none comes to its end before the host does.
+    const held: ScriptedProgram = async (request) => {
+      const turn = await slow(request);
+      return isKilled || isSideCall(request) ? turn : { ...turn, fault: "hangStream" };
+    };
+    await using site = await openSite({ programs: { slow: held }, model: "scripted/slow" });
+    const ends = await killHostOf(site, ["claude-code", "acp:codex"], () => {
+      isKilled = true;
+    });
+    for (const { files, reason, message } of ends) {
+      if (reason === "completed") expect(await steps(files)).toContain("step 2\n");
+      else expect(brokenOff, message).toContain(reason);
+    }
+  },
+  agentTestMs,
+);
+
+/** Runs agents in a host that is killed while all of them stream, and then in another one to their ends. */
+async function killHostOf(site: Site, agents: readonly string[], onKilled = () => {}) {
+  const places = await Promise.all(
+    agents.map(async (agent) => ({ agent, run: newId("run"), sandbox: await site.sandbox(agent) })),
+  );
   const plan: HostPlan = {
     stateDir: join(site.directory, "state"),
     directory: join(site.directory, "host"),
     modelSocket: join(site.directory, "model.sock"),
-    runs: sandboxes.map(({ id }) => ({ run: newId("run"), sandbox: id, exec: newId("exc") })),
+    runs: places.map(({ agent, sandbox, run }) => ({ agent, run, sandbox: sandbox.id, exec: newId("exc") })),
   };
   const file = join(site.directory, "plan.json");
   await writeFile(file, JSON.stringify(plan));
 
   const first = startHost(file);
-  await first.said("streaming", agents);
+  await first.said("streaming", agents.length);
   await first.kill();
+  onKilled();
   const second = startHost(file);
-  const ends = (await second.said("run", agents)) as End[];
+  const ends = (await second.said("run", agents.length)) as End[];
   await second.exited;
+  expect(ends).toHaveLength(agents.length);
 
-  expect(ends.map(({ reason }) => reason)).toEqual(ends.map(() => "completed"));
-  for (const { files } of sandboxes) {
-    expect(Buffer.from(await readBytes(files, "/workspace/steps")).toString()).toBe("step 0\nstep 1\nstep 2\n");
-  }
   const log = await openRunLog(join(plan.directory, "events"));
   for (const { run } of plan.runs) {
     const events = await Array.fromAsync(log.read(run, 0));
@@ -50,11 +84,20 @@ it("20 agents whose host is killed while they stream go on with the next one; no
     expect(events.filter(({ event }) => event.type === "ended").length).toBe(1);
   }
   expect(await billedTwice(join(plan.directory, "ledger"))).toEqual([]);
-}, 180_000);
+  return places.map(({ run, sandbox }) => {
+    const { reason, message } = ends.find((end) => end.run === run) as End;
+    return { files: sandbox.files, reason, message };
+  });
+}
+
+async function steps(files: Sandbox["files"]): Promise<string> {
+  return Buffer.from(await readBytes(files, "/workspace/steps")).toString();
+}
 
 interface End {
   readonly run: string;
   readonly reason: RunEndReason;
+  readonly message: string;
 }
 
 function startHost(plan: string) {
