@@ -1,5 +1,6 @@
 import type { OpenOptions } from "../driver.ts";
 import type { AcpAgent } from "./agent.ts";
+import { serverStartSeconds, teamServer } from "./conversation.ts";
 
 const keyVariable = "SLIPWAY_RUN_TOKEN";
 
@@ -20,13 +21,15 @@ export const codex: AcpAgent = {
       // Full access: our sandbox is the limit, and Codex can not make its own inside of it. Read-only: it asks for the rest.
       INITIAL_AGENT_MODE: options.permissions === "allow" ? "agent-full-access" : "read-only",
       NO_BROWSER: "1",
+      // The adapter names the team's server to Codex; its limit comes from the settings.
+      DISABLE_MCP_CONFIG_FILTERING: "true",
     },
     files: { ".codex/config.toml": settings(options), ".codex/AGENTS.md": options.instructions },
   }),
 };
 
 /** TOML: a JSON string is a string of TOML, too. */
-function settings({ model, gateway }: OpenOptions): string {
+function settings({ model, gateway, tools }: OpenOptions): string {
   return `model = ${JSON.stringify(model)}
 model_provider = "slipway"
 check_for_update_on_startup = false
@@ -42,5 +45,15 @@ stream_max_retries = 0
 
 [analytics]
 enabled = false
+${teamServer(tools.command)}`;
+}
+
+function teamServer([command, ...args]: readonly string[]): string {
+  if (command === undefined) return "";
+  return `
+[mcp_servers.${teamServer}]
+command = ${JSON.stringify(command)}
+args = ${JSON.stringify(args)}
+startup_timeout_sec = ${serverStartSeconds}
 `;
 }

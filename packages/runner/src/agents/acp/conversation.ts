@@ -22,6 +22,8 @@ import { terminalOutputCapability } from "./translate.ts";
 
 /** What agents call the server of the team's tools. */
 export const teamServer = "slipway";
+/** On a busy machine, many agents that start at once take longer than an agent would wait for the team's tools. */
+export const serverStartSeconds = 120;
 const maxMessageBytes = 32 * 1024 * 1024;
 
 export interface AcpHandlers {
@@ -83,7 +85,8 @@ async function openSession(
   { workdir, tools }: OpenOptions,
   session: string | undefined,
 ): Promise<string> {
-  const place = { cwd: workdir, mcpServers: teamServers(tools.command) };
+  const mcpServers = teamServers(tools.command);
+  const place = { cwd: workdir, mcpServers, ...(mcpServers.length > 0 && { _meta: awaitServersMeta }) };
   if (session === undefined) {
     const created = await agent.request<NewSessionResponse>(methods.agent.session.new, place);
     return created.sessionId;
@@ -121,6 +124,9 @@ function announce(session: string, model: string, { agentInfo }: InitializeRespo
 }
 
 export class SessionLost extends Error {}
+
+/** Codex's adapter is asked to wait for them: Codex itself begins with whatever tools there are by then. */
+const awaitServersMeta = { mcpStartupAwaitTimeoutMs: 1000 * serverStartSeconds };
 
 function teamServers([command, ...args]: readonly string[]): McpServer[] {
   return command === undefined ? [] : [{ name: teamServer, command, args, env: [] }];
