@@ -8,6 +8,7 @@ import type { Health, ResponseEnd } from "./health.ts";
 import type { Clock, Ledger, Settlement } from "./ports.ts";
 import { type PreparedRequest, prepare } from "./prepare.ts";
 import { costOf } from "./prices.ts";
+import type { SettledResponse } from "./responses.ts";
 import type { Route } from "./routes.ts";
 import { sendWithRetries } from "./send.ts";
 import type { GatewaySettings } from "./settings.ts";
@@ -37,7 +38,7 @@ export interface ModelCall {
   readonly response: ServerResponse;
   /** Ends the exchange; its reason is a `SlipwayError`. */
   readonly signal: AbortSignal;
-  onSettled(last: LastResponse): void;
+  onSettled(response: SettledResponse, startedAt: number): void;
 }
 
 /** One line per model request. The prompt is there only when the settings say so. */
@@ -59,15 +60,6 @@ export interface GatewayLogLine {
   readonly firstByteMs: number | undefined;
   readonly totalMs: number;
   readonly prompt?: string;
-}
-
-/** How the last response of a run ended, to hold against what its agents say. */
-export interface LastResponse {
-  readonly end: ResponseEnd;
-  readonly code: ErrorCode | undefined;
-  /** The model declined to answer. */
-  readonly refused: boolean;
-  readonly at: number;
 }
 
 /**
@@ -133,7 +125,7 @@ function cutByBudget(tokens: number): SlipwayError {
   return new SlipwayError("budget_exhausted", `the run can pay for ${tokens} tokens, and the answer has more`);
 }
 
-type Bill = Pick<Settlement, "usage" | "microUsd" | "estimated"> & Omit<LastResponse, "refused">;
+type Bill = Pick<Settlement, "usage" | "microUsd" | "estimated"> & Omit<SettledResponse, "refused">;
 
 /** The agent learns of the end only after it is in the books. */
 async function settle(
@@ -151,9 +143,9 @@ async function settle(
   const { request } = reservation;
   await ledger.settle({ request, run, role, model: name, usage, microUsd, estimated, end: ending.end });
   health.end(endpoint.provider, { ...ending, usage, microUsd });
-  const last = { ...ending, at: clock.now() };
-  onSettled({ ...last, refused: progress.meter.stopReason === "refusal" });
-  return { ...last, usage, microUsd, estimated };
+  const ended = { ...ending, at: clock.now() };
+  onSettled({ ...ended, refused: progress.meter.stopReason === "refusal" }, progress.startedAt);
+  return { ...ended, usage, microUsd, estimated };
 }
 
 function log(

@@ -14,10 +14,11 @@ import {
 } from "@slipway/contract";
 import { createCassettes } from "./cassettes/cassettes.ts";
 import { createRunChannel, type RunChannel } from "./channel/index.ts";
-import type { GatewayLogLine, LastResponse } from "./exchange.ts";
+import type { GatewayLogLine } from "./exchange.ts";
 import { createHealth, type ProviderHealth } from "./health.ts";
 import type { ListenAddress, Listener } from "./listen.ts";
 import type { Balance, Clock, Ledger, RunLog } from "./ports.ts";
+import { createResponses, type SettledResponse } from "./responses.ts";
 import { type Route, resolveRoutes } from "./routes.ts";
 import { createRunTokens } from "./run-tokens.ts";
 import { createRuns } from "./runs.ts";
@@ -71,7 +72,11 @@ export interface OpenCalls extends AsyncDisposable {
   /** A lower budget changes nothing. */
   raiseBudget(budgetMicroUsd: number): Promise<void>;
   /** How the last model response ended, by the gateway's own count; undefined before there is one. */
-  lastResponse(): LastResponse | undefined;
+  lastResponse(): SettledResponse | undefined;
+  /** The last one whose model was to blame. Of a run that was open before, what was lost then counts as one. */
+  lastFailure(): SettledResponse | undefined;
+  /** When the models have failed again and again, with no answer in between. */
+  readonly gaveUp: Promise<SettledResponse>;
 }
 
 export interface OpenRun extends OpenCalls {
@@ -109,13 +114,18 @@ export function createGateway(options: GatewayOptions): Gateway {
 
   const open = async ({ id, budgetMicroUsd }: Grant, routes: readonly Route[]): Promise<OpenCalls> => {
     await ledger.open(id, budgetMicroUsd);
-    const run = runs.add({ id, routes });
+    const { spentMicroUsd, reservedMicroUsd } = await ledger.balance(id);
+    const lost = { end: "truncated", code: "model_unreachable", at: clock.now() } as const;
+    const responses = createResponses(spentMicroUsd + reservedMicroUsd > 0 ? lost : undefined);
+    runs.add({ id, routes, responses });
     return {
       token: tokens.of(id),
       model: (role) => modelOf(routes, role),
       balance: () => ledger.balance(id),
       raiseBudget: (microUsd) => ledger.open(id, microUsd),
-      lastResponse: () => run.lastResponse,
+      lastResponse: () => responses.last,
+      lastFailure: () => responses.lastFailure,
+      gaveUp: responses.gaveUp,
       [Symbol.asyncDispose]: async () => runs.remove(id),
     };
   };

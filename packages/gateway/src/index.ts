@@ -1,5 +1,5 @@
 export type { Endpoint, ScriptedAddress } from "./endpoints.ts";
-export type { GatewayLogLine, LastResponse } from "./exchange.ts";
+export type { GatewayLogLine } from "./exchange.ts";
 export {
   createGateway,
   type Gateway,
@@ -14,5 +14,6 @@ export { createMemoryLedger, type OpenLedger, openLedger } from "./journal/ledge
 export { openRunLog } from "./journal/run-log.ts";
 export type { ListenAddress, Listener } from "./listen.ts";
 export type { Balance, Clock, Ledger, RunLog, Settlement } from "./ports.ts";
+export type { SettledResponse } from "./responses.ts";
 export { resolveRoutes } from "./routes.ts";
 export { type CassetteSettings, type GatewaySettings, readGatewaySettings } from "./settings.ts";

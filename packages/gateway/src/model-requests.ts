@@ -3,7 +3,7 @@ import { SlipwayError } from "@slipway/contract";
 import { readBody } from "./body.ts";
 import { estimateInputTokens } from "./budget.ts";
 import type { Asked } from "./dialects/paths.ts";
-import { type ExchangeParts, exchange, type LastResponse } from "./exchange.ts";
+import { type ExchangeParts, exchange } from "./exchange.ts";
 import { parseBody } from "./prepare.ts";
 import type { RunEntry } from "./runs.ts";
 
@@ -34,13 +34,10 @@ export async function answerModelCall(parts: ExchangeParts, call: ModelHttpReque
   run.exchanges.add(controller);
   try {
     using taken = await takeBody(run, request);
-    const onSettled = (last: LastResponse) => {
-      run.lastResponse = last;
-    };
-    const { id, routes, estimates } = run;
+    const { id, routes, estimates, responses } = run;
     const agent = { headers: request.headers, body: taken.body, response, signal: controller.signal };
     const { dialect, fields } = asked;
-    await exchange(parts, { run: id, routes, estimates, dialect, fields, ...agent, onSettled });
+    await exchange(parts, { run: id, routes, estimates, dialect, fields, ...agent, onSettled: responses.note });
   } finally {
     clearTimeout(timer);
     run.exchanges.delete(controller);

@@ -1,6 +1,6 @@
 import { type ErrorCode, type RunId, SlipwayError } from "@slipway/contract";
 import { createEstimates, type Estimates } from "./estimates.ts";
-import type { LastResponse } from "./exchange.ts";
+import type { Responses } from "./responses.ts";
 import type { Route } from "./routes.ts";
 
 /** What the gateway holds of a run while it is open. */
@@ -8,18 +8,18 @@ export interface RunEntry {
   readonly id: RunId;
   readonly routes: readonly Route[];
   readonly estimates: Estimates;
+  readonly responses: Responses;
   /** Model requests under way; aborting one ends its exchange. */
   readonly exchanges: Set<AbortController>;
   /** Of the bodies of these. */
   bodyBytes: number;
-  lastResponse: LastResponse | undefined;
   /** Why it may not ask models any more. */
   closed: SlipwayError | undefined;
 }
 
 /** The runs that are open in this process. */
 export interface Runs {
-  add(run: Pick<RunEntry, "id" | "routes">): RunEntry;
+  add(run: Pick<RunEntry, "id" | "routes" | "responses">): RunEntry;
   /** Fails with `provider_unavailable`: after a restart, a run that is not open yet may be soon. */
   get(id: RunId): RunEntry;
   /** Cuts what is under way and refuses what comes, with the given code. */
@@ -38,11 +38,11 @@ export function createRuns(): Runs {
     for (const exchange of run.exchanges) exchange.abort(run.closed);
   };
   return {
-    add({ id, routes }) {
+    add({ id, routes, responses }) {
       if (runs.has(id)) throw new SlipwayError("invalid_request", `${id} is open already`);
       const run: RunEntry = {
-        ...{ id, routes, estimates: createEstimates(), exchanges: new Set(), bodyBytes: 0 },
-        ...{ lastResponse: undefined, closed: undefined },
+        ...{ id, routes, responses, estimates: createEstimates() },
+        ...{ exchanges: new Set(), bodyBytes: 0, closed: undefined },
       };
       runs.set(id, run);
       return run;

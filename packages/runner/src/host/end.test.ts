@@ -1,16 +1,25 @@
-import type { ErrorCode, RunEndReason } from "@slipway/contract";
+import type { ErrorCode, RunEnd, RunEndReason } from "@slipway/contract";
 import { expect, it } from "vitest";
 import { endOf } from "./end.ts";
 
+interface Seen {
+  readonly earlier?: ErrorCode;
+  readonly refused?: boolean;
+}
 type Ending = "complete" | "truncated" | "cut" | "failed";
 
-/** How a run ends whose runner tells of one end, and whose gateway saw its last response end like this. */
-async function endAfter(reason: RunEndReason, end: Ending, code?: ErrorCode, refused = false) {
+/**
+ * How a run ends whose runner tells of one end, and whose gateway saw its last response end like this, and an earlier one
+ * fail.
+ */
+async function endAfter(reason: RunEndReason, end: Ending, code?: ErrorCode, { earlier, refused = false }: Seen = {}) {
   const exec = { wait: () => new Promise<never>(() => {}), kill: async () => {} };
   const open = {
     ended: Promise.resolve({ reason, message: "told" }),
     fail: async () => {},
     lastResponse: () => ({ end, code, refused, at: 0 }),
+    lastFailure: () => (earlier === undefined ? undefined : ({ end: "failed", code: earlier, at: 0 } as const)),
+    gaveUp: new Promise<never>(() => {}),
   };
   const limits = { totalMs: 1000, graceMs: 1000 };
   const runner = { first: exec, restart: async () => exec };
@@ -36,7 +45,10 @@ it.each([
 });
 
 it("a refusal that an agent takes for a cut is one all the same", async () => {
-  expect(await endAfter("truncated", "complete", undefined, true)).toEqual({ reason: "refused", message: "told" });
+  expect(await endAfter("truncated", "complete", undefined, { refused: true })).toEqual({
+    reason: "refused",
+    message: "told",
+  });
 });
 
 it("the gateway knows better than an agent how a model failed, and nothing of other ends", async () => {
@@ -45,4 +57,39 @@ it("the gateway knows better than an agent how a model failed, and nothing of ot
     message: "told",
   });
   expect(await endAfter("looping", "truncated", "stream_truncated")).toEqual({ reason: "looping", message: "told" });
+});
+
+it.each(["network", "overloaded", "rate_limited"] as const)(
+  "%s is not taken from an agent whose models have not failed",
+  async (reason) => {
+    expect(await endAfter(reason, "complete")).toEqual({
+      reason: "crashed",
+      message: `the agent ended as ${reason}, and no model has failed: told`,
+    });
+    expect(await endAfter(reason, "cut", "aborted")).toMatchObject({ reason: "crashed" });
+    expect(await endAfter(reason, "complete", undefined, { earlier: "model_rate_limited" })).toMatchObject({
+      reason: "rate_limited",
+    });
+  },
+);
+
+it("an answer that our own limit has cut is the budget's, whatever the agent calls it", async () => {
+  expect(await endAfter("truncated", "cut", "budget_exhausted")).toMatchObject({ reason: "budget" });
+});
+
+it("a run whose models fail again and again is ended as they failed", async () => {
+  const ended = Promise.withResolvers<RunEnd>();
+  const exec = { wait: () => new Promise<never>(() => {}), kill: async () => {} };
+  const failed = { end: "failed", code: "model_overloaded", at: 0 } as const;
+  const open = {
+    ended: ended.promise,
+    fail: async (reason: RunEndReason, message: string) => ended.resolve({ reason, message }),
+    ...{ lastResponse: () => failed, lastFailure: () => failed, gaveUp: Promise.resolve(failed) },
+  };
+  const limits = { totalMs: 60_000, graceMs: 60_000 };
+  const runner = { first: exec, restart: async () => exec };
+  expect(await endOf({ runner, open, limits, signal: new AbortController().signal }).ended).toEqual({
+    reason: "overloaded",
+    message: "the model failed again and again",
+  });
 });

@@ -10,19 +10,23 @@ interface Following {
 }
 
 type RunnerExec = Pick<Exec, "wait" | "kill">;
-type FollowedRun = Pick<OpenRun, "ended" | "fail" | "lastResponse">;
+type FollowedRun = Pick<OpenRun, "ended" | "fail" | "lastResponse" | "lastFailure" | "gaveUp">;
 
 /** A runner that dies goes on from its last finished step; one that keeps dying is given up. */
 const maxRestarts = 3;
 
 /** Follows a run to its end. `cancelled` tells that the runner was asked to end, which it does in its own time or not at all. */
 export function endOf(following: Following): { readonly ended: Promise<RunEnd>; cancelled(): void } {
-  const { open, limits } = following;
+  const { open, limits, signal } = following;
   const deadline = (ms: number, reason: RunEndReason, message: string) =>
     setTimeout(() => void open.fail(reason, message), ms);
   const timers = [
     deadline(limits.totalMs + limits.graceMs, "timeout", "the runner did not end when its time was over"),
   ];
+  // Some agents would go on trying for minutes, and broken answers cost money, too.
+  void open.gaveUp.then(async ({ code }) => {
+    if (!signal.aborted) await open.fail(reasonOf(code) ?? "network", "the model failed again and again");
+  });
   const ended = follow(following).finally(() => {
     for (const timer of timers) clearTimeout(timer);
   });
@@ -79,11 +83,18 @@ const endsByCode: Partial<Record<ErrorCode, RunEndReason>> = {
   unknown_model: "model_not_found",
 };
 
+function reasonOf(code: ErrorCode | undefined): RunEndReason | undefined {
+  return code === undefined ? undefined : endsByCode[code];
+}
+
 /** Ends that an agent may give for the failure of a model without knowing which one it was. */
 const byModel: readonly RunEndReason[] = [
   ...(["auth", "crashed", "invalid_request", "model_not_found", "network"] as const),
   ...(["overloaded", "protocol", "rate_limited", "truncated"] as const),
 ];
+
+/** Ends after which an attempt waits for its model, however long that takes: an agent's word is not enough. */
+const waitedFor: readonly RunEndReason[] = ["network", "overloaded", "rate_limited"];
 
 /**
  * An agent may not know why its model failed, nor that its last answer was cut off, and a hostile one may not say it: the
@@ -91,14 +102,20 @@ const byModel: readonly RunEndReason[] = [
  */
 function verified(end: RunEnd, open: FollowedRun): RunEnd {
   const last = open.lastResponse();
-  const known = last?.code === undefined ? undefined : endsByCode[last.code];
+  const known = reasonOf(last?.code);
   if (end.reason === "completed" && wasCutOff(last)) {
     return { reason: known ?? "truncated", message: "the model's last answer was cut off" };
   }
   // A stream that ends in a refusal looks like a cut to some agents.
   if (end.reason === "truncated" && last?.refused) return { reason: "refused", message: end.message };
-  if (known === undefined || !byModel.includes(end.reason)) return end;
-  return { reason: known, message: end.message };
+  if (known !== undefined && byModel.includes(end.reason)) return { reason: known, message: end.message };
+  return waitedFor.includes(end.reason) ? confirmed(end, open) : end;
+}
+
+function confirmed({ reason, message }: RunEnd, open: FollowedRun): RunEnd {
+  const failure = open.lastFailure();
+  if (failure !== undefined) return { reason: reasonOf(failure.code) ?? reason, message };
+  return { reason: "crashed", message: `the agent ended as ${reason}, and no model has failed: ${message}` };
 }
 
 /** By its model, or by the budget. One that the agent itself broke off is not missed. */

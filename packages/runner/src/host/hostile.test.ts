@@ -4,6 +4,7 @@ import type { Turn } from "@slipway/gateway/scripted";
 import { run as command, type Sandbox } from "@slipway/sandbox";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type { Run } from "./start.ts";
+import { attemptEnd } from "./task.ts";
 import { openSite, type Site, toEnd } from "./testing/site.ts";
 
 /** Lets a run live until the test has done its deed: its agent waits for a file. */
@@ -72,6 +73,15 @@ async function endOfVictim(run: Run, sandbox: Sandbox) {
 it("an event that is told differently ends its own run as tampered, and no other", async () => {
   const { run, sandbox } = await besideAnother(["forge"]);
   expect((await endOfVictim(run, sandbox)).end).toMatchObject({ reason: "tampered" });
+});
+
+it("a limit that no model has set fails the attempt, which would wait for it otherwise", async () => {
+  await using sandbox = await site.sandbox("builtin");
+  await using run = await atWork(sandbox);
+  await deed(sandbox, "limited");
+  const { end } = await toEnd(run);
+  expect(end).toMatchObject({ reason: "crashed", message: expect.stringContaining("rate_limited") });
+  expect(attemptEnd(end)).toMatchObject({ type: "failed" });
 });
 
 it("success that is posted in the runner's name is a claim of that run alone, and stored as it came", async () => {

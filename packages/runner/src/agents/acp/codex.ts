@@ -45,10 +45,10 @@ stream_max_retries = 0
 
 [analytics]
 enabled = false
-${teamServer(tools.command)}`;
+${teamSettings(tools.command)}`;
 }
 
-function teamServer([command, ...args]: readonly string[]): string {
+function teamSettings([command, ...args]: readonly string[]): string {
   if (command === undefined) return "";
   return `
 [mcp_servers.${teamServer}]

@@ -1,0 +1,43 @@
+import type { ErrorCode } from "@slipway/contract";
+import { expect, test } from "vitest";
+import { createResponses } from "./responses.ts";
+
+/** Notes responses of one unit of time each, by their code or as complete; tells whether they were too many. */
+async function gaveUpAfter(...ends: readonly (ErrorCode | "complete")[]): Promise<boolean> {
+  const responses = createResponses();
+  for (const [at, end] of ends.entries()) {
+    if (end === "complete") responses.note({ end, code: undefined, at: at + 1 }, at);
+    else responses.note({ end: "failed", code: end, at: at + 1 }, at);
+  }
+  return await Promise.race([responses.gaveUp.then(() => true), Promise.resolve(false).then(() => false)]);
+}
+
+test("the third failure of the models in a row is one too many", async () => {
+  expect(await gaveUpAfter("stream_truncated", "model_overloaded")).toBe(false);
+  expect(await gaveUpAfter("stream_truncated", "model_overloaded", "model_timeout")).toBe(true);
+});
+
+test("an answer in between begins the count anew, and what is no failure of a model does not count", async () => {
+  expect(await gaveUpAfter("model_timeout", "model_timeout", "complete", "model_timeout")).toBe(false);
+  expect(await gaveUpAfter("aborted", "budget_exhausted", "model_refused", "model_timeout")).toBe(false);
+});
+
+test("requests that fail at once count as one", async () => {
+  const responses = createResponses();
+  let gaveUp = false;
+  void responses.gaveUp.then(() => {
+    gaveUp = true;
+  });
+  for (let at = 10; at < 20; at++) responses.note({ end: "truncated", code: "stream_truncated", at }, 0);
+  await Promise.resolve();
+  expect(gaveUp).toBe(false);
+  expect(responses.lastFailure).toMatchObject({ at: 19 });
+});
+
+test("the last failure stays known after an answer", () => {
+  const responses = createResponses();
+  responses.note({ end: "failed", code: "model_rate_limited", at: 1 }, 0);
+  responses.note({ end: "complete", code: undefined, at: 2 }, 1);
+  expect(responses.last).toMatchObject({ end: "complete" });
+  expect(responses.lastFailure).toMatchObject({ code: "model_rate_limited" });
+});
