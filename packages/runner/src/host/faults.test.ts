@@ -43,7 +43,7 @@ beforeAll(async () => {
 });
 afterAll(() => site[Symbol.asyncDispose]());
 
-const limits = { totalMs: 200_000, idleMs: 100_000, maxSteps: 30, maxRepeats: 3 };
+const limits = { totalMs: 250_000, idleMs: 150_000, maxSteps: 30, maxRepeats: 3 };
 
 /** OpenCode has another one's driver and takes its time to start: but it is the one that would try again for minutes. */
 const triedAgain = faults.filter(([fault]) => ["hang", "hangStream", "cut"].includes(fault));
