@@ -46,8 +46,8 @@ const lastSliceTokens = 16 * 1024;
 const leastTokens = 4096;
 /** Few responses are longer: what is held to no less need not wait for more. */
 const ampleTokens = 16 * 1024;
-/** By so much are estimates too high. A response that seems longer comes from an endpoint that heeds no limit. */
-const mostExcess = 1.5;
+/** By so much are estimates too high at most. A response that seems longer comes from an endpoint that heeds no limit. */
+const mostExcess = 2;
 
 /**
  * Sets aside the input, and the output that can come before it is counted: the first slice, or all of it. What the run
@@ -66,7 +66,10 @@ export async function reserve(ledger: Ledger, asked: ReservationRequest): Promis
   let { outputTokens } = first;
   let allowedTokens = outputTokens;
   let sliceTokens = firstSliceTokens;
+  const isLowered = limitTokens < maxTokens;
   const boundOf = (tokens: number) => (tokens > mostExcess * limitTokens ? tokens : Math.min(tokens, limitTokens));
+  // Where the money ends, it is not left to the endpoint to stop.
+  const tokensToCover = (tokens: number) => (isLowered ? tokens : boundOf(tokens));
   const take = async (more: number) => {
     if (!(await ledger.extend(request, estimateOutput(price, more)))) return false;
     outputTokens += more;
@@ -75,14 +78,14 @@ export async function reserve(ledger: Ledger, asked: ReservationRequest): Promis
   };
   return {
     request,
-    lowerLimit: limitTokens < maxTokens ? limitTokens : undefined,
+    lowerLimit: isLowered ? limitTokens : undefined,
     get outputTokens() {
       return outputTokens;
     },
     boundOf,
-    covers: (tokens) => boundOf(tokens) <= allowedTokens,
+    covers: (tokens) => tokensToCover(tokens) <= allowedTokens,
     async extend(tokens) {
-      const missing = boundOf(tokens) - outputTokens;
+      const missing = tokensToCover(tokens) - outputTokens;
       const ahead = Math.max(missing, sliceTokens);
       sliceTokens = Math.min(2 * sliceTokens, lastSliceTokens);
       if ((await take(ahead)) || (await take(missing))) return;
