@@ -36,6 +36,19 @@ test("a run is open once, and can be opened again after it was let go of", async
   expect(await set.post("/v1/messages", ask(), { token: second.token })).toMatchObject({ status: 200 });
 });
 
+test("of a run that has spent something and is opened again it is known that an answer may be lost", async () => {
+  await using set = await startTestGateway();
+  const grant = { id: newId("run"), roles: ["build"] as const, budgetMicroUsd, task: testTask };
+  const first = await set.gateway.openRun(grant);
+  expect(first.lastFailure()).toBeUndefined();
+  await set.post("/v1/messages", ask(), { token: first.token });
+  expect(first.lastFailure()).toBeUndefined();
+  await first[Symbol.asyncDispose]();
+  await using second = await set.gateway.openRun(grant);
+  expect(second.lastFailure()).toMatchObject({ code: "model_unreachable" });
+  expect(second.lastResponse()).toBeUndefined();
+});
+
 test("a run's model is known by its role only", async () => {
   await using set = await startTestGateway();
   expect(set.run.model("build")).toBe("test/build-model");
