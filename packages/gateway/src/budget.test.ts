@@ -1,6 +1,8 @@
 import { EventEmitter, once } from "node:events";
+import { newId } from "@slipway/contract";
 import { expect, test } from "vitest";
-import { estimateInputTokens } from "./budget.ts";
+import { estimateInputTokens, reserve } from "./budget.ts";
+import { createEstimates } from "./estimates.ts";
 import { createMemoryLedger } from "./journal/ledger.ts";
 import type { Ledger } from "./ports.ts";
 import type { ModelPrice } from "./prices.ts";
@@ -18,6 +20,7 @@ test("a request that the budget can not cover is refused before anything is sent
   expect(text).toContain("budget_exhausted");
   expect(headers["x-should-retry"]).toBe("false");
   expect(set.upstream.seen).toHaveLength(0);
+  expect(set.run.ranOut()).toBe(true);
   expect(await set.run.balance()).toEqual({ budgetMicroUsd: 1000, spentMicroUsd: 0, reservedMicroUsd: 0 });
 });
 
@@ -63,6 +66,20 @@ test("a stream that passes the budget is cut", async () => {
   // A text comes before it is counted.
   expect(spentMicroUsd).toBeGreaterThan(budgetMicroUsd / 2);
   expect(spentMicroUsd).toBeLessThan(budgetMicroUsd + long.length * 15);
+});
+
+test("where the money ends a stream is cut, though its endpoint is held to a limit", async () => {
+  const ledger = createMemoryLedger();
+  const run = newId("run");
+  const price: ModelPrice = { input: 3, output: 15, cacheRead: 0.3, cacheWrite: 3.75, maxOutputTokens: 64_000 };
+  await ledger.open(run, 5000 * 15);
+  const asked = { run, price, inputTokens: 0, mostInputTokens: 0, maxOutputTokens: undefined, hiddenTokens: 0 };
+  const { signal } = new AbortController();
+  using held = await reserve(ledger, { ...asked, estimates: createEstimates(), signal, streamed: true });
+  expect(held.lowerLimit).toBe(5000);
+  await held.extend(5000);
+  expect([held.covers(5000), held.covers(5001)]).toEqual([true, false]);
+  await expect(held.extend(5001)).rejects.toMatchObject({ code: "budget_exhausted" });
 });
 
 test("a stream reserves its output slice by slice", async () => {

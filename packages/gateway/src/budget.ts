@@ -137,6 +137,11 @@ async function reserveFirst(
     return undefined;
   };
   using held = new DisposableStack();
+  const aborted = new Promise<void>((resolve) => {
+    const settle = () => resolve();
+    signal.addEventListener("abort", settle, { once: true });
+    held.defer(() => signal.removeEventListener("abort", settle));
+  });
   let estimate: Disposable | undefined;
   for (;;) {
     signal.throwIfAborted();
@@ -163,7 +168,7 @@ async function reserveFirst(
     if (leftMicroUsd + exceeded < leastMicroUsd || (isEstimate && exceeded === 0)) {
       throw await exhausted(ledger, run, leastMicroUsd);
     }
-    await nextEnd;
+    await Promise.race([nextEnd, aborted]);
   }
 }
 

@@ -75,6 +75,8 @@ export interface OpenCalls extends AsyncDisposable {
   lastResponse(): SettledResponse | undefined;
   /** The last one whose model was to blame. Of a run that was open before, what was lost then counts as one. */
   lastFailure(): SettledResponse | undefined;
+  /** Too little money was left for a request, or for all of its answer. Of a run that was open before, it may have been. */
+  ranOut(): boolean;
   /** When the models have failed again and again, with no answer in between. */
   readonly gaveUp: Promise<SettledResponse>;
 }
@@ -125,6 +127,7 @@ export function createGateway(options: GatewayOptions): Gateway {
       raiseBudget: (microUsd) => ledger.open(id, microUsd),
       lastResponse: () => responses.last,
       lastFailure: () => responses.lastFailure,
+      ranOut: () => responses.ranOut,
       gaveUp: responses.gaveUp,
       [Symbol.asyncDispose]: async () => runs.remove(id),
     };

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { SlipwayError } from "@slipway/contract";
+import { hasCode, SlipwayError } from "@slipway/contract";
 import { readBody } from "./body.ts";
 import { estimateInputTokens } from "./budget.ts";
 import type { Asked } from "./dialects/paths.ts";
@@ -38,6 +38,9 @@ export async function answerModelCall(parts: ExchangeParts, call: ModelHttpReque
     const agent = { headers: request.headers, body: taken.body, response, signal: controller.signal };
     const { dialect, fields } = asked;
     await exchange(parts, { run: id, routes, estimates, dialect, fields, ...agent, onSettled: responses.note });
+  } catch (error) {
+    if (hasCode(error, "budget_exhausted")) run.responses.noteRefused();
+    throw error;
   } finally {
     clearTimeout(timer);
     run.exchanges.delete(controller);
@@ -46,6 +49,7 @@ export async function answerModelCall(parts: ExchangeParts, call: ModelHttpReque
 
 /** Answered by estimate: a question that costs nothing is not worth a request to the endpoint. */
 export async function countTokens({ run, asked, request, response }: ModelHttpRequest): Promise<void> {
+  if (run.closed !== undefined) throw run.closed;
   using taken = await takeBody(run, request);
   const text = taken.body.toString("utf8");
   const tokens = estimateInputTokens(parseBody(taken.body, asked.fields), text);

@@ -34,6 +34,34 @@ test("requests that fail at once count as one", async () => {
   expect(responses.lastFailure).toMatchObject({ at: 19 });
 });
 
+test("agents that fail in turns are too many as soon as one would be", async () => {
+  const responses = createResponses();
+  // Of two agents, each begins anew when it has failed, while the other one is under way.
+  for (const at of [10, 15, 20, 25]) responses.note({ end: "failed", code: "model_timeout", at }, at - 10);
+  const first = await Promise.race([responses.gaveUp, Promise.resolve()]);
+  responses.note({ end: "failed", code: "model_timeout", at: 30 }, 20);
+  expect([first, await responses.gaveUp]).toMatchObject([undefined, { at: 30 }]);
+});
+
+test("what the run's end breaks off does not hide how the last answer ended", () => {
+  const responses = createResponses();
+  responses.note({ end: "truncated", code: "stream_truncated", at: 1 }, 0);
+  responses.note({ end: "cut", code: "run_ended", at: 2 }, 0);
+  expect(responses.last).toMatchObject({ code: "stream_truncated" });
+});
+
+test("a run has run out of money when a request is refused for it, or an answer cut", () => {
+  const [refused, cut, reopened] = [
+    createResponses(),
+    createResponses(),
+    createResponses({ end: "truncated", code: "model_unreachable", at: 0 }),
+  ];
+  expect([refused.ranOut, cut.ranOut, reopened.ranOut]).toEqual([false, false, true]);
+  refused.noteRefused();
+  cut.note({ end: "cut", code: "budget_exhausted", at: 1 }, 0);
+  expect([refused.ranOut, cut.ranOut]).toEqual([true, true]);
+});
+
 test("the last failure stays known after an answer", () => {
   const responses = createResponses();
   responses.note({ end: "failed", code: "model_rate_limited", at: 1 }, 0);

@@ -13,9 +13,13 @@ export interface SettledResponse {
 /** How the model responses of one run have ended. */
 export interface Responses {
   note(response: SettledResponse, startedAt: number): void;
+  /** A request was refused for want of money. */
+  noteRefused(): void;
   readonly last: SettledResponse | undefined;
   /** The last one whose model was to blame. */
   readonly lastFailure: SettledResponse | undefined;
+  /** There was too little money for a request, or for all of its answer. */
+  readonly ranOut: boolean;
   /** When one after another has failed by its model: whoever tries again now only spends. */
   readonly gaveUp: Promise<SettledResponse>;
 }
@@ -33,22 +37,34 @@ export function createResponses(lost?: SettledResponse): Responses {
   const gaveUp = Promise.withResolvers<SettledResponse>();
   let last: SettledResponse | undefined;
   let lastFailure = lost;
+  let ranOut = lost !== undefined;
   let failures = 0;
+  let countedAt = 0;
   return {
     note(response, startedAt) {
-      last = response;
+      // What the run's end has broken off tells nothing of the answers before it.
+      if (response.code !== "run_ended") last = response;
+      if (response.code === "budget_exhausted") ranOut = true;
       if (response.end === "complete") failures = 0;
       if (!modelFailures.has(response.code)) return;
-      // What fails at once with another one is not tried again.
-      if (failures === 0 || startedAt >= (lastFailure?.at ?? 0)) failures++;
       lastFailure = response;
+      // What was under way when another one failed is not a further try.
+      if (failures > 0 && startedAt < countedAt) return;
+      failures++;
+      countedAt = response.at;
       if (failures === maxFailures) gaveUp.resolve(response);
+    },
+    noteRefused() {
+      ranOut = true;
     },
     get last() {
       return last;
     },
     get lastFailure() {
       return lastFailure;
+    },
+    get ranOut() {
+      return ranOut;
     },
     gaveUp: gaveUp.promise,
   };

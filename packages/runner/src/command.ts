@@ -5,7 +5,7 @@ import { keepEnds } from "./output.ts";
 import { markProcesses } from "./processes.ts";
 
 /** For what is still in the pipe when every process that wrote to it is gone. */
-const lastOutputMs = 1_000;
+const lastOutputMs = 5_000;
 
 export interface CommandOptions {
   readonly directory: string;

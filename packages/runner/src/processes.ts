@@ -43,9 +43,11 @@ async function endAll(isRoot: (entry: Process) => boolean, graceMs: number): Pro
   const killAt = performance.now() + graceMs;
   let firstKillAt = Number.POSITIVE_INFINITY;
   const told = new Set<number>();
-  for (;;) {
+  // A process that is just becoming another program has no environment to be known by.
+  for (let looksInVain = 0; ; ) {
     const members = find(isRoot);
-    if (members.length === 0) return true;
+    looksInVain = members.length === 0 ? looksInVain + 1 : 0;
+    if (looksInVain === 2) return true;
     const now = performance.now();
     if (now >= firstKillAt + killMs) return false;
     if (now >= killAt) {
@@ -94,7 +96,8 @@ function look(pid: number): Process | undefined {
     // The name stands in parentheses and may hold anything: the fields begin after the last one.
     const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
     const [state, parent, , session] = fields;
-    if (state === "Z" || state === "X") return undefined;
+    // One whose first thread has ended is gone when the others are.
+    if ((state === "Z" && Number(fields[17]) <= 1) || state === "X") return undefined;
     const namespace = readlinkSync(`/proc/${pid}/ns/pid`);
     return { pid, parent: Number(parent), session: Number(session), startedAt: fields[19] ?? "", namespace, mark };
   } catch {

@@ -31,10 +31,10 @@ const compiled = mkdtempSync(join(tmpdir(), "slipway-compiled-"));
 beforeEach(() => {
   directory = mkdtempSync(join(tmpdir(), "slipway-main-"));
 });
-afterAll(() => rmSync(compiled, { recursive: true, force: true }));
+afterAll(() => rmSync(compiled, { recursive: true, force: true, maxRetries: 10 }));
 afterEach(async () => {
   for (const child of running) await end(child, "SIGTERM");
-  rmSync(directory, { recursive: true, force: true });
+  rmSync(directory, { recursive: true, force: true, maxRetries: 10 });
 });
 
 interface Started {

@@ -1,12 +1,14 @@
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { type SimulationSettings, usualWorld } from "./simulated/fate.ts";
 import { allEvents } from "./testing/all-events.ts";
 import { startCoordinator } from "./testing/coordinator.ts";
 import { endOf, endWithoutFaults, examineBuild } from "./testing/examine.ts";
 import { numberedBuild } from "./testing/numbered-build.ts";
 import { openServedWorld, type ServedWorld } from "./testing/served-world.ts";
+
+vi.setConfig({ testTimeout: 300_000 });
 
 const dayMs = 24 * 3_600_000;
 const world: SimulationSettings = {

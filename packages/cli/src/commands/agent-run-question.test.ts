@@ -1,9 +1,11 @@
 import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import { type Bin, openBin } from "../testing/bin.ts";
 import { type } from "../testing/type.ts";
+
+vi.setConfig({ testTimeout: 300_000 });
 
 let bin: Bin;
 beforeAll(async () => {

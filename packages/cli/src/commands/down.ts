@@ -7,7 +7,7 @@ import type { Context } from "../command.ts";
 import { clientOf, isThere } from "../server/connect.ts";
 
 const endMs = 60_000;
-const pauseMs = 10_000;
+const pauseMs = 60_000;
 const pollMs = 50;
 
 /** Ends the server in order. What it drives is paused when asked for; else the next server goes on with it. */

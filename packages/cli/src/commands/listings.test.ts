@@ -13,7 +13,7 @@ describe("list", () => {
     const { stdout, stderr } = await runCli(["sandbox", "list"], { provider });
     expect(stdout.split("\n")[0]).toMatch(/^ID +NAME +STATE/);
     expect(stdout).toMatch(
-      new RegExp(`${id} +web +running +started +default +2 cpu, 4096 MB +1m 3\\ds ago +in (1h|59m \\d+s)`),
+      new RegExp(`${id} +web +running +started +default +2 cpu, 4096 MB +1m \\d+s ago +in (1h|59m \\d+s)`),
     );
     expect(stdout.trimEnd().split("\n")).toHaveLength(2);
     expect(stderr).toBe("1 more, stopped or failed: --all shows them.\n");

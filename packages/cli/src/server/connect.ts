@@ -14,7 +14,7 @@ export interface ConnectOptions extends ServerStart {
 }
 
 /** Another command line may be starting one at the same time. */
-const otherStartMs = 30_000;
+const otherStartMs = 120_000;
 const retryMs = 100;
 
 /** The server of the state directory; one is started when none runs. */
@@ -44,7 +44,7 @@ export function clientOf(stateDir: string): Client {
   return createClient({ socketPath: join(stateDir, serverFiles.socket) });
 }
 
-const answerMs = 10_000;
+const answerMs = 30_000;
 
 export async function isThere(client: Client, signal: AbortSignal): Promise<boolean> {
   return (await findHealth(client, signal)) !== undefined;

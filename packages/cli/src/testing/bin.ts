@@ -48,7 +48,7 @@ export async function openBin(settings: NodeJS.ProcessEnv = {}): Promise<Bin> {
     start,
     async [Symbol.asyncDispose]() {
       await run(["sandbox", "rm", "--all"]);
-      await rm(directory, { recursive: true, force: true });
+      await rm(directory, { recursive: true, force: true, maxRetries: 10 });
     },
   };
 }

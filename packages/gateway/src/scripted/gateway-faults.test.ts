@@ -119,7 +119,7 @@ describe.each(pairs)("an agent that speaks %s to an endpoint that speaks %s", (a
 
 /** Short where the limit is what happens, and longer than anything takes where it is not. */
 function limitsFor(fault: Fault | undefined): Partial<Timeouts> {
-  return fault === "hang" ? { firstByteMs: 1000 } : fault === "hangStream" ? { idleMs: 1000 } : {};
+  return fault === "hang" ? { firstByteMs: 3000 } : fault === "hangStream" ? { idleMs: 3000 } : {};
 }
 
 async function ask(gateway: ScriptedGateway, dialect: DialectName, stream: boolean): Promise<Seen> {

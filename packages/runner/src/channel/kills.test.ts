@@ -27,7 +27,7 @@ test.concurrent(`a host killed at ${kills} random moments gets every event once 
   const count = await runner.stop();
   await host.kill();
   expectCounted(await storedEvents(site.place), count);
-}, 180_000);
+}, 600_000);
 
 test.concurrent(`a runner killed at ${kills} random moments says everything once and in order, and hears nothing twice`, async () => {
   await using site = openSite();
@@ -48,7 +48,7 @@ test.concurrent(`a runner killed at ${kills} random moments says everything once
   expect(handled()).toEqual([...new Set(handled())].sort((a, b) => a - b));
   expect(await host.run.ended).toEqual({ reason: "completed", message: "done" });
   await host[Symbol.asyncDispose]();
-}, 180_000);
+}, 600_000);
 
 function expectCounted(events: readonly NumberedEvent[], count: number): void {
   expect(events.map(({ sequence }) => sequence)).toEqual(Array.from({ length: count + 1 }, (_, i) => i + 1));

@@ -5,6 +5,7 @@ import { endOf } from "./end.ts";
 interface Seen {
   readonly earlier?: ErrorCode;
   readonly refused?: boolean;
+  readonly ranOut?: boolean;
 }
 type Ending = "complete" | "truncated" | "cut" | "failed";
 
@@ -12,13 +13,19 @@ type Ending = "complete" | "truncated" | "cut" | "failed";
  * How a run ends whose runner tells of one end, and whose gateway saw its last response end like this, and an earlier one
  * fail.
  */
-async function endAfter(reason: RunEndReason, end: Ending, code?: ErrorCode, { earlier, refused = false }: Seen = {}) {
+async function endAfter(
+  reason: RunEndReason,
+  end: Ending,
+  code?: ErrorCode,
+  { earlier, refused = false, ranOut = false }: Seen = {},
+) {
   const exec = { wait: () => new Promise<never>(() => {}), kill: async () => {} };
   const open = {
     ended: Promise.resolve({ reason, message: "told" }),
     fail: async () => {},
     lastResponse: () => ({ end, code, refused, at: 0 }),
     lastFailure: () => (earlier === undefined ? undefined : ({ end: "failed", code: earlier, at: 0 } as const)),
+    ranOut: () => ranOut,
     gaveUp: new Promise<never>(() => {}),
   };
   const limits = { totalMs: 1000, graceMs: 1000 };
@@ -73,6 +80,14 @@ it.each(["network", "overloaded", "rate_limited"] as const)(
   },
 );
 
+it("budget is not taken from an agent whose run has money left", async () => {
+  expect(await endAfter("budget", "complete", undefined, { ranOut: true })).toMatchObject({ reason: "budget" });
+  expect(await endAfter("budget", "complete")).toEqual({
+    reason: "crashed",
+    message: "the agent ended as budget, and its money is not used up: told",
+  });
+});
+
 it("an answer that our own limit has cut is the budget's, whatever the agent calls it", async () => {
   expect(await endAfter("truncated", "cut", "budget_exhausted")).toMatchObject({ reason: "budget" });
 });
@@ -84,7 +99,7 @@ it("a run whose models fail again and again is ended as they failed", async () =
   const open = {
     ended: ended.promise,
     fail: async (reason: RunEndReason, message: string) => ended.resolve({ reason, message }),
-    ...{ lastResponse: () => failed, lastFailure: () => failed, gaveUp: Promise.resolve(failed) },
+    ...{ lastResponse: () => failed, lastFailure: () => failed, ranOut: () => false, gaveUp: Promise.resolve(failed) },
   };
   const limits = { totalMs: 60_000, graceMs: 60_000 };
   const runner = { first: exec, restart: async () => exec };

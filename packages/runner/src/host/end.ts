@@ -10,7 +10,7 @@ interface Following {
 }
 
 type RunnerExec = Pick<Exec, "wait" | "kill">;
-type FollowedRun = Pick<OpenRun, "ended" | "fail" | "lastResponse" | "lastFailure" | "gaveUp">;
+type FollowedRun = Pick<OpenRun, "ended" | "fail" | "lastResponse" | "lastFailure" | "ranOut" | "gaveUp">;
 
 /** A runner that dies goes on from its last finished step; one that keeps dying is given up. */
 const maxRestarts = 3;
@@ -93,7 +93,7 @@ const byModel: readonly RunEndReason[] = [
   ...(["overloaded", "protocol", "rate_limited", "truncated"] as const),
 ];
 
-/** Ends after which an attempt waits for its model, however long that takes: an agent's word is not enough. */
+/** Ends after which an attempt waits for its model, however long that takes: an agent's word is not enough, nor for `budget`, after which its build does. */
 const waitedFor: readonly RunEndReason[] = ["network", "overloaded", "rate_limited"];
 
 /**
@@ -109,13 +109,18 @@ function verified(end: RunEnd, open: FollowedRun): RunEnd {
   // A stream that ends in a refusal looks like a cut to some agents.
   if (end.reason === "truncated" && last?.refused) return { reason: "refused", message: end.message };
   if (known !== undefined && byModel.includes(end.reason)) return { reason: known, message: end.message };
+  if (end.reason === "budget" && !open.ranOut()) return unfounded(end, "its money is not used up");
   return waitedFor.includes(end.reason) ? confirmed(end, open) : end;
 }
 
 function confirmed({ reason, message }: RunEnd, open: FollowedRun): RunEnd {
   const failure = open.lastFailure();
   if (failure !== undefined) return { reason: reasonOf(failure.code) ?? reason, message };
-  return { reason: "crashed", message: `the agent ended as ${reason}, and no model has failed: ${message}` };
+  return unfounded({ reason, message }, "no model has failed");
+}
+
+function unfounded({ reason, message }: RunEnd, fact: string): RunEnd {
+  return { reason: "crashed", message: `the agent ended as ${reason}, and ${fact}: ${message}` };
 }
 
 /** By its model, or by the budget. One that the agent itself broke off is not missed. */

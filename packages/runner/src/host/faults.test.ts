@@ -39,7 +39,7 @@ let site: Site;
 const asked: string[] = [];
 beforeAll(async () => {
   const onRequest = ({ request }: ScriptedRequest) => void asked.push(JSON.stringify(request.messages));
-  site = await openSite({ programs: { faulty }, model: "scripted/faulty", silenceMs: 5000, onRequest });
+  site = await openSite({ programs: { faulty }, model: "scripted/faulty", silenceMs: 10_000, onRequest });
 });
 afterAll(() => site[Symbol.asyncDispose]());
 

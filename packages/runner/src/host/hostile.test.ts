@@ -2,10 +2,12 @@ import { readFile } from "node:fs/promises";
 import { newId, type RunId } from "@slipway/contract";
 import type { Turn } from "@slipway/gateway/scripted";
 import { run as command, type Sandbox } from "@slipway/sandbox";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import type { Run } from "./start.ts";
 import { attemptEnd } from "./task.ts";
-import { openSite, type Site, toEnd } from "./testing/site.ts";
+import { agentTestMs, openSite, type Site, toEnd } from "./testing/site.ts";
+
+vi.setConfig({ testTimeout: agentTestMs });
 
 /** Lets a run live until the test has done its deed: its agent waits for a file. */
 const patient = ({ step }: { step: number }): Turn =>
@@ -75,14 +77,17 @@ it("an event that is told differently ends its own run as tampered, and no other
   expect((await endOfVictim(run, sandbox)).end).toMatchObject({ reason: "tampered" });
 });
 
-it("a limit that no model has set fails the attempt, which would wait for it otherwise", async () => {
-  await using sandbox = await site.sandbox("builtin");
-  await using run = await atWork(sandbox);
-  await deed(sandbox, "limited");
-  const { end } = await toEnd(run);
-  expect(end).toMatchObject({ reason: "crashed", message: expect.stringContaining("rate_limited") });
-  expect(attemptEnd(end)).toMatchObject({ type: "failed" });
-});
+it.each(["rate_limited", "budget"])(
+  "%s that the gateway has not seen fails the attempt, and nothing waits for it",
+  async (reason) => {
+    await using sandbox = await site.sandbox("builtin");
+    await using run = await atWork(sandbox);
+    await deed(sandbox, "waits", reason);
+    const { end } = await toEnd(run);
+    expect(end).toMatchObject({ reason: "crashed", message: expect.stringContaining(reason) });
+    expect(attemptEnd(end)).toMatchObject({ type: "failed" });
+  },
+);
 
 it("success that is posted in the runner's name is a claim of that run alone, and stored as it came", async () => {
   const { answers, run, sandbox } = await besideAnother(["success"]);

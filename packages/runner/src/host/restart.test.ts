@@ -23,12 +23,31 @@ const slow: ScriptedProgram = (request) => {
   };
 };
 
-it("20 agents whose host is killed while they stream go on with the next one; nothing is done, told or billed twice", async () => {
-  await using site = await openSite({ programs: { slow }, model: "scripted/slow" });
-  const ends = await killHostOf(site, Array(20).fill("builtin"));
-  expect(ends.map(({ reason }) => reason)).toEqual(ends.map(() => "completed"));
-  for (const { files } of ends) expect(await steps(files)).toBe("step 0\nstep 1\nstep 2\n");
-}, 180_000);
+/** Agents do not start at the same time: none comes past this step, and so to its end, before it is released. */
+function holdAt(step: number) {
+  let isReleased = false;
+  const program: ScriptedProgram = async (request) => {
+    const turn = await slow(request);
+    const goesOn = isReleased || request.step < step || isSideCall(request);
+    return goesOn ? turn : { ...turn, fault: "hangStream" };
+  };
+  const release = () => {
+    isReleased = true;
+  };
+  return { program, release };
+}
+
+it(
+  "20 agents whose host is killed while they stream go on with the next one; nothing is done, told or billed twice",
+  async () => {
+    const { program, release } = holdAt(2);
+    await using site = await openSite({ programs: { slow: program }, model: "scripted/slow" });
+    const ends = await killHostOf(site, Array(20).fill("builtin"), release);
+    expect(ends.map(({ reason }) => reason)).toEqual(ends.map(() => "completed"));
+    for (const { files } of ends) expect(await steps(files)).toBe("step 0\nstep 1\nstep 2\n");
+  },
+  agentTestMs,
+);
 
 /** What a program may say of answers that broke off, or that did not come. */
 const brokenOff: readonly RunEndReason[] = ["network", "overloaded", "truncated"];
@@ -36,16 +55,9 @@ const brokenOff: readonly RunEndReason[] = ["network", "overloaded", "truncated"
 it(
   "Claude Code and Codex whose host is killed while they stream go on or end by a typed reason, billed once",
   async () => {
-    let isKilled = false;
-    // They do not start at the same time: none comes to its end before the host does.
-    const held: ScriptedProgram = async (request) => {
-      const turn = await slow(request);
-      return isKilled || isSideCall(request) ? turn : { ...turn, fault: "hangStream" };
-    };
-    await using site = await openSite({ programs: { slow: held }, model: "scripted/slow" });
-    const ends = await killHostOf(site, ["claude-code", "acp:codex"], () => {
-      isKilled = true;
-    });
+    const { program, release } = holdAt(0);
+    await using site = await openSite({ programs: { slow: program }, model: "scripted/slow" });
+    const ends = await killHostOf(site, ["claude-code", "acp:codex"], release);
     for (const { files, reason, message } of ends) {
       if (reason === "completed") expect(await steps(files)).toContain("step 2\n");
       else expect(brokenOff, message).toContain(reason);
@@ -55,7 +67,7 @@ it(
 );
 
 /** Runs agents in a host that is killed while all of them stream, and then in another one to their ends. */
-async function killHostOf(site: Site, agents: readonly string[], onKilled = () => {}) {
+async function killHostOf(site: Site, agents: readonly string[], onKilled: () => void) {
   const places = await Promise.all(
     agents.map(async (agent) => ({ agent, run: newId("run"), sandbox: await site.sandbox(agent) })),
   );

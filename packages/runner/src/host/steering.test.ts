@@ -45,6 +45,21 @@ const textOf = (events: Awaited<ReturnType<typeof toEnd>>["events"]) =>
     .flatMap(({ event }) => (event.type === "agent" && event.event.type === "text" ? [event.event.text] : []))
     .join("");
 
+it("what a user does in the sandbox of an agent that stands still is there when it goes on, and among its changes", async () => {
+  await using sandbox = await site.sandbox("builtin");
+  await using run = await atWork("builtin", sandbox);
+  await run.send({ type: "interrupt" });
+  await until(run, (event) => event.type === "status" && event.status === "interrupted");
+  await command(sandbox, "echo mine > by-hand.txt", { cwd: "/workspace" });
+  await run.send({ type: "message", text: "please stop here" });
+  const { events, end } = await toEnd(run);
+  expect(end).toMatchObject({ reason: "completed" });
+  const changed = events.flatMap(({ event }) =>
+    event.type === "agent" && event.event.type === "file_change" ? [event.event.path] : [],
+  );
+  expect(changed).toContain("by-hand.txt");
+});
+
 describe.concurrent.each(drivers)("%s", (agent) => {
   it("takes up a message, at the latest when its turn ends", async () => {
     await using sandbox = await site.sandbox(agent);

@@ -10,21 +10,29 @@ beforeAll(async () => {
 });
 afterAll(() => site[Symbol.asyncDispose]());
 
-describe.each(drivers)("a lead and workers, each %s,", (agent) => {
+/** As many as there may be, and two where each is a heavy program. */
+const teams = drivers.map((agent) =>
+  agent === "builtin" ? ([agent, 4, "four"] as const) : ([agent, 2, "two"] as const),
+);
+
+describe.each(teams)("a lead and workers, each %s, %i of them,", (agent, workers, parts) => {
   it("share a task list and a scratchpad in one sandbox", async () => {
     await using sandbox = await site.sandbox(agent);
-    await using run = await site.start(sandbox, { task: { agent, prompt: "Build two parts", workers: 2 } });
+    await using run = await site.start(sandbox, { task: { agent, prompt: `Build ${parts} parts`, workers } });
     const { events, end } = await toEnd(run);
     expect(end, JSON.stringify(events.slice(-3))).toMatchObject({ reason: "completed" });
     const tasks = events.flatMap(({ event }) => (event.type === "task" ? [event.task] : []));
-    expect(tasks.length).toBeGreaterThan(0);
     const last = new Map(tasks.map((task) => [task.id, task]));
+    expect(last.size).toBe(workers);
     for (const { status, owner } of last.values()) {
       expect(status).toBe("completed");
-      expect(owner).toMatch(/^worker-[12]$/);
+      expect(owner).toMatch(/^worker-[1-4]$/);
     }
     const speakers = new Set(events.flatMap(({ event }) => (event.type === "agent" ? [event.agent] : [])));
-    expect([...speakers].sort()).toEqual(["lead", "worker-1", "worker-2"]);
+    expect([...speakers].sort()).toEqual([
+      "lead",
+      ...Array.from({ length: workers }, (_, index) => `worker-${index + 1}`),
+    ]);
     expect(events.some(({ event }) => event.type === "note")).toBe(true);
   });
 });

@@ -89,7 +89,7 @@ test("a runner that is killed in each phase goes on, and repeats no step that wa
   const commit = await project.take(1);
   expect(await project.show(commit, "sum.mjs")).toBe(rightSum.trim());
   expect(await project.show(commit, "list.txt")).toBe("one\ntwo of both\nthree");
-}, 180_000);
+}, 600_000);
 
 async function exists(path: string, events: readonly RunnerEvent[]): Promise<void> {
   const look = () =>

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { CallOptions } from "../provider.ts";
 import { readText } from "../run.ts";
-import { type Conformance, drain, expectCode, uniqueName } from "./context.ts";
+import { type Conformance, drain, eventually, expectCode, uniqueName } from "./context.ts";
 import { command } from "./programs.ts";
 
 export function describeAbort(c: Conformance): void {
@@ -73,8 +73,7 @@ export function describeAbort(c: Conformance): void {
       controller.abort();
       const made = await creating.catch(async (error: unknown) => await expectCode(Promise.reject(error), "aborted"));
       await made?.destroy();
-      await c.clock.sleep(100);
-      expect(await c.provider.list({ labels })).toEqual([]);
+      await eventually(c.clock, async () => expect(await c.provider.list({ labels })).toEqual([]));
     });
 
     test("of a read in the middle: the rest is not waited for", async () => {

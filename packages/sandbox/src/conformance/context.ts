@@ -102,7 +102,7 @@ export async function expectCode(
 export async function eventually<T>(
   clock: ConformanceClock,
   check: () => Promise<T> | T,
-  withinMs = 20_000,
+  withinMs = 60_000,
 ): Promise<T> {
   const deadline = clock.now() + withinMs;
   for (;;) {

@@ -53,7 +53,7 @@ const deploymentsSchema = z.object({
 const versionSchema = z.object({ ingress_endpoint: z.string() });
 const rowsSchema = z.object({ rows: z.array(z.object({ id: z.string(), key: buildIdSchema })) });
 
-export function createRestateApi(address: RestateAddress, { limitMs = 15_000 }: RestateApiOptions = {}): RestateApi {
+export function createRestateApi(address: RestateAddress, { limitMs = 30_000 }: RestateApiOptions = {}): RestateApi {
   const inTurn = createTurnstile(mostAtOnce);
   const ask = (request: () => RestateRequest) => inTurn(() => askUntil(request, limitMs));
   const admin = (path: string, options: Partial<RestateRequest> = {}) =>

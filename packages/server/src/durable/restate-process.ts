@@ -29,8 +29,8 @@ export interface SpawnOptions {
   readonly ports: RestatePorts;
 }
 
-const bootMs = 30_000;
-const healthMs = 5_000;
+const bootMs = 60_000;
+const healthMs = 15_000;
 const graceMs = 5_000;
 const pollMs = 100;
 

@@ -18,7 +18,7 @@ export interface RestateSettings {
   readonly identityKey?: string | undefined;
 }
 
-const healthMs = 5_000;
+const healthMs = 15_000;
 
 /** A Restate that others run. Fails with `invalid_settings`, or with `loop_unavailable` when nothing answers there. */
 export async function connectRestate({ url, adminUrl, identityKey }: RestateSettings): Promise<Restate> {

@@ -41,7 +41,7 @@ export type Files = Readonly<Record<string, string>>;
 export async function openGateSite(files: Files): Promise<GateSite> {
   await using stack = new AsyncDisposableStack();
   const scratch = await mkdtemp("/var/tmp/slipway-gates-");
-  stack.defer(() => rm(scratch, { recursive: true, force: true }));
+  stack.defer(() => rm(scratch, { recursive: true, force: true, maxRetries: 10 }));
   // As root, sandboxes run as another user, who must be able to pass through.
   await chmod(scratch, 0o711);
   const tools = { ...(await toolDirectories("builtin", scratch)), ...checkerToolDirectories() };

@@ -31,7 +31,7 @@ export interface Place extends AsyncDisposable {
 export async function openPlace(): Promise<Place> {
   await using made = new AsyncDisposableStack();
   const directory = await mkdtemp("/var/tmp/slipway-workspaces-");
-  made.defer(() => rm(directory, { recursive: true, force: true }));
+  made.defer(() => rm(directory, { recursive: true, force: true, maxRetries: 10 }));
   // As root, sandboxes run as another user, who must be able to pass through.
   await chmod(directory, 0o711);
   const registry = made.use(await openRegistry(join(directory, "registry")));

@@ -2,7 +2,7 @@ import { type Dialect, PostgresDialect, type PostgresPool } from "kysely";
 import type pg from "pg";
 import { postgresFailure } from "./failures.ts";
 
-const connectTimeoutMs = 5000;
+const connectTimeoutMs = 20_000;
 const maxConnections = 10;
 /** A process that was stopped in mid-transaction does not hold its locks for ever. */
 const idleInTransactionMs = 60_000;

@@ -4,6 +4,8 @@ import { isBusy } from "./failures.ts";
 /** How long a statement waits for another one's transaction before it fails as busy. */
 const busyTimeoutMs = 5000;
 const maxPauseMs = 25;
+/** A process that was stopped for a while has waited for nothing. */
+const leastTries = 200;
 
 /**
  * Tries again while another connection has the lock. SQLite's own busy timeout would stop the whole process, and with it
@@ -11,11 +13,11 @@ const maxPauseMs = 25;
  */
 export async function whenFree<T>(attempt: () => T): Promise<T> {
   const end = performance.now() + busyTimeoutMs;
-  for (let pauseMs = 1; ; pauseMs = Math.min(2 * pauseMs, maxPauseMs)) {
+  for (let tries = 1, pauseMs = 1; ; tries++, pauseMs = Math.min(2 * pauseMs, maxPauseMs)) {
     try {
       return attempt();
     } catch (error) {
-      if (!isBusy(error) || performance.now() > end) throw error;
+      if (!isBusy(error) || (performance.now() > end && tries > leastTries)) throw error;
     }
     await sleep(pauseMs);
   }

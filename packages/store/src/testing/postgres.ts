@@ -58,7 +58,7 @@ export async function startPostgres({ isDurable = false } = {}): Promise<TestPos
       // Immediate: what it holds is thrown away.
       server.kill("SIGQUIT");
       if (server.exitCode === null && server.signalCode === null) await once(server, "exit");
-      rmSync(directory, { recursive: true });
+      rmSync(directory, { recursive: true, maxRetries: 10 });
     },
   };
 }

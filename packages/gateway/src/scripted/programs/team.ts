@@ -4,18 +4,25 @@ import { isSideCall, sideAnswer } from "../side-call.ts";
 const tasks = [
   { title: "Write the greeting", details: "A file that greets.", path: "greeting.txt", content: "Hello!\n" },
   { title: "Write the farewell", details: "A file that says goodbye.", path: "farewell.txt", content: "Goodbye!\n" },
+  { title: "Write the question", details: "A file that asks.", path: "question.txt", content: "How are you?\n" },
+  { title: "Write the answer", details: "A file that answers.", path: "answer.txt", content: "Fine, thanks.\n" },
 ];
 
-/** A lead that hands out two tasks, workers that do one each and leave a note, and the lead that reads the notes and closes. */
+/** Two of them, or four where the user asks for four. */
+function tasksFor(prompt: string) {
+  return tasks.slice(0, /\bfour\b/i.test(prompt) ? 4 : 2);
+}
+
+/** A lead that hands out tasks, workers that do one each and leave a note, and the lead that reads the notes and closes. */
 export const team: ScriptedProgram = (request) => {
   if (isSideCall(request)) return sideAnswer(request);
   // Only the lead can add tasks.
   if (!request.tools.some(isAddTasks)) return work(request);
-  return hasHandedOut(request) ? close(request) : handOut();
+  return hasHandedOut(request) ? close(request) : handOut(request);
 };
 
-function handOut(): Turn {
-  const added = tasks.map(({ title, details }) => ({ title, details }));
+function handOut({ prompt }: ScriptedRequest): Turn {
+  const added = tasksFor(prompt).map(({ title, details }) => ({ title, details }));
   return { text: "I hand this out.", actions: [{ tool: "add_tasks", input: { tasks: added } }] };
 }
 
@@ -34,11 +41,11 @@ function work({ step, lastPrompt }: ScriptedRequest): Turn {
 }
 
 /** In the turn that hands out, it only says so; later turns look at what came of it. */
-function close({ step, results }: ScriptedRequest): Turn {
+function close({ step, results, prompt }: ScriptedRequest): Turn {
   const justHandedOut = step > 0 && results.some(({ tool }) => isAddTasks(tool));
   if (justHandedOut) return { text: "The tasks are handed out." };
   if (step === 0) return { text: "I read the notes.", actions: [{ tool: "read_notes", input: {} }] };
-  return { text: `All ${tasks.length} tasks are done.` };
+  return { text: `All ${tasksFor(prompt).length} tasks are done.` };
 }
 
 function hasHandedOut({ request }: ScriptedRequest): boolean {

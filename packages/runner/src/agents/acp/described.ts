@@ -39,9 +39,13 @@ export async function describedAgent(
   taken: readonly string[] = [],
 ): Promise<AcpAgent | undefined> {
   const path = join(directory, fileName);
-  const found = await stat(path).catch(ifMissing);
-  if (found === undefined) return undefined;
   const wrong = (why: string) => new SlipwayError("invalid_settings", `${path}: ${why}.`);
+  const found = await stat(path)
+    .catch(ifMissing)
+    .catch((error: Error) => {
+      throw wrong(error.message);
+    });
+  if (found === undefined) return undefined;
   if (!/^[a-z][a-z0-9-]{0,31}$/.test(name)) {
     throw wrong("the directory's name is the agent's: up to 32 small letters, digits and dashes");
   }

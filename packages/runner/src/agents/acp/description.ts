@@ -24,7 +24,8 @@ const program = text(1024)
   .refine(
     (path) => !isAbsolute(path) && !path.split("/").includes(".."),
     "expected a file of the agent's directory, or the name of a program in PATH",
-  );
+  )
+  .refine((path) => namesIn(path).length === 0, "a program's name has no placeholders");
 
 const argument = text(4096).refine(
   (word) => !namesIn(word).includes("token"),

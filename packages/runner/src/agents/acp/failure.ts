@@ -10,7 +10,7 @@ import { SessionLost } from "./conversation.ts";
 type Ending = Pick<Program, "exit" | "complaint">;
 
 /** Between the end of a program's output and its own. */
-const exitMs = 2_000;
+const exitMs = 10_000;
 const authRequired = -32000;
 const brokenConnection =
   /connection|socket|network|ECONN|fetch failed|unable to connect|^terminated$|incomplete json segment|JSON at position/i;

@@ -101,8 +101,8 @@ it.concurrent.each<[string, ScriptedProgram, string]>([
   await using place = await startPlace(program);
   await using opened = await place.open(createAcpDriver(acpAgent("codex"), place.surroundings));
   // A slow start is no silence of the model.
-  const idleMs = kind === "stuck" ? 10_000 : 60_000;
-  const limits = { totalMs: 110_000, idleMs, maxSteps: 100, maxRepeats: 3 };
+  const idleMs = kind === "stuck" ? 10_000 : 150_000;
+  const limits = { totalMs: 250_000, idleMs, maxSteps: 100, maxRepeats: 3 };
   const turn = supervise((signal) => opened.turn("Begin", { signal }), { ...unending, limits });
   expect(endOf(await play(turn))).toMatchObject({ type: "error", kind });
   expect(await place.processes()).toEqual([]);

@@ -128,6 +128,6 @@ it("what the conversation cost before is not counted again", async () => {
   });
 });
 
-it("a program that does not end after its result is ended", { timeout: 60_000 }, async () => {
+it("a program that does not end after its result is ended", { timeout: 300_000 }, async () => {
   expect((await turnOf(`${complete}\n${result()}\nexec sleep 600`)).end).toMatchObject({ outcome: "completed" });
 });

@@ -4,11 +4,13 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import type { AgentEvent } from "@slipway/contract";
 import type { Fault, ScriptedProgram } from "@slipway/gateway/scripted";
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
 import { supervise } from "../../supervise.ts";
 import type { Agent } from "../driver.ts";
 import { endOf, play, startPlace, testProxy, unending } from "../program/testing.ts";
 import { createClaudeCodeDriver } from "./driver.ts";
+
+vi.setConfig({ testTimeout: 300_000 });
 
 const writeAndRun: ScriptedProgram = ({ step, results }) => {
   if (step === 0)
@@ -176,8 +178,8 @@ it.concurrent.each<[string, ScriptedProgram, string]>([
   await using place = await startPlace(program);
   await using agent = await place.open(createClaudeCodeDriver(place.surroundings));
   // A slow start is no silence of the model.
-  const idleMs = kind === "stuck" ? 4_000 : 60_000;
-  const limits = { totalMs: 60_000, idleMs, maxSteps: 100, maxRepeats: 3 };
+  const idleMs = kind === "stuck" ? 4_000 : 150_000;
+  const limits = { totalMs: 250_000, idleMs, maxSteps: 100, maxRepeats: 3 };
   const turn = supervise((signal) => agent.turn("Begin", { signal }), { ...unending, limits });
   expect(endOf(await play(turn))).toMatchObject({ type: "error", kind });
   expect(await place.processes()).toEqual([]);

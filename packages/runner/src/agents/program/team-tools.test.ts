@@ -23,7 +23,7 @@ it.each([
   ["acp:codex", ", which start late", late],
   ["acp:gemini", "", []],
   ["acp:opencode", "", []],
-] as const)("%s calls the team's tools%s", { timeout: 120_000 }, async (name, _, starter) => {
+] as const)("%s calls the team's tools%s", { timeout: 300_000 }, async (name, _, starter) => {
   await using place = await startPlace(writeNote);
   const notes: unknown[] = [];
   const tool: TeamTool = {

@@ -93,7 +93,7 @@ export async function startPlace(work: ScriptedProgram = silence, toolsDirectory
     },
     async [Symbol.asyncDispose]() {
       await model.close();
-      await rm(directory, { recursive: true, force: true });
+      await rm(directory, { recursive: true, force: true, maxRetries: 10 });
     },
   };
 }

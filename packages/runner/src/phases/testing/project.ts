@@ -48,7 +48,7 @@ export const wrongSum = "export const sum = (a, b) => a * b;\n";
 
 export async function makeProject(): Promise<Project> {
   const root = await mkdtemp(join(tmpdir(), "slipway-project-"));
-  onTestFinished(() => rm(root, { recursive: true, force: true }));
+  onTestFinished(() => rm(root, { recursive: true, force: true, maxRetries: 10 }));
   const directory = join(root, "main");
   const log = join(root, "commands.log");
   const git = async (...args: readonly string[]) => {

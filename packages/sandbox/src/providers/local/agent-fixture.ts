@@ -74,7 +74,7 @@ export async function startAgentBox(
     kill,
     async [Symbol.asyncDispose]() {
       await kill();
-      rmSync(dir, { recursive: true, force: true });
+      rmSync(dir, { recursive: true, force: true, maxRetries: 10 });
     },
   };
 }

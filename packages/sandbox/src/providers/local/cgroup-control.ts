@@ -113,7 +113,7 @@ async function removed(directory: string): Promise<boolean> {
   }
 }
 
-const patienceMs = 10_000;
+const patienceMs = 30_000;
 
 async function until(
   done: () => Promise<boolean>,

@@ -146,7 +146,7 @@ describe("pid 1", () => {
   });
 
   it("stops and continues all processes, and a timeout counts only the time awake", async () => {
-    const timeoutMs = 5000;
+    const timeoutMs = 10_000;
     const mark = `mark-${process.pid}`;
     const exec = await sh(`: ${mark}; while :; do echo; sleep 0.02; done`, { timeoutMs });
     const output = exec.output()[Symbol.asyncIterator]();

@@ -160,12 +160,13 @@ describe("an end from outside", () => {
   });
 
   it("by timeout asks first and then kills", async () => {
-    const polite = await sh("trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.05; done", { timeoutMs: 3000 });
+    const timeoutMs = 10_000;
+    const polite = await sh("trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.05; done", { timeoutMs });
+    const stubborn = await sh("trap '' TERM; while :; do sleep 0.05; done", { timeoutMs });
     expect(await all(polite)).toMatchObject({ stdout: "up\nbye\n", exit: { reason: "timeout", exitCode: null } });
-    const stubborn = await sh("trap '' TERM; while :; do sleep 0.05; done", { timeoutMs: 3000 });
     const exit = await stubborn.wait();
     expect(exit).toMatchObject({ reason: "timeout", signal: "SIGKILL" });
-    expect(exit.durationMs).toBeGreaterThan(3000 + 1900);
+    expect(exit.durationMs).toBeGreaterThan(timeoutMs + 1900);
   });
 
   it("by kill takes daemons that left the session twice", async () => {

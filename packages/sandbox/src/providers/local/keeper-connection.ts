@@ -38,7 +38,7 @@ export interface CallKeeper {
 
 /** What calls fail with whose keeper ended before it answered. */
 export const keeperGone = Symbol("keeper gone");
-const startLimitMs = 20_000;
+const startLimitMs = 60_000;
 const retryMs = 20;
 
 /** Starts a keeper when none runs. */

@@ -36,7 +36,7 @@ type Waiting = Map<string, PromiseWithResolvers<Launched>>;
 type ServiceProcess = ChildProcessByStdio<Socket, null, null>;
 
 const mostRequestBytes = 2 * 1024 * 1024;
-const answerLimitMs = 10_000;
+const answerLimitMs = 60_000;
 
 export async function startLaunchService({ program, socketPath }: LaunchServiceOptions): Promise<LaunchService> {
   const waiting: Waiting = new Map();

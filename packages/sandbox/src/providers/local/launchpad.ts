@@ -113,7 +113,7 @@ function follow(launched: Promise<Launched>, cgroups: readonly string[], spare: 
   return { cgroups, spare, launched, alive: () => alive, said: () => said };
 }
 
-const startLimitMs = 30_000;
+const startLimitMs = 60_000;
 
 /** Without a launcher that stands by, a new one is told everything at once. */
 async function start(

@@ -25,7 +25,7 @@ export function setUpLocal(
       for (const { id } of await provider.list()) await (await provider.get(id)).destroy();
       await provider[Symbol.asyncDispose]();
       await endKeeper(stateDir);
-      rmSync(directory, { recursive: true, force: true });
+      rmSync(directory, { recursive: true, force: true, maxRetries: 10 });
     },
   };
 }

@@ -94,7 +94,7 @@ export async function eventOf<T extends SandboxEvent["type"]>(
   type: T,
   matches: (event: Extract<SandboxEvent, { type: T }>) => boolean = () => true,
 ): Promise<Extract<SandboxEvent, { type: T }>> {
-  const signal = AbortSignal.timeout(20_000);
+  const signal = AbortSignal.timeout(60_000);
   for await (const event of provider.events({ sandbox: sandbox.id, signal })) {
     const wanted = event as Extract<SandboxEvent, { type: T }>;
     if (event.type === type && matches(wanted)) return wanted;

@@ -23,12 +23,12 @@ describe.each(users)("as %s inside,", (user) => {
     expect((await run(neighbour, ["true"])).exitCode).toBe(0);
     expect(await sandbox.files.stat("/tmp")).toMatchObject({ type: "directory" });
     await expect(
-      run(sandbox, ["true"], { signal: AbortSignal.timeout(10_000) }).then(
+      run(sandbox, ["true"], { signal: AbortSignal.timeout(60_000) }).then(
         ({ exit }) => exit.reason,
         ({ code }) => code,
       ),
     ).resolves.toMatch(/^(exited|process_limit)$/);
-    await exec.kill({ graceMs: 0, signal: AbortSignal.timeout(15_000) });
+    await exec.kill({ graceMs: 0, signal: AbortSignal.timeout(60_000) });
     expect(await exec.wait()).toMatchObject({ reason: "killed" });
     expect((await run(sandbox, ["true"])).exitCode).toBe(0);
   });
@@ -85,7 +85,7 @@ describe("disk:", () => {
 
   test("many files end the sandbox with a typed reason", async () => {
     await using sandbox = await attacker.sandbox({ diskMb: 16 });
-    const fill = "for i in $(seq 200); do dd if=/dev/zero of=/workspace/$i bs=1M count=1; sleep 0.03; done";
+    const fill = "for i in $(seq 2000); do dd if=/dev/zero of=/workspace/$i bs=1M count=1; sleep 0.03; done";
     expect((await run(sandbox, fill)).exit).toMatchObject({ reason: "lost", exitCode: null });
     await eventOf(attacker.provider, sandbox, "sandbox.state_changed", stopped("out_of_disk"));
     await expect(run(sandbox, ["true"])).rejects.toMatchObject({ code: "sandbox_ended" });

@@ -14,7 +14,7 @@ export interface AgentLink {
   setStopped(box: Box, stopped: boolean): Promise<void>;
 }
 
-const answerLimitMs = 5000;
+const answerLimitMs = 30_000;
 const headerBytes = 5;
 
 export function createAgentLink(layout: Layout): AgentLink {

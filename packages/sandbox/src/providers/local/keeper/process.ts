@@ -27,7 +27,9 @@ function readStat(pid: number): { startTime: string; zombie: boolean } | null {
   }
   // The second field is the program's name in parentheses and may hold anything; fields are counted after it.
   const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
-  return { startTime: fields[19] ?? "", zombie: fields[0] === "Z" || fields[0] === "X" };
+  // One whose first thread has ended is gone when the others are.
+  const zombie = (fields[0] === "Z" && Number(fields[17]) <= 1) || fields[0] === "X";
+  return { startTime: fields[19] ?? "", zombie };
 }
 
 /** Those that share the pid namespace of this process, itself included. */
