@@ -71,7 +71,14 @@ test("a stream that passes the budget is cut", async () => {
 test("where the money ends a stream is cut, though its endpoint is held to a limit", async () => {
   const ledger = createMemoryLedger();
   const run = newId("run");
-  const price: ModelPrice = { input: 3, output: 15, cacheRead: 0.3, cacheWrite: 3.75, maxOutputTokens: 64_000 };
+  const price: ModelPrice = {
+    input: 3,
+    output: 15,
+    cacheRead: 0.3,
+    cacheWrite: 3.75,
+    maxOutputTokens: 64_000,
+    hiddenThinking: "never",
+  };
   await ledger.open(run, 5000 * 15);
   const asked = { run, price, inputTokens: 0, mostInputTokens: 0, maxOutputTokens: undefined, hiddenTokens: 0 };
   const { signal } = new AbortController();
