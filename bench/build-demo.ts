@@ -74,14 +74,20 @@ function wallMs(events: readonly EventView[]): number {
   return (events.find(({ type }) => type === "build.ended")?.at ?? 0) - (events[0]?.at ?? 0);
 }
 
-/** What agents, tests and gates take themselves, along the longest path of tasks, and the last look at main. */
+/**
+ * What agents, tests and gates take themselves, along the longest path of tasks, and the last look at main. Of a gate's runs
+ * for a task the last one that it has passed counts: what is run again is not work that has to be done.
+ */
 function ownMs(events: readonly EventView[], tasks: PlanView["tasks"]): number {
   const own = new Map<string, number>();
   const add = (task: unknown, ms: number) => own.set(String(task), (own.get(String(task)) ?? 0) + ms);
   const begun = new Map<string, number>();
+  const passed = new Map<string, { task: unknown; ms: number }>();
   for (const { type, at, data } of events) {
     const name = `${data["task"]} ${data["attempt"]} ${data["phase"]}`;
-    if (type === "gate.ended") add(data["task"], Number(data["durationMs"]));
+    if (type === "gate.ended" && data["verdict"] === "passed") {
+      passed.set(`${data["task"]} ${data["gate"]}`, { task: data["task"], ms: Number(data["durationMs"]) });
+    }
     if (type !== "attempt.progress") continue;
     if (data["status"] === "begun") begun.set(name, at);
     if (data["status"] === "finished" || data["status"] === "failed") {
@@ -89,6 +95,7 @@ function ownMs(events: readonly EventView[], tasks: PlanView["tasks"]): number {
       begun.delete(name);
     }
   }
+  for (const { task, ms } of passed.values()) add(task, ms);
   const tails = tailsOf(tasks, ({ id }) => own.get(id) ?? 0);
   const at = (wanted: string) => events.find(({ type }) => type === wanted)?.at ?? 0;
   return Math.max(...tails.values()) + at("satisfaction.checked") - at("satisfaction.asked");
