@@ -86,6 +86,7 @@ export const candidateViewSchema = z.object({
   commit: name,
   /** Cheapest first. */
   gates: z.array(z.object({ name, state: z.enum(gateStates) })),
+  /** What a gate of it waits to pass. */
   reason: z.string().nullable(),
   offeredAt: at,
 });

@@ -21,7 +21,7 @@ function candidate({ id, task, attempt, commit }: CandidateRecord, place: number
 }
 
 const result = (gate: string, tree: string, more: object) => ({
-  ...{ gate, tree, passed: false, failures: 0, errors: 0, notBeforeMs: 0, findings: [], ...more },
+  ...{ gate, tree, passed: false, failures: 0, errors: 0, trouble: null, notBeforeMs: 0, findings: [], ...more },
 });
 const clean = (base: string, commit: string) => ({
   ...{ base, commit, outcome: { type: "clean" as const, commit: `${base}+${commit}`, tree: `tree ${base}+${commit}` } },
@@ -61,6 +61,14 @@ test("candidates are shown in the order of the line, with what is known of every
     { compatibility: "running", build: "open", tests: "open", intent: "open", "main-test": "open" },
   ]);
   expect(views[0]?.gates.map(({ name }) => name)).toEqual(usualGates.map(({ name }) => name));
+});
+
+test("a candidate whose gate waits for a trouble to pass says which, by itself or on top of main", () => {
+  const trouble = { times: 2, reason: "the disk is full" };
+  const waits = [result("build", "tree of third", { trouble }), result("main-test", "tree m+first", { trouble })];
+  const views = candidateViews({ ...queue, results: waits }, records);
+  expect(views.map(({ reason }) => reason)).toEqual(["the disk is full", null, "the disk is full"]);
+  expect(views[2]?.gates[1]).toEqual({ name: "build", state: "broken" });
 });
 
 test("a conflict with main is a failed compatibility", () => {

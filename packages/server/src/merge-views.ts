@@ -21,7 +21,8 @@ export function candidateViews(queue: MergeQueue | null, records: readonly Candi
     const index = line.indexOf(candidate);
     return [
       {
-        ...{ id, task, attempt, status, commit, reason, offeredAt: createdAt },
+        ...{ id, task, attempt, status, commit, offeredAt: createdAt },
+        reason: reason ?? troubleOf(queue, candidate),
         place: index < 0 ? null : index + 1,
         gates: gateStatesOf(queue, candidate),
       },
@@ -29,9 +30,19 @@ export function candidateViews(queue: MergeQueue | null, records: readonly Candi
   });
 }
 
-function gateStatesOf(queue: MergeQueue, candidate: Candidate): CandidateView["gates"] {
+/** What a gate of it waits to pass. */
+function troubleOf(queue: MergeQueue, candidate: Candidate): string | null {
+  const trees = [candidate.tree, ...treesOnMain(queue, candidate)];
+  return queue.results.find(({ tree, trouble }) => trouble !== null && trees.includes(tree))?.trouble?.reason ?? null;
+}
+
+function treesOnMain(queue: MergeQueue, candidate: Candidate): string[] {
   const ahead = queue.testMerges.filter(({ commit, base }) => commit === candidate.commit && isBelow(queue, base));
-  const trees = ahead.flatMap(({ outcome }) => (outcome?.type === "clean" ? [outcome.tree] : []));
+  return ahead.flatMap(({ outcome }) => (outcome?.type === "clean" ? [outcome.tree] : []));
+}
+
+function gateStatesOf(queue: MergeQueue, candidate: Candidate): CandidateView["gates"] {
+  const trees = treesOnMain(queue, candidate);
   return queue.gates
     .toSorted((a, b) => a.rank - b.rank)
     .map(({ name, on }) => {
@@ -57,7 +68,7 @@ function stateOn({ results }: MergeQueue, gate: string, trees: readonly string[]
   const known = results.filter((result) => result.gate === gate && trees.includes(result.tree));
   if (known.some(({ passed }) => passed)) return "passed";
   if (known.some(({ failures }) => failures > 0)) return "failed";
-  return known.some(({ errors }) => errors > 0) ? "broken" : "open";
+  return known.some(({ errors, trouble }) => errors > 0 || trouble !== null) ? "broken" : "open";
 }
 
 export interface MergeRecords {

@@ -50,8 +50,8 @@ const words: Readonly<Record<string, (data: Data) => string>> = {
   "merge.tested": ({ commit, outcome }) =>
     `${short(commit)} ${record(outcome)["type"] === "conflict" ? "conflicts" : "goes together"} with what is ahead`,
   "gate.started": ({ task, gate, run }) => `${text(task)}: ${text(gate)} runs (${text(run)})`,
-  "gate.ended": ({ run, task, gate, verdict, durationMs }) =>
-    `${text(task)}: ${text(gate)} (${text(run)}) ${verdictText(verdict)} after ${formatDuration(amount(durationMs))}`,
+  "gate.ended": ({ run, task, gate, verdict, durationMs, trouble }) =>
+    `${text(task)}: ${text(gate)} (${text(run)}) ${verdictText(verdict)} after ${formatDuration(amount(durationMs))}${trouble === undefined ? "" : `, and waits: ${text(trouble)}`}`,
   "merge.doubted": ({ task, gate }) => `${text(task)} fails ${text(gate)} on top of main, which is looked at again`,
   "merge.rejected": (data) => `${text(data["task"])} is rejected by ${rejectionText(data)}`,
   "merge.test_failed": (data) => `${text(data["task"])} breaks main: ${rejectionText(data)}`,

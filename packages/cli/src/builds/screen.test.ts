@@ -65,6 +65,13 @@ test("shows the intent, every task in the order of the plan, gates, money, time 
   ]);
 });
 
+test("a candidate whose gate waits for a trouble to pass says which", () => {
+  const { candidates } = view();
+  const waiting = candidates.map((one) => ({ ...one, reason: "no space left\non device" }));
+  const lines = draw({ view: view({ candidates: waiting }) }, 120);
+  expect(lines.find((line) => line.includes(" store "))).toMatch(/main-test · {2}\(waits: no space left on device\)$/);
+});
+
 test("before there is a plan it says which stage is under way", () => {
   const planning = { stage: "lock", step: "underway", hold: "none" } as const;
   const lines = draw({

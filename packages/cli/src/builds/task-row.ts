@@ -54,12 +54,17 @@ const gateMarks: Readonly<Record<GateState, string>> = {
 };
 
 /** `in line 2: compatibility ✓ build ✓ tests ▸ intent · main-test ·` */
-function candidateText({ place, gates, status }: CandidateView): string {
+function candidateText({ place, status, ...candidate }: CandidateView): string {
   const where = place === null ? status : `in line ${place}`;
-  return `${where}: ${gatesText(gates)}`;
+  return `${where}: ${gatesAndReason(candidate)}`;
 }
 
-export function gatesText(gates: CandidateView["gates"]): string {
+/** `build !  (waits: no space left on device)` */
+export function gatesAndReason({ gates, reason }: Pick<CandidateView, "gates" | "reason">): string {
+  return reason === null ? gatesText(gates) : `${gatesText(gates)}  (waits: ${oneLine(reason, 60)})`;
+}
+
+function gatesText(gates: CandidateView["gates"]): string {
   return gates.map(({ name, state }) => `${oneLine(name)} ${gateMarks[state]}`).join("  ");
 }
 

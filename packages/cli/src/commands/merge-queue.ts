@@ -1,5 +1,5 @@
 import type { MergeQueueView } from "@slipway/contract";
-import { gatesText } from "../builds/task-row.ts";
+import { gatesAndReason } from "../builds/task-row.ts";
 import { oneLine } from "../builds/words.ts";
 import type { Context } from "../command.ts";
 import { formatDuration } from "../duration.ts";
@@ -35,13 +35,13 @@ function fields({ main, merges, window, gates }: MergeQueueView, { paint }: Cont
 function candidates({ candidates }: MergeQueueView, { paint }: Context): string {
   if (candidates.length === 0) return "";
   const now = Date.now();
-  const rows = candidates.map(({ place, task, status, commit, gates, offeredAt, reason }) => [
+  const rows = candidates.map(({ place, task, status, commit, offeredAt, ...candidate }) => [
     place === null ? "-" : String(place),
     oneLine(task),
     status,
     oneLine(commit).slice(0, 10),
     formatDuration(now - offeredAt),
-    reason === null ? gatesText(gates) : `${gatesText(gates)}  (${oneLine(reason, 60)})`,
+    gatesAndReason(candidate),
   ]);
   return formatTable(["PLACE", "TASK", "STATUS", "COMMIT", "FOR", "GATES"], rows, paint);
 }

@@ -3,7 +3,7 @@ import type { BuildView } from "@slipway/contract";
 import { eventText } from "../builds/events.ts";
 import { formatMoney } from "../builds/money.ts";
 import { adviceOn } from "../builds/result.ts";
-import { gatesText } from "../builds/task-row.ts";
+import { gatesAndReason } from "../builds/task-row.ts";
 import { oneLine, stageText, statusText, tasksText } from "../builds/words.ts";
 import type { Context } from "../command.ts";
 import { formatDuration } from "../duration.ts";
@@ -106,10 +106,10 @@ function attempts(view: BuildView, { paint }: Context): string {
 
 function candidates(view: BuildView, { paint }: Context): string {
   if (view.candidates.length === 0) return "";
-  const rows = view.candidates.map(({ task, place, gates }) => [
+  const rows = view.candidates.map(({ task, place, ...candidate }) => [
     oneLine(task),
     place === null ? "-" : String(place),
-    gatesText(gates),
+    gatesAndReason(candidate),
   ]);
   return formatTable(["CANDIDATE", "PLACE", "GATES"], rows, paint);
 }

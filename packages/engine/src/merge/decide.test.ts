@@ -104,6 +104,23 @@ describe("gates", () => {
     expect(runsOf(play(left, 61_000, [offered("a2", { task: "a", tree: "tree:a" })]).queue)).toEqual(["build tree:a"]);
   });
 
+  test("a trouble that passes is waited for ten times, up to ten minutes each, and counts for nothing else", () => {
+    const waits = [15, 30, 60, 120, 240, 480, 600, 600, 600, 600].map((seconds) => seconds * 1000);
+    let { queue } = play(begin(), 0, [offered("a")]);
+    let nowMs = 0;
+    for (const waitMs of waits) {
+      queue = after(queue, nowMs, ended(queue, "build", "tree:a", "error", "the disk is full"));
+      expect(nextWakeMs(queue, nowMs)).toBe(nowMs + waitMs);
+      expect(queue.results).toMatchObject([{ errors: 0, trouble: { reason: "the disk is full" } }]);
+      nowMs += waitMs;
+      queue = after(queue, nowMs);
+    }
+    const gone = after(queue, nowMs, ended(queue, "build", "tree:a", "passed"));
+    expect(gone.results).toMatchObject([{ passed: true, trouble: null }]);
+    const { actions } = play(queue, nowMs, [ended(queue, "build", "tree:a", "error", "the disk is full")]);
+    expect(actions).toMatchObject([{ type: "reject", candidate: "a", gate: "build", broken: true }]);
+  });
+
   test("a run that takes too long has broken", () => {
     const { queue } = play(begin(), 0, [offered("a")]);
     expect(nextWakeMs(queue, 0)).toBe(20 * minuteMs);

@@ -29,6 +29,7 @@ const run = z.strictObject({
 
 const result = z.strictObject({
   ...{ gate: name, tree: name, passed: z.boolean(), failures: count, errors: count, notBeforeMs: atMs },
+  trouble: z.strictObject({ times: count, reason: z.string() }).nullable().default(null),
   findings: findingsSchema,
 });
 

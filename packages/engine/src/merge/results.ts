@@ -3,7 +3,10 @@ import type { Candidate, GateResult, MergeQueue, RunEnd } from "./state.ts";
 
 /** Runs that broke one after the other: then the candidate is what breaks them. */
 const maxErrors = 3;
+/** A full disk, or a provider or a registry that is away, is waited for as attempts do. */
+const maxTroubles = 10;
 const firstWaitMs = 15_000;
+const maxWaitMs = 600_000;
 
 /** `doubted`: it has failed once, and is run again before that is believed. */
 type Standing = "open" | "doubted" | "passed" | "failed" | "broken";
@@ -42,7 +45,7 @@ function standingOf(result: GateResult | undefined): Standing {
   if (result === undefined) return "open";
   if (result.passed) return "passed";
   if (result.failures >= 2) return "failed";
-  if (result.errors >= maxErrors) return "broken";
+  if (result.errors >= maxErrors || (result.trouble?.times ?? 0) > maxTroubles) return "broken";
   return result.failures === 1 ? "doubted" : "open";
 }
 
@@ -50,18 +53,26 @@ function standingOf(result: GateResult | undefined): Standing {
 export function withEnd(
   results: readonly GateResult[],
   { gate, tree }: Pick<GateResult, "gate" | "tree">,
-  { verdict, findings }: Omit<RunEnd, "run">,
+  { verdict, findings, trouble }: Omit<RunEnd, "run">,
   nowMs: number,
 ): readonly GateResult[] {
   const isIt = (result: GateResult) => result.gate === gate && result.tree === tree;
   const before = results.find(isIt) ?? fresh(gate, tree);
-  const ended = { ...before, errors: 0 };
+  const ended = { ...before, errors: 0, trouble: null };
+  const times = before.trouble?.times ?? 0;
   const after = {
     passed: { ...ended, passed: true },
     failed: { ...ended, failures: before.failures + 1, findings: gistOf(findings) },
-    error: { ...before, errors: before.errors + 1, notBeforeMs: nowMs + firstWaitMs * 2 ** before.errors },
+    error:
+      trouble === undefined
+        ? { ...before, errors: before.errors + 1, trouble: null, notBeforeMs: nowMs + waitMs(before.errors) }
+        : { ...before, trouble: { times: times + 1, reason: trouble }, notBeforeMs: nowMs + waitMs(times) },
   }[verdict];
   return [...results.filter((result) => !isIt(result)), after];
+}
+
+function waitMs(before: number): number {
+  return Math.min(firstWaitMs * 2 ** before, maxWaitMs);
 }
 
 /** It is kept with the queue, turn after turn; all that was found is in the records. */
@@ -70,7 +81,7 @@ function gistOf(findings: readonly Finding[]): readonly Finding[] {
 }
 
 function fresh(gate: string, tree: string): GateResult {
-  return { gate, tree, passed: false, failures: 0, errors: 0, notBeforeMs: 0, findings: [] };
+  return { gate, tree, passed: false, failures: 0, errors: 0, trouble: null, notBeforeMs: 0, findings: [] };
 }
 
 /** What failed and then passed on the same tree. */

@@ -77,8 +77,8 @@ function observationOf(report: Report, { tasks, attempts }: MergingInput): Merge
     case "merge.tested":
       return { type: "merge-tested", ...report.data };
     case "gate.ended": {
-      const { run, verdict, findings } = report.data;
-      return { type: "run-ended", run, verdict, findings };
+      const { run, verdict, findings, trouble } = report.data;
+      return { type: "run-ended", run, verdict, findings, trouble };
     }
     case "merge.ended": {
       const { fix: _, ...end } = report.data;

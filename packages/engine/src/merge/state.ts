@@ -106,9 +106,11 @@ export interface GateResult {
   readonly passed: boolean;
   /** Together with `passed`: a flake. */
   readonly failures: number;
-  /** Runs in a row that broke. */
+  /** Runs in a row that broke, but for those that met a trouble which passes. */
   readonly errors: number;
-  /** After an error the gate is not run again before. */
+  /** What the last run met that passes and is not the candidate's, and how many have in a row. */
+  readonly trouble: { readonly times: number; readonly reason: string } | null;
+  /** After an error or a trouble the gate is not run again before. */
   readonly notBeforeMs: number;
   /** Of the last run that failed. */
   readonly findings: readonly Finding[];
@@ -118,6 +120,8 @@ export interface RunEnd {
   readonly run: number;
   readonly verdict: GateVerdict;
   readonly findings: readonly Finding[];
+  /** Why it broke, when that passes and is not the candidate's. */
+  readonly trouble?: string | undefined;
 }
 
 export interface NewQueue {

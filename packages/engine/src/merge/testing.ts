@@ -66,10 +66,17 @@ export function play(
 }
 
 /** The end of the run that is under way for a gate and a tree. */
-export function ended({ runs }: MergeQueue, gate: string, tree: string, verdict: GateVerdict): MergeObservation {
+export function ended(
+  { runs }: Pick<MergeQueue, "runs">,
+  gate: string,
+  tree: string,
+  verdict: GateVerdict,
+  trouble?: string,
+): MergeObservation {
   const run = runs.find((one) => one.gate === gate && one.tree === tree)?.run;
   if (run === undefined) throw new Error(`no run of ${gate} on ${tree}, but ${runsOf({ runs }).join(", ")}`);
-  return { type: "run-ended", run, verdict, findings: verdict === "failed" ? [{ gate, text: "it fails" }] : [] };
+  const findings = verdict === "failed" ? [{ gate, text: "it fails" }] : [];
+  return { type: "run-ended", run, verdict, findings, trouble };
 }
 
 /** `gate tree` of each run that is under way. */

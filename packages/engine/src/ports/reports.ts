@@ -96,6 +96,8 @@ const reportSchemas = {
   "gate.ended": z.strictObject({
     ...{ run: z.int().min(1), verdict: z.enum(gateVerdicts), findings: findingsSchema },
     durationMs: z.int().min(0),
+    /** Of an error: what passes by itself, and is not the candidate's. */
+    trouble: text.max(2000).optional(),
     /** For those who watch. */
     ...{ task: name.optional(), gate: name.optional() },
   }),

@@ -2,10 +2,10 @@ import { hasCode, printable, type RunEnd, type SandboxId, SlipwayError } from "@
 import type { AttemptWork, OfferAnswer } from "@slipway/engine";
 import { attemptEnd, findRunner, startTaskRun, type TaskRun } from "@slipway/runner";
 import { projectPath, type Sandbox } from "@slipway/sandbox";
+import { isFullDisk } from "../full-disk.ts";
 import type { BuildRepository } from "../repository/repository.ts";
 import { type Checkpoints, createCheckpoints, removeSnapshots } from "./checkpoints.ts";
 import { freeClaims, keepClaims } from "./claims.ts";
-import { isFullDisk } from "./full-disk.ts";
 import type { Kept } from "./kept.ts";
 import { endPlace, hasFilledDisk, snapshotName } from "./leave.ts";
 import { createListener } from "./listen.ts";

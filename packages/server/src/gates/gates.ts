@@ -8,6 +8,7 @@ import {
   type SandboxProvider,
   testProject,
 } from "@slipway/sandbox";
+import { isFullDisk } from "../full-disk.ts";
 import type { BuildRepository } from "../repository/repository.ts";
 import { isTest } from "../repository/tests-changed.ts";
 import { type AllChecked, type Checked, type Checking, checkAll } from "./check-all.ts";
@@ -15,14 +16,17 @@ import { type Demand, dueOf, readDemands, tasksWithin } from "./demands.ts";
 import { againstStep, findingOf, held, shown } from "./findings.ts";
 import { againstTests } from "./tests-kept.ts";
 
+export interface GateEnd {
+  readonly verdict: GateVerdict;
+  readonly findings: readonly Finding[];
+  /** Of an error: what passes by itself, and is not the candidate's. */
+  readonly trouble?: string;
+}
+
 /** Runs of gates, in sandboxes where no agent has been. */
 export interface Gates {
   /** Runs one gate on a commit. What the candidate does is a verdict; what breaks of ours is the verdict `error`. */
-  run(
-    build: WorkingBuild,
-    run: GateWork,
-    signal: AbortSignal,
-  ): Promise<{ readonly verdict: GateVerdict; readonly findings: readonly Finding[] }>;
+  run(build: WorkingBuild, run: GateWork, signal: AbortSignal): Promise<GateEnd>;
   /** What all criteria's and workflows' checks say of a commit. Fails when they could not be made. */
   satisfaction(build: WorkingBuild, commit: string, signal: AbortSignal): Promise<readonly Checked[]>;
 }
@@ -76,6 +80,7 @@ const judges: Readonly<Record<string, Judge>> = {
 const lasting = ["install_failed", "invalid_settings", "component_missing", "image_build_failed"] as const;
 
 const maxEvidenceCharacters = 2000;
+const maxTroubleCharacters = 500;
 
 export function createGates(parts: GateParts): Gates {
   return {
@@ -92,7 +97,8 @@ export function createGates(parts: GateParts): Gates {
         signal.throwIfAborted();
         const { message } = error as Error;
         const verdict = hasCode(error, "install_failed") ? "failed" : "error";
-        return { verdict, findings: [findingOf(gate, message)] };
+        const trouble = passesByItself(error) ? { trouble: shown(message, maxTroubleCharacters) } : {};
+        return { verdict, findings: [findingOf(gate, message)], ...trouble };
       }
     },
 
@@ -112,6 +118,10 @@ export function createGates(parts: GateParts): Gates {
       return demands.map(({ id }) => ({ id, satisfied: false, text }));
     },
   };
+}
+
+function passesByItself(error: unknown): boolean {
+  return isFullDisk(error) || (error instanceof SlipwayError && error.retry === "later");
 }
 
 /** Of all sandboxes of one run. */

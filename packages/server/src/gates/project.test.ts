@@ -1,3 +1,4 @@
+import { type ErrorCode, SlipwayError } from "@slipway/contract";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { createGates } from "./gates.ts";
 import { app, type GateSite, openGateSite } from "./testing.ts";
@@ -71,6 +72,24 @@ test("tests that another candidate has brought to main since are not missed", as
 test("a gate that nobody knows, and a commit that is not there, are errors and no verdicts", async () => {
   expect(await site.judge("beauty", site.main)).toMatchObject({ verdict: "error" });
   expect(await site.judge("tests", "0".repeat(40))).toMatchObject({ verdict: "error" });
+});
+
+test("what passes by itself is told as such, and what a candidate may have broken is not", async () => {
+  const { signal } = new AbortController();
+  const judge = async (code: ErrorCode) => {
+    const open = () => Promise.reject(new SlipwayError(code, "no luck"));
+    return await createGates({ ...site.parts, workspaces: { open } }).run(
+      site.build,
+      site.work("build", site.main),
+      signal,
+    );
+  };
+  const findings = [{ gate: "build", text: "no luck" }];
+  for (const code of ["out_of_disk", "provider_unavailable"] as const) {
+    expect(await judge(code)).toEqual({ verdict: "error", findings, trouble: "no luck" });
+  }
+  expect(await judge("sandbox_ended")).toEqual({ verdict: "error", findings });
+  expect(await judge("install_failed")).toEqual({ verdict: "failed", findings });
 });
 
 test("an end that was asked for ends the sandbox at once", async () => {

@@ -125,9 +125,9 @@ export function createMerging(parts: MergingParts): Required<Omit<Work, "heardAt
   const runGate = async (build: WorkingBuild, item: GateWork, signal: AbortSignal): Promise<NewEvent> => {
     const startedAtMs = clock.now();
     const { run, task, gate } = item;
-    const { verdict, findings } = await gates.run(build, item, signal);
+    const { findings, ...came } = await gates.run(build, item, signal);
     const durationMs = clock.now() - startedAtMs;
-    const end = { run, verdict, findings: [...findings], durationMs, task, gate };
+    const end = { run, ...came, findings: [...findings], durationMs, task, gate };
     return toReport("gate.ended", `gate.ended:${run}`, end);
   };
 
