@@ -2,6 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { BuildId } from "@slipway/contract";
 import { expect, onTestFinished, test, vi } from "vitest";
+import { attemptAt, openSite } from "./attempts/testing.ts";
 import { scriptedApp } from "./testing/scripted-app.ts";
 import { openWholeBuilds, type WholeBuilds } from "./testing/whole-builds.ts";
 
@@ -51,6 +52,16 @@ test("a build that loses its repository while it works says so, and can be cance
   expect(await builds.server.face.get(build)).toMatchObject({ repositoryMissing: false });
   await remove(directory, build);
   await expectCancelled(builds, build);
+});
+
+test("an attempt that finds its build's repository gone has not failed: it is interrupted, and says why", async () => {
+  await using site = await openSite({ program: () => ({ text: "Done." }) });
+  const { attempts, build, repositories } = site;
+  await attempts.makeMain(build);
+  await rm(repositories.directoryOf(build.id), { recursive: true, maxRetries: 10 });
+  await attempts.carryOut(build, [attemptAt("list")]);
+  const { outcome } = await site.reported("attempt.ended");
+  expect(outcome).toEqual({ type: "interrupted", reason: expect.stringContaining("has no main") });
 });
 
 test("a build whose repository is gone when its server begins is left alone, says so, and can be cancelled", async () => {

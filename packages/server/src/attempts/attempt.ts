@@ -288,7 +288,7 @@ export class Attempt {
     const { warn, report, build } = this.#world;
     const isExpected = error instanceof SlipwayError;
     if (!isExpected) warn(`${build.id}, ${speakerOf(wanted)}: ${(error as Error).stack}`);
-    const isOwn = isExpected && error.retry === "never" && !isFullDisk(error);
+    const isOwn = isExpected && error.retry === "never" && !mayPass(error);
     const outcome: ToldOutcome = isOwn ? { type: "failed", error: error.message } : interruptedBy(error);
     await this.#letGo();
     await report([attemptEnded({ part: 0, ...wanted, ...this.#kept }, outcome)]);
@@ -377,6 +377,11 @@ interface Running {
 /** After these, what was told before is not looked at again. */
 function isMilestone(type: string): boolean {
   return ["phase", "command", "committed", "claim", "told", "offered"].includes(type);
+}
+
+/** A full disk, or a repository of the build that is gone: that comes back, or its user cancels the build. */
+function mayPass(error: unknown): boolean {
+  return isFullDisk(error) || hasCode(error, "commit_not_found");
 }
 
 function refused(budgetMicroUsd: number): ToldOutcome {
