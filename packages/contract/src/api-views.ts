@@ -142,6 +142,10 @@ export const buildViewSchema = buildSummarySchema.extend({
   repositoryMissing: z.boolean().default(false),
   /** Where main runs. */
   preview: z.string().nullable(),
+  /** What the program that opened the pull request has said, which is its address. */
+  pullRequest: z.string().nullable().default(null),
+  /** Why main is not pushed, or its pull request not opened, since the build has ended. It is tried again. */
+  remoteFailure: z.string().nullable().default(null),
 });
 export type BuildView = Readonly<z.output<typeof buildViewSchema>>;
 

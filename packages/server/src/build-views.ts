@@ -54,6 +54,8 @@ function countTasks(tasks: readonly TaskRecord[]): Record<TaskStatus, number> {
   return counts;
 }
 
+export type RemoteEnd = Pick<BuildView, "pullRequest" | "remoteFailure">;
+
 export interface ViewParts {
   readonly money: AccountBalance;
   readonly source: BuildSource | null;
@@ -63,10 +65,11 @@ export interface ViewParts {
   readonly checked: BuildEvent | undefined;
   readonly repository: string;
   readonly isRepositoryMissing: boolean;
+  readonly remoteEnd: RemoteEnd;
 }
 
 export function viewOf(stored: StoredBuild, parts: ViewParts): BuildView {
-  const { money, source, recent, checked, repository, isRepositoryMissing } = parts;
+  const { money, source, recent, checked, repository, isRepositoryMissing, remoteEnd } = parts;
   const state = readState(stored);
   const queue = queueOf(stored);
   return {
@@ -89,6 +92,7 @@ export function viewOf(stored: StoredBuild, parts: ViewParts): BuildView {
     repository: queue === null ? null : repository,
     repositoryMissing: queue !== null && isRepositoryMissing,
     preview: previewOf(stored),
+    ...remoteEnd,
   };
 }
 

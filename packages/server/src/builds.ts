@@ -31,7 +31,7 @@ import type { BuildFace } from "./build-face.ts";
 import { createBuildFiles, type Files } from "./build-files.ts";
 import { createBuildIntents } from "./build-intents.ts";
 import type { BuildSecrets } from "./build-secrets.ts";
-import { planViewOf, queueOf, readSource, summaryOf, viewOf } from "./build-views.ts";
+import { planViewOf, queueOf, type RemoteEnd, readSource, summaryOf, viewOf } from "./build-views.ts";
 import { mergeQueueViewOf } from "./merge-views.ts";
 import type { News } from "./news.ts";
 
@@ -52,6 +52,8 @@ export interface BuildFaceParts {
   repositoryOf(build: BuildId): string;
   /** Asked of builds that have one. Left out: it never is. */
   isRepositoryMissing?(build: BuildId): boolean;
+  /** Left out: nothing is pushed. */
+  remoteEndOf?(build: BuildId): Promise<RemoteEnd>;
   /** Undefined: sandboxes are of a kind that leaves nothing in it. */
   gitOf(build: BuildId): Promise<BuildGit | undefined>;
   /** How long an order waits for its effect. */
@@ -81,6 +83,7 @@ export function createBuildFace(parts: BuildFaceParts): BuildFace {
       checked: await findCheck(store, stored),
       repository: repositoryOf(build),
       isRepositoryMissing: parts.isRepositoryMissing?.(build) ?? false,
+      remoteEnd: (await parts.remoteEndOf?.(build)) ?? { pullRequest: null, remoteFailure: null },
     });
   };
 

@@ -16,6 +16,7 @@ import { type BuildFaceParts, type BuildGit, createBuildFace, isUnderway } from 
 import { type Coordinator, type CoordinatorClock, openCoordinator } from "./coordinator.ts";
 import { startRestate } from "./durable/keep-restate.ts";
 import { connectRestate, type Restate, type RestateSettings } from "./durable/restate.ts";
+import { readRemoteEnd } from "./merging/remote.ts";
 import { createNews } from "./news.ts";
 import { openModels } from "./planning/models.ts";
 import { createPlanning } from "./planning/planning.ts";
@@ -128,6 +129,7 @@ export async function composeServer(settings: ServerSettings, options: ServerOpt
     ...{ provider: settings.provider, checkAgent: options.checkAgent, secrets },
     repositoryOf,
     isRepositoryMissing: (build) => building?.gitOf !== undefined && !existsSync(repositoryOf(build)),
+    remoteEndOf: (build) => readRemoteEnd(join(stateDirectory, "builds", build)),
     gitOf: async (build) => await building?.gitOf?.(build),
   });
   const opened = parts.move();

@@ -76,6 +76,8 @@ export function resultText({ view, costs, queue, intent }: Result, paint: Paint)
     ...field("cost", `${formatMoney(money.spentMicroUsd)} of ${formatMoney(money.budgetMicroUsd)}${mostSpent(costs)}`),
     ...field("repository", view.repository === null ? null : `git clone ${quoted(oneLine(view.repository))} app`),
     ...field("preview", view.preview === null ? null : oneLine(view.preview)),
+    ...field("pull", view.pullRequest === null ? null : oneLine(view.pullRequest, 200)),
+    ...field("remote", view.remoteFailure === null ? null : oneLine(view.remoteFailure, 200)),
   ];
   return `${lines.join("\n")}\n`;
 }

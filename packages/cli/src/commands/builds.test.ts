@@ -122,6 +122,14 @@ describe("status", () => {
   });
 });
 
+test("status says where a build's pull request is, or why its last push has failed", async () => {
+  const ended = { status: "succeeded", endedAt: Date.now() } as const;
+  const opened = await run(["status"], [buildView({ ...ended, pullRequest: "https://example.com/1" })]);
+  expect(opened.stdout).toMatch(/^pull: +https:\/\/example\.com\/1$/m);
+  const failed = await run(["status"], [buildView({ ...ended, remoteFailure: "git push\nended with 128" })]);
+  expect(failed.stdout).toMatch(/^remote: +git push ended with 128$/m);
+});
+
 test("status says why a build has no plan", async () => {
   const view = buildView({
     status: "failed",

@@ -68,6 +68,8 @@ function fields(view: BuildView, failure: string | undefined): [string, string][
     ...field("main", view.main === null ? undefined : oneLine(view.main)),
     ...field("git", view.repository === null ? undefined : oneLine(view.repository)),
     ...field("preview", view.preview === null ? undefined : oneLine(view.preview)),
+    ...field("pull", view.pullRequest === null ? undefined : oneLine(view.pullRequest, 200)),
+    ...field("remote", view.remoteFailure === null ? undefined : oneLine(view.remoteFailure, 200)),
   ];
 }
 

@@ -77,6 +77,7 @@ export function buildView(changes: Partial<BuildView> = {}): BuildView {
     settings: buildSettingsSchema.parse({}),
     ...{ source: null, planning: null, taskList: [], attempts: [], sandboxes: [], candidates: [], criteria: [] },
     ...{ main: null, repository: null, repositoryMissing: false, preview: null },
+    ...{ pullRequest: null, remoteFailure: null },
     ...changes,
   };
 }

@@ -6,7 +6,7 @@ import { newId } from "@slipway/contract";
 import type { NewEvent, WorkingBuild } from "@slipway/engine";
 import { expect, it, onTestFinished } from "vitest";
 import { createRepositories } from "../repositories.ts";
-import { createRemote, type RemoteSettings } from "./remote.ts";
+import { createRemote, type RemoteParts, readRemoteEnd } from "./remote.ts";
 
 const execute = promisify(execFile);
 const identity = ["-c", "user.name=Bo", "-c", "user.email=bo@localhost"];
@@ -16,10 +16,7 @@ async function git(directory: string, ...args: string[]): Promise<string> {
 }
 
 /** A build that began with somebody's repository, or with nothing, and a remote of theirs. */
-async function setUp(
-  mode: WorkingBuild["mode"],
-  settings: (directory: string) => Partial<RemoteSettings> = () => ({}),
-) {
+async function setUp(mode: WorkingBuild["mode"], settings: (directory: string) => Partial<RemoteParts> = () => ({})) {
   const directory = await mkdtemp("/var/tmp/slipway-remote-");
   onTestFinished(() => rm(directory, { recursive: true, force: true, maxRetries: 10 }));
   const bare = join(directory, "remote.git");
@@ -49,7 +46,7 @@ async function setUp(
   const state = { status: "running" };
   const parts = {
     ...{ repositories, environment: { ...process.env, GIT_CONFIG_GLOBAL: join(directory, "gitconfig") } },
-    ...{ pushUrl: `file://${bare}`, ...settings(directory) },
+    ...{ pushUrl: `file://${bare}`, finishWaitsMs: [], ...settings(directory) },
     store: { builds: { get: async () => ({ ...build, ...state }) as never } },
     tell: async (_: unknown, event: NewEvent) => void told.push(event),
     log: (message: string) => void logged.push(message),
@@ -203,6 +200,30 @@ it("a pull request that can not be opened is told with the program's own words",
   await remote.noteEnd(build);
   await remote.finish(build.id);
   expect(told.at(-1)?.data).toEqual({ reason: "the pull request was not opened: no such base" });
+});
+
+it("the last push of a build that has ended is tried again, and what keeps it from being done can be read meanwhile", async () => {
+  const { directory, bare, build, remote, again, state, logged, merge } = await setUp("new", (directory) => ({
+    ...command(directory),
+    finishWaitsMs: [0, 600_000],
+  }));
+  const own = join(directory, "builds", build.id);
+  await writeFile(join(directory, "open"), "#!/bin/sh\necho https://example.com/1\n");
+  await chmod(join(directory, "open"), 0o755);
+  await merge(1000);
+  state.status = "succeeded";
+  await execute("mv", [bare, join(directory, "away")]);
+  await remote.noteEnd(build);
+  expect(await readRemoteEnd(own)).toEqual({ pullRequest: null, remoteFailure: null });
+  const finishing = remote.finish(build.id);
+  await expect.poll(() => logged.length).toBe(2);
+  const remoteFailure = expect.stringContaining("git push to the");
+  expect(await readRemoteEnd(own)).toEqual({ pullRequest: null, remoteFailure });
+  await remote[Symbol.asyncDispose]();
+  await finishing;
+  await execute("mv", [join(directory, "away"), bare]);
+  await again().finish();
+  expect(await readRemoteEnd(own)).toEqual({ pullRequest: "https://example.com/1", remoteFailure: null });
 });
 
 it("nothing of the remote's comes into the build's own repository, and no hook of its user's runs", async () => {

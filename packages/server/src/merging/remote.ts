@@ -1,9 +1,11 @@
 import { execFile } from "node:child_process";
-import { access, rm, writeFile } from "node:fs/promises";
+import { access, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { promisify } from "node:util";
 import { type BuildId, printable, SlipwayError } from "@slipway/contract";
 import { type NewEvent, report, type Store, type WorkingBuild } from "@slipway/engine";
+import type { RemoteEnd } from "../build-views.ts";
 import type { Repositories } from "../repositories.ts";
 import { openOutbox } from "./outbox.ts";
 
@@ -19,6 +21,8 @@ export interface RemoteParts extends RemoteSettings {
   readonly store: { readonly builds: Pick<Store["builds"], "get"> };
   /** The user's own: git finds the keys of the remote by it. */
   readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Between tries to finish what was noted. */
+  readonly finishWaitsMs?: readonly number[];
   readonly tell: (build: BuildId, event: NewEvent) => Promise<void>;
   readonly log: (message: string) => void;
 }
@@ -30,7 +34,8 @@ export interface Remote extends AsyncDisposable {
   /** The build has ended: what is left to do is noted, for the next process if this one does not come to it. */
   noteEnd(build: WorkingBuild): Promise<void>;
   /**
-   * Does what was noted: of one build, or of all. What a killed process has done without noting it is done again, so that the
+   * Does what was noted: of one build, or of all. What fails is tried again for about an hour, then by the next process; the
+   * note says why (see `readRemoteEnd`). What a killed process has done without noting it is done again, so that the
    * program that opens pull requests may be run twice for the same `SLIPWAY_BUILD`.
    */
   finish(build?: BuildId): Promise<void>;
@@ -41,13 +46,29 @@ const commandMs = 5 * 60_000;
 const maxReason = 2000;
 const maxTitle = 120;
 
+const minuteMs = 60_000;
+const usualFinishWaitsMs = [0.25, 0.5, 1, 2, 4, 8, 10, 10, 10, 10].map((minutes) => minutes * minuteMs);
+const noteName = "to-finish";
+const pullRequestName = "pull-request.txt";
+
+/** What came of a build's last push, and of its pull request. `directory`: with all that is the build's own. */
+export async function readRemoteEnd(directory: string): Promise<RemoteEnd> {
+  const read = async (name: string) => {
+    const text = await readFile(join(directory, name), "utf8").catch(() => "");
+    return reasonOf(text.trim()) || null;
+  };
+  return { pullRequest: await read(pullRequestName), remoteFailure: await read(noteName) };
+}
+
+const reasonOf = (text: string) => printable(text).slice(0, maxReason);
 const branchOf = ({ id }: Pick<WorkingBuild, "id">) => `slipway/${id}`;
 
 export function createRemote(parts: RemoteParts): Remote {
   const { repositories, store, environment, pushUrl, pullRequestCommand, tell, log } = parts;
+  const { finishWaitsMs = usualFinishWaitsMs } = parts;
   const closing = new AbortController();
   const { signal } = closing;
-  const noteOf = (build: BuildId) => join(repositories.directoryOf(build), "to-finish");
+  const noteOf = (build: BuildId) => join(repositories.directoryOf(build), noteName);
   const lines = new Map<BuildId, Promise<void>>();
   const pushed = new Map<BuildId, string>();
 
@@ -55,7 +76,7 @@ export function createRemote(parts: RemoteParts): Remote {
   const inLine = (build: BuildId, work: () => Promise<void>): Promise<void> => {
     const next = (lines.get(build) ?? Promise.resolve()).then(work).catch(async (error: Error) => {
       if (signal.aborted) return;
-      const reason = printable(error.message).slice(0, maxReason);
+      const reason = reasonOf(error.message);
       log(`${build}: ${reason}`);
       await tell(build, report("remote.failed", null, { reason }));
     });
@@ -77,7 +98,7 @@ export function createRemote(parts: RemoteParts): Remote {
   };
 
   const openPullRequest = async (build: WorkingBuild, command: string) => {
-    const opened = join(repositories.directoryOf(build.id), "pull-request.txt");
+    const opened = join(repositories.directoryOf(build.id), pullRequestName);
     if (await isThere(opened)) return;
     const { origin } = await (await repositories.of(build.id)).create({ from: "empty", atMs: 0 });
     const [title = ""] = printable(build.request).trim().split("\n", 1);
@@ -95,6 +116,33 @@ export function createRemote(parts: RemoteParts): Remote {
     log(`${build.id}: a pull request is opened: ${printable(stdout).trim().slice(0, maxReason)}`);
   };
 
+  const finishOne = async (id: BuildId): Promise<void> => {
+    try {
+      const build = await store.builds.get(id);
+      await pushMain(build);
+      if (pullRequestCommand !== undefined) await openPullRequest(build, pullRequestCommand);
+      await rm(noteOf(id), { force: true });
+    } catch (error) {
+      signal.throwIfAborted();
+      await writeFile(noteOf(id), reasonOf((error as Error).message));
+      throw error;
+    }
+  };
+
+  /** The build has ended: nobody hears of it, and there is no next merge to try again at. */
+  const finishPatiently = async (id: BuildId): Promise<void> => {
+    for (const waitMs of finishWaitsMs) {
+      try {
+        return await finishOne(id);
+      } catch (error) {
+        signal.throwIfAborted();
+        log(`${id}: ${reasonOf((error as Error).message)}`);
+        await delay(waitMs, undefined, { signal });
+      }
+    }
+    await finishOne(id);
+  };
+
   return {
     push: (build) => inLine(build.id, () => pushMain(build)),
     async noteEnd({ id }) {
@@ -105,11 +153,7 @@ export function createRemote(parts: RemoteParts): Remote {
       await Promise.all(
         ids.map((id) =>
           inLine(id, async () => {
-            if (!(await isThere(noteOf(id)))) return;
-            const build = await store.builds.get(id);
-            await pushMain(build);
-            if (pullRequestCommand !== undefined) await openPullRequest(build, pullRequestCommand);
-            await rm(noteOf(id), { force: true });
+            if (await isThere(noteOf(id))) await finishPatiently(id);
           }),
         ),
       );
