@@ -1,7 +1,7 @@
 import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { SlipwayError } from "@slipway/contract";
+import { hasCode, SlipwayError } from "@slipway/contract";
 import { createGit, type Git, type GitSettings } from "../repository/git.ts";
 import { line } from "../repository/objects.ts";
 import { quoted } from "../repository/quarantine.ts";
@@ -28,6 +28,10 @@ const execute = promisify(execFile);
 const transferMs = 10 * 60_000;
 /** How a user's git finds keys and its way; the rest of git's variables would lead it to another repository. */
 const keptVariables = /^GIT_(SSH|ASKPASS|CONFIG|SSL|HTTP|PROXY)/;
+
+/** How git, and JGit, say that a remote has no such commit. The third one is of a remote that has none at all. */
+const sayingUnknown =
+  /not our ref|unadvertised object|no matching remote head|find remote ref|want [0-9a-f]+ not valid/;
 
 /** `directory`: of the build. */
 export async function openOutbox({ directory, environment, url }: OutboxOptions): Promise<Outbox> {
@@ -62,16 +66,14 @@ export async function openOutbox({ directory, environment, url }: OutboxOptions)
   async function found(commit: string, signal: AbortSignal): Promise<string | null> {
     const { exitCode } = await git.run(["cat-file", "-e", `${commit}^{commit}`], { expected: [0, 1, 128], signal });
     if (exitCode === 0) return commit;
-    const fetched = transfer(["fetch", "--quiet", "--no-tags", "--depth=1", "--", url, commit], signal);
-    return await fetched.then(
-      () => commit,
-      async () => {
-        signal.throwIfAborted();
-        // One that does not answer may know it all the same: what is pushed without a past now could never be mended.
-        await transfer(["ls-remote", "--quiet", "--", url, "HEAD"], signal);
-        return null;
-      },
-    );
+    try {
+      await transfer(["fetch", "--quiet", "--no-tags", "--depth=1", "--", url, commit], signal);
+      return commit;
+    } catch (error) {
+      // One that fails otherwise may know it all the same: what is pushed without a past now could never be mended.
+      if (hasCode(error, "git_failed") && sayingUnknown.test(error.message)) return null;
+      throw error;
+    }
   }
 }
 

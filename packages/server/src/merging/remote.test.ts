@@ -95,10 +95,14 @@ it("main of somebody's repository is pushed on top of their own commit, so that 
   await git(bare, "fsck", "--strict");
 });
 
-it("a remote that does not know the commit gets main as it is", async () => {
+it.each([
+  ["does not know the commit", "HEAD~1"],
+  ["has nothing", null],
+])("a remote that %s gets main as it is", async (_, known) => {
   const { theirs, bare, build, remote, merge } = await setUp("feature");
   await rm(bare, { recursive: true });
   await git(theirs, "init", "-q", "--bare", bare);
+  if (known !== null) await git(theirs, "push", "-q", bare, `${known}:refs/heads/trunk`);
   const main = await merge(1000);
   await remote.push(build);
   expect(await git(bare, "rev-parse", `refs/heads/slipway/${build.id}`)).toBe(main);
@@ -132,14 +136,21 @@ it("a remote that is away, or has something else there, is told of and tried aga
   expect(await git(bare, "rev-parse", `refs/heads/slipway/${build.id}`)).toBe(await git(theirs, "rev-parse", "HEAD"));
 });
 
-it("a remote that can not be read for now is not taken for one that does not know the commit", async () => {
+const away = (bare: string) =>
+  `[url "file:///nowhere"]\ninsteadOf = file://${bare}\n[url "file://${bare}"]\npushInsteadOf = file://${bare}\n`;
+/** All of it can be asked, and nothing comes when it is to be sent. */
+const cutOff = () => '[uploadpack]\npackObjectsHook = "exit 1 #"\n';
+
+it.each([
+  ["can not be read", away],
+  ["does not send all", cutOff],
+])("a remote that %s for now is not taken for one that does not know the commit", async (_, troubleOf) => {
   const { directory, bare, theirs, build, remote, told, merge } = await setUp("feature");
   const config = join(directory, "gitconfig");
-  const away = `[url "file:///nowhere"]\ninsteadOf = file://${bare}\n[url "file://${bare}"]\npushInsteadOf = file://${bare}\n`;
-  await writeFile(config, away);
+  await writeFile(config, troubleOf(bare));
   await merge(1000);
   await remote.push(build);
-  expect(told).toMatchObject([{ type: "remote.failed", data: { reason: expect.stringContaining("git ls-remote") } }]);
+  expect(told).toMatchObject([{ type: "remote.failed", data: { reason: expect.stringContaining("git fetch") } }]);
   expect(await git(bare, "for-each-ref", "--format=%(refname)")).toBe("refs/heads/trunk");
   await rm(config);
   await remote.push(build);
