@@ -5,7 +5,7 @@ const resumed = "resumed";
 
 /**
  * What a task run has finished, in order: phases, commands and commits, each by a name that an honest run has once. A
- * command is run again only on another commit.
+ * command is run again only on another commit; those beside the work, in the build phase, are no steps.
  */
 export function stepsOf(events: readonly RunnerEvent[]): string[] {
   let commit = "its base";
@@ -16,7 +16,7 @@ export function stepsOf(events: readonly RunnerEvent[]): string[] {
         round = event.round;
         return event.status === "finished" ? [phaseStep(event.phase, event.round)] : [];
       case "command":
-        return [`${event.phase} ${round}: ${event.command} on ${commit}`];
+        return event.phase === "build" ? [] : [`${event.phase} ${round}: ${event.command} on ${commit}`];
       case "committed":
         commit = event.commit;
         return [`committed ${event.commit}`];
