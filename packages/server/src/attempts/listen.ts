@@ -43,6 +43,8 @@ export interface ListenOptions {
 
 /** What one run may have kept and passed on: all of it is said by a sandbox that nobody vouches for. */
 const most = { actions: 20_000, progress: 1000, messages: 1000, offers: 60, branches: 60, fileChanges: 200 };
+/** Of branches, one each so often is taken in behind the last of those. */
+const branchEveryMs = 60_000;
 const maxOfferedBytes = 1024 ** 3;
 /** The rest is left for offers. */
 const maxShownBytes = maxOfferedBytes / 2;
@@ -56,6 +58,7 @@ export function createListener(options: ListenOptions): (event: NumberedEvent) =
   const inputs = new Map<string, string>();
   const speaker = speakerOf(kept);
   let isHeard = false;
+  let shownAt = Number.NEGATIVE_INFINITY;
   let phase: TaskPhase = "initialise";
 
   const within = (kind: keyof typeof counts) => ++counts[kind] <= most[kind];
@@ -116,7 +119,9 @@ export function createListener(options: ListenOptions): (event: NumberedEvent) =
   /** So that overlaps are known before anything is offered. What is wrong with a branch is told when it is. */
   const show = async (commit: string) => {
     const mostBytes = maxShownBytes - offeredBytes;
-    if (commit === tip || mostBytes <= 0 || !within("branches")) return;
+    if (commit === tip || mostBytes <= 0) return;
+    if (!within("branches") && clock.now() - shownAt < branchEveryMs) return;
+    shownAt = clock.now();
     const { taken, bytes } = await takeBranch(options.repository, run, kept, { mostBytes, signal });
     offeredBytes += bytes;
     tip = taken ?? tip;
