@@ -138,7 +138,7 @@ export const taskEventSchemas = [
     /** Its end, when it is long. */
     output: z.string().max(16 * 1024),
   }),
-  /** The branch has another commit; a bundle with it, or with a later one, lies at `openBranchPath`. */
+  /** The branch, or an agent at work on it, has another commit; a bundle with it, or with a later one, lies at `openBranchPath`. */
   z.strictObject({ type: z.literal("committed"), commit: commitSchema }),
   /** What the agent says of a criterion. */
   z.strictObject({

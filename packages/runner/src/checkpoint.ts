@@ -13,6 +13,8 @@ const phasesSchema = z.strictObject({
   journal: z.record(z.string(), z.unknown()),
   /** The last commit of its branch; null: there is no branch yet. */
   tip: commitSchema.nullable(),
+  /** The last commit that the host was told of. */
+  shown: commitSchema.optional(),
   /** What the agents were last set to, which the stage belongs to. */
   turn: z.string().nullable(),
   /** What the agent has said of the criteria, by their ids. */

@@ -66,20 +66,28 @@ export async function openAttempt(parts: AttemptParts): Promise<Attempt> {
     if (progress.remainingMs() <= 1) throw new TaskRunEnd({ reason: "timeout", message: "the run's time is over" });
     return await journal.once(step, schema, work);
   };
-  let committing: Promise<void> = Promise.resolve();
-  const commit = (merged?: string): Promise<void> => {
-    const commitNow = async () => {
+  let line: Promise<void> = Promise.resolve();
+  /** What is done with the branch, one thing after another. */
+  const inLine = (work: () => Promise<void>): Promise<void> => {
+    const done = line.then(work);
+    line = done.catch(() => {});
+    return done;
+  };
+  /** So that others hear of overlaps with it. */
+  const show = async (commit: string) => {
+    if (commit === progress.phases.shown) return;
+    // What an agent has put in the way is not worth the attempt: the next one may come through.
+    await repository.bundle(openBranchPath(order), commit, [order.base, mainRef]).catch(() => {});
+    await emit({ type: "committed", commit });
+    await progress.keep({ shown: commit });
+  };
+  const commit = (merged?: string) =>
+    inLine(async () => {
       const next = await repository.commit(tip(), order.task.title, merged);
       if (next === tip()) return;
       await progress.keep({ tip: next });
-      // Others hear of overlaps with it. What an agent has put in the way is not worth the attempt: the next one may come through.
-      await repository.bundle(openBranchPath(order), next, [order.base, mainRef]).catch(() => {});
-      await emit({ type: "committed", commit: next });
-    };
-    const committed = committing.then(commitNow);
-    committing = committed.catch(() => {});
-    return committed;
-  };
+      await show(next);
+    });
   const checksParts = { order, repository, workdir, environment, emit, remainingMs: progress.remainingMs };
   const besideDirectory = join(directory, "beside");
   // What a runner that was killed has left there.
@@ -87,6 +95,11 @@ export async function openAttempt(parts: AttemptParts): Promise<Attempt> {
   const beside = createBesideChecks({
     tip,
     latest: () => repository.latest(tip()),
+    onCommit: (seen) =>
+      inLine(async () => {
+        // The branch may be further on by now.
+        if ((await repository.latest(tip())) === seen) await show(seen);
+      }),
     async check(commit, until) {
       const place = join(besideDirectory, commit);
       await mkdir(place, { recursive: true });

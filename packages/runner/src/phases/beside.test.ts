@@ -1,3 +1,4 @@
+import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { RunnerEvent } from "@slipway/contract";
 import { describe, expect, test } from "vitest";
@@ -37,19 +38,83 @@ describe("what an agent commits while it works", () => {
     expect(new Set(phases)).toEqual(new Set(["build"]));
   });
 
-  test("is checked no longer than it works: its end waits for no check", async () => {
+  test("is shown to the host at once, whatever branch it is on", async () => {
     const project = await makeProject();
     const root = join(project.directory, "..");
-    const hang = `case $PWD in */beside/*) touch ${root}/at-beside; sleep 1000;; esac`;
+    const open = join(root, "offers", "open.bundle");
+    const shown = (number: number) => ({
+      run: `until [ -e ${open} ]; do sleep 0.05; done; mv ${open} ${root}/shown-${number}.bundle`,
+    });
+    const { channel, over, offered } = await start(
+      agentThat({
+        build: doing([
+          { write: "sum.mjs", content: rightSum },
+          commit,
+          shown(1),
+          { run: "git checkout --quiet -b mine && echo more > more.txt" },
+          commit,
+          shown(2),
+          { run: `git symbolic-ref HEAD > ${root}/left-at` },
+        ]),
+      }),
+      { project },
+    );
+    const offer = await offered(1);
+    channel.send({ type: "merged" });
+    await over;
+    const commits = [];
+    for (const number of [1, 2]) {
+      await project.git("fetch", "--quiet", join(root, `shown-${number}.bundle`), project.order.branch);
+      commits.push(await project.git("rev-parse", "FETCH_HEAD"));
+    }
+    expect(offer).toMatchObject({ commit: commits[1] });
+    const told = channel.events.flatMap((event) => {
+      if (event.type === "committed") return [event.commit];
+      return event.type === "agent" && event.event.type === "done" ? ["done"] : [];
+    });
+    expect(told).toEqual([...commits, "done", "done"]);
+    expect(await readFile(join(root, "left-at"), "utf8")).toBe("refs/heads/mine\n");
+  });
+
+  test("is not blamed for a failure that does not come again", async () => {
+    const project = await makeProject();
+    const root = join(project.directory, "..");
+    const once = `[ -e ${root}/failed ] || { touch ${root}/failed; exit 1; }; touch ${root}/passed`;
+    const asked = new Set<string>();
+    const agent = agentThat({
+      build: doing([
+        { write: "sum.mjs", content: rightSum },
+        commit,
+        { run: `until [ -e ${root}/passed ]; do sleep 0.05; done` },
+      ]),
+    });
+    const { channel, over, offered } = await start(
+      (request) => {
+        asked.add(String(kindOf(request)));
+        return agent(request);
+      },
+      { project, order: { commands: { test: `case $PWD in */beside/*) ${once};; esac; node test/sum.test.mjs` } } },
+    );
+    await offered(1);
+    channel.send({ type: "merged" });
+    await over;
+    expect(asked).toEqual(new Set(["build", "intent"]));
+  });
+
+  test("is checked no longer than it works: its end waits for no check, and leaves nothing of one", async () => {
+    const project = await makeProject();
+    const root = join(project.directory, "..");
+    const hang = `case $PWD in */beside/*) echo $$ > ${root}/at-beside; sleep 1000;; esac`;
+    const isOver = `! kill -0 "$(cat ${root}/at-beside)"`;
     const { channel, over, offered, end } = await start(
       agentThat({
         build: doing([
           { write: "sum.mjs", content: rightSum },
           commit,
-          { run: `until [ -e ${root}/at-beside ]; do sleep 0.05; done` },
+          { run: `until [ -s ${root}/at-beside ]; do sleep 0.05; done` },
         ]),
       }),
-      { project, order: { commands: { test: `${hang}; node test/sum.test.mjs` } } },
+      { project, order: { commands: { test: `${hang}; ${isOver} && node test/sum.test.mjs` } } },
     );
     await offered(1);
     channel.send({ type: "merged" });

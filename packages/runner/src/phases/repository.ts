@@ -34,7 +34,7 @@ export interface Repository {
   blobs(commit: string, names: ReadonlySet<string>): Promise<string>;
   /** The commit's files in a directory that is empty, with room for a file beside it. */
   extract(commit: string, directory: string): Promise<void>;
-  /** Writes a bundle of the branch, without what the host has. */
+  /** Writes a bundle of the branch as it is with this tip, without what the host has. Agents may be at work. */
   bundle(path: string, tip: string, known: readonly string[]): Promise<void>;
 }
 
@@ -71,6 +71,12 @@ export function openRepository(options: RepositoryOptions): Repository {
   const apart = (index: string, tree = workdir) =>
     gitIn({ directory, workdir: tree, environment: { ...environment, GIT_INDEX_FILE: index }, timeoutMs });
   const ownIndex = join(directory, "slipway-index");
+  /** With refs of its own: the others are the agent's, too. */
+  const ownRefs = join(options.directory, "bundle-refs");
+  const withOwnRefs = gitIn({
+    ...{ directory: ownRefs, workdir, timeoutMs },
+    environment: { ...environment, GIT_OBJECT_DIRECTORY: join(directory, "objects") },
+  });
   const has = (commit: string) => succeeds(git("cat-file", "-e", `${commit}^{commit}`));
   const contains = (commit: string, other: string) => succeeds(git("merge-base", "--is-ancestor", other, commit));
   const treeOf = async (commit: string) => (await git("rev-parse", `${commit}^{tree}`)).trim();
@@ -188,8 +194,13 @@ export function openRepository(options: RepositoryOptions): Repository {
     },
     async bundle(path, tip, known) {
       await mkdir(dirname(path), { recursive: true });
-      await git("update-ref", branch, tip);
-      await git("bundle", "create", "--quiet", `${path}.new`, branch, ...known.map((commit) => `^${commit}`));
+      const excluded = await Promise.all(known.map(async (commit) => `^${await resolve(commit)}`));
+      // What a git that was killed has left is in the way.
+      await rm(ownRefs, { recursive: true, force: true, maxRetries: 3 });
+      await rm(`${path}.new.lock`, { force: true });
+      await withOwnRefs("init", "--quiet", "--template=");
+      await withOwnRefs("update-ref", branch, tip);
+      await withOwnRefs("bundle", "create", "--quiet", `${path}.new`, branch, ...excluded);
       const heads = await git("bundle", "list-heads", `${path}.new`);
       if (heads.trim() !== `${tip} ${branch}`) throw new Error("the branch was moved while it was offered");
       await rename(`${path}.new`, path);
