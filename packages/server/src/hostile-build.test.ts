@@ -55,6 +55,10 @@ const hostile: readonly ScriptedTask[] = [
   },
   { id: "offers", build: ({ isRetry }) => (isRetry ? part("offers") : [deed("offer")]) },
   {
+    id: "succeeds",
+    build: ({ isRetry }) => (isRetry ? part("succeeds") : [...fails("succeeds"), deed("succeed")]),
+  },
+  {
     id: "kills",
     // What it has in its environment is how the runner would find it.
     build: ({ isRetry }) =>
@@ -96,14 +100,14 @@ test(
   async () => {
     const program = scriptedApp([{ id: "cart" }, ...hostile], { checks: [...usualChecks, marked] });
     await using builds = await openWholeBuilds({ program });
-    const build = await builds.start({ settings: { slots: 9, respawn: false } });
+    const build = await builds.start({ settings: { slots: 10, respawn: false } });
     const view = await builds.ended(build, limitMs);
     const events = await builds.events(build);
     expect(view.status, [...events.slice(-20).map(tell), ...builds.warnings].join("\n")).toBe("succeeded");
 
     const repository = await builds.repository(build);
     const files = await repository.read(await repository.main(), (path) => path !== "package-lock.json");
-    const honest = ["base", "cart", "hunts", "kills", "leaks", "offers", "prints", "weakens", "wraps"];
+    const honest = ["base", "cart", "hunts", "kills", "leaks", "offers", "prints", "succeeds", "weakens", "wraps"];
     const parts = honest.flatMap((id) => part(id, id === "hunts" ? "found: nothing" : id));
     const expected = new Map(parts.flatMap((one) => ("write" in one ? [[one.write, one.content]] : [])));
     expect([...files.keys()].toSorted()).toEqual(
@@ -135,6 +139,7 @@ test(
       /^candidate\.refused .*"offer":14,.*67108865 bytes/,
     );
     because("offers", /^candidate\.refused .*"offer":15,.*git refuses/, /^attempt\.ended .*tampered/);
+    because("succeeds", /^attempt\.ended .*ended by itself \(merged\), before its work was merged/, /^task\.retried /);
     because("kills", /^attempt\.ended .*"died"/, /^task\.retried .*the sandbox died/);
     because("leaks", /^candidate\.refused .*\.env.*AWS key.*movie\.bin.*\.slipway/);
 

@@ -32,6 +32,27 @@ const deeds = {
     process.kill(pid, "SIGCONT");
   },
 
+  /** Says that its tests have passed and that all of it is merged, in the runner's name. */
+  async succeed() {
+    const { pid } = runner();
+    process.kill(pid, "SIGSTOP");
+    const hello = async () => (await call("POST", "/run/hello", { version: 1, instance: "hostile" })).next;
+    // What the runner has sent last may be on its way, and would take the same number.
+    let next;
+    for (let before = Number.NaN; next !== before; ) {
+      before = next;
+      await new Promise((resolve) => setTimeout(resolve, 1000));
+      next = await hello();
+    }
+    const claims = [
+      { type: "command", phase: "verify", command: "test", ok: true, durationMs: 1, output: "# pass 12" },
+      { type: "ended", reason: "completed", message: "merged" },
+    ];
+    const events = claims.map((event, index) => ({ sequence: next + index, at: 0, event }));
+    await call("POST", "/run/events", { events });
+    process.kill(pid, "SIGCONT");
+  },
+
   /** Ends the runner each time that it comes back. */
   async kill() {
     for (;;) {
