@@ -9,6 +9,9 @@ import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { type Bin, binPath, openBin, repository } from "./testing/bin.ts";
 import { type } from "./testing/type.ts";
 
+// Longer than a terminal waits.
+vi.setConfig({ testTimeout: 300_000 });
+
 let slipway: Bin;
 let here: string;
 const box = "box";

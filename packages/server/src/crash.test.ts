@@ -24,7 +24,7 @@ const world: SimulationSettings = {
 const buildsAtOnce = 6;
 const poorMicroUsd = 150_000;
 /** No recovery takes so long. */
-const stuckMs = 90_000;
+const stuckMs = 240_000;
 
 type Kind = "plain" | "poor" | "cancelled" | "paused";
 

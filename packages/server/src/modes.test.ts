@@ -179,8 +179,8 @@ describe("a repository that is somebody else's", () => {
     });
     const shown = await builds.server.face.file(build, { path: "lib/tax.js" });
     expect(shown).toMatchObject({ commit: view.main, content: expect.stringContaining("withTax") });
-    const asked = await vi.waitFor(() => readFile(opened, "utf8"));
-    expect(asked).toBe(`slipway/${build} trunk Show prices with tax\n`);
+    const asked = `slipway/${build} trunk Show prices with tax\n`;
+    await expect.poll(() => readFile(opened, "utf8").catch(() => "")).toBe(asked);
     expect(await git(remote, "log", "--format=%s", `slipway/${build}`)).toBe("tax\nServe them\nAdd prices");
     expect(await stateOf(directory)).toEqual(before);
     await expect(lstat(trace)).rejects.toThrow("ENOENT");

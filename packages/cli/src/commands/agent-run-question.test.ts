@@ -5,6 +5,7 @@ import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import { type Bin, openBin } from "../testing/bin.ts";
 import { type } from "../testing/type.ts";
 
+// Longer than a terminal waits.
 vi.setConfig({ testTimeout: 300_000 });
 
 let bin: Bin;

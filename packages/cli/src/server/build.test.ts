@@ -1,9 +1,12 @@
 import { join } from "node:path";
 import { createClient } from "@slipway/client";
 import { serverFiles } from "@slipway/contract";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { type Bin, openBin } from "../testing/bin.ts";
 import { type } from "../testing/type.ts";
+
+// Longer than a terminal waits.
+vi.setConfig({ testTimeout: 300_000 });
 
 let slipway: Bin;
 const server = {

@@ -20,7 +20,7 @@ if pid == 0:
 
 steps = [line.rstrip("\n").split("\t") for line in sys.stdin if line.strip()]
 seen, searched, status = b"", 0, None
-deadline = time.time() + 100
+deadline = time.time() + 280
 while time.time() < deadline:
     ready, _, _ = select.select([main], [], [], 0.05)
     if ready:

@@ -3,7 +3,7 @@ import { createGates } from "./gates.ts";
 import { app, type GateSite, get, openGateSite, type Unnamed } from "./testing.ts";
 
 // npm and Chromium take seconds to start, and more beside other tests.
-vi.setConfig({ testTimeout: 180_000 });
+vi.setConfig({ testTimeout: 300_000 });
 
 let site: GateSite;
 beforeAll(async () => {
@@ -81,7 +81,7 @@ test("an app finds nothing of the checks, and whatever it does to them ends in w
     shows: { tasks: ["own"], checks: [sees("/", "Shop")] },
   });
   const commit = await site.candidate({ "server.js": hunter });
-  const gates = createGates({ ...site.parts, checkMs: 20_000 });
+  const gates = createGates({ ...site.parts, checkMs: 60_000 });
   const { verdict, findings } = await gates.run(build, site.work("intent", commit), new AbortController().signal);
   expect(verdict).toBe("failed");
   expect(findings.map(({ text }) => text.split("\n\n").join(" "))).toEqual([

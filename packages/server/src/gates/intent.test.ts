@@ -120,7 +120,7 @@ test("an app that never answers is one finding, with its last words", async () =
   const silent = await site.candidate({
     "server.js": "console.log('I wait for nobody'); setInterval(() => {}, 1000);\n",
   });
-  const gates = createGates({ ...site.parts, readyMs: 15_000 });
+  const gates = createGates({ ...site.parts, readyMs: 30_000 });
   const { verdict, findings } = await gates.run(build, site.work("intent", silent), new AbortController().signal);
   expect(verdict).toBe("failed");
   expect(findings).toMatchObject([

@@ -21,7 +21,7 @@ const crashesPerBuild = 25;
 /** That a build of the demo has without faults, about. */
 const usualEvents = 500;
 /** No recovery takes so long, nor does any command of the app. */
-const stuckMs = 240_000;
+const stuckMs = 400_000;
 
 /** How many processes are killed in all, unless it is set. Without any, the demo's build is examined as it is. */
 export function testDemoCrashes(usual: number): void {
