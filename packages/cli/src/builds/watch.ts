@@ -46,15 +46,21 @@ export async function watchBuild(context: Context, client: Client, watched: Watc
 
   /** Lines that have come while a question stands. Null: there is none. */
   let waiting: string[] | null = null;
+  /** What was ordered in answer to one may bring up another one before it is answered itself. */
+  let questions = 0;
   const question = async <T>(put: () => Promise<T>): Promise<T> => {
-    waiting = [];
+    waiting ??= [];
+    questions++;
     look.hide();
     try {
       return await put();
     } finally {
-      for (const line of waiting) live.line(line);
-      waiting = null;
-      look.show();
+      questions--;
+      if (questions === 0) {
+        for (const line of waiting) live.line(line);
+        waiting = null;
+        look.show();
+      }
     }
   };
   using _interrupts = context.interrupts.take((signal) => {
