@@ -137,11 +137,6 @@ async function reserveFirst(
     return undefined;
   };
   using held = new DisposableStack();
-  const aborted = new Promise<void>((resolve) => {
-    const settle = () => resolve();
-    signal.addEventListener("abort", settle, { once: true });
-    held.defer(() => signal.removeEventListener("abort", settle));
-  });
   let estimate: Disposable | undefined;
   for (;;) {
     signal.throwIfAborted();
@@ -168,8 +163,17 @@ async function reserveFirst(
     if (leftMicroUsd + exceeded < leastMicroUsd || (isEstimate && exceeded === 0)) {
       throw await exhausted(ledger, run, leastMicroUsd);
     }
-    await Promise.race([nextEnd, aborted]);
+    await unlessAborted(nextEnd, signal);
   }
+}
+
+/** Waits no longer than until the signal aborts. */
+async function unlessAborted(ended: Promise<void>, signal: AbortSignal): Promise<void> {
+  const aborted = Promise.withResolvers<void>();
+  const onAbort = () => aborted.resolve();
+  signal.addEventListener("abort", onAbort);
+  await Promise.race([ended, aborted.promise]);
+  signal.removeEventListener("abort", onAbort);
 }
 
 /** What a response is taken to have cost where the endpoint does not say. */
