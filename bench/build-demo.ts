@@ -14,7 +14,7 @@ const root = fileURLToPath(new URL("..", import.meta.url));
 export async function measureDemo(report: Report): Promise<void> {
   const directory = await mkdtemp("/var/tmp/slipway-demo-");
   await using parts = new AsyncDisposableStack();
-  parts.defer(() => rm(directory, { recursive: true, force: true }));
+  parts.defer(() => rm(directory, { recursive: true, force: true, maxRetries: 10 }));
   // As root, sandboxes run as another user, who must be able to pass through.
   await chmod(directory, 0o711);
   const env = { ...process.env, SLIPWAY_STATE_DIR: directory };

@@ -9,7 +9,7 @@ import { openDatabase, openStore } from "@slipway/store";
 export async function openSite() {
   await using parts = new AsyncDisposableStack();
   const directory = await mkdtemp(join(tmpdir(), "slipway-loop-"));
-  parts.defer(() => rm(directory, { recursive: true, force: true }));
+  parts.defer(() => rm(directory, { recursive: true, force: true, maxRetries: 10 }));
   const databaseUrl = `file:${join(directory, "slipway.db")}`;
   const store = await openStore(parts.use(openDatabase({ url: databaseUrl })), Date);
   const held = parts.move();
