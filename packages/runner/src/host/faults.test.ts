@@ -78,7 +78,10 @@ async function expectEnd(agent: string, fault: string, reasons: readonly RunEndR
   await expectNothingLeft(sandbox);
 }
 
-/** Every question to the model is in the books, no question twice, and their sum is what the run has spent. */
+/**
+ * Every question to the model is in the books, no question twice, and their sum is what the run has spent. Of one that was
+ * on its way when the run ended, the model need not have heard.
+ */
 async function expectCountedOnce(run: Run, { fault, times }: { readonly fault: string; readonly times: number }) {
   const lines = (await readFile(join(site.directory, "ledger", "ledger.jsonl"), "utf8")).trim().split("\n");
   const entries = lines.map((line) => JSON.parse(line)).filter((entry) => entry.run === run.id);
@@ -86,7 +89,10 @@ async function expectCountedOnce(run: Run, { fault, times }: { readonly fault: s
   const requests = settled.map(({ request }) => request);
   expect(requests.length).toBeGreaterThan(0);
   expect(new Set(requests).size).toBe(requests.length);
-  expect(times).toBe(requests.length * (free.includes(fault) ? 2 : 1));
+  const heard = settled.filter(({ end }) => end !== "cut").length;
+  const tries = free.includes(fault) ? 2 : 1;
+  expect(times).toBeGreaterThanOrEqual(heard * tries);
+  expect(times).toBeLessThanOrEqual(requests.length * tries);
   const spentMicroUsd = settled.reduce((sum, { microUsd }) => sum + microUsd, 0);
   expect(await run.balance()).toMatchObject({ reservedMicroUsd: 0, spentMicroUsd });
   expect(spentMicroUsd > 0).toBe(!free.includes(fault));

@@ -33,13 +33,14 @@ static void read_output(struct exec *exec, int stream) {
         return;
     }
     if (exec->exit_sent) return;
+    atomic_fetch_add_explicit(&exec->slot->output_bytes[stream], (uint64_t)got, memory_order_relaxed);
+    put_header(frame, stream ? 'e' : 'o', (size_t)got);
+    log_output(&exec->log, frame, FRAME_HEADER + (size_t)got);
+    /* Only now that it is kept: the command may go on, and end this handler, as soon as its pipe has room. */
     if (got == PIPE_DEFAULT && !exec->wide[stream]) {
         exec->wide[stream] = true;
         fcntl(fd, F_SETPIPE_SZ, WIDE_PIPE);
     }
-    atomic_fetch_add_explicit(&exec->slot->output_bytes[stream], (uint64_t)got, memory_order_relaxed);
-    put_header(frame, stream ? 'e' : 'o', (size_t)got);
-    log_output(&exec->log, frame, FRAME_HEADER + (size_t)got);
     peer_send(&exec->peers[0], frame, FRAME_HEADER + (size_t)got);
     if (exec->ended) exec->drain_until_ms = now_ms() + DRAIN_SILENCE_MS;
 }
