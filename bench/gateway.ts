@@ -58,8 +58,12 @@ export async function run(report: Report, only: ReadonlySet<string>): Promise<vo
   }
 }
 
+/** A gateway runs for days: so much is asked of it before that its code is compiled. */
+const warmUp = 500;
+
 async function firstTokenVersusPipe({ gateway, pipe, report }: Bench): Promise<void> {
-  ratio(report, "first_token_vs_pipe", { atMost: 1.4 }, await inTurn(300, firstToken(gateway), firstToken(pipe), 50));
+  const measured = await inTurn(1000, firstToken(gateway), firstToken(pipe), warmUp);
+  ratio(report, "first_token_vs_pipe", { atMost: 1.4 }, measured);
 }
 
 async function streamRateVersusPipe({ gateway, pipe, report }: Bench): Promise<void> {

@@ -22,11 +22,15 @@ export interface Reservation extends Disposable {
   extend(estimatedTokens: number): Promise<void>;
 }
 
-export interface ReservationRequest {
+export interface InputTokens {
+  readonly inputTokens: number;
+  /** If each byte of its text is a token. */
+  readonly mostInputTokens: number;
+}
+
+export interface ReservationRequest extends InputTokens {
   readonly run: RunId;
   readonly price: ModelPrice;
-  readonly inputTokens: number;
-  readonly mostInputTokens: number;
   /** Of its run. */
   readonly estimates: Estimates;
   readonly signal: AbortSignal;
@@ -201,9 +205,9 @@ const tokensPerImage = 5000;
 /** Of all documents of a request together: a small file can have pages enough to fill what a model reads at once. */
 const tokensOfDocuments = 200_000;
 
-/** Of a body as it is sent, with its JSON. An image costs by its size in pixels, which has little to do with its bytes. */
-export function estimateInputTokens(body: Json, json: string, textBytesPerToken = bytesPerToken): number {
-  let bytes = Buffer.byteLength(json);
+/** Of a body as it is sent, in so many bytes. An image costs by its size in pixels, which has little to do with its bytes. */
+export function estimateInputTokens(body: Json, sentBytes: number): InputTokens {
+  let bytes = sentBytes;
   let images = 0;
   let documents = false;
   for (const part of contentParts(body)) {
@@ -213,8 +217,9 @@ export function estimateInputTokens(body: Json, json: string, textBytesPerToken 
     bytes -= characters;
     images++;
   }
-  const text = Math.ceil(Math.max(0, bytes) / textBytesPerToken);
-  return text + images * tokensPerImage + (documents ? tokensOfDocuments : 0);
+  const textBytes = Math.max(0, bytes);
+  const otherTokens = images * tokensPerImage + (documents ? tokensOfDocuments : 0);
+  return { inputTokens: Math.ceil(textBytes / bytesPerToken) + otherTokens, mostInputTokens: textBytes + otherTokens };
 }
 
 /** All of it at the dearest rate that input can have. */

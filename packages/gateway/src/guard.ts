@@ -55,9 +55,11 @@ const chatFields = new Set([
   ...["user", "metadata", "safety_identifier", "prompt_cache_key", ...limitFields.chat],
 ]);
 
+const allLimitFields = Object.values(limitFields).flat();
+
 function dropUnknown(dialect: AgentDialectName, body: Json): void {
   const known: readonly string[] = dialect === "google" ? [] : limitFields[dialect];
-  for (const field of Object.values(limitFields).flat()) if (!known.includes(field)) delete body[field];
+  for (const field of allLimitFields) if (!known.includes(field)) delete body[field];
   if (dialect !== "chat") return;
   for (const field of Object.keys(body)) if (!chatFields.has(field)) delete body[field];
 }
@@ -102,7 +104,8 @@ function checkPart(part: Json): void {
     if (typeof url === "string" && !url.startsWith("data:")) throw refused(outsideContent);
   }
   for (const { file_id, file_data } of [part, file]) {
-    if (!isEmpty(file_id) || /^\s*\w+:\/\//.test(String(file_data))) throw refused(outsideContent);
+    if (!isEmpty(file_id) || (!isEmpty(file_data) && /^\s*\w+:\/\//.test(String(file_data))))
+      throw refused(outsideContent);
   }
 }
 

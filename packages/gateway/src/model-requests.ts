@@ -51,8 +51,7 @@ export async function answerModelCall(parts: ExchangeParts, call: ModelHttpReque
 export async function countTokens({ run, asked, request, response }: ModelHttpRequest): Promise<void> {
   if (run.closed !== undefined) throw run.closed;
   using taken = await takeBody(run, request);
-  const text = taken.body.toString("utf8");
-  const tokens = estimateInputTokens(parseBody(taken.body, asked.fields), text);
+  const { inputTokens: tokens } = estimateInputTokens(parseBody(taken.body, asked.fields), taken.body.length);
   answerJson(response, asked.dialect.name === "google" ? { totalTokens: tokens } : { input_tokens: tokens });
 }
 

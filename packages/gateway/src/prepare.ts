@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { SlipwayError } from "@slipway/contract";
 import { z } from "zod";
-import { estimateInputTokens } from "./budget.ts";
+import { estimateInputTokens, type InputTokens } from "./budget.ts";
 import { asObject, type Json } from "./content.ts";
 import type { ModelRequest } from "./conversation.ts";
 import type { AgentDialect, Dialect, DialectName } from "./dialects/dialect.ts";
@@ -14,12 +14,9 @@ import type { GatewaySettings } from "./settings.ts";
 import type { UpstreamRequest } from "./upstream.ts";
 
 /** An agent's request, ready to be sent to the endpoint of its model. */
-export interface PreparedRequest {
+export interface PreparedRequest extends InputTokens {
   readonly route: Route;
   readonly streamed: boolean;
-  readonly inputTokens: number;
-  /** If each byte of its text is a token. */
-  readonly mostInputTokens: number;
   readonly maxOutputTokens: number | undefined;
   readonly hiddenTokens: number;
   readonly upstream: UpstreamRequest;
@@ -34,14 +31,14 @@ export interface PreparedRequest {
 const tokens = z.int().min(1).max(10_000_000).nullish();
 
 /** What the gateway itself must know of a body in any dialect; the rest is between the agent and the endpoint. */
-const bodySchema = z.looseObject({
+const bodySchema = z.object({
   model: z.string().min(1).max(256),
   stream: z.boolean().nullish(),
   max_tokens: tokens,
   max_completion_tokens: tokens,
   max_output_tokens: tokens,
 });
-type Body = z.output<typeof bodySchema>;
+type Body = z.output<typeof bodySchema> & Json;
 
 interface Agent {
   readonly dialect: AgentDialect;
@@ -59,23 +56,21 @@ export function prepare(settings: GatewaySettings, routes: readonly Route[], age
   const dialect = dialects[spoken ?? endpoint.dialects[0]];
   const asked = spoken ? undefined : { ...agent.dialect.readRequest(body), model: route.model };
   const sent = asked === undefined ? passedBody(dialect.name, body, route.model) : dialect.writeRequest(asked);
-  const text = stringify(sent);
   const upstream = {
     endpoint,
     dialect: dialect.name,
     path: dialect.path.replace(/^\/v1/, ""),
     headers: upstreamHeaders(endpoint, dialect.name, spoken ? agent.headers : {}),
-    body: text,
+    body: encode(sent),
   };
   return {
     route,
     streamed: body.stream === true,
-    inputTokens: estimateInputTokens(sent, text),
-    mostInputTokens: estimateInputTokens(sent, text, 1),
+    ...estimateInputTokens(sent, upstream.body.length),
     maxOutputTokens: outputLimit(dialect.name, sent),
     hiddenTokens: hiddenTokens(route.price, dialect.name, sent),
     upstream,
-    limitOutput: (tokens) => ({ ...upstream, body: stringify({ ...sent, ...limitOf(dialect.name, sent, tokens) }) }),
+    limitOutput: (tokens) => ({ ...upstream, body: encode({ ...sent, ...limitOf(dialect.name, sent, tokens) }) }),
     dialect,
     translated: asked,
   };
@@ -134,9 +129,10 @@ export function parseBody(bytes: Buffer, fields: Readonly<Record<string, unknown
   throw new SlipwayError("invalid_request", `${issue?.path.join(".") || "the body"}: ${issue?.message}`);
 }
 
-function stringify(body: Record<string, unknown>): string {
+/** Written anew: of a field that is there twice, the endpoint may not read the other one. */
+function encode(body: Json): Buffer {
   try {
-    return JSON.stringify(body);
+    return Buffer.from(JSON.stringify(body));
   } catch (error) {
     // What is nested too deeply to be written can still be read.
     if (!(error instanceof RangeError)) throw error;

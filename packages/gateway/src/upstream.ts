@@ -11,7 +11,7 @@ export interface UpstreamRequest {
   /** Below `/v1`. */
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
-  readonly body: string;
+  readonly body: Buffer;
 }
 
 /**

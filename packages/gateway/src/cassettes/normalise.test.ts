@@ -11,7 +11,7 @@ const endpoint = {
 };
 
 function asked(dialect: DialectName, messages: readonly object[]): string {
-  return normalise({ endpoint, dialect, body: JSON.stringify({ model: "m", messages }) });
+  return normalise({ endpoint, dialect, body: Buffer.from(JSON.stringify({ model: "m", messages })) });
 }
 
 /** A request that has what a command wrote. */

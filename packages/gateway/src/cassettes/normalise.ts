@@ -3,7 +3,7 @@ import type { UpstreamRequest } from "../upstream.ts";
 
 /** What two runs of the same scenario ask alike, as lines of JSON. */
 export function normalise({ endpoint, dialect, body }: Pick<UpstreamRequest, "endpoint" | "dialect" | "body">): string {
-  const json = JSON.parse(body) as Record<string, unknown>;
+  const json = JSON.parse(body.toString("utf8")) as Record<string, unknown>;
   const kept = {
     provider: endpoint.provider,
     dialect,
