@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-const directories = [".", ...globSync("scripts/test-agents/*", { cwd: root })];
+const directories = [".", "packages/gateway/demo-app/scaffold", ...globSync("scripts/test-agents/*", { cwd: root })];
 const [only] = process.argv.slice(2);
 for (const directory of only === undefined ? directories : [only]) {
   if (!writeLock(join(root, directory))) process.exitCode = 1;
@@ -38,11 +38,16 @@ function writeLock(directory) {
 function complete(lock) {
   const packages = Object.entries(lock.packages).map(([path, entry]) => {
     const [, parent, name] = path.match(/^(.+)\/node_modules\/((?:@[^/]+\/)?[^/]+)$/) ?? [];
-    if (entry.version || entry.link || !entry.optional || name === undefined) return [path, entry];
+    if (entry.version || entry.link || !entry.optional || name === undefined) return [path, withLibrary(path, entry)];
     const version = lock.packages[parent].optionalDependencies[name];
-    return [`node_modules/${name}`, { version, ...entry, ...platformOf(name) }];
+    return [`node_modules/${name}`, withLibrary(name, { version, ...entry, ...platformOf(name) })];
   });
   return { ...lock, packages: Object.fromEntries(packages.toSorted(([one], [other]) => (one < other ? -1 : 1))) };
+}
+
+/** This npm leaves out for which C library a package is, and `npm ci` then installs those for each. */
+function withLibrary(name, entry) {
+  return entry.optional && /-musl(eabihf)?$/.test(name) ? { ...entry, libc: ["musl"] } : entry;
 }
 
 /** `@scope/binding-linux-arm-gnueabihf` is for Linux on arm. */
