@@ -41,7 +41,7 @@ const pairs: [agent: DialectName, endpoint: DialectName][] = [
   ["responses", "anthropic"],
 ];
 
-describe.each(pairs)("an agent that speaks %s to an endpoint that speaks %s", (agent, endpoint) => {
+describe.concurrent.each(pairs)("an agent that speaks %s to an endpoint that speaks %s", (agent, endpoint) => {
   const start = (turn: Turn) =>
     startScriptedGateway({ program: () => turn, endpoint, timeouts: limitsFor(turn.fault) });
 
