@@ -7,7 +7,7 @@ import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, expect, it } from "vitest";
 
-const realPrograms = ["sh", "env", "flock", "cat", "mkdir", "sleep", "touch", "chmod", "true"];
+const realPrograms = ["sh", "env", "flock", "cat", "mkdir", "sleep", "touch", "chmod", "true", "cp"];
 const needed = ["bwrap", "git", "debootstrap", "chromium", "cc", "setpriv"];
 
 let checkout: string;
@@ -100,6 +100,26 @@ it("the C programs are built, and a failure to build them is a failure", async (
   await writeFile(build, "process.exit(3)");
   expect(await setUp()).toMatchObject({ code: 1, stderr: expect.stringContaining("could not compile") });
 });
+
+/** A shell remembers where it has found `node`. */
+it.each(["test", "test:long", "bench", "demo"])(
+  "npm run %s goes on with the Node that set-up has installed",
+  async (name) => {
+    const manifest = JSON.parse(await readFile(new URL("../package.json", import.meta.url), "utf8"));
+    const installed = join(checkout, "node_modules/.bin");
+    await program("installed", "");
+    await program(
+      "node",
+      `mkdir -p ${installed}; [ -e ${installed}/node ] || cp ${checkout}/bin/installed ${installed}/node`,
+    );
+    const child = spawn("sh", ["-c", manifest.scripts[name]], { env: { PATH: `${installed}:${checkout}/bin` } });
+    expect(await once(child, "exit")).toEqual([0, null]);
+    expect(await calls()).toEqual([
+      expect.stringMatching(/^node scripts\/setup.mjs/),
+      expect.stringMatching(/^installed /),
+    ]);
+  },
+);
 
 async function setUp(...args: string[]) {
   const child = spawn(process.execPath, [join(checkout, "scripts/setup.mjs"), ...args], {
