@@ -25,11 +25,11 @@ test("lines are drawn in place, and what stays goes above them", () => {
   const { output, take } = terminal(80);
   const live = createLive(output);
   live.draw(["one", "two"]);
-  expect(take()).toBe("one^[K\ntwo^[K\n^[J");
+  expect(take()).toBe("^[2Kone\n^[2Ktwo\n^[J");
   live.draw(["three"]);
-  expect(take()).toBe("^[2A\rthree^[K\n^[J");
+  expect(take()).toBe("^[2A\r^[2Kthree\n^[J");
   live.line("stays");
-  expect(take()).toBe("^[1A\rstays^[K\nthree^[K\n^[J");
+  expect(take()).toBe("^[1A\r^[Jstays\n^[2Kthree\n^[J");
   live.clear();
   expect(take()).toBe("^[1A\r^[J");
   live.clear();
@@ -44,7 +44,7 @@ test("a terminal that was made narrower has broken its lines, and all their rows
   size.cols = 20;
   take();
   live.draw(["new"]);
-  expect(take()).toBe("^[4A\r^[Jnew^[K\n^[J");
+  expect(take()).toBe("^[4A\r^[J^[2Knew\n^[J");
 });
 
 test("the cursor is away while lines are drawn, and is given back", () => {

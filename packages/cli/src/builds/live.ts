@@ -25,8 +25,9 @@ export function createLive(output: Output): Live {
     return rows === 0 ? "" : `\x1b[${rows}A\r${rows > drawn.length ? "\x1b[J" : ""}`;
   };
   const show = (above: string, lines: readonly string[]) => {
-    // Nothing is broken into rows: what is wider than it seems is cut off by the terminal.
-    write(`${begin}${back()}${above}${lines.map((line) => `${line}\x1b[K\n`).join("")}\x1b[J${end}`);
+    // Nothing is broken into rows: what is wider than it seems is cut off by the terminal. Each row is emptied before it is
+    // written: behind a line that fills it, the terminal would take the last character away.
+    write(`${begin}${back()}${above}${lines.map((line) => `\x1b[2K${line}\n`).join("")}\x1b[J${end}`);
     drawn = lines;
   };
   const clear = () => {
@@ -38,7 +39,7 @@ export function createLive(output: Output): Live {
     line(text) {
       if (drawn.length === 0) write(`${text}\n`);
       // A line that stays may be as long as it likes.
-      else show(`\x1b[?7h${text}\x1b[K\n\x1b[?7l`, drawn);
+      else show(`\x1b[J\x1b[?7h${text}\n\x1b[?7l`, drawn);
     },
     clear,
     [Symbol.dispose]: clear,
