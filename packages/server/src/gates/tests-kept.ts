@@ -53,7 +53,8 @@ const back = "Put back what is missing: the tests that were there stay, and new 
 function changeMistake(change: TestChange): string | undefined {
   const { testsRemoved, testsAdded, assertionsRemoved, assertionsAdded, skipsAdded } = change;
   if (change.change === "deleted") {
-    return testsRemoved + assertionsRemoved === 0 ? undefined : `has tests and was deleted. ${back}`;
+    const what = change.movedTo === undefined ? "deleted" : `moved to ${change.movedTo}, where it runs no more`;
+    return testsRemoved + assertionsRemoved === 0 ? undefined : `has tests and was ${what}. ${back}`;
   }
   if (testsRemoved > testsAdded) return `has lost ${testsRemoved - testsAdded} tests. ${back}`;
   if (assertionsRemoved > assertionsAdded) {

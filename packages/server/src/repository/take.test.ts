@@ -19,7 +19,7 @@ beforeAll(async () => {
       'test("takes zero", () => expect(sum(0, 0)).toBe(0));',
       "",
     ].join("\n"),
-    "src/old.test.ts": 'test("old", () => expect(1).toBe(1));\n',
+    "src/old.test.ts": 'test("old", () => expect(old).toBe(1));\n',
     "config.txt": "key=none\n",
   });
   sandbox = site.sandbox;
