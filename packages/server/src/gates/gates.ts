@@ -68,6 +68,9 @@ const judges: Readonly<Record<string, Judge>> = {
   },
   intent: async (parts, run) => await intentMet(parts, run),
   async "main-test"(parts, run) {
+    // What it was found to keep by itself may have been tests of an older main.
+    const weakened = await testsKept(parts, run);
+    if (weakened.length > 0) return weakened;
     const findings = await inWorkspace(parts, run, async (sandbox) => {
       const built = await buildsWell(sandbox, run);
       return built.length > 0 ? built : await testsWell(sandbox, run);
