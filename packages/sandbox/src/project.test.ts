@@ -1,5 +1,6 @@
 import { createServer } from "node:http";
-import { expect, test } from "vitest";
+import type { Duplex } from "node:stream";
+import { describe, expect, test } from "vitest";
 import { buildProject, cloneRepo, installDependencies, startDevServer, testProject } from "./project.ts";
 import { createSimulatedProvider, type SimulatedProcess, type SimulatedProgram } from "./providers/simulated/index.ts";
 
@@ -59,16 +60,52 @@ test("a dev server that ends says its last words", async () => {
   });
 });
 
-test("a dev server that never answers is ended", async () => {
-  const mute: SimulatedProgram = async ({ signal }) => {
-    await new Promise((resolve) => signal.addEventListener("abort", resolve));
-    return 0;
-  };
-  const sandbox = await project({ scripts: { dev: "vite" } }, { npm: mute });
-  let now = 0;
-  const clock = { now: () => now, sleep: async (ms: number) => (now += ms) };
-  await expect(startDevServer(sandbox, { clock, readyMs: 500 })).rejects.toMatchObject({ code: "connection_refused" });
+const nobody: SimulatedProgram = async ({ signal }) => {
+  await new Promise((resolve) => signal.addEventListener("abort", resolve));
+  return 0;
+};
+
+test("a dev server that never listens is ended", async () => {
+  const sandbox = await project({ scripts: { dev: "vite" } }, { npm: nobody });
+  await expect(startDevServer(sandbox, { clock: { sleep: async () => {} } })).rejects.toMatchObject({
+    code: "connection_refused",
+    message: expect.stringContaining("did not answer on port 5173 within 60000 ms."),
+  });
   expect((await sandbox.execs())[0]?.exit).toMatchObject({ reason: "killed" });
+});
+
+describe("a dev server that takes a connection and says nothing", () => {
+  /** Tells of the first connection, and keeps it. */
+  const mute = () => {
+    const connected = Promise.withResolvers<Duplex>();
+    const npm: SimulatedProgram = async (process) => {
+      process.listen(Number(process.env.PORT), connected.resolve);
+      return await nobody(process);
+    };
+    return { npm, connected: connected.promise };
+  };
+
+  test("is ended at its time", async () => {
+    const { npm, connected } = mute();
+    const sandbox = await project({ scripts: { dev: "vite" } }, { npm });
+    const clock = { sleep: async (ms: number) => void (ms === 500 && (await connected)) };
+    await expect(startDevServer(sandbox, { clock, readyMs: 500 })).rejects.toMatchObject({
+      code: "connection_refused",
+      message: expect.stringContaining("did not answer on port 5173 within 500 ms."),
+    });
+    expect((await sandbox.execs())[0]?.exit).toMatchObject({ reason: "killed" });
+    expect((await connected).destroyed).toBe(true);
+  });
+
+  test("is ended when whoever waits gives up", async () => {
+    const { npm, connected } = mute();
+    const sandbox = await project({ scripts: { dev: "vite" } }, { npm });
+    const controller = new AbortController();
+    const starting = startDevServer(sandbox, { signal: controller.signal });
+    void connected.then(() => controller.abort());
+    await expect(starting).rejects.toMatchObject({ code: "aborted" });
+    expect((await sandbox.execs())[0]?.exit).toMatchObject({ reason: "killed" });
+  });
 });
 
 test("a project without a dev server is told so", async () => {

@@ -1,5 +1,7 @@
+import { addAbortSignal } from "node:stream";
 import { setTimeout as wait } from "node:timers/promises";
 import { hasCode, SlipwayError } from "@slipway/contract";
+import { throwIfAborted } from "./abort.ts";
 import {
   type Manifest,
   type ProjectFacts,
@@ -39,7 +41,7 @@ export interface DevServerOptions extends CallOptions {
   readonly port?: number;
   /** How long the server has to answer. */
   readonly readyMs?: number;
-  readonly clock?: { now(): number; sleep(ms: number): Promise<unknown> };
+  readonly clock?: { sleep(ms: number, signal?: AbortSignal): Promise<unknown> };
 }
 
 export interface DevServer {
@@ -49,7 +51,7 @@ export interface DevServer {
 
 const longTimeoutMs = 900_000;
 const defaultReadyMs = 60_000;
-const realClock = { now: () => Date.now(), sleep: (ms: number) => wait(ms) };
+const realClock = { sleep: (ms: number, signal?: AbortSignal) => wait(ms, undefined, signal && { signal }) };
 
 /** Clones a repository into the project's directory. git asks nobody for a password and follows no remote helper. */
 export async function cloneRepo(
@@ -127,30 +129,41 @@ async function untilAnswers(
 ): Promise<void> {
   const { clock = realClock, readyMs = defaultReadyMs, signal } = options;
   const call = signal === undefined ? {} : { signal };
-  const deadline = clock.now() + readyMs;
-  while (!(await answers(sandbox, port, call))) {
-    const { exit } = (await sandbox.execs(call)).find(({ id }) => id === exec.id) ?? { exit: null };
-    if (exit !== null)
-      throw new SlipwayError(
-        "exec_ended",
-        `The dev server ended before it answered: ${await lastWords(sandbox, exec)}`,
-      );
-    if (clock.now() >= deadline) {
-      throw new SlipwayError(
-        "connection_refused",
-        `The dev server did not answer on port ${port} within ${readyMs} ms.`,
-      );
+  const [answered, over] = [new AbortController(), new AbortController()];
+  clock.sleep(readyMs, answered.signal).then(
+    () => over.abort(),
+    () => undefined,
+  );
+  const stop = signal === undefined ? over.signal : AbortSignal.any([over.signal, signal]);
+  try {
+    while (!(await answers(sandbox, port, stop))) {
+      throwIfAborted(signal);
+      const { exit } = (await sandbox.execs(call)).find(({ id }) => id === exec.id) ?? { exit: null };
+      if (exit !== null) {
+        const words = await lastWords(sandbox, exec);
+        throw new SlipwayError("exec_ended", `The dev server ended before it answered: ${words}`);
+      }
+      if (stop.aborted) {
+        const text = `The dev server did not answer on port ${port} within ${readyMs} ms.`;
+        throw new SlipwayError("connection_refused", text);
+      }
+      await clock.sleep(100);
     }
-    await clock.sleep(100);
+  } finally {
+    answered.abort();
   }
 }
 
-/** Any bytes to a request are an answer; what status they say is the project's matter. */
-async function answers(sandbox: RestrictedSandbox, port: number, call: CallOptions): Promise<boolean> {
+/**
+ * Any bytes to a request are an answer; what status they say is the project's matter. One that takes the connection and is
+ * silent has not answered when it is time to stop.
+ */
+async function answers(sandbox: RestrictedSandbox, port: number, stop: AbortSignal): Promise<boolean> {
   try {
-    const pipe = await sandbox.connect(port, call);
+    const pipe = await sandbox.connect(port, { signal: stop });
     try {
       pipe.on("error", () => undefined);
+      addAbortSignal(stop, pipe);
       pipe.write(`GET / HTTP/1.1\r\nhost: localhost:${port}\r\nconnection: close\r\n\r\n`);
       for await (const bytes of pipe) return (bytes as Uint8Array).length > 0;
       return false;
@@ -158,7 +171,7 @@ async function answers(sandbox: RestrictedSandbox, port: number, call: CallOptio
       pipe.destroy();
     }
   } catch (error) {
-    if (error instanceof SlipwayError && !hasCode(error, "connection_refused")) throw error;
+    if (!stop.aborted && error instanceof SlipwayError && !hasCode(error, "connection_refused")) throw error;
     return false;
   }
 }

@@ -31,7 +31,10 @@ const hostile: readonly ScriptedTask[] = [
   {
     id: "prints",
     build: () => [...fails("prints"), { run: `npm pkg set scripts.test="echo '# pass 12'; exit 0"` }],
-    findings: () => [...part("prints"), putBack("package.json")],
+    findings: ({ text }) =>
+      text.includes("runs no tests any more")
+        ? [putBack("package.json"), { run: `npm pkg set scripts.test="node tests.js || node -e 0"` }]
+        : [...part("prints"), putBack("package.json")],
   },
   {
     id: "wraps",
@@ -51,9 +54,19 @@ const hostile: readonly ScriptedTask[] = [
   {
     id: "weakens",
     build: () => [...part("weakens"), { run: `rm tests/base.test.js; echo '${bad}' > parts/base.js` }],
+    findings: ({ text }) =>
+      text.includes("was deleted")
+        ? [putBack("tests/base.test.js parts/base.js"), { run: "git mv tests/base.test.js tests/base.off.js" }]
+        : [{ run: "git rm -qf tests/base.off.js" }, putBack("tests/base.test.js")],
+  },
+  {
+    id: "pretends",
+    build: () => {
+      const lie = `sed -i 's/assert.equal(part, "base")/assert.equal(1, 1)/' tests/base.test.js; echo '${bad}' > parts/base.js`;
+      return [...part("pretends"), { run: lie }];
+    },
     findings: () => [putBack("tests/base.test.js parts/base.js")],
   },
-  { id: "offers", build: ({ isRetry }) => (isRetry ? part("offers") : [deed("offer")]) },
   {
     id: "succeeds",
     build: ({ isRetry }) => (isRetry ? part("succeeds") : [...fails("succeeds"), deed("succeed")]),
@@ -87,6 +100,13 @@ const hostile: readonly ScriptedTask[] = [
   },
 ];
 
+/** Last, since 256 MiB of what it offers are read. */
+const large: ScriptedTask = {
+  id: "offers",
+  dependencies: hostile.map(({ id }) => id).filter((id) => id !== "claims"),
+  build: ({ isRetry }) => (isRetry ? part("offers") : [deed("offer")]),
+};
+
 /** One of the checks has a word in it that is nowhere else. */
 const marked: Check = {
   ...{ type: "http", proves: "add-item" },
@@ -98,7 +118,7 @@ const marked: Check = {
 test(
   "a build with hostile attempts merges honest work alone, and says why of all the rest",
   async () => {
-    const program = scriptedApp([{ id: "cart" }, ...hostile], { checks: [...usualChecks, marked] });
+    const program = scriptedApp([{ id: "cart" }, ...hostile, large], { checks: [...usualChecks, marked] });
     await using builds = await openWholeBuilds({ program });
     const build = await builds.start({ settings: { slots: 10, respawn: false } });
     const view = await builds.ended(build, limitMs);
@@ -107,7 +127,19 @@ test(
 
     const repository = await builds.repository(build);
     const files = await repository.read(await repository.main(), (path) => path !== "package-lock.json");
-    const honest = ["base", "cart", "hunts", "kills", "leaks", "offers", "prints", "succeeds", "weakens", "wraps"];
+    const honest = [
+      "base",
+      "cart",
+      "hunts",
+      "kills",
+      "leaks",
+      "offers",
+      "pretends",
+      "prints",
+      "succeeds",
+      "weakens",
+      "wraps",
+    ];
     const parts = honest.flatMap((id) => part(id, id === "hunts" ? "found: nothing" : id));
     const expected = new Map(parts.flatMap((one) => ("write" in one ? [[one.write, one.content]] : [])));
     expect([...files.keys()].toSorted()).toEqual(
@@ -121,13 +153,22 @@ test(
       for (const reason of reasons) expect(why(task), task).toContainEqual(expect.stringMatching(reason));
     };
     because("claims", /^attempt\.ended .*no_change/, /^task\.failed .*exhausted.*no_change/);
-    because("prints", /^merge\.rejected .*"tests".*test script of package\.json runs no tests any more/);
+    because(
+      "prints",
+      /^merge\.rejected .*"tests".*test script of package\.json runs no tests any more/,
+      /^merge\.rejected .*"tests".*test script of package\.json is not what tests ran by before/,
+    );
     because(
       "wraps",
       /^merge\.rejected .*`npm run test` ended with exit code 1/,
       /^gate\.ended .*\.npmrc.*node_modules/,
     );
-    because("weakens", /^merge\.rejected .*"tests".*tests\/base\.test\.js has tests and was deleted/);
+    because(
+      "weakens",
+      /^merge\.rejected .*"tests".*tests\/base\.test\.js has tests and was deleted/,
+      /^merge\.rejected .*"tests".*tests\/base\.test\.js has tests and was moved to tests\/base\.off\.js/,
+    );
+    because("pretends", /^merge\.rejected .*"tests".*tests\/base\.test\.js asserts less than before/);
     because(
       "offers",
       /^candidate\.refused .*"offer":11,.*git refuses/,
@@ -138,7 +179,11 @@ test(
       /^candidate\.refused .*"offer":13,.*way-out/,
       /^candidate\.refused .*"offer":14,.*67108865 bytes/,
     );
-    because("offers", /^candidate\.refused .*"offer":15,.*git refuses/, /^attempt\.ended .*tampered/);
+    because(
+      "offers",
+      /^candidate\.refused .*"offer":15,.*the bundle has more than \d{9} bytes/,
+      /^attempt\.ended .*tampered/,
+    );
     because("succeeds", /^attempt\.ended .*ended by itself \(merged\), before its work was merged/, /^task\.retried /);
     because("kills", /^attempt\.ended .*"died"/, /^task\.retried .*the sandbox died/);
     because("leaks", /^candidate\.refused .*\.env.*AWS key.*movie\.bin.*\.slipway/);

@@ -21,7 +21,18 @@ function candidate({ id, task, attempt, commit }: CandidateRecord, place: number
 }
 
 const result = (gate: string, tree: string, more: object) => ({
-  ...{ gate, tree, passed: false, failures: 0, errors: 0, trouble: null, notBeforeMs: 0, findings: [], ...more },
+  ...{
+    gate,
+    tree,
+    tasks: [],
+    passed: false,
+    failures: 0,
+    errors: 0,
+    trouble: null,
+    notBeforeMs: 0,
+    findings: [],
+    ...more,
+  },
 });
 const clean = (base: string, commit: string) => ({
   ...{ base, commit, outcome: { type: "clean" as const, commit: `${base}+${commit}`, tree: `tree ${base}+${commit}` } },
@@ -34,7 +45,7 @@ const queue: MergeQueue = {
   runs: [
     {
       ...{ run: 1, gate: "main-test", candidate: second.id, base: "m+first", commit: "m+first+second" },
-      ...{ tree: "tree m+first+second", ahead: [], startedAtMs: 1 },
+      ...{ tree: "tree m+first+second", tasks: [], ahead: [], startedAtMs: 1 },
     },
   ],
   results: [

@@ -6,7 +6,7 @@ import { decide, underway } from "./decide.ts";
 import { type MergeObservation, observeMerges } from "./observe.ts";
 import { flakesOf } from "./results.ts";
 import { nextWakeMs } from "./runs.ts";
-import type { MergeQueue } from "./state.ts";
+import { inLine, type MergeQueue } from "./state.ts";
 import { after, begin, ended, offered, type Play, play, runsOf } from "./testing.ts";
 
 const alone = ["build", "tests", "intent"];
@@ -135,6 +135,47 @@ describe("gates", () => {
     queue = play(queue, 2, [ended(queue, "build", "tree:a", "failed")]).queue;
     const { actions } = play(queue, 3, [offered("a2", { task: "a", tree: "tree:a" })]);
     expect(only(actions, "start-run", "reject")).toMatchObject([{ type: "reject", candidate: "a2" }]);
+  });
+});
+
+describe("files that two tasks have in common", () => {
+  const gates = usualGates.filter(({ name }) => name === "intent" || name === "main-test");
+  const twins = [offered("a", { tree: "tree:same" }), offered("b", { tree: "tree:same" })];
+
+  test("are looked at for each of them: another criterion may be due", () => {
+    let { queue } = play(begin({ gates }), 0, twins);
+    expect(runsOf(queue)).toEqual(["intent tree:same", "intent tree:same"]);
+    const ofA = queue.runs.find(({ candidate }) => candidate === "a")?.run ?? 0;
+    queue = play(queue, 1, [{ type: "run-ended", run: ofA, verdict: "passed", findings: [] }]).queue;
+    expect(inLine(queue).map(({ id }) => id)).toEqual(["a"]);
+    expect(runsOf(queue)).toEqual(["intent tree:same", "main-test tree:a+m"]);
+  });
+
+  test("are tested on main for all the tasks that they are to have done", () => {
+    const queue = ready(["a", "b"]);
+    expect(queue.runs.map(({ tree, tasks }) => [tree, tasks])).toEqual([
+      ["tree:a+m", ["a"]],
+      ["tree:a+b+m", ["a", "b"]],
+    ]);
+    const passed = tested(queue, "tree:a+m", "passed").queue;
+    expect(passed.merging).toMatchObject({ candidate: "a" });
+    const others = passed.results.map((result) => ({ ...result, tasks: ["other"] }));
+    const { actions } = play({ ...queue, results: [...queue.results, ...others] }, 1, []);
+    expect(only(actions, "merge")).toEqual([]);
+  });
+
+  test("and that have passed after a failure are tested again on a main that has more by now", () => {
+    let { queue } = tested(ready(["a"]), "tree:a+m", "failed");
+    queue = tested(queue, "tree:a+m", "passed").queue;
+    queue = { ...play(queue, 2, [{ type: "withdrawn", candidate: "a" }]).queue, merging: null };
+    queue = { ...queue, main: { commit: "m+b", tree: "tree:b+m" }, merged: ["b"] };
+    // Built on main, and without what main has: git takes its files as they are.
+    const again = observeMerges(queue, offered("a2", { task: "a", tree: "tree:a" }), 3);
+    const outcome = { type: "clean", commit: "m+b+a2", tree: "tree:a+m" } as const;
+    const testMerges = [{ base: "m+b", commit: "a2", outcome }];
+    expect(runsOf(play({ ...again, testMerges, gates: usualGates.slice(-1) }, 3, []).queue)).toEqual([
+      "main-test tree:a+m",
+    ]);
   });
 });
 

@@ -10,7 +10,9 @@ const atMs = z.int();
 const count = z.int().min(0);
 const main = z.strictObject({ commit: name, tree: name });
 
-const suspicion = z.strictObject({ gate: name, commit: name, tree: name, base: name });
+const tasks = names.default([]);
+
+const suspicion = z.strictObject({ gate: name, commit: name, tree: name, tasks, base: name });
 
 const candidate = z.strictObject({
   ...{ id: name, task: name, attempt: name, dependencies: names, commit: name, tree: name, tailMs: z.number() },
@@ -24,11 +26,11 @@ const outcome = z.discriminatedUnion("type", [
 
 const run = z.strictObject({
   ...{ run: count, gate: name, candidate: name, base: name.nullable(), commit: name, tree: name, startedAtMs: atMs },
-  ahead: names.default([]),
+  ...{ tasks, ahead: names.default([]) },
 });
 
 const result = z.strictObject({
-  ...{ gate: name, tree: name, passed: z.boolean(), failures: count, errors: count, notBeforeMs: atMs },
+  ...{ gate: name, tree: name, tasks, passed: z.boolean(), failures: count, errors: count, notBeforeMs: atMs },
   trouble: z.strictObject({ times: count, reason: z.string() }).nullable().default(null),
   findings: findingsSchema,
 });

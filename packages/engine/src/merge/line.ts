@@ -1,5 +1,14 @@
+import { compareIds } from "@slipway/contract";
 import { gatesOn, type Results, resultsOf } from "./results.ts";
-import { type Candidate, type CleanMerge, inLine, type MergeOutcome, type MergeQueue, outcomeOf } from "./state.ts";
+import {
+  type Candidate,
+  type CleanMerge,
+  inLine,
+  type Judged,
+  type MergeOutcome,
+  type MergeQueue,
+  outcomeOf,
+} from "./state.ts";
 
 /** A queue, with what its decisions ask for again and again. */
 export interface View {
@@ -19,6 +28,8 @@ export interface Planned {
   readonly base: string;
   /** Null: not known yet. */
   readonly merge: MergeOutcome | null;
+  /** What gates judge once it is merged. Null: it is not known to be clean. */
+  readonly merged: (Judged & CleanMerge) | null;
   /** It waits for the fate of those ahead, and those behind go on without it. */
   readonly stuck: boolean;
 }
@@ -38,8 +49,9 @@ function planLine(queue: MergeQueue, results: Results): readonly Planned[] {
     if (!candidate.dependencies.every((task) => tasks.has(task))) continue;
     const merge: MergeOutcome | null = outcomeOf(queue, base, candidate.commit);
     const clean: CleanMerge | null = merge?.type === "clean" ? merge : null;
-    const stuck = merge !== null && (clean === null || results.failed(gates, clean.tree, "doubted") !== undefined);
-    plan.push({ candidate, base, merge, stuck });
+    const merged = clean && { ...clean, tasks: [...tasks, candidate.task].toSorted(compareIds) };
+    const stuck = merge !== null && (merged === null || results.failed(gates, merged, "doubted") !== undefined);
+    plan.push({ candidate, base, merge, merged, stuck });
     if (stuck) continue;
     tasks.add(candidate.task);
     base = clean?.commit ?? null;

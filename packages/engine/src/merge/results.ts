@@ -1,5 +1,5 @@
 import { compareIds, type Finding, type Gate } from "@slipway/contract";
-import type { Candidate, GateResult, MergeQueue, RunEnd } from "./state.ts";
+import { aloneOf, type Candidate, type GateResult, type Judged, type MergeQueue, type RunEnd } from "./state.ts";
 
 /** Runs that broke one after the other: then the candidate is what breaks them. */
 const maxErrors = 3;
@@ -11,31 +11,31 @@ const maxWaitMs = 600_000;
 /** `doubted`: it has failed once, and is run again before that is believed. */
 type Standing = "open" | "doubted" | "passed" | "failed" | "broken";
 
-/** What is known about gates and trees. */
+/** What is known about gates and what they were run on. */
 export interface Results {
-  standing(gate: string, tree: string): Standing;
-  of(gate: string, tree: string): GateResult | undefined;
+  standing(gate: string, on: Judged): Standing;
+  of(gate: string, on: Judged): GateResult | undefined;
   /** The cheapest gates of those that have not passed; all of one rank. */
-  next(gates: readonly Gate[], tree: string): readonly Gate[];
+  next(gates: readonly Gate[], on: Judged): readonly Gate[];
   /** The first that does not pass. With `doubted` ones, or without. */
-  failed(gates: readonly Gate[], tree: string, including?: "doubted"): Gate | undefined;
+  failed(gates: readonly Gate[], on: Judged, including?: "doubted"): Gate | undefined;
 }
 
 export function resultsOf({ results }: MergeQueue): Results {
-  const known = new Map(results.map((result) => [keyOf(result.gate, result.tree), result]));
-  const of = (gate: string, tree: string) => known.get(keyOf(gate, tree));
-  const standing = (gate: string, tree: string) => standingOf(of(gate, tree));
+  const known = new Map(results.map((result) => [keyOf(result.gate, result), result]));
+  const of = (gate: string, on: Judged) => known.get(keyOf(gate, on));
+  const standing = (gate: string, on: Judged) => standingOf(of(gate, on));
   return {
     of,
     standing,
-    next(gates, tree) {
-      const left = gates.filter(({ name }) => standing(name, tree) !== "passed");
+    next(gates, on) {
+      const left = gates.filter(({ name }) => standing(name, on) !== "passed");
       const rank = Math.min(...left.map((gate) => gate.rank));
       return left.filter((gate) => gate.rank === rank);
     },
-    failed: (gates, tree, including) =>
+    failed: (gates, on, including) =>
       gates.find(({ name }) => {
-        const now = standing(name, tree);
+        const now = standing(name, on);
         return now === "failed" || now === "broken" || now === including;
       }),
   };
@@ -52,12 +52,13 @@ function standingOf(result: GateResult | undefined): Standing {
 /** The results with the end of one more run. A run that broke is tried again after a while, longer every time. */
 export function withEnd(
   results: readonly GateResult[],
-  { gate, tree }: Pick<GateResult, "gate" | "tree">,
+  { gate, tree, tasks }: Pick<GateResult, "gate" | "tree" | "tasks">,
   { verdict, findings, trouble }: Omit<RunEnd, "run">,
   nowMs: number,
 ): readonly GateResult[] {
-  const isIt = (result: GateResult) => result.gate === gate && result.tree === tree;
-  const before = results.find(isIt) ?? fresh(gate, tree);
+  const key = keyOf(gate, { tree, tasks });
+  const isIt = (result: GateResult) => keyOf(result.gate, result) === key;
+  const before = results.find(isIt) ?? fresh(gate, { tree, tasks });
   const ended = { ...before, errors: 0, trouble: null };
   const times = before.trouble?.times ?? 0;
   const after = {
@@ -80,11 +81,11 @@ function gistOf(findings: readonly Finding[]): readonly Finding[] {
   return findings.slice(0, 8).map((finding) => ({ ...finding, text: finding.text.slice(0, 2000) }));
 }
 
-function fresh(gate: string, tree: string): GateResult {
-  return { gate, tree, passed: false, failures: 0, errors: 0, trouble: null, notBeforeMs: 0, findings: [] };
+function fresh(gate: string, on: Judged): GateResult {
+  return { gate, ...on, passed: false, failures: 0, errors: 0, trouble: null, notBeforeMs: 0, findings: [] };
 }
 
-/** What failed and then passed on the same tree. */
+/** What failed and then passed on the same files. */
 export function flakesOf({ results }: MergeQueue): readonly GateResult[] {
   return results.filter(({ passed, failures }) => passed && failures > 0);
 }
@@ -94,10 +95,10 @@ export function gatesOn({ gates }: MergeQueue, on: Gate["on"]): readonly Gate[] 
 }
 
 /** Whether it has passed all that is looked at without the others. */
-export function isReady(queue: MergeQueue, results: Results, { tree }: Candidate): boolean {
-  return results.next(gatesOn(queue, "candidate"), tree).length === 0;
+export function isReady(queue: MergeQueue, results: Results, candidate: Candidate): boolean {
+  return results.next(gatesOn(queue, "candidate"), aloneOf(candidate)).length === 0;
 }
 
-function keyOf(gate: string, tree: string): string {
-  return `${gate}\n${tree}`;
+export function keyOf(gate: string, { tree, tasks }: Judged): string {
+  return [gate, tree, ...tasks].join("\n");
 }

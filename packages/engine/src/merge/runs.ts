@@ -1,8 +1,8 @@
 import type { Gate } from "@slipway/contract";
 import type { MergeAction } from "./actions.ts";
 import type { View } from "./line.ts";
-import { gatesOn } from "./results.ts";
-import { byUrgency, type GateRun, type MergeQueue } from "./state.ts";
+import { gatesOn, keyOf } from "./results.ts";
+import { aloneOf, byUrgency, type GateRun, type MergeQueue } from "./state.ts";
 
 /** A run that takes too long has broken. */
 export function endOverdue({ queue }: View, nowMs: number): MergeAction[] {
@@ -23,9 +23,8 @@ export function startRuns(view: View, nowMs: number): MergeAction[] {
   const { queue, results } = view;
   const underway = new Set(queue.runs.map(nameOf));
   const due = usefulRuns(view).filter((run) => {
-    const waits = (results.of(run.gate, run.tree)?.notBeforeMs ?? 0) > nowMs;
+    const waits = (results.of(run.gate, run)?.notBeforeMs ?? 0) > nowMs;
     if (waits || run.isBeyond || underway.has(nameOf(run))) return false;
-    // Two candidates can have the same tree.
     underway.add(nameOf(run));
     return true;
   });
@@ -46,27 +45,26 @@ interface UsefulRun extends Omit<GateRun, "run" | "startedAtMs"> {
 function usefulRuns({ queue, results, plan }: View): readonly UsefulRun[] {
   const [alone, onMain] = [gatesOn(queue, "candidate"), gatesOn(queue, "main")];
   const going = plan.filter(({ stuck }) => !stuck);
-  const line = going.flatMap(({ candidate: { id }, base, merge }, index) => {
-    if (merge?.type !== "clean") return [];
-    const { commit, tree } = merge;
+  const line = going.flatMap(({ candidate: { id }, base, merged }, index) => {
+    if (merged === null) return [];
+    const { commit, tree, tasks } = merged;
     const ahead = going.slice(0, index).map(({ candidate }) => candidate.task);
-    const on = { candidate: id, base, commit, tree, ahead, isBeyond: index >= queue.window };
-    return results.next(onMain, tree).map(({ name }) => ({ gate: name, ...on }));
+    const on = { candidate: id, base, commit, tree, tasks, ahead, isBeyond: index >= queue.window };
+    return results.next(onMain, merged).map(({ name }) => ({ gate: name, ...on }));
   });
   const byUrge = queue.candidates.toSorted(byUrgency);
   const again = byUrge.flatMap(({ id, suspicion }) =>
     suspicion ? [{ candidate: id, ...suspicion, ahead: [], isBeyond: false }] : [],
   );
-  const single = byUrge.flatMap(({ id, commit, tree }) =>
-    results
-      .next(alone, tree)
-      .map(({ name }) => ({ gate: name, candidate: id, base: null, commit, tree, ahead: [], isBeyond: false })),
-  );
+  const single = byUrge.flatMap((candidate) => {
+    const on = { candidate: candidate.id, base: null, commit: candidate.commit, ...aloneOf(candidate), ahead: [] };
+    return results.next(alone, on).map(({ name }) => ({ gate: name, ...on, isBeyond: false }));
+  });
   return [...line, ...again, ...single];
 }
 
-function nameOf({ gate, tree }: Pick<GateRun, "gate" | "tree">): string {
-  return `${gate}\n${tree}`;
+function nameOf(run: Pick<GateRun, "gate" | "tree" | "tasks">): string {
+  return keyOf(run.gate, run);
 }
 
 function deadlineOf({ gates }: MergeQueue, { gate, startedAtMs }: GateRun): number {
@@ -87,12 +85,12 @@ export function mergeFirst({ queue, results, plan }: View): MergeAction[] {
   if (queue.merging !== null) return [];
   // Those before it are left out: it stands on main.
   const ready = plan.find(({ stuck }) => !stuck);
-  if (ready?.merge?.type !== "clean") return [];
-  const { candidate, base: from, merge } = ready;
+  if (ready === undefined || ready.merged === null) return [];
+  const { candidate, base: from, merged } = ready;
   const left = [
-    ...results.next(gatesOn(queue, "candidate"), candidate.tree),
-    ...results.next(gatesOn(queue, "main"), merge.tree),
+    ...results.next(gatesOn(queue, "candidate"), aloneOf(candidate)),
+    ...results.next(gatesOn(queue, "main"), merged),
   ];
   if (left.length > 0) return [];
-  return [{ type: "merge", candidate: candidate.id, task: candidate.task, from, to: merge.commit, tree: merge.tree }];
+  return [{ type: "merge", candidate: candidate.id, task: candidate.task, from, to: merged.commit, tree: merged.tree }];
 }

@@ -1,7 +1,7 @@
 import type { MergeAction } from "./actions.ts";
 import type { Planned, View } from "./line.ts";
 import { gatesOn, type Results } from "./results.ts";
-import { type Candidate, inLine, type MergeQueue, outcomeOf } from "./state.ts";
+import { aloneOf, type Candidate, inLine, type Judged, type MergeQueue, outcomeOf } from "./state.ts";
 
 /** The user's cancel ends everything but a merge that may have happened already. */
 export function discardAll({ queue: { candidates, merging, runs } }: View): MergeAction[] {
@@ -46,34 +46,37 @@ function rejectEmpty(queue: MergeQueue, { id, commit }: Candidate): MergeAction 
   return { type: "reject", candidate: id, gate: "compatibility", tree: outcome.tree, broken: false, findings };
 }
 
-function rejectAlone(queue: MergeQueue, results: Results, { id, tree }: Candidate): MergeAction | undefined {
-  const gate = results.failed(gatesOn(queue, "candidate"), tree);
-  return gate && reject(results, id, gate.name, tree);
+function rejectAlone(queue: MergeQueue, results: Results, candidate: Candidate): MergeAction | undefined {
+  const on = aloneOf(candidate);
+  const gate = results.failed(gatesOn(queue, "candidate"), on);
+  return gate && reject(results, candidate.id, gate.name, on);
 }
 
 function settleSuspicion(results: Results, { id, suspicion }: Candidate): MergeAction | undefined {
   if (suspicion === null) return undefined;
-  const standing = results.standing(suspicion.gate, suspicion.tree);
+  const standing = results.standing(suspicion.gate, suspicion);
   if (standing === "passed") return { type: "clear", candidate: id };
-  return standing === "doubted" ? undefined : reject(results, id, suspicion.gate, suspicion.tree);
+  return standing === "doubted" ? undefined : reject(results, id, suspicion.gate, suspicion);
 }
 
 /** On top of main itself, a failure is the candidate's own. */
 function settleOnMain(
   queue: MergeQueue,
   results: Results,
-  { candidate, base, merge }: Planned,
+  { candidate, base, merged }: Planned,
 ): MergeAction | undefined {
-  if (base !== queue.main.commit || merge?.type !== "clean") return undefined;
-  const gate = results.failed(gatesOn(queue, "main"), merge.tree, "doubted")?.name;
+  if (base !== queue.main.commit || merged === null) return undefined;
+  const gate = results.failed(gatesOn(queue, "main"), merged, "doubted")?.name;
   if (gate === undefined) return undefined;
-  if (results.standing(gate, merge.tree) !== "doubted") return reject(results, candidate.id, gate, merge.tree);
-  return { type: "set-aside", candidate: candidate.id, gate, commit: merge.commit, tree: merge.tree, base };
+  if (results.standing(gate, merged) !== "doubted") return reject(results, candidate.id, gate, merged);
+  const { commit, tree, tasks } = merged;
+  return { type: "set-aside", candidate: candidate.id, gate, commit, tree, tasks, base };
 }
 
-function reject(results: Results, candidate: string, gate: string, tree: string): MergeAction {
-  const findings = results.of(gate, tree)?.findings ?? [];
-  return { type: "reject", candidate, gate, tree, broken: results.standing(gate, tree) === "broken", findings };
+function reject(results: Results, candidate: string, gate: string, on: Judged): MergeAction {
+  const findings = results.of(gate, on)?.findings ?? [];
+  const broken = results.standing(gate, on) === "broken";
+  return { type: "reject", candidate, gate, tree: on.tree, broken, findings };
 }
 
 function leaveLine(queue: MergeQueue): MergeAction | undefined {

@@ -21,7 +21,7 @@ export interface MergeQueue {
   readonly runs: readonly GateRun[];
   /** How many runs there have been: the number of the last one. */
   readonly started: number;
-  /** By gate and tree, whoever it was run for. */
+  /** By gate and by what it was run on, whoever offered that. */
   readonly results: readonly GateResult[];
 }
 
@@ -51,10 +51,16 @@ export interface Candidate extends Offer {
   readonly suspicion: Suspicion | null;
 }
 
-export interface Suspicion {
+/** What a gate's verdict is about: the same files may be good for one task and lack what another one promises. */
+export interface Judged {
+  readonly tree: string;
+  /** All that are to be in the files: of a candidate alone its own, on main also those that are on it or ahead. By name. */
+  readonly tasks: readonly string[];
+}
+
+export interface Suspicion extends Judged {
   readonly gate: string;
   readonly commit: string;
-  readonly tree: string;
   /** What main was. */
   readonly base: string;
 }
@@ -87,22 +93,20 @@ export interface CleanMerge {
   readonly tree: string;
 }
 
-export interface GateRun {
+export interface GateRun extends Judged {
   readonly run: number;
   readonly gate: string;
   readonly candidate: string;
   /** What is below the candidate. Null: the candidate alone is looked at. */
   readonly base: string | null;
   readonly commit: string;
-  readonly tree: string;
   /** Tasks of the candidates between main and it: they are in the tree, too. */
   readonly ahead: readonly string[];
   readonly startedAtMs: number;
 }
 
-export interface GateResult {
+export interface GateResult extends Judged {
   readonly gate: string;
-  readonly tree: string;
   readonly passed: boolean;
   /** Together with `passed`: a flake. */
   readonly failures: number;
@@ -146,6 +150,11 @@ export function openQueue({ gates, slots, main }: NewQueue): MergeQueue {
  */
 export function byUrgency(a: Candidate, b: Candidate): number {
   return a.offeredAtMs - a.tailMs - (b.offeredAtMs - b.tailMs) || compareIds(a.id, b.id);
+}
+
+/** Without the others. */
+export function aloneOf({ tree, task }: Pick<Candidate, "tree" | "task">): Judged {
+  return { tree, tasks: [task] };
 }
 
 /** The line, first in it first. */

@@ -14,6 +14,7 @@ import { isTest } from "../repository/tests-changed.ts";
 import { type AllChecked, type Checked, type Checking, checkAll } from "./check-all.ts";
 import { type Demand, dueOf, readDemands, tasksWithin } from "./demands.ts";
 import { againstStep, findingOf, held, shown } from "./findings.ts";
+import type { TestSetup } from "./test-scripts.ts";
 import { againstTests } from "./tests-kept.ts";
 
 export interface GateEnd {
@@ -67,6 +68,9 @@ const judges: Readonly<Record<string, Judge>> = {
   },
   intent: async (parts, run) => await intentMet(parts, run),
   async "main-test"(parts, run) {
+    // What it was found to keep by itself may have been tests of an older main.
+    const weakened = await testsKept(parts, run);
+    if (weakened.length > 0) return weakened;
     const findings = await inWorkspace(parts, run, async (sandbox) => {
       const built = await buildsWell(sandbox, run);
       return built.length > 0 ? built : await testsWell(sandbox, run);
@@ -185,15 +189,17 @@ async function testsKept({ repositories }: GateParts, { build, work, signal }: R
     repository.changedFiles(base, work.commit, { signal }),
   ]);
   const changed = changes.filter(({ change }) => change !== "deleted").map(({ path }) => path);
-  const { hasTests: hadTests } = before;
-  return againstTests(work.gate, { before: before.manifest, after: after.manifest, hadTests, changed, examined });
+  return againstTests(work.gate, { before, after, changed, examined });
 }
 
-async function testsOf(repository: Pick<BuildRepository, "read">, commit: string) {
+async function testsOf(repository: Pick<BuildRepository, "read">, commit: string): Promise<TestSetup> {
   let hasTests = false;
+  const names = new Set<string>();
   const files = await repository.read(commit, (path) => {
     hasTests ||= isTest(path);
-    return path === "package.json";
+    const parts = path.split("/");
+    names.add(parts[0] ?? "");
+    return parts.at(-1) === "package.json" && !parts.includes("node_modules");
   });
-  return { manifest: files.get("package.json")?.toString("utf8"), hasTests };
+  return { names, manifests: new Map([...files].map(([path, bytes]) => [path, bytes.toString("utf8")])), hasTests };
 }

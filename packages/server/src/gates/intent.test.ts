@@ -112,20 +112,21 @@ test("without a criterion that is due nothing is started", async () => {
   expect(await site.judge("intent", site.main, {}, build)).toEqual({ verdict: "passed", findings: [] });
 });
 
-test("an app that never answers is one finding, with its last words", async () => {
+test("an app that never answers is one finding, with its last words, be it that it listens", async () => {
   const build = await site.demand({
     one: { tasks: ["own"], checks: [get("/", 200)] },
     two: { tasks: ["own"], checks: [get("/", 200)] },
   });
-  const silent = await site.candidate({
-    "server.js": "console.log('I wait for nobody'); setInterval(() => {}, 1000);\n",
-  });
   const gates = createGates({ ...site.parts, readyMs: 30_000 });
-  const { verdict, findings } = await gates.run(build, site.work("intent", silent), new AbortController().signal);
-  expect(verdict).toBe("failed");
-  expect(findings).toMatchObject([
-    { text: expect.stringMatching(/did not answer on port 5173[\s\S]*I wait for nobody/) },
-  ]);
+  const saying = (server: string) => ({ "server.js": `console.log("I wait for nobody");\n${server}` });
+  const mute = `import { createServer } from "node:http";
+createServer(() => {}).listen(Number(process.env.PORT), "127.0.0.1");
+`;
+  const commits = [await site.candidate(saying("setInterval(() => {}, 1000);\n")), await site.candidate(saying(mute))];
+  const { signal } = new AbortController();
+  const ends = await Promise.all(commits.map((commit) => gates.run(build, site.work("intent", commit), signal)));
+  const text = expect.stringMatching(/did not answer on port 5173[\s\S]*I wait for nobody/);
+  for (const end of ends) expect(end).toMatchObject({ verdict: "failed", findings: [{ text }] });
   const dead = await site.candidate({ "server.js": "throw new Error('no such shop');\n" });
   const ended = await site.judge("intent", dead, {}, build);
   expect(ended.findings).toMatchObject([{ text: expect.stringContaining("no such shop") }]);

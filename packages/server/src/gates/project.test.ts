@@ -59,6 +59,45 @@ test("tests that were deleted or made weaker are found in git, before anything r
   });
 });
 
+test("tests that were switched off are found, whatever the edit", async () => {
+  const scripts = { build: "node --check server.js", start: "node server.js" };
+  const own = "node --test server.test.js";
+  const { "server.test.js": tests = "" } = app;
+  const tautology = tests.replace("assert.deepEqual(items, [])", "assert.equal(1, 1)");
+  const judged = async (files: Record<string, string | null>, base = site.main) =>
+    (await site.judge("tests", await site.candidate(files, base), { base })).findings.map(({ text }) => text);
+  expect(await judged(script({ ...scripts, test: `${own} || node -e 0` }))).toEqual([
+    expect.stringContaining(`Put it back: "${own}"`),
+  ]);
+  expect(await judged({ "server.test.js": null, "server.off.js": tests })).toEqual([
+    expect.stringContaining("was moved to server.off.js, where it runs no more"),
+  ]);
+  expect(await judged({ "server.test.js": tautology })).toEqual([expect.stringContaining("asserts less than before")]);
+
+  const led = await site.candidate(script({ ...scripts, test: "npm run unit", unit: own }));
+  expect(await judged(script({ ...scripts, test: "npm run unit", unit: "true" }), led)).toEqual([
+    expect.stringContaining("The unit script of package.json runs no tests any more"),
+  ]);
+  const python = {
+    "package.json": null,
+    "requirements.txt": "pytest\n",
+    "test_shop.py": "def test_a():\n  assert f()\n",
+  };
+  const snake = await site.candidate(python);
+  for (const files of [script({ test: "true" }), { "requirements.txt": null }]) {
+    expect(await judged(files, snake)).toEqual([expect.stringContaining("Tests ran by `.venv/bin/python -m pytest`")]);
+  }
+});
+
+test("tests that main has and the candidate's merge has not are found when it is tested on main", async () => {
+  const main = await site.candidate({ "more.test.js": 'import test from "node:test";\ntest("more", () => {});\n' });
+  const ours = await site.candidate({ "more.test.js": null, "README.md": "# Ours\n" }, main);
+  expect(await site.judge("main-test", ours, { base: main })).toMatchObject({
+    verdict: "failed",
+    findings: [{ gate: "main-test", file: "more.test.js", text: expect.stringContaining("was deleted") }],
+  });
+});
+
 test("tests that another candidate has brought to main since are not missed", async () => {
   const old = await site.candidate({ "README.md": "# Older\n" });
   const repository = await site.parts.repositories.of(site.build.id);

@@ -2,44 +2,24 @@ import { describe, expect, test } from "vitest";
 import type { TestChange } from "../repository/tests-changed.ts";
 import { againstTests } from "./tests-kept.ts";
 
-const manifest = (test: string | undefined) => JSON.stringify({ scripts: { test } });
+const setup = (scripts: Record<string, string>, hasTests = true) => ({
+  ...{ names: new Set(["package.json"]), hasTests },
+  manifests: new Map([["package.json", JSON.stringify({ scripts })]]),
+});
 const unchanged = { tests: [], runners: [], unread: [] };
-const hadTests = true;
+const nothing = { before: setup({}), after: setup({}), examined: unchanged };
 
-describe("a test script", () => {
-  test.each([
-    ["vitest run", undefined, true],
-    ["vitest run", "true", true],
-    ["vitest run", "echo no tests && exit 0", true],
-    ["vitest run", "vitest run || true", true],
-    ["vitest run", "vitest run; exit 0", true],
-    ["vitest run", "vitest run & echo fine", true],
-    ["vitest run", "vitest run --coverage", false],
-    ["vitest run", "tsc && vitest run", false],
-    ["vitest run || true", "vitest run || true", false],
-    ["echo none yet", "true", false],
-    [undefined, undefined, false],
-    [undefined, "vitest run", false],
-  ])("that was %j and is %j: a finding is %j", (before, after, found) => {
-    const findings = againstTests("tests", {
-      before: manifest(before),
-      after: manifest(after),
-      hadTests,
-      examined: unchanged,
-    });
-    expect(findings.length > 0).toBe(found);
-  });
-
-  test("that is gone with its manifest, or behind one that is no JSON, is a finding", () => {
-    const before = manifest("vitest run");
-    expect(againstTests("tests", { before, after: undefined, hadTests, examined: unchanged })).toHaveLength(1);
-    expect(againstTests("tests", { before, after: "{", hadTests, examined: unchanged })).toHaveLength(1);
-    expect(againstTests("tests", { before: undefined, after: undefined, hadTests, examined: unchanged })).toEqual([]);
-  });
+test("a script that tests ran by and that is gone is a finding, and says what to put back", () => {
+  const before = setup({ test: "vitest run" });
+  expect(againstTests("tests", { ...nothing, before })).toEqual([
+    {
+      ...{ gate: "tests", file: "package.json" },
+      text: 'The test script of package.json is gone, and tests run by it. Put it back: "vitest run".',
+    },
+  ]);
 });
 
 describe("what tests run by", () => {
-  const nothing = { before: undefined, after: undefined, hadTests, examined: unchanged };
   test.each([
     ["program", true, true],
     ["program", false, true],
@@ -48,21 +28,25 @@ describe("what tests run by", () => {
     ["choice", false, false],
   ] as const)("and is a %s that is changed where there were tests (%j): a finding is %j", (of, had, found) => {
     const examined = { ...unchanged, runners: [{ path: "vitest.config.ts", of }] };
-    const findings = againstTests("tests", { ...nothing, hadTests: had, examined });
+    const findings = againstTests("tests", { ...nothing, before: setup({}, had), examined });
     expect(findings.map(({ file }) => file)).toEqual(found ? ["vitest.config.ts"] : []);
   });
 
   test("may get settings for a runner that the tests of before do not run by", () => {
     const examined = { ...unchanged, runners: [{ path: "a.config.ts", of: "choice", newFor: "playwright" } as const] };
-    const of = (script: string) =>
-      againstTests("tests", { before: manifest(script), after: manifest(script), hadTests, examined }).length;
-    expect([of("vitest run"), of("playwright test")]).toEqual([0, 1]);
+    const of = (scripts: Record<string, string>) =>
+      againstTests("tests", { before: setup(scripts), after: setup(scripts), examined }).length;
+    expect([of({ test: "vitest run" }), of({ test: "playwright test" })]).toEqual([0, 1]);
+    expect(of({ test: "npm run unit && npm run e2e", unit: "vitest run", e2e: "playwright test" })).toBe(1);
+    const python = { names: new Set(["requirements.txt"]), manifests: new Map(), hasTests: true };
+    const settings = { ...unchanged, runners: [{ path: "pytest.ini", of: "choice", newFor: "pytest" } as const] };
+    expect(againstTests("tests", { before: python, after: python, examined: settings })).toHaveLength(1);
   });
 
   test("and is installed has no place in a commit", () => {
-    const changed = ["node_modules/.bin/node", "app/node_modules/vitest/index.js", "src/node_modules.ts"];
-    const findings = againstTests("tests", { ...nothing, changed });
-    expect(findings.map(({ file }) => file)).toEqual(changed.slice(0, 2));
+    const changed = ["node_modules/.bin/node", "app/node_modules/vitest/index.js", ".venv/bin/python"];
+    const findings = againstTests("tests", { ...nothing, changed: [...changed, "src/node_modules.ts"] });
+    expect(findings.map(({ file }) => file)).toEqual(changed);
   });
 });
 
@@ -82,13 +66,13 @@ describe("a test that was there before", () => {
     ["renamed and weakened", { change: "renamed", assertionsRemoved: 1 }, true],
   ])("%s: a finding is %j", (_, is, found) => {
     const examined = { ...unchanged, tests: [{ ...change, ...is }] };
-    const findings = againstTests("tests", { before: undefined, after: undefined, hadTests, examined });
+    const findings = againstTests("tests", { ...nothing, examined });
     expect(findings.map(({ file }) => file)).toEqual(found ? ["a.test.ts"] : []);
   });
 
   test("and can not be looked into any more is a finding; other large files are none", () => {
     const examined = { ...unchanged, unread: ["a.test.ts", "logo.svg"] };
-    const findings = againstTests("tests", { before: undefined, after: undefined, hadTests, examined });
+    const findings = againstTests("tests", { ...nothing, examined });
     expect(findings).toMatchObject([{ file: "a.test.ts" }]);
   });
 });

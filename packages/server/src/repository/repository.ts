@@ -153,7 +153,7 @@ export async function openBuildRepository({
 
   const takeIn = async (
     bundle: AsyncIterable<Uint8Array>,
-    { id, ref, base, limits: own, signal }: Omit<TakeOptions, "id" | "base"> & Partial<TakeOptions>,
+    { ref, base, limits: own, signal }: Omit<TakeOptions, "id" | "base"> & Partial<Pick<TakeOptions, "base">>,
   ) => {
     checkRef(ref);
     if (base !== undefined) await checkCommits(base);
@@ -161,7 +161,7 @@ export async function openBuildRepository({
     const now = await main();
     await using quarantine = await openQuarantine(waiting, git);
     const received = await receive(quarantine, bundle, { ref, known: [now, base ?? now], limits, signal });
-    const taken = await look(quarantine.git, received, { base, main: now, id, limits, signal });
+    const taken = await look(quarantine.git, received, { base, main: now, limits, signal });
     await quarantine.keep();
     return taken;
   };
@@ -199,7 +199,7 @@ export async function openBuildRepository({
     async take(bundle, { id, ...options }) {
       if (!candidateIdSchema.safeParse(id).success)
         throw new SlipwayError("invalid_request", "that is no candidate's id");
-      const taken = await takeIn(bundle, { id, ...options });
+      const taken = await takeIn(bundle, options);
       const move = await refs.move(branchRef(id), undefined, taken.commit, options.signal);
       if (move !== "elsewhere") return taken;
       throw new SlipwayError("candidate_exists", `${id} is another commit already`);

@@ -25,6 +25,19 @@ test.each([
   ["vite.config.ts", "test: {\n},", "test: {\n},\noptimizeDeps: { include: ['three'] }", undefined],
   ["vite.config.ts", "test: {\n}", "test: {\n exclude: ['hard/**'] }", "choice"],
   [".mocharc.yml", "ignore:\n  - a.js\n", "ignore:\n  - a.js\n  - hard.js\n", "choice"],
+  ["pyproject.toml", "", '[tool.pytest.ini_options]\naddopts = "--ignore=tests/hard.py"\n', "choice"],
+  ["pyproject.toml", "", '[tool.hatch]\ninclude = ["src"]\n\n[tool.pytest.ini_options]\npythonpath = "."\n', undefined],
+  [
+    "pyproject.toml",
+    "[tool.pytest.ini_options]\n[a]\n",
+    '[tool.pytest.ini_options]\n[a]\nexclude = ["b"]\n',
+    undefined,
+  ],
+  ["setup.cfg", "[tool:pytest]\ntestpaths = tests\n", "[tool:pytest]\ntestpaths = easy\n", "choice"],
+  ["tox.ini", "", "[pytest]\npython_files = easy_*.py\n", "choice"],
+  ["pytest.py", "", "raise SystemExit(0)", "program"],
+  ["pytest/__main__.py", "", "", "program"],
+  ["src/pytest.py", "", "", undefined],
   ["package.json", '{ "jest": {} }', '{ "jest": { "testPathIgnorePatterns": ["hard"] } }', "choice"],
   ["package.json", '{ "jest": { "testMatch": ["a", "b"] } }', '{ "jest": { "testMatch": ["a"] } }', "choice"],
   ["package.json", '{ "jest": {} }', '{ "jest": { "testEnvironment": "jsdom" } }', undefined],
@@ -55,6 +68,7 @@ test.each([
   ["playwright.config.ts", "", "testDir: 'e2e'", "playwright"],
   ["vite.config.ts", "", "test: { include: ['a'] }", "vitest"],
   ["package.json", "{}", '{ "jest": { "roots": ["src"] } }', "jest"],
+  ["pyproject.toml", "[project]\n", "[tool.pytest.ini_options]\naddopts = '-x'\n", "pytest"],
   ["vitest.config.ts", "test: {}", "include: ['a']", undefined],
 ] as const)("%s, once %j, now %j, is new for %s", (path, before, after, runner) => {
   expect(told(path, before, after)?.newFor).toBe(runner);

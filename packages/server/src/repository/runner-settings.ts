@@ -14,12 +14,17 @@ export interface Side {
   readonly readable: boolean;
 }
 
+/** Found before the installed one by who runs in the project's directory. */
+const shadows = /^_?pytest(\.py$|\/)/;
+
 /** Where package managers are told what runs scripts. */
 const managers = /(^|\/)(\.npmrc|\.yarnrc(\.yml)?|pnpm-workspace\.yaml)$/;
 const programs = /^\s*["']?(script-?shell|shell|node-?options|yarn-?path|plugins|(global-?)?pnpmfile)\b/i;
 
 const configs =
   /(^|\/)(?:(vite|vitest|jest|playwright|karma|cypress|mocha|ava|wdio)\.(?:config|workspace|setup)\.[^/]+|\.(mocha)rc[^/]*|(pytest)\.ini|(phpunit)\.xml)$/;
+/** Files of many programs, with a part for one that runs tests. */
+const shared = /(^|\/)(pyproject\.toml|setup\.cfg|tox\.ini)$/;
 const manifest = /(^|\/)package\.json$/;
 const inManifest = ["jest", "mocha", "ava", "tap", "vitest"];
 
@@ -28,7 +33,7 @@ const choices = [
   ...["include", "exclude", "spec", "ignore", "grep", "grepInvert", "projects", "files", "match", "dir", "root"],
   ...["roots", "rootDir", "testMatch", "testRegex", "testDir", "testIgnore", "testPathIgnorePatterns"],
   ...["testNamePattern", "passWithNoTests", "allowOnly", "forbidOnly", "dangerouslyIgnoreUnhandledErrors", "bail"],
-  ...["runner", "addopts", "norecursedirs", "testpaths"],
+  ...["runner", "addopts", "norecursedirs", "testpaths", "python_files", "python_classes", "python_functions"],
 ];
 const choice = new RegExp(`\\b(${choices.join("|")})\\b["']?\\s*[:=(,]`);
 
@@ -45,13 +50,15 @@ const nothing: Side = { text: "", readable: true };
 
 function changeAt(path: string, before: Side, after: Side): RunnerChange | undefined {
   const readable = before.readable && after.readable;
+  if (shadows.test(path)) return { path, of: "program" };
   if (managers.test(path)) {
     return readable && same(programLines, before, after) ? undefined : { path, of: "program" };
   }
   if (manifest.test(path)) return inManifest.map((runner) => ofManifest(path, runner, before, after)).find(Boolean);
-  const runner = configs.exec(path)?.slice(2).find(Boolean);
+  const runner = shared.test(path) ? "pytest" : configs.exec(path)?.slice(2).find(Boolean);
   if (runner === undefined) return undefined;
-  const own = (text: string) => (runner === "vite" ? testBlock(text) : text);
+  const whole = (text: string) => text;
+  const own = shared.test(path) ? pytestSection : runner === "vite" ? testBlock : whole;
   if (readable && same((text) => choiceLines(own(text)), before, after)) return undefined;
   const isNew = readable && own(before.text) === "";
   return { path, of: "choice", ...(isNew && { newFor: runner === "vite" ? "vitest" : runner }) };
@@ -91,6 +98,11 @@ function programLines(text: string): string[] {
 function choiceLines(text: string): string[] {
   const lists = text.replace(/\[[^[\]]*\]/g, (list) => list.replace(/\s+/g, " ")).replace(/\n\s*-/g, " -");
   return lists.split("\n").flatMap((line) => (choice.test(line) ? [line.trim()] : []));
+}
+
+function pytestSection(text: string): string {
+  const [, ...sections] = text.split(/^\s*\[(?:tool\.pytest(?:\.ini_options)?|tool:pytest|pytest)\]/m);
+  return sections.map((section) => section.split(/^\s*\[/m, 1)[0]).join("");
 }
 
 /** What a file that is first of all the app's says about tests. */

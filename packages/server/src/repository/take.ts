@@ -1,4 +1,4 @@
-import { type CandidateId, hasCode, SlipwayError } from "@slipway/contract";
+import { hasCode, SlipwayError } from "@slipway/contract";
 import { openBundle } from "./bundle.ts";
 import { type ChangedFile, changedFiles } from "./changes.ts";
 import { type Examined, type ExamineLimits, examine, usualExamineLimits } from "./examine.ts";
@@ -36,8 +36,6 @@ export interface Taken extends Examined {
   readonly changes: readonly ChangedFile[];
   /** Nothing differs from the base. */
   readonly empty: boolean;
-  /** Other candidates that it is built upon, and that its base has not. */
-  readonly contains: readonly CandidateId[];
 }
 
 export interface Received {
@@ -98,15 +96,13 @@ export interface TakeSource {
   /** Left out: where it has left main. */
   readonly base?: string | undefined;
   readonly main: string;
-  /** Left out: it is no candidate. */
-  readonly id?: CandidateId | undefined;
   readonly limits: TakeLimits;
   readonly signal?: AbortSignal | undefined;
 }
 
 /** What there is to tell of a commit in quarantine. Refuses one that does not descend from its base. */
 export async function look(git: Git, { commit, tree }: Received, source: TakeSource): Promise<Taken> {
-  const { main, id, limits, signal } = source;
+  const { main, limits, signal } = source;
   return await asRefusal("git can not read it", async () => {
     const base = source.base ?? (await leftMain(git, main, commit, signal));
     const ancestor = await git.run(["merge-base", "--is-ancestor", base, commit], { expected: [0, 1], signal });
@@ -115,11 +111,8 @@ export async function look(git: Git, { commit, tree }: Received, source: TakeSou
     const commits = Number(line(await git.run(counting, { signal })));
     if (commits > limits.commits) throw refuse(`there are more than ${limits.commits} commits`);
     const changes = await changedFiles(git, base, tree, { signal });
-    const built = ["for-each-ref", `--merged=${commit}`, `--no-merged=${base}`, "--format=%(refname:lstrip=2)"];
-    const upon = line(await git.run([...built, "refs/candidates"], { signal })).split("\n");
     return {
       ...{ commit, tree, commits, changes, empty: changes.length === 0 },
-      contains: upon.filter((other): other is CandidateId => other !== "" && other !== id),
       ...(await examine(git, changes, limits.examine, { signal })),
     };
   });

