@@ -3,6 +3,7 @@ import { report, type WorkItem } from "@slipway/engine";
 import { describe, expect, test } from "vitest";
 import { begin, by, checks, hash, intent, locked, open, plan, sandboxOf, task } from "./testing/ticked-build.ts";
 
+const hourMs = 3_600_000;
 const merged = { type: "merged" } as const;
 const names = (items: readonly WorkItem[]) =>
   items.map((item) => ("task" in item ? `${item.type} ${item.task}` : item.type));
@@ -354,6 +355,52 @@ describe("who drives", () => {
     expect(set.reattached).toHaveLength(2);
     expect(set.reattached[1]).toMatchObject([{ type: "attempt", task: "cart", number: 1, respawn: 0, paused: false }]);
     expect(set.look()).toEqual([]);
+  });
+
+  /** Turns as a server takes them, once a minute, with an attempt that is heard. */
+  async function drive(set: Awaited<ReturnType<typeof begin>>, minutes: number) {
+    for (let minute = 0; minute < minutes; minute++) {
+      set.pass(60_000);
+      set.heard.set("cart#1", set.now());
+      await set.turn();
+    }
+  }
+
+  test.each([
+    { what: "two hours later", awayMs: 2 * hourMs, restart: true },
+    { what: "two days later", awayMs: 48 * hourMs, restart: true },
+    { what: "two days later, having slept", awayMs: 48 * hourMs, restart: false },
+  ])("a server that comes back $what ends nothing for that, and time goes on from there", async (gap) => {
+    const set = await begin();
+    await plan(set, [task("cart")]);
+    await set.tell("attempt.heard", { task: "cart", attempt: 1 });
+    await drive(set, 30);
+    if (gap.restart) set.restart();
+    set.pass(gap.awayMs);
+    await set.turn();
+    await drive(set, 28);
+    expect(set.look()).toEqual([]);
+    expect(await set.status()).toBe("running");
+    await drive(set, 2);
+    expect(names(set.look())).toEqual(["end-attempt cart", "attempt cart"]);
+    expect((await set.store.builds.state(set.build)).tasks).toMatchObject([
+      { details: { failures: [{ error: "the attempt took too long" }] } },
+    ]);
+  });
+
+  test("a build that nobody drove for two days has its time still", async () => {
+    const set = await begin({ timeoutMs: hourMs });
+    set.pass(48 * hourMs);
+    await set.turn();
+    expect(set.look()).toEqual([{ type: "stage", stage: "draft", round: 1 }]);
+    set.restart();
+    set.pass(48 * hourMs);
+    await set.turn();
+    expect(await set.status()).toBe("planning");
+    await drive(set, 57);
+    expect(await set.status()).toBe("planning");
+    await drive(set, 1);
+    expect(await set.store.builds.get(set.build)).toMatchObject({ status: "failed", reason: "timeout" });
   });
 
   test("what could not be begun is asked for again", async () => {

@@ -45,6 +45,7 @@ const buildState = z.object({
   endReason: z.enum(buildEndReasons).nullable(),
   activeMs: z.number(),
   activeSinceMs: atMs.nullable(),
+  turnAtMs: atMs.nullable().default(null),
   spentMicroUsd: microUsd,
   warnedBudgetMicroUsd: microUsd.nullable(),
   planning: z

@@ -19,8 +19,10 @@ export interface BuildState {
   readonly endReason: BuildEndReason | null;
   /** How long it has worked until `activeSinceMs`; pauses do not count. */
   readonly activeMs: number;
-  /** Null while it does not work. */
+  /** Null while it does not work. Moves on by the time that nobody drove the build. */
   readonly activeSinceMs: number | null;
+  /** When it had its last turn, while it works. Null: not known. */
+  readonly turnAtMs: number | null;
   readonly spentMicroUsd: number;
   /** The budget that the user has been warned about. */
   readonly warnedBudgetMicroUsd: number | null;
@@ -103,7 +105,7 @@ export interface AttemptState extends NextTry {
   /** From 1, per task. */
   readonly number: number;
   readonly phase: "starting" | "working" | "verifying";
-  /** Moves on by the time that it is paused. */
+  /** Moves on by the time that it is paused, or that nobody drove the build. */
   readonly startedAtMs: number;
   readonly heardAtMs: number;
   readonly pausedAtMs: number | null;
@@ -163,6 +165,7 @@ export function beginBuild(plan: Pick<Plan, "tasks">, settings: BuildSettings, n
     endReason: null,
     activeMs: 0,
     activeSinceMs: nowMs,
+    turnAtMs: nowMs,
     spentMicroUsd: 0,
     warnedBudgetMicroUsd: null,
     grantedSlots: settings.slots,
