@@ -36,7 +36,7 @@ export const buildSettingsSchema = z.strictObject({
   /** Sandboxes that work at the same time. */
   slots: z.int().min(1).max(1000).default(5),
   partition: z.enum(partitions).default("feature"),
-  /** Of the time in which somebody drives the build and it is not paused. */
+  /** Of the time in which somebody drives the build and it is neither paused nor held. */
   timeoutMs: z
     .int()
     .min(60_000)

@@ -1,8 +1,9 @@
+import { buildSettingsSchema } from "@slipway/contract";
 import { describe, expect, test } from "vitest";
 import { decide } from "./decide.ts";
 import { observe } from "./observe.ts";
 import { type BuildOrder, order } from "./orders.ts";
-import type { BuildState, Outcome, TaskState } from "./state.ts";
+import { type BuildState, beginPlanning, type Outcome, type TaskState } from "./state.ts";
 import { after, begin, ended, failed, merged, statuses, task, tick } from "./testing.ts";
 import { nextWakeMs } from "./watch.ts";
 
@@ -213,6 +214,28 @@ test("a build's time runs out, and pauses do not count", () => {
   const over = tick(offered, endMs);
   expect(over).toMatchObject({ status: "failed", endReason: "timeout", attempts: [] });
   expect(over.tasks).toMatchObject([{ status: "failed", failure: { reason: "build-ended" } }]);
+});
+
+test("a build's time stands still while its intent is held for the user", () => {
+  const settings = buildSettingsSchema.parse({});
+  const drafted = after(tick(beginPlanning(settings, "intent", 0), 0), 1000, { type: "stage-done", stage: "draft" });
+  expect(drafted).toMatchObject({ planning: { stage: "lock", step: "held" }, activeMs: 1000, activeSinceMs: null });
+  expect(nextWakeMs(drafted, 1000)).toBeNull();
+  const resumed = told(told(drafted, { type: "pause" }, dayMs), { type: "resume" }, 2 * dayMs);
+  expect(decide(resumed, 5 * dayMs)).toEqual([]);
+  const released = after(resumed, 5 * dayMs, { type: "intent-released" });
+  expect(released).toMatchObject({ planning: { step: "underway" }, activeMs: 1000, activeSinceMs: 5 * dayMs });
+  expect(nextWakeMs(released, 5 * dayMs)).toBe(6 * dayMs - 1000);
+});
+
+test("an intent that is released during a pause does not start the build's time", () => {
+  const held = after(tick(beginPlanning(buildSettingsSchema.parse({}), "intent", 0), 0), 0, {
+    type: "stage-done",
+    stage: "draft",
+  });
+  const paused = after(told(held, { type: "pause" }, 0), dayMs, { type: "intent-released" });
+  expect(paused).toMatchObject({ status: "paused", planning: { step: "due" }, activeSinceMs: null });
+  expect(told(paused, { type: "resume" }, 2 * dayMs)).toMatchObject({ activeMs: 0, activeSinceMs: 2 * dayMs });
 });
 
 describe("after the last task", () => {

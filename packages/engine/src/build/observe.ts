@@ -9,6 +9,7 @@ import {
   type Outcome,
   type Planning,
   type Progress,
+  timed,
 } from "./state.ts";
 
 /** What has happened outside. Reports can come twice, late, or about what is gone: then they change nothing. */
@@ -44,13 +45,13 @@ export function observe(state: BuildState, observation: Observation, nowMs: numb
   if (hasEnded(state)) return state;
   switch (observation.type) {
     case "stage-done":
-      return inStage(state, observation.stage, nextStage);
+      return timed(inStage(state, observation.stage, nextStage), nowMs);
     case "stage-failed":
       return inStage(state, observation.stage, (planning) =>
         stageFailed(planning, observation, isOutdated(state, observation)),
       );
     case "intent-released":
-      return inStage(state, "lock", (planning) => (planning.step === "held" ? { ...planning, step: "due" } : planning));
+      return timed(inStage(state, "lock", released), nowMs);
     case "planned":
       return firstPlan(state, observation.tasks, nowMs);
     case "attempt-heard":
@@ -98,6 +99,10 @@ function nextStage(planning: Planning): Planning {
   const isDrafted = planning.stage === "draft";
   const step = isDrafted && waitsAt(planning, "intent") ? "held" : "due";
   return { ...planning, stage: isDrafted ? "lock" : "plan", step, round: 1 };
+}
+
+function released(planning: Planning): Planning {
+  return planning.step === "held" ? { ...planning, step: "due" } : planning;
 }
 
 function stageFailed(

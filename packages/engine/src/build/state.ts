@@ -17,7 +17,7 @@ export interface BuildState {
   readonly wish: { readonly kind: "run" | "pause" | "cancel"; readonly atMs: number };
   readonly pause: Pause | null;
   readonly endReason: BuildEndReason | null;
-  /** How long it has worked until `activeSinceMs`; pauses do not count. */
+  /** How long it has worked until `activeSinceMs`; pauses and holds do not count. */
   readonly activeMs: number;
   /** Null while it does not work. Moves on by the time that nobody drove the build. */
   readonly activeSinceMs: number | null;
@@ -200,6 +200,15 @@ export function hasEnded({ status }: Pick<BuildState, "status">): boolean {
 
 export function isDone({ status }: TaskState): boolean {
   return status === "merged" || status === "failed";
+}
+
+/** With its time counted from now on, or not, as the state wants it. */
+export function timed(state: BuildState, nowMs: number): BuildState {
+  const works = state.status === "running" && state.planning?.step !== "held";
+  if (works === (state.activeSinceMs !== null)) return state;
+  return works
+    ? { ...state, activeSinceMs: nowMs }
+    : { ...state, activeMs: workedMs(state, nowMs), activeSinceMs: null };
 }
 
 /** How long the build has worked. */
