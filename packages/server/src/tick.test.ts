@@ -291,6 +291,26 @@ describe("with a plan", () => {
     ]);
   });
 
+  test("what an attempt failed with is kept in its own words, beside what names its kind", async () => {
+    const set = await begin();
+    await plan(set, [task("cart")]);
+    const error = "TypeError: Cart is 7\n  at /work/app/src/cart.ts:12\n\0expected 3\ngot 4";
+    const message = "TypeError: Cart is 7\n  at /work/app/src/cart.ts:12\nexpected 3\ngot 4";
+    const end = { task: "cart", respawn: 0, outcome: { type: "failed", error } } as const;
+    await set.tell("attempt.ended", { ...end, attempt: 1 });
+    await set.turn();
+    const kind = "typeerror: cart is #\nexpected #\ngot #";
+    const { tasks } = await set.store.builds.state(set.build);
+    expect(tasks).toMatchObject([{ details: { failures: [{ error: kind, message }] } }]);
+    const ended = (await set.store.builds.records(set.build, "attempts")).filter(({ endedAt }) => endedAt !== null);
+    expect(ended).toMatchObject([{ reason: message }]);
+    for (let attempt = 2; attempt <= 8; attempt++) {
+      await set.tell("attempt.ended", { ...end, attempt });
+      await set.turn();
+    }
+    expect((await set.store.builds.state(set.build)).tasks).toMatchObject([{ status: "failed", reason: message }]);
+  });
+
   test("an attempt that falls silent is respawned, and one that is heard is not", async () => {
     const set = await begin();
     await plan(set, [task("cart"), task("pay")]);

@@ -93,10 +93,12 @@ export interface FailedTry {
   readonly pattern: string | null;
   /** What two failures of the same kind have in common: see fingerprint.ts. */
   readonly error: string;
+  /** The error in its own words. Undefined: there are no other. */
+  readonly message?: string | undefined;
 }
 
 export type TaskFailure =
-  | { readonly reason: "exhausted"; readonly error: string }
+  | ({ readonly reason: "exhausted" } & Pick<FailedTry, "error" | "message">)
   | { readonly reason: "dependency"; readonly task: string }
   | { readonly reason: "build-ended" };
 
@@ -123,7 +125,7 @@ export interface AttemptState extends NextTry {
 export type Outcome =
   | { readonly type: "merged" }
   /** By its own account, or by a gate. `pattern`: the fix that is known for the error. */
-  | { readonly type: "failed"; readonly error: string; readonly pattern: string | null }
+  | ({ readonly type: "failed"; readonly pattern: string | null } & Pick<FailedTry, "error" | "message">)
   /** The sandbox is gone. */
   | { readonly type: "died" }
   /** Nothing that the attempt could help. */

@@ -48,14 +48,17 @@ it("a later attempt is told what earlier ones ended with, and the fix that is kn
   const { turn, lastEvent: through } = await store.builds.get(build.id);
   const [task] = await store.builds.records(build.id, "tasks");
   if (task === undefined) throw new Error("there is no task");
-  const failures = Array.from({ length: 20 }, (_, index) => ({ level: 1, pattern: null, error: `E${index}` }));
+  const failures = Array.from({ length: 20 }, (_, index) => ({
+    ...{ level: 1, pattern: null, error: `e#` },
+    ...(index > 17 && { message: `E${index}` }),
+  }));
   const details = { ...task.details, failures };
   await store.builds.apply(build.id, by, { turn, through, events: [], records: { tasks: [{ ...task, details }] } });
   const item = attemptAt("list", { number: 21, level: 0, pattern: "E1", from: "last-attempt" });
   const order = taskOrderSchema.parse(await readOrder(store, build, item, base));
   expect(order).toMatchObject({ level: 0, from: "last-attempt", branch: "attempt/list-21", knownFix: learnt.fix });
   expect(order.earlier).toHaveLength(12);
-  expect(order.earlier.at(-1)).toBe("E19");
+  expect(order.earlier.slice(-3)).toEqual(["e#", "E18", "E19"]);
 });
 
 it("a task that no plan has can not be ordered", async () => {

@@ -83,7 +83,13 @@ async function taskRecord(
   return (await builds.records(id, "tasks")).find((record) => record.id === task);
 }
 
+/** `message`: in its own words. */
+interface Failure {
+  readonly error: string;
+  readonly message?: string;
+}
+
 function failuresOf(record: TaskRecord | undefined): string[] {
-  const { failures } = (record?.details ?? {}) as { readonly failures?: readonly { readonly error: string }[] };
-  return (failures ?? []).slice(-maxEarlier).map(({ error }) => error.slice(0, maxEarlierCharacters));
+  const { failures = [] } = (record?.details ?? {}) as { readonly failures?: readonly Failure[] };
+  return failures.slice(-maxEarlier).map(({ error, message = error }) => message.slice(0, maxEarlierCharacters));
 }
