@@ -86,6 +86,19 @@ describe("before the plan", () => {
     expect(await set.store.builds.get(set.build)).toMatchObject({ status: "failed", reason: "unplannable" });
   });
 
+  test("a stage that was refused money begins again when its user says so", async () => {
+    const set = await begin({ budgetMicroUsd: 10 });
+    await set.turn();
+    await set.tell("stage.failed", { stage: "draft", round: 1, code: "budget_exhausted", message: "no money" });
+    await set.turn();
+    set.look();
+    set.pass(1000);
+    await set.tell("order.resume", {});
+    await set.turn();
+    expect(set.look()).toEqual([{ type: "stage", stage: "draft", round: 2 }]);
+    expect(await set.status()).toBe("planning");
+  });
+
   test("a refusal from before a raise of the budget does not pause the build, and its stage begins again", async () => {
     const set = await begin({ budgetMicroUsd: 10 });
     await set.turn();

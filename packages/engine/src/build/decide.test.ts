@@ -168,6 +168,18 @@ describe("money", () => {
     expect(tick(late, 10)).toMatchObject({ status: "running", attempts: [{ number: 1, outcome: null }] });
   });
 
+  test("what was refused is asked for again at a user's later word, while the budget is not spent", () => {
+    const refused = ended("a", 1, { type: "out-of-budget", budgetMicroUsd: 1000 });
+    const before = order(tick(begin([task("a")], poor), 0), { type: "resume" }, 5);
+    const state = after(before, 5, refused, { type: "spent", microUsd: 999 });
+    expect(decide(state, 1000)).toEqual([]);
+    const resumed = told(state, { type: "resume" }, 6);
+    expect(resumed).toMatchObject({ status: "running", attempts: [{ number: 1, pausedAtMs: null, outcome: null }] });
+    expect(after(resumed, 7, refused)).toMatchObject({ status: "paused", pause: { reason: "budget" } });
+    const spent = observe(state, { type: "spent", microUsd: 1000 }, 7);
+    expect(told(spent, { type: "resume" }, 8).status).toBe("paused");
+  });
+
   test.each([0, -1, 500, 0.5, Number.NaN, Number.POSITIVE_INFINITY])(
     "a budget of %d is refused when 500 are spent",
     (budgetMicroUsd) => {

@@ -39,7 +39,7 @@ export interface BuildState {
 export interface Pause {
   readonly reason: PauseReason;
   readonly atMs: number;
-  /** As it was then: a budget that is raised lets the build go on. */
+  /** As it was then: a budget that is raised lets the build go on, as does the user's word while it is not spent. */
   readonly budgetMicroUsd: number;
 }
 
