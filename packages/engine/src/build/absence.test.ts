@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { withoutAbsence } from "./absence.ts";
+import { isTimeKept, withoutAbsence } from "./absence.ts";
 import { decide } from "./decide.ts";
 import { observe } from "./observe.ts";
 import { order } from "./orders.ts";
@@ -43,6 +43,15 @@ test("what is paused is left to its resume, and what waits in the merge queue ha
   const back = { ...heard, type: "attempt-returned", answer: { offer: 1, findings: [], main: null } } as const;
   const seen = observe(withoutAbsence(offered, 3 * hourMs), back, 3 * hourMs);
   expect(seen.attempts).toMatchObject([{ startedAtMs: 3 * hourMs - minuteMs }]);
+});
+
+test.each([
+  { what: "at the next heartbeat", change: {}, atMs: 2 * minuteMs, isKept: true },
+  { what: "in a burst", change: {}, atMs: minuteMs + 4999, isKept: false },
+  { what: "that is the first known", change: { turnAtMs: null }, atMs: minuteMs, isKept: true },
+  { what: "of a build whose time stands", change: { activeSinceMs: null }, atMs: 2 * minuteMs, isKept: false },
+])("the time of a turn $what is kept though it brought nothing: $isKept", ({ change, atMs, isKept }) => {
+  expect(isTimeKept({ ...working(), ...change }, atMs)).toBe(isKept);
 });
 
 test("a state that does not know its last turn counts all the time", () => {

@@ -12,7 +12,7 @@ import {
   type Turn,
 } from "../ports/store.ts";
 import type { Work } from "../ports/work.ts";
-import { withoutAbsence } from "./absence.ts";
+import { isTimeKept, withoutAbsence } from "./absence.ts";
 import type { BuildAction } from "./actions.ts";
 import { applyActions } from "./apply.ts";
 import { decide, earlyEndOf, leaveAllBut } from "./decide.ts";
@@ -128,8 +128,7 @@ export function createTick(parts: TickParts): Tick {
     const { actions, after } =
       waitsFor === null ? decideWithSlots(observed, stored.build, nowMs) : leaveFirst(observed, waitsFor, nowMs);
     const isNews = events.length > 0 || actions.length > 0 || merges.items.length > 0 || merges.events.length > 0;
-    // While its time counts, each turn is kept: what passes without one does not count.
-    if (isNews || after.activeSinceMs !== null) {
+    if (isNews || isTimeKept(after, nowMs)) {
       const records = changedRecords({ stored, before, observed, after, places: taken.places, nowMs });
       const ended = hasEnded(after) ? endedRecords(stored, taken, merges, nowMs) : {};
       const all = { ...taken.records, ...merges.records, ...records, ...ended };
