@@ -35,8 +35,9 @@ const hourMs = 3_600_000;
 export const buildSettingsSchema = z.strictObject({
   /** Sandboxes that work at the same time. */
   slots: z.int().min(1).max(1000).default(5),
+  /** What tasks are cut by, and shown in. */
   partition: z.enum(partitions).default("feature"),
-  /** Of the time that the build is not paused. */
+  /** Of the time in which somebody drives the build and it is neither paused nor held. */
   timeoutMs: z
     .int()
     .min(60_000)

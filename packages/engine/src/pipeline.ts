@@ -1,4 +1,12 @@
-import type { BuildMode, BuildSettings, CompiledChecks, LockedIntent, OpenIntent, Plan } from "@slipway/contract";
+import type {
+  BuildMode,
+  BuildSettings,
+  CompiledChecks,
+  LockedIntent,
+  OpenIntent,
+  Partition,
+  Plan,
+} from "@slipway/contract";
 import { createTick as createBuildTick, type Tick, type TickParts } from "./build/run.ts";
 import { type BuildState, beginBuild } from "./build/state.ts";
 import { lockIntent } from "./intent/decide.ts";
@@ -52,13 +60,18 @@ export interface Pipeline {
   /** intent, open -> intent, locked, and what will prove it */
   lock(open: OpenIntent, options?: StageOptions): Promise<Locked>;
   /** intent, locked -> plan */
-  plan(locked: LockedIntent, start: StartingPoint, options?: StageOptions): Promise<Plan>;
+  plan(locked: LockedIntent, start: StartingPoint, options?: PlanOptions): Promise<Plan>;
   /** plan -> build; from here on `decide` says what happens */
   begin(plan: Plan, settings: BuildSettings): BuildState;
 }
 
 export interface StageOptions {
   readonly signal?: AbortSignal;
+}
+
+export interface PlanOptions extends StageOptions {
+  /** What tasks are cut by; by feature when left out. */
+  readonly partition?: Partition;
 }
 
 export interface Draft {

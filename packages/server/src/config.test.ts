@@ -2,7 +2,7 @@ import { microUsdPerUsd } from "@slipway/contract";
 import { describe, expect, test } from "vitest";
 import { type Environment, readConfig } from "./config.ts";
 
-const host = { isRoot: false, home: "/home/ada", name: "laptop" };
+const host = { isRoot: false, home: "/home/ada" };
 const read = (environment: Environment = {}, on = host) => readConfig(environment, on);
 
 describe("without settings", () => {
@@ -21,7 +21,7 @@ describe("without settings", () => {
       },
       simulation: null,
     });
-    expect([config.redis, config.restate, config.host]).toEqual([undefined, undefined, undefined]);
+    expect([config.name, config.redis, config.restate, config.host]).toEqual(Array(4).fill(undefined));
     expect(config.locks.map(({ path }) => path)).toEqual([
       "/home/ada/.local/share/slipway/server.lock",
       "/home/ada/.local/share/slipway/slipway.db.lock",
@@ -31,14 +31,6 @@ describe("without settings", () => {
   test("root's state is the machine's, and a data home is used where it is set", () => {
     expect(read({}, { ...host, isRoot: true }).stateDirectory).toBe("/var/lib/slipway");
     expect(read({ XDG_DATA_HOME: "/data" }).stateDirectory).toBe("/data/slipway");
-  });
-
-  test("the name is the same at each start and another one elsewhere", () => {
-    const { name } = read();
-    expect(name).toMatch(/^[0-9a-f]{16}$/);
-    expect(read().name).toBe(name);
-    expect(read({ SLIPWAY_STATE_DIR: "/other" }).name).not.toBe(name);
-    expect(read({}, { ...host, name: "desk" }).name).not.toBe(name);
   });
 });
 

@@ -1,5 +1,4 @@
-import { createHash } from "node:crypto";
-import { homedir, hostname } from "node:os";
+import { homedir } from "node:os";
 import { isAbsolute, join } from "node:path";
 import {
   type BuildSettings,
@@ -19,7 +18,9 @@ import { readModelSettings } from "./planning/models.ts";
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** All that the server's program is told from outside. */
-export interface ServerConfig extends ServerSettings {
+export interface ServerConfig extends Omit<ServerSettings, "name"> {
+  /** Undefined: the one that is kept in the state directory. */
+  readonly name: string | undefined;
   readonly socketPath: string;
   /** What no other server may use, by the path of its lock. */
   readonly locks: readonly { readonly path: string; readonly what: string }[];
@@ -37,14 +38,12 @@ export interface ServerConfig extends ServerSettings {
 export interface Host {
   readonly isRoot: boolean;
   readonly home: string;
-  readonly name: string;
 }
 
 /** The only place where the program reads process.env. */
 export function readProcessConfig(): ServerConfig {
   return readConfig(process.env, {
     isRoot: process.getuid?.() === 0,
-    name: hostname(),
     get home() {
       return findHome();
     },
@@ -166,7 +165,7 @@ export function readConfig(environment: Environment, host: Host): ServerConfig {
   const database = databaseOf(usable, stateDirectory);
   return {
     ...{ stateDirectory, database, environment, models: models.value },
-    name: usable.SLIPWAY_SERVER_NAME ?? nameOf(host, stateDirectory),
+    name: usable.SLIPWAY_SERVER_NAME,
     host: usable.SLIPWAY_SERVER_HOST,
     redis: usable.REDIS_URL === undefined ? undefined : { url: usable.REDIS_URL, prefix: usable.REDIS_SANDBOX_PREFIX },
     restate: restateOf(usable),
@@ -229,11 +228,6 @@ const hourMs = 3_600_000;
 
 function fleetSlots({ SLIPWAY_FLEET_SLOTS: slots, MAX_PARALLEL_SANDBOXES: ofOne }: Parsed): number {
   return slots ?? Math.max(20, ofOne);
-}
-
-/** The same at each start, and another one on other machines and in other state directories. */
-function nameOf({ name }: Host, stateDirectory: string): string {
-  return createHash("sha256").update(`${name} ${stateDirectory}`).digest("hex").slice(0, 16);
 }
 
 function contradictions(settings: Parsed, given: object): string[] {

@@ -33,8 +33,8 @@ interface StartedBuild {
   readonly kind: Kind;
   readonly number: number;
   readonly startedAt: number;
-  /** The last one that its user has seen. */
-  turn: number;
+  /** The last event that its user has seen a turn take in: turns without news are no move. */
+  through: number;
 }
 
 test(`builds end as without faults, whatever is killed: seed ${seed}, ${crashes} crashes`, async () => {
@@ -68,12 +68,12 @@ function tendBuilds(set: CrashWorld, onStart: (build: BuildId) => void) {
   const all: StartedBuild[] = [];
   let open: StartedBuild[] = [];
   let isLast = false;
-  /** All turns of all builds. */
-  let turns = 0;
+  /** What turns have taken in, of all builds. */
+  let taken = 0;
   let movedAt = Date.now();
   const start = async () => {
     const number = all.length + 1;
-    const build = { id: numberedBuild(number, seed), kind: kindOf(number), number, startedAt: Date.now(), turn: 0 };
+    const build = { id: numberedBuild(number, seed), kind: kindOf(number), number, startedAt: Date.now(), through: 0 };
     await set.create(build.id, build.kind === "poor" ? { budgetMicroUsd: poorMicroUsd } : {});
     onStart(build.id);
     all.push(build);
@@ -83,10 +83,10 @@ function tendBuilds(set: CrashWorld, onStart: (build: BuildId) => void) {
     set.coordinator.check();
     while (!isLast && open.length < buildsAtOnce) await start();
     for (const build of [...open]) {
-      const { turn, isOver } = await tend(set, build);
-      if (turn > build.turn) movedAt = Date.now();
-      turns += turn - build.turn;
-      build.turn = turn;
+      const { through, isOver } = await tend(set, build);
+      if (through > build.through) movedAt = Date.now();
+      taken += through - build.through;
+      build.through = through;
       if (isOver) open = open.filter((one) => one !== build);
     }
     if (Date.now() - movedAt > stuckMs) throw new Error(`no build moves: ${await tellAll(set, open)}`);
@@ -100,7 +100,7 @@ function tendBuilds(set: CrashWorld, onStart: (build: BuildId) => void) {
   return {
     /** Until builds have moved. */
     async progress() {
-      for (const before = turns; turns === before; ) await Promise.race([delay(50), running]);
+      for (const before = taken; taken === before; ) await Promise.race([delay(50), running]);
     },
     async finish() {
       isLast = true;
@@ -123,7 +123,7 @@ function kindOf(number: number): Kind {
 
 /** What the build's user does now: rows in the store, whether a coordinator runs or not. */
 async function tend({ store }: CrashWorld, { id, kind, number, startedAt }: StartedBuild) {
-  const { status, reason, turn, endedAt } = await store.builds.get(id);
+  const { status, reason, appliedThrough: through, endedAt } = await store.builds.get(id);
   // A coordinator that the machine lets wait may hold the lock for long: who was refused asks again.
   const order = (type: string, data = {}, key = type) =>
     store.events.report(id, [{ type, key, data }]).catch((error) => {
@@ -137,7 +137,7 @@ async function tend({ store }: CrashWorld, { id, kind, number, startedAt }: Star
   if (endedAt === null && kind === "cancelled" && Date.now() > dueMs) await order("order.cancel");
   if (endedAt === null && kind === "paused" && Date.now() > dueMs) await order("order.pause");
   if (endedAt === null && kind === "paused" && Date.now() > dueMs + 2000) await order("order.resume");
-  return { turn, isOver: endedAt !== null };
+  return { through, isOver: endedAt !== null };
 }
 
 async function examine({ store, record }: CrashWorld, { id, kind }: StartedBuild): Promise<void> {

@@ -154,7 +154,7 @@ test("a second server on the state directory or on the SQLite file is refused; w
     code: "server_running",
     message: expect.stringMatching(/uses the database .*slipway.db$/),
   });
-  for (const name of ["server.sock", "server.lock", "slipway.db", "run-secret"]) {
+  for (const name of ["server.sock", "server.lock", "slipway.db", "run-secret", "server-name"]) {
     expect({ name, mode: statSync(join(state, name)).mode & 0o077 }).toEqual({ name, mode: 0 });
   }
 });

@@ -6,13 +6,14 @@ import { createLocalProvider } from "@slipway/sandbox/local";
 import manifest from "../package.json" with { type: "json" };
 import { createAgentCheck } from "./agents.ts";
 import { createBuilding } from "./building.ts";
-import { composeServer, type ServerOptions } from "./compose.ts";
+import { composeServer, type ServerOptions, type ServerSettings } from "./compose.ts";
 import { readProcessConfig, type ServerConfig } from "./config.ts";
 import { checkerToolDirectories } from "./gates/checker.ts";
 import { createApp } from "./http/app.ts";
 import { listenOnSocket } from "./http/listen.ts";
 import { takeLock } from "./lock.ts";
 import { openRepository } from "./planning/repository.ts";
+import { keepServerName } from "./server-name.ts";
 import { createHost, createScaledClock, createSimulation, usualWorld } from "./simulated/index.ts";
 
 /**
@@ -46,7 +47,8 @@ async function run(config: ServerConfig): Promise<void> {
   await using parts = new AsyncDisposableStack();
   prepare(stateDirectory);
   for (const { path, what } of config.locks) parts.use(takeLock(path, what));
-  const server = parts.use(await composeServer(config, await optionsOf(config, parts)));
+  const named = { ...config, name: config.name ?? keepServerName(stateDirectory) };
+  const server = parts.use(await composeServer(named, await optionsOf(named, parts)));
   const ending = new AbortController();
   const app = createApp({
     ...{ builds: server.face, models: server.gateway.health },
@@ -73,7 +75,7 @@ function prepare(stateDirectory: string): void {
   }
 }
 
-async function optionsOf(config: ServerConfig, parts: AsyncDisposableStack): Promise<ServerOptions> {
+async function optionsOf(config: ServerConfig & ServerSettings, parts: AsyncDisposableStack): Promise<ServerOptions> {
   const { stateDirectory, name, sandboxUid, environment, simulation, agentsDirectory, remote } = config;
   const tools =
     simulation === null ? { ...(await installedTools(agentsDirectory)), ...checkerToolDirectories() } : undefined;

@@ -83,6 +83,33 @@ test("a cancel that was given while no server ran is honoured by the next one", 
   expect(after).toEqual([]);
 });
 
+test.each([
+  { what: "two hours", awayMs: dayMs / 12 },
+  { what: "two days", awayMs: 2 * dayMs },
+])("attempts go on where no server ran for $what: their time and the build's stood still", async ({ awayMs }) => {
+  await using set = await openServedWorld({ world: { ...world, pace: 100 }, factor: 20 });
+  const { store, simulation } = set;
+  const build = numberedBuild(1);
+  await set.create(build, {});
+  const killed = start(set);
+  await killed.ready;
+  await until(async () => simulation.alive(build).length > 0);
+  await killed.kill();
+  const { lastEvent, turn } = await store.builds.get(build);
+
+  await using server = start(set, awayMs);
+  await server.ready;
+  await until(async () => {
+    const now = await store.builds.get(build);
+    return now.endedAt !== null || now.turn > turn + 1;
+  });
+  const ends = ["attempt.closed", "attempt.respawned", "task.retried", "task.failed", "build.ended"];
+  const since = await store.events.read(build, lastEvent, { source: "decision" });
+  expect(since.filter(({ type }) => ends.includes(type))).toEqual([]);
+  expect(await store.builds.get(build)).toMatchObject({ status: "running", endedAt: null });
+  expect(simulation.alive(build)).not.toEqual([]);
+});
+
 async function until(isSo: () => Promise<boolean>): Promise<void> {
   while (!(await isSo())) await delay(20);
 }

@@ -3,6 +3,7 @@ import { report, type WorkItem } from "@slipway/engine";
 import { describe, expect, test } from "vitest";
 import { begin, by, checks, hash, intent, locked, open, plan, sandboxOf, task } from "./testing/ticked-build.ts";
 
+const hourMs = 3_600_000;
 const merged = { type: "merged" } as const;
 const names = (items: readonly WorkItem[]) =>
   items.map((item) => ("task" in item ? `${item.type} ${item.task}` : item.type));
@@ -83,6 +84,19 @@ describe("before the plan", () => {
     await set.tell("stage.failed", { stage: "draft", round: 2, code: "invalid_answer", message: "nonsense" });
     expect(await set.turn()).toEqual({ over: true });
     expect(await set.store.builds.get(set.build)).toMatchObject({ status: "failed", reason: "unplannable" });
+  });
+
+  test("a stage that was refused money begins again when its user says so", async () => {
+    const set = await begin({ budgetMicroUsd: 10 });
+    await set.turn();
+    await set.tell("stage.failed", { stage: "draft", round: 1, code: "budget_exhausted", message: "no money" });
+    await set.turn();
+    set.look();
+    set.pass(1000);
+    await set.tell("order.resume", {});
+    await set.turn();
+    expect(set.look()).toEqual([{ type: "stage", stage: "draft", round: 2 }]);
+    expect(await set.status()).toBe("planning");
   });
 
   test("a refusal from before a raise of the budget does not pause the build, and its stage begins again", async () => {
@@ -290,6 +304,26 @@ describe("with a plan", () => {
     ]);
   });
 
+  test("what an attempt failed with is kept in its own words, beside what names its kind", async () => {
+    const set = await begin();
+    await plan(set, [task("cart")]);
+    const error = "TypeError: Cart is 7\n  at /work/app/src/cart.ts:12\n\0expected 3\ngot 4";
+    const message = "TypeError: Cart is 7\n  at /work/app/src/cart.ts:12\nexpected 3\ngot 4";
+    const end = { task: "cart", respawn: 0, outcome: { type: "failed", error } } as const;
+    await set.tell("attempt.ended", { ...end, attempt: 1 });
+    await set.turn();
+    const kind = "typeerror: cart is #\nexpected #\ngot #";
+    const { tasks } = await set.store.builds.state(set.build);
+    expect(tasks).toMatchObject([{ details: { failures: [{ error: kind, message }] } }]);
+    const ended = (await set.store.builds.records(set.build, "attempts")).filter(({ endedAt }) => endedAt !== null);
+    expect(ended).toMatchObject([{ reason: message }]);
+    for (let attempt = 2; attempt <= 8; attempt++) {
+      await set.tell("attempt.ended", { ...end, attempt });
+      await set.turn();
+    }
+    expect((await set.store.builds.state(set.build)).tasks).toMatchObject([{ status: "failed", reason: message }]);
+  });
+
   test("an attempt that falls silent is respawned, and one that is heard is not", async () => {
     const set = await begin();
     await plan(set, [task("cart"), task("pay")]);
@@ -354,6 +388,52 @@ describe("who drives", () => {
     expect(set.reattached).toHaveLength(2);
     expect(set.reattached[1]).toMatchObject([{ type: "attempt", task: "cart", number: 1, respawn: 0, paused: false }]);
     expect(set.look()).toEqual([]);
+  });
+
+  /** Turns as a server takes them, once a minute, with an attempt that is heard. */
+  async function drive(set: Awaited<ReturnType<typeof begin>>, minutes: number) {
+    for (let minute = 0; minute < minutes; minute++) {
+      set.pass(60_000);
+      set.heard.set("cart#1", set.now());
+      await set.turn();
+    }
+  }
+
+  test.each([
+    { what: "two hours later", awayMs: 2 * hourMs, restart: true },
+    { what: "two days later", awayMs: 48 * hourMs, restart: true },
+    { what: "two days later, having slept", awayMs: 48 * hourMs, restart: false },
+  ])("a server that comes back $what ends nothing for that, and time goes on from there", async (gap) => {
+    const set = await begin();
+    await plan(set, [task("cart")]);
+    await set.tell("attempt.heard", { task: "cart", attempt: 1 });
+    await drive(set, 30);
+    if (gap.restart) set.restart();
+    set.pass(gap.awayMs);
+    await set.turn();
+    await drive(set, 28);
+    expect(set.look()).toEqual([]);
+    expect(await set.status()).toBe("running");
+    await drive(set, 2);
+    expect(names(set.look())).toEqual(["end-attempt cart", "attempt cart"]);
+    expect((await set.store.builds.state(set.build)).tasks).toMatchObject([
+      { details: { failures: [{ error: "the attempt took too long" }] } },
+    ]);
+  });
+
+  test("a build that nobody drove for two days has its time still", async () => {
+    const set = await begin({ timeoutMs: hourMs });
+    set.pass(48 * hourMs);
+    await set.turn();
+    expect(set.look()).toEqual([{ type: "stage", stage: "draft", round: 1 }]);
+    set.restart();
+    set.pass(48 * hourMs);
+    await set.turn();
+    expect(await set.status()).toBe("planning");
+    await drive(set, 57);
+    expect(await set.status()).toBe("planning");
+    await drive(set, 1);
+    expect(await set.store.builds.get(set.build)).toMatchObject({ status: "failed", reason: "timeout" });
   });
 
   test("what could not be begun is asked for again", async () => {

@@ -145,9 +145,9 @@ function diagnosisText(problems: unknown): string {
   return `the diagnosis found ${found === "" ? "nothing wrong" : found}; `;
 }
 
-function failureText({ reason, error, task }: Data): string {
+function failureText({ reason, error, message, task }: Data): string {
   if (reason === "dependency") return `it waits for ${text(task)}, which failed`;
-  return reason === "build-ended" ? "the build ended" : text(error);
+  return reason === "build-ended" ? "the build ended" : text(message ?? error);
 }
 
 function satisfactionText(unsatisfied: readonly unknown[]): string {

@@ -37,7 +37,9 @@ export function adviceOn(view: BuildView): string | undefined {
     return `${missingText(view)}: it can not go on. It ends with: slipway cancel ${view.id}`;
   }
   if (view.status === "paused" && view.reason === "budget") {
-    return `It goes on with more money: slipway resume --budget <usd> ${view.id}`;
+    const isSpent = view.money.spentMicroUsd >= view.money.budgetMicroUsd;
+    const again = isSpent ? "" : `It asks again for what was refused with: slipway resume ${view.id}. `;
+    return `${again}It goes on with more money: slipway resume --budget <usd> ${view.id}`;
   }
   const waits = view.status === "paused" || (view.planning?.step === "held" && view.endedAt === null);
   return waits ? `It goes on with: slipway resume ${view.id}` : undefined;

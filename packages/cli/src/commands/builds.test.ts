@@ -106,7 +106,18 @@ describe("status", () => {
   });
 
   test.each<[string, Partial<BuildView>, RegExp, RegExp]>([
-    ["a budget that is spent", { status: "paused", reason: "budget" }, /paused at its budget/, /resume --budget <usd>/],
+    [
+      "a budget that is spent",
+      { status: "paused", reason: "budget", money: { budgetMicroUsd: 5, spentMicroUsd: 5, reservedMicroUsd: 0 } },
+      /paused at its budget/,
+      /^It goes on with more money: slipway resume --budget <usd>/,
+    ],
+    [
+      "a budget that something did not fit in",
+      { status: "paused", reason: "budget", money: { budgetMicroUsd: 5, spentMicroUsd: 4, reservedMicroUsd: 0 } },
+      /paused at its budget/,
+      /asks again for what was refused with: slipway resume bld_.*with more money: slipway resume --budget <usd>/,
+    ],
     ["its user", { status: "paused", reason: "user" }, /paused until it is resumed/, /slipway resume bld_/],
     [
       "a word about the intent",

@@ -12,7 +12,7 @@ const orderOptions: OptionSpecs = {
   },
   dir: { value: "path", short: "d", help: "The repository's directory, for feature and fix (this one)" },
   repo: { value: "url|path", help: "A git repository to clone, or the path of one" },
-  partition: { value: "phase|feature|component", help: "How tasks are grouped (feature)" },
+  partition: { value: "phase|feature|component", help: "What tasks are cut by (feature)" },
   budget: { value: "usd", short: "b", help: "What the build may cost at most, in US dollars (BUILD_BUDGET_USD)" },
   inject: {
     value: "host:header=value",

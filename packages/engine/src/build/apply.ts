@@ -1,5 +1,5 @@
 import type { AttemptAction, BuildAction } from "./actions.ts";
-import { type AttemptState, type BuildState, type TaskState, workedMs } from "./state.ts";
+import { type AttemptState, type BuildState, type TaskState, timed } from "./state.ts";
 
 /** The state once the actions are taken. */
 export function applyActions(state: BuildState, actions: readonly BuildAction[], nowMs: number): BuildState {
@@ -23,9 +23,9 @@ function applyAction(state: BuildState, action: BuildAction, nowMs: number): Bui
     case "warn-budget":
       return { ...state, warnedBudgetMicroUsd: action.budgetMicroUsd };
     case "pause-build":
-      return paused(state, action, nowMs);
+      return timed(paused(state, action, nowMs), nowMs);
     case "resume-build":
-      return goingOn({ ...state, status: "running", pause: null, activeSinceMs: nowMs });
+      return timed(goingOn({ ...state, status: "running", pause: null }), nowMs);
     case "begin-stage":
       return { ...state, planning: state.planning && { ...state.planning, step: "underway" } };
     case "check-satisfaction":
@@ -33,7 +33,7 @@ function applyAction(state: BuildState, action: BuildAction, nowMs: number): Bui
     case "plan-remaining":
       return { ...state, progress: { ...state.progress, step: "planning" } };
     case "end-build":
-      return { ...stopped(state, nowMs), status: action.status, pause: null, endReason: action.reason };
+      return timed({ ...state, status: action.status, pause: null, endReason: action.reason }, nowMs);
   }
 }
 
@@ -99,7 +99,7 @@ function paused(
 ): BuildState {
   const { progress } = state;
   return {
-    ...stopped(state, nowMs),
+    ...state,
     status: "paused",
     pause: { reason, atMs: nowMs, budgetMicroUsd },
     // Whoever lets a stuck build go on wants some more rounds.
@@ -117,11 +117,7 @@ function goingOn(state: BuildState): BuildState {
   };
 }
 
-function stopped(state: BuildState, nowMs: number): BuildState {
-  return { ...state, activeMs: workedMs(state, nowMs), activeSinceMs: null };
-}
-
-function changeTask(state: BuildState, id: string, change: (task: TaskState) => TaskState): BuildState {
+export function changeTask(state: BuildState, id: string, change: (task: TaskState) => TaskState): BuildState {
   return { ...state, tasks: state.tasks.map((task) => (task.id === id ? change(task) : task)) };
 }
 

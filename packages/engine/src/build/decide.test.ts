@@ -1,8 +1,9 @@
+import { buildSettingsSchema } from "@slipway/contract";
 import { describe, expect, test } from "vitest";
 import { decide } from "./decide.ts";
 import { observe } from "./observe.ts";
 import { type BuildOrder, order } from "./orders.ts";
-import type { BuildState, Outcome, TaskState } from "./state.ts";
+import { type BuildState, beginPlanning, type Outcome, type TaskState } from "./state.ts";
 import { after, begin, ended, failed, merged, statuses, task, tick } from "./testing.ts";
 import { nextWakeMs } from "./watch.ts";
 
@@ -92,6 +93,23 @@ describe("failures", () => {
     expect(tick(state, dayMs)).toMatchObject({ status: "failed", endReason: "timeout" });
   });
 
+  test("trouble is counted anew after an attempt that got as far as an offer, and only then", () => {
+    const before = interruptedOften(interruptedOften(begin([task("a")]), 10, away), 3, limited);
+    const { notBeforeMs = 0, attempts = 0 } = before.tasks[0] ?? {};
+    const running = tick(before, notBeforeMs);
+    const name = { task: "a", attempt: attempts + 1 };
+    const heard = after(running, notBeforeMs, { type: "attempt-heard", ...name });
+    expect(heard.tasks[0]).toMatchObject({ interruptions: 10, modelInterruptions: 3 });
+    const gone = observe(heard, { type: "attempt-offered", ...name, attempt: attempts }, notBeforeMs);
+    expect(gone.tasks[0]).toMatchObject({ interruptions: 10 });
+    const offered = after(heard, notBeforeMs, { type: "attempt-offered", ...name, offer: 1 });
+    expect(offered.tasks[0]).toMatchObject({ status: "verifying", interruptions: 0, modelInterruptions: 0 });
+    const answer = { offer: 1, findings: [], main: null };
+    const back = after(offered, notBeforeMs, { type: "attempt-returned", ...name, answer });
+    const { tasks } = after(back, notBeforeMs, ended("a", name.attempt, away));
+    expect(tasks[0]).toMatchObject({ failures: [], interruptions: 1, notBeforeMs: notBeforeMs + 15_000 });
+  });
+
   test("other trouble is a failure when there is too much of it, however often a model was away meanwhile", () => {
     const before = interruptedOften(interruptedOften(begin([task("a")]), 10, away), 20, limited);
     expect(before.tasks[0]).toMatchObject({ failures: [], interruptions: 10, modelInterruptions: 20 });
@@ -167,6 +185,18 @@ describe("money", () => {
     expect(tick(late, 10)).toMatchObject({ status: "running", attempts: [{ number: 1, outcome: null }] });
   });
 
+  test("what was refused is asked for again at a user's later word, while the budget is not spent", () => {
+    const refused = ended("a", 1, { type: "out-of-budget", budgetMicroUsd: 1000 });
+    const before = order(tick(begin([task("a")], poor), 0), { type: "resume" }, 5);
+    const state = after(before, 5, refused, { type: "spent", microUsd: 999 });
+    expect(decide(state, 1000)).toEqual([]);
+    const resumed = told(state, { type: "resume" }, 6);
+    expect(resumed).toMatchObject({ status: "running", attempts: [{ number: 1, pausedAtMs: null, outcome: null }] });
+    expect(after(resumed, 7, refused)).toMatchObject({ status: "paused", pause: { reason: "budget" } });
+    const spent = observe(state, { type: "spent", microUsd: 1000 }, 7);
+    expect(told(spent, { type: "resume" }, 8).status).toBe("paused");
+  });
+
   test.each([0, -1, 500, 0.5, Number.NaN, Number.POSITIVE_INFINITY])(
     "a budget of %d is refused when 500 are spent",
     (budgetMicroUsd) => {
@@ -213,6 +243,28 @@ test("a build's time runs out, and pauses do not count", () => {
   const over = tick(offered, endMs);
   expect(over).toMatchObject({ status: "failed", endReason: "timeout", attempts: [] });
   expect(over.tasks).toMatchObject([{ status: "failed", failure: { reason: "build-ended" } }]);
+});
+
+test("a build's time stands still while its intent is held for the user", () => {
+  const settings = buildSettingsSchema.parse({});
+  const drafted = after(tick(beginPlanning(settings, "intent", 0), 0), 1000, { type: "stage-done", stage: "draft" });
+  expect(drafted).toMatchObject({ planning: { stage: "lock", step: "held" }, activeMs: 1000, activeSinceMs: null });
+  expect(nextWakeMs(drafted, 1000)).toBeNull();
+  const resumed = told(told(drafted, { type: "pause" }, dayMs), { type: "resume" }, 2 * dayMs);
+  expect(decide(resumed, 5 * dayMs)).toEqual([]);
+  const released = after(resumed, 5 * dayMs, { type: "intent-released" });
+  expect(released).toMatchObject({ planning: { step: "underway" }, activeMs: 1000, activeSinceMs: 5 * dayMs });
+  expect(nextWakeMs(released, 5 * dayMs)).toBe(6 * dayMs - 1000);
+});
+
+test("an intent that is released during a pause does not start the build's time", () => {
+  const held = after(tick(beginPlanning(buildSettingsSchema.parse({}), "intent", 0), 0), 0, {
+    type: "stage-done",
+    stage: "draft",
+  });
+  const paused = after(told(held, { type: "pause" }, 0), dayMs, { type: "intent-released" });
+  expect(paused).toMatchObject({ status: "paused", planning: { step: "due" }, activeSinceMs: null });
+  expect(told(paused, { type: "resume" }, 2 * dayMs)).toMatchObject({ activeMs: 0, activeSinceMs: 2 * dayMs });
 });
 
 describe("after the last task", () => {

@@ -2,6 +2,8 @@ import { printable } from "@slipway/contract";
 
 /** As much as names a pattern. */
 const maxCharacters = 256;
+const maxEvidence = 4000;
+const unknown = "unknown error";
 
 /**
  * What two failures of the same kind have in common: the error's text without what differs from run to run. Lines after
@@ -20,5 +22,14 @@ export function fingerprint(errorText: string): string {
     .replace(/\d+/g, "#")
     .toLowerCase()
     .slice(0, maxCharacters);
-  return found === "" ? "unknown error" : found;
+  return found === "" ? unknown : found;
+}
+
+/** The error in its own words, for whoever is to mend it. Of a long one both ends: what went wrong is mostly in one of them. */
+export function evidence(errorText: string): string {
+  const told = printable(errorText).trim();
+  if (told.length <= maxEvidence) return told === "" ? unknown : told;
+  const leftOut = "\n[...]\n";
+  const kept = (maxEvidence - leftOut.length) / 2;
+  return `${told.slice(0, kept)}${leftOut}${told.slice(-kept)}`.toWellFormed();
 }

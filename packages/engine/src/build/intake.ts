@@ -2,7 +2,7 @@ import { type BuildId, SlipwayError } from "@slipway/contract";
 import type { SettledOffer } from "../ports/merging.ts";
 import type { Report } from "../ports/reports.ts";
 import type { BuildRecords, RecordKind, Store, StoredBuild } from "../ports/store.ts";
-import { fingerprint } from "./fingerprint.ts";
+import { evidence, fingerprint } from "./fingerprint.ts";
 import { type Observation, observe } from "./observe.ts";
 import { type BuildOrder, order } from "./orders.ts";
 import type { AttemptState, BuildState, Outcome } from "./state.ts";
@@ -227,7 +227,7 @@ async function readOutcome(
     case "failed": {
       const error = fingerprint(outcome.error);
       const [pattern] = await store.patterns.find(project, [error]);
-      return { type: "failed", error, pattern: pattern?.signature ?? null };
+      return { type: "failed", error, message: evidence(outcome.error), pattern: pattern?.signature ?? null };
     }
     case "merged": {
       const mended = state.tasks.find(({ id }) => id === ended.task)?.failures.at(-1);

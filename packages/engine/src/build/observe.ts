@@ -1,6 +1,6 @@
 import { compareIds, type Plan } from "@slipway/contract";
 import type { OfferAnswer, Stage } from "../ports/work.ts";
-import { changeAttempt } from "./apply.ts";
+import { changeAttempt, changeTask } from "./apply.ts";
 import {
   type AttemptState,
   type BuildState,
@@ -9,6 +9,7 @@ import {
   type Outcome,
   type Planning,
   type Progress,
+  timed,
 } from "./state.ts";
 
 /** What has happened outside. Reports can come twice, late, or about what is gone: then they change nothing. */
@@ -44,19 +45,19 @@ export function observe(state: BuildState, observation: Observation, nowMs: numb
   if (hasEnded(state)) return state;
   switch (observation.type) {
     case "stage-done":
-      return inStage(state, observation.stage, nextStage);
+      return timed(inStage(state, observation.stage, nextStage), nowMs);
     case "stage-failed":
       return inStage(state, observation.stage, (planning) =>
         stageFailed(planning, observation, isOutdated(state, observation)),
       );
     case "intent-released":
-      return inStage(state, "lock", (planning) => (planning.step === "held" ? { ...planning, step: "due" } : planning));
+      return timed(inStage(state, "lock", released), nowMs);
     case "planned":
       return firstPlan(state, observation.tasks, nowMs);
     case "attempt-heard":
       return reach(state, observation, "working", nowMs);
     case "attempt-offered":
-      return offered(reach(state, observation, "verifying", nowMs), observation, nowMs);
+      return offered(state, observation, nowMs);
     case "attempt-returned":
       return returned(state, observation, nowMs);
     case "attempt-ended":
@@ -98,6 +99,10 @@ function nextStage(planning: Planning): Planning {
   const isDrafted = planning.stage === "draft";
   const step = isDrafted && waitsAt(planning, "intent") ? "held" : "due";
   return { ...planning, stage: isDrafted ? "lock" : "plan", step, round: 1 };
+}
+
+function released(planning: Planning): Planning {
+  return planning.step === "held" ? { ...planning, step: "due" } : planning;
 }
 
 function stageFailed(
@@ -146,16 +151,20 @@ function reach(
   const attempt = heard.attempts.find(({ task, number }) => task === name.task && number === name.attempt);
   if (attempt === undefined) return state;
   const status = statusOf[attempt.phase];
-  return { ...heard, tasks: heard.tasks.map((task) => (task.id === name.task ? { ...task, status } : task)) };
+  return changeTask(heard, name.task, (task) => ({ ...task, status }));
 }
 
+/** It has got through its troubles: what comes now is the first one in a row. */
 function offered(
   state: BuildState,
   { offer, ...name }: { readonly task: string; readonly attempt: number; readonly offer?: number },
   nowMs: number,
 ): BuildState {
-  if (offer === undefined) return state;
-  return changeAttempt(state, name, (attempt) => ({ ...attempt, offer: { number: offer, atMs: nowMs } }));
+  const verifying = reach(state, name, "verifying", nowMs);
+  if (verifying === state) return state;
+  const through = changeTask(verifying, name.task, (task) => ({ ...task, interruptions: 0, modelInterruptions: 0 }));
+  if (offer === undefined) return through;
+  return changeAttempt(through, name, (attempt) => ({ ...attempt, offer: { number: offer, atMs: nowMs } }));
 }
 
 /** It goes on; the time that it has waited does not count. */

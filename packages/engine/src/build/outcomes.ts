@@ -1,8 +1,8 @@
 import type { BuildAction } from "./actions.ts";
 import { escalate } from "./escalate.ts";
-import { fingerprint } from "./fingerprint.ts";
+import { evidence, fingerprint } from "./fingerprint.ts";
 import { isRefused } from "./money.ts";
-import type { AttemptState, BuildState, Interruption, Outcome, TaskState } from "./state.ts";
+import type { AttemptState, BuildState, FailedTry, Interruption, Outcome, TaskState } from "./state.ts";
 import { outcomeOf } from "./watch.ts";
 
 const maxRespawns = 5;
@@ -44,10 +44,10 @@ function settle(
         { type: "merge-task", task: task.id },
       ];
     case "failed":
-      return failed(attempt, task, outcome.error, outcome.pattern, nowMs);
+      return failed(attempt, task, outcome, outcome.pattern, nowMs);
     case "died":
       if (!state.settings.respawn || attempt.respawns >= maxRespawns) {
-        return failed(attempt, task, "the sandbox died", null, nowMs);
+        return failed(attempt, task, { error: "the sandbox died" }, null, nowMs);
       }
       // It comes back when the build goes on and has a slot for it: see schedule.ts.
       if (attempt.pausedAtMs !== null) return [];
@@ -64,15 +64,15 @@ function settle(
 function failed(
   attempt: AttemptState,
   task: TaskState,
-  error: string,
+  { error, message }: Pick<FailedTry, "error" | "message">,
   pattern: string | null,
   nowMs: number,
 ): BuildAction[] {
-  const failure = { level: attempt.level, pattern: attempt.pattern, error };
+  const failure = { level: attempt.level, pattern: attempt.pattern, error, message };
   const next = escalate(task, failure, pattern);
   const end = { type: "end-attempt", task: task.id, attempt: attempt.number } as const;
   if (next === null) {
-    const exhausted = { reason: "exhausted", error } as const;
+    const exhausted = { reason: "exhausted", error, message } as const;
     return [
       { ...end, keepSandbox: false },
       { type: "fail-task", task: task.id, failure: exhausted },
@@ -96,8 +96,8 @@ function interrupted(
 ): BuildAction[] {
   const before = by === "model" ? task.modelInterruptions : task.interruptions;
   if (by !== "model" && before >= maxInterruptions) {
-    const error = reason === undefined ? tooOften : fingerprint(`${tooOften}: ${reason}`);
-    return failed(attempt, task, error, null, nowMs);
+    const told = reason === undefined ? tooOften : `${tooOften}: ${reason}`;
+    return failed(attempt, task, { error: fingerprint(told), message: evidence(told) }, null, nowMs);
   }
   const { level, pattern } = attempt;
   return [

@@ -25,7 +25,8 @@ function isOver({ reason, atMs, budgetMicroUsd }: Pause, { wish, settings }: Bui
     case "user":
       return true;
     case "budget":
-      return settings.budgetMicroUsd > budgetMicroUsd;
+      // What others had set aside may be free by now: the user's word lets it be asked for again.
+      return settings.budgetMicroUsd > budgetMicroUsd || wish.atMs > atMs;
     case "stuck":
       return wish.atMs > atMs;
   }

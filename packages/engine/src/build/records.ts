@@ -36,6 +36,7 @@ const atMs = z.int();
 const microUsd = z.int().min(0);
 const level = z.union([z.literal(0), z.literal(1), z.literal(2), z.literal(3), z.literal(4)]).nullable();
 const pattern = z.string().nullable();
+const failure = { error: z.string(), message: z.string().optional() };
 const nextTry = { level, pattern, from: z.enum(["main", "last-attempt"]) };
 
 const buildState = z.object({
@@ -45,6 +46,7 @@ const buildState = z.object({
   endReason: z.enum(buildEndReasons).nullable(),
   activeMs: z.number(),
   activeSinceMs: atMs.nullable(),
+  turnAtMs: atMs.nullable().default(null),
   spentMicroUsd: microUsd,
   warnedBudgetMicroUsd: microUsd.nullable(),
   planning: z
@@ -65,7 +67,7 @@ const buildState = z.object({
 
 const taskDetails = z.strictObject({
   estimateMs: z.number(),
-  failures: z.array(z.strictObject({ level, pattern, error: z.string() })),
+  failures: z.array(z.strictObject({ level, pattern, ...failure })),
   next: z.strictObject(nextTry),
   interruptions: z.int(),
   modelInterruptions: z.int().default(0),
@@ -73,7 +75,7 @@ const taskDetails = z.strictObject({
   notBeforeMs: atMs,
   failure: z
     .discriminatedUnion("reason", [
-      z.strictObject({ reason: z.literal("exhausted"), error: z.string() }),
+      z.strictObject({ reason: z.literal("exhausted"), ...failure }),
       z.strictObject({ reason: z.literal("dependency"), task: z.string() }),
       z.strictObject({ reason: z.literal("build-ended") }),
     ])
@@ -88,7 +90,7 @@ const attemptDetails = z.strictObject({
   outcome: z
     .discriminatedUnion("type", [
       z.strictObject({ type: z.literal("merged") }),
-      z.strictObject({ type: z.literal("failed"), error: z.string(), pattern }),
+      z.strictObject({ type: z.literal("failed"), pattern, ...failure }),
       z.strictObject({ type: z.literal("died") }),
       z.strictObject({
         type: z.literal("interrupted"),
@@ -206,7 +208,7 @@ function toTask(build: BuildId, task: TaskState): TaskRecord {
 function failureText(failure: TaskFailure): string {
   switch (failure.reason) {
     case "exhausted":
-      return failure.error;
+      return failure.message ?? failure.error;
     case "dependency":
       return `waits for ${failure.task}, which failed`;
     case "build-ended":
@@ -235,7 +237,7 @@ function endedAttempts({ stored, observed, after, nowMs }: Change): AttemptRecor
 
 function endOf(outcome: Outcome | null, { endReason }: BuildState): string {
   if (outcome === null) return endReason ?? "timed out";
-  return outcome.type === "failed" ? outcome.error : outcome.type;
+  return outcome.type === "failed" ? (outcome.message ?? outcome.error) : outcome.type;
 }
 
 function isRecordOf({ task, details }: AttemptRecord, attempt: AttemptState): boolean {

@@ -12,6 +12,7 @@ import {
   type Turn,
 } from "../ports/store.ts";
 import type { Work } from "../ports/work.ts";
+import { isTimeKept, withoutAbsence } from "./absence.ts";
 import type { BuildAction } from "./actions.ts";
 import { applyActions } from "./apply.ts";
 import { decide, earlyEndOf, leaveAllBut } from "./decide.ts";
@@ -116,7 +117,7 @@ export function createTick(parts: TickParts): Tick {
     const { spentMicroUsd } = await store.ledger.balance(build);
     const nowMs = clock.now();
     const before = withSignsOfLife(kept, (task, number) => Math.max(sinceMs, work.heardAtMs(build, task, number) ?? 0));
-    const taken = await takeReports(store, stored, before, reports, nowMs);
+    const taken = await takeReports(store, stored, withoutAbsence(before, nowMs), reports, nowMs);
     const beside = readBeside(stored);
     const merges = merging.turn(mergingInput(stored, taken.state, beside, reports, nowMs));
     let settled = taken.state;
@@ -126,7 +127,8 @@ export function createTick(parts: TickParts): Tick {
     const waitsFor = earlyEndOf(observed, nowMs) === undefined ? null : merges.moving;
     const { actions, after } =
       waitsFor === null ? decideWithSlots(observed, stored.build, nowMs) : leaveFirst(observed, waitsFor, nowMs);
-    if (events.length > 0 || actions.length > 0 || merges.items.length > 0 || merges.events.length > 0) {
+    const isNews = events.length > 0 || actions.length > 0 || merges.items.length > 0 || merges.events.length > 0;
+    if (isNews || isTimeKept(after, nowMs)) {
       const records = changedRecords({ stored, before, observed, after, places: taken.places, nowMs });
       const ended = hasEnded(after) ? endedRecords(stored, taken, merges, nowMs) : {};
       const all = { ...taken.records, ...merges.records, ...records, ...ended };
@@ -231,7 +233,7 @@ function toTurn({ stored, before, after, kept, actions, events, told, records, n
     turn,
     // All that was there is read, but for what did not fit the page.
     through: events.length === maxPage ? lastReport : Math.max(lastEvent, lastReport),
-    build: { ...toBuild(after, kept), endedAt: hasEnded(after) ? nowMs : endedAt },
+    build: { ...toBuild({ ...after, turnAtMs: nowMs }, kept), endedAt: hasEnded(after) ? nowMs : endedAt },
     ...(budgetMicroUsd === before.settings.budgetMicroUsd ? {} : { budgetMicroUsd }),
     records,
     events: [...told, ...actions.map(tellDecision)],

@@ -17,10 +17,12 @@ export interface BuildState {
   readonly wish: { readonly kind: "run" | "pause" | "cancel"; readonly atMs: number };
   readonly pause: Pause | null;
   readonly endReason: BuildEndReason | null;
-  /** How long it has worked until `activeSinceMs`; pauses do not count. */
+  /** How long it has worked until `activeSinceMs`; pauses and holds do not count. */
   readonly activeMs: number;
-  /** Null while it does not work. */
+  /** Null while it does not work. Moves on by the time that nobody drove the build. */
   readonly activeSinceMs: number | null;
+  /** When it had its last turn, while it works. Null: not known. */
+  readonly turnAtMs: number | null;
   readonly spentMicroUsd: number;
   /** The budget that the user has been warned about. */
   readonly warnedBudgetMicroUsd: number | null;
@@ -37,7 +39,7 @@ export interface BuildState {
 export interface Pause {
   readonly reason: PauseReason;
   readonly atMs: number;
-  /** As it was then: a budget that is raised lets the build go on. */
+  /** As it was then: a budget that is raised lets the build go on, as does the user's word while it is not spent. */
   readonly budgetMicroUsd: number;
 }
 
@@ -63,7 +65,7 @@ export interface TaskState {
   readonly failures: readonly FailedTry[];
   /** What the next attempt tries. */
   readonly next: NextTry;
-  /** Troubles in a row that were not the attempt's own, without those of models. */
+  /** Troubles in a row that were not the attempt's own, without those of models. An offer or a failed try ends the row. */
   readonly interruptions: number;
   /** Those of models: they are waited out for as long as the build lasts. */
   readonly modelInterruptions: number;
@@ -91,10 +93,12 @@ export interface FailedTry {
   readonly pattern: string | null;
   /** What two failures of the same kind have in common: see fingerprint.ts. */
   readonly error: string;
+  /** The error in its own words. Undefined: there are no other. */
+  readonly message?: string | undefined;
 }
 
 export type TaskFailure =
-  | { readonly reason: "exhausted"; readonly error: string }
+  | ({ readonly reason: "exhausted" } & Pick<FailedTry, "error" | "message">)
   | { readonly reason: "dependency"; readonly task: string }
   | { readonly reason: "build-ended" };
 
@@ -103,7 +107,7 @@ export interface AttemptState extends NextTry {
   /** From 1, per task. */
   readonly number: number;
   readonly phase: "starting" | "working" | "verifying";
-  /** Moves on by the time that it is paused. */
+  /** Moves on by the time that it is paused, or that nobody drove the build. */
   readonly startedAtMs: number;
   readonly heardAtMs: number;
   readonly pausedAtMs: number | null;
@@ -121,7 +125,7 @@ export interface AttemptState extends NextTry {
 export type Outcome =
   | { readonly type: "merged" }
   /** By its own account, or by a gate. `pattern`: the fix that is known for the error. */
-  | { readonly type: "failed"; readonly error: string; readonly pattern: string | null }
+  | ({ readonly type: "failed"; readonly pattern: string | null } & Pick<FailedTry, "error" | "message">)
   /** The sandbox is gone. */
   | { readonly type: "died" }
   /** Nothing that the attempt could help. */
@@ -163,6 +167,7 @@ export function beginBuild(plan: Pick<Plan, "tasks">, settings: BuildSettings, n
     endReason: null,
     activeMs: 0,
     activeSinceMs: nowMs,
+    turnAtMs: nowMs,
     spentMicroUsd: 0,
     warnedBudgetMicroUsd: null,
     grantedSlots: settings.slots,
@@ -197,6 +202,15 @@ export function hasEnded({ status }: Pick<BuildState, "status">): boolean {
 
 export function isDone({ status }: TaskState): boolean {
   return status === "merged" || status === "failed";
+}
+
+/** With its time counted from now on, or not, as the state wants it. */
+export function timed(state: BuildState, nowMs: number): BuildState {
+  const works = state.status === "running" && state.planning?.step !== "held";
+  if (works === (state.activeSinceMs !== null)) return state;
+  return works
+    ? { ...state, activeSinceMs: nowMs }
+    : { ...state, activeMs: workedMs(state, nowMs), activeSinceMs: null };
 }
 
 /** How long the build has worked. */

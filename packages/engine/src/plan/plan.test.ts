@@ -93,6 +93,21 @@ describe("planning", () => {
     expect(instructions).toContain("broken");
   });
 
+  test.each([
+    ["phase", /by phase: /],
+    ["feature", /by feature: /],
+    ["component", /by component: /],
+  ] as const)("by %s tells the model to cut the tasks so, and not otherwise", async (by, cut) => {
+    const models = answering({ tasks });
+    await makePlan(models, { locked, start, partition: by });
+    await planRemaining(models, { locked, start, partition: by }, { unsatisfied: [], tasks: [] });
+    for (const { instructions } of models.asked) {
+      expect(instructions).toMatch(cut);
+      expect(instructions?.match(/Cut the app by/g)).toHaveLength(1);
+    }
+    expect(models.asked).toHaveLength(2);
+  });
+
   test("what remains serves what is missing, with new tasks on top of merged ones", async () => {
     const more = plannedTask("storage-again", { dependencies: ["setup"], criteria: ["keep-items"] });
     const models = answering({ tasks }, { tasks: [{ ...more, dependencies: ["storage"] }] }, { tasks: [more] });

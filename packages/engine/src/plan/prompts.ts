@@ -1,4 +1,4 @@
-import { type BuildMode, planLimits, usualComponents } from "@slipway/contract";
+import { type BuildMode, type Partition, planLimits, usualComponents } from "@slipway/contract";
 import { fenceRule } from "../fence.ts";
 
 const subjects: Readonly<Record<BuildMode, string>> = {
@@ -8,10 +8,20 @@ const subjects: Readonly<Record<BuildMode, string>> = {
   fix: "The app exists and is broken: each task removes the cause of one or more of the problems, and shows it by a test.",
 };
 
-export function planInstructions(mode: BuildMode): string {
+const cuts: Readonly<Record<Partition, string>> = {
+  phase:
+    "in steps that build on each other, what the rest stands on first. Tasks of one phase need nothing of each other, and all that they need is in the phases before.",
+  feature:
+    "a task makes one feature, or a part of one, work through all of the app, from what is kept to what is seen, and names that feature first. What several features need is a task of its own, before them.",
+  component:
+    "a task stays in one component, and makes there what the features need of it. What components must agree on is a task of its own, before those that rely on it.",
+};
+
+export function planInstructions(mode: BuildMode, partition: Partition): string {
   return `You split the contract of an app into tasks for coding agents that work at the same time, each in a place of its own. Their results are merged one by one.
 ${subjects[mode]}
 - A task is a piece that one agent can finish and show to work, in ${planLimits.minTaskMinutes} to ${planLimits.maxTaskMinutes} minutes. Ids are short, in lower case with hyphens.
+- Cut the app by ${partition}: ${cuts[partition]}
 - Dependencies: only what must be merged before the task can begin. Fewer let more agents work at once. No cycles.
 - Tasks that can run at the same time change different files; say which files you expect each to change or add.
 - Component: ${usualComponents.join(", ")}, or one of the app's own. Features: what it belongs to, the most important first.

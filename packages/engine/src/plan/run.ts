@@ -1,4 +1,4 @@
-import { type LockedIntent, type Plan, planDraftSchema, type Task } from "@slipway/contract";
+import { type LockedIntent, type Partition, type Plan, planDraftSchema, type Task } from "@slipway/contract";
 import { askUntilSound } from "../ask.ts";
 import { fence } from "../fence.ts";
 import type { ModelRoles } from "../ports/models.ts";
@@ -10,6 +10,8 @@ import { planInstructions, remainingInstructions } from "./prompts.ts";
 export interface PlanQuestion {
   readonly locked: LockedIntent;
   readonly start: StartingPoint;
+  /** What tasks are cut by. */
+  readonly partition?: Partition | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -56,14 +58,14 @@ const maxOutputTokens = 64_000;
 
 async function askForPlan(
   models: ModelRoles,
-  { locked, start, signal }: PlanQuestion,
+  { locked, start, partition = "feature", signal }: PlanQuestion,
   demands: PlanDemands,
   more: readonly string[],
 ): Promise<Plan> {
   const contract = await fence("contract", JSON.stringify(locked.intent, null, 1));
   const draft = await askUntilSound(models, {
     role: "plan",
-    instructions: planInstructions(start.mode),
+    instructions: planInstructions(start.mode, partition),
     prompt: [contract, ...(await describeStart(start)), ...more].join("\n\n"),
     schema: planDraftSchema,
     check: (answer) => checkPlan(answer, demands),

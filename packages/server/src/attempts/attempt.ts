@@ -13,7 +13,7 @@ import { runIdOf, speakerOf } from "./names.ts";
 import { readOrder } from "./order.ts";
 import { patiently } from "./patiently.ts";
 import { findPlace, isInstalled, leftPlaces, makePlace, removePlace } from "./place.ts";
-import { attemptEnded, checkpointMade, sandboxChanged, type ToldOutcome } from "./reports.ts";
+import { attemptEnded, checkpointMade, endKeyOf, sandboxChanged, type ToldOutcome } from "./reports.ts";
 import type { SharedPart } from "./shared.ts";
 import type { AttemptSurroundings } from "./surroundings.ts";
 
@@ -159,16 +159,24 @@ export class Attempt {
   /** Sees to it that a run is under way, or tells why there can be none. */
   async #run(known: Kept): Promise<void> {
     if (this.#running !== undefined) return;
-    const { build } = this.#world;
     let kept = known;
     if (kept.refusedMicroUsd !== null) {
-      const { budgetMicroUsd } = await this.#world.store.ledger.balance(build.id);
-      if (budgetMicroUsd <= kept.refusedMicroUsd) return await this.#tellEnd(kept, refused(kept.refusedMicroUsd));
+      const end = refused(kept.refusedMicroUsd);
+      if (!(await this.#mayAskAgain(kept, end))) return await this.#tellEnd(kept, end);
       kept = await this.#keep({ part: kept.part + 1, heard: 0, refusedMicroUsd: null });
     }
     const sandbox = await this.#place(kept);
     if (sandbox === undefined) return await this.#tellEnd(kept, { type: "died" });
     await this.#start(this.#kept ?? kept, sandbox);
+  }
+
+  /** There is more money, or the build has heard of the refusal and wants it to go on all the same. */
+  async #mayAskAgain(kept: Kept, end: Refused): Promise<boolean> {
+    const { build, store } = this.#world;
+    const { budgetMicroUsd } = await store.ledger.balance(build.id);
+    if (budgetMicroUsd > end.budgetMicroUsd) return true;
+    const told = await store.events.find(build.id, endKeyOf(kept));
+    return told !== undefined && told.sequence <= (await store.builds.get(build.id)).appliedThrough;
   }
 
   /** Undefined: there was one, and it is gone. */
@@ -384,7 +392,9 @@ function mayPass(error: unknown): boolean {
   return isFullDisk(error) || hasCode(error, "commit_not_found");
 }
 
-function refused(budgetMicroUsd: number): ToldOutcome {
+type Refused = Extract<ToldOutcome, { type: "out-of-budget" }>;
+
+function refused(budgetMicroUsd: number): Refused {
   return { type: "out-of-budget", budgetMicroUsd };
 }
 

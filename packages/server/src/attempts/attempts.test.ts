@@ -153,6 +153,32 @@ it("an attempt without money waits, and goes on where it was when there is more"
   await expectNothingLeft(site);
 });
 
+it("an attempt that was refused money asks again when its build does, once the build knows of the refusal", async () => {
+  const budgetMicroUsd = 10_000_000;
+  await using site = await openSite({
+    program: agent({ task: [{ write: "list.txt", content: "socks\n" }] }),
+    budgetMicroUsd,
+  });
+  const { build, store } = site;
+  const others = { request: "others", account: build.id, holder: "others", kind: "model" as const };
+  await store.ledger.reserve({ ...others, microUsd: budgetMicroUsd - 1 });
+  const item = attemptAt("list");
+  await site.attempts.carryOut(build, [item]);
+  await site.reported("attempt.ended", ({ outcome }) => outcome.type === "out-of-budget");
+  await store.ledger.settle({ request: "others", microUsd: 0, provider: "p", end: "complete", estimated: false });
+  await site.restart();
+  await site.attempts.reattach(build, [item]);
+  await site.restart();
+  expect(await site.reports("attempt.ended")).toHaveLength(1);
+
+  await site.takeReports();
+  await site.attempts.reattach(build, [{ ...item, paused: true }]);
+  await site.attempts.carryOut(build, [item]);
+  const offered = await site.reported("candidate.offered");
+  expect(await filesOf(site, offered["commit"])).toEqual({ "list.txt": "socks\n" });
+  await expectNothingLeft(site);
+});
+
 it("a build's secrets are for its attempts' requests alone: not for agents, their files, prompts or the store", async () => {
   const secret = { host: "api.example.com", header: "x-key", value: "t0p-5ecret" };
   const prompts: string[] = [];

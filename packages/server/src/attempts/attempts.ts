@@ -3,6 +3,7 @@ import { type AttemptId, type BuildId, type BuildSettings, buildSettingsSchema }
 import type { AttemptWork, Bridge, NewEvent, Store, Work, WorkItem, WorkingBuild } from "@slipway/engine";
 import type { Gateway } from "@slipway/gateway";
 import type { SandboxProvider } from "@slipway/sandbox";
+import { readAll } from "../all-records.ts";
 import type { BuildSecrets } from "../build-secrets.ts";
 import { readSource } from "../build-views.ts";
 import { whenDatabaseIsThere } from "../planning/patience.ts";
@@ -238,8 +239,8 @@ async function settingsOf({ builds }: Store, build: BuildId): Promise<BuildSetti
 }
 
 /** Tasks whose next attempt, or the one that has just begun, goes on in the sandbox of the one before. */
-async function tasksThatGoOn({ builds }: Store, build: BuildId): Promise<string[]> {
-  const tasks = await builds.records(build, "tasks");
+async function tasksThatGoOn(store: Store, build: BuildId): Promise<string[]> {
+  const tasks = await readAll(store, build, "tasks");
   return tasks.flatMap(({ id, status, details }) => {
     const { from } = (details["next"] ?? {}) as { readonly from?: string };
     return (status === "pending" || status === "assigned") && from === "last-attempt" ? [id] : [];

@@ -1,5 +1,6 @@
 import { type Intent, lockedIntentSchema, SlipwayError, type Task } from "@slipway/contract";
 import { type AttemptWork, patternScope, type Store, type TaskRecord, type WorkingBuild } from "@slipway/engine";
+import { readAll } from "../all-records.ts";
 import type { Kept } from "./kept.ts";
 import { speakerOf } from "./names.ts";
 
@@ -25,18 +26,19 @@ const maxFixCharacters = 16_000;
 
 /** What an attempt is told to do, by what the store knows of its task. How criteria are checked is no part of it. */
 export async function readOrder(
-  { builds, patterns }: Pick<Store, "builds" | "patterns">,
+  store: Pick<Store, "builds" | "patterns">,
   build: WorkingBuild,
   item: AttemptWork,
   base: string,
 ): Promise<Order> {
-  const plans = await builds.records(build.id, "plans");
+  const plans = await readAll(store, build.id, "plans");
   const task = plans.flatMap(({ tasks }) => tasks).find(({ id }) => id === item.task);
   if (task === undefined) throw new SlipwayError("internal", `no plan of ${build.id} has a task ${item.task}`);
-  const [intents, record] = [await builds.records(build.id, "intents"), await taskRecord(builds, build, item.task)];
-  const { locked } = (intents[0]?.intent ?? {}) as { readonly locked?: unknown };
+  const [known] = await store.builds.records(build.id, "intents");
+  const record = (await readAll(store, build.id, "tasks")).find(({ id }) => id === item.task);
+  const { locked } = (known?.intent ?? {}) as { readonly locked?: unknown };
   const { intent } = lockedIntentSchema.parse(locked);
-  const known = item.pattern === null ? [] : await patterns.find(patternScope(build), [item.pattern]);
+  const [fix] = item.pattern === null ? [] : await store.patterns.find(patternScope(build), [item.pattern]);
   return {
     ...{ task: taskOf(task), criteria: criteriaOf(task, intent), intent: shortIntent(intent) },
     ...{
@@ -48,7 +50,7 @@ export async function readOrder(
       level: item.level,
     },
     earlier: failuresOf(record),
-    ...(known[0] !== undefined && { knownFix: known[0].fix.slice(0, maxFixCharacters) }),
+    ...(fix !== undefined && { knownFix: fix.fix.slice(0, maxFixCharacters) }),
     ...{ secrets: [], shared: [], maxFixes: 3, commandMs: 600_000, offers: "/var/tmp/slipway-offers" },
   };
 }
@@ -75,15 +77,13 @@ function shortIntent({ request, appType, character, coreValue, identity, antiPat
     .slice(0, maxIntentCharacters);
 }
 
-async function taskRecord(
-  builds: Store["builds"],
-  { id }: WorkingBuild,
-  task: string,
-): Promise<TaskRecord | undefined> {
-  return (await builds.records(id, "tasks")).find((record) => record.id === task);
+/** `message`: in its own words. */
+interface Failure {
+  readonly error: string;
+  readonly message?: string;
 }
 
 function failuresOf(record: TaskRecord | undefined): string[] {
-  const { failures } = (record?.details ?? {}) as { readonly failures?: readonly { readonly error: string }[] };
-  return (failures ?? []).slice(-maxEarlier).map(({ error }) => error.slice(0, maxEarlierCharacters));
+  const { failures = [] } = (record?.details ?? {}) as { readonly failures?: readonly Failure[] };
+  return failures.slice(-maxEarlier).map(({ error, message = error }) => message.slice(0, maxEarlierCharacters));
 }

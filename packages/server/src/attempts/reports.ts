@@ -34,8 +34,11 @@ export type ToldOutcome =
   | { readonly type: "out-of-budget"; readonly budgetMicroUsd: number };
 
 export function attemptEnded(life: Life, outcome: ToldOutcome): NewEvent {
-  const key = `attempt.ended:${keyOf(life)}:${life.part}`;
-  return report("attempt.ended", key, { ...lifeOf(life), outcome: shortened(outcome) });
+  return report("attempt.ended", endKeyOf(life), { ...lifeOf(life), outcome: shortened(outcome) });
+}
+
+export function endKeyOf(life: Life): string {
+  return `attempt.ended:${keyOf(life)}:${life.part}`;
 }
 
 function shortened(outcome: ToldOutcome): ToldOutcome {

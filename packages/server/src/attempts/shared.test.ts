@@ -1,5 +1,5 @@
 import { type BridgeTopic, newId, type OutgoingMessage } from "@slipway/contract";
-import type { CandidateRecord, ReadRange } from "@slipway/engine";
+import { type CandidateRecord, maxPage, type Page, type ReadRange } from "@slipway/engine";
 import { expect, test, vi } from "vitest";
 import { createShared, type SharedOptions, type SharedPart } from "./shared.ts";
 
@@ -11,7 +11,12 @@ function open(candidates: readonly Partial<CandidateRecord>[], messages: readonl
   const records = { candidates, plans: [], tasks: [] };
   const shared = createShared({
     build,
-    store: { builds: { records: async (_: unknown, kind: keyof typeof records) => records[kind] } },
+    store: {
+      builds: {
+        records: async (_: unknown, kind: keyof typeof records, { offset = 0 }: Page = {}) =>
+          records[kind].slice(offset, offset + maxPage),
+      },
+    },
     bridge: {
       publish: async (_: unknown, message: OutgoingMessage) => void published.push(message),
       claims: async () => [],
@@ -50,6 +55,15 @@ test("attempts hear what waits to be merged and what was sent back, and the brid
   // What is looked at again is no news.
   expect((await shared.parts()).map(({ name }) => name)).toEqual(["merges"]);
   expect(payloads("merge")).toHaveLength(candidates.length);
+});
+
+test("what waits to be merged is told of however many were offered before", async () => {
+  const before = Array.from({ length: maxPage }, (_, index) => ({
+    ...{ id: newId("cnd"), createdAt: index, task: "cart", status: "merged" as const, reason: null },
+  }));
+  const last = { id: newId("cnd"), createdAt: maxPage, task: "pay", status: "verifying" as const, reason: null };
+  const { shared } = open([...before, last]);
+  expect(await shared.parts()).toEqual([{ name: "merges", text: "- pay: verifying" }]);
 });
 
 test("attempts hear how others have failed", async () => {

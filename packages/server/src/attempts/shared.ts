@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { type BuildId, type ContextSection, printable } from "@slipway/contract";
 import type { Bridge, Store } from "@slipway/engine";
+import { readAll } from "../all-records.ts";
 import type { BuildRepository } from "../repository/repository.ts";
 
 /** What every attempt of a build is told of the others, and again when it changes. */
@@ -118,8 +119,8 @@ async function publishPart(bridge: Pick<Bridge, "publish">, build: BuildId, name
     .catch(() => {});
 }
 
-async function planLines({ builds }: Pick<Store, "builds">, build: BuildId): Promise<readonly string[]> {
-  const [plans, records] = [await builds.records(build, "plans"), await builds.records(build, "tasks")];
+async function planLines(store: Pick<Store, "builds">, build: BuildId): Promise<readonly string[]> {
+  const [plans, records] = [await readAll(store, build, "plans"), await readAll(store, build, "tasks")];
   const statuses = new Map(records.map(({ id, status }) => [id, status]));
   return plans
     .flatMap(({ tasks }) => tasks)
@@ -172,7 +173,7 @@ async function conflictLines({ build, bridge, repository, open }: SharedOptions)
 
 /** What waits to be merged, and what was sent back and why, the latest last. What is merged is in the plan. */
 async function mergeLines({ build, store, bridge }: SharedOptions, said: Set<string>): Promise<readonly string[]> {
-  const candidates = (await store.builds.records(build, "candidates")).toSorted((a, b) => a.createdAt - b.createdAt);
+  const candidates = (await readAll(store, build, "candidates")).toSorted((a, b) => a.createdAt - b.createdAt);
   const merged = new Set(candidates.filter(({ status }) => status === "merged").map(({ task }) => task));
   const lines = new Map<string, string>();
   for (const { id: candidate, task, status, reason } of candidates) {

@@ -58,6 +58,8 @@ export interface Site extends AsyncDisposable {
   readonly warnings: readonly string[];
   /** Of the build. */
   raiseBudget(microUsd: number): Promise<void>;
+  /** A turn of the build has taken in all that was reported. */
+  takeReports(): Promise<void>;
   /** Lets go of all, and goes on with another one on the same state. */
   restart(): Promise<void>;
   /** The data of reports of a type, so far. */
@@ -158,6 +160,10 @@ export async function openSite({
     async raiseBudget(microUsd) {
       const { turn, lastEvent } = await store.builds.get(build.id);
       await store.builds.apply(build.id, driver, { turn, through: lastEvent, budgetMicroUsd: microUsd, events: [] });
+    },
+    async takeReports() {
+      const { turn, lastEvent } = await store.builds.get(build.id);
+      await store.builds.apply(build.id, driver, { turn, through: lastEvent, events: [] });
     },
     async restart() {
       await attempts[Symbol.asyncDispose]();

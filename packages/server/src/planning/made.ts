@@ -1,9 +1,11 @@
 import {
   type BuildId,
+  buildSettingsSchema,
   type LockedIntent,
   lockedIntentSchema,
   type OpenIntent,
   openIntentSchema,
+  type Partition,
   SlipwayError,
 } from "@slipway/contract";
 import { isIntact, type Remaining, readReport, type StartingPoint, type Store } from "@slipway/engine";
@@ -24,6 +26,8 @@ const locked = z.object({ locked: lockedIntentSchema, start: startSchema });
 export interface Made {
   open(build: BuildId): Promise<OpenIntent>;
   locked(build: BuildId): Promise<{ readonly locked: LockedIntent; readonly start: StartingPoint }>;
+  /** What the build wants its tasks cut by. */
+  partition(build: BuildId): Promise<Partition>;
   tasks(build: BuildId): Promise<Remaining["tasks"]>;
   /** What was seen of criteria and workflows in the last check of the round, by their ids. */
   evidence(build: BuildId, round: number): Promise<ReadonlyMap<string, string>>;
@@ -49,6 +53,10 @@ export function createMade(store: Pick<Store, "builds" | "events">, signal: Abor
   return {
     open: async (build) => (await readIntent(store, build, drafted, signal)).open,
     locked: (build) => readLocked(store, build, signal),
+    async partition(build) {
+      const { details } = await whenDatabaseIsThere(() => builds.get(build), signal);
+      return buildSettingsSchema.parse(details["settings"] ?? {}).partition;
+    },
     async tasks(build) {
       const { tasks } = await whenDatabaseIsThere(() => builds.state(build), signal);
       const merged = new Set(tasks.filter(({ status }) => status === "merged").map(({ id }) => id));

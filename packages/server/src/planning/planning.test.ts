@@ -36,6 +36,17 @@ test("a request becomes a locked intent, its checks and a plan, each asked for o
 
 const money = ({ spentMicroUsd }: { spentMicroUsd: number }) => ({ spentMicroUsd });
 
+test("a plan is cut as its build is set to, and so is one for what is left", async () => {
+  await using site = await openSite({ partition: "component" });
+  await site.drive();
+  const build = await site.store.builds.get(site.build);
+  await site.planning.carryOut(build, [{ type: "plan-remaining", round: 1, unsatisfied: ["kept-entries"] }]);
+  await site.rung();
+  const plans = site.asked.filter((request) => JSON.stringify(request).includes("You split the contract"));
+  expect(plans).toHaveLength(2);
+  for (const request of plans) expect(JSON.stringify(request)).toContain("Cut the app by component:");
+});
+
 test("what the user edits before the lock is what is locked, proven and planned", async () => {
   await using site = await openSite({ hold: "intent" });
   const { store, build } = site;

@@ -36,7 +36,8 @@ export async function runStage(build: WorkingBuild, item: PlanningItem, parts: S
       unsatisfied: unsatisfied.map((id) => ({ id, evidence: seen.get(id) ?? "the last check found it not satisfied" })),
       tasks: await made.tasks(build.id),
     };
-    const { tasks } = await planRemaining(models, { ...(await made.locked(build.id)), signal }, remaining);
+    const question = { ...(await made.locked(build.id)), partition: await made.partition(build.id), signal };
+    const { tasks } = await planRemaining(models, question, remaining);
     return report("remaining.planned", keysOf(item).done, { round, tasks: [...tasks] });
   }
   const key = keysOf(item).done;
@@ -51,7 +52,7 @@ export async function runStage(build: WorkingBuild, item: PlanningItem, parts: S
     }
     case "plan": {
       const { locked, start } = await made.locked(build.id);
-      const plan = await pipeline.plan(locked, start, { signal });
+      const plan = await pipeline.plan(locked, start, { partition: await made.partition(build.id), signal });
       return report("plan.made", key, { plan: { ...plan, tasks: [...plan.tasks] } });
     }
   }

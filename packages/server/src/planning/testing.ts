@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type BuildId, type BuildMode, buildSettingsSchema, type Hold, newId } from "@slipway/contract";
+import { type BuildId, type BuildMode, buildSettingsSchema, type Hold, newId, type Partition } from "@slipway/contract";
 import {
   type BuildRecord,
   createFleet,
@@ -24,6 +24,7 @@ export interface SiteOptions {
   readonly mode?: BuildMode;
   readonly hold?: Hold;
   readonly budgetMicroUsd?: number;
+  readonly partition?: Partition;
   /** How long the gateway waits for a word of the model. */
   readonly silenceMs?: number;
   /** Between the planning and the store. */
@@ -102,7 +103,8 @@ export async function openSite(options: SiteOptions = {}): Promise<Site> {
     }),
   );
 
-  const settings = buildSettingsSchema.parse({ budgetMicroUsd: options.budgetMicroUsd ?? 10_000_000 });
+  const { budgetMicroUsd = 10_000_000, partition } = options;
+  const settings = buildSettingsSchema.parse({ budgetMicroUsd, partition });
   const build = options.begun?.build ?? newId("bld");
   const details = newBuildDetails(settings, hold, clock.now());
   const record = { id: build, account: "ada", project: "shop", mode, request, details };

@@ -62,6 +62,7 @@ export async function begin({ hold = "none", ...settings }: BuildSettingsInput &
     restart() {
       tick = newTick();
     },
+    now: clock.now,
     pass(ms: number) {
       nowMs += ms;
     },
