@@ -1,6 +1,7 @@
 import { type BuildId, type Check, checkSchema, type Intent, SlipwayError } from "@slipway/contract";
 import type { CheckRecord, PlanRecord, Store } from "@slipway/engine";
 import { z } from "zod";
+import { readAll } from "../all-records.ts";
 import { readLocked } from "../planning/made.ts";
 import type { BuildRepository } from "../repository/repository.ts";
 
@@ -54,12 +55,12 @@ export function dueOf(demands: readonly Demand[], within: ReadonlySet<string>): 
 
 /** Tasks whose merges a commit has. */
 export async function tasksWithin(
-  { builds }: Pick<Store, "builds">,
+  store: Pick<Store, "builds">,
   repository: Pick<BuildRepository, "isAncestor">,
   build: BuildId,
   commit: string,
 ): Promise<Set<string>> {
-  const merges = (await builds.records(build, "merges")).toSorted((a, b) => b.position - a.position);
+  const merges = (await readAll(store, build, "merges")).toSorted((a, b) => b.position - a.position);
   // Main is one line: a commit that has one merge has all before it.
   let behind = 0;
   for (const merge of merges) {
