@@ -47,11 +47,11 @@ const firstSliceTokens = 1024;
 const lastSliceTokens = 16 * 1024;
 
 /** A limit that is lowered further would only cut a model off in the middle of its first thought. */
-const leastTokens = 4096;
+export const leastTokens = 4096;
 /** Few responses are longer: what is held to no less need not wait for more. */
 const ampleTokens = 16 * 1024;
 /** By so much are estimates too high at most. A response that seems longer comes from an endpoint that heeds no limit. */
-const mostExcess = 2;
+export const mostExcess = 2;
 
 /**
  * Sets aside the input, and the output that can come before it is counted: the first slice, or all of it. What the run
@@ -223,11 +223,11 @@ export function estimateInputTokens(body: Json, sentBytes: number): InputTokens 
 }
 
 /** All of it at the dearest rate that input can have. */
-function estimateInput(price: ModelPrice, tokens: number): number {
+export function estimateInput(price: ModelPrice, tokens: number): number {
   return costOf({ ...noUsage, input: tokens }, { ...price, input: Math.max(price.input, price.cacheWrite) });
 }
 
-function estimateOutput(price: ModelPrice, tokens: number): number {
+export function estimateOutput(price: ModelPrice, tokens: number): number {
   return costOf({ ...noUsage, output: tokens }, price);
 }
 

@@ -4,6 +4,7 @@ import { countUsage, noUsage, type Reservation, reserve, type Unreported } from 
 import { type Delivered, deliverStream, deliverWhole } from "./deliver.ts";
 import type { AgentDialect, AgentDialectName, Meter } from "./dialects/dialect.ts";
 import type { Estimates } from "./estimates.ts";
+import { paidInputTokens } from "./funds.ts";
 import type { Health, ResponseEnd } from "./health.ts";
 import type { Clock, Ledger, Settlement } from "./ports.ts";
 import { type PreparedRequest, prepare } from "./prepare.ts";
@@ -125,7 +126,7 @@ function cutByBudget(tokens: number): SlipwayError {
   return new SlipwayError("budget_exhausted", `the run can pay for ${tokens} tokens, and the answer has more`);
 }
 
-type Bill = Pick<Settlement, "usage" | "microUsd" | "estimated"> & Omit<SettledResponse, "refused">;
+type Bill = Pick<Settlement, "usage" | "microUsd" | "estimated"> & Omit<SettledResponse, "refused" | "inputTokens">;
 
 /** The agent learns of the end only after it is in the books. */
 async function settle(
@@ -144,7 +145,8 @@ async function settle(
   await ledger.settle({ request, run, role, model: name, usage, microUsd, estimated, end: ending.end });
   health.end(endpoint.provider, { ...ending, usage, microUsd });
   const ended = { ...ending, at: clock.now() };
-  onSettled({ ...ended, refused: progress.meter.stopReason === "refusal" }, progress.startedAt);
+  const paid = { inputTokens: paidInputTokens(usage, prepared.inputTokens) };
+  onSettled({ ...ended, ...paid, refused: progress.meter.stopReason === "refusal" }, progress.startedAt);
   return { ...ended, usage, microUsd, estimated };
 }
 

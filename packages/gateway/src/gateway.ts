@@ -15,6 +15,7 @@ import {
 import { createCassettes } from "./cassettes/cassettes.ts";
 import { createRunChannel, type RunChannel } from "./channel/index.ts";
 import type { GatewayLogLine } from "./exchange.ts";
+import { neededToGoOn } from "./funds.ts";
 import { createHealth, type ProviderHealth } from "./health.ts";
 import type { ListenAddress, Listener } from "./listen.ts";
 import type { Balance, Clock, Ledger, RunLog } from "./ports.ts";
@@ -73,10 +74,10 @@ export interface OpenCalls extends AsyncDisposable {
   raiseBudget(budgetMicroUsd: number): Promise<void>;
   /** How the last model response ended, by the gateway's own count; undefined before there is one. */
   lastResponse(): SettledResponse | undefined;
-  /** The last one whose model was to blame. Of a run that was open before, what was lost then counts as one. */
+  /** The last one whose model was to blame. Of a run that was open before, what was lost then counts as one, until a model answers. */
   lastFailure(): SettledResponse | undefined;
-  /** Too little money was left for a request, or for all of its answer. Of a run that was open before, it may have been. */
-  ranOut(): boolean;
+  /** Whether too little is left to go on, by the ledger, when none of its requests is under way. */
+  ranOut(): Promise<boolean>;
   /** When the models have failed again and again, with no answer in between. */
   readonly gaveUp: Promise<SettledResponse>;
 }
@@ -119,7 +120,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     const { spentMicroUsd, reservedMicroUsd } = await ledger.balance(id);
     const lost = { end: "truncated", code: "model_unreachable", at: clock.now() } as const;
     const responses = createResponses(spentMicroUsd + reservedMicroUsd > 0 ? lost : undefined);
-    runs.add({ id, routes, responses });
+    const run = runs.add({ id, routes, responses });
     return {
       token: tokens.of(id),
       model: (role) => modelOf(routes, role),
@@ -127,7 +128,10 @@ export function createGateway(options: GatewayOptions): Gateway {
       raiseBudget: (microUsd) => ledger.open(id, microUsd),
       lastResponse: () => responses.last,
       lastFailure: () => responses.lastFailure,
-      ranOut: () => responses.ranOut,
+      async ranOut() {
+        await run.quiet();
+        return (await ledger.left(id)) < neededToGoOn(routes, responses.paidInputTokens);
+      },
       gaveUp: responses.gaveUp,
       [Symbol.asyncDispose]: async () => runs.remove(id),
     };

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { hasCode, SlipwayError } from "@slipway/contract";
+import { SlipwayError } from "@slipway/contract";
 import { readBody } from "./body.ts";
 import { estimateInputTokens } from "./budget.ts";
 import type { Asked } from "./dialects/paths.ts";
@@ -31,19 +31,18 @@ export async function answerModelCall(parts: ExchangeParts, call: ModelHttpReque
   response.once("close", () => {
     if (!response.writableFinished) controller.abort(new SlipwayError("aborted", "the client went away"));
   });
-  run.exchanges.add(controller);
+  const ended = Promise.withResolvers<void>();
+  run.exchanges.set(controller, ended.promise);
   try {
     using taken = await takeBody(run, request);
     const { id, routes, estimates, responses } = run;
     const agent = { headers: request.headers, body: taken.body, response, signal: controller.signal };
     const { dialect, fields } = asked;
     await exchange(parts, { run: id, routes, estimates, dialect, fields, ...agent, onSettled: responses.note });
-  } catch (error) {
-    if (hasCode(error, "budget_exhausted")) run.responses.noteRefused();
-    throw error;
   } finally {
     clearTimeout(timer);
     run.exchanges.delete(controller);
+    ended.resolve();
   }
 }
 

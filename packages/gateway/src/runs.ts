@@ -9,8 +9,10 @@ export interface RunEntry {
   readonly routes: readonly Route[];
   readonly estimates: Estimates;
   readonly responses: Responses;
-  /** Model requests under way; aborting one ends its exchange. */
-  readonly exchanges: Set<AbortController>;
+  /** Model requests under way, and when they end; aborting one ends its exchange. */
+  readonly exchanges: Map<AbortController, Promise<void>>;
+  /** When none is under way. */
+  quiet(): Promise<void>;
   /** Of the bodies of these. */
   bodyBytes: number;
   /** Why it may not ask models any more. */
@@ -35,14 +37,18 @@ export function createRuns(): Runs {
     const run = runs.get(id);
     if (run === undefined || run.closed !== undefined) return;
     run.closed = new SlipwayError(code, message);
-    for (const exchange of run.exchanges) exchange.abort(run.closed);
+    for (const exchange of run.exchanges.keys()) exchange.abort(run.closed);
   };
   return {
     add({ id, routes, responses }) {
       if (runs.has(id)) throw new SlipwayError("invalid_request", `${id} is open already`);
+      const exchanges: RunEntry["exchanges"] = new Map();
       const run: RunEntry = {
         ...{ id, routes, responses, estimates: createEstimates() },
-        ...{ exchanges: new Set(), bodyBytes: 0, closed: undefined },
+        ...{ exchanges, bodyBytes: 0, closed: undefined },
+        async quiet() {
+          while (exchanges.size > 0) await Promise.all(exchanges.values());
+        },
       };
       runs.set(id, run);
       return run;

@@ -25,7 +25,7 @@ async function endAfter(
     fail: async () => {},
     lastResponse: () => ({ end, code, refused, at: 0 }),
     lastFailure: () => (earlier === undefined ? undefined : ({ end: "failed", code: earlier, at: 0 } as const)),
-    ranOut: () => ranOut,
+    ranOut: async () => ranOut,
     gaveUp: new Promise<never>(() => {}),
   };
   const limits = { totalMs: 1000, graceMs: 1000 };
@@ -40,7 +40,10 @@ it.each([
   ["truncated", "internal", "truncated"],
   ["cut", "budget_exhausted", "budget"],
 ] as const)("success after an answer that was %s by %s is %s", async (end, code, reason) => {
-  expect(await endAfter("completed", end, code)).toEqual({ reason, message: "the model's last answer was cut off" });
+  expect(await endAfter("completed", end, code, { ranOut: true })).toEqual({
+    reason,
+    message: "the model's last answer was cut off",
+  });
 });
 
 it.each([
@@ -89,8 +92,16 @@ it("budget is not taken from an agent whose run has money left", async () => {
 });
 
 it("an answer that our own limit has cut is the budget's, whatever the agent calls it", async () => {
-  expect(await endAfter("truncated", "cut", "budget_exhausted")).toMatchObject({ reason: "budget" });
+  const ranOut = true;
+  expect(await endAfter("truncated", "cut", "budget_exhausted", { ranOut })).toMatchObject({ reason: "budget" });
 });
+
+it.each(["completed", "crashed", "truncated"] as const)(
+  "%s after an answer that was cut while the run has money left is truncated",
+  async (reason) => {
+    expect(await endAfter(reason, "cut", "budget_exhausted")).toMatchObject({ reason: "truncated" });
+  },
+);
 
 it("a run whose models fail again and again is ended as they failed", async () => {
   const ended = Promise.withResolvers<RunEnd>();
@@ -99,7 +110,12 @@ it("a run whose models fail again and again is ended as they failed", async () =
   const open = {
     ended: ended.promise,
     fail: async (reason: RunEndReason, message: string) => ended.resolve({ reason, message }),
-    ...{ lastResponse: () => failed, lastFailure: () => failed, ranOut: () => false, gaveUp: Promise.resolve(failed) },
+    ...{
+      lastResponse: () => failed,
+      lastFailure: () => failed,
+      ranOut: async () => false,
+      gaveUp: Promise.resolve(failed),
+    },
   };
   const limits = { totalMs: 60_000, graceMs: 60_000 };
   const runner = { first: exec, restart: async () => exec };

@@ -47,7 +47,7 @@ async function follow({ runner, open, signal }: Following): Promise<RunEnd> {
     const end = await Promise.race([open.ended, exited]);
     if (end !== undefined) {
       await exec.kill().catch(sandboxIsGone);
-      return verified(end, open);
+      return await verified(end, open);
     }
     signal.throwIfAborted();
     if (restarts === maxRestarts) await open.fail("runner_lost", "the runner ended without a word, again and again");
@@ -100,16 +100,18 @@ const waitedFor: readonly RunEndReason[] = ["network", "overloaded", "rate_limit
  * An agent may not know why its model failed, nor that its last answer was cut off, and a hostile one may not say it: the
  * gateway knows.
  */
-function verified(end: RunEnd, open: FollowedRun): RunEnd {
+async function verified(end: RunEnd, open: FollowedRun): Promise<RunEnd> {
   const last = open.lastResponse();
-  const known = reasonOf(last?.code);
+  const seen = reasonOf(last?.code);
+  // One of several answers at once may have been cut for the others' sake.
+  const known = seen === "budget" && !(await open.ranOut()) ? "truncated" : seen;
   if (end.reason === "completed" && wasCutOff(last)) {
     return { reason: known ?? "truncated", message: "the model's last answer was cut off" };
   }
   // A stream that ends in a refusal looks like a cut to some agents.
   if (end.reason === "truncated" && last?.refused) return { reason: "refused", message: end.message };
   if (known !== undefined && byModel.includes(end.reason)) return { reason: known, message: end.message };
-  if (end.reason === "budget" && !open.ranOut()) return unfounded(end, "its money is not used up");
+  if (end.reason === "budget" && !(await open.ranOut())) return unfounded(end, "its money is not used up");
   return waitedFor.includes(end.reason) ? confirmed(end, open) : end;
 }
 
