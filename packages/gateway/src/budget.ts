@@ -3,6 +3,7 @@ import { microUsdPerUsd, type RunId, SlipwayError, type Usage } from "@slipway/c
 import { contentParts, imageCharacters, isDocument, type Json } from "./content.ts";
 import type { Meter } from "./dialects/dialect.ts";
 import type { Estimates } from "./estimates.ts";
+import { patient } from "./patience.ts";
 import type { Ledger } from "./ports.ts";
 import { costOf, type ModelPrice } from "./prices.ts";
 
@@ -58,8 +59,9 @@ export const mostExcess = 2;
  * can not pay for is ruled out by a lower limit, since an endpoint may send all of its answer at once. Fails with
  * `budget_exhausted`.
  */
-export async function reserve(ledger: Ledger, asked: ReservationRequest): Promise<Reservation> {
-  const { run, price, estimates, hiddenTokens } = asked;
+export async function reserve(books: Ledger, asked: ReservationRequest): Promise<Reservation> {
+  const { run, price, estimates, hiddenTokens, signal } = asked;
+  const ledger = patient(books, signal);
   const request = randomUUID();
   const maxTokens = Math.min(asked.maxOutputTokens ?? price.maxOutputTokens, price.maxOutputTokens);
   const firstTokens = asked.streamed ? Math.min(firstSliceTokens + hiddenTokens, maxTokens) : maxTokens;

@@ -6,6 +6,7 @@ import type { AgentDialect, AgentDialectName, Meter } from "./dialects/dialect.t
 import type { Estimates } from "./estimates.ts";
 import { paidInputTokens } from "./funds.ts";
 import type { Health, ResponseEnd } from "./health.ts";
+import { patient } from "./patience.ts";
 import type { Clock, Ledger, Settlement } from "./ports.ts";
 import { type PreparedRequest, prepare } from "./prepare.ts";
 import { costOf } from "./prices.ts";
@@ -22,6 +23,8 @@ export interface ExchangeParts {
   readonly health: Health;
   readonly clock: Clock;
   readonly logger: (line: GatewayLogLine) => void;
+  /** When the gateway closes: what is not in the books by then is settled as lost by who opens them next. */
+  readonly closing: AbortSignal;
   /** Something broke that is not expected to. */
   readonly onDefect: (error: unknown) => void;
 }
@@ -130,7 +133,7 @@ type Bill = Pick<Settlement, "usage" | "microUsd" | "estimated"> & Omit<SettledR
 
 /** The agent learns of the end only after it is in the books. */
 async function settle(
-  { ledger, health, clock }: ExchangeParts,
+  { ledger, health, clock, closing }: ExchangeParts,
   { run, onSettled }: ModelCall,
   { prepared, reservation, progress, error }: Underway & { readonly error: SlipwayError | undefined },
 ): Promise<Bill> {
@@ -141,9 +144,12 @@ async function settle(
   const { usage, estimated } = countCost(error, progress, unreported);
   const microUsd = costOf(usage, price);
   const ending = { end: endOf(error, progress), code: error?.code };
-  const { request } = reservation;
-  await ledger.settle({ request, run, role, model: name, usage, microUsd, estimated, end: ending.end });
-  health.end(endpoint.provider, { ...ending, usage, microUsd });
+  const settlement = { run, role, model: name, usage, microUsd, estimated, end: ending.end };
+  try {
+    await patient(ledger, closing).settle({ request: reservation.request, ...settlement });
+  } finally {
+    health.end(endpoint.provider, { ...ending, usage, microUsd });
+  }
   const ended = { ...ending, at: clock.now() };
   const paid = { inputTokens: paidInputTokens(usage, prepared.inputTokens) };
   onSettled({ ...ended, ...paid, refused: progress.meter.stopReason === "refusal" }, progress.startedAt);

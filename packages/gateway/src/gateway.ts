@@ -18,6 +18,7 @@ import type { GatewayLogLine } from "./exchange.ts";
 import { neededToGoOn } from "./funds.ts";
 import { createHealth, type ProviderHealth } from "./health.ts";
 import type { ListenAddress, Listener } from "./listen.ts";
+import { patient } from "./patience.ts";
 import type { Balance, Clock, Ledger, RunLog } from "./ports.ts";
 import { createResponses, type SettledResponse } from "./responses.ts";
 import { type Route, resolveRoutes } from "./routes.ts";
@@ -102,6 +103,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   const health = createHealth(settings.endpoints.map(({ provider }) => provider));
   const upstream = createUpstream(settings.timeouts);
   const send = settings.cassettes === undefined ? upstream.send : createCassettes(settings.cassettes, upstream.send);
+  const closing = new AbortController();
   const server = createGatewayServer({
     settings,
     ledger,
@@ -113,6 +115,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     tokens,
     channel,
     onDefect,
+    closing: closing.signal,
   });
 
   const open = async ({ id, budgetMicroUsd }: Grant, routes: readonly Route[]): Promise<OpenCalls> => {
@@ -130,7 +133,8 @@ export function createGateway(options: GatewayOptions): Gateway {
       lastFailure: () => responses.lastFailure,
       async ranOut() {
         await run.quiet();
-        return (await ledger.left(id)) < neededToGoOn(routes, responses.paidInputTokens);
+        const leftMicroUsd = await patient(ledger, closing.signal).left(id);
+        return leftMicroUsd < neededToGoOn(routes, responses.paidInputTokens);
       },
       gaveUp: responses.gaveUp,
       [Symbol.asyncDispose]: async () => runs.remove(id),
@@ -148,6 +152,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     health: health.snapshot,
     hostToken: tokens.host,
     async [Symbol.asyncDispose]() {
+      closing.abort(new SlipwayError("aborted", "the gateway closes"));
       await server[Symbol.asyncDispose]();
       for (const id of runs.ids()) {
         channel.close(id);
