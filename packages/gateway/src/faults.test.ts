@@ -1,8 +1,9 @@
 import { once } from "node:events";
 import { createServer } from "node:net";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { ask, startTestGateway, testKey, testSettings, testTimeouts } from "./testing/gateway.ts";
 import {
+  type Behaviour,
   breakConnection,
   hang,
   hangAfterHeaders,
@@ -222,6 +223,37 @@ test("a request that takes too long in all is given up", async () => {
   const { status, text } = await set.post("/v1/messages", ask());
   expect(status).toBe(504);
   expect(text).toContain("model_timeout");
+  expect(await set.run.balance()).toMatchObject({ spentMicroUsd: 0, reservedMicroUsd: 0 });
+});
+
+test("a client that goes away while a refused request waits for its next try pays nothing", async () => {
+  const slowly = { tries: 100, baseMs: 60_000, maxMs: 60_000, maxRetryAfterMs: 60_000 };
+  await using set = await startTestGateway({ settings: { retries: slowly } });
+  const client = new AbortController();
+  set.upstream.behave(refuse(500));
+  const gone = set.post("/v1/messages", ask({ stream: false }), { signal: client.signal }).catch(() => {});
+  await vi.waitFor(() => expect(set.gateway.health()).toMatchObject([{ retries: 1 }]));
+  client.abort();
+  await gone;
+  await set.settled();
+  expect(set.lines).toMatchObject([{ end: "cut", code: "aborted", estimated: false, microUsd: 0 }]);
+});
+
+test("what a model may have written unseen is counted from when it got the request", async () => {
+  let now = 0;
+  await using set = await startTestGateway({ clock: { now: () => now } });
+  const client = new AbortController();
+  const refuseLate: Behaviour = (response, request) => {
+    now += 3_600_000;
+    return refuse(500)(response, request);
+  };
+  set.upstream.behave(refuseLate, () => {
+    now += 100;
+    client.abort();
+  });
+  await set.post("/v1/messages", ask({ stream: false }), { signal: client.signal }).catch(() => {});
+  await set.settled();
+  expect(set.lines).toMatchObject([{ end: "cut", estimated: true, usage: { output: 25 } }]);
 });
 
 test("a client that goes away in mid-stream stops the endpoint, and what came is counted", async () => {
