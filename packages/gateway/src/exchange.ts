@@ -159,10 +159,11 @@ function log(
   });
 }
 
-/** A refusal in the words of the agent's dialect. The gateway has tried again already: clients are told not to. */
+/** A refusal in the words of the agent's dialect. The gateway has tried again already: clients are told not to, unless they are told when. */
 export function sendError(response: ServerResponse, dialect: AgentDialect, error: SlipwayError): void {
   if (response.headersSent || response.destroyed) return void response.destroy();
-  response.writeHead(error.status, { "content-type": "application/json", "x-should-retry": "false" });
+  const retries = String(response.hasHeader("retry-after"));
+  response.writeHead(error.status, { "content-type": "application/json", "x-should-retry": retries });
   response.end(JSON.stringify(dialect.writeError(error)));
 }
 

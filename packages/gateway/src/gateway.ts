@@ -98,7 +98,7 @@ export interface OpenRun extends OpenCalls {
 export function createGateway(options: GatewayOptions): Gateway {
   const { settings, ledger, log, secret, clock = systemClock, logger = () => {}, onDefect = warn } = options;
   const tokens = createRunTokens(secret);
-  const runs = createRuns();
+  const runs = createRuns(clock);
   const channel = createRunChannel({ log, clock });
   const health = createHealth(settings.endpoints.map(({ provider }) => provider));
   const upstream = createUpstream(settings.timeouts);

@@ -16,6 +16,8 @@ interface ModelHttpRequest {
 
 const maxRequestsPerRun = 1024;
 const maxBodyBytesPerRun = 256 * 1024 * 1024;
+/** What a request costs that brings less. */
+const leastBodyBytes = 4096;
 
 /** One exchange with a model, which ends when the client goes away, the run is closed, or its time is over. */
 export async function answerModelCall(parts: ExchangeParts, call: ModelHttpRequest): Promise<void> {
@@ -34,7 +36,7 @@ export async function answerModelCall(parts: ExchangeParts, call: ModelHttpReque
   const ended = Promise.withResolvers<void>();
   run.exchanges.set(controller, ended.promise);
   try {
-    using taken = await takeBody(run, request);
+    using taken = await takeBody(call);
     const { id, routes, estimates, responses } = run;
     const agent = { headers: request.headers, body: taken.body, response, signal: controller.signal };
     const { dialect, fields } = asked;
@@ -47,9 +49,10 @@ export async function answerModelCall(parts: ExchangeParts, call: ModelHttpReque
 }
 
 /** Answered by estimate: a question that costs nothing is not worth a request to the endpoint. */
-export async function countTokens({ run, asked, request, response }: ModelHttpRequest): Promise<void> {
+export async function countTokens(call: ModelHttpRequest): Promise<void> {
+  const { run, asked, response } = call;
   if (run.closed !== undefined) throw run.closed;
-  using taken = await takeBody(run, request);
+  using taken = await takeBody(call);
   const { inputTokens: tokens } = estimateInputTokens(parseBody(taken.body, asked.fields), taken.body.length);
   answerJson(response, asked.dialect.name === "google" ? { totalTokens: tokens } : { input_tokens: tokens });
 }
@@ -74,7 +77,8 @@ function answerJson(response: ServerResponse, body: object): void {
 }
 
 /** A body, which counts as the run's until it is disposed. */
-async function takeBody(run: RunEntry, request: IncomingMessage): Promise<Disposable & { readonly body: Buffer }> {
+async function takeBody(call: ModelHttpRequest): Promise<Disposable & { readonly body: Buffer }> {
+  const { run, request, response } = call;
   let bytes = 0;
   const release = () => {
     run.bodyBytes -= bytes;
@@ -86,6 +90,11 @@ async function takeBody(run: RunEntry, request: IncomingMessage): Promise<Dispos
       if (run.bodyBytes <= maxBodyBytesPerRun) return;
       throw new SlipwayError("model_rate_limited", "the requests of the run are too large together");
     });
+    const waitMs = run.bodyRate.take(Math.max(bytes, leastBodyBytes));
+    if (waitMs > 0) {
+      response.setHeader("retry-after", Math.ceil(waitMs / 1000));
+      throw new SlipwayError("model_rate_limited", "the run sends more than it may");
+    }
     return { body, [Symbol.dispose]: release };
   } catch (error) {
     release();

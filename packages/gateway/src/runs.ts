@@ -1,5 +1,7 @@
 import { type ErrorCode, type RunId, SlipwayError } from "@slipway/contract";
+import { createRate, type Rate } from "./channel/rate.ts";
 import { createEstimates, type Estimates } from "./estimates.ts";
+import type { Clock } from "./ports.ts";
 import type { Responses } from "./responses.ts";
 import type { Route } from "./routes.ts";
 
@@ -15,6 +17,8 @@ export interface RunEntry {
   quiet(): Promise<void>;
   /** Of the bodies of these. */
   bodyBytes: number;
+  /** Of all bodies, by their bytes. */
+  readonly bodyRate: Rate;
   /** Why it may not ask models any more. */
   closed: SlipwayError | undefined;
 }
@@ -31,7 +35,11 @@ export interface Runs {
   ids(): RunId[];
 }
 
-export function createRuns(): Runs {
+/** Each byte is parsed while everybody waits. Agents at work send far less. */
+const bodyBytesPerSecond = 8 * 1024 * 1024;
+const burstBodyBytes = 64 * 1024 * 1024;
+
+export function createRuns(clock: Clock): Runs {
   const runs = new Map<RunId, RunEntry>();
   const close = (id: RunId, code: ErrorCode, message: string) => {
     const run = runs.get(id);
@@ -46,6 +54,7 @@ export function createRuns(): Runs {
       const run: RunEntry = {
         ...{ id, routes, responses, estimates: createEstimates() },
         ...{ exchanges, bodyBytes: 0, closed: undefined },
+        bodyRate: createRate(bodyBytesPerSecond, burstBodyBytes, clock),
         async quiet() {
           while (exchanges.size > 0) await Promise.all(exchanges.values());
         },
