@@ -86,6 +86,28 @@ test("a key that an endpoint quotes does not reach the agent", async () => {
   expect(text).not.toContain(testKey);
 });
 
+test.each([
+  ["as it speaks", "/v1/messages"],
+  ["translated", "/v1/chat/completions"],
+])(
+  "a key that an endpoint quotes in the middle of an answer, %s, reaches neither the agent nor a log",
+  async (_, path) => {
+    await using set = await startTestGateway();
+    const quoted = JSON.stringify({ type: "error", error: { type: "api_error", message: `what is ${testKey}?` } });
+    set.upstream.behave(speakThen((response) => response.end(`event: error\ndata: ${quoted}\n\n`)));
+    const { text } = await set.post(path, ask());
+    expect(text).toContain("what is [key]?");
+    expect(text).not.toContain(testKey);
+    expect(JSON.stringify(set.lines)).not.toContain(testKey);
+  },
+);
+
+test("an answer that has the words of a placeholder for a key is left as it is", async () => {
+  await using set = await startTestGateway({ endpoint: { key: "none" } });
+  set.upstream.behave(speak({ texts: ["none of it"] }));
+  expect((await set.post("/v1/messages", ask())).text).toContain("none of it");
+});
+
 test("a connection that breaks before an answer is tried again", async () => {
   await using set = await startTestGateway();
   set.upstream.behave(reset, reset, speak());

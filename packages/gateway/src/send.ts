@@ -52,7 +52,5 @@ async function tryOnce(send: Send, request: UpstreamRequest, options: SendOption
 
 async function readRefusal(answer: Answer, { endpoint }: UpstreamRequest): Promise<SlipwayError> {
   const body = await collect(answer, maxErrorBytes).catch(() => Buffer.alloc(0));
-  const message = errorMessage(body.toString("utf8"));
-  const safe = endpoint.key === undefined ? message : message.replaceAll(endpoint.key, "[key]");
-  return refusal(endpoint, answer.status, safe);
+  return refusal(endpoint, answer.status, errorMessage(body.toString("utf8")));
 }
