@@ -50,6 +50,18 @@ test("what the run's end breaks off does not hide how the last answer ended", ()
   expect(responses.last).toMatchObject({ code: "stream_truncated" });
 });
 
+test.each([
+  ["truncated", "stream_truncated"],
+  ["cut", "budget_exhausted"],
+] as const)("an answer that was under way does not hide that another one was %s by %s", (end, code) => {
+  const responses = createResponses();
+  responses.note({ end, code, at: 10 }, 0);
+  responses.note({ end: "complete", code: undefined, at: 12 }, 9);
+  expect(responses.last).toMatchObject({ code });
+  responses.note({ end: "complete", code: undefined, at: 20 }, 12);
+  expect(responses.last).toMatchObject({ end: "complete" });
+});
+
 test("what was lost before the run was opened again counts until a model answers", () => {
   const responses = createResponses({ end: "truncated", code: "model_unreachable", at: 0 });
   expect(responses.lastFailure).toMatchObject({ code: "model_unreachable" });

@@ -12,6 +12,11 @@ export interface SettledResponse {
   readonly at: number;
 }
 
+/** By its model, or by the budget. One that the agent itself broke off is not missed. */
+export function wasCutOff({ end, code }: SettledResponse): boolean {
+  return end === "truncated" || code === "budget_exhausted";
+}
+
 /** How the model responses of one run have ended. */
 export interface Responses {
   note(response: SettledResponse, startedAt: number): void;
@@ -43,8 +48,9 @@ export function createResponses(before?: SettledResponse): Responses {
   let countedAt = 0;
   return {
     note(response, startedAt) {
-      // What the run's end has broken off tells nothing of the answers before it.
-      if (response.code !== "run_ended") last = response;
+      // What the run's end has broken off tells nothing of the answers before it, nor does a call beside one that was cut off.
+      const isBeside = last !== undefined && wasCutOff(last) && response.end === "complete" && startedAt < last.at;
+      if (response.code !== "run_ended" && !isBeside) last = response;
       paidInputTokens = Math.max(paidInputTokens, response.inputTokens ?? 0);
       if (response.end === "complete") {
         failures = 0;

@@ -1,5 +1,5 @@
 import { type ErrorCode, type RunEnd, type RunEndReason, SlipwayError } from "@slipway/contract";
-import type { OpenRun } from "@slipway/gateway";
+import { type OpenRun, wasCutOff } from "@slipway/gateway";
 import type { Exec } from "@slipway/sandbox";
 
 interface Following {
@@ -120,7 +120,7 @@ async function verified(end: RunEnd, open: FollowedRun): Promise<RunEnd> {
   const seen = reasonOf(last?.code);
   // One of several answers at once may have been cut for the others' sake.
   const known = seen === "budget" && !(await open.ranOut()) ? "truncated" : seen;
-  if (end.reason === "completed" && wasCutOff(last)) {
+  if (end.reason === "completed" && last !== undefined && wasCutOff(last)) {
     return { reason: known ?? "truncated", message: "the model's last answer was cut off" };
   }
   // A stream that ends in a refusal looks like a cut to some agents.
@@ -138,9 +138,4 @@ function confirmed({ reason, message }: RunEnd, open: FollowedRun): RunEnd {
 
 function unfounded({ reason, message }: RunEnd, fact: string): RunEnd {
   return { reason: "crashed", message: `the agent ended as ${reason}, and ${fact}: ${message}` };
-}
-
-/** By its model, or by the budget. One that the agent itself broke off is not missed. */
-function wasCutOff(last: ReturnType<FollowedRun["lastResponse"]>): boolean {
-  return last?.end === "truncated" || last?.code === "budget_exhausted";
 }
