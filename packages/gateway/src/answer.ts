@@ -45,6 +45,7 @@ export interface AnswerOptions {
   readonly timeouts: Timeouts;
   /** Its reason is a `SlipwayError`. */
   readonly signal: AbortSignal;
+  readonly onSent: () => void;
   readonly resolve: (answer: Answer) => void;
   readonly reject: (error: SlipwayError) => void;
 }
@@ -69,8 +70,9 @@ export class PendingAnswer implements Dispatcher.DispatchHandler {
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller;
-    if (this.#ended?.error !== undefined) controller.abort(this.#ended.error);
-    else this.#startTimer(this.#options.timeouts.firstByteMs);
+    if (this.#ended?.error !== undefined) return void controller.abort(this.#ended.error);
+    this.#options.onSent();
+    this.#startTimer(this.#options.timeouts.firstByteMs);
   }
 
   onResponseStart(_: Dispatcher.DispatchController, status: number, headers: Headers): void {

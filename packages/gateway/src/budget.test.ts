@@ -20,8 +20,38 @@ test("a request that the budget can not cover is refused before anything is sent
   expect(text).toContain("budget_exhausted");
   expect(headers["x-should-retry"]).toBe("false");
   expect(set.upstream.seen).toHaveLength(0);
-  expect(set.run.ranOut()).toBe(true);
+  expect(await set.run.ranOut()).toBe(true);
   expect(await set.run.balance()).toEqual({ budgetMicroUsd: 1000, spentMicroUsd: 0, reservedMicroUsd: 0 });
+});
+
+test("a run has not run out of money because one request is too dear", async () => {
+  await using set = await startTestGateway({ budgetMicroUsd: 1_000_000 });
+  expect(await set.post("/v1/messages", ask({ system: "x".repeat(4_000_000) }))).toMatchObject({ status: 402 });
+  expect(await set.run.ranOut()).toBe(false);
+});
+
+test("a run has run out of money when it can not pay for what it has paid for before", async () => {
+  const long = { system: "word ".repeat(40_000) };
+  await using set = await startTestGateway({ budgetMicroUsd: 400_000 });
+  set.upstream.behave(speak({ usage: { input: 45_000, output: 20, cacheRead: 0, cacheWrite: 0 } }));
+  expect(await set.post("/v1/messages", ask(long))).toMatchObject({ status: 200 });
+  expect(await set.post("/v1/messages", ask(long))).toMatchObject({ status: 200 });
+  expect(await set.post("/v1/messages", ask(long))).toMatchObject({ status: 402 });
+  expect(await set.run.ranOut()).toBe(true);
+});
+
+test("what is reserved for requests under way is waited for before a run has run out of money", async () => {
+  await using set = await startTestGateway({ budgetMicroUsd: 200_000 });
+  const asked = Promise.withResolvers<void>();
+  set.upstream.behave(() => asked.resolve());
+  const leaving = new AbortController();
+  const { signal } = leaving;
+  const under = set.post("/v1/messages", ask({ max_tokens: 8000, stream: false }), { signal }).catch(() => {});
+  await asked.promise;
+  const ranOut = set.run.ranOut();
+  leaving.abort();
+  await under;
+  expect(await ranOut).toBe(false);
 });
 
 test("a raised budget lets the run go on, a lowered one changes nothing", async () => {

@@ -3,6 +3,7 @@ import { microUsdPerUsd, type RunId, SlipwayError, type Usage } from "@slipway/c
 import { contentParts, imageCharacters, isDocument, type Json } from "./content.ts";
 import type { Meter } from "./dialects/dialect.ts";
 import type { Estimates } from "./estimates.ts";
+import { patient } from "./patience.ts";
 import type { Ledger } from "./ports.ts";
 import { costOf, type ModelPrice } from "./prices.ts";
 
@@ -47,19 +48,20 @@ const firstSliceTokens = 1024;
 const lastSliceTokens = 16 * 1024;
 
 /** A limit that is lowered further would only cut a model off in the middle of its first thought. */
-const leastTokens = 4096;
+export const leastTokens = 4096;
 /** Few responses are longer: what is held to no less need not wait for more. */
 const ampleTokens = 16 * 1024;
 /** By so much are estimates too high at most. A response that seems longer comes from an endpoint that heeds no limit. */
-const mostExcess = 2;
+export const mostExcess = 2;
 
 /**
  * Sets aside the input, and the output that can come before it is counted: the first slice, or all of it. What the run
  * can not pay for is ruled out by a lower limit, since an endpoint may send all of its answer at once. Fails with
  * `budget_exhausted`.
  */
-export async function reserve(ledger: Ledger, asked: ReservationRequest): Promise<Reservation> {
-  const { run, price, estimates, hiddenTokens } = asked;
+export async function reserve(books: Ledger, asked: ReservationRequest): Promise<Reservation> {
+  const { run, price, estimates, hiddenTokens, signal } = asked;
+  const ledger = patient(books, signal);
   const request = randomUUID();
   const maxTokens = Math.min(asked.maxOutputTokens ?? price.maxOutputTokens, price.maxOutputTokens);
   const firstTokens = asked.streamed ? Math.min(firstSliceTokens + hiddenTokens, maxTokens) : maxTokens;
@@ -223,11 +225,11 @@ export function estimateInputTokens(body: Json, sentBytes: number): InputTokens 
 }
 
 /** All of it at the dearest rate that input can have. */
-function estimateInput(price: ModelPrice, tokens: number): number {
+export function estimateInput(price: ModelPrice, tokens: number): number {
   return costOf({ ...noUsage, input: tokens }, { ...price, input: Math.max(price.input, price.cacheWrite) });
 }
 
-function estimateOutput(price: ModelPrice, tokens: number): number {
+export function estimateOutput(price: ModelPrice, tokens: number): number {
   return costOf({ ...noUsage, output: tokens }, price);
 }
 

@@ -1,12 +1,15 @@
 import type { IncomingHttpHeaders, ServerResponse } from "node:http";
 import { type ErrorCode, type ModelRole, type RunId, SlipwayError, type Usage } from "@slipway/contract";
-import { countUsage, noUsage, type Reservation, reserve, type Unreported } from "./budget.ts";
+import { countCost, endOf, type Underway } from "./bill.ts";
+import { reserve } from "./budget.ts";
 import { type Delivered, deliverStream, deliverWhole } from "./deliver.ts";
-import type { AgentDialect, AgentDialectName, Meter } from "./dialects/dialect.ts";
+import type { AgentDialect, AgentDialectName } from "./dialects/dialect.ts";
 import type { Estimates } from "./estimates.ts";
+import { paidInputTokens } from "./funds.ts";
 import type { Health, ResponseEnd } from "./health.ts";
+import { patient } from "./patience.ts";
 import type { Clock, Ledger, Settlement } from "./ports.ts";
-import { type PreparedRequest, prepare } from "./prepare.ts";
+import { prepare } from "./prepare.ts";
 import { costOf } from "./prices.ts";
 import type { SettledResponse } from "./responses.ts";
 import type { Route } from "./routes.ts";
@@ -21,6 +24,8 @@ export interface ExchangeParts {
   readonly health: Health;
   readonly clock: Clock;
   readonly logger: (line: GatewayLogLine) => void;
+  /** When the gateway closes: what is not in the books by then is settled as lost by who opens them next. */
+  readonly closing: AbortSignal;
   /** Something broke that is not expected to. */
   readonly onDefect: (error: unknown) => void;
 }
@@ -73,7 +78,8 @@ export async function exchange(parts: ExchangeParts, call: ModelCall): Promise<v
   const { run, estimates, signal } = call;
   using reservation = await reserve(parts.ledger, { run, price, estimates, signal, ...prepared });
   parts.health.begin(endpoint.provider);
-  const progress = { startedAt, retries: 0, firstByteMs: undefined, meter: prepared.dialect.meter() };
+  const meter = prepared.dialect.meter();
+  const progress = { startedAt, retries: 0, sentAt: undefined, firstByteMs: undefined, meter };
   const { error, close } = await answerAgent(parts, call, { prepared, reservation, progress });
   if (error?.code === "internal") parts.onDefect(error.cause ?? error);
   const bill = await settle(parts, call, { prepared, reservation, progress, error });
@@ -81,26 +87,15 @@ export async function exchange(parts: ExchangeParts, call: ModelCall): Promise<v
   log(parts, call, { prepared, progress, bill });
 }
 
-interface Progress {
-  readonly startedAt: number;
-  readonly meter: Meter;
-  retries: number;
-  /** Until the answer began. */
-  firstByteMs: number | undefined;
-}
-
-/** A request whose money is reserved. */
-interface Underway {
-  readonly prepared: PreparedRequest;
-  readonly reservation: Reservation;
-  readonly progress: Progress;
-}
-
 async function answerAgent(parts: ExchangeParts, call: ModelCall, underway: Underway): Promise<Delivered> {
   const { settings, send, health, clock } = parts;
   const { dialect, response, signal } = call;
   const { prepared, reservation, progress } = underway;
+  const onSent = () => {
+    progress.sentAt = clock.now();
+  };
   const onRetry = () => {
+    progress.sentAt = undefined;
     progress.retries++;
     health.retried(prepared.route.endpoint.provider);
   };
@@ -108,7 +103,7 @@ async function answerAgent(parts: ExchangeParts, call: ModelCall, underway: Unde
     const { retries } = settings;
     const { lowerLimit } = reservation;
     const request = lowerLimit === undefined ? prepared.upstream : prepared.limitOutput(lowerLimit);
-    const answer = await sendWithRetries(send, request, { retries, signal, clock, onRetry });
+    const answer = await sendWithRetries(send, request, { retries, signal, clock, onSent, onRetry });
     progress.firstByteMs = clock.now() - progress.startedAt;
     const delivery = { prepared, dialect, response, reservation, meter: progress.meter };
     const delivered = await (prepared.streamed ? deliverStream(answer, delivery) : deliverWhole(answer, delivery));
@@ -125,26 +120,28 @@ function cutByBudget(tokens: number): SlipwayError {
   return new SlipwayError("budget_exhausted", `the run can pay for ${tokens} tokens, and the answer has more`);
 }
 
-type Bill = Pick<Settlement, "usage" | "microUsd" | "estimated"> & Omit<SettledResponse, "refused">;
+type Bill = Pick<Settlement, "usage" | "microUsd" | "estimated"> & Omit<SettledResponse, "refused" | "inputTokens">;
 
 /** The agent learns of the end only after it is in the books. */
 async function settle(
-  { ledger, health, clock }: ExchangeParts,
+  { ledger, health, clock, closing }: ExchangeParts,
   { run, onSettled }: ModelCall,
-  { prepared, reservation, progress, error }: Underway & { readonly error: SlipwayError | undefined },
+  { error, ...underway }: Underway & { readonly error: SlipwayError | undefined },
 ): Promise<Bill> {
+  const { prepared, reservation, progress } = underway;
   const { role, name, price, endpoint } = prepared.route;
-  const unseenTokens = mayBeUnseen(prepared, reservation, clock.now() - progress.startedAt);
-  const seenTokens = reservation.boundOf(progress.meter.estimatedOutputTokens);
-  const unreported = { inputTokens: prepared.inputTokens, outputTokens: Math.max(seenTokens, unseenTokens) };
-  const { usage, estimated } = countCost(error, progress, unreported);
+  const { usage, estimated } = countCost(underway, error, clock.now());
   const microUsd = costOf(usage, price);
   const ending = { end: endOf(error, progress), code: error?.code };
-  const { request } = reservation;
-  await ledger.settle({ request, run, role, model: name, usage, microUsd, estimated, end: ending.end });
-  health.end(endpoint.provider, { ...ending, usage, microUsd });
+  const settlement = { run, role, model: name, usage, microUsd, estimated, end: ending.end };
+  try {
+    await patient(ledger, closing).settle({ request: reservation.request, ...settlement });
+  } finally {
+    health.end(endpoint.provider, { ...ending, usage, microUsd });
+  }
   const ended = { ...ending, at: clock.now() };
-  onSettled({ ...ended, refused: progress.meter.stopReason === "refusal" }, progress.startedAt);
+  const paid = { inputTokens: paidInputTokens(usage, prepared.inputTokens) };
+  onSettled({ ...ended, ...paid, refused: progress.meter.stopReason === "refusal" }, progress.startedAt);
   return { ...ended, usage, microUsd, estimated };
 }
 
@@ -162,39 +159,12 @@ function log(
   });
 }
 
-/** A refusal in the words of the agent's dialect. The gateway has tried again already: clients are told not to. */
+/** A refusal in the words of the agent's dialect. The gateway has tried again already: clients are told not to, unless they are told when. */
 export function sendError(response: ServerResponse, dialect: AgentDialect, error: SlipwayError): void {
   if (response.headersSent || response.destroyed) return void response.destroy();
-  response.writeHead(error.status, { "content-type": "application/json", "x-should-retry": "false" });
+  const retries = String(response.hasHeader("retry-after"));
+  response.writeHead(error.status, { "content-type": "application/json", "x-should-retry": retries });
   response.end(JSON.stringify(dialect.writeError(error)));
-}
-
-const cutCodes: ReadonlySet<ErrorCode> = new Set(["aborted", "budget_exhausted", "run_ended"]);
-
-function endOf(error: SlipwayError | undefined, { firstByteMs, meter }: Progress): ResponseEnd {
-  if (error === undefined) return "complete";
-  if (cutCodes.has(error.code)) return "cut";
-  return firstByteMs === undefined || meter.failure !== undefined ? "failed" : "truncated";
-}
-
-/** More than models write: an answer that is given up is better counted too high. */
-const tokensPerMs = 0.25;
-
-/** What a model may have written so far of an answer that is not streamed, or that it thinks about unseen. */
-function mayBeUnseen(prepared: PreparedRequest, reservation: Reservation, elapsedMs: number): number {
-  if (prepared.streamed && prepared.hiddenTokens === 0) return 0;
-  return Math.min(reservation.outputTokens, Math.ceil(elapsedMs * tokensPerMs));
-}
-
-/**
- * An answer that began is billed by what came of it. A request that this side gave up on may be answered and billed
- * all the same, so its input counts. One that the endpoint refused or dropped costs nothing.
- */
-function countCost(error: SlipwayError | undefined, { firstByteMs, meter }: Progress, unreported: Unreported) {
-  if (firstByteMs !== undefined) return countUsage(meter, unreported);
-  const gaveUp = error !== undefined && (cutCodes.has(error.code) || error.code === "model_timeout");
-  if (!gaveUp) return { usage: noUsage, estimated: false };
-  return { usage: { ...noUsage, input: unreported.inputTokens, output: unreported.outputTokens }, estimated: true };
 }
 
 function asSlipwayError(error: unknown): SlipwayError {

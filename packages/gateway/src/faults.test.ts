@@ -1,8 +1,9 @@
 import { once } from "node:events";
 import { createServer } from "node:net";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { ask, startTestGateway, testKey, testSettings, testTimeouts } from "./testing/gateway.ts";
 import {
+  type Behaviour,
   breakConnection,
   hang,
   hangAfterHeaders,
@@ -83,6 +84,28 @@ test("a key that an endpoint quotes does not reach the agent", async () => {
   const { text } = await set.post("/v1/messages", ask());
   expect(text).toContain("what is [key]?");
   expect(text).not.toContain(testKey);
+});
+
+test.each([
+  ["as it speaks", "/v1/messages"],
+  ["translated", "/v1/chat/completions"],
+])(
+  "a key that an endpoint quotes in the middle of an answer, %s, reaches neither the agent nor a log",
+  async (_, path) => {
+    await using set = await startTestGateway();
+    const quoted = JSON.stringify({ type: "error", error: { type: "api_error", message: `what is ${testKey}?` } });
+    set.upstream.behave(speakThen((response) => response.end(`event: error\ndata: ${quoted}\n\n`)));
+    const { text } = await set.post(path, ask());
+    expect(text).toContain("what is [key]?");
+    expect(text).not.toContain(testKey);
+    expect(JSON.stringify(set.lines)).not.toContain(testKey);
+  },
+);
+
+test("an answer that has the words of a placeholder for a key is left as it is", async () => {
+  await using set = await startTestGateway({ endpoint: { key: "none" } });
+  set.upstream.behave(speak({ texts: ["none of it"] }));
+  expect((await set.post("/v1/messages", ask())).text).toContain("none of it");
 });
 
 test("a connection that breaks before an answer is tried again", async () => {
@@ -222,6 +245,37 @@ test("a request that takes too long in all is given up", async () => {
   const { status, text } = await set.post("/v1/messages", ask());
   expect(status).toBe(504);
   expect(text).toContain("model_timeout");
+  expect(await set.run.balance()).toMatchObject({ spentMicroUsd: 0, reservedMicroUsd: 0 });
+});
+
+test("a client that goes away while a refused request waits for its next try pays nothing", async () => {
+  const slowly = { tries: 100, baseMs: 60_000, maxMs: 60_000, maxRetryAfterMs: 60_000 };
+  await using set = await startTestGateway({ settings: { retries: slowly } });
+  const client = new AbortController();
+  set.upstream.behave(refuse(500));
+  const gone = set.post("/v1/messages", ask({ stream: false }), { signal: client.signal }).catch(() => {});
+  await vi.waitFor(() => expect(set.gateway.health()).toMatchObject([{ retries: 1 }]));
+  client.abort();
+  await gone;
+  await set.settled();
+  expect(set.lines).toMatchObject([{ end: "cut", code: "aborted", estimated: false, microUsd: 0 }]);
+});
+
+test("what a model may have written unseen is counted from when it got the request", async () => {
+  let now = 0;
+  await using set = await startTestGateway({ clock: { now: () => now } });
+  const client = new AbortController();
+  const refuseLate: Behaviour = (response, request) => {
+    now += 3_600_000;
+    return refuse(500)(response, request);
+  };
+  set.upstream.behave(refuseLate, () => {
+    now += 100;
+    client.abort();
+  });
+  await set.post("/v1/messages", ask({ stream: false }), { signal: client.signal }).catch(() => {});
+  await set.settled();
+  expect(set.lines).toMatchObject([{ end: "cut", estimated: true, usage: { output: 25 } }]);
 });
 
 test("a client that goes away in mid-stream stops the endpoint, and what came is counted", async () => {

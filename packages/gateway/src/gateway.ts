@@ -15,8 +15,10 @@ import {
 import { createCassettes } from "./cassettes/cassettes.ts";
 import { createRunChannel, type RunChannel } from "./channel/index.ts";
 import type { GatewayLogLine } from "./exchange.ts";
+import { neededToGoOn } from "./funds.ts";
 import { createHealth, type ProviderHealth } from "./health.ts";
 import type { ListenAddress, Listener } from "./listen.ts";
+import { patient } from "./patience.ts";
 import type { Balance, Clock, Ledger, RunLog } from "./ports.ts";
 import { createResponses, type SettledResponse } from "./responses.ts";
 import { type Route, resolveRoutes } from "./routes.ts";
@@ -73,10 +75,10 @@ export interface OpenCalls extends AsyncDisposable {
   raiseBudget(budgetMicroUsd: number): Promise<void>;
   /** How the last model response ended, by the gateway's own count; undefined before there is one. */
   lastResponse(): SettledResponse | undefined;
-  /** The last one whose model was to blame. Of a run that was open before, what was lost then counts as one. */
+  /** The last one whose model was to blame. Of a run that was open before, what was lost then counts as one, until a model answers. */
   lastFailure(): SettledResponse | undefined;
-  /** Too little money was left for a request, or for all of its answer. Of a run that was open before, it may have been. */
-  ranOut(): boolean;
+  /** Whether too little is left to go on, by the ledger, when none of its requests is under way. */
+  ranOut(): Promise<boolean>;
   /** When the models have failed again and again, with no answer in between. */
   readonly gaveUp: Promise<SettledResponse>;
 }
@@ -96,11 +98,12 @@ export interface OpenRun extends OpenCalls {
 export function createGateway(options: GatewayOptions): Gateway {
   const { settings, ledger, log, secret, clock = systemClock, logger = () => {}, onDefect = warn } = options;
   const tokens = createRunTokens(secret);
-  const runs = createRuns();
+  const runs = createRuns(clock);
   const channel = createRunChannel({ log, clock });
   const health = createHealth(settings.endpoints.map(({ provider }) => provider));
   const upstream = createUpstream(settings.timeouts);
   const send = settings.cassettes === undefined ? upstream.send : createCassettes(settings.cassettes, upstream.send);
+  const closing = new AbortController();
   const server = createGatewayServer({
     settings,
     ledger,
@@ -112,6 +115,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     tokens,
     channel,
     onDefect,
+    closing: closing.signal,
   });
 
   const open = async ({ id, budgetMicroUsd }: Grant, routes: readonly Route[]): Promise<OpenCalls> => {
@@ -119,7 +123,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     const { spentMicroUsd, reservedMicroUsd } = await ledger.balance(id);
     const lost = { end: "truncated", code: "model_unreachable", at: clock.now() } as const;
     const responses = createResponses(spentMicroUsd + reservedMicroUsd > 0 ? lost : undefined);
-    runs.add({ id, routes, responses });
+    const run = runs.add({ id, routes, responses });
     return {
       token: tokens.of(id),
       model: (role) => modelOf(routes, role),
@@ -127,7 +131,11 @@ export function createGateway(options: GatewayOptions): Gateway {
       raiseBudget: (microUsd) => ledger.open(id, microUsd),
       lastResponse: () => responses.last,
       lastFailure: () => responses.lastFailure,
-      ranOut: () => responses.ranOut,
+      async ranOut() {
+        await run.quiet();
+        const leftMicroUsd = await patient(ledger, closing.signal).left(id);
+        return leftMicroUsd < neededToGoOn(routes, responses.paidInputTokens);
+      },
       gaveUp: responses.gaveUp,
       [Symbol.asyncDispose]: async () => runs.remove(id),
     };
@@ -144,6 +152,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     health: health.snapshot,
     hostToken: tokens.host,
     async [Symbol.asyncDispose]() {
+      closing.abort(new SlipwayError("aborted", "the gateway closes"));
       await server[Symbol.asyncDispose]();
       for (const id of runs.ids()) {
         channel.close(id);

@@ -14,6 +14,6 @@ export { createMemoryLedger, type OpenLedger, openLedger } from "./journal/ledge
 export { openRunLog } from "./journal/run-log.ts";
 export type { ListenAddress, Listener } from "./listen.ts";
 export type { Balance, Clock, Ledger, RunLog, Settlement } from "./ports.ts";
-export type { SettledResponse } from "./responses.ts";
+export { type SettledResponse, wasCutOff } from "./responses.ts";
 export { resolveRoutes } from "./routes.ts";
 export { type CassetteSettings, type GatewaySettings, readGatewaySettings } from "./settings.ts";

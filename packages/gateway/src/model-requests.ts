@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { hasCode, SlipwayError } from "@slipway/contract";
+import { SlipwayError } from "@slipway/contract";
 import { readBody } from "./body.ts";
 import { estimateInputTokens } from "./budget.ts";
 import type { Asked } from "./dialects/paths.ts";
@@ -16,6 +16,8 @@ interface ModelHttpRequest {
 
 const maxRequestsPerRun = 1024;
 const maxBodyBytesPerRun = 256 * 1024 * 1024;
+/** What a request costs that brings less. */
+const leastBodyBytes = 4096;
 
 /** One exchange with a model, which ends when the client goes away, the run is closed, or its time is over. */
 export async function answerModelCall(parts: ExchangeParts, call: ModelHttpRequest): Promise<void> {
@@ -31,26 +33,26 @@ export async function answerModelCall(parts: ExchangeParts, call: ModelHttpReque
   response.once("close", () => {
     if (!response.writableFinished) controller.abort(new SlipwayError("aborted", "the client went away"));
   });
-  run.exchanges.add(controller);
+  const ended = Promise.withResolvers<void>();
+  run.exchanges.set(controller, ended.promise);
   try {
-    using taken = await takeBody(run, request);
+    using taken = await takeBody(call);
     const { id, routes, estimates, responses } = run;
     const agent = { headers: request.headers, body: taken.body, response, signal: controller.signal };
     const { dialect, fields } = asked;
     await exchange(parts, { run: id, routes, estimates, dialect, fields, ...agent, onSettled: responses.note });
-  } catch (error) {
-    if (hasCode(error, "budget_exhausted")) run.responses.noteRefused();
-    throw error;
   } finally {
     clearTimeout(timer);
     run.exchanges.delete(controller);
+    ended.resolve();
   }
 }
 
 /** Answered by estimate: a question that costs nothing is not worth a request to the endpoint. */
-export async function countTokens({ run, asked, request, response }: ModelHttpRequest): Promise<void> {
+export async function countTokens(call: ModelHttpRequest): Promise<void> {
+  const { run, asked, response } = call;
   if (run.closed !== undefined) throw run.closed;
-  using taken = await takeBody(run, request);
+  using taken = await takeBody(call);
   const { inputTokens: tokens } = estimateInputTokens(parseBody(taken.body, asked.fields), taken.body.length);
   answerJson(response, asked.dialect.name === "google" ? { totalTokens: tokens } : { input_tokens: tokens });
 }
@@ -75,7 +77,8 @@ function answerJson(response: ServerResponse, body: object): void {
 }
 
 /** A body, which counts as the run's until it is disposed. */
-async function takeBody(run: RunEntry, request: IncomingMessage): Promise<Disposable & { readonly body: Buffer }> {
+async function takeBody(call: ModelHttpRequest): Promise<Disposable & { readonly body: Buffer }> {
+  const { run, request, response } = call;
   let bytes = 0;
   const release = () => {
     run.bodyBytes -= bytes;
@@ -87,6 +90,11 @@ async function takeBody(run: RunEntry, request: IncomingMessage): Promise<Dispos
       if (run.bodyBytes <= maxBodyBytesPerRun) return;
       throw new SlipwayError("model_rate_limited", "the requests of the run are too large together");
     });
+    const waitMs = run.bodyRate.take(Math.max(bytes, leastBodyBytes));
+    if (waitMs > 0) {
+      response.setHeader("retry-after", Math.ceil(waitMs / 1000));
+      throw new SlipwayError("model_rate_limited", "the run sends more than it may");
+    }
     return { body, [Symbol.dispose]: release };
   } catch (error) {
     release();

@@ -50,16 +50,25 @@ test("what the run's end breaks off does not hide how the last answer ended", ()
   expect(responses.last).toMatchObject({ code: "stream_truncated" });
 });
 
-test("a run has run out of money when a request is refused for it, or an answer cut", () => {
-  const [refused, cut, reopened] = [
-    createResponses(),
-    createResponses(),
-    createResponses({ end: "truncated", code: "model_unreachable", at: 0 }),
-  ];
-  expect([refused.ranOut, cut.ranOut, reopened.ranOut]).toEqual([false, false, true]);
-  refused.noteRefused();
-  cut.note({ end: "cut", code: "budget_exhausted", at: 1 }, 0);
-  expect([refused.ranOut, cut.ranOut]).toEqual([true, true]);
+test.each([
+  ["truncated", "stream_truncated"],
+  ["cut", "budget_exhausted"],
+] as const)("an answer that was under way does not hide that another one was %s by %s", (end, code) => {
+  const responses = createResponses();
+  responses.note({ end, code, at: 10 }, 0);
+  responses.note({ end: "complete", code: undefined, at: 12 }, 9);
+  expect(responses.last).toMatchObject({ code });
+  responses.note({ end: "complete", code: undefined, at: 20 }, 12);
+  expect(responses.last).toMatchObject({ end: "complete" });
+});
+
+test("what was lost before the run was opened again counts until a model answers", () => {
+  const responses = createResponses({ end: "truncated", code: "model_unreachable", at: 0 });
+  expect(responses.lastFailure).toMatchObject({ code: "model_unreachable" });
+  responses.note({ end: "cut", code: "aborted", at: 1 }, 0);
+  expect(responses.lastFailure).toMatchObject({ code: "model_unreachable" });
+  responses.note({ end: "complete", code: undefined, at: 2 }, 1);
+  expect(responses.lastFailure).toBeUndefined();
 });
 
 test("the last failure stays known after an answer", () => {

@@ -7,19 +7,24 @@ export interface SettledResponse {
   readonly code: ErrorCode | undefined;
   /** The model declined to answer. */
   readonly refused?: boolean;
+  /** How large its request counts as, by what was paid for it. */
+  readonly inputTokens?: number;
   readonly at: number;
+}
+
+/** By its model, or by the budget. One that the agent itself broke off is not missed. */
+export function wasCutOff({ end, code }: SettledResponse): boolean {
+  return end === "truncated" || code === "budget_exhausted";
 }
 
 /** How the model responses of one run have ended. */
 export interface Responses {
   note(response: SettledResponse, startedAt: number): void;
-  /** A request was refused for want of money. */
-  noteRefused(): void;
   readonly last: SettledResponse | undefined;
   /** The last one whose model was to blame. */
   readonly lastFailure: SettledResponse | undefined;
-  /** There was too little money for a request, or for all of its answer. */
-  readonly ranOut: boolean;
+  /** Of the largest request. */
+  readonly paidInputTokens: number;
   /** When one after another has failed by its model: whoever tries again now only spends. */
   readonly gaveUp: Promise<SettledResponse>;
 }
@@ -32,20 +37,25 @@ const modelFailures: ReadonlySet<ErrorCode | undefined> = new Set<ErrorCode>([
   ...(["model_timeout", "model_unreachable", "stream_truncated"] as const),
 ]);
 
-/** `lost`: another gateway had the run before, and took with it what was under way. */
-export function createResponses(lost?: SettledResponse): Responses {
+/** `before`: the run was open before, and what was under way then is lost. Once a model has answered, that explains no failure. */
+export function createResponses(before?: SettledResponse): Responses {
   const gaveUp = Promise.withResolvers<SettledResponse>();
   let last: SettledResponse | undefined;
-  let lastFailure = lost;
-  let ranOut = lost !== undefined;
+  let lost = before;
+  let lastFailure: SettledResponse | undefined;
+  let paidInputTokens = 0;
   let failures = 0;
   let countedAt = 0;
   return {
     note(response, startedAt) {
-      // What the run's end has broken off tells nothing of the answers before it.
-      if (response.code !== "run_ended") last = response;
-      if (response.code === "budget_exhausted") ranOut = true;
-      if (response.end === "complete") failures = 0;
+      // What the run's end has broken off tells nothing of the answers before it, nor does a call beside one that was cut off.
+      const isBeside = last !== undefined && wasCutOff(last) && response.end === "complete" && startedAt < last.at;
+      if (response.code !== "run_ended" && !isBeside) last = response;
+      paidInputTokens = Math.max(paidInputTokens, response.inputTokens ?? 0);
+      if (response.end === "complete") {
+        failures = 0;
+        lost = undefined;
+      }
       if (!modelFailures.has(response.code)) return;
       lastFailure = response;
       // What was under way when another one failed is not a further try.
@@ -54,17 +64,14 @@ export function createResponses(lost?: SettledResponse): Responses {
       countedAt = response.at;
       if (failures === maxFailures) gaveUp.resolve(response);
     },
-    noteRefused() {
-      ranOut = true;
-    },
     get last() {
       return last;
     },
     get lastFailure() {
-      return lastFailure;
+      return lastFailure ?? lost;
     },
-    get ranOut() {
-      return ranOut;
+    get paidInputTokens() {
+      return paidInputTokens;
     },
     gaveUp: gaveUp.promise,
   };

@@ -1,4 +1,5 @@
 import { type ErrorCode, isErrorCode, SlipwayError } from "@slipway/contract";
+import { withoutKey } from "./endpoint-key.ts";
 import type { Endpoint } from "./endpoints.ts";
 import type { Retries } from "./settings.ts";
 
@@ -40,7 +41,7 @@ export function refusal(endpoint: Endpoint, status: number, message: string): Sl
     );
   }
   // Endpoints quote parts of a key that they refuse.
-  const words = code === "model_key_refused" ? "" : withoutCodes(message);
+  const words = code === "model_key_refused" ? "" : withoutCodes(withoutKey(message, endpoint));
   return new SlipwayError(code, `${provider} answered ${status}${words === "" ? "" : `: ${words}`}`);
 }
 

@@ -47,6 +47,21 @@ test("of a run that has spent something and is opened again it is known that an 
   await using second = await set.gateway.openRun(grant);
   expect(second.lastFailure()).toMatchObject({ code: "model_unreachable" });
   expect(second.lastResponse()).toBeUndefined();
+  await set.post("/v1/messages", ask(), { token: second.token });
+  expect(second.lastFailure()).toBeUndefined();
+});
+
+test("a run that is opened again has run out of money only if it has", async () => {
+  await using set = await startTestGateway();
+  const grant = { id: newId("run"), roles: ["build"] as const, budgetMicroUsd, task: testTask };
+  const reopened = async () => {
+    await using run = await set.gateway.openRun(grant);
+    await set.post("/v1/messages", ask(), { token: run.token });
+    return await run.ranOut();
+  };
+  expect([await reopened(), await reopened()]).toEqual([false, false]);
+  await set.ledger.reserve({ request: "spent", run: grant.id, microUsd: 900_000 });
+  expect(await reopened()).toBe(true);
 });
 
 test("a run's model is known by its role only", async () => {

@@ -1,5 +1,7 @@
 import { type ErrorCode, type RunId, SlipwayError } from "@slipway/contract";
+import { createRate, type Rate } from "./channel/rate.ts";
 import { createEstimates, type Estimates } from "./estimates.ts";
+import type { Clock } from "./ports.ts";
 import type { Responses } from "./responses.ts";
 import type { Route } from "./routes.ts";
 
@@ -9,10 +11,14 @@ export interface RunEntry {
   readonly routes: readonly Route[];
   readonly estimates: Estimates;
   readonly responses: Responses;
-  /** Model requests under way; aborting one ends its exchange. */
-  readonly exchanges: Set<AbortController>;
+  /** Model requests under way, and when they end; aborting one ends its exchange. */
+  readonly exchanges: Map<AbortController, Promise<void>>;
+  /** When none is under way. */
+  quiet(): Promise<void>;
   /** Of the bodies of these. */
   bodyBytes: number;
+  /** Of all bodies, by their bytes. */
+  readonly bodyRate: Rate;
   /** Why it may not ask models any more. */
   closed: SlipwayError | undefined;
 }
@@ -29,20 +35,29 @@ export interface Runs {
   ids(): RunId[];
 }
 
-export function createRuns(): Runs {
+/** Each byte is parsed while everybody waits. Agents at work send far less. */
+const bodyBytesPerSecond = 8 * 1024 * 1024;
+const burstBodyBytes = 64 * 1024 * 1024;
+
+export function createRuns(clock: Clock): Runs {
   const runs = new Map<RunId, RunEntry>();
   const close = (id: RunId, code: ErrorCode, message: string) => {
     const run = runs.get(id);
     if (run === undefined || run.closed !== undefined) return;
     run.closed = new SlipwayError(code, message);
-    for (const exchange of run.exchanges) exchange.abort(run.closed);
+    for (const exchange of run.exchanges.keys()) exchange.abort(run.closed);
   };
   return {
     add({ id, routes, responses }) {
       if (runs.has(id)) throw new SlipwayError("invalid_request", `${id} is open already`);
+      const exchanges: RunEntry["exchanges"] = new Map();
       const run: RunEntry = {
         ...{ id, routes, responses, estimates: createEstimates() },
-        ...{ exchanges: new Set(), bodyBytes: 0, closed: undefined },
+        ...{ exchanges, bodyBytes: 0, closed: undefined },
+        bodyRate: createRate(bodyBytesPerSecond, burstBodyBytes, clock),
+        async quiet() {
+          while (exchanges.size > 0) await Promise.all(exchanges.values());
+        },
       };
       runs.set(id, run);
       return run;

@@ -10,6 +10,9 @@ interface SendOptions {
   readonly retries: Retries;
   readonly signal: AbortSignal;
   readonly clock: Clock;
+  /** The endpoint gets the request now. */
+  onSent(): void;
+  /** It has not taken it. */
   onRetry(): void;
 }
 
@@ -19,7 +22,7 @@ const maxErrorBytes = 64 * 1024;
 export async function sendWithRetries(send: Send, request: UpstreamRequest, options: SendOptions): Promise<Answer> {
   const { retries, signal, clock } = options;
   for (let number = 1; ; number++) {
-    const tried = await tryOnce(send, request, signal);
+    const tried = await tryOnce(send, request, options);
     if ("status" in tried) return tried;
     if (!tried.retryable || number >= retries.tries) throw tried.error;
     options.onRetry();
@@ -34,9 +37,10 @@ interface FailedTry {
   readonly retryAfter: string | undefined;
 }
 
-async function tryOnce(send: Send, request: UpstreamRequest, signal: AbortSignal): Promise<Answer | FailedTry> {
+async function tryOnce(send: Send, request: UpstreamRequest, options: SendOptions): Promise<Answer | FailedTry> {
+  const { signal, onSent } = options;
   try {
-    const answer = await send(request, signal);
+    const answer = await send(request, signal, onSent);
     if (answer.status >= 200 && answer.status < 300) return answer;
     const error = await readRefusal(answer, request);
     return { error, retryable: isRetryable(answer.status), retryAfter: answer.retryAfter };
@@ -48,7 +52,5 @@ async function tryOnce(send: Send, request: UpstreamRequest, signal: AbortSignal
 
 async function readRefusal(answer: Answer, { endpoint }: UpstreamRequest): Promise<SlipwayError> {
   const body = await collect(answer, maxErrorBytes).catch(() => Buffer.alloc(0));
-  const message = errorMessage(body.toString("utf8"));
-  const safe = endpoint.key === undefined ? message : message.replaceAll(endpoint.key, "[key]");
-  return refusal(endpoint, answer.status, safe);
+  return refusal(endpoint, answer.status, errorMessage(body.toString("utf8")));
 }

@@ -1,10 +1,11 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import { type RunId, SlipwayError } from "@slipway/contract";
 import { answerError, type RunChannel } from "./channel/index.ts";
 import { anthropic } from "./dialects/anthropic/index.ts";
 import { askedAt } from "./dialects/paths.ts";
 import { type ExchangeParts, sendError } from "./exchange.ts";
+import { createHttpServer } from "./http-server.ts";
 import { identify, tokenOf } from "./identity.ts";
 import { type ListenAddress, type Listener, listenOn } from "./listen.ts";
 import { answerModelCall, countTokens, listModels } from "./model-requests.ts";
@@ -26,8 +27,6 @@ export interface GatewayServer extends AsyncDisposable {
 }
 
 const maxConnectionsPerRun = 2048;
-/** Agents think for a while between requests; a connection that closes under a request costs them a retry. */
-const keepAliveMs = 75_000;
 
 export function createGatewayServer(parts: ServerParts): GatewayServer {
   const connected = new WeakMap<Duplex, RunId>();
@@ -38,7 +37,7 @@ export function createGatewayServer(parts: ServerParts): GatewayServer {
     connection.once("close", () => open.delete(connection));
   };
   const newServer = (): Server => {
-    const server = createServer((request, response) => {
+    const server = createHttpServer((request, response) => {
       const handled = handle(parts, request, response, connected.get(request.socket))
         .catch((error) => {
           response.destroy();
@@ -47,7 +46,6 @@ export function createGatewayServer(parts: ServerParts): GatewayServer {
         .finally(() => pending.delete(handled));
       pending.add(handled);
     });
-    server.keepAliveTimeout = keepAliveMs;
     return server.on("connection", track);
   };
   const piped = newServer();
@@ -66,6 +64,7 @@ export function createGatewayServer(parts: ServerParts): GatewayServer {
     },
     async [Symbol.asyncDispose]() {
       for (const connection of open.keys()) connection.destroy();
+      piped.close();
       await Promise.all([...listeners].map((listener) => listener.close()));
       await Promise.all(pending);
     },

@@ -16,9 +16,9 @@ export interface UpstreamRequest {
 
 /**
  * One try at a request. Fails with `model_unreachable` or `model_timeout`, or with the signal's reason. A signal that
- * aborts later ends the body with its reason.
+ * aborts later ends the body with its reason. `onSent` is called when the endpoint gets the request, if it does.
  */
-export type Send = (request: UpstreamRequest, signal: AbortSignal) => Promise<Answer>;
+export type Send = (request: UpstreamRequest, signal: AbortSignal, onSent: () => void) => Promise<Answer>;
 
 export interface Upstream extends AsyncDisposable {
   readonly send: Send;
@@ -35,11 +35,11 @@ export function createUpstream(timeouts: Timeouts): Upstream {
     return opened;
   };
   return {
-    send: ({ endpoint, path, headers, body }, signal) =>
+    send: ({ endpoint, path, headers, body }, signal, onSent) =>
       new Promise((resolve, reject) => {
         if (signal.aborted) return reject(signal.reason);
         const { pool, prefix } = reach(endpoint);
-        const answer = new PendingAnswer({ provider: endpoint.provider, timeouts, signal, resolve, reject });
+        const answer = new PendingAnswer({ provider: endpoint.provider, timeouts, signal, onSent, resolve, reject });
         const allHeaders = { ...headers, "content-type": "application/json" };
         pool.dispatch({ method: "POST", path: `${prefix}${path}`, headers: allHeaders, body }, answer);
       }),

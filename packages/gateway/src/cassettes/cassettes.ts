@@ -14,7 +14,7 @@ export function createCassettes({ directory, mode }: CassetteSettings, send: Sen
   /** The number of the next answer to a request, which counts only once there is one. */
   const next = (key: string) => answers.get(key) ?? 0;
   const count = (key: string) => answers.set(key, next(key) + 1);
-  return async (request, signal) => {
+  return async (request, signal, onSent) => {
     const normalised = normalise(request);
     const key = keyOf(normalised);
     const recording = mode === "record" ? undefined : find(cassettes, key, next(key), mode);
@@ -23,7 +23,7 @@ export function createCassettes({ directory, mode }: CassetteSettings, send: Sen
       return replayed(recording);
     }
     if (mode === "replay") throw missing(cassettes, normalised);
-    return recorded(await send(request, signal), request, (response) => {
+    return recorded(await send(request, signal, onSent), request, (response) => {
       cassettes.write(key, next(key), { request: normalised, ...response });
       count(key);
     });

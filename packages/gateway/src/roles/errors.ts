@@ -12,11 +12,19 @@ import type { Question, Unusable } from "./question.ts";
 
 const maxShownCharacters = 200;
 
-/** The model answered, and no answer of it could be used. */
-export class InvalidAnswerError extends SlipwayError {
-  /** The last answer, whole, as it came. */
+/** The model began to answer, and its answer is none. */
+export class AnswerError extends SlipwayError {
+  /** The last answer, as it came and as far as it came. */
   readonly text: string;
 
+  constructor(code: ErrorCode, message: string, text: string, options?: ErrorOptions) {
+    super(code, message, options);
+    this.text = text;
+  }
+}
+
+/** The model answered, and no answer of it could be used. */
+export class InvalidAnswerError extends AnswerError {
   constructor(
     role: ModelRole,
     { text, problem }: Unusable,
@@ -26,9 +34,9 @@ export class InvalidAnswerError extends SlipwayError {
     super(
       "invalid_answer",
       `no answer of the role ${role} could be used after ${tries} tries: ${problem}; the last began ${shown}`,
+      text,
       { cause },
     );
-    this.text = text;
   }
 }
 
@@ -50,6 +58,12 @@ export function asExpected(error: unknown, { role, signal }: Question): unknown 
   if (AISDKError.isInstance(error) && !isAboutResponse(error)) return error;
   const text = JSONParseError.isInstance(error) ? error.text : "";
   return new InvalidAnswerError(role, { text, problem: "it is no response of a model" }, { cause: error });
+}
+
+/** With what came of the answer before it failed. */
+export function withText(error: unknown, text: string): unknown {
+  if (!(error instanceof SlipwayError) || error instanceof AnswerError || text === "") return error;
+  return error.code === "aborted" ? error : new AnswerError(error.code, error.message, text, { cause: error.cause });
 }
 
 function codeOf(error: unknown): ErrorCode | undefined {

@@ -1,4 +1,4 @@
-export { InvalidAnswerError } from "./errors.ts";
+export { AnswerError, InvalidAnswerError } from "./errors.ts";
 export type { GatewayAddress } from "./models.ts";
 export type { Image, Question, StructuredQuestion } from "./question.ts";
 export { createRoles, type Roles } from "./roles.ts";

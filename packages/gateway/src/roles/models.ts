@@ -11,7 +11,7 @@ import {
 } from "ai";
 import { Agent, fetch as fetchBy } from "undici";
 import { z } from "zod";
-import { asExpected } from "./errors.ts";
+import { asExpected, withText } from "./errors.ts";
 import type { Question, Unusable } from "./question.ts";
 
 export interface GatewayAddress {
@@ -68,6 +68,7 @@ async function stream<T>(
   output: Output.Output<T, unknown, never>,
 ) {
   let failure: unknown;
+  let text = "";
   const answer = streamText({
     model,
     instructions: question.instructions,
@@ -79,6 +80,9 @@ async function stream<T>(
     maxRetries: 0,
     // The SDK does not know what the model behind a role can do; the gateway says it in the endpoint's words.
     providerOptions: { anthropic: { structuredOutputMode: "outputFormat" } },
+    onChunk({ chunk }) {
+      if (chunk.type === "text-delta") text += chunk.text;
+    },
     onError({ error }) {
       failure ??= error;
     },
@@ -90,7 +94,7 @@ async function stream<T>(
     checkEnd(question, await answer.finishReason);
     return { answer, usage: usageOf(await answer.usage) };
   } catch (error) {
-    throw asExpected(error, question);
+    throw withText(asExpected(error, question), text);
   }
 }
 

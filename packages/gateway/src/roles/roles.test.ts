@@ -13,7 +13,7 @@ import {
   startScriptedModel,
   type Turn,
 } from "../scripted/index.ts";
-import { InvalidAnswerError } from "./errors.ts";
+import { AnswerError, InvalidAnswerError } from "./errors.ts";
 import { createRoles, type Roles } from "./roles.ts";
 
 const schema = z.object({ title: z.string(), steps: z.array(z.string()).min(1) });
@@ -131,6 +131,20 @@ describe("what is no answer is not asked for again", () => {
     expect(error).toMatchObject({ name: "SlipwayError", code });
     expect(requests).toHaveLength(1);
     expect(inspect(error, { depth: Number.POSITIVE_INFINITY })).not.toMatch(/A shop for boats|run-token/);
+  });
+
+  test.each<[string, Turn, string]>([
+    ["cut at its longest", { text: '{"title":', stop: "max_tokens" }, "stream_truncated"],
+    ["ended in the middle", { text: "A shop has", fault: "endEarly" }, "stream_truncated"],
+    ["declined in the middle", { text: "I can not", stop: "refusal" }, "answer_refused"],
+  ])("an answer that was %s is kept as far as it came", async (_, turn, code) => {
+    const { roles } = await askProgram(() => turn);
+    for (const ask of [() => roles.ask(question), () => roles.text(question)]) {
+      const error = await ask().catch((error: unknown) => error);
+      expect(error).toBeInstanceOf(AnswerError);
+      expect(error).toMatchObject({ code, text: expect.stringMatching(/./) });
+      expect(turn.text?.startsWith((error as AnswerError).text)).toBe(true);
+    }
   });
 
   test("an unknown model", async () => {

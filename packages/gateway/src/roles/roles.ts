@@ -6,7 +6,7 @@ import type { Question, StructuredQuestion, Unusable } from "./question.ts";
 
 /**
  * Slipway's own calls of models, by role, through the gateway. They fail with the gateway's codes, `stream_truncated`,
- * `answer_refused`, `aborted`, or `invalid_answer` as an `InvalidAnswerError`.
+ * `answer_refused`, `aborted`, or `invalid_answer` as an `InvalidAnswerError`. What came of an answer is in an `AnswerError`.
  */
 export interface Roles extends AsyncDisposable {
   /** An answer that fits the schema. One that does not is asked for again, with what is wrong about it. */

@@ -7,7 +7,7 @@ import { type ModelRole, modelRoles, newId, type RunTaskInput } from "@slipway/c
 import type { Endpoint } from "../endpoints.ts";
 import { createGateway, type Gateway, type GatewayLogLine, type OpenRun, openRunLog } from "../index.ts";
 import { createMemoryLedger } from "../journal/ledger.ts";
-import type { Ledger } from "../ports.ts";
+import type { Clock, Ledger } from "../ports.ts";
 import { readPrices } from "../prices.ts";
 import type { GatewaySettings } from "../settings.ts";
 import { startTestUpstream, type TestUpstream } from "./upstream.ts";
@@ -58,6 +58,7 @@ export interface TestGatewayOptions {
   readonly budgetMicroUsd?: number;
   readonly roles?: readonly ModelRole[];
   readonly ledger?: Ledger;
+  readonly clock?: Clock;
 }
 
 /** A gateway with one endpoint, one run and a listener. */
@@ -80,6 +81,7 @@ export async function startTestGateway(options: TestGatewayOptions = {}): Promis
       logged.emit("line");
     },
     onDefect: (error) => defects.push(error),
+    ...(options.clock && { clock: options.clock }),
   });
   parts.defer(async () => {
     await gateway[Symbol.asyncDispose]();

@@ -1,5 +1,5 @@
-import type { ErrorCode, RunEnd, RunEndReason } from "@slipway/contract";
-import { expect, it } from "vitest";
+import { type ErrorCode, type RunEnd, type RunEndReason, SlipwayError } from "@slipway/contract";
+import { expect, it, onTestFinished, vi } from "vitest";
 import { endOf } from "./end.ts";
 
 interface Seen {
@@ -25,7 +25,7 @@ async function endAfter(
     fail: async () => {},
     lastResponse: () => ({ end, code, refused, at: 0 }),
     lastFailure: () => (earlier === undefined ? undefined : ({ end: "failed", code: earlier, at: 0 } as const)),
-    ranOut: () => ranOut,
+    ranOut: async () => ranOut,
     gaveUp: new Promise<never>(() => {}),
   };
   const limits = { totalMs: 1000, graceMs: 1000 };
@@ -40,7 +40,10 @@ it.each([
   ["truncated", "internal", "truncated"],
   ["cut", "budget_exhausted", "budget"],
 ] as const)("success after an answer that was %s by %s is %s", async (end, code, reason) => {
-  expect(await endAfter("completed", end, code)).toEqual({ reason, message: "the model's last answer was cut off" });
+  expect(await endAfter("completed", end, code, { ranOut: true })).toEqual({
+    reason,
+    message: "the model's last answer was cut off",
+  });
 });
 
 it.each([
@@ -89,22 +92,65 @@ it("budget is not taken from an agent whose run has money left", async () => {
 });
 
 it("an answer that our own limit has cut is the budget's, whatever the agent calls it", async () => {
-  expect(await endAfter("truncated", "cut", "budget_exhausted")).toMatchObject({ reason: "budget" });
+  const ranOut = true;
+  expect(await endAfter("truncated", "cut", "budget_exhausted", { ranOut })).toMatchObject({ reason: "budget" });
 });
 
-it("a run whose models fail again and again is ended as they failed", async () => {
+it.each(["completed", "crashed", "truncated"] as const)(
+  "%s after an answer that was cut while the run has money left is truncated",
+  async (reason) => {
+    expect(await endAfter(reason, "cut", "budget_exhausted")).toMatchObject({ reason: "truncated" });
+  },
+);
+
+const limits = { totalMs: 60_000, graceMs: 60_000 };
+const overloaded = { end: "failed", code: "model_overloaded", at: 0 } as const;
+
+/** A run whose runner says nothing, whose end can not be kept for so many tries, and whose models fail like this, if at all. */
+function silentRun(failedTries: number, failure?: typeof overloaded) {
   const ended = Promise.withResolvers<RunEnd>();
-  const exec = { wait: () => new Promise<never>(() => {}), kill: async () => {} };
-  const failed = { end: "failed", code: "model_overloaded", at: 0 } as const;
-  const open = {
+  let left = failedTries;
+  return {
     ended: ended.promise,
-    fail: async (reason: RunEndReason, message: string) => ended.resolve({ reason, message }),
-    ...{ lastResponse: () => failed, lastFailure: () => failed, ranOut: () => false, gaveUp: Promise.resolve(failed) },
+    async fail(reason: RunEndReason, message: string) {
+      if (left-- > 0) throw new SlipwayError("database_busy", "others write");
+      ended.resolve({ reason, message });
+    },
+    ...{ lastResponse: () => failure, lastFailure: () => failure, ranOut: async () => false },
+    gaveUp: failure === undefined ? new Promise<never>(() => {}) : Promise.resolve(failure),
   };
-  const limits = { totalMs: 60_000, graceMs: 60_000 };
+}
+
+function followed(open: ReturnType<typeof silentRun>) {
+  const exec = { wait: () => new Promise<never>(() => {}), kill: async () => {} };
   const runner = { first: exec, restart: async () => exec };
-  expect(await endOf({ runner, open, limits, signal: new AbortController().signal }).ended).toEqual({
-    reason: "overloaded",
-    message: "the model failed again and again",
-  });
+  return endOf({ runner, open, limits, signal: new AbortController().signal });
+}
+
+it("a run whose models fail again and again is ended as they failed", async () => {
+  const { ended } = followed(silentRun(0, overloaded));
+  expect(await ended).toEqual({ reason: "overloaded", message: "the model failed again and again" });
+});
+
+it.each([
+  ["overloaded", overloaded, 0],
+  ["timeout", undefined, limits.totalMs + limits.graceMs],
+  ["cancelled", undefined, limits.graceMs],
+] as const)("a run that can not be ended as %s at once is ended so later", async (reason, failure, afterMs) => {
+  vi.useFakeTimers();
+  onTestFinished(() => void vi.useRealTimers());
+  const following = followed(silentRun(3, failure));
+  if (reason === "cancelled") following.cancelled();
+  await vi.advanceTimersByTimeAsync(afterMs + 10_000);
+  expect(await following.ended).toMatchObject({ reason });
+});
+
+it("a run whose runner keeps dying is ended later when that can not be kept at once", async () => {
+  vi.useFakeTimers();
+  onTestFinished(() => void vi.useRealTimers());
+  const exec = { wait: async () => ({}) as never, kill: async () => {} };
+  const runner = { first: exec, restart: async () => exec };
+  const { ended } = endOf({ runner, open: silentRun(3), limits, signal: new AbortController().signal });
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(await ended).toMatchObject({ reason: "runner_lost" });
 });

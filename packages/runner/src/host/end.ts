@@ -1,5 +1,5 @@
 import { type ErrorCode, type RunEnd, type RunEndReason, SlipwayError } from "@slipway/contract";
-import type { OpenRun } from "@slipway/gateway";
+import { type OpenRun, wasCutOff } from "@slipway/gateway";
 import type { Exec } from "@slipway/sandbox";
 
 interface Following {
@@ -17,16 +17,16 @@ const maxRestarts = 3;
 
 /** Follows a run to its end. `cancelled` tells that the runner was asked to end, which it does in its own time or not at all. */
 export function endOf(following: Following): { readonly ended: Promise<RunEnd>; cancelled(): void } {
-  const { open, limits, signal } = following;
+  const { open, limits } = following;
   const deadline = (ms: number, reason: RunEndReason, message: string) =>
-    setTimeout(() => void open.fail(reason, message), ms);
+    setTimeout(() => void insist(following, reason, message), ms);
   const timers = [
     deadline(limits.totalMs + limits.graceMs, "timeout", "the runner did not end when its time was over"),
   ];
   // Some agents would go on trying for minutes, and broken answers cost money, too.
-  void open.gaveUp.then(async ({ code }) => {
-    if (!signal.aborted) await open.fail(reasonOf(code) ?? "network", "the model failed again and again");
-  });
+  void open.gaveUp.then(({ code }) =>
+    insist(following, reasonOf(code) ?? "network", "the model failed again and again"),
+  );
   const ended = follow(following).finally(() => {
     for (const timer of timers) clearTimeout(timer);
   });
@@ -37,7 +37,8 @@ export function endOf(following: Following): { readonly ended: Promise<RunEnd>; 
 }
 
 /** Waits for the end, starting the runner again when it dies before. Then nothing of it is left. */
-async function follow({ runner, open, signal }: Following): Promise<RunEnd> {
+async function follow(following: Following): Promise<RunEnd> {
+  const { runner, open, signal } = following;
   let exec = runner.first;
   for (let restarts = 0; ; restarts++) {
     const exited = exec.wait({ signal }).then(
@@ -47,21 +48,35 @@ async function follow({ runner, open, signal }: Following): Promise<RunEnd> {
     const end = await Promise.race([open.ended, exited]);
     if (end !== undefined) {
       await exec.kill().catch(sandboxIsGone);
-      return verified(end, open);
+      return await verified(end, open);
     }
     signal.throwIfAborted();
-    if (restarts === maxRestarts) await open.fail("runner_lost", "the runner ended without a word, again and again");
-    else exec = await runner.restart().catch(giveUp(open, exec));
+    if (restarts === maxRestarts)
+      await insist(following, "runner_lost", "the runner ended without a word, again and again");
+    else exec = await runner.restart().catch(giveUp(following, exec));
   }
 }
 
 /** A sandbox that ended took its runner with it. */
-function giveUp(open: FollowedRun, exec: RunnerExec): (error: unknown) => Promise<RunnerExec> {
+function giveUp(following: Following, exec: RunnerExec): (error: unknown) => Promise<RunnerExec> {
   return async (error) => {
     if (!(error instanceof SlipwayError)) throw error;
-    await open.fail("runner_lost", `the runner ended and can not be started again: ${error.message}`);
+    await insist(following, "runner_lost", `the runner ended and can not be started again: ${error.message}`);
     return exec;
   };
+}
+
+const againMs = 1000;
+
+/** Ends the run by the host's will. While that can not be kept it is tried again, until the run is let go of. */
+async function insist({ open, signal }: Following, reason: RunEndReason, message: string): Promise<void> {
+  while (!signal.aborted) {
+    try {
+      return await open.fail(reason, message);
+    } catch {
+      await new Promise<void>((resolve) => void setTimeout(resolve, againMs).unref());
+    }
+  }
 }
 
 function sandboxIsGone(error: unknown): void {
@@ -100,16 +115,18 @@ const waitedFor: readonly RunEndReason[] = ["network", "overloaded", "rate_limit
  * An agent may not know why its model failed, nor that its last answer was cut off, and a hostile one may not say it: the
  * gateway knows.
  */
-function verified(end: RunEnd, open: FollowedRun): RunEnd {
+async function verified(end: RunEnd, open: FollowedRun): Promise<RunEnd> {
   const last = open.lastResponse();
-  const known = reasonOf(last?.code);
-  if (end.reason === "completed" && wasCutOff(last)) {
+  const seen = reasonOf(last?.code);
+  // One of several answers at once may have been cut for the others' sake.
+  const known = seen === "budget" && !(await open.ranOut()) ? "truncated" : seen;
+  if (end.reason === "completed" && last !== undefined && wasCutOff(last)) {
     return { reason: known ?? "truncated", message: "the model's last answer was cut off" };
   }
   // A stream that ends in a refusal looks like a cut to some agents.
   if (end.reason === "truncated" && last?.refused) return { reason: "refused", message: end.message };
   if (known !== undefined && byModel.includes(end.reason)) return { reason: known, message: end.message };
-  if (end.reason === "budget" && !open.ranOut()) return unfounded(end, "its money is not used up");
+  if (end.reason === "budget" && !(await open.ranOut())) return unfounded(end, "its money is not used up");
   return waitedFor.includes(end.reason) ? confirmed(end, open) : end;
 }
 
@@ -121,9 +138,4 @@ function confirmed({ reason, message }: RunEnd, open: FollowedRun): RunEnd {
 
 function unfounded({ reason, message }: RunEnd, fact: string): RunEnd {
   return { reason: "crashed", message: `the agent ended as ${reason}, and ${fact}: ${message}` };
-}
-
-/** By its model, or by the budget. One that the agent itself broke off is not missed. */
-function wasCutOff(last: ReturnType<FollowedRun["lastResponse"]>): boolean {
-  return last?.end === "truncated" || last?.code === "budget_exhausted";
 }

@@ -3,7 +3,7 @@ import { newId, type RunId } from "@slipway/contract";
 import type { Turn } from "@slipway/gateway/scripted";
 import { run as command, type Sandbox } from "@slipway/sandbox";
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
-import type { Run } from "./start.ts";
+import { findRunner, type Run } from "./start.ts";
 import { attemptEnd } from "./task.ts";
 import { agentTestMs, openSite, type Site, toEnd } from "./testing/site.ts";
 
@@ -88,6 +88,27 @@ it.each(["rate_limited", "budget"])(
     expect(attemptEnd(end)).toMatchObject({ type: "failed" });
   },
 );
+
+it("a request that no run could pay for does not make budget believable while there is money", async () => {
+  await using sandbox = await site.sandbox("builtin");
+  await using run = await atWork(sandbox);
+  const [absurd] = await deed(sandbox, "absurd");
+  expect(absurd).toMatchObject({ status: 402 });
+  await deed(sandbox, "waits", "budget");
+  const { end } = await toEnd(run);
+  expect(end).toMatchObject({ reason: "crashed", message: expect.stringContaining("budget") });
+  expect(attemptEnd(end)).toMatchObject({ type: "failed" });
+});
+
+it("budget is no more believable of a run that was let go of and found again", async () => {
+  await using sandbox = await site.sandbox("builtin");
+  const first = await atWork(sandbox);
+  await first[Symbol.asyncDispose]();
+  const exec = await findRunner(sandbox);
+  await using run = await site.start(sandbox, { task, again: { id: first.id, ...(exec && { exec }) } });
+  await deed(sandbox, "waits", "budget");
+  expect((await toEnd(run)).end).toMatchObject({ reason: "crashed", message: expect.stringContaining("budget") });
+});
 
 it("success that is posted in the runner's name is a claim of that run alone, and stored as it came", async () => {
   const { answers, run, sandbox } = await besideAnother(["success"]);

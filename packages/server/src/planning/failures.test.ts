@@ -60,6 +60,16 @@ describe("a stage that fails", () => {
     expect((await stat(path)).mode & 0o777).toBe(0o600);
   });
 
+  test("keeps an answer that breaks off as far as it came", async () => {
+    await using site = await openSite({ program: () => ({ text: '{"criteria": [', stop: "max_tokens" }) });
+    await site.drive();
+    const path = join(site.directory, "answers", site.build, "draft-1.txt");
+    expect(await site.reports("stage.failed")).toMatchObject([
+      { code: "stream_truncated", message: expect.stringContaining(path) },
+    ]);
+    expect(await readFile(path, "utf8")).toBe('{"criteria": [');
+  });
+
   test("is told by its code even where the answer can not be kept", async () => {
     await using site = await openSite({ program: () => ({ text: "no" }) });
     await writeFile(join(site.directory, "answers"), "in the way");

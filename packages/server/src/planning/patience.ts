@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { type ErrorCode, SlipwayError } from "@slipway/contract";
 import type { ModelRoles } from "@slipway/engine";
-import { InvalidAnswerError } from "@slipway/gateway/roles";
+import { AnswerError } from "@slipway/gateway/roles";
 
 /** Failures of others that pass by themselves. */
 const passing: readonly ErrorCode[] = ["model_unreachable", "model_timeout", "model_overloaded", "model_rate_limited"];
@@ -27,7 +27,7 @@ export function patientModels(roles: ModelRoles, waitsMs: Iterable<number>): Pat
         waitsMs,
         question.signal,
       ).catch((error) => {
-        if (error instanceof InvalidAnswerError) lastAnswer = error.text;
+        if (error instanceof AnswerError) lastAnswer = error.text;
         throw error;
       });
       lastAnswer = JSON.stringify(answer.value, null, 1);

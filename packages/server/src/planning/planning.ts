@@ -9,6 +9,7 @@ import {
   type Work,
   type WorkingBuild,
 } from "@slipway/engine";
+import { AnswerError } from "@slipway/gateway/roles";
 import { keepAnswer, tellFailure } from "./answers.ts";
 import { createMade } from "./made.ts";
 import type { ServerModels } from "./models.ts";
@@ -142,7 +143,7 @@ async function make(
     const stage = { models: patient, repository, made: createMade(store, signal), clock, signal };
     return await runStage(build, item, stage);
   } catch (error) {
-    if (!hasCode(error, "invalid_answer")) throw error;
+    if (!hasCode(error, "invalid_answer") && !(error instanceof AnswerError)) throw error;
     throw await keepAnswer(error, patient.lastAnswer ?? "", [answersDirectory, build.id, `${nameIn(item)}.txt`]);
   }
 }

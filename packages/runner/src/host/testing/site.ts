@@ -2,7 +2,7 @@ import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { CreateSandboxInput } from "@slipway/contract";
-import { type NumberedEvent, newId, type RunEnd, type RunTaskInput } from "@slipway/contract";
+import { type NumberedEvent, newId, type RunEnd, type RunId, type RunTaskInput } from "@slipway/contract";
 import {
   createGateway,
   type Gateway,
@@ -14,7 +14,7 @@ import {
 import { type ScriptedModelOptions, type ScriptedProgram, startScriptedModel } from "@slipway/gateway/scripted";
 import type { Sandbox, SandboxProvider } from "@slipway/sandbox";
 import { createLocalProvider } from "@slipway/sandbox/local";
-import { type Run, startRun } from "../start.ts";
+import { type Run, type StartRun, startRun } from "../start.ts";
 import { agentTool, installedTools, runnerTools, toolDirectories } from "../tools.ts";
 
 /** Where set-up puts other people's agents for tests. */
@@ -38,6 +38,8 @@ export interface Order {
   readonly task: Partial<RunTaskInput> & Pick<RunTaskInput, "agent" | "prompt">;
   readonly budgetMicroUsd?: number;
   readonly graceMs?: number;
+  /** Of a run that was let go of. */
+  readonly again?: Pick<StartRun, "exec"> & { readonly id: RunId };
 }
 
 export interface SiteOptions {
@@ -98,10 +100,10 @@ export async function openSite(options: SiteOptions): Promise<Site> {
       const tools = [...runnerTools, ...(tool === undefined ? [] : [tool])];
       return made.use(await provider.create({ tools, ...request }));
     },
-    start(sandbox, { task, budgetMicroUsd = 1_000_000, graceMs = 10_000 }) {
+    start(sandbox, { task, budgetMicroUsd = 1_000_000, graceMs = 10_000, again: { id = newId("run"), ...exec } = {} }) {
       const name = model.slice(model.indexOf("/") + 1);
-      const grant = { id: newId("run"), roles: ["build"] as const, budgetMicroUsd, task: { model: name, ...task } };
-      return startRun({ sandbox, gateway, grant, graceMs });
+      const grant = { id, roles: ["build"] as const, budgetMicroUsd, task: { model: name, ...task } };
+      return startRun({ sandbox, gateway, grant, graceMs, ...exec });
     },
     [Symbol.asyncDispose]: () => held.disposeAsync(),
   };
