@@ -1,6 +1,6 @@
 import { hasCode, printable, type RunEnd, type SandboxId, SlipwayError } from "@slipway/contract";
 import type { AttemptWork, OfferAnswer } from "@slipway/engine";
-import { attemptEnd, findRunner, startTaskRun, type TaskRun } from "@slipway/runner";
+import { findRunner, startTaskRun, type TaskRun } from "@slipway/runner";
 import { projectPath, type Sandbox } from "@slipway/sandbox";
 import { isFullDisk } from "../full-disk.ts";
 import type { BuildRepository } from "../repository/repository.ts";
@@ -11,6 +11,7 @@ import { endPlace, hasFilledDisk, snapshotName } from "./leave.ts";
 import { createListener } from "./listen.ts";
 import { runIdOf, speakerOf } from "./names.ts";
 import { readOrder } from "./order.ts";
+import { interruptedBy, mayPass, outcomeOf, refused } from "./outcome.ts";
 import { patiently } from "./patiently.ts";
 import { findPlace, isInstalled, leftPlaces, makePlace, removePlace } from "./place.ts";
 import { attemptEnded, checkpointMade, sandboxChanged, type ToldOutcome } from "./reports.ts";
@@ -62,7 +63,8 @@ export class Attempt {
   }
 
   tell(part: SharedPart, { quiet }: { readonly quiet: boolean }): void {
-    void this.#inLine(async () => await this.#send({ type: "shared", part, quiet }));
+    // Only told: nobody waits for it.
+    void this.#inLine(async () => await this.#running?.run.send({ type: "shared", part, quiet }).catch(ifExpected));
   }
 
   mainMoved(commit: string): Promise<void> {
@@ -226,7 +228,7 @@ export class Attempt {
     const listening = new AbortController();
     const told = { main: kept.order.base, offer: 0 };
     const following = Promise.resolve();
-    this.#running = { run, sandbox, checkpoints, listening, told, following };
+    this.#running = { run, sandbox, checkpoints, listening, over: new AbortController(), told, following };
     this.#running.following = this.#follow(kept, this.#running, repository, budgetMicroUsd);
     await this.#tellMain(await repository.main());
   }
@@ -247,8 +249,10 @@ export class Attempt {
         if (isMilestone(event.event.type)) await this.#keep({ heard: event.sequence });
       }
       const end = await run.ended;
+      running.over.abort();
       if (!signal.aborted) void this.#inLine(() => this.#ended(running, end, budgetMicroUsd));
     } catch (error) {
+      running.over.abort();
       if (signal.aborted) return;
       warn(`${build.id}, ${speakerOf(kept)} is not heard any more: ${(error as Error).message}`);
       void this.#inLine(async () => {
@@ -313,22 +317,35 @@ export class Attempt {
     const { told } = this.#running ?? {};
     if (told === undefined || told.offer >= offer) return;
     if (main !== null) await this.#tellMain(main);
-    await this.#send({ type: "findings", offer, findings: [...findings] });
-    told.offer = offer;
+    if (await this.#deliver((run) => run.send({ type: "findings", offer, findings: [...findings] })))
+      told.offer = offer;
   }
 
   async #tellMain(commit: string): Promise<void> {
-    const { run, told } = this.#running ?? {};
+    const { told } = this.#running ?? {};
     const base = this.#kept?.order.base;
-    if (run === undefined || told === undefined || base === undefined || told.main === commit) return;
+    if (told === undefined || base === undefined || told.main === commit) return;
     const repository = await this.#world.repository();
     // All that is new since its beginning: a sandbox made from a snapshot may have missed what was told meanwhile.
-    await unlessGone(run.moveMain({ commit, bundle: repository.bundle({ base, tip: commit }) }));
-    told.main = commit;
+    const move = (run: TaskRun) => run.moveMain({ commit, bundle: repository.bundle({ base, tip: commit }) });
+    if (await this.#deliver(move)) told.main = commit;
   }
 
-  async #send(control: Parameters<TaskRun["send"]>[0]): Promise<void> {
-    await unlessGone(this.#running?.run.send(control));
+  /**
+   * Whether the run has it. One that has ended, or whose sandbox is gone, is told nothing more; its end is heard elsewhere.
+   * Fails when what is in the way does not pass soon.
+   */
+  async #deliver(tell: (run: TaskRun) => Promise<void>): Promise<boolean> {
+    const running = this.#running;
+    if (running === undefined) return false;
+    const signal = AbortSignal.any([this.#released.signal, running.over.signal]);
+    try {
+      await patiently(() => tell(running.run), signal);
+      return true;
+    } catch (error) {
+      if (signal.aborted || gone.some((code) => hasCode(error, code))) return false;
+      throw error;
+    }
   }
 
   /** Nothing runs, and the files are kept: by the sandbox, and by a checkpoint in case that it is away for long. */
@@ -368,6 +385,8 @@ interface Running {
   readonly sandbox: Sandbox;
   readonly checkpoints: Checkpoints;
   readonly listening: AbortController;
+  /** Aborts when nothing more comes from the run. */
+  readonly over: AbortController;
   /** Settles when nothing more is taken in. */
   following: Promise<void>;
   /** What the run was told by this process. */
@@ -379,38 +398,8 @@ function isMilestone(type: string): boolean {
   return ["phase", "command", "committed", "claim", "told", "offered"].includes(type);
 }
 
-/** A full disk, or a repository of the build that is gone: that comes back, or its user cancels the build. */
-function mayPass(error: unknown): boolean {
-  return isFullDisk(error) || hasCode(error, "commit_not_found");
-}
+const gone = ["run_ended", "sandbox_ended", "sandbox_not_found", "sandbox_not_running"] as const;
 
-function refused(budgetMicroUsd: number): ToldOutcome {
-  return { type: "out-of-budget", budgetMicroUsd };
-}
-
-function interruptedBy(error: unknown): ToldOutcome {
-  return { type: "interrupted", reason: error instanceof Error ? error.message : String(error) };
-}
-
-/** Whether something was merged is not for the run to say, nor did anybody here cancel it. */
-function outcomeOf(end: RunEnd, budgetMicroUsd: number): ToldOutcome {
-  const outcome = attemptEnd(end);
-  switch (outcome.type) {
-    case "merged":
-    case "cancelled":
-      return { type: "failed", error: `the run has ended by itself (${outcome.type}), before its work was merged` };
-    case "out-of-budget":
-      return refused(budgetMicroUsd);
-    default:
-      return outcome;
-  }
-}
-
-/** A run that has ended, or whose sandbox is gone, is told nothing more; its end is heard elsewhere. */
-async function unlessGone(work: Promise<unknown> | undefined): Promise<void> {
-  try {
-    await work;
-  } catch (error) {
-    if (!(error instanceof SlipwayError) || hasCode(error, "internal")) throw error;
-  }
+function ifExpected(error: unknown): void {
+  if (!(error instanceof SlipwayError) || hasCode(error, "internal")) throw error;
 }

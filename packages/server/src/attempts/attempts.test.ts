@@ -2,7 +2,8 @@ import { execFile } from "node:child_process";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import type { SandboxId, SnapshotId } from "@slipway/contract";
+import { type SandboxId, SlipwayError, type SnapshotId } from "@slipway/contract";
+import type { AttemptWork } from "@slipway/engine";
 import type { ScriptedProgram, ScriptedRequest } from "@slipway/gateway/scripted";
 import { projectPath, run } from "@slipway/sandbox";
 import { expect, it, vi } from "vitest";
@@ -20,6 +21,12 @@ const satisfied = {
   input: { criterion: "add-item", satisfied: true, evidence: "It is there." },
 } as const;
 const untilGo = { run: "until [ -e /tmp/go ]; do sleep 0.05; done" };
+
+const shopping = {
+  task: [{ write: "list.txt", content: "socks\n" }],
+  findings: [{ write: "list.txt", content: "socks\nshoes\n" }],
+  conflict: [{ write: "list.txt", content: "socks\nshoes\n" }],
+};
 
 type Kind = "task" | "intent" | "findings" | "conflict";
 
@@ -54,11 +61,7 @@ async function expectNothingLeft({ attempts, build, provider, warnings }: Site) 
 
 it("an attempt's work becomes a candidate, and what is found in it, on a newer main, another one", async () => {
   await using site = await openSite({
-    program: agent({
-      task: [{ write: "list.txt", content: "socks\n" }],
-      findings: [{ write: "list.txt", content: "socks\nshoes\n" }],
-      conflict: [{ write: "list.txt", content: "socks\nshoes\n" }],
-    }),
+    program: agent(shopping),
   });
   const { attempts, build, repository, store } = site;
   const item = attemptAt("list");
@@ -95,6 +98,36 @@ it("an attempt's work becomes a candidate, and what is found in it, on a newer m
   expect(await repository.isAncestor(main, second["commit"])).toBe(true);
   expect(await site.reports("candidate.offered")).toHaveLength(2);
   await expectNothingLeft(site);
+});
+
+/** An offer that comes back with findings, and with a newer main that is hard to get into its sandbox. */
+async function sendBack(site: Site, item: AttemptWork): Promise<string> {
+  const { attempts, build, repository } = site;
+  await attempts.carryOut(build, [item]);
+  const { tree } = await site.reported("candidate.offered");
+  const begun = await repository.main();
+  const main = await repository.commit({ tree, parents: [begun], message: "Another task's", atMs: 0 });
+  await repository.moveMain(begun, main);
+  const findings = [{ gate: "intent", text: "There are no shoes." }];
+  await attempts.carryOut(build, [{ ...item, answer: { offer: 1, findings, main } }]);
+  return main;
+}
+
+it("a newer main that a sandbox does not take for a while is told later, and findings after it", async () => {
+  const refusals = [new SlipwayError("provider_unavailable", "the keeper is away")];
+  await using site = await openSite({ program: agent(shopping), refuseMain: () => refusals.pop() });
+  const main = await sendBack(site, attemptAt("list"));
+  const { commit } = await site.reported("candidate.offered", ({ offer }) => offer === 2);
+  expect(await site.repository.isAncestor(main, commit)).toBe(true);
+  expect(refusals).toEqual([]);
+});
+
+it("an attempt that can not be told of a newer main is interrupted, and does not wait for its findings in vain", async () => {
+  const refuseMain = () => new SlipwayError("out_of_disk", "no space left on device");
+  await using site = await openSite({ program: agent(shopping), refuseMain });
+  await sendBack(site, attemptAt("list"));
+  const { outcome } = await site.reported("attempt.ended");
+  expect(outcome).toEqual({ type: "interrupted", reason: "no space left on device" });
 });
 
 it("an attempt whose sandbox died goes on from its checkpoint, over a restart, and repeats no step that was finished", async () => {
