@@ -86,10 +86,6 @@ export class Attempt {
     await endPlace(this.#world, this.#wanted, { keep });
     const kept = this.#kept ?? (await this.#world.kept.read(this.#wanted.id));
     if (kept !== undefined) await removeSnapshots(this.#world.provider, kept.snapshots);
-    // What was not offered stays for a person to look at.
-    if (kept !== undefined && kept.tip !== null && kept.tip === kept.offered) {
-      await (await this.#world.repository()).discard(kept.id);
-    }
     await this.#world.kept.remove(this.#wanted.id);
     await freeClaims(this.#world, speakerOf(this.#wanted));
   }

@@ -7,6 +7,7 @@ import type { AttemptWork } from "@slipway/engine";
 import type { ScriptedProgram, ScriptedRequest } from "@slipway/gateway/scripted";
 import { projectPath, run } from "@slipway/sandbox";
 import { expect, it, vi } from "vitest";
+import { dropBranches } from "../merging/branches.ts";
 import { attemptAt, openSite, type Site } from "./testing.ts";
 
 vi.setConfig({ testTimeout: 240_000 });
@@ -277,7 +278,7 @@ it("what main depends on is there when an attempt begins, and is not installed a
   expect(commands.map(({ phase }) => phase)).toEqual(["verify"]);
 });
 
-it("agents hear of overlaps of branches that are not offered yet, and what never is offered is kept", async () => {
+it("agents hear of overlaps of branches that are not offered yet, and their branches are kept", async () => {
   const seen = new Map<string, string>();
   const overlap = "can not be merged in list.txt";
   const program: ScriptedProgram = ({ step, request: { messages } }) => {
@@ -311,7 +312,18 @@ it("agents hear of overlaps of branches that are not offered yet, and what never
   }, patient);
   expect((await site.reported("candidate.offered"))["commit"]).toBe(open.get(first.id));
   await expectNothingLeft(site);
-  expect(await repository.openBranches()).toEqual(new Map([[second.id, open.get(second.id)]]));
+  expect(await repository.openBranches()).toEqual(open);
+});
+
+it("an offer that no turn has read is kept when the build ends", async () => {
+  await using site = await openSite({ program: agent(shopping) });
+  const { attempts, build, repository } = site;
+  const item = attemptAt("list");
+  await attempts.carryOut(build, [item]);
+  const { commit } = await site.reported("candidate.offered");
+  await attempts.close(build, { cancelled: true });
+  await dropBranches(repository, { merges: [], candidates: [], attempts: [item] });
+  expect(await repository.openBranches()).toEqual(new Map([[item.id, commit]]));
 });
 
 it("attempts of a build hear of each other's files, words and overlaps", async () => {
