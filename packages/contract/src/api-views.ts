@@ -223,6 +223,14 @@ export const branchesViewSchema = z.object({
 });
 export type BranchesView = Readonly<z.output<typeof branchesViewSchema>>;
 
+/** Main as it runs. */
+export const previewViewSchema = z.object({
+  build: buildIdSchema,
+  /** On the server's machine. Null: it is closed. */
+  address: z.string().nullable(),
+});
+export type PreviewView = Readonly<z.output<typeof previewViewSchema>>;
+
 /** What git names a file's bytes by: `git cat-file blob` in the build's repository gives them. */
 const blob = name;
 

@@ -65,6 +65,8 @@ export interface ViewParts {
   readonly checked: BuildEvent | undefined;
   readonly repository: string;
   readonly isRepositoryMissing: boolean;
+  /** Null: it is closed. Undefined: where it was last told to be. */
+  readonly preview: string | null | undefined;
   readonly remoteEnd: RemoteEnd;
 }
 
@@ -91,7 +93,7 @@ export function viewOf(stored: StoredBuild, parts: ViewParts): BuildView {
     main: queue?.main.commit ?? null,
     repository: queue === null ? null : repository,
     repositoryMissing: queue !== null && isRepositoryMissing,
-    preview: previewOf(stored),
+    preview: previewOf(stored, parts.preview),
     ...remoteEnd,
   };
 }
@@ -100,9 +102,10 @@ export function queueOf({ build }: Pick<StoredBuild, "build">): MergeQueue | nul
   return readQueue(build.details["queue"] ?? null);
 }
 
-/** A build that is cancelled takes it along. */
-function previewOf({ build }: StoredBuild): string | null {
-  return build.status === "cancelled" ? null : textOf(build.details["preview"]);
+/** A build that is cancelled takes it along. It has nothing to show before it was told of. */
+function previewOf({ build }: StoredBuild, open: string | null | undefined): string | null {
+  const told = build.status === "cancelled" ? null : textOf(build.details["preview"]);
+  return told === null || open === undefined ? told : open;
 }
 
 function attemptViewOf(record: AttemptRecord, { attempts }: BuildState, recent: readonly BuildEvent[]): AttemptView {

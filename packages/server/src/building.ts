@@ -67,7 +67,7 @@ export function createBuilding(parts: BuildingParts): Required<Building> {
   const merging = createMerging({
     ...{ store, repositories, clock, warn },
     gates: createGates({ provider, workspaces, repositories, store }),
-    preview: { follow: (build, commit) => void previews.follow(build, commit), close: previews.close },
+    preview: { follow: (build, commit) => void previews.follow(build, commit), close: previews.end },
     report: coordinator.report,
     onMain(build, commit) {
       void remote?.push(build);
@@ -101,6 +101,7 @@ export function createBuilding(parts: BuildingParts): Required<Building> {
     },
     makeMain: attempts.makeMain,
     gitOf: repositories.of,
+    previews,
     heardAtMs: attempts.heardAtMs,
     async [Symbol.asyncDispose]() {
       await merging[Symbol.asyncDispose]();
