@@ -7,14 +7,14 @@ import type { BuildRepository } from "../repository/repository.ts";
 import { type Checkpoints, createCheckpoints, removeSnapshots } from "./checkpoints.ts";
 import { freeClaims, keepClaims } from "./claims.ts";
 import type { Kept } from "./kept.ts";
-import { endPlace, hasFilledDisk, snapshotName } from "./leave.ts";
+import { endPlace, hasFilledDisk, snapshotName, tellSandbox } from "./leave.ts";
 import { createListener } from "./listen.ts";
 import { runIdOf, speakerOf } from "./names.ts";
 import { readOrder } from "./order.ts";
 import { interruptedBy, mayPass, outcomeOf, refused } from "./outcome.ts";
 import { patiently } from "./patiently.ts";
 import { findPlace, isInstalled, leftPlaces, makePlace, removePlace } from "./place.ts";
-import { attemptEnded, checkpointMade, sandboxChanged, type ToldOutcome } from "./reports.ts";
+import { attemptEnded, checkpointMade, type ToldOutcome } from "./reports.ts";
 import type { SharedPart } from "./shared.ts";
 import type { AttemptSurroundings } from "./surroundings.ts";
 
@@ -171,7 +171,7 @@ export class Attempt {
 
   /** Undefined: there was one, and it is gone. */
   async #place(kept: Kept): Promise<Sandbox | undefined> {
-    const { build, clock, report, settled } = this.#world;
+    const { build, settled } = this.#world;
     const { signal } = this.#released;
     // One of those that are ended may be this one: it waits for what it is in now.
     signal.throwIfAborted();
@@ -191,7 +191,7 @@ export class Attempt {
       const installed = isFresh ? await isInstalled(sandbox) : kept.order.installed;
       await this.#keep({ sandbox: sandbox.id, order: { ...kept.order, installed } });
     }
-    await report([sandboxChanged(build, kept.task, await sandbox.info(), "running", clock.now())]);
+    await tellSandbox(this.#world, kept, await sandbox.info(), "running");
     return sandbox;
   }
 
@@ -218,7 +218,10 @@ export class Attempt {
     );
     const checkpoints = createCheckpoints({
       ...{ sandbox, name: snapshotName(build, kept.id), everyMs: this.#world.checkpointMs },
-      made: (snapshot, phase) => this.#checkpointed(sandbox.id, snapshot, phase),
+      made: async (snapshot, phase) => {
+        await this.#checkpointed(sandbox.id, snapshot, phase);
+        await tellSandbox(this.#world, kept, await sandbox.info(), "running");
+      },
       warn: (error) => signal.aborted || this.#world.warn(`${kept.id} has no new checkpoint: ${error.message}`),
     });
     const listening = new AbortController();
@@ -346,7 +349,7 @@ export class Attempt {
 
   /** Nothing runs, and the files are kept: by the sandbox, and by a checkpoint in case that it is away for long. */
   async #pause(kept: Kept): Promise<void> {
-    const { build, provider, clock, report, warn } = this.#world;
+    const { build, provider, warn } = this.#world;
     const { sandbox: id } = kept;
     await this.#letGo();
     if (id === null) return;
@@ -357,7 +360,7 @@ export class Attempt {
       await sandbox.stop();
       const snapshot = await sandbox.snapshot({ name: snapshotName(build, kept.id) });
       await this.#checkpointed(id, snapshot.id, "paused");
-      await report([sandboxChanged(build, kept.task, info, "stopped", clock.now())]);
+      await tellSandbox(this.#world, kept, info, "stopped");
     } catch (error) {
       // Whether it is there is looked at when it is to go on.
       warn(`${build.id}, ${speakerOf(kept)} is paused without a checkpoint: ${(error as Error).message}`);

@@ -76,6 +76,11 @@ it("an attempt's work becomes a candidate, and what is found in it, on a newer m
   const [{ sandbox }] = (await site.reports("sandbox.changed")) as [Record<string, unknown>];
   const config = { image: expect.anything(), limits: { memoryMb: expect.any(Number) }, tools: ["node", "runner"] };
   expect(sandbox).toMatchObject({ status: "running", reason: "started", tasks: ["list"], config });
+  await vi.waitFor(async () => {
+    const last = (await site.reports("sandbox.changed")).at(-1);
+    expect(last?.["sandbox"]).toMatchObject({ tasks: ["list"], status: "running" });
+    expect(last?.["sandbox"].costMicroUsd).toBeGreaterThan(0);
+  }, patient);
   const phases = (await site.reports("attempt.progress")).filter(({ status }) => status === "begun");
   expect(phases.map(({ phase }) => phase)).toEqual(["initialise", "build", "integrate", "test", "intent", "verify"]);
   expect((await store.actions.list(build.id)).some(({ action }) => action === "file_change")).toBe(true);

@@ -79,7 +79,7 @@ export function sandboxChanged(
   build: WorkingBuild,
   task: string,
   info: SandboxInfo,
-  status: "running" | "stopped" | "destroyed",
+  { status, costMicroUsd }: { readonly status: "running" | "stopped" | "destroyed"; readonly costMicroUsd: number },
   nowMs: number,
 ): NewEvent {
   const { id, provider, image, limits, tools, snapshot, reason, createdAt } = info;
@@ -90,7 +90,7 @@ export function sandboxChanged(
       config: { image, limits, tools: [...tools], snapshot },
       tasks: [task],
       score: null,
-      costMicroUsd: 0,
+      costMicroUsd,
     },
     ...{ status, reason: status === "running" ? reason : null },
     ...{ createdAt, activeAt: nowMs, endedAt: status === "destroyed" ? nowMs : null },
