@@ -53,10 +53,11 @@ async function filesOf({ repository }: Site, commit: string): Promise<Record<str
   return Object.fromEntries([...files].map(([path, content]) => [path, content.toString()]));
 }
 
-async function expectNothingLeft({ attempts, build, provider, warnings }: Site) {
+async function expectNothingLeft({ attempts, bridge, build, provider, warnings }: Site) {
   await attempts.close(build, { cancelled: false });
   expect(await provider.list()).toEqual([]);
   expect(await provider.snapshots.list()).toEqual([]);
+  expect((await bridge.read(build.id, { after: 0 })).messages).toEqual([]);
   expect(warnings).toEqual([]);
 }
 
