@@ -52,6 +52,8 @@ export const sandboxViewSchema = z.object({
   id: sandboxIdSchema,
   provider: name,
   status: name,
+  /** `attempt`, `gate`, `checker`, `install` or `preview`. */
+  purpose: name,
   /** Those it has worked on, in order. */
   tasks: z.array(name),
   costMicroUsd: microUsd,

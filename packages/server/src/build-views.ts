@@ -85,8 +85,9 @@ export function viewOf(stored: StoredBuild, parts: ViewParts): BuildView {
       }),
     ),
     attempts: stored.attempts.map((record) => attemptViewOf(record, state, recent)),
-    sandboxes: stored.sandboxes.map(({ id, provider, status, tasks, costMicroUsd, createdAt, activeAt }) => ({
+    sandboxes: stored.sandboxes.map(({ id, provider, status, config, tasks, costMicroUsd, createdAt, activeAt }) => ({
       ...{ id, provider, status, tasks, costMicroUsd, createdAt, activeAt },
+      purpose: textOf(field(config, "purpose")) ?? "attempt",
     })),
     candidates: candidateViews(queue, stored.candidates),
     criteria: z.array(evidenceViewSchema).safeParse(checked?.data["evidence"]).data ?? [],
