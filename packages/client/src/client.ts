@@ -32,7 +32,9 @@ import {
   mergeQueueViewSchema,
   newId,
   type PlanView,
+  type PreviewView,
   planViewSchema,
+  previewViewSchema,
   SlipwayError,
   type StartBuild,
 } from "@slipway/contract";
@@ -68,6 +70,10 @@ export interface BuildsClient {
   branches(build: BuildId, options?: CallOptions): Promise<BranchesView>;
   /** Answers what it has discarded. */
   discardBranch(build: BuildId, branch: BranchId, options?: CallOptions): Promise<BranchView>;
+  /** Shows main, also where its preview was closed. */
+  openPreview(build: BuildId, options?: CallOptions): Promise<PreviewView>;
+  /** Until it is opened again. */
+  closePreview(build: BuildId, options?: CallOptions): Promise<PreviewView>;
   /** Of main, now or at a commit; all of them, or what differs from an earlier commit. */
   files(build: BuildId, range?: FilesRange, options?: CallOptions): Promise<FilesView>;
   file(build: BuildId, file: FileQuery, options?: CallOptions): Promise<FileView>;
@@ -108,6 +114,8 @@ export function createClient(address: ServerAddress): Client {
     call({ method: "POST", path, ...options }, schema);
   const patch = <S extends z.ZodType>(path: string, schema: S, options: Sent = {}) =>
     call({ method: "PATCH", path, ...options }, schema);
+  const remove = <S extends z.ZodType>(path: string, schema: S, options: CallOptions = {}) =>
+    call({ method: "DELETE", path, ...options }, schema);
   const ordering = (order: BuildOrderName) => (build: BuildId, options?: OrderOptions) =>
     post(`${pathOf(build)}/${order}`, buildViewSchema, options);
   return {
@@ -127,10 +135,9 @@ export function createClient(address: ServerAddress): Client {
       mergeQueue: (build, options) => get(`${pathOf(build)}/merge-queue`, mergeQueueViewSchema, options),
       branches: (build, options) => get(`${pathOf(build)}/branches`, branchesViewSchema, options),
       discardBranch: (build, branch, options) =>
-        call(
-          { method: "DELETE", path: `${pathOf(build)}/branches/${encodeURIComponent(branch)}`, ...options },
-          branchViewSchema,
-        ),
+        remove(`${pathOf(build)}/branches/${encodeURIComponent(branch)}`, branchViewSchema, options),
+      openPreview: (build, options) => post(`${pathOf(build)}/preview`, previewViewSchema, options),
+      closePreview: (build, options) => remove(`${pathOf(build)}/preview`, previewViewSchema, options),
       files: (build, range = {}, options) =>
         get(`${pathOf(build)}/files${queryOf({ ...range })}`, filesViewSchema, options),
       file: (build, file, options) =>

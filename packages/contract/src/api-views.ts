@@ -52,6 +52,8 @@ export const sandboxViewSchema = z.object({
   id: sandboxIdSchema,
   provider: name,
   status: name,
+  /** `attempt`, `gate`, `checker`, `install` or `preview`. */
+  purpose: name,
   /** Those it has worked on, in order. */
   tasks: z.array(name),
   costMicroUsd: microUsd,
@@ -222,6 +224,14 @@ export const branchesViewSchema = z.object({
   branches: z.array(branchViewSchema),
 });
 export type BranchesView = Readonly<z.output<typeof branchesViewSchema>>;
+
+/** Main as it runs. */
+export const previewViewSchema = z.object({
+  build: buildIdSchema,
+  /** On the server's machine. Null: it is closed. */
+  address: z.string().nullable(),
+});
+export type PreviewView = Readonly<z.output<typeof previewViewSchema>>;
 
 /** What git names a file's bytes by: `git cat-file blob` in the build's repository gives them. */
 const blob = name;

@@ -17,6 +17,7 @@ import type {
   IntentView,
   MergeQueueView,
   PlanView,
+  PreviewView,
   StartBuildOutput,
 } from "@slipway/contract";
 
@@ -46,6 +47,10 @@ export interface BuildFace {
   branches(build: BuildId): Promise<BranchesView>;
   /** Fails with `branch_not_found`, and with `branch_in_use` while its attempt or the merge queue has it. */
   discardBranch(build: BuildId, branch: BranchId): Promise<BranchView>;
+  /** Shows main, also where the preview was closed. Fails with `not_ready` before there is one, and with `build_ended` for one that was cancelled. */
+  openPreview(build: BuildId): Promise<PreviewView>;
+  /** Until it is opened again. */
+  closePreview(build: BuildId): Promise<PreviewView>;
   /** Of main. Fails with `not_ready` before there is one, and with `commit_not_found` for a commit that main never had. */
   files(build: BuildId, query: FilesQuery): Promise<FilesView>;
   /** Fails with `file_not_found` and `not_a_file` too. */

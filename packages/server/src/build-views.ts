@@ -65,6 +65,8 @@ export interface ViewParts {
   readonly checked: BuildEvent | undefined;
   readonly repository: string;
   readonly isRepositoryMissing: boolean;
+  /** Null: it is closed. Undefined: where it was last told to be. */
+  readonly preview: string | null | undefined;
   readonly remoteEnd: RemoteEnd;
 }
 
@@ -83,15 +85,16 @@ export function viewOf(stored: StoredBuild, parts: ViewParts): BuildView {
       }),
     ),
     attempts: stored.attempts.map((record) => attemptViewOf(record, state, recent)),
-    sandboxes: stored.sandboxes.map(({ id, provider, status, tasks, costMicroUsd, createdAt, activeAt }) => ({
+    sandboxes: stored.sandboxes.map(({ id, provider, status, config, tasks, costMicroUsd, createdAt, activeAt }) => ({
       ...{ id, provider, status, tasks, costMicroUsd, createdAt, activeAt },
+      purpose: textOf(field(config, "purpose")) ?? "attempt",
     })),
     candidates: candidateViews(queue, stored.candidates),
     criteria: z.array(evidenceViewSchema).safeParse(checked?.data["evidence"]).data ?? [],
     main: queue?.main.commit ?? null,
     repository: queue === null ? null : repository,
     repositoryMissing: queue !== null && isRepositoryMissing,
-    preview: previewOf(stored),
+    preview: previewOf(stored, parts.preview),
     ...remoteEnd,
   };
 }
@@ -100,9 +103,10 @@ export function queueOf({ build }: Pick<StoredBuild, "build">): MergeQueue | nul
   return readQueue(build.details["queue"] ?? null);
 }
 
-/** A build that is cancelled takes it along. */
-function previewOf({ build }: StoredBuild): string | null {
-  return build.status === "cancelled" ? null : textOf(build.details["preview"]);
+/** A build that is cancelled takes it along. It has nothing to show before it was told of. */
+function previewOf({ build }: StoredBuild, open: string | null | undefined): string | null {
+  const told = build.status === "cancelled" ? null : textOf(build.details["preview"]);
+  return told === null || open === undefined ? told : open;
 }
 
 function attemptViewOf(record: AttemptRecord, { attempts }: BuildState, recent: readonly BuildEvent[]): AttemptView {

@@ -14,6 +14,7 @@ import { dropBranches } from "./merging/branches.ts";
 import { createMerging, isMerging } from "./merging/merging.ts";
 import { createRemote, type RemoteSettings } from "./merging/remote.ts";
 import { createPreviews } from "./preview/preview.ts";
+import { recordSandboxes } from "./recorded-sandboxes.ts";
 import { createRepositories } from "./repositories.ts";
 import { createWorkspaces } from "./workspaces/workspaces.ts";
 
@@ -37,7 +38,6 @@ export function createBuilding(parts: BuildingParts): Required<Building> {
   const directory = join(stateDirectory, "builds");
   const repositories = createRepositories({ directory, environment });
   const secrets = openBuildSecrets(directory);
-  const workspaces = createWorkspaces({ provider, repositories, secrets });
   /** A build that has ended tells nothing more. */
   const tell = async (build: BuildId, event: NewEvent) => {
     try {
@@ -46,8 +46,10 @@ export function createBuilding(parts: BuildingParts): Required<Building> {
       warn(`${build}: ${(error as Error).message}`);
     }
   };
+  const recorded = recordSandboxes(provider, { store, tell, clock });
+  const workspaces = createWorkspaces({ provider: recorded, repositories, secrets });
   const previews = createPreviews({
-    ...{ provider, workspaces, repositories, directory },
+    ...{ provider: recorded, workspaces, repositories, directory },
     onReady: (build, address) => void tell(build, report("preview.ready", `preview.ready:${address}`, { address })),
     onTrouble(build, reason) {
       warn(`${build}: ${reason}`);
@@ -66,8 +68,8 @@ export function createBuilding(parts: BuildingParts): Required<Building> {
   remote?.finish().catch((error: Error) => warn(error.message));
   const merging = createMerging({
     ...{ store, repositories, clock, warn },
-    gates: createGates({ provider, workspaces, repositories, store }),
-    preview: { follow: (build, commit) => void previews.follow(build, commit), close: previews.close },
+    gates: createGates({ provider: recorded, workspaces, repositories, store }),
+    preview: { follow: (build, commit) => void previews.follow(build, commit), close: previews.end },
     report: coordinator.report,
     onMain(build, commit) {
       void remote?.push(build);
@@ -81,7 +83,7 @@ export function createBuilding(parts: BuildingParts): Required<Building> {
     },
     canCarryOn: attempts.canCarryOn,
     async reattach(build, all) {
-      await endUnwantedRuns(provider, build.id, all);
+      await endUnwantedRuns(recorded, build.id, all);
       await attempts.reattach(build, all.filter(isAttempt));
       await merging.reattach(build, all.filter(isMerging));
     },
@@ -101,6 +103,7 @@ export function createBuilding(parts: BuildingParts): Required<Building> {
     },
     makeMain: attempts.makeMain,
     gitOf: repositories.of,
+    previews,
     heardAtMs: attempts.heardAtMs,
     async [Symbol.asyncDispose]() {
       await merging[Symbol.asyncDispose]();

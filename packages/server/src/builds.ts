@@ -30,6 +30,7 @@ import { createBuildEvents } from "./build-events.ts";
 import type { BuildFace } from "./build-face.ts";
 import { createBuildFiles, type Files } from "./build-files.ts";
 import { createBuildIntents } from "./build-intents.ts";
+import { createBuildPreview, type PreviewParts } from "./build-preview.ts";
 import type { BuildSecrets } from "./build-secrets.ts";
 import { planViewOf, queueOf, type RemoteEnd, readSource, summaryOf, viewOf } from "./build-views.ts";
 import { mergeQueueViewOf } from "./merge-views.ts";
@@ -56,6 +57,7 @@ export interface BuildFaceParts {
   remoteEndOf?(build: BuildId): Promise<RemoteEnd>;
   /** Undefined: sandboxes are of a kind that leaves nothing in it. */
   gitOf(build: BuildId): Promise<BuildGit | undefined>;
+  readonly previews: PreviewParts["previews"];
   /** How long an order waits for its effect. */
   readonly settleMs?: number;
 }
@@ -83,6 +85,7 @@ export function createBuildFace(parts: BuildFaceParts): BuildFace {
       checked: await findCheck(store, stored),
       repository: repositoryOf(build),
       isRepositoryMissing: parts.isRepositoryMissing?.(build) ?? false,
+      preview: await parts.previews()?.addressOf(build),
       remoteEnd: (await parts.remoteEndOf?.(build)) ?? { pullRequest: null, remoteFailure: null },
     });
   };
@@ -204,6 +207,7 @@ export function createBuildFace(parts: BuildFaceParts): BuildFace {
     },
 
     ...createBuildBranches({ store, repositoryOf, branchesOf: gitOf }),
+    ...createBuildPreview({ store, previews: parts.previews, mainOf: gitOf }),
     ...createBuildFiles({ store, filesOf: gitOf }),
     ...createBuildEvents(store, news, pollMs),
   };

@@ -10,6 +10,7 @@ import { createRunLog, type DatabaseAddress, openDatabase, openStore } from "@sl
 import { openBridge, type RedisAddress } from "@slipway/store/bridge";
 import type { Attempts } from "./attempts/attempts.ts";
 import type { BuildFace } from "./build-face.ts";
+import type { PreviewParts } from "./build-preview.ts";
 import { openBuildSecrets } from "./build-secrets.ts";
 import { readSource } from "./build-views.ts";
 import { type BuildFaceParts, type BuildGit, createBuildFace, isUnderway } from "./builds.ts";
@@ -58,10 +59,12 @@ export interface ServerOptions {
 }
 
 /** `makeMain`: what a build begins with, before anything is planned. */
-export type Building = Work & Partial<AsyncDisposable & Pick<Attempts, "makeMain"> & KeptGit>;
+export type Building = Work & Partial<AsyncDisposable & Pick<Attempts, "makeMain"> & Shown>;
 
-interface KeptGit {
+/** What faces see of it. */
+interface Shown {
   gitOf(build: BuildId): Promise<BuildGit>;
+  readonly previews: ReturnType<PreviewParts["previews"]>;
 }
 
 export interface AttemptParts {
@@ -131,6 +134,7 @@ export async function composeServer(settings: ServerSettings, options: ServerOpt
     isRepositoryMissing: (build) => building?.gitOf !== undefined && !existsSync(repositoryOf(build)),
     remoteEndOf: (build) => readRemoteEnd(join(stateDirectory, "builds", build)),
     gitOf: async (build) => await building?.gitOf?.(build),
+    previews: () => building?.previews,
   });
   const opened = parts.move();
   return { store, face, gateway: models.gateway, [Symbol.asyncDispose]: () => opened.disposeAsync() };

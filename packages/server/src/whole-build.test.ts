@@ -48,6 +48,12 @@ test("a build of three tasks, with a lead and workers, ends with all of their wo
   expect(view.criteria.every(({ satisfied }) => satisfied)).toBe(true);
   const shown = await fetch(`${view.preview}price`);
   expect(await shown.text()).toBe("price");
+  const ran = events.filter(({ type }) => type === "sandbox.changed").map(({ data }) => JSON.stringify(data));
+  for (const purpose of ["attempt", "gate", "checker", "preview"])
+    expect(
+      ran.some((data) => data.includes(`"purpose":"${purpose}"`)),
+      purpose,
+    ).toBe(true);
   const left = await builds.provider.list();
   expect(left.map(({ labels }) => labels["purpose"])).toEqual(["preview"]);
   expect(left[0]?.network.secrets).toEqual([{ host: secret.host, header: secret.header }]);

@@ -1,18 +1,22 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline/promises";
-import { microUsdPerUsd, printable, type RunEnd, type SandboxId } from "@slipway/contract";
+import { microUsdPerUsd, printable, type RunEnd, type SandboxId, SlipwayError } from "@slipway/contract";
 import type { Run } from "@slipway/runner";
+import type { Sandbox } from "@slipway/sandbox";
 import type { Context } from "../command.ts";
 import { harmless, toJson } from "../terminal.ts";
 import { applyPatch } from "./apply.ts";
 import type { Order } from "./order.ts";
 import { isYes } from "./steer.ts";
 
-export interface Outcome {
+interface Ended {
   readonly order: Order;
   readonly run: Run;
   readonly end: RunEnd;
+}
+
+export interface Outcome extends Ended {
   readonly patch: Buffer;
   /** The run's own, where changes stay that are not applied. */
   readonly directory: string;
@@ -22,29 +26,64 @@ export interface Outcome {
 
 /** Says how the run ended and what it cost, shows the changes, and applies them when that is wanted. Answers with the exit code. */
 export async function finish(context: Context, outcome: Outcome): Promise<number> {
-  const { order, run, end, patch } = outcome;
-  const { spentMicroUsd } = await run.balance();
+  const { order, end, patch } = outcome;
   const completed = end.reason === "completed";
-  if (!context.json) {
-    await context.out.write(patch.length > 0 ? `\n${coloured(patch, context)}\n\n` : "\n");
-    // Of a completed run the message is what the agent has just said.
-    const why = completed || end.message === "" ? "" : `: ${harmless(end.message)}`;
-    const how = `${context.paint(completed ? "green" : "red", end.reason)}${why}`;
-    await context.out.write(`${how}, ${formatUsd(spentMicroUsd)}, ${changed(patch)}\n`);
-    if (end.reason === "budget")
-      await context.note(
-        `the budget of ${formatUsd(order.budgetMicroUsd)} does not cover the next request; --budget gives more`,
-      );
-  }
+  if (!context.json) await context.out.write(patch.length > 0 ? `\n${coloured(patch, context)}\n\n` : "\n");
+  await sayEnd(context, outcome, changed(patch));
   const applied = patch.length > 0 && (await wanted(context, order, completed)) && (await apply(context, outcome));
   if (patch.length > 0 && !applied) await keep(context, outcome);
-  if (context.json) {
-    const costUsd = spentMicroUsd / microUsdPerUsd;
-    const result = { run: run.id, ...end, costUsd, applied, sandbox: outcome.sandbox, patch: patch.toString("utf8") };
-    await context.out.write(`${toJson({ result })}\n`);
-  }
+  await sayResult(context, outcome, { applied, sandbox: outcome.sandbox, patch: patch.toString("utf8") });
   if (outcome.sandbox !== undefined) await context.note(`kept: slipway sandbox shell ${outcome.sandbox}`);
   return completed ? 0 : 1;
+}
+
+export interface Uncollected extends Ended {
+  readonly sandbox: Sandbox;
+  readonly workdir: string;
+}
+
+/** The changes can not be had: says how the run ended and what it cost all the same, and how to get at its files. */
+export async function finishUncollected(context: Context, outcome: Uncollected): Promise<void> {
+  const { order, sandbox, workdir } = outcome;
+  if (!context.json) await context.out.write("\n");
+  await sayEnd(context, outcome, "changes not collected");
+  // Stopped, it has no end by time. One that has ended by itself is in no other state.
+  if (!order.keep) await sandbox.stop().catch(ifExpected);
+  const state = await sandbox.info().then((info) => info.state, ifExpected);
+  await sayResult(context, outcome, { applied: false, sandbox: sandbox.id, patch: null });
+  const copy = `slipway sandbox cp ${sandbox.id}:${workdir} <to>`;
+  const start = state === "running" ? "" : `slipway sandbox start ${sandbox.id} && `;
+  await context.note(`the sandbox is kept${state === undefined ? "" : `, ${state}`}; its files: ${start}${copy}`);
+}
+
+async function sayEnd(context: Context, { order, run, end }: Ended, changes: string): Promise<void> {
+  if (context.json) return;
+  const completed = end.reason === "completed";
+  // Of a completed run the message is what the agent has just said.
+  const why = completed || end.message === "" ? "" : `: ${harmless(end.message)}`;
+  const how = `${context.paint(completed ? "green" : "red", end.reason)}${why}`;
+  await context.out.write(`${how}, ${formatUsd((await run.balance()).spentMicroUsd)}, ${changes}\n`);
+  if (end.reason === "budget")
+    await context.note(
+      `the budget of ${formatUsd(order.budgetMicroUsd)} does not cover the next request; --budget gives more`,
+    );
+}
+
+interface Told {
+  readonly applied: boolean;
+  readonly sandbox: SandboxId | undefined;
+  /** Null: it could not be had. */
+  readonly patch: string | null;
+}
+
+async function sayResult(context: Context, { run, end }: Ended, told: Told): Promise<void> {
+  if (!context.json) return;
+  const costUsd = (await run.balance()).spentMicroUsd / microUsdPerUsd;
+  await context.out.write(`${toJson({ result: { run: run.id, ...end, costUsd, ...told } })}\n`);
+}
+
+function ifExpected(error: unknown): undefined {
+  if (!(error instanceof SlipwayError)) throw error;
 }
 
 /** What an agent left behind that did not finish is never applied without a word. */

@@ -1,8 +1,9 @@
-import { mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
-import { type Bin, openBin, repository } from "../testing/bin.ts";
+import { type Bin, type BinRun, openBin, repository } from "../testing/bin.ts";
 
 /** Real agents take seconds to start, and more beside other tests. */
 vi.setConfig({ testTimeout: 300_000 });
@@ -26,18 +27,68 @@ it.each(["claude-code", "acp:codex"])("%s works on a copy, and its changes are a
   await rm(project, { recursive: true });
 });
 
-it("an agent that its directory describes runs by its name, and how it fails is told", async () => {
-  const project = await mkdtemp(join(tmpdir(), "agent-run-"));
-  const agents = await mkdtemp(join(tmpdir(), "agents-"));
-  await mkdir(join(agents, "ours"));
-  await writeFile(join(agents, "ours", "agent.mjs"), 'console.error("no licence"); process.exit(3);');
+/** A project, and agents that directories describe, each by its program. */
+async function openAgents(programs: Readonly<Record<string, string>>) {
+  const [project, agents] = [await mkdtemp(join(tmpdir(), "agent-run-")), await mkdtemp(join(tmpdir(), "agents-"))];
   const description = { command: ["agent.mjs"], environment: { URL: "{base_url}", API_KEY: "{token}" } };
-  await writeFile(join(agents, "ours", "agent.json"), JSON.stringify(description));
-  const words = ["--dir", project, "--model", "scripted/demo", "Say hello"];
-  const run = (agent: string) => bin.run(["agent", "run", "--agent", agent, ...words], "", { SLIPWAY_AGENTS: agents });
-  const ran = await run("acp:ours");
+  for (const [name, program] of Object.entries(programs)) {
+    await mkdir(join(agents, name));
+    await writeFile(join(agents, name, "agent.mjs"), program);
+    await writeFile(join(agents, name, "agent.json"), JSON.stringify(description));
+  }
+  const words = (agent: string) => [
+    ...["agent", "run", "--dir", project, "--model", "scripted/demo", "--agent", agent, "Say hello"],
+  ];
+  return {
+    ...{ project, words, environment: { SLIPWAY_AGENTS: agents } },
+    async [Symbol.asyncDispose]() {
+      for (const directory of [project, agents]) await rm(directory, { recursive: true });
+    },
+  };
+}
+
+it("an agent that its directory describes runs by its name, and how it fails is told", async () => {
+  await using agents = await openAgents({ ours: 'console.error("no licence"); process.exit(3);' });
+  const ran = await bin.run(agents.words("acp:ours"), "", agents.environment);
   expect(ran).toMatchObject({ code: 1, stdout: expect.stringMatching(/crashed: .*exit code 3\. no licence, /) });
-  const unknown = await run("acp:emacs");
+  const unknown = await bin.run(agents.words("acp:emacs"), "", agents.environment);
   expect(unknown.stderr).toMatch(/acp:codex.*acp:ours.*code: unknown_agent/s);
-  for (const directory of [project, agents]) await rm(directory, { recursive: true });
+});
+
+it("of changes that are too large to collect the sandbox is kept, with the end and the cost told, and the way to its files", async () => {
+  const large = `import { writeFileSync } from "node:fs";
+writeFileSync("large", "x".repeat(999).concat("\\n").repeat(40_000));
+process.exit(3);`;
+  await using agents = await openAgents({ large });
+  const { code, stdout, stderr } = await bin.run(agents.words("acp:large"), "", agents.environment);
+  expect(code).toBe(125);
+  expect(stdout).toMatch(/crashed: .*, 0\.\d{4} USD, changes not collected/);
+  expect(stderr).toContain("code: too_large");
+  const [, told = ""] = /kept, stopped; its files: (slipway .*) <to>\n/.exec(stderr) ?? [];
+  const out = join(agents.project, "out");
+  for (const [, verb = "", name = ""] of told.matchAll(/slipway sandbox (\w+) (\S+)/g)) {
+    const argv = ["sandbox", verb, name, ...(verb === "cp" ? [out] : [])];
+    expect(await bin.run(argv)).toMatchObject({ code: 0 });
+  }
+  expect((await stat(join(out, "large"))).size).toBe(40_000_000);
+  await bin.run(["sandbox", "rm", "--all"]);
+});
+
+it("a sandbox that ends under its agent is kept, too, and the result says so", async () => {
+  await using agents = await openAgents({ endless: "setInterval(() => {}, 1000);" });
+  const child = bin.start([...agents.words("acp:endless"), "--json"], agents.environment);
+  child.stdin.end();
+  let stdout = "";
+  let stopped: Promise<BinRun> | undefined;
+  child.stdout.on("data", (data) => {
+    stdout += data;
+    stopped ??= bin.run(["sandbox", "stop", "sbx_"]);
+  });
+  const closed = new Promise((resolve) => child.on("close", resolve));
+  const [stderr, code] = await Promise.all([text(child.stderr), closed]);
+  expect(await stopped).toMatchObject({ code: 0 });
+  expect({ code, stderr }).toMatchObject({ code: 125, stderr: expect.stringContaining("sandbox_not_running") });
+  const { result } = JSON.parse(stdout.trimEnd().split("\n").at(-1) ?? "");
+  expect(result).toMatchObject({ reason: "runner_lost", costUsd: 0, applied: false, patch: null });
+  expect(await bin.run(["sandbox", "start", result.sandbox])).toMatchObject({ code: 0 });
 });

@@ -6,7 +6,7 @@ import { takeBaseline } from "../agent/changes.ts";
 import { createDisplay } from "../agent/display.ts";
 import { chooseModels, openModels } from "../agent/models.ts";
 import { checkSource, type Order, readOrder } from "../agent/order.ts";
-import { finish, formatUsd } from "../agent/outcome.ts";
+import { finish, finishUncollected, formatUsd } from "../agent/outcome.ts";
 import { createRenderer } from "../agent/render.ts";
 import { steer, tooLate } from "../agent/steer.ts";
 import type { Context } from "../command.ts";
@@ -27,7 +27,10 @@ export async function run(context: Context): Promise<number> {
   const provider = await context.provider(await toolDirectories(order.agent, agentsDir));
   context.progress.status("creating the sandbox");
   const sandbox = await provider.create(sandboxRequest(context, order, id), { signal });
-  if (!order.keep) parts.use(sandbox);
+  let isKept = order.keep;
+  parts.defer(async () => {
+    if (!isKept) await sandbox[Symbol.asyncDispose]();
+  });
   // After the provider has made the state directory, whose mode matters.
   const models = parts.use(await openModels(chosen));
   if (models.promptsPath !== undefined) await context.note(`prompts are written to ${models.promptsPath}`);
@@ -47,10 +50,21 @@ export async function run(context: Context): Promise<number> {
   );
   const end = await follow(context, started);
   context.progress.status("collecting the changes");
-  const patch = await baseline.diff({ signal });
+  const patch = await baseline.diff({ signal }).catch(async (error: unknown) => {
+    isKept = true;
+    context.progress.clear();
+    await finishUncollected(context, { order, run: started, end, sandbox, workdir });
+    throw error;
+  });
   context.progress.clear();
-  const kept = order.keep ? sandbox.id : undefined;
-  return await finish(context, { order, run: started, end, patch, directory, sandbox: kept });
+  return await finish(context, {
+    order,
+    run: started,
+    end,
+    patch,
+    directory,
+    sandbox: isKept ? sandbox.id : undefined,
+  });
 }
 
 /** The runner needs to live longer than its own limit, so that it can say how it ended. */
@@ -62,7 +76,8 @@ function sandboxRequest(context: Context, order: Order, id: RunId) {
     tools: [...runnerTools, ...(tool === undefined ? [] : [tool])],
     lifetimeMs: order.totalMs + reserveMs,
     idleMs: null,
-    onEnd: order.keep ? ("stop" as const) : ("destroy" as const),
+    // One that dies keeps its files: they were paid for. This command destroys it.
+    onEnd: "stop" as const,
     labels: { run: id },
     ...given({ network: networkPolicy(context.args, context.io.env) }),
   };

@@ -432,6 +432,28 @@ describe("branches", () => {
   });
 });
 
+describe("preview", () => {
+  const address = "http://127.0.0.1:4000/";
+  const parts: Partial<BuildsClient> = {
+    openPreview: async (build) => ({ build, address }),
+    closePreview: async (build) => ({ build, address: null }),
+  };
+
+  test("tells where main is to be seen", async () => {
+    expect(await run(["preview"], done, parts)).toMatchObject({ code: 0, stdout: `${address}\n`, stderr: "" });
+    const { stdout } = await run(["preview", "--json", done.id], done, parts);
+    expect(JSON.parse(stdout)).toEqual({ build: done.id, address });
+  });
+
+  test("is closed with --close", async () => {
+    const { code, stdout } = await run(["preview", "--close", done.id], done, parts);
+    expect({ code, stdout }).toEqual({ code: 0, stdout: `${done.id} shows nothing any more\n` });
+    expect(JSON.parse((await run(["preview", "--close", "--json"], done, parts)).stdout)).toEqual({
+      ...{ build: done.id, address: null },
+    });
+  });
+});
+
 /** Tells one event, then nothing until it is left. */
 function endless(event: Pick<EventView, "type" | "data">, then: () => void): BuildsClient["follow"] {
   return (_, { signal } = {}) => ({

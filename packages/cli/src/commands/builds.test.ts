@@ -90,7 +90,8 @@ describe("status", () => {
       ],
       sandboxes: [
         {
-          ...{ id: sandbox, provider: "local", status: "running", tasks: ["cart"], costMicroUsd: 2000 },
+          ...{ id: sandbox, provider: "local", status: "running", purpose: "attempt" },
+          ...{ tasks: ["cart"], costMicroUsd: 2000 },
           ...{ createdAt: Date.now() - 5000, activeAt: Date.now() - 3000 },
         },
       ],
@@ -102,7 +103,7 @@ describe("status", () => {
     expect(stdout).toMatch(/cart {2}building {2}backend +3 +1\n/);
     expect(stdout).toMatch(/pay +failed +payments +9 +4 +no luck\n/);
     expect(stdout).toMatch(new RegExp(`cart +working +1 +${sandbox} +\\d+s +\\d+s ago\\n`));
-    expect(stdout).toMatch(new RegExp(`${sandbox} +running +local +0.0020 USD +\\d+s ago +cart\\n`));
+    expect(stdout).toMatch(new RegExp(`${sandbox} +running +local +0.0020 USD +\\d+s ago +attempt +cart\\n`));
   });
 
   test.each<[string, Partial<BuildView>, RegExp, RegExp]>([

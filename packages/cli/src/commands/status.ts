@@ -119,15 +119,16 @@ function candidates(view: BuildView, { paint }: Context): string {
 function sandboxes(view: BuildView, { paint }: Context): string {
   if (view.sandboxes.length === 0) return "";
   const now = Date.now();
-  const rows = view.sandboxes.map(({ id, provider, status, tasks, costMicroUsd, activeAt }) => [
+  const rows = view.sandboxes.map(({ id, provider, status, purpose, tasks, costMicroUsd, activeAt }) => [
     id,
     oneLine(status),
     oneLine(provider),
     formatMoney(costMicroUsd),
     `${formatDuration(now - activeAt)} ago`,
+    oneLine(purpose),
     oneLine(tasks.join(", "), 60),
   ]);
-  return formatTable(["SANDBOX", "STATUS", "PROVIDER", "COST", "ACTIVE", "TASKS"], rows, paint);
+  return formatTable(["SANDBOX", "STATUS", "PROVIDER", "COST", "ACTIVE", "PURPOSE", "TASKS"], rows, paint);
 }
 
 function isOver({ endedAt }: BuildView): boolean {

@@ -170,6 +170,16 @@ export const buildCommands: readonly Command[] = [
     load: () => import("./branches.ts"),
   },
   {
+    name: "preview",
+    group,
+    summary: "Tell where a build's main is to be seen, and show it there; or close that",
+    arguments: [newest],
+    options: { close: { help: "End what runs for it, until it is asked for again" } },
+    notes: ["What is shown follows main while the build runs, and stays when it has ended, unless it was cancelled."],
+    examples: ["preview", "preview --close 4kx2"],
+    load: () => import("./preview.ts"),
+  },
+  {
     name: "up",
     group: "Upkeep",
     summary: "Start the server that builds are driven by, in the background",

@@ -1,19 +1,20 @@
 import { hasCode, printable, type RunEnd, type SandboxId, SlipwayError } from "@slipway/contract";
 import type { AttemptWork, OfferAnswer } from "@slipway/engine";
-import { attemptEnd, findRunner, startTaskRun, type TaskRun } from "@slipway/runner";
+import { findRunner, startTaskRun, type TaskRun } from "@slipway/runner";
 import { projectPath, type Sandbox } from "@slipway/sandbox";
 import { isFullDisk } from "../full-disk.ts";
 import type { BuildRepository } from "../repository/repository.ts";
 import { type Checkpoints, createCheckpoints, removeSnapshots } from "./checkpoints.ts";
 import { freeClaims, keepClaims } from "./claims.ts";
 import type { Kept } from "./kept.ts";
-import { endPlace, hasFilledDisk, snapshotName } from "./leave.ts";
+import { endPlace, hasFilledDisk, snapshotName, tellSandbox } from "./leave.ts";
 import { createListener } from "./listen.ts";
 import { runIdOf, speakerOf } from "./names.ts";
 import { readOrder } from "./order.ts";
+import { interruptedBy, mayPass, outcomeOf, refused } from "./outcome.ts";
 import { patiently } from "./patiently.ts";
 import { findPlace, isInstalled, leftPlaces, makePlace, removePlace } from "./place.ts";
-import { attemptEnded, checkpointMade, endKeyOf, sandboxChanged, type ToldOutcome } from "./reports.ts";
+import { attemptEnded, checkpointMade, endKeyOf, type ToldOutcome } from "./reports.ts";
 import type { SharedPart } from "./shared.ts";
 import type { AttemptSurroundings } from "./surroundings.ts";
 
@@ -62,7 +63,8 @@ export class Attempt {
   }
 
   tell(part: SharedPart, { quiet }: { readonly quiet: boolean }): void {
-    void this.#inLine(async () => await this.#send({ type: "shared", part, quiet }));
+    // Only told: nobody waits for it.
+    void this.#inLine(async () => await this.#running?.run.send({ type: "shared", part, quiet }).catch(ifExpected));
   }
 
   mainMoved(commit: string): Promise<void> {
@@ -84,10 +86,6 @@ export class Attempt {
     await endPlace(this.#world, this.#wanted, { keep });
     const kept = this.#kept ?? (await this.#world.kept.read(this.#wanted.id));
     if (kept !== undefined) await removeSnapshots(this.#world.provider, kept.snapshots);
-    // What was not offered stays for a person to look at.
-    if (kept !== undefined && kept.tip !== null && kept.tip === kept.offered) {
-      await (await this.#world.repository()).discard(kept.id);
-    }
     await this.#world.kept.remove(this.#wanted.id);
     await freeClaims(this.#world, speakerOf(this.#wanted));
   }
@@ -161,8 +159,8 @@ export class Attempt {
     if (this.#running !== undefined) return;
     let kept = known;
     if (kept.refusedMicroUsd !== null) {
-      const end = refused(kept.refusedMicroUsd);
-      if (!(await this.#mayAskAgain(kept, end))) return await this.#tellEnd(kept, end);
+      const { refusedMicroUsd } = kept;
+      if (!(await this.#mayAskAgain(kept, refusedMicroUsd))) return await this.#tellEnd(kept, refused(refusedMicroUsd));
       kept = await this.#keep({ part: kept.part + 1, heard: 0, refusedMicroUsd: null });
     }
     const sandbox = await this.#place(kept);
@@ -171,17 +169,17 @@ export class Attempt {
   }
 
   /** There is more money, or the build has heard of the refusal and wants it to go on all the same. */
-  async #mayAskAgain(kept: Kept, end: Refused): Promise<boolean> {
+  async #mayAskAgain(kept: Kept, refusedMicroUsd: number): Promise<boolean> {
     const { build, store } = this.#world;
     const { budgetMicroUsd } = await store.ledger.balance(build.id);
-    if (budgetMicroUsd > end.budgetMicroUsd) return true;
+    if (budgetMicroUsd > refusedMicroUsd) return true;
     const told = await store.events.find(build.id, endKeyOf(kept));
     return told !== undefined && told.sequence <= (await store.builds.get(build.id)).appliedThrough;
   }
 
   /** Undefined: there was one, and it is gone. */
   async #place(kept: Kept): Promise<Sandbox | undefined> {
-    const { build, clock, report, settled } = this.#world;
+    const { build, settled } = this.#world;
     const { signal } = this.#released;
     // One of those that are ended may be this one: it waits for what it is in now.
     signal.throwIfAborted();
@@ -201,7 +199,7 @@ export class Attempt {
       const installed = isFresh ? await isInstalled(sandbox) : kept.order.installed;
       await this.#keep({ sandbox: sandbox.id, order: { ...kept.order, installed } });
     }
-    await report([sandboxChanged(build, kept.task, await sandbox.info(), "running", clock.now())]);
+    await tellSandbox(this.#world, kept, await sandbox.info(), "running");
     return sandbox;
   }
 
@@ -228,13 +226,16 @@ export class Attempt {
     );
     const checkpoints = createCheckpoints({
       ...{ sandbox, name: snapshotName(build, kept.id), everyMs: this.#world.checkpointMs },
-      made: (snapshot, phase) => this.#checkpointed(sandbox.id, snapshot, phase),
+      made: async (snapshot, phase) => {
+        await this.#checkpointed(sandbox.id, snapshot, phase);
+        await tellSandbox(this.#world, kept, await sandbox.info(), "running");
+      },
       warn: (error) => signal.aborted || this.#world.warn(`${kept.id} has no new checkpoint: ${error.message}`),
     });
     const listening = new AbortController();
     const told = { main: kept.order.base, offer: 0 };
     const following = Promise.resolve();
-    this.#running = { run, sandbox, checkpoints, listening, told, following };
+    this.#running = { run, sandbox, checkpoints, listening, over: new AbortController(), told, following };
     this.#running.following = this.#follow(kept, this.#running, repository, budgetMicroUsd);
     await this.#tellMain(await repository.main());
   }
@@ -255,8 +256,10 @@ export class Attempt {
         if (isMilestone(event.event.type)) await this.#keep({ heard: event.sequence });
       }
       const end = await run.ended;
+      running.over.abort();
       if (!signal.aborted) void this.#inLine(() => this.#ended(running, end, budgetMicroUsd));
     } catch (error) {
+      running.over.abort();
       if (signal.aborted) return;
       warn(`${build.id}, ${speakerOf(kept)} is not heard any more: ${(error as Error).message}`);
       void this.#inLine(async () => {
@@ -321,27 +324,40 @@ export class Attempt {
     const { told } = this.#running ?? {};
     if (told === undefined || told.offer >= offer) return;
     if (main !== null) await this.#tellMain(main);
-    await this.#send({ type: "findings", offer, findings: [...findings] });
-    told.offer = offer;
+    if (await this.#deliver((run) => run.send({ type: "findings", offer, findings: [...findings] })))
+      told.offer = offer;
   }
 
   async #tellMain(commit: string): Promise<void> {
-    const { run, told } = this.#running ?? {};
+    const { told } = this.#running ?? {};
     const base = this.#kept?.order.base;
-    if (run === undefined || told === undefined || base === undefined || told.main === commit) return;
+    if (told === undefined || base === undefined || told.main === commit) return;
     const repository = await this.#world.repository();
     // All that is new since its beginning: a sandbox made from a snapshot may have missed what was told meanwhile.
-    await unlessGone(run.moveMain({ commit, bundle: repository.bundle({ base, tip: commit }) }));
-    told.main = commit;
+    const move = (run: TaskRun) => run.moveMain({ commit, bundle: repository.bundle({ base, tip: commit }) });
+    if (await this.#deliver(move)) told.main = commit;
   }
 
-  async #send(control: Parameters<TaskRun["send"]>[0]): Promise<void> {
-    await unlessGone(this.#running?.run.send(control));
+  /**
+   * Whether the run has it. One that has ended, or whose sandbox is gone, is told nothing more; its end is heard elsewhere.
+   * Fails when what is in the way does not pass soon.
+   */
+  async #deliver(tell: (run: TaskRun) => Promise<void>): Promise<boolean> {
+    const running = this.#running;
+    if (running === undefined) return false;
+    const signal = AbortSignal.any([this.#released.signal, running.over.signal]);
+    try {
+      await patiently(() => tell(running.run), signal);
+      return true;
+    } catch (error) {
+      if (signal.aborted || gone.some((code) => hasCode(error, code))) return false;
+      throw error;
+    }
   }
 
   /** Nothing runs, and the files are kept: by the sandbox, and by a checkpoint in case that it is away for long. */
   async #pause(kept: Kept): Promise<void> {
-    const { build, provider, clock, report, warn } = this.#world;
+    const { build, provider, warn } = this.#world;
     const { sandbox: id } = kept;
     await this.#letGo();
     if (id === null) return;
@@ -352,7 +368,7 @@ export class Attempt {
       await sandbox.stop();
       const snapshot = await sandbox.snapshot({ name: snapshotName(build, kept.id) });
       await this.#checkpointed(id, snapshot.id, "paused");
-      await report([sandboxChanged(build, kept.task, info, "stopped", clock.now())]);
+      await tellSandbox(this.#world, kept, info, "stopped");
     } catch (error) {
       // Whether it is there is looked at when it is to go on.
       warn(`${build.id}, ${speakerOf(kept)} is paused without a checkpoint: ${(error as Error).message}`);
@@ -376,6 +392,8 @@ interface Running {
   readonly sandbox: Sandbox;
   readonly checkpoints: Checkpoints;
   readonly listening: AbortController;
+  /** Aborts when nothing more comes from the run. */
+  readonly over: AbortController;
   /** Settles when nothing more is taken in. */
   following: Promise<void>;
   /** What the run was told by this process. */
@@ -387,40 +405,8 @@ function isMilestone(type: string): boolean {
   return ["phase", "command", "committed", "claim", "told", "offered"].includes(type);
 }
 
-/** A full disk, or a repository of the build that is gone: that comes back, or its user cancels the build. */
-function mayPass(error: unknown): boolean {
-  return isFullDisk(error) || hasCode(error, "commit_not_found");
-}
+const gone = ["run_ended", "sandbox_ended", "sandbox_not_found", "sandbox_not_running"] as const;
 
-type Refused = Extract<ToldOutcome, { type: "out-of-budget" }>;
-
-function refused(budgetMicroUsd: number): Refused {
-  return { type: "out-of-budget", budgetMicroUsd };
-}
-
-function interruptedBy(error: unknown): ToldOutcome {
-  return { type: "interrupted", reason: error instanceof Error ? error.message : String(error) };
-}
-
-/** Whether something was merged is not for the run to say, nor did anybody here cancel it. */
-function outcomeOf(end: RunEnd, budgetMicroUsd: number): ToldOutcome {
-  const outcome = attemptEnd(end);
-  switch (outcome.type) {
-    case "merged":
-    case "cancelled":
-      return { type: "failed", error: `the run has ended by itself (${outcome.type}), before its work was merged` };
-    case "out-of-budget":
-      return refused(budgetMicroUsd);
-    default:
-      return outcome;
-  }
-}
-
-/** A run that has ended, or whose sandbox is gone, is told nothing more; its end is heard elsewhere. */
-async function unlessGone(work: Promise<unknown> | undefined): Promise<void> {
-  try {
-    await work;
-  } catch (error) {
-    if (!(error instanceof SlipwayError) || hasCode(error, "internal")) throw error;
-  }
+function ifExpected(error: unknown): void {
+  if (!(error instanceof SlipwayError) || hasCode(error, "internal")) throw error;
 }

@@ -2,10 +2,12 @@ import { execFile } from "node:child_process";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import type { SandboxId, SnapshotId } from "@slipway/contract";
+import { type SandboxId, SlipwayError, type SnapshotId } from "@slipway/contract";
+import type { AttemptWork } from "@slipway/engine";
 import type { ScriptedProgram, ScriptedRequest } from "@slipway/gateway/scripted";
 import { projectPath, run } from "@slipway/sandbox";
 import { expect, it, vi } from "vitest";
+import { dropBranches } from "../merging/branches.ts";
 import { attemptAt, openSite, type Site } from "./testing.ts";
 
 vi.setConfig({ testTimeout: 240_000 });
@@ -20,6 +22,12 @@ const satisfied = {
   input: { criterion: "add-item", satisfied: true, evidence: "It is there." },
 } as const;
 const untilGo = { run: "until [ -e /tmp/go ]; do sleep 0.05; done" };
+
+const shopping = {
+  task: [{ write: "list.txt", content: "socks\n" }],
+  findings: [{ write: "list.txt", content: "socks\nshoes\n" }],
+  conflict: [{ write: "list.txt", content: "socks\nshoes\n" }],
+};
 
 type Kind = "task" | "intent" | "findings" | "conflict";
 
@@ -45,20 +53,17 @@ async function filesOf({ repository }: Site, commit: string): Promise<Record<str
   return Object.fromEntries([...files].map(([path, content]) => [path, content.toString()]));
 }
 
-async function expectNothingLeft({ attempts, build, provider, warnings }: Site) {
+async function expectNothingLeft({ attempts, bridge, build, provider, warnings }: Site) {
   await attempts.close(build, { cancelled: false });
   expect(await provider.list()).toEqual([]);
   expect(await provider.snapshots.list()).toEqual([]);
+  expect((await bridge.read(build.id, { after: 0 })).messages).toEqual([]);
   expect(warnings).toEqual([]);
 }
 
 it("an attempt's work becomes a candidate, and what is found in it, on a newer main, another one", async () => {
   await using site = await openSite({
-    program: agent({
-      task: [{ write: "list.txt", content: "socks\n" }],
-      findings: [{ write: "list.txt", content: "socks\nshoes\n" }],
-      conflict: [{ write: "list.txt", content: "socks\nshoes\n" }],
-    }),
+    program: agent(shopping),
   });
   const { attempts, build, repository, store } = site;
   const item = attemptAt("list");
@@ -72,6 +77,11 @@ it("an attempt's work becomes a candidate, and what is found in it, on a newer m
   const [{ sandbox }] = (await site.reports("sandbox.changed")) as [Record<string, unknown>];
   const config = { image: expect.anything(), limits: { memoryMb: expect.any(Number) }, tools: ["node", "runner"] };
   expect(sandbox).toMatchObject({ status: "running", reason: "started", tasks: ["list"], config });
+  await vi.waitFor(async () => {
+    const last = (await site.reports("sandbox.changed")).at(-1);
+    expect(last?.["sandbox"]).toMatchObject({ tasks: ["list"], status: "running" });
+    expect(last?.["sandbox"].costMicroUsd).toBeGreaterThan(0);
+  }, patient);
   const phases = (await site.reports("attempt.progress")).filter(({ status }) => status === "begun");
   expect(phases.map(({ phase }) => phase)).toEqual(["initialise", "build", "integrate", "test", "intent", "verify"]);
   expect((await store.actions.list(build.id)).some(({ action }) => action === "file_change")).toBe(true);
@@ -95,6 +105,36 @@ it("an attempt's work becomes a candidate, and what is found in it, on a newer m
   expect(await repository.isAncestor(main, second["commit"])).toBe(true);
   expect(await site.reports("candidate.offered")).toHaveLength(2);
   await expectNothingLeft(site);
+});
+
+/** An offer that comes back with findings, and with a newer main that is hard to get into its sandbox. */
+async function sendBack(site: Site, item: AttemptWork): Promise<string> {
+  const { attempts, build, repository } = site;
+  await attempts.carryOut(build, [item]);
+  const { tree } = await site.reported("candidate.offered");
+  const begun = await repository.main();
+  const main = await repository.commit({ tree, parents: [begun], message: "Another task's", atMs: 0 });
+  await repository.moveMain(begun, main);
+  const findings = [{ gate: "intent", text: "There are no shoes." }];
+  await attempts.carryOut(build, [{ ...item, answer: { offer: 1, findings, main } }]);
+  return main;
+}
+
+it("a newer main that a sandbox does not take for a while is told later, and findings after it", async () => {
+  const refusals = [new SlipwayError("provider_unavailable", "the keeper is away")];
+  await using site = await openSite({ program: agent(shopping), refuseMain: () => refusals.pop() });
+  const main = await sendBack(site, attemptAt("list"));
+  const { commit } = await site.reported("candidate.offered", ({ offer }) => offer === 2);
+  expect(await site.repository.isAncestor(main, commit)).toBe(true);
+  expect(refusals).toEqual([]);
+});
+
+it("an attempt that can not be told of a newer main is interrupted, and does not wait for its findings in vain", async () => {
+  const refuseMain = () => new SlipwayError("out_of_disk", "no space left on device");
+  await using site = await openSite({ program: agent(shopping), refuseMain });
+  await sendBack(site, attemptAt("list"));
+  const { outcome } = await site.reported("attempt.ended");
+  expect(outcome).toEqual({ type: "interrupted", reason: "no space left on device" });
 });
 
 it("an attempt whose sandbox died goes on from its checkpoint, over a restart, and repeats no step that was finished", async () => {
@@ -270,7 +310,7 @@ it("what main depends on is there when an attempt begins, and is not installed a
   expect(commands.map(({ phase }) => phase)).toEqual(["verify"]);
 });
 
-it("agents hear of overlaps of branches that are not offered yet, and what never is offered is kept", async () => {
+it("agents hear of overlaps of branches that are not offered yet, and their branches are kept", async () => {
   const seen = new Map<string, string>();
   const overlap = "can not be merged in list.txt";
   const program: ScriptedProgram = ({ step, request: { messages } }) => {
@@ -304,7 +344,18 @@ it("agents hear of overlaps of branches that are not offered yet, and what never
   }, patient);
   expect((await site.reported("candidate.offered"))["commit"]).toBe(open.get(first.id));
   await expectNothingLeft(site);
-  expect(await repository.openBranches()).toEqual(new Map([[second.id, open.get(second.id)]]));
+  expect(await repository.openBranches()).toEqual(open);
+});
+
+it("an offer that no turn has read is kept when the build ends", async () => {
+  await using site = await openSite({ program: agent(shopping) });
+  const { attempts, build, repository } = site;
+  const item = attemptAt("list");
+  await attempts.carryOut(build, [item]);
+  const { commit } = await site.reported("candidate.offered");
+  await attempts.close(build, { cancelled: true });
+  await dropBranches(repository, { merges: [], candidates: [], attempts: [item] });
+  expect(await repository.openBranches()).toEqual(new Map([[item.id, commit]]));
 });
 
 it("attempts of a build hear of each other's files, words and overlaps", async () => {

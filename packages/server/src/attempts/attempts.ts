@@ -1,6 +1,15 @@
 import { join } from "node:path";
 import { type AttemptId, type BuildId, type BuildSettings, buildSettingsSchema } from "@slipway/contract";
-import type { AttemptWork, Bridge, NewEvent, Store, Work, WorkItem, WorkingBuild } from "@slipway/engine";
+import {
+  type AttemptWork,
+  type Bridge,
+  type NewEvent,
+  patternScope,
+  type Store,
+  type Work,
+  type WorkItem,
+  type WorkingBuild,
+} from "@slipway/engine";
 import type { Gateway } from "@slipway/gateway";
 import type { SandboxProvider } from "@slipway/sandbox";
 import { readAll } from "../all-records.ts";
@@ -90,7 +99,7 @@ export function createAttempts(parts: AttemptsParts): Attempts {
     const attempts = new Map<AttemptId, Attempt>();
     const repository = mainOf(build);
     const shared = createShared({
-      ...{ build: build.id, store, bridge, repository },
+      ...{ build: build.id, scope: patternScope(build), store, bridge, repository },
       ...(parts.gatherMs && { gatherMs: parts.gatherMs }),
       open: () =>
         new Map([...attempts.values()].flatMap((one) => (one.tip === null ? [] : [[speakerOf(one.name), one.tip]]))),
@@ -119,6 +128,7 @@ export function createAttempts(parts: AttemptsParts): Attempts {
     };
     const { agent, workers, checkpointMs } = await settingsOf(store, build.id);
     if (attempts.has(item.id)) return attempts.get(item.id)?.become(item);
+    opened.shared.changed("plan");
     attempts.set(
       item.id,
       new Attempt(
@@ -204,6 +214,8 @@ export function createAttempts(parts: AttemptsParts): Attempts {
         () => false,
         () => false,
       );
+      // Nobody is left to read it.
+      await bridge.forget(build.id);
       builds.delete(build.id);
     },
 

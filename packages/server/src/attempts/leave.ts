@@ -1,10 +1,13 @@
-import type { SandboxId } from "@slipway/contract";
-import type { AttemptWork, WorkingBuild } from "@slipway/engine";
+import type { AttemptId, SandboxId, SandboxInfo } from "@slipway/contract";
+import type { AttemptWork, BuildLedger, WorkingBuild } from "@slipway/engine";
+import { runIdOf } from "./names.ts";
 import { removePlace } from "./place.ts";
 import { sandboxChanged } from "./reports.ts";
 import type { AttemptSurroundings } from "./surroundings.ts";
 
-type Leaving = Pick<AttemptSurroundings, "build" | "provider" | "clock" | "report">;
+type Leaving = Pick<AttemptSurroundings, "build" | "provider" | "clock" | "report"> & {
+  readonly store: Pick<AttemptSurroundings["store"], "ledger">;
+};
 
 /** How long a sandbox that is gone may take to be told of. */
 const toldMs = 10_000;
@@ -30,11 +33,32 @@ export async function endPlace(
   { id, task }: Pick<AttemptWork, "id" | "task">,
   { keep }: { readonly keep: boolean },
 ): Promise<void> {
-  const { build, provider, clock, report } = world;
+  const { build, provider } = world;
   for (const info of await provider.list({ labels: { build: build.id, attempt: id } })) {
     if (!keep) await removePlace(world, info);
     else if (info.state !== "stopped") await (await provider.get(info.id)).stop();
-    await report([sandboxChanged(build, task, info, keep ? "stopped" : "destroyed", clock.now())]);
+    await tellSandbox(world, { id, task }, info, keep ? "stopped" : "destroyed");
+  }
+}
+
+/** `info`: how the sandbox was when it was last looked at. */
+export async function tellSandbox(
+  { build, clock, report, store }: Omit<Leaving, "provider">,
+  { id, task }: Pick<AttemptWork, "id" | "task">,
+  info: SandboxInfo,
+  status: "running" | "stopped" | "destroyed",
+): Promise<void> {
+  const costMicroUsd = await costOf(store.ledger, id, Number(info.labels["respawn"]));
+  await report([sandboxChanged(build, task, info, { status, costMicroUsd }, clock.now())]);
+}
+
+/** What the runs in one sandbox of an attempt have cost: each is an account. */
+async function costOf(ledger: Pick<BuildLedger, "balance">, attempt: AttemptId, respawn: number): Promise<number> {
+  let cost = 0;
+  for (let part = 0; ; part++) {
+    const { budgetMicroUsd, spentMicroUsd } = await ledger.balance(runIdOf(attempt, respawn, part));
+    if (budgetMicroUsd === 0) return cost;
+    cost += spentMicroUsd;
   }
 }
 

@@ -77,23 +77,23 @@ export function candidateRefused(life: Life, offer: number, findings: readonly F
   return report("candidate.refused", key, { ...lifeOf(life), offer, findings: [...findings] });
 }
 
-/** `info`: how it was when it was last looked at. */
+/** `task`: null when it is no attempt's. `info`: how it was when it was last looked at. */
 export function sandboxChanged(
   build: WorkingBuild,
-  task: string,
+  task: string | null,
   info: SandboxInfo,
-  status: "running" | "stopped" | "destroyed",
+  { status, costMicroUsd }: { readonly status: "running" | "stopped" | "destroyed"; readonly costMicroUsd: number },
   nowMs: number,
 ): NewEvent {
-  const { id, provider, image, limits, tools, snapshot, reason, createdAt } = info;
+  const { id, provider, image, limits, tools, snapshot, labels, reason, createdAt } = info;
   const sandbox: SandboxRecord = {
     ...{ id, build: build.id, account: build.account, project: build.project, provider, providerId: id },
     ...{
       host: null,
-      config: { image, limits, tools: [...tools], snapshot },
-      tasks: [task],
+      config: { image, limits, tools: [...tools], snapshot, purpose: labels["purpose"] ?? null },
+      tasks: task === null ? [] : [task],
       score: null,
-      costMicroUsd: 0,
+      costMicroUsd,
     },
     ...{ status, reason: status === "running" ? reason : null },
     ...{ createdAt, activeAt: nowMs, endedAt: status === "destroyed" ? nowMs : null },

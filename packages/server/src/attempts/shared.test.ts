@@ -1,20 +1,32 @@
 import { type BridgeTopic, newId, type OutgoingMessage } from "@slipway/contract";
-import { type CandidateRecord, maxPage, type Page, type ReadRange } from "@slipway/engine";
+import { type CandidateRecord, lockIntent, maxPage, type Page, type ReadRange } from "@slipway/engine";
 import { expect, test, vi } from "vitest";
+import { generatedIntent } from "../simulated/generated.ts";
 import { createShared, type SharedOptions, type SharedPart } from "./shared.ts";
 
 const build = newId("bld");
 
-function open(candidates: readonly Partial<CandidateRecord>[], messages: readonly OutgoingMessage[] = []) {
+function open(
+  candidates: readonly Partial<CandidateRecord>[],
+  messages: readonly OutgoingMessage[] = [],
+  more: Readonly<Record<string, readonly unknown[]>> = {},
+) {
   const told: SharedPart[] = [];
   const published: OutgoingMessage[] = [];
-  const records = { candidates, plans: [], tasks: [] };
+  const records: Readonly<Record<string, readonly unknown[]>> = {
+    ...{ candidates, plans: [], tasks: [], intents: [], gateResults: [], ...more },
+  };
+  const known = [{ signature: "no socks", error: "no socks", fix: "--- a\n+++ b" }];
   const shared = createShared({
-    build,
+    ...{ build, scope: "ada/shop" },
     store: {
       builds: {
-        records: async (_: unknown, kind: keyof typeof records, { offset = 0 }: Page = {}) =>
-          records[kind].slice(offset, offset + maxPage),
+        records: async (_: unknown, kind: string, { offset = 0 }: Page = {}) =>
+          records[kind]?.slice(offset, offset + maxPage),
+      },
+      patterns: {
+        find: async (scope: string, errors: readonly string[]) =>
+          scope === "ada/shop" ? known.filter(({ signature }) => errors.includes(signature)) : [],
       },
     },
     bridge: {
@@ -29,7 +41,7 @@ function open(candidates: readonly Partial<CandidateRecord>[], messages: readonl
     open: () => new Map(),
     tell: (part: SharedPart) => told.push(part),
     warn: (error: Error) => expect.unreachable(error.message),
-    gatherMs: { merges: 1, errors: 1 },
+    gatherMs: { merges: 1, errors: 1, plan: 1, features: 1, verifications: 1, fixes: 1, discoveries: 1 },
   } as unknown as SharedOptions);
   const payloads = (topic: BridgeTopic) =>
     published.filter((message) => message.topic === topic).map(({ payload }) => payload);
@@ -73,4 +85,51 @@ test("attempts hear how others have failed", async () => {
   const text = "- cart-1: cart-1 has failed\n  npm run test ended with 1\n  expected 3, got 2";
   await vi.waitFor(() => expect(told).toEqual([{ name: "errors", text }]));
   expect(await shared.parts()).toEqual([{ name: "errors", text }]);
+});
+
+test("the shared context has the intent, its rules and looks, features, verdicts, known fixes and decisions", async () => {
+  const locked = await lockIntent(generatedIntent({ request: "A packing list" }), 0);
+  const task = (id: string, features: readonly string[]) => ({ id, title: id, component: "frontend", features });
+  const failed = { endedAt: 2, gate: "tests", verdict: "failed", findings: [{ text: "expected 3\nat line 1" }] };
+  const cart = newId("cnd");
+  const { shared, payloads } = open(
+    [{ id: cart, createdAt: 1, task: "cart", status: "rejected", reason: "tests" }],
+    [{ topic: "discoveries", key: "one", from: "cart-1", payload: { title: "Lists are plain text", text: "" } }],
+    {
+      intents: [{ intent: JSON.parse(JSON.stringify({ locked })) }],
+      plans: [{ tasks: [task("cart", ["shop"]), task("pay", ["shop", "money"]), task("list", ["list"])] }],
+      tasks: [
+        { id: "cart", status: "merged", details: { failures: [{ error: "no socks" }] } },
+        { id: "list", status: "merged", details: {} },
+      ],
+      gateResults: [
+        { ...failed, candidate: cart },
+        { ...failed, candidate: cart, endedAt: 1, gate: "build", verdict: "passed", findings: [] },
+      ],
+    },
+  );
+  await shared.parts();
+  for (const part of ["plan", "merges", "errors", "discoveries"] as const) shared.changed(part);
+  const sections = () =>
+    Object.fromEntries(
+      payloads("context").map((payload) => {
+        const { section, value } = payload as { readonly section: string; readonly value: string };
+        return [section, value];
+      }),
+    );
+  await vi.waitFor(() =>
+    expect(sections()).toMatchObject({
+      intent: expect.stringContaining("A packing list"),
+      rules: expect.stringContaining(`- not: ${locked.intent.antiPatterns[0]}`),
+      preferences: expect.stringContaining(locked.intent.identity.mood),
+      features: [
+        "- shop: in work, 1 of 2 tasks merged",
+        "- money: open, 0 of 1 tasks merged",
+        "- list: done, 1 of 1 tasks merged",
+      ].join("\n"),
+      verifications: "- cart, build: passed\n- cart, tests: failed: expected 3",
+      fixes: "- no socks\n  mended by:\n  --- a\n  +++ b",
+      decisions: "- cart-1: Lists are plain text",
+    }),
+  );
 });

@@ -3,6 +3,7 @@ import { type BuildId, type ContextSection, printable } from "@slipway/contract"
 import type { Bridge, Store } from "@slipway/engine";
 import { readAll } from "../all-records.ts";
 import type { BuildRepository } from "../repository/repository.ts";
+import { type ContextSource, featureLines, fixLines, intentSections, verificationLines } from "./context.ts";
 
 /** What every attempt of a build is told of the others, and again when it changes. */
 export interface Shared extends Disposable {
@@ -18,9 +19,7 @@ export interface SharedPart {
   readonly text: string;
 }
 
-export interface SharedOptions {
-  readonly build: BuildId;
-  readonly store: Pick<Store, "builds">;
+export interface SharedOptions extends ContextSource {
   readonly bridge: Pick<Bridge, "read" | "claims" | "publish">;
   repository(): Promise<Pick<BuildRepository, "overlap">>;
   /** The last commits of attempts' branches that are not in main, by whose they are. */
@@ -34,17 +33,20 @@ export interface SharedOptions {
 
 const usualGatherMs = {
   ...{ plan: 5000, progress: 120_000, discoveries: 1000, ownership: 10_000, conflicts: 1000 },
-  ...{ merges: 5000, errors: 5000 },
+  ...{ merges: 5000, errors: 5000, features: 5000, verifications: 5000, fixes: 5000 },
 };
 export type PartName = keyof typeof usualGatherMs;
 
 /** The others are there for whoever looks. */
 const spoken: ReadonlySet<PartName> = new Set(["discoveries", "conflicts"]);
 
-/** Where the build's shared context has it. The others are messages of their own. */
+/** What else changes with it. */
+const followers: Partial<Record<PartName, PartName>> = { plan: "features", merges: "verifications", errors: "fixes" };
+
+/** Where the build's shared context has it. Conflicts are messages of their own. */
 const sections: Partial<Record<PartName, ContextSection>> = {
-  ...{ plan: "plan", progress: "phases", ownership: "ownership", merges: "merges" },
-  errors: "errors",
+  ...{ plan: "plan", progress: "phases", ownership: "ownership", merges: "merges", discoveries: "decisions" },
+  ...{ errors: "errors", features: "features", verifications: "verifications", fixes: "fixes" },
 };
 
 const maxCharacters = 16 * 1024;
@@ -71,8 +73,12 @@ export function createShared(options: SharedOptions): Shared {
       (await bridge.claims(build)).slice(0, maxLines).map(({ path, owner }) => `- ${path}: ${owner}`),
     conflicts: () => conflictLines(options),
     merges: () => mergeLines(options, said),
+    features: () => featureLines(options),
+    verifications: () => verificationLines(options),
+    fixes: () => fixLines(options),
   };
-  const textOf = async (name: PartName) => printable((await render[name]()).join("\n")).slice(0, maxCharacters);
+  const textOf = async (name: PartName) => boundedText(await render[name]());
+  let isOver = false;
 
   const flush = async (name: PartName) => {
     timers.delete(name);
@@ -82,9 +88,21 @@ export function createShared(options: SharedOptions): Shared {
     if (text === (told.get(name) ?? "")) return;
     told.set(name, text);
     tell({ name, text }, { quiet: !spoken.has(name), isKnownTo: others.length === 0 ? changer : undefined });
-    await publishPart(bridge, build, name, text);
+    const section = sections[name];
+    if (section === undefined || isOver) return;
+    await publishSection(bridge, build, { section, name, value: text }, randomUUID());
   };
+  /** Once: under these keys they are there once, whoever publishes them. */
+  const publishIntent = async () => {
+    for (const [section, lines] of Object.entries(await intentSections(options))) {
+      const payload = { section: section as ContextSection, name: section, value: boundedText(lines) };
+      await publishSection(bridge, build, payload, "intent");
+    }
+  };
+  let publishing: Promise<void> | undefined;
   const changed = (name: PartName, by?: string) => {
+    const follower = followers[name];
+    if (follower !== undefined) changed(follower);
     changers.set(name, (changers.get(name) ?? new Set()).add(by));
     if (timers.has(name)) return;
     const timer = setTimeout(() => void flush(name).catch(warn), gatherMs[name]);
@@ -98,24 +116,33 @@ export function createShared(options: SharedOptions): Shared {
       changed("progress");
     },
     async parts() {
+      publishing ??= publishIntent().catch(warn);
+      await publishing;
       const names = Object.keys(render) as PartName[];
       const parts = await Promise.all(names.map(async (name) => ({ name, text: await textOf(name) })));
       return parts.filter(({ text }) => text !== "");
     },
     [Symbol.dispose]() {
+      isOver = true;
       for (const timer of timers.values()) clearTimeout(timer);
       timers.clear();
     },
   };
 }
 
-async function publishPart(bridge: Pick<Bridge, "publish">, build: BuildId, name: PartName, text: string) {
-  const section = sections[name];
-  if (section === undefined) return;
-  const payload = { section, name, value: text };
-  // The attempts have heard of it by their own channel.
+function boundedText(lines: readonly string[]): string {
+  return printable(lines.join("\n")).slice(0, maxCharacters);
+}
+
+async function publishSection(
+  bridge: Pick<Bridge, "publish">,
+  build: BuildId,
+  payload: { readonly section: ContextSection; readonly name: string; readonly value: string },
+  key: string,
+): Promise<void> {
+  // The attempts hear of it by their own channel.
   await bridge
-    .publish(build, { topic: "context", key: `context:${name}:${randomUUID()}`, from: "host", payload })
+    .publish(build, { topic: "context", key: `context:${payload.name}:${key}`, from: "host", payload })
     .catch(() => {});
 }
 

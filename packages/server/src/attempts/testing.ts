@@ -21,7 +21,7 @@ import {
 } from "@slipway/engine";
 import type { ScriptedProgram } from "@slipway/gateway/scripted";
 import { toolDirectories } from "@slipway/runner";
-import type { SandboxProvider } from "@slipway/sandbox";
+import type { OwnedSandbox, SandboxProvider } from "@slipway/sandbox";
 import { createLocalProvider } from "@slipway/sandbox/local";
 import { createRunLog, openDatabase, openStore } from "@slipway/store";
 import { openBridge } from "@slipway/store/bridge";
@@ -42,6 +42,8 @@ export interface SiteOptions {
   readonly sandbox?: CreateSandboxInput;
   /** Of this machine: nothing more is made or taken in. */
   readonly isDiskFull?: () => boolean;
+  /** What a write of a newer main into a sandbox fails with; undefined: it does not. */
+  readonly refuseMain?: () => SlipwayError | undefined;
 }
 
 /** A build with a plan, a gateway with a scripted model, real sandboxes, and attempts in them. */
@@ -82,6 +84,7 @@ export async function openSite({
   base = () => null,
   sandbox = {},
   isDiskFull = () => false,
+  refuseMain = () => undefined,
 }: SiteOptions): Promise<Site> {
   await using parts = new AsyncDisposableStack();
   const directory = await mkdtemp("/var/tmp/slipway-attempts-");
@@ -135,7 +138,8 @@ export async function openSite({
       },
       provider: {
         ...{ name: provider.name, snapshots: provider.snapshots },
-        create: (request, call) => ifRoom(() => provider.create({ ...request, ...sandbox }, call)),
+        create: (request, call) =>
+          ifRoom(async () => refusing(await provider.create({ ...request, ...sandbox }, call), refuseMain)),
         get: (id, call) => provider.get(id, call),
         list: (filter, call) => provider.list(filter, call),
         events: (call) => provider.events(call),
@@ -185,6 +189,15 @@ export async function openSite({
     },
     [Symbol.asyncDispose]: () => held.disposeAsync(),
   };
+}
+
+function refusing(sandbox: OwnedSandbox, refuse: () => SlipwayError | undefined): OwnedSandbox {
+  const write: OwnedSandbox["files"]["write"] = async (path, content, options) => {
+    const refusal = /slipway-main\/[0-9a-f]{40}/.test(path) ? refuse() : undefined;
+    if (refusal !== undefined) throw refusal;
+    return await sandbox.files.write(path, content, options);
+  };
+  return { ...sandbox, files: { ...sandbox.files, write } };
 }
 
 export async function plannedBuild(

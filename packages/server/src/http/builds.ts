@@ -46,6 +46,8 @@ export function buildRoutes(builds: BuildFace, signal: AbortSignal): Hono {
   routes.delete("/:id/branches/:branch", async (context) =>
     context.json(await builds.discardBranch(idOf(context), branchOf(context))),
   );
+  routes.post("/:id/preview", async (context) => context.json(await builds.openPreview(idOf(context))));
+  routes.delete("/:id/preview", async (context) => context.json(await builds.closePreview(idOf(context))));
   routes.get("/:id/files", async (context) =>
     context.json(await builds.files(idOf(context), accept(filesQuerySchema, context.req.query()))),
   );

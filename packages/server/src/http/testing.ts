@@ -62,6 +62,7 @@ export interface TestServerOptions {
   /** Whether the bell is heard. */
   readonly deaf?: boolean;
   readonly gitOf?: BuildFaceParts["gitOf"];
+  readonly previews?: BuildFaceParts["previews"];
 }
 
 const by = { holder: "server-1", generation: 1 };
@@ -73,6 +74,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     models = [],
     deaf = false,
     gitOf = async () => undefined,
+    previews = () => undefined,
   } = options;
   const directory = mkdtempSync(join(tmpdir(), "slipway-http-"));
   const database = await openDatabase({ url: `file:${join(directory, "slipway.db")}` });
@@ -109,7 +111,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
   const secrets = openBuildSecrets(join(directory, "builds"));
   const builds = createBuildFace({
     ...{ store, clock, news, defaults, ring, settleMs: deaf ? 20 : 60_000 },
-    ...{ provider: "simulated", checkAgent: options.checkAgent, gitOf, secrets },
+    ...{ provider: "simulated", checkAgent: options.checkAgent, gitOf, previews, secrets },
     repositoryOf: (build) => join(directory, build),
   });
   const listen = async () => {

@@ -9,7 +9,7 @@ export interface BranchRecords {
 
 /**
  * Lets go of the branches of a build that has ended. Work at tasks that are not on main stays for a person to look at, offered
- * or not; what was on its way when a process died is in no record, and nobody would find it.
+ * or not. An offer that no turn has read is in no record: it is found as the branch of its attempt.
  */
 export async function dropBranches(
   repository: Pick<BuildRepository, "candidates" | "openBranches" | "discard">,

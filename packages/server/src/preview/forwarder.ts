@@ -8,8 +8,8 @@ export interface Forwarder extends AsyncDisposable {
 }
 
 export interface ForwarderOptions {
-  /** The port it had before. Another one is taken when somebody else has it. */
-  readonly port: number | undefined;
+  /** The port it had before, or 0. Another one is taken when somebody else has it. */
+  readonly port: number;
   /** Null: nothing is there to be shown. */
   connect(): Promise<Duplex | null>;
   /** What whoever looks is told meanwhile. */
@@ -23,7 +23,7 @@ const refreshSeconds = 2;
 
 export const addressOf = (port: number) => `http://${loopback}:${port}/`;
 
-export async function openForwarder({ port = 0, connect, waitsFor }: ForwarderOptions): Promise<Forwarder> {
+export async function openForwarder({ port, connect, waitsFor }: ForwarderOptions): Promise<Forwarder> {
   const sockets = new Set<Socket>();
   const server = createServer({ allowHalfOpen: true }, (socket) => {
     sockets.add(socket);

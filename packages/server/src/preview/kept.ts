@@ -11,13 +11,16 @@ const keptSchema = z.object({
     mode: z.enum(buildModes),
     request: z.string(),
   }),
-  port: z.int().min(1).max(65535),
+  /** 0: it has had none yet. */
+  port: z.int().min(0).max(65535),
   /** The commit of main to be shown; null: none was named yet. */
   wanted: z.string().nullable(),
   /** Where it is shown; null: nowhere. */
   sandbox: sandboxIdSchema.nullable(),
   /** What the sandbox's files are; null: in between two commits. */
   commit: z.string().nullable(),
+  /** Its user wants to see nothing of it for now. */
+  closed: z.boolean().default(false),
 });
 
 /** What is known of a preview to whoever takes it over. */

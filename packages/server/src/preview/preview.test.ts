@@ -110,7 +110,7 @@ test("main is shown at one address as it moves on, over restarts of its dev serv
   expect(later.troubles).toEqual([]);
   expect(await sandboxesOf(build)).not.toContain(sandbox);
 
-  await others.close(build.id);
+  await others.end(build.id);
   expect(await sandboxesOf(build)).toEqual([]);
   await expect(keptOf(build)).rejects.toMatchObject({ code: "ENOENT" });
   await expect(fetch(address)).rejects.toThrow();
@@ -128,7 +128,7 @@ test("what is no plain request passes, both ways and half closed", async () => {
   socket.end("the last word");
   expect(String((await echo)[0])).toBe("the last word");
   await once(socket, "close");
-  await previews.close(build.id);
+  await previews.end(build.id);
 });
 
 test("a dev server that does not come up is told, and the next commit is shown", async () => {
@@ -157,7 +157,46 @@ test("a dev server that does not come up is told, and the next commit is shown",
   const [sandbox] = await sandboxesOf(build);
   const execs = await (await place.provider.get(sandbox as NonNullable<typeof sandbox>)).execs();
   expect(execs.filter(({ exit }) => exit === null)).toHaveLength(1);
-  await previews.close(build.id);
+  await previews.end(build.id);
+});
+
+test("one that is closed has no port and no sandbox, whatever is merged and over a restart, until it is opened again", async () => {
+  const build = newBuild();
+  const { previews } = openPreviews();
+  await previews.follow(build, await place.commit(app("one")));
+  const address = await addressOf(build);
+  expect(await previews.addressOf(build.id)).toBe(address);
+  const two = await place.commit({ "text.txt": "two" });
+  // What is on its way is not shown either.
+  await Promise.all([previews.follow(build, two), previews.close(build), previews.follow(build, two)]);
+  const expectClosed = async (closed: Previews) => {
+    expect(await closed.addressOf(build.id)).toBeNull();
+    expect(await sandboxesOf(build)).toEqual([]);
+    await expect(fetch(address)).rejects.toThrow();
+  };
+  await expectClosed(previews);
+  await previews[Symbol.asyncDispose]();
+
+  const { previews: others, told } = openPreviews();
+  await using _ = others;
+  await others.reopen();
+  await others.follow(build, two);
+  await expectClosed(others);
+  expect(await others.open(build, two)).toBe(address);
+  expect(await lookUntil(address, 200)).toBe("two");
+  expect(told).toEqual({ addresses: [address], troubles: [] });
+  await others.end(build.id);
+  expect(await others.addressOf(build.id)).toBeUndefined();
+});
+
+test("one of which there is nothing yet can be closed, too", async () => {
+  const build = newBuild();
+  const { previews } = openPreviews();
+  await using _ = previews;
+  await previews.close(build);
+  await previews.follow(build, await place.commit(app("one")));
+  expect(await previews.addressOf(build.id)).toBeNull();
+  expect(await sandboxesOf(build)).toEqual([]);
 });
 
 test("an address that somebody else has taken is another one, and is told", async () => {
@@ -176,7 +215,7 @@ test("an address that somebody else has taken is another one, and is told", asyn
   expect(told).toEqual({ addresses: [address], troubles: [expect.stringContaining(address)] });
   expect(await look(address)).toEqual({ status: 200, text: "one" });
   other.close();
-  await others.close(build.id);
+  await others.end(build.id);
 });
 
 test("what can not be installed is told, and main stays as it was shown", async () => {
@@ -200,5 +239,5 @@ test("what can not be installed is told, and main stays as it was shown", async 
   await previews.follow(build, await place.commit(repaired));
   expect(await look(address)).toEqual({ status: 200, text: "three" });
   expect(await sandboxesOf(build)).toHaveLength(1);
-  await previews.close(build.id);
+  await previews.end(build.id);
 });

@@ -13,8 +13,14 @@ export interface Previews extends AsyncDisposable {
   follow(build: WorkingBuild, commit: string): Promise<void>;
   /** Opens the addresses that a process before this one had. */
   reopen(): Promise<void>;
+  /** The same for one that may be closed. Answers its address, before anything is to be seen there. */
+  open(build: WorkingBuild, commit: string): Promise<string>;
+  /** Its port and its sandbox are freed, and nothing follows main, until it is opened again. */
+  close(build: WorkingBuild): Promise<void>;
+  /** Null: it is closed. Undefined: there is none here. */
+  addressOf(build: BuildId): Promise<string | null | undefined>;
   /** The preview ends, and all that it is made of. */
-  close(build: BuildId): Promise<void>;
+  end(build: BuildId): Promise<void>;
 }
 
 export interface PreviewParts extends MainSandboxParts {
@@ -28,6 +34,7 @@ export interface PreviewParts extends MainSandboxParts {
 }
 
 interface Preview extends AsyncDisposable {
+  readonly address: string;
   follow(commit: string): Promise<void>;
 }
 
@@ -35,48 +42,76 @@ type Kept = ReturnType<typeof createKeptPreviews>;
 
 export function createPreviews(parts: PreviewParts): Previews {
   const kept = createKeptPreviews(parts.directory);
-  const opened = new Map<BuildId, Promise<Preview>>();
-  const open = (build: WorkingBuild, found: () => Promise<KeptPreview | undefined>): Promise<Preview> => {
-    const known = opened.get(build.id);
-    if (known !== undefined) return known;
-    const opening = found().then((left) => openPreview(parts, kept, build, left));
-    opened.set(build.id, opening);
-    opening.catch(() => opened.delete(build.id));
-    return opening;
+  const opened = new Map<BuildId, Preview>();
+  /** Of each build, what is opened and closed, one after another. */
+  const lines = new Map<BuildId, Promise<unknown>>();
+  const inLine = <T>(build: BuildId, work: () => Promise<T>): Promise<T> => {
+    const done = (lines.get(build) ?? Promise.resolve()).then(work, work);
+    lines.set(build, done);
+    return done;
   };
+  const open = async (build: WorkingBuild): Promise<Preview> => {
+    const preview = opened.get(build.id) ?? (await openPreview(parts, kept, build, await kept.read(build.id)));
+    opened.set(build.id, preview);
+    return preview;
+  };
+  const openUnlessClosed = async (build: WorkingBuild): Promise<Preview | undefined> =>
+    (await kept.read(build.id))?.closed ? undefined : await open(build);
   const shut = async (build: BuildId) => {
-    const preview = await opened.get(build)?.catch(() => undefined);
+    const preview = opened.get(build);
     opened.delete(build);
     await preview?.[Symbol.asyncDispose]();
   };
+  const endSandboxes = async (build: BuildId) => {
+    const { provider } = parts;
+    for (const { id } of await provider.list({ labels: previewLabels({ id: build }) })) {
+      await (await provider.get(id)).destroy();
+    }
+  };
+  const follow = async (build: WorkingBuild, commit: string) => {
+    try {
+      const preview = await inLine(build.id, () => openUnlessClosed(build));
+      await preview?.follow(commit);
+    } catch (error) {
+      parts.onTrouble(build.id, `there is no preview: ${(error as Error).message}`);
+    }
+  };
   return {
-    async follow(build, commit) {
-      try {
-        await (await open(build, () => kept.read(build.id))).follow(commit);
-      } catch (error) {
-        parts.onTrouble(build.id, `there is no preview: ${(error as Error).message}`);
-      }
-    },
+    follow,
     async reopen() {
-      for (const left of await kept.all()) {
-        await open(left.build, async () => left).catch((error: Error) =>
-          parts.onTrouble(left.build.id, `there is no preview: ${error.message}`),
+      for (const { build } of await kept.all()) {
+        await inLine(build.id, () => openUnlessClosed(build)).catch((error: Error) =>
+          parts.onTrouble(build.id, `there is no preview: ${error.message}`),
         );
       }
     },
-    async close(build) {
-      await shut(build);
-      await kept.remove(build);
-      const { provider } = parts;
-      for (const { id } of await provider.list({ labels: previewLabels({ id: build }) })) {
-        await (await provider.get(id)).destroy();
-      }
+    async open(build, commit) {
+      const { address } = await inLine(build.id, () => open(build));
+      void follow(build, commit);
+      return address;
     },
+    close: (build) =>
+      inLine(build.id, async () => {
+        await shut(build.id);
+        const left = (await kept.read(build.id)) ?? { ...nothingKept, build };
+        await kept.write({ ...left, sandbox: null, commit: null, closed: true });
+        await endSandboxes(build.id);
+      }),
+    addressOf: async (build) =>
+      opened.get(build)?.address ?? ((await kept.read(build))?.closed === true ? null : undefined),
+    end: (build) =>
+      inLine(build, async () => {
+        await shut(build);
+        await kept.remove(build);
+        await endSandboxes(build);
+      }),
     async [Symbol.asyncDispose]() {
-      await Promise.all([...opened.keys()].map(shut));
+      await Promise.all([...lines.keys()].map((build) => inLine(build, () => shut(build)).catch(() => {})));
     },
   };
 }
+
+const nothingKept = { wanted: null, sandbox: null, commit: null, port: 0, closed: false };
 
 const beingMade = "Main is being made ready to be shown.";
 const nothingYet = "Main has no dev server yet. What is merged next may bring one.";
@@ -96,7 +131,7 @@ async function openPreview(
   let told: string | undefined;
   let working: Promise<void> | undefined;
   let triedAtMs = Number.NEGATIVE_INFINITY;
-  let kept: KeptPreview = { wanted: null, sandbox: null, commit: null, port: 0, ...left, build };
+  let kept: KeptPreview = { ...nothingKept, ...left, build, closed: false };
   let saving = Promise.resolve();
   const save = (change: Partial<KeptPreview>): Promise<void> => {
     kept = { ...kept, ...change };
@@ -116,7 +151,7 @@ async function openPreview(
     try {
       await main.show(commit, { signal });
       told = undefined;
-      onReady(build.id, addressOf(forwarder.port));
+      onReady(build.id, address);
     } catch (error) {
       if (signal.aborted) return;
       if (hasCode(error, "exec_not_started")) waitsFor = nothingYet;
@@ -135,7 +170,7 @@ async function openPreview(
   await using made = new AsyncDisposableStack();
   const forwarder = made.use(
     await openForwarder({
-      port: left?.port,
+      port: kept.port,
       waitsFor: () => waitsFor,
       async connect() {
         try {
@@ -147,15 +182,18 @@ async function openPreview(
       },
     }),
   );
+  const before = kept.port;
+  const address = addressOf(forwarder.port);
   await save({ port: forwarder.port });
-  if (left !== undefined && left.port !== forwarder.port) {
-    const address = addressOf(forwarder.port);
-    onTrouble(build.id, `Port ${left.port} is taken: the preview is at ${address} now.`);
+  if (before !== 0 && before !== forwarder.port) {
+    onTrouble(build.id, `Port ${before} is taken: the preview is at ${address} now.`);
     onReady(build.id, address);
   }
   const opened = made.move();
   return {
+    address,
     async follow(commit) {
+      if (signal.aborted) return;
       await save({ wanted: commit });
       working ??= work();
       await working;
@@ -163,6 +201,7 @@ async function openPreview(
     async [Symbol.asyncDispose]() {
       ending.abort();
       await working;
+      await saving;
       await opened.disposeAsync();
     },
   };

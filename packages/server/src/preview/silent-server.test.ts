@@ -38,7 +38,7 @@ test("a dev server that takes requests and answers none is told as one that does
   await using _ = previews;
   await previews.follow(build, await place.commit(silent));
   expect(troubles).toEqual([expect.stringContaining("did not answer on port 5173 within 20000 ms")]);
-  await previews.close(build.id);
+  await previews.close(build);
 });
 
 test("a preview that waits for such a server closes at once", async () => {
@@ -54,7 +54,7 @@ test("a preview that waits for such a server closes at once", async () => {
     },
     { timeout: 60_000, interval: 200 },
   );
-  await previews.close(build.id);
+  await previews.close(build);
   await following;
   expect(troubles).toEqual([]);
   expect(await place.provider.list({ labels: { build: build.id } })).toEqual([]);

@@ -1,0 +1,80 @@
+import { join } from "node:path";
+import { createClient } from "@slipway/client";
+import { type BuildId, buildViewSchema, newId } from "@slipway/contract";
+import { report, type WorkingBuild } from "@slipway/engine";
+import { expect, test } from "vitest";
+import { openBuildRepository } from "../repository/repository.ts";
+import { openSite } from "../repository/testing.ts";
+import { startTestServer } from "./testing.ts";
+
+const address = "http://127.0.0.1:4000/";
+
+async function setUp() {
+  const parts = new AsyncDisposableStack();
+  const { repository, main } = parts.use(await openSite());
+  const asked: unknown[] = [];
+  let isClosed = false;
+  const previews = {
+    async open(build: WorkingBuild, commit: string) {
+      asked.push(["open", build, commit]);
+      isClosed = false;
+      return address;
+    },
+    async close({ id }: WorkingBuild) {
+      asked.push(["close", id]);
+      isClosed = true;
+    },
+    addressOf: async () => (isClosed ? null : address),
+  };
+  const server = parts.use(await startTestServer({ gitOf: async () => repository, previews: () => previews }));
+  const { body } = await server.ask("POST", "/v1/builds", { body: { request: "a habit tracker" } });
+  const { id } = buildViewSchema.parse(body);
+  const held = parts.move();
+  return { server, id, main, asked, [Symbol.asyncDispose]: () => held.disposeAsync() };
+}
+
+const refusal = (status: number, code: string) => ({ status, body: { error: { code } } });
+
+test("a preview is closed, is gone from the build's view, and is opened again on main", async () => {
+  await using world = await setUp();
+  const { server, id, main, asked } = world;
+  await server.tell(id, report("preview.ready", "ready", { address }));
+  const { builds } = createClient({ socketPath: server.socketPath });
+  expect(await builds.get(id)).toMatchObject({ preview: address });
+  expect(await builds.closePreview(id)).toEqual({ build: id, address: null });
+  expect(await builds.get(id)).toMatchObject({ preview: null });
+  expect(await builds.openPreview(id)).toEqual({ build: id, address });
+  expect(await builds.get(id)).toMatchObject({ preview: address });
+  const build = { id, account: "local", project: "default", mode: "new", request: "a habit tracker" };
+  expect(asked).toEqual([
+    ["close", id],
+    ["open", build, main],
+  ]);
+});
+
+test("a build that was cancelled has none, nor one that is not there, nor one of a server without sandboxes", async () => {
+  await using world = await setUp();
+  const { server, id, asked } = world;
+  await server.ask("POST", `/v1/builds/${id}/cancel`);
+  for (const method of ["POST", "DELETE"]) {
+    const of = (build: BuildId) => server.ask(method, `/v1/builds/${build}/preview`);
+    expect(await of(id)).toMatchObject(refusal(409, "build_ended"));
+    expect(await of(newId("bld"))).toMatchObject(refusal(404, "build_not_found"));
+  }
+  expect(asked).toEqual([]);
+  await using bare = await startTestServer();
+  const { body } = await bare.ask("POST", "/v1/builds", { body: { request: "a habit tracker" } });
+  expect(await bare.ask("POST", `/v1/builds/${body.id}/preview`)).toMatchObject(refusal(501, "capability_missing"));
+});
+
+test("before there is a main there is nothing to show", async () => {
+  await using site = await openSite();
+  const environment = { PATH: process.env["PATH"] };
+  const repository = await openBuildRepository({ directory: join(site.directory, "none"), environment });
+  await using server = await startTestServer({
+    gitOf: async () => repository,
+    previews: () => ({ open: async () => address, close: async () => {}, addressOf: async () => undefined }),
+  });
+  const { body } = await server.ask("POST", "/v1/builds", { body: { request: "a habit tracker" } });
+  expect(await server.ask("POST", `/v1/builds/${body.id}/preview`)).toMatchObject(refusal(409, "not_ready"));
+});

@@ -1,0 +1,49 @@
+import { newId } from "@slipway/contract";
+import type { BuildRecord, NewEvent, SandboxRecord } from "@slipway/engine";
+import { createSimulatedProvider } from "@slipway/sandbox/simulated";
+import { expect, test, vi } from "vitest";
+import { recordSandboxes } from "./recorded-sandboxes.ts";
+
+const build = newId("bld");
+const labels = { build, purpose: "gate" };
+
+function open() {
+  const provider = createSimulatedProvider();
+  const told: [string, string, unknown][] = [];
+  const recorded = recordSandboxes(provider, {
+    store: { builds: { get: async () => ({ id: build, account: "ada", project: "shop" }) as BuildRecord } as never },
+    async tell(_, { data }: NewEvent) {
+      const { id, status, tasks, config } = (data as { sandbox: SandboxRecord }).sandbox;
+      expect(tasks).toEqual([]);
+      told.push([id, status, (config as { purpose: unknown }).purpose]);
+    },
+    clock: { now: () => 1 },
+  });
+  return { provider, recorded, told, [Symbol.asyncDispose]: () => provider[Symbol.asyncDispose]() };
+}
+
+test("a sandbox that is not an attempt's is in its build's records from its create to its end", async () => {
+  await using world = open();
+  const { recorded, told } = world;
+  const kept = await recorded.create({ labels });
+  const { id } = await (async () => {
+    await using sandbox = await recorded.create({ labels });
+    return sandbox;
+  })();
+  // Whoever finds it later ends it.
+  await (await recorded.get(kept.id)).destroy();
+  await vi.waitFor(() => expect(told).toHaveLength(4));
+  for (const sandbox of [id, kept.id]) {
+    expect(told.filter(([of]) => of === sandbox)).toEqual([
+      [sandbox, "running", "gate"],
+      [sandbox, "destroyed", "gate"],
+    ]);
+  }
+});
+
+test("one of no build is in no records", async () => {
+  await using world = open();
+  await (await world.recorded.create({})).destroy();
+  expect(await world.recorded.list()).toEqual([]);
+  expect(world.told).toEqual([]);
+});

@@ -1,0 +1,60 @@
+import { type BuildId, buildIdSchema, type SandboxId, type SandboxInfo } from "@slipway/contract";
+import type { NewEvent, Store } from "@slipway/engine";
+import type { Sandbox, SandboxProvider } from "@slipway/sandbox";
+import { sandboxChanged } from "./attempts/reports.ts";
+
+export interface RecordingParts {
+  readonly store: Pick<Store, "builds">;
+  /** Nobody waits for it, and it does not fail. */
+  tell(build: BuildId, event: NewEvent): Promise<void>;
+  readonly clock: { now(): number };
+}
+
+type Provider = Pick<SandboxProvider, "create" | "get" | "list" | "snapshots" | "capabilities">;
+
+/**
+ * The same provider for what is no attempt's: installs, gates, checkers, previews. Their sandboxes are in the records of the
+ * builds that they are labelled with, from their create to their destroy.
+ */
+export function recordSandboxes(provider: Provider, { store, tell, clock }: RecordingParts): Provider {
+  /** What was told of each, in its order. */
+  const lines = new Map<SandboxId, Promise<void>>();
+  const note = (info: SandboxInfo, status: "running" | "destroyed") => {
+    const build = buildIdSchema.safeParse(info.labels["build"]).data;
+    if (build === undefined) return;
+    const work = async () => {
+      const record = await store.builds.get(build).catch(() => undefined);
+      if (record === undefined) return;
+      await tell(build, sandboxChanged(record, null, info, { status, costMicroUsd: 0 }, clock.now()));
+    };
+    const told = (lines.get(info.id) ?? Promise.resolve()).then(work);
+    lines.set(info.id, told);
+    if (status === "destroyed") void told.finally(() => lines.delete(info.id));
+  };
+  const recorded = <S extends Sandbox>(sandbox: S): S => ({
+    ...sandbox,
+    async destroy(options) {
+      const info = await sandbox.info(options).catch(() => undefined);
+      const receipt = await sandbox.destroy(options);
+      if (info !== undefined) note(info, "destroyed");
+      return receipt;
+    },
+  });
+  return {
+    ...{ snapshots: provider.snapshots, capabilities: provider.capabilities },
+    list: (filter, options) => provider.list(filter, options),
+    get: async (id, options) => recorded(await provider.get(id, options)),
+    async create(request, options) {
+      const made = await provider.create(request, options);
+      const info = await made.info().catch(() => undefined);
+      if (info !== undefined) note(info, "running");
+      return {
+        ...recorded(made),
+        async [Symbol.asyncDispose]() {
+          await made[Symbol.asyncDispose]();
+          if (info !== undefined) note(info, "destroyed");
+        },
+      };
+    },
+  };
+}
