@@ -83,12 +83,17 @@ export interface BuildsClient {
   pause(build: BuildId, options?: OrderOptions): Promise<BuildView>;
   resume(build: BuildId, options?: OrderOptions): Promise<BuildView>;
   cancel(build: BuildId, options?: OrderOptions): Promise<BuildView>;
-  setBudget(build: BuildId, budgetMicroUsd: number, options?: OrderOptions): Promise<BuildView>;
+  setBudget(build: BuildId, budgetMicroUsd: number, options?: BudgetOptions): Promise<BuildView>;
 }
 
 export interface OrderOptions extends CallOptions {
   /** An order that is sent again under its key counts once. */
   readonly key?: string | undefined;
+}
+
+export interface BudgetOptions extends OrderOptions {
+  /** The build also goes on, whatever it was paused for. */
+  readonly resume?: boolean;
 }
 
 export interface BuildsFilter {
@@ -148,8 +153,8 @@ export function createClient(address: ServerAddress): Client {
       pause: ordering("pause"),
       resume: ordering("resume"),
       cancel: ordering("cancel"),
-      setBudget: (build, budgetMicroUsd, options) =>
-        patch(`${pathOf(build)}/budget`, buildViewSchema, { ...options, content: { budgetMicroUsd } }),
+      setBudget: (build, budgetMicroUsd, { resume = false, ...options } = {}) =>
+        patch(`${pathOf(build)}/budget`, buildViewSchema, { ...options, content: { budgetMicroUsd, resume } }),
     },
   };
 }

@@ -81,7 +81,13 @@ export const startBuildSchema = z
 export type StartBuild = z.input<typeof startBuildSchema>;
 export type StartBuildOutput = z.output<typeof startBuildSchema>;
 
-export const setBudgetSchema = z.strictObject({ budgetMicroUsd: settings.budgetMicroUsd.unwrap() });
+export const setBudgetSchema = z.strictObject({
+  budgetMicroUsd: settings.budgetMicroUsd.unwrap(),
+  /** With the order to go on: sent after it, that could end a hold that the build has come to meanwhile. */
+  resume: z.boolean().default(false),
+});
+
+export type SetBudget = z.output<typeof setBudgetSchema>;
 
 export const buildOrders = ["pause", "resume", "cancel"] as const;
 export type BuildOrderName = (typeof buildOrders)[number];

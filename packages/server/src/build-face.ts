@@ -18,6 +18,7 @@ import type {
   MergeQueueView,
   PlanView,
   PreviewView,
+  SetBudget,
   StartBuildOutput,
 } from "@slipway/contract";
 
@@ -34,7 +35,7 @@ export interface BuildFace {
   /** Fails with `build_ended`. Answers soon, with what the order has changed by then. */
   order(build: BuildId, given: BuildOrderName, key?: string): Promise<BuildView>;
   /** Fails with `invalid_budget` for one that is spent already. */
-  setBudget(build: BuildId, budgetMicroUsd: number, key?: string): Promise<BuildView>;
+  setBudget(build: BuildId, wanted: SetBudget, key?: string): Promise<BuildView>;
   intent(build: BuildId): Promise<IntentView>;
   /** Fails with `not_ready` before the draft, and with `intent_locked` once the build does not wait for the user any more. */
   editIntent(build: BuildId, edit: unknown, key?: string): Promise<IntentView>;

@@ -169,12 +169,8 @@ export function createBuildFace(parts: BuildFaceParts): BuildFace {
     order: (build, given, key = randomUUID()) =>
       obey(build, { type: given }, report(`order.${given}`, `order.${given}:${key}`, {})),
 
-    setBudget: (build, budgetMicroUsd, key = randomUUID()) =>
-      obey(
-        build,
-        { type: "set-budget", budgetMicroUsd },
-        report("order.budget", `order.budget:${key}`, { budgetMicroUsd }),
-      ),
+    setBudget: (build, wanted, key = randomUUID()) =>
+      obey(build, { type: "set-budget", ...wanted }, report("order.budget", `order.budget:${key}`, wanted)),
 
     intent: intents.intent,
     editIntent: intents.editIntent,

@@ -166,13 +166,12 @@ describe("orders", () => {
     }
   });
 
-  test("resume sets the budget first, and releases an intent that is held", async () => {
+  test("resume sets the budget with the same order, and releases an intent that is held last", async () => {
     const view = buildView({ planning: { stage: "lock", step: "held", hold: "intent" } });
     const { server } = await run(["resume", "--budget", "50", view.id], [view]);
     expect(server.calls).toEqual([
-      ["setBudget", view.id, 50 * microUsdPerUsd],
+      ["setBudget", view.id, 50 * microUsdPerUsd, "resume"],
       ["lock", view.id],
-      ["resume", view.id],
     ]);
   });
 

@@ -39,8 +39,11 @@ export const cancel = order((client, id, options) => client.builds.cancel(id, op
 /** Whatever the build waits for: more money, a word about its intent, or just to go on. */
 export const resume = order(async (client, id, { signal, key }, { args }) => {
   const budgetMicroUsd = readBudget(args);
-  if (budgetMicroUsd !== undefined) await client.builds.setBudget(id, budgetMicroUsd, { signal, key });
   const { planning } = await client.builds.get(id, { signal });
-  if (planning?.step === "held") await client.builds.lock(id, { signal });
-  return await client.builds.resume(id, { signal, key });
+  const view =
+    budgetMicroUsd === undefined
+      ? await client.builds.resume(id, { signal, key })
+      : await client.builds.setBudget(id, budgetMicroUsd, { signal, key, resume: true });
+  // Last: an order to go on that came after it could end the next hold, too.
+  return planning?.step === "held" ? await client.builds.lock(id, { signal }) : view;
 });

@@ -40,8 +40,8 @@ export function createStubServer(
     resume: order("resume"),
     cancel: order("cancel"),
     lock: order("lock"),
-    async setBudget(id, budgetMicroUsd) {
-      calls.push(["setBudget", id, budgetMicroUsd]);
+    async setBudget(id, budgetMicroUsd, { resume = false } = {}) {
+      calls.push(["setBudget", id, budgetMicroUsd, ...(resume ? ["resume"] : [])]);
       return find(id);
     },
     costs: async () => ({

@@ -185,6 +185,13 @@ describe("money", () => {
     expect(tick(late, 10)).toMatchObject({ status: "running", attempts: [{ number: 1, outcome: null }] });
   });
 
+  test("a raised budget alone leaves what the user has paused at rest; with the word to go on it does not", () => {
+    const state = told(tick(begin([task("a")], poor), 0), { type: "pause" }, 1);
+    expect(told(state, { type: "set-budget", budgetMicroUsd: 2000 }, 2).status).toBe("paused");
+    const resumed = told(state, { type: "set-budget", budgetMicroUsd: 2000, resume: true }, 2);
+    expect(resumed).toMatchObject({ status: "running", settings: { budgetMicroUsd: 2000 } });
+  });
+
   test("what was refused is asked for again at a user's later word, while the budget is not spent", () => {
     const refused = ended("a", 1, { type: "out-of-budget", budgetMicroUsd: 1000 });
     const before = order(tick(begin([task("a")], poor), 0), { type: "resume" }, 5);

@@ -6,7 +6,7 @@ export type BuildOrder =
   | { readonly type: "pause" }
   | { readonly type: "resume" }
   | { readonly type: "cancel" }
-  | { readonly type: "set-budget"; readonly budgetMicroUsd: number };
+  | { readonly type: "set-budget"; readonly budgetMicroUsd: number; readonly resume?: boolean };
 
 /** The state with the order in it; the next tick acts on it. Fails with `build_ended` or `invalid_budget`. */
 export function order(state: BuildState, given: BuildOrder, nowMs: number): BuildState {
@@ -20,8 +20,10 @@ export function order(state: BuildState, given: BuildOrder, nowMs: number): Buil
       return wishing(state, "run", nowMs);
     case "cancel":
       return wishing(state, "cancel", nowMs);
-    case "set-budget":
-      return { ...state, settings: { ...state.settings, budgetMicroUsd: readBudget(state, given.budgetMicroUsd) } };
+    case "set-budget": {
+      const settings = { ...state.settings, budgetMicroUsd: readBudget(state, given.budgetMicroUsd) };
+      return given.resume ? wishing({ ...state, settings }, "run", nowMs) : { ...state, settings };
+    }
   }
 }
 

@@ -61,7 +61,7 @@ const reportSchemas = {
   "order.pause": z.strictObject({}),
   "order.resume": z.strictObject({}),
   "order.cancel": z.strictObject({}),
-  "order.budget": z.strictObject({ budgetMicroUsd: z.int() }),
+  "order.budget": z.strictObject({ budgetMicroUsd: z.int(), resume: z.boolean().default(false) }),
   /** `start`: what there is before the build, as the pipeline found it. */
   "intent.drafted": z.strictObject({ open: openIntentSchema, start: z.json() }),
   "intent.edited": z.strictObject({ open: openIntentSchema }),

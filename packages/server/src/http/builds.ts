@@ -75,8 +75,8 @@ export function buildRoutes(builds: BuildFace, signal: AbortSignal): Hono {
     );
   }
   routes.patch("/:id/budget", async (context) => {
-    const { budgetMicroUsd } = accept(setBudgetSchema, await readJson(context));
-    return context.json(await builds.setBudget(idOf(context), budgetMicroUsd, keyOf(context)));
+    const wanted = accept(setBudgetSchema, await readJson(context));
+    return context.json(await builds.setBudget(idOf(context), wanted, keyOf(context)));
   });
   return routes;
 }

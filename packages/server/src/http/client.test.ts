@@ -46,6 +46,9 @@ test("every route has its method", async () => {
   expect((await builds.resume(id)).status).toBe("running");
   expect((await builds.pause(id)).status).toBe("paused");
   expect((await builds.setBudget(id, 7_000_000)).money.budgetMicroUsd).toBe(7_000_000);
+  const raised = await builds.setBudget(id, 8_000_000, { resume: true });
+  expect(raised).toMatchObject({ status: "running", money: { budgetMicroUsd: 8_000_000 } });
+  await builds.pause(id);
   expect((await builds.costs(id)).by.task).toEqual([]);
   expect((await builds.list({ statuses: ["paused"], project: "default", limit: 1 })).builds).toMatchObject([{ id }]);
   expect((await builds.events(id, { after: 1, limit: 1 })).events).toMatchObject([{ sequence: 2 }]);
