@@ -7,7 +7,7 @@ import type { BuildRepository } from "./repository/repository.ts";
 export interface PreviewParts {
   readonly store: Pick<Store, "builds">;
   /** Undefined: sandboxes are of a kind in which nothing is to be seen. */
-  previews(): Pick<Previews, "open" | "close" | "addressOf"> | undefined;
+  previews(): Pick<Previews, "open" | "close" | "end" | "addressOf"> | undefined;
   mainOf(build: BuildId): Promise<Pick<BuildRepository, "main"> | undefined>;
 }
 
@@ -20,8 +20,7 @@ export function createBuildPreview({
     const { id, account, project, mode, request, status } = await store.builds.get(build);
     const shown = previews();
     if (shown === undefined) throw new SlipwayError("capability_missing", `there is nothing to be seen of ${build}`);
-    if (status === "cancelled")
-      throw new SlipwayError("build_ended", `${build} was cancelled, and its preview with it`);
+    if (status === "cancelled") throw cancelled(build);
     return { shown, working: { id, account, project, mode, request } };
   };
   return {
@@ -32,7 +31,13 @@ export function createBuildPreview({
         return undefined;
       });
       if (main === undefined) throw new SlipwayError("not_ready", `${build} has no main yet`);
-      return { build, address: await shown.open(working, main) };
+      const address = await shown.open(working, main);
+      // A cancel may have come before it: what that has ended stays so.
+      if ((await store.builds.get(build)).status === "cancelled") {
+        await shown.end(build);
+        throw cancelled(build);
+      }
+      return { build, address };
     },
 
     async closePreview(build): Promise<PreviewView> {
@@ -41,4 +46,8 @@ export function createBuildPreview({
       return { build, address: null };
     },
   };
+}
+
+function cancelled(build: BuildId): SlipwayError {
+  return new SlipwayError("build_ended", `${build} was cancelled, and its preview with it`);
 }

@@ -14,8 +14,10 @@ async function setUp() {
   const { repository, main } = parts.use(await openSite());
   const asked: unknown[] = [];
   let isClosed = false;
+  let meanwhile = async () => {};
   const previews = {
     async open(build: WorkingBuild, commit: string) {
+      await meanwhile();
       asked.push(["open", build, commit]);
       isClosed = false;
       return address;
@@ -24,13 +26,19 @@ async function setUp() {
       asked.push(["close", id]);
       isClosed = true;
     },
+    async end(build: BuildId) {
+      asked.push(["end", build]);
+    },
     addressOf: async () => (isClosed ? null : address),
   };
   const server = parts.use(await startTestServer({ gitOf: async () => repository, previews: () => previews }));
   const { body } = await server.ask("POST", "/v1/builds", { body: { request: "a habit tracker" } });
   const { id } = buildViewSchema.parse(body);
   const held = parts.move();
-  return { server, id, main, asked, [Symbol.asyncDispose]: () => held.disposeAsync() };
+  const whileOpening = (work: () => Promise<void>) => {
+    meanwhile = work;
+  };
+  return { server, id, main, asked, whileOpening, [Symbol.asyncDispose]: () => held.disposeAsync() };
 }
 
 const refusal = (status: number, code: string) => ({ status, body: { error: { code } } });
@@ -50,6 +58,14 @@ test("a preview is closed, is gone from the build's view, and is opened again on
     ["close", id],
     ["open", build, main],
   ]);
+});
+
+test("what is opened while its build is cancelled is ended with it", async () => {
+  await using world = await setUp();
+  const { server, id, asked, whileOpening } = world;
+  whileOpening(async () => void (await server.ask("POST", `/v1/builds/${id}/cancel`)));
+  expect(await server.ask("POST", `/v1/builds/${id}/preview`)).toMatchObject(refusal(409, "build_ended"));
+  expect(asked.at(-1)).toEqual(["end", id]);
 });
 
 test("a build that was cancelled has none, nor one that is not there, nor one of a server without sandboxes", async () => {
@@ -73,7 +89,12 @@ test("before there is a main there is nothing to show", async () => {
   const repository = await openBuildRepository({ directory: join(site.directory, "none"), environment });
   await using server = await startTestServer({
     gitOf: async () => repository,
-    previews: () => ({ open: async () => address, close: async () => {}, addressOf: async () => undefined }),
+    previews: () => ({
+      open: async () => address,
+      close: async () => {},
+      end: async () => {},
+      addressOf: async () => undefined,
+    }),
   });
   const { body } = await server.ask("POST", "/v1/builds", { body: { request: "a habit tracker" } });
   expect(await server.ask("POST", `/v1/builds/${body.id}/preview`)).toMatchObject(refusal(409, "not_ready"));

@@ -68,27 +68,27 @@ export function createPreviews(parts: PreviewParts): Previews {
       await (await provider.get(id)).destroy();
     }
   };
+  const tellTrouble = ({ id }: WorkingBuild, error: Error) =>
+    parts.onTrouble(id, `there is no preview: ${error.message}`);
   const follow = async (build: WorkingBuild, commit: string) => {
     try {
       const preview = await inLine(build.id, () => openUnlessClosed(build));
       await preview?.follow(commit);
     } catch (error) {
-      parts.onTrouble(build.id, `there is no preview: ${(error as Error).message}`);
+      tellTrouble(build, error as Error);
     }
   };
   return {
     follow,
     async reopen() {
       for (const { build } of await kept.all()) {
-        await inLine(build.id, () => openUnlessClosed(build)).catch((error: Error) =>
-          parts.onTrouble(build.id, `there is no preview: ${error.message}`),
-        );
+        await inLine(build.id, () => openUnlessClosed(build)).catch((error) => tellTrouble(build, error));
       }
     },
     async open(build, commit) {
-      const { address } = await inLine(build.id, () => open(build));
-      void follow(build, commit);
-      return address;
+      const preview = await inLine(build.id, () => open(build));
+      void preview.follow(commit).catch((error) => tellTrouble(build, error));
+      return preview.address;
     },
     close: (build) =>
       inLine(build.id, async () => {
