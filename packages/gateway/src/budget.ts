@@ -13,6 +13,8 @@ export interface Reservation extends Disposable {
   readonly request: string;
   /** How much output is covered. */
   readonly outputTokens: number;
+  /** How much output had to be covered: with less the request is refused. */
+  readonly neededTokens: number;
   /** The endpoint must be held to this: the run can pay for less than the request allows. */
   readonly lowerLimit: number | undefined;
   /** How much output a response has at most that is estimated to have so much: the endpoint is held to a limit. */
@@ -84,6 +86,7 @@ export async function reserve(books: Ledger, asked: ReservationRequest): Promise
   };
   return {
     request,
+    neededTokens,
     lowerLimit: isLowered ? limitTokens : undefined,
     get outputTokens() {
       return outputTokens;

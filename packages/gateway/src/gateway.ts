@@ -79,6 +79,8 @@ export interface OpenCalls extends AsyncDisposable {
   lastFailure(): SettledResponse | undefined;
   /** Whether too little is left to go on, by the ledger, when none of its requests is under way. */
   ranOut(): Promise<boolean>;
+  /** Whether one of its requests was refused since it was opened, for what was left then. */
+  hadUnpayable(): boolean;
   /** When the models have failed again and again, with no answer in between. */
   readonly gaveUp: Promise<SettledResponse>;
 }
@@ -134,8 +136,9 @@ export function createGateway(options: GatewayOptions): Gateway {
       async ranOut() {
         await run.quiet();
         const leftMicroUsd = await patient(ledger, closing.signal).left(id);
-        return leftMicroUsd < neededToGoOn(routes, responses.paidInputTokens);
+        return leftMicroUsd < neededToGoOn(routes, responses.paid);
       },
+      hadUnpayable: () => responses.hadUnpayable,
       gaveUp: responses.gaveUp,
       [Symbol.asyncDispose]: async () => runs.remove(id),
     };

@@ -6,6 +6,7 @@ interface Seen {
   readonly earlier?: ErrorCode;
   readonly refused?: boolean;
   readonly ranOut?: boolean;
+  readonly hadUnpayable?: boolean;
 }
 type Ending = "complete" | "truncated" | "cut" | "failed";
 
@@ -17,7 +18,7 @@ async function endAfter(
   reason: RunEndReason,
   end: Ending,
   code?: ErrorCode,
-  { earlier, refused = false, ranOut = false }: Seen = {},
+  { earlier, refused = false, ranOut = false, hadUnpayable = false }: Seen = {},
 ) {
   const exec = { wait: () => new Promise<never>(() => {}), kill: async () => {} };
   const open = {
@@ -26,6 +27,7 @@ async function endAfter(
     lastResponse: () => ({ end, code, refused, at: 0 }),
     lastFailure: () => (earlier === undefined ? undefined : ({ end: "failed", code: earlier, at: 0 } as const)),
     ranOut: async () => ranOut,
+    hadUnpayable: () => hadUnpayable,
     gaveUp: new Promise<never>(() => {}),
   };
   const limits = { totalMs: 1000, graceMs: 1000 };
@@ -91,6 +93,17 @@ it("budget is not taken from an agent whose run has money left", async () => {
   });
 });
 
+it("budget is truncated where a request was refused for money and the run has money left", async () => {
+  const hadUnpayable = true;
+  expect(await endAfter("budget", "complete", undefined, { hadUnpayable })).toEqual({
+    reason: "truncated",
+    message: "told",
+  });
+  expect(await endAfter("budget", "complete", undefined, { hadUnpayable, ranOut: true })).toMatchObject({
+    reason: "budget",
+  });
+});
+
 it("an answer that our own limit has cut is the budget's, whatever the agent calls it", async () => {
   const ranOut = true;
   expect(await endAfter("truncated", "cut", "budget_exhausted", { ranOut })).toMatchObject({ reason: "budget" });
@@ -116,7 +129,12 @@ function silentRun(failedTries: number, failure?: typeof overloaded) {
       if (left-- > 0) throw new SlipwayError("database_busy", "others write");
       ended.resolve({ reason, message });
     },
-    ...{ lastResponse: () => failure, lastFailure: () => failure, ranOut: async () => false },
+    ...{
+      lastResponse: () => failure,
+      lastFailure: () => failure,
+      ranOut: async () => false,
+      hadUnpayable: () => false,
+    },
     gaveUp: failure === undefined ? new Promise<never>(() => {}) : Promise.resolve(failure),
   };
 }

@@ -10,7 +10,10 @@ interface Following {
 }
 
 type RunnerExec = Pick<Exec, "wait" | "kill">;
-type FollowedRun = Pick<OpenRun, "ended" | "fail" | "lastResponse" | "lastFailure" | "ranOut" | "gaveUp">;
+type FollowedRun = Pick<
+  OpenRun,
+  "ended" | "fail" | "lastResponse" | "lastFailure" | "ranOut" | "hadUnpayable" | "gaveUp"
+>;
 
 /** A runner that dies goes on from its last finished step; one that keeps dying is given up. */
 const maxRestarts = 3;
@@ -126,7 +129,11 @@ async function verified(end: RunEnd, open: FollowedRun): Promise<RunEnd> {
   // A stream that ends in a refusal looks like a cut to some agents.
   if (end.reason === "truncated" && last?.refused) return { reason: "refused", message: end.message };
   if (known !== undefined && byModel.includes(end.reason)) return { reason: known, message: end.message };
-  if (end.reason === "budget" && !(await open.ranOut())) return unfounded(end, "its money is not used up");
+  if (end.reason === "budget" && !(await open.ranOut())) {
+    // What others of its requests held then may be there again, or the next request needs less.
+    if (open.hadUnpayable()) return { reason: "truncated", message: end.message };
+    return unfounded(end, "its money is not used up");
+  }
   return waitedFor.includes(end.reason) ? confirmed(end, open) : end;
 }
 
