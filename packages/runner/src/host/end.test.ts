@@ -1,3 +1,4 @@
+import process from "node:process";
 import { type ErrorCode, type RunEnd, type RunEndReason, SlipwayError } from "@slipway/contract";
 import { expect, it, onTestFinished, vi } from "vitest";
 import { endOf } from "./end.ts";
@@ -162,6 +163,26 @@ it.each([
   await vi.advanceTimersByTimeAsync(afterMs + 10_000);
   expect(await following.ended).toMatchObject({ reason });
 });
+
+it("that a run can not be ended for now is warned of once", async () => {
+  vi.useFakeTimers();
+  onTestFinished(() => void vi.useRealTimers());
+  const warned = vi.spyOn(process, "emitWarning").mockReturnValue();
+  onTestFinished(() => warned.mockRestore());
+  const { ended } = followed(silentRun(3, overloaded));
+  await vi.advanceTimersByTimeAsync(10_000);
+  await ended;
+  expect(warned.mock.calls).toEqual([["a run can not be ended as overloaded for now: others write"]]);
+});
+
+it.each([new TypeError("a defect"), new SlipwayError("invalid_settings", "for good")])(
+  "what does not pass is not tried again: %s",
+  async (error) => {
+    const fail = vi.fn(() => Promise.reject(error));
+    await expect(followed({ ...silentRun(0, overloaded), fail }).ended).rejects.toBe(error);
+    expect(fail).toHaveBeenCalledOnce();
+  },
+);
 
 it("a run whose runner keeps dying is ended later when that can not be kept at once", async () => {
   vi.useFakeTimers();

@@ -1,3 +1,4 @@
+import process from "node:process";
 import { type ErrorCode, type RunEnd, type RunEndReason, SlipwayError } from "@slipway/contract";
 import { type OpenRun, wasCutOff } from "@slipway/gateway";
 import type { Exec } from "@slipway/sandbox";
@@ -21,16 +22,15 @@ const maxRestarts = 3;
 /** Follows a run to its end. `cancelled` tells that the runner was asked to end, which it does in its own time or not at all. */
 export function endOf(following: Following): { readonly ended: Promise<RunEnd>; cancelled(): void } {
   const { open, limits } = following;
-  const deadline = (ms: number, reason: RunEndReason, message: string) =>
-    setTimeout(() => void insist(following, reason, message), ms);
+  const broken = Promise.withResolvers<never>();
+  const end = (reason: RunEndReason, message: string) => void insist(following, reason, message).catch(broken.reject);
+  const deadline = (ms: number, reason: RunEndReason, message: string) => setTimeout(() => end(reason, message), ms);
   const timers = [
     deadline(limits.totalMs + limits.graceMs, "timeout", "the runner did not end when its time was over"),
   ];
   // Some agents would go on trying for minutes, and broken answers cost money, too.
-  void open.gaveUp.then(({ code }) =>
-    insist(following, reasonOf(code) ?? "network", "the model failed again and again"),
-  );
-  const ended = follow(following).finally(() => {
+  void open.gaveUp.then(({ code }) => end(reasonOf(code) ?? "network", "the model failed again and again"));
+  const ended = Promise.race([follow(following), broken.promise]).finally(() => {
     for (const timer of timers) clearTimeout(timer);
   });
   return {
@@ -71,12 +71,15 @@ function giveUp(following: Following, exec: RunnerExec): (error: unknown) => Pro
 
 const againMs = 1000;
 
-/** Ends the run by the host's will. While that can not be kept it is tried again, until the run is let go of. */
+/** Ends the run by the host's will. While that can not be kept for now it is tried again, until the run is let go of. */
 async function insist({ open, signal }: Following, reason: RunEndReason, message: string): Promise<void> {
-  while (!signal.aborted) {
+  for (let isTold = false; !signal.aborted; isTold = true) {
     try {
       return await open.fail(reason, message);
-    } catch {
+    } catch (error) {
+      if (signal.aborted) return;
+      if (!(error instanceof SlipwayError) || error.retry === "never") throw error;
+      if (!isTold) process.emitWarning(`a run can not be ended as ${reason} for now: ${error.message}`);
       await new Promise<void>((resolve) => void setTimeout(resolve, againMs).unref());
     }
   }
