@@ -105,6 +105,23 @@ it("budget is truncated where a request was refused for money and the run has mo
   });
 });
 
+it("a run that is let go of does not wait for what is left of its money", async () => {
+  const letGo = new AbortController();
+  const exec = { wait: () => new Promise<never>(() => {}), kill: async () => {} };
+  const open = {
+    ...silentRun(0),
+    ended: Promise.resolve({ reason: "budget", message: "told" } as const),
+    ranOut: (signal?: AbortSignal) =>
+      new Promise<never>((_, reject) => {
+        signal?.addEventListener("abort", () => reject(signal.reason));
+        letGo.abort(new SlipwayError("aborted", "let go of"));
+      }),
+  };
+  const runner = { first: exec, restart: async () => exec };
+  const { ended } = endOf({ runner, open, limits, signal: letGo.signal });
+  await expect(ended).rejects.toMatchObject({ code: "aborted" });
+});
+
 it("an answer that our own limit has cut is the budget's, whatever the agent calls it", async () => {
   const ranOut = true;
   expect(await endAfter("truncated", "cut", "budget_exhausted", { ranOut })).toMatchObject({ reason: "budget" });

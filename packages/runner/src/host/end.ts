@@ -51,7 +51,7 @@ async function follow(following: Following): Promise<RunEnd> {
     const end = await Promise.race([open.ended, exited]);
     if (end !== undefined) {
       await exec.kill().catch(sandboxIsGone);
-      return await verified(end, open);
+      return await verified(end, following);
     }
     signal.throwIfAborted();
     if (restarts === maxRestarts)
@@ -121,18 +121,18 @@ const waitedFor: readonly RunEndReason[] = ["network", "overloaded", "rate_limit
  * An agent may not know why its model failed, nor that its last answer was cut off, and a hostile one may not say it: the
  * gateway knows.
  */
-async function verified(end: RunEnd, open: FollowedRun): Promise<RunEnd> {
+async function verified(end: RunEnd, { open, signal }: Following): Promise<RunEnd> {
   const last = open.lastResponse();
   const seen = reasonOf(last?.code);
   // One of several answers at once may have been cut for the others' sake.
-  const known = seen === "budget" && !(await open.ranOut()) ? "truncated" : seen;
+  const known = seen === "budget" && !(await open.ranOut(signal)) ? "truncated" : seen;
   if (end.reason === "completed" && last !== undefined && wasCutOff(last)) {
     return { reason: known ?? "truncated", message: "the model's last answer was cut off" };
   }
   // A stream that ends in a refusal looks like a cut to some agents.
   if (end.reason === "truncated" && last?.refused) return { reason: "refused", message: end.message };
   if (known !== undefined && byModel.includes(end.reason)) return { reason: known, message: end.message };
-  if (end.reason === "budget" && !(await open.ranOut())) {
+  if (end.reason === "budget" && !(await open.ranOut(signal))) {
     // What others of its requests held then may be there again, or the next request needs less.
     if (open.hadUnpayable()) return { reason: "truncated", message: end.message };
     return unfounded(end, "its money is not used up");
