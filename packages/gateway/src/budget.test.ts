@@ -26,7 +26,9 @@ test("a request that the budget can not cover is refused before anything is sent
 
 test("a run has not run out of money because one request is too dear", async () => {
   await using set = await startTestGateway({ budgetMicroUsd: 1_000_000 });
+  expect(set.run.hadUnpayable()).toBe(false);
   expect(await set.post("/v1/messages", ask({ system: "x".repeat(4_000_000) }))).toMatchObject({ status: 402 });
+  expect(set.run.hadUnpayable()).toBe(true);
   expect(await set.run.ranOut()).toBe(false);
 });
 
@@ -37,6 +39,16 @@ test("a run has run out of money when it can not pay for what it has paid for be
   expect(await set.post("/v1/messages", ask(long))).toMatchObject({ status: 200 });
   expect(await set.post("/v1/messages", ask(long))).toMatchObject({ status: 200 });
   expect(await set.post("/v1/messages", ask(long))).toMatchObject({ status: 402 });
+  expect(await set.run.ranOut()).toBe(true);
+});
+
+test("a run that thinks has run out of money when it can not pay for as many thoughts again", async () => {
+  const system = "word ".repeat(40_000);
+  const thinking = { system, max_tokens: 8000, thinking: { type: "enabled", budget_tokens: 6500 } };
+  await using set = await startTestGateway({ budgetMicroUsd: 430_000 });
+  set.upstream.behave(speak({ usage: { input: 45_000, output: 20, cacheRead: 0, cacheWrite: 0 } }));
+  expect(await set.post("/v1/messages", ask(thinking))).toMatchObject({ status: 200 });
+  expect(await set.post("/v1/messages", ask(thinking))).toMatchObject({ status: 402 });
   expect(await set.run.ranOut()).toBe(true);
 });
 

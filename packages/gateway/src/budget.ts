@@ -3,7 +3,7 @@ import { microUsdPerUsd, type RunId, SlipwayError, type Usage } from "@slipway/c
 import { contentParts, imageCharacters, isDocument, type Json } from "./content.ts";
 import type { Meter } from "./dialects/dialect.ts";
 import type { Estimates } from "./estimates.ts";
-import { patient } from "./patience.ts";
+import { patient, unlessAborted } from "./patience.ts";
 import type { Ledger } from "./ports.ts";
 import { costOf, type ModelPrice } from "./prices.ts";
 
@@ -13,6 +13,8 @@ export interface Reservation extends Disposable {
   readonly request: string;
   /** How much output is covered. */
   readonly outputTokens: number;
+  /** How much output had to be covered: with less the request is refused. */
+  readonly neededTokens: number;
   /** The endpoint must be held to this: the run can pay for less than the request allows. */
   readonly lowerLimit: number | undefined;
   /** How much output a response has at most that is estimated to have so much: the endpoint is held to a limit. */
@@ -84,6 +86,7 @@ export async function reserve(books: Ledger, asked: ReservationRequest): Promise
   };
   return {
     request,
+    neededTokens,
     lowerLimit: isLowered ? limitTokens : undefined,
     get outputTokens() {
       return outputTokens;
@@ -171,15 +174,6 @@ async function reserveFirst(
     }
     await unlessAborted(nextEnd, signal);
   }
-}
-
-/** Waits no longer than until the signal aborts. */
-async function unlessAborted(ended: Promise<void>, signal: AbortSignal): Promise<void> {
-  const aborted = Promise.withResolvers<void>();
-  const onAbort = () => aborted.resolve();
-  signal.addEventListener("abort", onAbort);
-  await Promise.race([ended, aborted.promise]);
-  signal.removeEventListener("abort", onAbort);
 }
 
 /** What a response is taken to have cost where the endpoint does not say. */

@@ -5,7 +5,7 @@ import { reserve } from "./budget.ts";
 import { type Delivered, deliverStream, deliverWhole } from "./deliver.ts";
 import type { AgentDialect, AgentDialectName } from "./dialects/dialect.ts";
 import type { Estimates } from "./estimates.ts";
-import { paidInputTokens } from "./funds.ts";
+import { paidTokens } from "./funds.ts";
 import type { Health, ResponseEnd } from "./health.ts";
 import { patient } from "./patience.ts";
 import type { Clock, Ledger, Settlement } from "./ports.ts";
@@ -120,7 +120,7 @@ function cutByBudget(tokens: number): SlipwayError {
   return new SlipwayError("budget_exhausted", `the run can pay for ${tokens} tokens, and the answer has more`);
 }
 
-type Bill = Pick<Settlement, "usage" | "microUsd" | "estimated"> & Omit<SettledResponse, "refused" | "inputTokens">;
+type Bill = Pick<Settlement, "usage" | "microUsd" | "estimated"> & Omit<SettledResponse, "refused" | "paid">;
 
 /** The agent learns of the end only after it is in the books. */
 async function settle(
@@ -140,8 +140,9 @@ async function settle(
     health.end(endpoint.provider, { ...ending, usage, microUsd });
   }
   const ended = { ...ending, at: clock.now() };
-  const paid = { inputTokens: paidInputTokens(usage, prepared.inputTokens) };
-  onSettled({ ...ended, ...paid, refused: progress.meter.stopReason === "refusal" }, progress.startedAt);
+  const { inputTokens } = prepared;
+  const paid = paidTokens(usage, { inputTokens, neededTokens: reservation.neededTokens });
+  onSettled({ ...ended, paid, refused: progress.meter.stopReason === "refusal" }, progress.startedAt);
   return { ...ended, usage, microUsd, estimated };
 }
 

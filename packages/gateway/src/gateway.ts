@@ -18,7 +18,7 @@ import type { GatewayLogLine } from "./exchange.ts";
 import { neededToGoOn } from "./funds.ts";
 import { createHealth, type ProviderHealth } from "./health.ts";
 import type { ListenAddress, Listener } from "./listen.ts";
-import { patient } from "./patience.ts";
+import { patient, unlessAborted } from "./patience.ts";
 import type { Balance, Clock, Ledger, RunLog } from "./ports.ts";
 import { createResponses, type SettledResponse } from "./responses.ts";
 import { type Route, resolveRoutes } from "./routes.ts";
@@ -77,8 +77,10 @@ export interface OpenCalls extends AsyncDisposable {
   lastResponse(): SettledResponse | undefined;
   /** The last one whose model was to blame. Of a run that was open before, what was lost then counts as one, until a model answers. */
   lastFailure(): SettledResponse | undefined;
-  /** Whether too little is left to go on, by the ledger, when none of its requests is under way. */
-  ranOut(): Promise<boolean>;
+  /** Whether too little is left to go on, by the ledger, when none of its requests is under way. Asks until the signal aborts. */
+  ranOut(signal?: AbortSignal): Promise<boolean>;
+  /** Whether one of its requests was refused since it was opened, for what was left then. */
+  hadUnpayable(): boolean;
   /** When the models have failed again and again, with no answer in between. */
   readonly gaveUp: Promise<SettledResponse>;
 }
@@ -131,11 +133,14 @@ export function createGateway(options: GatewayOptions): Gateway {
       raiseBudget: (microUsd) => ledger.open(id, microUsd),
       lastResponse: () => responses.last,
       lastFailure: () => responses.lastFailure,
-      async ranOut() {
-        await run.quiet();
-        const leftMicroUsd = await patient(ledger, closing.signal).left(id);
-        return leftMicroUsd < neededToGoOn(routes, responses.paidInputTokens);
+      async ranOut(signal = closing.signal) {
+        const leaving = AbortSignal.any([closing.signal, signal]);
+        await unlessAborted(run.quiet(), leaving);
+        leaving.throwIfAborted();
+        const leftMicroUsd = await patient(ledger, leaving).left(id);
+        return leftMicroUsd < neededToGoOn(routes, responses.paid);
       },
+      hadUnpayable: () => responses.hadUnpayable,
       gaveUp: responses.gaveUp,
       [Symbol.asyncDispose]: async () => runs.remove(id),
     };

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { SlipwayError } from "@slipway/contract";
+import { hasCode, SlipwayError } from "@slipway/contract";
 import { readBody } from "./body.ts";
 import { estimateInputTokens } from "./budget.ts";
 import type { Asked } from "./dialects/paths.ts";
@@ -41,6 +41,9 @@ export async function answerModelCall(parts: ExchangeParts, call: ModelHttpReque
     const agent = { headers: request.headers, body: taken.body, response, signal: controller.signal };
     const { dialect, fields } = asked;
     await exchange(parts, { run: id, routes, estimates, dialect, fields, ...agent, onSettled: responses.note });
+  } catch (error) {
+    if (hasCode(error, "budget_exhausted")) run.responses.noteUnpayable();
+    throw error;
   } finally {
     clearTimeout(timer);
     run.exchanges.delete(controller);

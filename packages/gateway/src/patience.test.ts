@@ -33,18 +33,44 @@ test("a ledger that is away for a while breaks off no answer, neither before it 
   expect(await set.run.ranOut()).toBe(false);
 });
 
-test("a gateway that closes does not wait for its ledger, and counts nothing as under way", async () => {
+/** A ledger one method of which is away for good, and when it was first asked. */
+function awayLedger(method: keyof Ledger) {
   const asked = Promise.withResolvers<void>();
-  const ledger: Ledger = {
-    ...createMemoryLedger(),
-    settle() {
-      asked.resolve();
-      return Promise.reject(new SlipwayError("database_unavailable", "nobody is there"));
-    },
+  const away = () => {
+    asked.resolve();
+    return Promise.reject(new SlipwayError("database_unavailable", "nobody is there"));
   };
+  return { ledger: { ...createMemoryLedger(), [method]: away }, asked: asked.promise };
+}
+
+test("who lets go of a run does not wait for its ledger to know whether its money is used up", async () => {
+  const { ledger, asked } = awayLedger("left");
+  await using set = await startTestGateway({ ledger });
+  const letGo = new AbortController();
+  const ranOut = set.run.ranOut(letGo.signal);
+  await asked;
+  letGo.abort(new SlipwayError("aborted", "let go of"));
+  await expect(ranOut).rejects.toMatchObject({ code: "aborted" });
+});
+
+test("who lets go of a run does not wait for what is not settled to know whether its money is used up", async () => {
+  const { ledger, asked } = awayLedger("settle");
   const set = await startTestGateway({ ledger });
   const answer = set.post("/v1/messages", ask());
-  await asked.promise;
+  await asked;
+  const letGo = new AbortController();
+  const ranOut = set.run.ranOut(letGo.signal);
+  letGo.abort(new SlipwayError("aborted", "let go of"));
+  await expect(ranOut).rejects.toMatchObject({ code: "aborted" });
+  await set[Symbol.asyncDispose]();
+  await answer;
+});
+
+test("a gateway that closes does not wait for its ledger, and counts nothing as under way", async () => {
+  const { ledger, asked } = awayLedger("settle");
+  const set = await startTestGateway({ ledger });
+  const answer = set.post("/v1/messages", ask());
+  await asked;
   await set[Symbol.asyncDispose]();
   expect(await answer).toMatchObject({ broken: true });
   expect(set.gateway.health()).toMatchObject([{ requests: 1, inFlight: 0 }]);

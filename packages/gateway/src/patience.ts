@@ -18,6 +18,16 @@ export function patient(ledger: Ledger, signal: AbortSignal): Ledger {
   };
 }
 
+/** Waits no longer than until the signal aborts. */
+export async function unlessAborted(ended: Promise<void>, signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return;
+  const aborted = Promise.withResolvers<void>();
+  const onAbort = () => aborted.resolve();
+  signal.addEventListener("abort", onAbort);
+  await Promise.race([ended, aborted.promise]);
+  signal.removeEventListener("abort", onAbort);
+}
+
 async function again<T>(call: () => Promise<T>, signal: AbortSignal): Promise<T> {
   for (let waitMs = firstWaitMs; ; waitMs = Math.min(2 * waitMs, longestWaitMs)) {
     try {

@@ -1,4 +1,5 @@
 import type { ErrorCode } from "@slipway/contract";
+import type { PaidTokens } from "./funds.ts";
 import type { ResponseEnd } from "./health.ts";
 
 /** How a model response of a run ended, to hold against what its agents say. */
@@ -8,7 +9,7 @@ export interface SettledResponse {
   /** The model declined to answer. */
   readonly refused?: boolean;
   /** How large its request counts as, by what was paid for it. */
-  readonly inputTokens?: number;
+  readonly paid?: PaidTokens;
   readonly at: number;
 }
 
@@ -23,8 +24,10 @@ export interface Responses {
   readonly last: SettledResponse | undefined;
   /** The last one whose model was to blame. */
   readonly lastFailure: SettledResponse | undefined;
-  /** Of the largest request. */
-  readonly paidInputTokens: number;
+  readonly paid: PaidTokens;
+  /** A request was refused, before it was sent, since the run could not pay for it. */
+  noteUnpayable(): void;
+  readonly hadUnpayable: boolean;
   /** When one after another has failed by its model: whoever tries again now only spends. */
   readonly gaveUp: Promise<SettledResponse>;
 }
@@ -43,7 +46,8 @@ export function createResponses(before?: SettledResponse): Responses {
   let last: SettledResponse | undefined;
   let lost = before;
   let lastFailure: SettledResponse | undefined;
-  let paidInputTokens = 0;
+  let paid: PaidTokens = { inputTokens: 0, outputTokens: 0 };
+  let hadUnpayable = false;
   let failures = 0;
   let countedAt = 0;
   return {
@@ -51,7 +55,7 @@ export function createResponses(before?: SettledResponse): Responses {
       // What the run's end has broken off tells nothing of the answers before it, nor does a call beside one that was cut off.
       const isBeside = last !== undefined && wasCutOff(last) && response.end === "complete" && startedAt < last.at;
       if (response.code !== "run_ended" && !isBeside) last = response;
-      paidInputTokens = Math.max(paidInputTokens, response.inputTokens ?? 0);
+      paid = largest(paid, response.paid);
       if (response.end === "complete") {
         failures = 0;
         lost = undefined;
@@ -70,9 +74,22 @@ export function createResponses(before?: SettledResponse): Responses {
     get lastFailure() {
       return lastFailure ?? lost;
     },
-    get paidInputTokens() {
-      return paidInputTokens;
+    get paid() {
+      return paid;
+    },
+    noteUnpayable() {
+      hadUnpayable = true;
+    },
+    get hadUnpayable() {
+      return hadUnpayable;
     },
     gaveUp: gaveUp.promise,
+  };
+}
+
+function largest(before: PaidTokens, { inputTokens, outputTokens }: PaidTokens = before): PaidTokens {
+  return {
+    inputTokens: Math.max(before.inputTokens, inputTokens),
+    outputTokens: Math.max(before.outputTokens, outputTokens),
   };
 }

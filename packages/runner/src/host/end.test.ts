@@ -1,3 +1,4 @@
+import process from "node:process";
 import { type ErrorCode, type RunEnd, type RunEndReason, SlipwayError } from "@slipway/contract";
 import { expect, it, onTestFinished, vi } from "vitest";
 import { endOf } from "./end.ts";
@@ -6,6 +7,7 @@ interface Seen {
   readonly earlier?: ErrorCode;
   readonly refused?: boolean;
   readonly ranOut?: boolean;
+  readonly hadUnpayable?: boolean;
 }
 type Ending = "complete" | "truncated" | "cut" | "failed";
 
@@ -17,7 +19,7 @@ async function endAfter(
   reason: RunEndReason,
   end: Ending,
   code?: ErrorCode,
-  { earlier, refused = false, ranOut = false }: Seen = {},
+  { earlier, refused = false, ranOut = false, hadUnpayable = false }: Seen = {},
 ) {
   const exec = { wait: () => new Promise<never>(() => {}), kill: async () => {} };
   const open = {
@@ -26,6 +28,7 @@ async function endAfter(
     lastResponse: () => ({ end, code, refused, at: 0 }),
     lastFailure: () => (earlier === undefined ? undefined : ({ end: "failed", code: earlier, at: 0 } as const)),
     ranOut: async () => ranOut,
+    hadUnpayable: () => hadUnpayable,
     gaveUp: new Promise<never>(() => {}),
   };
   const limits = { totalMs: 1000, graceMs: 1000 };
@@ -91,6 +94,34 @@ it("budget is not taken from an agent whose run has money left", async () => {
   });
 });
 
+it("budget is truncated where a request was refused for money and the run has money left", async () => {
+  const hadUnpayable = true;
+  expect(await endAfter("budget", "complete", undefined, { hadUnpayable })).toEqual({
+    reason: "truncated",
+    message: "told",
+  });
+  expect(await endAfter("budget", "complete", undefined, { hadUnpayable, ranOut: true })).toMatchObject({
+    reason: "budget",
+  });
+});
+
+it("a run that is let go of does not wait for what is left of its money", async () => {
+  const letGo = new AbortController();
+  const exec = { wait: () => new Promise<never>(() => {}), kill: async () => {} };
+  const open = {
+    ...silentRun(0),
+    ended: Promise.resolve({ reason: "budget", message: "told" } as const),
+    ranOut: (signal?: AbortSignal) =>
+      new Promise<never>((_, reject) => {
+        signal?.addEventListener("abort", () => reject(signal.reason));
+        letGo.abort(new SlipwayError("aborted", "let go of"));
+      }),
+  };
+  const runner = { first: exec, restart: async () => exec };
+  const { ended } = endOf({ runner, open, limits, signal: letGo.signal });
+  await expect(ended).rejects.toMatchObject({ code: "aborted" });
+});
+
 it("an answer that our own limit has cut is the budget's, whatever the agent calls it", async () => {
   const ranOut = true;
   expect(await endAfter("truncated", "cut", "budget_exhausted", { ranOut })).toMatchObject({ reason: "budget" });
@@ -116,7 +147,12 @@ function silentRun(failedTries: number, failure?: typeof overloaded) {
       if (left-- > 0) throw new SlipwayError("database_busy", "others write");
       ended.resolve({ reason, message });
     },
-    ...{ lastResponse: () => failure, lastFailure: () => failure, ranOut: async () => false },
+    ...{
+      lastResponse: () => failure,
+      lastFailure: () => failure,
+      ranOut: async () => false,
+      hadUnpayable: () => false,
+    },
     gaveUp: failure === undefined ? new Promise<never>(() => {}) : Promise.resolve(failure),
   };
 }
@@ -144,6 +180,26 @@ it.each([
   await vi.advanceTimersByTimeAsync(afterMs + 10_000);
   expect(await following.ended).toMatchObject({ reason });
 });
+
+it("that a run can not be ended for now is warned of once", async () => {
+  vi.useFakeTimers();
+  onTestFinished(() => void vi.useRealTimers());
+  const warned = vi.spyOn(process, "emitWarning").mockReturnValue();
+  onTestFinished(() => warned.mockRestore());
+  const { ended } = followed(silentRun(3, overloaded));
+  await vi.advanceTimersByTimeAsync(10_000);
+  await ended;
+  expect(warned.mock.calls).toEqual([["a run can not be ended as overloaded for now: others write"]]);
+});
+
+it.each([new TypeError("a defect"), new SlipwayError("invalid_settings", "for good")])(
+  "what does not pass is not tried again: %s",
+  async (error) => {
+    const fail = vi.fn(() => Promise.reject(error));
+    await expect(followed({ ...silentRun(0, overloaded), fail }).ended).rejects.toBe(error);
+    expect(fail).toHaveBeenCalledOnce();
+  },
+);
 
 it("a run whose runner keeps dying is ended later when that can not be kept at once", async () => {
   vi.useFakeTimers();

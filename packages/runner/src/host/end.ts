@@ -1,3 +1,4 @@
+import process from "node:process";
 import { type ErrorCode, type RunEnd, type RunEndReason, SlipwayError } from "@slipway/contract";
 import { type OpenRun, wasCutOff } from "@slipway/gateway";
 import type { Exec } from "@slipway/sandbox";
@@ -10,7 +11,10 @@ interface Following {
 }
 
 type RunnerExec = Pick<Exec, "wait" | "kill">;
-type FollowedRun = Pick<OpenRun, "ended" | "fail" | "lastResponse" | "lastFailure" | "ranOut" | "gaveUp">;
+type FollowedRun = Pick<
+  OpenRun,
+  "ended" | "fail" | "lastResponse" | "lastFailure" | "ranOut" | "hadUnpayable" | "gaveUp"
+>;
 
 /** A runner that dies goes on from its last finished step; one that keeps dying is given up. */
 const maxRestarts = 3;
@@ -18,16 +22,15 @@ const maxRestarts = 3;
 /** Follows a run to its end. `cancelled` tells that the runner was asked to end, which it does in its own time or not at all. */
 export function endOf(following: Following): { readonly ended: Promise<RunEnd>; cancelled(): void } {
   const { open, limits } = following;
-  const deadline = (ms: number, reason: RunEndReason, message: string) =>
-    setTimeout(() => void insist(following, reason, message), ms);
+  const broken = Promise.withResolvers<never>();
+  const end = (reason: RunEndReason, message: string) => void insist(following, reason, message).catch(broken.reject);
+  const deadline = (ms: number, reason: RunEndReason, message: string) => setTimeout(() => end(reason, message), ms);
   const timers = [
     deadline(limits.totalMs + limits.graceMs, "timeout", "the runner did not end when its time was over"),
   ];
   // Some agents would go on trying for minutes, and broken answers cost money, too.
-  void open.gaveUp.then(({ code }) =>
-    insist(following, reasonOf(code) ?? "network", "the model failed again and again"),
-  );
-  const ended = follow(following).finally(() => {
+  void open.gaveUp.then(({ code }) => end(reasonOf(code) ?? "network", "the model failed again and again"));
+  const ended = Promise.race([follow(following), broken.promise]).finally(() => {
     for (const timer of timers) clearTimeout(timer);
   });
   return {
@@ -48,7 +51,7 @@ async function follow(following: Following): Promise<RunEnd> {
     const end = await Promise.race([open.ended, exited]);
     if (end !== undefined) {
       await exec.kill().catch(sandboxIsGone);
-      return await verified(end, open);
+      return await verified(end, following);
     }
     signal.throwIfAborted();
     if (restarts === maxRestarts)
@@ -68,12 +71,15 @@ function giveUp(following: Following, exec: RunnerExec): (error: unknown) => Pro
 
 const againMs = 1000;
 
-/** Ends the run by the host's will. While that can not be kept it is tried again, until the run is let go of. */
+/** Ends the run by the host's will. While that can not be kept for now it is tried again, until the run is let go of. */
 async function insist({ open, signal }: Following, reason: RunEndReason, message: string): Promise<void> {
-  while (!signal.aborted) {
+  for (let isTold = false; !signal.aborted; isTold = true) {
     try {
       return await open.fail(reason, message);
-    } catch {
+    } catch (error) {
+      if (signal.aborted) return;
+      if (!(error instanceof SlipwayError) || error.retry === "never") throw error;
+      if (!isTold) process.emitWarning(`a run can not be ended as ${reason} for now: ${error.message}`);
       await new Promise<void>((resolve) => void setTimeout(resolve, againMs).unref());
     }
   }
@@ -115,18 +121,22 @@ const waitedFor: readonly RunEndReason[] = ["network", "overloaded", "rate_limit
  * An agent may not know why its model failed, nor that its last answer was cut off, and a hostile one may not say it: the
  * gateway knows.
  */
-async function verified(end: RunEnd, open: FollowedRun): Promise<RunEnd> {
+async function verified(end: RunEnd, { open, signal }: Following): Promise<RunEnd> {
   const last = open.lastResponse();
   const seen = reasonOf(last?.code);
   // One of several answers at once may have been cut for the others' sake.
-  const known = seen === "budget" && !(await open.ranOut()) ? "truncated" : seen;
+  const known = seen === "budget" && !(await open.ranOut(signal)) ? "truncated" : seen;
   if (end.reason === "completed" && last !== undefined && wasCutOff(last)) {
     return { reason: known ?? "truncated", message: "the model's last answer was cut off" };
   }
   // A stream that ends in a refusal looks like a cut to some agents.
   if (end.reason === "truncated" && last?.refused) return { reason: "refused", message: end.message };
   if (known !== undefined && byModel.includes(end.reason)) return { reason: known, message: end.message };
-  if (end.reason === "budget" && !(await open.ranOut())) return unfounded(end, "its money is not used up");
+  if (end.reason === "budget" && !(await open.ranOut(signal))) {
+    // What others of its requests held then may be there again, or the next request needs less.
+    if (open.hadUnpayable()) return { reason: "truncated", message: end.message };
+    return unfounded(end, "its money is not used up");
+  }
   return waitedFor.includes(end.reason) ? confirmed(end, open) : end;
 }
 

@@ -27,7 +27,7 @@ export interface StartRun {
 /** A run as the host sees it. Disposing it lets go of it; the runner inside goes on, and `startRun` finds it again. */
 export interface Run extends AsyncDisposable {
   readonly id: RunId;
-  /** What was reported from `after` on (0: all), until the run has ended. */
+  /** What was reported from `after` on (0: all), until the run has ended, or `ended` fails. */
   events(options?: { readonly after?: number; readonly signal?: AbortSignal }): AsyncIterable<NumberedEvent>;
   /** Steers the run; answers when it is kept for the runner. A runner that does not heed a cancel is ended. */
   send(control: Control): Promise<void>;
@@ -70,12 +70,14 @@ export async function startRun(options: StartRun): Promise<Run> {
   const runner = { first: await start(options.exec ?? newId("exc")), restart: () => start(newId("exc")) };
   const limits = { totalMs: open.task.limits.totalMs, graceMs };
   const following = endOf({ runner, open, limits, signal: released.signal });
-  // Whoever does not ask for the end is not to crash by it.
-  following.ended.catch(() => {});
+  // Whoever does not ask for the end is not to crash by it; whoever waits for more events comes to ask.
+  const broken = new AbortController();
+  following.ended.catch(() => broken.abort());
   const held = parts.move();
   return {
     id: grant.id,
-    events: (wanted) => open.events(wanted),
+    events: ({ signal = broken.signal, ...wanted } = {}) =>
+      open.events({ ...wanted, signal: AbortSignal.any([signal, broken.signal]) }),
     async send(control) {
       if (control.type === "cancel") following.cancelled();
       await open.send(control);

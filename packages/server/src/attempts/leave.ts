@@ -1,11 +1,12 @@
 import type { AttemptId, SandboxId, SandboxInfo } from "@slipway/contract";
 import type { AttemptWork, BuildLedger, WorkingBuild } from "@slipway/engine";
+import { whenDatabaseIsThere } from "../planning/patience.ts";
 import { runIdOf } from "./names.ts";
 import { removePlace } from "./place.ts";
 import { sandboxChanged } from "./reports.ts";
 import type { AttemptSurroundings } from "./surroundings.ts";
 
-type Leaving = Pick<AttemptSurroundings, "build" | "provider" | "clock" | "report"> & {
+type Leaving = Pick<AttemptSurroundings, "build" | "provider" | "clock" | "closing" | "report"> & {
   readonly store: Pick<AttemptSurroundings["store"], "ledger">;
 };
 
@@ -43,12 +44,13 @@ export async function endPlace(
 
 /** `info`: how the sandbox was when it was last looked at. */
 export async function tellSandbox(
-  { build, clock, report, store }: Omit<Leaving, "provider">,
+  { build, clock, closing, report, store }: Omit<Leaving, "provider">,
   { id, task }: Pick<AttemptWork, "id" | "task">,
   info: SandboxInfo,
   status: "running" | "stopped" | "destroyed",
 ): Promise<void> {
-  const costMicroUsd = await costOf(store.ledger, id, Number(info.labels["respawn"]));
+  const respawn = Number(info.labels["respawn"]);
+  const costMicroUsd = await whenDatabaseIsThere(() => costOf(store.ledger, id, respawn), closing);
   await report([sandboxChanged(build, task, info, { status, costMicroUsd }, clock.now())]);
 }
 
