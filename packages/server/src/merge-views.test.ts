@@ -24,7 +24,7 @@ const result = (gate: string, tree: string, more: object) => ({
   ...{
     gate,
     tree,
-    tasks: [],
+    tasks: "",
     passed: false,
     failures: 0,
     errors: 0,
@@ -45,7 +45,7 @@ const queue: MergeQueue = {
   runs: [
     {
       ...{ run: 1, gate: "main-test", candidate: second.id, base: "m+first", commit: "m+first+second" },
-      ...{ tree: "tree m+first+second", tasks: [], ahead: [], startedAtMs: 1 },
+      ...{ tree: "tree m+first+second", tasks: "", ahead: [], startedAtMs: 1 },
     },
   ],
   results: [

@@ -117,7 +117,7 @@ function goingOn(state: BuildState): BuildState {
   };
 }
 
-export function changeTask(state: BuildState, id: string, change: (task: TaskState) => TaskState): BuildState {
+function changeTask(state: BuildState, id: string, change: (task: TaskState) => TaskState): BuildState {
   return { ...state, tasks: state.tasks.map((task) => (task.id === id ? change(task) : task)) };
 }
 

@@ -93,21 +93,17 @@ describe("failures", () => {
     expect(tick(state, dayMs)).toMatchObject({ status: "failed", endReason: "timeout" });
   });
 
-  test("trouble is counted anew after an attempt that got as far as an offer, and only then", () => {
+  test("the eleventh trouble since the last failed try is a failure, whatever was offered in between", () => {
     const before = interruptedOften(interruptedOften(begin([task("a")]), 10, away), 3, limited);
     const { notBeforeMs = 0, attempts = 0 } = before.tasks[0] ?? {};
-    const running = tick(before, notBeforeMs);
     const name = { task: "a", attempt: attempts + 1 };
-    const heard = after(running, notBeforeMs, { type: "attempt-heard", ...name });
-    expect(heard.tasks[0]).toMatchObject({ interruptions: 10, modelInterruptions: 3 });
-    const gone = observe(heard, { type: "attempt-offered", ...name, attempt: attempts }, notBeforeMs);
-    expect(gone.tasks[0]).toMatchObject({ interruptions: 10 });
-    const offered = after(heard, notBeforeMs, { type: "attempt-offered", ...name, offer: 1 });
-    expect(offered.tasks[0]).toMatchObject({ status: "verifying", interruptions: 0, modelInterruptions: 0 });
+    const offered = after(tick(before, notBeforeMs), notBeforeMs, { type: "attempt-offered", ...name, offer: 1 });
+    expect(offered.tasks[0]).toMatchObject({ status: "verifying", interruptions: 10, modelInterruptions: 3 });
     const answer = { offer: 1, findings: [], main: null };
     const back = after(offered, notBeforeMs, { type: "attempt-returned", ...name, answer });
     const { tasks } = after(back, notBeforeMs, ended("a", name.attempt, away));
-    expect(tasks[0]).toMatchObject({ failures: [], interruptions: 1, notBeforeMs: notBeforeMs + 15_000 });
+    const error = "interrupted too often: the provider is away";
+    expect(tasks[0]).toMatchObject({ failures: [{ error }], interruptions: 0 });
   });
 
   test("other trouble is a failure when there is too much of it, however often a model was away meanwhile", () => {

@@ -1,6 +1,6 @@
 import { compareIds, type Plan } from "@slipway/contract";
 import type { OfferAnswer, Stage } from "../ports/work.ts";
-import { changeAttempt, changeTask } from "./apply.ts";
+import { changeAttempt } from "./apply.ts";
 import {
   type AttemptState,
   type BuildState,
@@ -57,7 +57,7 @@ export function observe(state: BuildState, observation: Observation, nowMs: numb
     case "attempt-heard":
       return reach(state, observation, "working", nowMs);
     case "attempt-offered":
-      return offered(state, observation, nowMs);
+      return offered(reach(state, observation, "verifying", nowMs), observation, nowMs);
     case "attempt-returned":
       return returned(state, observation, nowMs);
     case "attempt-ended":
@@ -151,20 +151,16 @@ function reach(
   const attempt = heard.attempts.find(({ task, number }) => task === name.task && number === name.attempt);
   if (attempt === undefined) return state;
   const status = statusOf[attempt.phase];
-  return changeTask(heard, name.task, (task) => ({ ...task, status }));
+  return { ...heard, tasks: heard.tasks.map((task) => (task.id === name.task ? { ...task, status } : task)) };
 }
 
-/** It has got through its troubles: what comes now is the first one in a row. */
 function offered(
   state: BuildState,
   { offer, ...name }: { readonly task: string; readonly attempt: number; readonly offer?: number },
   nowMs: number,
 ): BuildState {
-  const verifying = reach(state, name, "verifying", nowMs);
-  if (verifying === state) return state;
-  const through = changeTask(verifying, name.task, (task) => ({ ...task, interruptions: 0, modelInterruptions: 0 }));
-  if (offer === undefined) return through;
-  return changeAttempt(through, name, (attempt) => ({ ...attempt, offer: { number: offer, atMs: nowMs } }));
+  if (offer === undefined) return state;
+  return changeAttempt(state, name, (attempt) => ({ ...attempt, offer: { number: offer, atMs: nowMs } }));
 }
 
 /** It goes on; the time that it has waited does not count. */

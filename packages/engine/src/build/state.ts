@@ -65,7 +65,7 @@ export interface TaskState {
   readonly failures: readonly FailedTry[];
   /** What the next attempt tries. */
   readonly next: NextTry;
-  /** Troubles in a row that were not the attempt's own, without those of models. An offer or a failed try ends the row. */
+  /** Troubles since the last failed try that were not the attempt's own, without those of models. */
   readonly interruptions: number;
   /** Those of models: they are waited out for as long as the build lasts. */
   readonly modelInterruptions: number;

@@ -3,10 +3,11 @@ import { describe, expect, test } from "vitest";
 import type { MergeAction } from "./actions.ts";
 import { conflictsOf } from "./admit.ts";
 import { decide, underway } from "./decide.ts";
+import { keepQueue, readQueue } from "./kept.ts";
 import { type MergeObservation, observeMerges } from "./observe.ts";
 import { flakesOf } from "./results.ts";
 import { nextWakeMs } from "./runs.ts";
-import { inLine, type MergeQueue } from "./state.ts";
+import { digestOf, inLine, type MergeQueue } from "./state.ts";
 import { after, begin, ended, offered, type Play, play, runsOf } from "./testing.ts";
 
 const alone = ["build", "tests", "intent"];
@@ -154,14 +155,25 @@ describe("files that two tasks have in common", () => {
   test("are tested on main for all the tasks that they are to have done", () => {
     const queue = ready(["a", "b"]);
     expect(queue.runs.map(({ tree, tasks }) => [tree, tasks])).toEqual([
-      ["tree:a+m", ["a"]],
-      ["tree:a+b+m", ["a", "b"]],
+      ["tree:a+m", digestOf(["a"])],
+      ["tree:a+b+m", digestOf(["b", "a"])],
     ]);
     const passed = tested(queue, "tree:a+m", "passed").queue;
     expect(passed.merging).toMatchObject({ candidate: "a" });
-    const others = passed.results.map((result) => ({ ...result, tasks: ["other"] }));
+    const others = passed.results.map((result) => ({ ...result, tasks: digestOf(["other"]) }));
     const { actions } = play({ ...queue, results: [...queue.results, ...others] }, 1, []);
     expect(only(actions, "merge")).toEqual([]);
+  });
+
+  test("are known by as much however many tasks there are, and also where all names were kept", () => {
+    const merged = Array.from({ length: 1000 }, (_, index) => `task-${index}`);
+    const begun = play({ ...ready(["a"]), merged, runs: [] }, 1, []).queue;
+    const { queue } = tested(begun, "tree:a+m", "failed");
+    const [result] = queue.results.filter(({ gate }) => gate === "main-test");
+    expect(JSON.stringify(result).length).toBeLessThan(500);
+    expect(result?.tasks).toBe(digestOf([...merged, "a"]));
+    const results = queue.results.map((one) => (one === result ? { ...one, tasks: ["a", ...merged] } : one));
+    expect(readQueue({ ...(keepQueue(queue) as object), results } as never)).toEqual(queue);
   });
 
   test("and that have passed after a failure are tested again on a main that has more by now", () => {

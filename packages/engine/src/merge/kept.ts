@@ -1,7 +1,7 @@
 import { findingsSchema, gateTargets } from "@slipway/contract";
 import { z } from "zod";
 import type { KeptQueue } from "../ports/merging.ts";
-import type { MergeQueue } from "./state.ts";
+import { digestOf, type MergeQueue } from "./state.ts";
 
 /** How a queue is kept with its build. */
 const name = z.string();
@@ -10,7 +10,8 @@ const atMs = z.int();
 const count = z.int().min(0);
 const main = z.strictObject({ commit: name, tree: name });
 
-const tasks = names.default([]);
+/** Earlier queues have the names of all, or none. */
+const tasks = z.union([name, names.transform(digestOf)]).default(digestOf([]));
 
 const suspicion = z.strictObject({ gate: name, commit: name, tree: name, tasks, base: name });
 

@@ -1,8 +1,8 @@
-import { compareIds } from "@slipway/contract";
 import { gatesOn, type Results, resultsOf } from "./results.ts";
 import {
   type Candidate,
   type CleanMerge,
+  digestOf,
   inLine,
   type Judged,
   type MergeOutcome,
@@ -49,7 +49,7 @@ function planLine(queue: MergeQueue, results: Results): readonly Planned[] {
     if (!candidate.dependencies.every((task) => tasks.has(task))) continue;
     const merge: MergeOutcome | null = outcomeOf(queue, base, candidate.commit);
     const clean: CleanMerge | null = merge?.type === "clean" ? merge : null;
-    const merged = clean && { ...clean, tasks: [...tasks, candidate.task].toSorted(compareIds) };
+    const merged = clean && { ...clean, tasks: digestOf([...tasks, candidate.task]) };
     const stuck = merge !== null && (merged === null || results.failed(gates, merged, "doubted") !== undefined);
     plan.push({ candidate, base, merge, merged, stuck });
     if (stuck) continue;

@@ -100,5 +100,5 @@ export function isReady(queue: MergeQueue, results: Results, candidate: Candidat
 }
 
 export function keyOf(gate: string, { tree, tasks }: Judged): string {
-  return [gate, tree, ...tasks].join("\n");
+  return [gate, tree, tasks].join("\n");
 }

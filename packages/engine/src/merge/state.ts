@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { compareIds, type Finding, type Gate, type GateVerdict } from "@slipway/contract";
 
 /** All that the decisions of a merge queue follow from. Plain data; times are milliseconds since 1970. */
@@ -54,8 +55,11 @@ export interface Candidate extends Offer {
 /** What a gate's verdict is about: the same files may be good for one task and lack what another one promises. */
 export interface Judged {
   readonly tree: string;
-  /** All that are to be in the files: of a candidate alone its own, on main also those that are on it or ahead. By name. */
-  readonly tasks: readonly string[];
+  /**
+   * By `digestOf`, all that are to be in the files: of a candidate alone its own, on main also those that are on it or ahead.
+   * Their names are not kept with each result: those of all results would grow with the square of the tasks.
+   */
+  readonly tasks: string;
 }
 
 export interface Suspicion extends Judged {
@@ -154,7 +158,15 @@ export function byUrgency(a: Candidate, b: Candidate): number {
 
 /** Without the others. */
 export function aloneOf({ tree, task }: Pick<Candidate, "tree" | "task">): Judged {
-  return { tree, tasks: [task] };
+  return { tree, tasks: digestOf([task]) };
+}
+
+/** Short, and the same for the same tasks in whatever order. */
+export function digestOf(tasks: readonly string[]): string {
+  return createHash("sha256")
+    .update(JSON.stringify(tasks.toSorted(compareIds)))
+    .digest("hex")
+    .slice(0, 32);
 }
 
 /** The line, first in it first. */

@@ -91,7 +91,7 @@ describe("an assertion", () => {
   });
 
   test("is looked for in time, whatever the file is made of", () => {
-    for (const piece of ["/*", "`\\`", '"\\"', "'\\'", '"""']) {
+    for (const piece of ["/*", "`\\`", '"\\"', "'\\'", '"""', "test.", "test a,", ")a,", "test(a,{"]) {
       const text = piece.repeat(400_000);
       expect(testChange(changed("a.test.js"), "", text).assertionsAdded).toBe(0);
       expect(testChange(changed("test_a.py"), "", text).assertionsAdded).toBe(0);
@@ -100,6 +100,26 @@ describe("an assertion", () => {
 });
 
 test.each([
+  ["a.test.js", "it.todo('adds');"],
+  ["a.test.js", "test.concurrent.only('adds', () => {"],
+  ["a.test.js", 'test("adds", { todo: "later" }, () => {'],
+  ["a.test.js", 'test("adds", { timeout: 10, skip: !process.env.CI }, () => {'],
+  ["a.test.js", 'test(\n  "adds",\n  {\n    only: true,\n  },\n  () => {'],
+  ["a.test.js", 'test.each([1, 2])("adds %i", { skip: true }, () => {'],
+  ["a.test.js", "}, { todo: true });"],
+  ["a.test.js", "const off = { skip: true };"],
+  ["a.test.js", "t.todo('later');"],
+  ["a.test.js", "context.skip();"],
+  ["a.test.js", "this.skip();"],
+  ["a.test.js", "skip();"],
+  ["a.test.js", "skip('not now');"],
+  ["a.test.js", "xit('adds', () => {"],
+  ["a.test.js", "fit('adds', () => {"],
+  ["a_spec.rb", "skip 'not now'"],
+  ["a_spec.rb", "it 'adds', skip: 'not now' do"],
+  ["test_a.py", "@pytest.mark.skipif(True)"],
+  ["test_a.py", "self.skipTest('not now')"],
+  ["test_a.py", "@unittest.skip('not now')"],
   ["a.test.js", 'test("adds", { todo: true }, () => {'],
   ["a.test.js", "process.exit(0);"],
   ["a.test.js", "process.exit();"],
@@ -108,4 +128,26 @@ test.each([
   ["test_a.py", "@unittest.expectedFailure"],
 ])("in %s, %j leaves out tests", (path, line) => {
   expect(testChange(changed(path), "", `${line}\n`).skipsAdded).toBe(1);
+});
+
+test.each([
+  ['const item = { todo: "milk" };'],
+  ["const todo: Todo = todos[0];"],
+  ["await todo(page);"],
+  ['expect(list).toEqual([{ todo: "milk" }]);'],
+  ['test("adds", () => expect(add({ todo: "milk" })).toBe(1));'],
+  ['test("adds", async () => { await add("milk", { only: "milk", skip: 2 }); });'],
+  ['test("adds", { timeout: 10, skip: false }, () => {'],
+  ["const page = await find({ skip: 10, take: 5 });"],
+  ["expect(list.skip(2)).toEqual([3]);"],
+  ["expect(context.list.skip(2)).toEqual([3]);"],
+  ["source.pipe(skip(2));"],
+  ["player.skip();"],
+  ['pick(all, { only: "milk" });'],
+  ['expect(page.getByText("skip to content")).toBeVisible();'],
+  ['expect(style.objectFit).toBe("fit");'],
+  ["const scale = fit(image, box);"],
+  ["const { skip, take } = pageOf(request);"],
+])("%j is of the app and leaves out no test", (line) => {
+  expect(testChange(changed("a.test.js"), "", `${line}\n`).skipsAdded).toBe(0);
 });

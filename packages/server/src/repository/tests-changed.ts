@@ -31,11 +31,24 @@ const assertion =
   /\b(expect|assert\w*|should|verify|require|t)(\.\w+){0,5}!?\s*[(`]|\bassert\b|\.should\b|\bXCTAssert\w*|\bt\.(Error|Fatal)f?\(|\b(EXPECT|ASSERT)_\w+/;
 const aTest =
   /\b(it|test|describe|specify|context|scenario|suite)(\.\w+){0,5}\s*[(`]|\bdef test_|\bfunc Test\w|#\[(\w+::)?test\]|@(Parameterized)?Test\b|\bTEST(_[FP])?\(/;
+/** The beginning of a test, up to its options: also behind a table of cases. */
+const untilOptions = [
+  String.raw`(?:\b(?:it|test|describe|suite|context|specify|scenario)(?:\.\w+){0,5}|\))(?:\s*\(\s*|\s+)`,
+  String.raw`(?:"[^"\n]{0,500}"|'[^'\n]{0,500}'|\x60[^\x60]{0,500}\x60|[\w.]{1,60})\s*,\s*`,
+].join("");
+const manyLines = new RegExp(String.raw`${untilOptions}\{[^{}]*\}`, "g");
+/** Most of these words are also those of apps, of to-do lists and of pages: they count where a runner reads them. */
 const skip = new RegExp(
   [
-    String.raw`\b(it|test|describe|suite|context)(\.\w+){0,3}\.(skip|skipIf|todo|only|fails|failing|fixme)\b`,
-    String.raw`\b[xf](it|describe|test|context)\b|\bskip(If|Unless)?\b|\bt\.Skip|@(Disabled|Ignore)\b|#\[ignore`,
-    String.raw`\btodo\s*[:(]|\bxfail\b|\bexpectedFailure\b`,
+    String.raw`\b(it|test|describe|suite|specify|scenario)(\.\w+){0,3}\.(skip|skipIf|todo|only|fails|failing|fixme)\b`,
+    String.raw`${untilOptions}\{?[^{}()]{0,200}\b(skip|todo|only|fails)\s*:(?!\s*(false|undefined)\b)`,
+    // Options behind a test, or with a name of their own.
+    String.raw`^\}\s*,\s*\{[^{}]*\b(todo|only|fails)\s*:\s*true\b|\bskip\s*:\s*true\b`,
+    String.raw`\b(t|ctx|context|this)\.(skip|todo|only)\b|(?<![\w.$])skip\(\s*(\)|true\b|["'\x60])|->skip\(\s*(\)|true\b|["'])`,
+    String.raw`(?<![\w.$-])(x(it|describe|test|context|specify)|f(describe|test|context))\s*[.(\x60"']`,
+    String.raw`(?<![\w.$-])fit(\.\w+)*\s*\(\s*(["'\x60]|$)|^(fit|skip)\s+["']|^skip$|@tag :?skip\b`,
+    String.raw`\bt\.Skip|@(Disabled|Ignore)\b|#\[ignore|@skip\w*\b|\b(pytest|unittest)(\.\w+)?\.skip|\bskip(If|Unless|Test)\b`,
+    String.raw`\bxfail\b|\bexpectedFailure\b`,
     // The rest of a file's tests, and those that have failed, go with the process.
     String.raw`\bprocess\.(reallyExit|exit)\(\s*0?\s*\)|\bprocess\.exitCode\s*=\s*0|\b(sys\.exit|os\._exit)\(\s*0?\s*\)`,
   ].join("|"),
@@ -54,9 +67,13 @@ export function testChange(file: ChangedFile, before: string, after: string): Te
   const [was, is] = [withoutComments(path, before), isLost ? "" : withoutComments(to, after)];
   const [assertionsRemoved, assertionsAdded] = compared(asserts, was, is);
   const [testsRemoved, testsAdded] = compared((line) => aTest.test(line), was, is);
-  const [, skipsAdded] = compared((line) => skip.test(line), was, is);
+  const [, skipsAdded] = compared((line) => skip.test(line), optionsInLine(was), optionsInLine(is));
   const now = isLost ? ({ change: "deleted", movedTo: to } as const) : { change };
   return { path, ...now, assertionsRemoved, assertionsAdded, testsRemoved, testsAdded, skipsAdded };
+}
+
+function optionsInLine(text: string): string {
+  return text.replace(manyLines, (start) => start.replace(/\s+/g, " "));
 }
 
 /** Whether a runner that finds tests by their names finds it there, too. */
