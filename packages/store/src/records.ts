@@ -1,5 +1,5 @@
 import { type BuildId, SlipwayError } from "@slipway/contract";
-import type { BuildRecords, Page, RecordKind } from "@slipway/engine";
+import type { BuildRecords, RecordKind, RecordPage } from "@slipway/engine";
 import type { Kysely } from "kysely";
 import type { z } from "zod";
 import { toRow } from "./schema/codec.ts";
@@ -48,14 +48,14 @@ export async function readRecords<K extends RecordKind>(
   queries: Queries | Trx,
   build: BuildId,
   kind: K,
-  page?: Page,
+  page?: RecordPage,
 ): Promise<BuildRecords[K][]> {
   const { offset, limit } = pageOf(page);
   let query = anyTable(queries)
     .selectFrom(kind as string)
     .selectAll()
     .where("build", "=", build);
-  for (const column of kinds[kind].key) query = query.orderBy(column);
+  for (const column of kinds[kind].key) query = query.orderBy(column, page?.isReversed ? "desc" : "asc");
   return toRecords(kind, await query.limit(limit).offset(offset).execute());
 }
 

@@ -39,7 +39,7 @@ export interface Builds {
   /** What a turn decides on, as of one moment. It grows with the plan and with what runs, not with what is over. */
   state(build: BuildId): Promise<StoredBuild>;
   /** Records of a kind, over or not, by their key. */
-  records<K extends RecordKind>(build: BuildId, kind: K, page?: Page): Promise<readonly BuildRecords[K][]>;
+  records<K extends RecordKind>(build: BuildId, kind: K, page?: RecordPage): Promise<readonly BuildRecords[K][]>;
   /**
    * One turn of who drives the build. Fails with `lease_lost` when another one has the lease, and with `build_moved` when
    * the build is no longer at this turn. A final record that is there with other content fails with `record_final`.
@@ -59,6 +59,11 @@ export interface BuildFilter {
 export interface Page {
   readonly offset?: number;
   readonly limit?: number;
+}
+
+export interface RecordPage extends Page {
+  /** From the greatest key on: of what has an id, the newest first. */
+  readonly isReversed?: boolean;
 }
 
 /** What a page holds at most. */

@@ -12,6 +12,8 @@ export interface ContextSource {
 
 const maxLines = 200;
 const maxResults = 60;
+/** Of those that are read: an older candidate may be judged after newer ones. */
+const maxRead = 300;
 const maxFixes = 20;
 const maxFixCharacters = 700;
 const maxFindingCharacters = 200;
@@ -32,12 +34,14 @@ export async function featureLines({ store, build }: ContextSource): Promise<rea
   });
 }
 
-/** How gates have judged candidates, the latest last. */
+/** How gates have judged the newest candidates, the latest last. */
 export async function verificationLines({ store, build }: ContextSource): Promise<readonly string[]> {
-  const candidates = await readAll(store, build, "candidates");
+  const newest = { isReversed: true, limit: maxRead };
+  const candidates = await store.builds.records(build, "candidates", newest);
   const tasks = new Map(candidates.map(({ id, task }) => [id, task]));
-  const results = (await readAll(store, build, "gateResults")).toSorted((a, b) => a.endedAt - b.endedAt);
-  return results.slice(-maxResults).map(({ candidate, gate, verdict, findings }) => {
+  const results = await store.builds.records(build, "gateResults", newest);
+  const inOrder = results.toSorted((a, b) => a.endedAt - b.endedAt);
+  return inOrder.slice(-maxResults).map(({ candidate, gate, verdict, findings }) => {
     const [first] = findings as readonly Partial<Finding>[];
     const why = first?.text === undefined ? "" : `: ${first.text.split("\n", 1)[0]?.slice(0, maxFindingCharacters)}`;
     return `- ${tasks.get(candidate) ?? candidate}, ${gate}: ${verdict}${why}`;

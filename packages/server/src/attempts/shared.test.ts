@@ -1,5 +1,5 @@
 import { type BridgeTopic, newId, type OutgoingMessage } from "@slipway/contract";
-import { type CandidateRecord, lockIntent, maxPage, type Page, type ReadRange } from "@slipway/engine";
+import { type CandidateRecord, lockIntent, maxPage, type ReadRange, type RecordPage } from "@slipway/engine";
 import { expect, test, vi } from "vitest";
 import { generatedIntent } from "../simulated/generated.ts";
 import { createShared, type SharedOptions, type SharedPart } from "./shared.ts";
@@ -12,6 +12,7 @@ function open(
   more: Readonly<Record<string, readonly unknown[]>> = {},
 ) {
   const told: SharedPart[] = [];
+  const read = new Map<string, number>();
   const published: OutgoingMessage[] = [];
   const records: Readonly<Record<string, readonly unknown[]>> = {
     ...{ candidates, plans: [], tasks: [], intents: [], gateResults: [], ...more },
@@ -21,8 +22,12 @@ function open(
     ...{ build, scope: "ada/shop" },
     store: {
       builds: {
-        records: async (_: unknown, kind: string, { offset = 0 }: Page = {}) =>
-          records[kind]?.slice(offset, offset + maxPage),
+        records: async (_: unknown, kind: string, { offset = 0, limit = maxPage, isReversed }: RecordPage = {}) => {
+          const all = (isReversed ? records[kind]?.toReversed() : records[kind]) ?? [];
+          const page = all.slice(offset, offset + limit);
+          read.set(kind, (read.get(kind) ?? 0) + page.length);
+          return page;
+        },
       },
       patterns: {
         find: async (scope: string, errors: readonly string[]) =>
@@ -45,7 +50,7 @@ function open(
   } as unknown as SharedOptions);
   const payloads = (topic: BridgeTopic) =>
     published.filter((message) => message.topic === topic).map(({ payload }) => payload);
-  return { shared, told, payloads };
+  return { shared, told, payloads, read };
 }
 
 test("attempts hear what waits to be merged and what was sent back, and the bridge has it once", async () => {
@@ -76,6 +81,25 @@ test("what waits to be merged is told of however many were offered before", asyn
   const last = { id: newId("cnd"), createdAt: maxPage, task: "pay", status: "verifying" as const, reason: null };
   const { shared } = open([...before, last]);
   expect(await shared.parts()).toEqual([{ name: "merges", text: "- pay: verifying" }]);
+});
+
+test("of many verdicts the last sixty are told of, from those on the newest candidates", async () => {
+  const ids = Array.from({ length: maxPage + 1 }, (_, index) => newId("cnd", index));
+  const candidates = ids.map((id, index) => ({
+    id,
+    createdAt: index,
+    task: `task-${index}`,
+    status: "merged" as const,
+  }));
+  const gateResults = ids.map((candidate, index) => ({
+    ...{ candidate, gate: "tests", verdict: "passed", findings: [], endedAt: index },
+  }));
+  const { shared, read } = open(candidates, [], { gateResults });
+  const parts = await shared.parts();
+  const lines = parts.find(({ name }) => name === "verifications")?.text.split("\n");
+  expect(lines).toHaveLength(60);
+  expect(read.get("gateResults")).toBe(300);
+  expect(lines?.at(-1)).toBe(`- task-${maxPage}, tests: passed`);
 });
 
 test("attempts hear how others have failed", async () => {

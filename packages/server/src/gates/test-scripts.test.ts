@@ -113,6 +113,23 @@ describe("scripts that a test script leads to", () => {
     expect(found(node(before), node({ ...before, unit: "true" }))).toEqual([text]);
   });
 
+  test.each([
+    ["vite build", "vite build --outDir x", true],
+    ["tsc -b && vite build", "tsc -b && vite build --mode staging && eslint .", true],
+    ["vite build --outDir x", "npm run icons && vite build", true],
+    ["vite build", "true", false],
+    ["vite build", "vite build --outDir x || true", false],
+    ["vite build", "vite build --outDir x; exit 0", false],
+    ["vite build", "vite --version", false],
+    ["tsc -b && vite build", "vite build --outDir x", false],
+    ["tsc -p tests && vite build", "tsc -p easy && vite build", false],
+    ["vite build && vitest run", 'vite build --x "a && vitest run && vite build "', false],
+    ["vite build && vitest run", "vite build --x && vitest run easy", false],
+  ])("may build the app in another way: from %j to %j is %j", (build, now, isKept) => {
+    const before = { test: "npm run build && node --test", build };
+    expect(found(node(before), node({ ...before, build: now })).length).toBe(isKept ? 0 : 1);
+  });
+
   test("are those of the workspaces, too, and those before and behind them", () => {
     const root = { test: "npm run unit --workspaces" };
     const api = { unit: "npm run check", preunit: "tsc", check: "vitest run" };

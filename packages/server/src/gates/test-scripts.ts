@@ -75,7 +75,7 @@ function scriptMistake(before: string | undefined, after: string | undefined, na
   if (before === undefined || runsNothing(before)) return undefined;
   const back = `Put it back: ${JSON.stringify(before)}.`;
   if (after === undefined) return `${name} is gone, and tests run by it. ${back}`;
-  if (isKept(before.trim(), after.trim())) return undefined;
+  if (isKept(before.trim(), after.trim()) || isKept(withBareBuilds(before), withBareBuilds(after))) return undefined;
   if (runsNothing(after)) return `${name} runs no tests any more. ${back}`;
   return `${name} is not what tests ran by before. ${back} What is added stands before or behind it, joined by &&: ${harmless}.`;
 }
@@ -115,6 +115,16 @@ const inline = /^(bun|deno|node|php|python3?|ruby)\s(.*\s)?(-\w*[cep]\b|--eval|-
 function isHarmless(script: string): boolean {
   const isPlain = (part: string) => !barred.has(part.split(/\s/, 1)[0] ?? "") && !inline.test(part);
   return commands.test(script) && script.split("&&").every((part) => isPlain(part.trim()));
+}
+
+/** They make the app of its sources, and no tests: how is no matter of what tests run by. */
+const appBuild =
+  /^((npx\s+)?(astro|gatsby|next|ng|nuxi|nuxt|parcel|react-router|react-scripts|remix|vite|vue-cli-service) build)(\s+[^"']*)?$/;
+
+function withBareBuilds(script: string): string {
+  if (!isHarmless(script.trim())) return script.trim();
+  const parts = script.split("&&").map((part) => part.trim());
+  return parts.map((part) => appBuild.exec(part)?.[1] ?? part).join(" && ");
 }
 
 function planOf({ names, manifests }: TestSetup): readonly string[] | null {

@@ -117,6 +117,8 @@ export function describeTurns(opened: () => OpenedStore): void {
       { id: "c1" },
       { id: "c2" },
     ]);
+    const last = { isReversed: true, limit: 2 };
+    expect(await store.builds.records(build, "checkpoints", last)).toMatchObject([{ id: "c3" }, { id: "c2" }]);
   });
 
   test("a plan of more tasks than a page holds is whole in the state", async () => {
