@@ -97,6 +97,20 @@ describe("a test script is not kept", () => {
   });
 });
 
+test("more scripts, or longer ones, than can be compared at once are refused, unless they were there", () => {
+  const [long, many] = [
+    "vitest run && ".repeat(70_000),
+    Object.fromEntries(Array.from({ length: 501 }, (_, i) => [i, "tsc"])),
+  ];
+  const small = { test: "vitest run" };
+  for (const scripts of [{ test: `${long} exit 0` }, { ...small, lint: long }, { ...small, ...many }]) {
+    expect(found(node(small), node(scripts))).toEqual([expect.stringContaining("make it shorter")]);
+    expect(found(node(scripts), node(scripts))).toEqual([]);
+  }
+  const starred = Object.fromEntries(Array.from({ length: 20_000 }, (_, i) => [`s${i}`, `run-s s${i}*`]));
+  expect(found(node({ ...starred, test: Object.keys(starred).join("* ") }), node(small))).not.toEqual([]);
+});
+
 describe("scripts that a test script leads to", () => {
   test.each([
     ["npm run unit"],

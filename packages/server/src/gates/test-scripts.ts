@@ -17,6 +17,8 @@ export interface ScriptMistake {
 /** What makes tests that ran before run no more, or count no more. */
 export function scriptMistakes(before: TestSetup, after: TestSetup): ScriptMistake[] {
   const [was, is] = [scriptsOf(before), scriptsOf(after)];
+  const tooMuch = [...is.keys()].filter((file) => isTooMuch(file, before, after));
+  if (tooMuch.length > 0) return tooMuch.map((file) => ({ file, text: `${file} ${tooMuchText}` }));
   const names = reachable(was.values().toArray());
   const mistakes = was
     .entries()
@@ -25,6 +27,18 @@ export function scriptMistakes(before: TestSetup, after: TestSetup): ScriptMista
   if (mistakes.length > 0) return mistakes;
   const plan = planMistake(before, after);
   return plan === undefined ? [] : [{ file: rootManifest, text: plan }];
+}
+
+/** Scripts are compared while everybody waits. */
+const maxScripts = 500;
+const maxScriptCharacters = 4096;
+const tooMuchText = `has more than ${maxScripts} scripts, or one of more than ${maxScriptCharacters} characters: make it shorter.`;
+
+function isTooMuch(file: string, before: TestSetup, after: TestSetup): boolean {
+  const text = after.manifests.get(file) ?? "";
+  if (text === before.manifests.get(file)) return false;
+  const scripts = parseManifest(text)?.scripts ?? new Map<string, string>();
+  return scripts.size > maxScripts || scripts.values().some(({ length }) => length > maxScriptCharacters);
 }
 
 /** All that is run for the tests, in the words of the project. */
@@ -49,8 +63,11 @@ function reachable(all: readonly Scripts[]): Set<string> {
   const names = new Set(["test"]);
   // A set goes on to what is added meanwhile.
   for (const name of names) {
-    const words = all.flatMap((scripts) => scripts.get(name)?.split(/[\s"'&|;()]+/) ?? []);
-    const meant = words.flatMap((word) => (word.endsWith("*") ? [...known].filter(begins(word.slice(0, -1))) : word));
+    const words = new Set(all.flatMap((scripts) => scripts.get(name)?.split(/[\s"'&|;()]+/) ?? []));
+    const isSmall = known.size <= maxScripts && words.size <= maxScriptCharacters;
+    const meant = [...words].flatMap((word) =>
+      isSmall && word.endsWith("*") ? [...known].filter(begins(word.slice(0, -1))) : word,
+    );
     for (const next of [`pre${name}`, `post${name}`, ...meant]) if (known.has(next)) names.add(next);
   }
   return names;
