@@ -228,7 +228,9 @@ export class Attempt {
       ...{ sandbox, name: snapshotName(build, kept.id), everyMs: this.#world.checkpointMs },
       made: async (snapshot, phase) => {
         await this.#checkpointed(sandbox.id, snapshot, phase);
-        await tellSandbox(this.#world, kept, await sandbox.info(), "running");
+        // Of one that has died meanwhile its end is told.
+        const info = await sandbox.info().catch(() => undefined);
+        if (info !== undefined) await tellSandbox(this.#world, kept, info, "running");
       },
       warn: (error) => signal.aborted || this.#world.warn(`${kept.id} has no new checkpoint: ${error.message}`),
     });
