@@ -6,7 +6,7 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { SlipwayError } from "@slipway/contract";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { base58, openIdentity, writeIdentity } from "./identity.ts";
 import { type KeptRestate, startRestate } from "./keep-restate.ts";
 import { isAlive, type ProcessIdentity, parseStat } from "./process.ts";
@@ -17,6 +17,11 @@ import { startFixture, temporaryDirectory } from "./testing.ts";
 
 const processOf = (pid: number) =>
   parseStat(readFileSync(`/proc/${pid}/stat`, "latin1")) as NonNullable<ReturnType<typeof parseStat>>;
+/** A stop reaches one thread of a process first: until that one runs, the others go on. */
+const threadStates = (pid: number) =>
+  new Set(
+    globSync(`/proc/${pid}/task/*/stat`).map((path) => readFileSync(path, "latin1").replace(/^.*\) (\w) .*$/s, "$1")),
+  );
 const restarted = (restate: KeptRestate) => new Promise<void>((resolve) => restate.onRestart(resolve));
 const code = async (promise: Promise<unknown>) =>
   await promise.then(
@@ -125,6 +130,7 @@ describe("a Restate that has outlived its server", () => {
     server.kill();
     const former = processOf(pid);
     process.kill(pid, "SIGSTOP");
+    await vi.waitFor(() => expect(threadStates(pid)).toEqual(new Set(["T"])));
     await using restate = await startRestate({ directory: directory.path });
     expect(restate.pid).not.toBe(pid);
     expect(isAlive(former)).toBe(false);
