@@ -169,7 +169,7 @@ describe("driving a build anew", () => {
     await loop.ring((await called(2)).bell);
     expect((await called(3)).generation).toBe(2);
     expect(calls).toHaveLength(3);
-    expect(await statuses()).toHaveLength(1);
+    await vi.waitFor(async () => expect(await statuses()).toHaveLength(1));
   });
 
   test("ends a loop that hands over all the time", async () => {
@@ -211,7 +211,7 @@ describe("driving a build anew", () => {
     await loop.ring((await called(1)).bell);
     await called(2);
     expect(calls).toHaveLength(2);
-    expect(await statuses()).toHaveLength(1);
+    await vi.waitFor(async () => expect(await statuses()).toHaveLength(1));
   });
 
   test("goes on at a server's next start, at another address", async () => {
@@ -226,7 +226,7 @@ describe("driving a build anew", () => {
     await using loop = await open(next.tick, { name });
     await loop.drive(build, 2);
     expect(await next.called(1)).toMatchObject({ generation: 2 });
-    expect(await servedAt(name)).toHaveLength(1);
+    await vi.waitFor(async () => expect(await servedAt(name)).toHaveLength(1));
   });
 });
 
