@@ -102,6 +102,35 @@ test.each([
   },
 );
 
+test.each([true, false])(
+  "a key that an endpoint quotes as if it were an answer does not reach the agent (streamed: %s)",
+  async (stream) => {
+    await using set = await startTestGateway();
+    set.upstream.behave(speak({ texts: [`it is ${testKey}`] }));
+    const { text } = await set.post("/v1/messages", ask({ stream }));
+    expect(text).toContain("it is [key]");
+    expect(text).not.toContain(testKey);
+  },
+);
+
+test("a key that an endpoint sends in pieces does not reach the agent", async () => {
+  await using set = await startTestGateway();
+  const quoted = JSON.stringify({ type: "error", error: { type: "api_error", message: `what is ${testKey}?` } });
+  const middle = quoted.indexOf(testKey) + 7;
+  const begun = Promise.withResolvers<void>();
+  set.upstream.behave(
+    speakThen(async (response) => {
+      response.write(`event: error\ndata: ${quoted.slice(0, middle)}`);
+      await begun.promise;
+      response.end(`${quoted.slice(middle)}\n\n`);
+    }),
+  );
+  const onData = (said: string) => said.includes("what is") && begun.resolve();
+  const { text } = await set.post("/v1/messages", ask(), { onData });
+  expect(text).toContain("what is [key]?");
+  expect(text).not.toContain(testKey);
+});
+
 test("an answer that has the words of a placeholder for a key is left as it is", async () => {
   await using set = await startTestGateway({ endpoint: { key: "none" } });
   set.upstream.behave(speak({ texts: ["none of it"] }));

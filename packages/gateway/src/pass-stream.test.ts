@@ -44,9 +44,8 @@ function answerOf(text: string): Answer {
 
 /** Without a refusal all output is covered; with one, none is. */
 function deliveryOf(prepared: Pick<Delivery["prepared"], "dialect" | "translated">, refusal?: Error): Delivery {
-  const route = { endpoint: { provider: "some", baseUrl: "http://some", dialects: ["chat"] } };
   return {
-    prepared: { ...prepared, route } as unknown as Delivery["prepared"],
+    prepared: prepared as Delivery["prepared"],
     dialect: dialects.anthropic,
     response: { write: () => true } as unknown as Delivery["response"],
     reservation: { covers: () => refusal === undefined, extend: () => Promise.reject(refusal) },

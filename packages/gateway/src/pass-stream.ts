@@ -4,7 +4,6 @@ import { hasCode, SlipwayError } from "@slipway/contract";
 import type { Answer } from "./answer.ts";
 import type { Reservation } from "./budget.ts";
 import type { AgentDialect, Meter } from "./dialects/dialect.ts";
-import { keyRemover } from "./endpoint-key.ts";
 import type { PreparedRequest } from "./prepare.ts";
 import { translateStream } from "./translate.ts";
 
@@ -22,7 +21,6 @@ export interface Delivery {
 export async function passStream(answer: Answer, delivery: Delivery): Promise<SlipwayError | undefined> {
   const { dialect, meter, prepared, response } = delivery;
   const convert = prepared.translated && translateStream(prepared.translated, prepared.dialect, dialect);
-  const removeKey = keyRemover(prepared.route.endpoint);
   const ended = Promise.withResolvers<SlipwayError | undefined>();
   const holds = createHolds(answer);
   let failure: SlipwayError | undefined;
@@ -42,9 +40,8 @@ export async function passStream(answer: Answer, delivery: Delivery): Promise<Sl
     }
   };
   answer.pipe({
-    data(received) {
+    data(chunk) {
       if (failure !== undefined) return;
-      const chunk = removeKey(received);
       write(() => (convert === undefined ? [chunk] : convert.push(chunk)));
       // Node sends what was written at the end of this turn: it leaves before it is counted.
       process.nextTick(budget.count, chunk);

@@ -1,5 +1,4 @@
 import { type ErrorCode, isErrorCode, SlipwayError } from "@slipway/contract";
-import { withoutKey } from "./endpoint-key.ts";
 import type { Endpoint } from "./endpoints.ts";
 import type { Retries } from "./settings.ts";
 
@@ -41,7 +40,7 @@ export function refusal(endpoint: Endpoint, status: number, message: string): Sl
     );
   }
   // Endpoints quote parts of a key that they refuse.
-  const words = code === "model_key_refused" ? "" : withoutCodes(withoutKey(message, endpoint));
+  const words = code === "model_key_refused" ? "" : withoutCodes(message);
   return new SlipwayError(code, `${provider} answered ${status}${words === "" ? "" : `: ${words}`}`);
 }
 

@@ -1,6 +1,7 @@
 import { Pool } from "undici";
 import { type Answer, PendingAnswer } from "./answer.ts";
 import type { DialectName } from "./dialects/dialect.ts";
+import { withoutKey } from "./endpoint-key.ts";
 import type { Endpoint } from "./endpoints.ts";
 import type { Timeouts } from "./settings.ts";
 
@@ -39,9 +40,13 @@ export function createUpstream(timeouts: Timeouts): Upstream {
       new Promise((resolve, reject) => {
         if (signal.aborted) return reject(signal.reason);
         const { pool, prefix } = reach(endpoint);
-        const answer = new PendingAnswer({ provider: endpoint.provider, timeouts, signal, onSent, resolve, reject });
+        const answered = (answer: Answer) => resolve(withoutKey(answer, endpoint));
+        const options = { provider: endpoint.provider, timeouts, signal, onSent, resolve: answered, reject };
         const allHeaders = { ...headers, "content-type": "application/json" };
-        pool.dispatch({ method: "POST", path: `${prefix}${path}`, headers: allHeaders, body }, answer);
+        pool.dispatch(
+          { method: "POST", path: `${prefix}${path}`, headers: allHeaders, body },
+          new PendingAnswer(options),
+        );
       }),
     async [Symbol.asyncDispose]() {
       await Promise.all([...pools.values()].map(({ pool }) => pool.destroy()));

@@ -116,6 +116,7 @@ test("neither cut streams nor refusals are recorded", async () => {
 
 test("no key, token or header is in a recording", async () => {
   await using set = await start("record");
+  set.upstream.behave(speak({ texts: [`my key is ${testKey}`] }));
   await set.post("/v1/messages", ask(), { headers: { "x-some-header": "some-header-value" } });
   const names = readdirSync(directory);
   expect(names).toHaveLength(1);
