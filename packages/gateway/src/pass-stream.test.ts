@@ -20,6 +20,16 @@ test("an answer that ends in a translation without an end is a defect", async ()
   expect(failure).toMatchObject({ code: "internal", cause: expect.any(Error) });
 });
 
+test("what comes before nonsense in one chunk is delivered", async () => {
+  const written: string[] = [];
+  const response = { write: (text: string) => written.push(text) > 0 } as unknown as Delivery["response"];
+  const delivery = { ...deliveryOf({ dialect: dialects.chat, translated: plainRequest }), response };
+  const [begun = ""] = spoken.split(/(?<=Hello.*\n\n)/);
+  const failure = await passStream(answerOf(`${begun}data: {nonsense\n\n`), delivery);
+  expect(failure).toMatchObject({ code: "invalid_answer" });
+  expect(written.join("")).toContain("Hello");
+});
+
 test("what has all come is delivered without the money for it, and a broken ledger is a defect all the same", async () => {
   const untranslated = { dialect: dialects.chat, translated: undefined };
   const poor = new SlipwayError("budget_exhausted", "no more");

@@ -29,7 +29,7 @@ export async function passStream(answer: Answer, delivery: Delivery): Promise<Sl
     answer.abort(failure);
   };
   const budget = watchBudget(delivery, holds, fail);
-  const write = (piecesOf: () => readonly (Uint8Array | string)[]) => {
+  const write = (piecesOf: () => Iterable<Uint8Array | string>) => {
     try {
       for (const piece of piecesOf()) if (piece.length > 0) response.write(piece);
       if (!response.writableNeedDrain) return;

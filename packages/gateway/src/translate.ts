@@ -1,4 +1,4 @@
-import type { ModelEvent, ModelRequest } from "./conversation.ts";
+import type { ModelRequest } from "./conversation.ts";
 import type { AgentDialect, Dialect } from "./dialects/dialect.ts";
 
 /** A stream of one dialect becomes one of another, piece by piece. */
@@ -6,12 +6,13 @@ export function translateStream(request: ModelRequest, from: Dialect, to: AgentD
   const reader = from.streamReader(request);
   const writer = to.streamWriter(request);
   let over = false;
-  const write = (event: ModelEvent) => {
-    over ||= event.type === "stop" || event.type === "failure";
-    return writer.write(event);
-  };
   return {
-    push: (chunk: Uint8Array) => reader.push(chunk).map(write),
+    *push(chunk: Uint8Array): Iterable<string> {
+      for (const event of reader.push(chunk)) {
+        over ||= event.type === "stop" || event.type === "failure";
+        yield writer.write(event);
+      }
+    },
     /** What the agent has been told has an end. */
     get over() {
       return over;

@@ -35,8 +35,8 @@ export interface Dialect extends AgentDialect {
 }
 
 export interface StreamReader {
-  /** An event that is never whole was cut, and means nothing. */
-  push(chunk: Uint8Array): ModelEvent[];
+  /** What comes before a fault in the chunk is there before it throws. An event that is never whole was cut, and means nothing. */
+  push(chunk: Uint8Array): Iterable<ModelEvent>;
 }
 
 export interface StreamWriter {

@@ -72,7 +72,7 @@ describe.each(names)("%s", (name) => {
         for (let at = 0; at < bytes.length - 1; at++) {
           const piece = bytes.subarray(at, at + 1);
           meter.push(piece);
-          if (meter.complete || reader.push(piece).some(({ type }) => type === "stop"))
+          if (meter.complete || [...reader.push(piece)].some(({ type }) => type === "stop"))
             expect.fail(`complete at ${at}`);
         }
       }),

@@ -177,7 +177,7 @@ test.each(["anthropic", "chat"] as const)("a free-text tool of Codex works with 
   ].join("");
   const reader = endpoint.streamReader(request);
   const writer = client.streamWriter(request);
-  const received = reader.push(new TextEncoder().encode(stream)).map((event) => writer.write(event));
+  const received = [...reader.push(new TextEncoder().encode(stream))].map((event) => writer.write(event));
   const events = received.join("").matchAll(/^data: (.*)$/gm);
   const done = [...events]
     .map(([, json = ""]) => JSON.parse(json))

@@ -16,17 +16,15 @@ export function createStreamReader(
   const sse = createSseReader();
   let over = false;
   return {
-    push(chunk) {
-      const events: ModelEvent[] = [];
-      if (over) return events;
+    *push(chunk) {
+      if (over) return;
       for (const data of sse.push(chunk)) {
         for (const event of translate(interpreter.read(data))) {
-          events.push(event);
           over = event.type === "stop" || event.type === "failure";
-          if (over) return events;
+          yield event;
+          if (over) return;
         }
       }
-      return events;
     },
   };
 }

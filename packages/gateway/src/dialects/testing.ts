@@ -122,7 +122,7 @@ export function writeStream(dialect: AgentDialect, events: readonly ModelEvent[]
 
 export function readStream(dialect: Dialect, chunks: readonly Uint8Array[], request?: ModelRequest): ModelEvent[] {
   const reader = dialect.streamReader(request);
-  return chunks.flatMap((chunk) => reader.push(chunk));
+  return chunks.flatMap((chunk) => [...reader.push(chunk)]);
 }
 
 /** A stream in pieces that end at the given places, wherever these are. */
