@@ -54,7 +54,8 @@ struct slot {
 struct shared {
     /* Odd while pid 1 forks: a child may then exist that no slot names yet. */
     atomic_uint fork_count;
-    _Atomic int64_t asleep_ms;
+    /* Of the clock of awake_ms: what it is behind by; below zero: it stands still at the opposite of this. */
+    _Atomic int64_t awake_clock;
     _Atomic pid_t forwarder;
     atomic_uint slots_used; /* no slot from here on was ever taken */
     struct slot slots[MAX_HANDLERS];
@@ -62,8 +63,11 @@ struct shared {
 extern struct shared *shared;
 void shared_open(void);
 int64_t now_ms(void);
-/* A clock that stands still while the sandbox sleeps. */
+/* A clock that stands still while the sandbox sleeps. Pid 1 alone stops it and lets it go on. */
 int64_t awake_ms(void);
+void awake_clock_stop(void);
+void awake_clock_go_on(void);
+bool awake_clock_stands(void);
 
 /* wire.c: requests and frames. */
 struct request {

@@ -26,7 +26,6 @@ struct connection {
 };
 static struct connection connections[MAX_CONNECTIONS];
 static int connection_count;
-static int64_t slept_at_ms;
 
 static void parse_arguments(int count, char **arguments) {
     static const char *forwards[64];
@@ -89,13 +88,12 @@ static void answer_status(int fd) {
 }
 
 static void stop_all(void) {
-    if (!slept_at_ms) slept_at_ms = now_ms();
+    awake_clock_stop();
     kill(-1, SIGSTOP);
 }
 
 static void continue_all(void) {
-    if (slept_at_ms) atomic_fetch_add(&shared->asleep_ms, now_ms() - slept_at_ms);
-    slept_at_ms = 0;
+    awake_clock_go_on();
     kill(-1, SIGCONT);
 }
 
@@ -118,7 +116,9 @@ static enum outcome serve_inline(int fd, unsigned char op, size_t request_length
         if (error) return REFUSE;
     } else {
         if (op == 'Z') stop_all();
-        else continue_all();
+        else if (op == 'Y') continue_all();
+        else if (op == 'S') awake_clock_stop();
+        else awake_clock_go_on();
         answer(fd, NULL, 0);
     }
     return DONE;
@@ -129,7 +129,7 @@ static enum outcome serve(int fd) {
     ssize_t got = recv(fd, head, sizeof head, MSG_PEEK | MSG_DONTWAIT);
     if (got < (ssize_t)sizeof head) return got == 0 || (got < 0 && errno != EAGAIN) ? DONE : WAIT;
     unsigned char op = head[4];
-    if (strchr("WQZYC", op) && op) return serve_inline(fd, op, 4 + (size_t)get_u32(head));
+    if (strchr("WQZYSGC", op) && op) return serve_inline(fd, op, 4 + (size_t)get_u32(head));
     bool known = op != 0 && strchr("XBPrwtlkvdgnUD", op);
     if (known && handler_start(op, fd)) return DONE;
     if (known) reply_failure(fd, EAGAIN, "no process left for the operation");
@@ -179,7 +179,7 @@ static void work_connections(const struct pollfd *fds) {
 }
 
 static int64_t next_deadline_ms(int64_t accept_after_ms) {
-    int64_t next = handlers_deadline_ms(slept_at_ms != 0);
+    int64_t next = handlers_deadline_ms(awake_clock_stands());
     for (int i = 0; i < connection_count; i++)
         if (connections[i].state != PARKED && connections[i].deadline_ms < next) next = connections[i].deadline_ms;
     return accept_after_ms && accept_after_ms < next ? accept_after_ms : next;
@@ -199,7 +199,7 @@ static _Noreturn void run(void) {
         struct timespec wait = {.tv_sec = wait_ms / 1000, .tv_nsec = wait_ms % 1000 * 1000000};
         int ready = ppoll(fds, 1 + (nfds_t)connection_count, next == INT64_MAX ? NULL : &wait, &none);
         if (ready <= 0) for (int i = 0; i <= connection_count; i++) fds[i].revents = 0;
-        handlers_reap(slept_at_ms != 0);
+        handlers_reap(awake_clock_stands());
         work_connections(fds + 1);
         if (fds[0].revents) accept_all(&accept_after_ms);
     }

@@ -17,4 +17,17 @@ int64_t now_ms(void) {
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-int64_t awake_ms(void) { return now_ms() - atomic_load(&shared->asleep_ms); }
+int64_t awake_ms(void) {
+    int64_t clock = atomic_load(&shared->awake_clock);
+    return clock < 0 ? -clock : now_ms() - clock;
+}
+
+bool awake_clock_stands(void) { return atomic_load(&shared->awake_clock) < 0; }
+
+void awake_clock_stop(void) {
+    if (!awake_clock_stands()) atomic_store(&shared->awake_clock, -awake_ms());
+}
+
+void awake_clock_go_on(void) {
+    if (awake_clock_stands()) atomic_store(&shared->awake_clock, now_ms() - awake_ms());
+}

@@ -121,10 +121,13 @@ function describeIdle(c: Conformance): void {
     expect(slept).toEqual([]);
   });
 
-  test.concurrent("sleep uses up neither a command's time nor the sandbox's", async () => {
+  test.concurrent.each([
+    ["is quiet", command("quiet", "60")],
+    ["speaks", command("count", "600", "0.1")],
+  ])("sleep uses up neither the sandbox's time nor that of a command that %s", async (_, asked) => {
     await using sandbox = await c.create({ lifetimeMs: 60_000 });
     const startedAt = c.clock.now();
-    const exec = await sandbox.exec({ ...command("quiet", "60"), timeoutMs: 5000 });
+    const exec = await sandbox.exec({ ...asked, timeoutMs: 5000 });
     const { expiresAt } = await sandbox.info();
     await sandbox.sleep();
     await c.clock.sleep(1200);

@@ -8,6 +8,8 @@ export interface Cgroup {
   /** Resolves when every process stands still. */
   freeze(options?: { readonly signal?: AbortSignal }): Promise<void>;
   thaw(): Promise<void>;
+  /** It is frozen, or about to be. */
+  isFreezing(): Promise<boolean>;
   /** How many processes the kernel has ended for want of memory. */
   oomKills(): Promise<number>;
   /** Null without a memory controller. */
@@ -40,6 +42,7 @@ export async function openCgroup(directories: readonly string[]): Promise<Cgroup
       await until(freezer.frozen, { what: "freeze", signal });
     },
     thaw: () => freezer.set(false),
+    isFreezing: freezer.freezing,
     async oomKills() {
       const events = (await read("memory.events")) ?? (await read("memory.oom_control")) ?? "";
       return Number(/^oom_kill (\d+)$/m.exec(events)?.[1] ?? 0);
@@ -68,6 +71,7 @@ export async function openCgroup(directories: readonly string[]): Promise<Cgroup
 
 interface Freezer {
   set(frozen: boolean): Promise<void>;
+  freezing(): Promise<boolean>;
   frozen(): Promise<boolean>;
 }
 
@@ -79,6 +83,10 @@ function freezerOf(files: ReadonlyMap<string, string>, read: (name: string) => P
       if (v2 !== undefined) await writeFile(v2, frozen ? "1" : "0");
       else if (v1 !== undefined) await writeFile(v1, frozen ? "FROZEN" : "THAWED");
       else throw new SlipwayError("capability_missing", "This host gives no control group that freezes.");
+    },
+    async freezing() {
+      const asked = (await read(v2 === undefined ? "freezer.state" : "cgroup.freeze"))?.trim();
+      return asked === "1" || asked === "FREEZING" || asked === "FROZEN";
     },
     async frozen() {
       return v2 !== undefined

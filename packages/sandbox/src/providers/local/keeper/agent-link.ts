@@ -12,20 +12,24 @@ export interface AgentLink {
   use(box: Box): Promise<Use>;
   /** Stops or continues every process but pid 1. */
   setStopped(box: Box, stopped: boolean): Promise<void>;
+  /** Whether the time of commands goes on. */
+  setClock(box: Box, goesOn: boolean): Promise<void>;
 }
+
+type Question = "Q" | "Z" | "Y" | "S" | "G";
 
 const answerLimitMs = 30_000;
 const headerBytes = 5;
 
 export function createAgentLink(layout: Layout): AgentLink {
-  const send = async (box: Box, operation: "W" | "Q" | "Z" | "Y"): Promise<Socket> => {
+  const send = async (box: Box, operation: "W" | Question): Promise<Socket> => {
     const socket = connect(layout.box(box.id).agentSocket);
     await once(socket, "connect");
     socket.on("error", () => socket.destroy());
     socket.write(Buffer.from([1, 0, 0, 0, operation.charCodeAt(0)]));
     return socket;
   };
-  const ask = async (box: Box, operation: "Q" | "Z" | "Y"): Promise<Buffer> => {
+  const ask = async (box: Box, operation: Question): Promise<Buffer> => {
     const socket = await send(box, operation);
     socket.setTimeout(answerLimitMs, () => socket.destroy());
     try {
@@ -47,6 +51,9 @@ export function createAgentLink(layout: Layout): AgentLink {
     },
     async setStopped(box, stopped) {
       await ask(box, stopped ? "Z" : "Y");
+    },
+    async setClock(box, goesOn) {
+      await ask(box, goesOn ? "G" : "S");
     },
   };
 }

@@ -26,14 +26,18 @@ export function createHold(agent: AgentLink, freezesByCgroup: boolean): Hold {
   };
   const byCgroup = (box: Box) => freezesByCgroup && box.record.cgroups.length > 0;
   const thaw = async (box: Box) => {
-    if (byCgroup(box)) await (await cgroupOf(box)).thaw();
-    else await agent.setStopped(box, false);
+    if (!byCgroup(box)) return await agent.setStopped(box, false);
+    await (await cgroupOf(box)).thaw();
+    await agent.setClock(box, true);
   };
   return {
     async freeze(box) {
       try {
-        if (byCgroup(box)) await (await cgroupOf(box)).freeze();
-        else await agent.setStopped(box, true);
+        if (!byCgroup(box)) return await agent.setStopped(box, true);
+        const cgroup = await cgroupOf(box);
+        // A frozen agent answers nobody, and has heard it before.
+        if (!(await cgroup.isFreezing())) await agent.setClock(box, false);
+        await cgroup.freeze();
       } catch (error) {
         // Some of it may stand still already.
         await thaw(box).catch(() => undefined);
