@@ -1,10 +1,10 @@
 import { hasCode, printable, type RunEnd, type SandboxId, SlipwayError } from "@slipway/contract";
-import type { AttemptWork, OfferAnswer } from "@slipway/engine";
-import { findRunner, startTaskRun, type TaskRun } from "@slipway/runner";
+import type { AttemptWork } from "@slipway/engine";
+import { findRunner, startTaskRun } from "@slipway/runner";
 import { projectPath, type Sandbox } from "@slipway/sandbox";
 import { isFullDisk } from "../full-disk.ts";
 import type { BuildRepository } from "../repository/repository.ts";
-import { type Checkpoints, createCheckpoints, removeSnapshots } from "./checkpoints.ts";
+import { createCheckpoints, removeSnapshots } from "./checkpoints.ts";
 import { freeClaims, keepClaims } from "./claims.ts";
 import type { Kept } from "./kept.ts";
 import { endPlace, hasFilledDisk, snapshotName, tellSandbox } from "./leave.ts";
@@ -15,6 +15,7 @@ import { interruptedBy, mayPass, outcomeOf, refused } from "./outcome.ts";
 import { patiently } from "./patiently.ts";
 import { findPlace, isInstalled, leftPlaces, makePlace, removePlace } from "./place.ts";
 import { attemptEnded, checkpointMade, endKeyOf, type ToldOutcome } from "./reports.ts";
+import { Running } from "./running.ts";
 import type { SharedPart } from "./shared.ts";
 import type { AttemptSurroundings } from "./surroundings.ts";
 
@@ -64,11 +65,11 @@ export class Attempt {
 
   tell(part: SharedPart, { quiet }: { readonly quiet: boolean }): void {
     // Only told: nobody waits for it.
-    void this.#inLine(async () => await this.#running?.run.send({ type: "shared", part, quiet }).catch(ifExpected));
+    void this.#inLine(async () => await this.#running?.share(part, quiet));
   }
 
   mainMoved(commit: string): Promise<void> {
-    return this.#inLine(() => this.#tellMain(commit));
+    return this.#inLine(async () => await this.#running?.tellMain(commit));
   }
 
   /** `keep`: the sandbox's files are for the next attempt at the task. */
@@ -115,7 +116,7 @@ export class Attempt {
       const kept = await this.#open(wanted);
       if (wanted.paused) return await this.#pause(kept);
       await this.#run(kept);
-      if (wanted.answer !== null) await this.#answer(wanted.answer);
+      if (wanted.answer !== null) await this.#running?.answer(wanted.answer);
     } catch (error) {
       if (this.#released.signal.aborted) return;
       await this.#fail(wanted, error);
@@ -234,18 +235,16 @@ export class Attempt {
       },
       warn: (error) => signal.aborted || this.#world.warn(`${kept.id} has no new checkpoint: ${error.message}`),
     });
-    const listening = new AbortController();
-    const told = { main: kept.order.base, offer: 0 };
-    const following = Promise.resolve();
-    this.#running = { run, sandbox, checkpoints, listening, over: new AbortController(), told, following };
-    this.#running.following = this.#follow(kept, this.#running, repository, budgetMicroUsd);
-    await this.#tellMain(await repository.main());
+    const { base } = kept.order;
+    const running = new Running({ run, sandbox, checkpoints, repository, base, released: signal });
+    this.#running = running;
+    running.follow(() => this.#follow(kept, running, repository, budgetMicroUsd));
+    await running.tellMain(await repository.main());
   }
 
   async #follow(kept: Kept, running: Running, repository: BuildRepository, budgetMicroUsd: number): Promise<void> {
-    const { run, sandbox, checkpoints, listening } = running;
+    const { run, sandbox, checkpoints, listening: signal } = running;
     const { build, store, bridge, shared, clock, report, warn } = this.#world;
-    const { signal } = listening;
     keepClaims(this.#world, speakerOf(kept), signal);
     const take = createListener({
       ...{ build, kept, sandbox, run, repository, store, bridge, shared, clock, report, signal },
@@ -258,10 +257,10 @@ export class Attempt {
         if (isMilestone(event.event.type)) await this.#keep({ heard: event.sequence });
       }
       const end = await run.ended;
-      running.over.abort();
+      running.ended();
       if (!signal.aborted) void this.#inLine(() => this.#ended(running, end, budgetMicroUsd));
     } catch (error) {
-      running.over.abort();
+      running.ended();
       if (signal.aborted) return;
       warn(`${build.id}, ${speakerOf(kept)} is not heard any more: ${(error as Error).message}`);
       void this.#inLine(async () => {
@@ -322,41 +321,6 @@ export class Attempt {
       for (const left of await leftPlaces(this.#world, build, this.#wanted)) await removePlace(this.#world, left);
   }
 
-  async #answer({ offer, findings, main }: OfferAnswer): Promise<void> {
-    const { told } = this.#running ?? {};
-    if (told === undefined || told.offer >= offer) return;
-    if (main !== null) await this.#tellMain(main);
-    if (await this.#deliver((run) => run.send({ type: "findings", offer, findings: [...findings] })))
-      told.offer = offer;
-  }
-
-  async #tellMain(commit: string): Promise<void> {
-    const { told } = this.#running ?? {};
-    const base = this.#kept?.order.base;
-    if (told === undefined || base === undefined || told.main === commit) return;
-    const repository = await this.#world.repository();
-    // All that is new since its beginning: a sandbox made from a snapshot may have missed what was told meanwhile.
-    const move = (run: TaskRun) => run.moveMain({ commit, bundle: repository.bundle({ base, tip: commit }) });
-    if (await this.#deliver(move)) told.main = commit;
-  }
-
-  /**
-   * Whether the run has it. One that has ended, or whose sandbox is gone, is told nothing more; its end is heard elsewhere.
-   * Fails when what is in the way does not pass soon.
-   */
-  async #deliver(tell: (run: TaskRun) => Promise<void>): Promise<boolean> {
-    const running = this.#running;
-    if (running === undefined) return false;
-    const signal = AbortSignal.any([this.#released.signal, running.over.signal]);
-    try {
-      await patiently(() => tell(running.run), signal);
-      return true;
-    } catch (error) {
-      if (signal.aborted || gone.some((code) => hasCode(error, code))) return false;
-      throw error;
-    }
-  }
-
   /** Nothing runs, and the files are kept: by the sandbox, and by a checkpoint in case that it is away for long. */
   async #pause(kept: Kept): Promise<void> {
     const { build, provider, warn } = this.#world;
@@ -377,38 +341,14 @@ export class Attempt {
     }
   }
 
-  /** The runner goes on until somebody finds it again. */
   async #letGo(): Promise<void> {
     const running = this.#running;
     this.#running = undefined;
-    if (running === undefined) return;
-    running.listening.abort();
-    await running.checkpoints[Symbol.asyncDispose]();
-    await running.run[Symbol.asyncDispose]();
-    await running.following;
+    await running?.letGo();
   }
-}
-
-interface Running {
-  readonly run: TaskRun;
-  readonly sandbox: Sandbox;
-  readonly checkpoints: Checkpoints;
-  readonly listening: AbortController;
-  /** Aborts when nothing more comes from the run. */
-  readonly over: AbortController;
-  /** Settles when nothing more is taken in. */
-  following: Promise<void>;
-  /** What the run was told by this process. */
-  readonly told: { main: string; offer: number };
 }
 
 /** After these, what was told before is not looked at again. */
 function isMilestone(type: string): boolean {
   return ["phase", "command", "committed", "claim", "told", "offered"].includes(type);
-}
-
-const gone = ["run_ended", "sandbox_ended", "sandbox_not_found", "sandbox_not_running"] as const;
-
-function ifExpected(error: unknown): void {
-  if (!(error instanceof SlipwayError) || hasCode(error, "internal")) throw error;
 }
