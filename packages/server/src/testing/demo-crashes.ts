@@ -35,7 +35,7 @@ export function testDemoCrashes(usual: number): void {
     do struck += await crashBuild(world, tree, { before: struck, left: crashes - struck });
     while (struck < crashes);
     await world.end();
-    examineNothingLeft(world);
+    await vi.waitFor(() => examineNothingLeft(world), { timeout: 60_000, interval: 500 });
   }, 7_200_000);
 }
 
@@ -89,7 +89,7 @@ async function crashBuild(
   await vi.waitFor(() => examineRest(world, id), { timeout: 60_000, interval: 500 });
   const serverKills = struck.filter((fault) => fault === "server").length;
   await examineDemoBuild(world, { id, tree, serverKills, requests: model.requests.slice(asked) });
-  await examineProcesses(world);
+  await vi.waitFor(() => examineProcesses(world), { timeout: 60_000, interval: 500 });
   return struck.length;
 }
 
