@@ -82,9 +82,9 @@ async function crashBuild(
   await watch.until(Number.POSITIVE_INFINITY);
   const { status, reason } = await store.builds.get(id);
   expect(status, `${reason}: ${await tell(world, id)}`).toBe("succeeded");
-  const { preview } = await client.builds.get(id);
-  await vi.waitFor(async () => expect(await (await fetch(preview ?? "")).text()).toContain("<html"), {
-    timeout: 60_000,
+  await vi.waitFor(async () => {
+    const { preview } = await client.builds.get(id);
+    expect(await (await fetch(preview ?? "")).text()).toContain("<html");
   });
   await vi.waitFor(() => examineRest(world, id), { timeout: 60_000, interval: 500 });
   const serverKills = struck.filter((fault) => fault === "server").length;
