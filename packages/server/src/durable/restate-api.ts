@@ -20,7 +20,7 @@ export interface RestateApi {
   /** Makes the handlers at this address the ones of their services. */
   register(uri: string): Promise<void>;
   hasService(name: string): Promise<boolean>;
-  /** Forgets other addresses at which the service was served; with the signal's end, none that are told of after it. */
+  /** Forgets other addresses at which the service was served, and none any more once the signal has aborted. */
   forgetOthers(service: string, uri: string, signal: AbortSignal): Promise<void>;
   /** Ends all that is not done for these builds, in services whose names begin so. Answers for which there was something. */
   kill(builds: readonly BuildId[], servicePrefix: string): Promise<readonly BuildId[]>;
