@@ -18,7 +18,7 @@ test.each([
 });
 
 test("a connection whose requests come whole is kept", async () => {
-  const server = createHttpServer((_request, response) => void response.end("{}"), 1000);
+  const server = createHttpServer((_request, response) => void response.end("{}"), 5000);
   await using front = createServer((socket) => server.emit("connection", socket)).listen(0, "127.0.0.1");
   await once(front, "listening");
   const client = connect(front.address() as { port: number });

@@ -103,10 +103,14 @@ export function queueOf({ build }: Pick<StoredBuild, "build">): MergeQueue | nul
   return readQueue(build.details["queue"] ?? null);
 }
 
-/** A build that is cancelled takes it along. It has nothing to show before it was told of. */
+/**
+ * A build that is cancelled takes it along. It has nothing to show before it was told of; one that has succeeded is not told of
+ * it any more, and its main was seen.
+ */
 function previewOf({ build }: StoredBuild, open: string | null | undefined): string | null {
   const told = build.status === "cancelled" ? null : textOf(build.details["preview"]);
-  return told === null || open === undefined ? told : open;
+  if (open === undefined) return told;
+  return told === null && build.status !== "succeeded" ? null : open;
 }
 
 function attemptViewOf(record: AttemptRecord, { attempts }: BuildState, recent: readonly BuildEvent[]): AttemptView {

@@ -1,5 +1,5 @@
 import { fileURLToPath } from "node:url";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { scriptedApp } from "./testing/scripted-app.ts";
 import { openWholeBuilds } from "./testing/whole-builds.ts";
 
@@ -14,7 +14,7 @@ test("the claude program builds what the built-in agent does", async () => {
   expect(view.status, [...told.slice(-15), ...builds.warnings].join("\n")).toBe("succeeded");
   expect(view.taskList.map(({ id, status }) => `${id} ${status}`)).toEqual(["base merged", "cart merged"]);
   expect(await builds.file(build, "parts/cart.js")).toBe('export default "cart";\n');
-  expect(await (await fetch(`${view.preview}cart`)).text()).toBe("cart");
+  await vi.waitFor(async () => expect(await builds.shown(build, "cart")).toBe("cart"));
   const { by } = await builds.server.face.costs(build);
   expect(by.agent.map(({ of }) => of)).toContain("claude-code");
 }, 600_000);

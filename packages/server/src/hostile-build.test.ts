@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { Check } from "@slipway/contract";
 import type { BuildEvent } from "@slipway/engine";
 import type { Action } from "@slipway/gateway/scripted";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { part, type ScriptedTask, scriptedApp, usualChecks } from "./testing/scripted-app.ts";
 import { openWholeBuilds } from "./testing/whole-builds.ts";
 
@@ -188,9 +188,12 @@ test(
     because("kills", /^attempt\.ended .*"died"/, /^task\.retried .*the sandbox died/);
     because("leaks", /^candidate\.refused .*\.env.*AWS key.*movie\.bin.*\.slipway/);
 
-    const left = await builds.provider.list();
-    expect(left.map(({ labels }) => labels["purpose"])).toEqual(["preview"]);
-    expect(await readdir(join(builds.directory, "state/builds", build, "quarantine"))).toEqual([]);
+    // What is left of a build is removed after its end is told.
+    await vi.waitFor(async () => {
+      const left = await builds.provider.list();
+      expect(left.map(({ labels }) => labels["purpose"])).toEqual(["preview"]);
+      expect(await readdir(join(builds.directory, "state/builds", build, "quarantine"))).toEqual([]);
+    });
   },
   limitMs,
 );

@@ -167,7 +167,7 @@ describe("a repository that is somebody else's", () => {
     ]);
     expect(await readFile(join(main, "test/total.test.js"), "utf8")).toBe(tests);
     expect(await ownTests(main)).toBe(0);
-    expect(await (await fetch(`${view.preview}tax`)).text()).toBe("with tax 12");
+    await vi.waitFor(async () => expect(await builds.shown(build, "tax")).toBe("with tax 12"));
     const { events } = await builds.server.face.events(build, 0, 500);
     expect(events.find(({ type }) => type === "merge.ended")?.data).toMatchObject({
       ...{ merged: true, main: { commit: view.main }, fileCount: 3 },

@@ -29,12 +29,13 @@ test("of two servers on one Postgres and one Restate, the one that is left goes 
   };
   const first = start("server-1");
   await first.ready;
-  const builds = [1, 2, 3].map((number) => numberedBuild(number));
+  // Each lasts for half a minute or more: so long no process is waited for, nor a lease.
+  const builds = [3, 6, 22].map((number) => numberedBuild(number));
   for (const id of builds) await set.create(id, {});
   await holds(store, "server-1", builds);
   await using second = start("server-2");
   await second.ready;
-  const later = numberedBuild(4);
+  const later = numberedBuild(9);
   await until(async () => (await Promise.all(builds.map((id) => hasAttempts(store, id)))).every(Boolean));
   expect(await holdersOf(store, builds)).toEqual(["server-1", "server-1", "server-1"]);
 

@@ -277,7 +277,11 @@ it("the next attempt goes on in the sandbox that the last one has left", async (
   await attempts.carryOut(build, [{ type: "end-attempt", id: first.id, task: "list", keepSandbox: true }, next]);
   const offered = await site.reported("candidate.offered", ({ attempt }) => attempt === 2);
   expect(Object.keys(await filesOf(site, offered["commit"]))).toEqual(["a.txt", "b.txt"]);
-  expect((await provider.list()).map(({ labels }) => labels["attempt"])).toEqual([next.id]);
+  // What it began with is removed once it has a checkpoint of its own.
+  await vi.waitFor(
+    async () => expect((await provider.list()).map(({ labels }) => labels["attempt"])).toEqual([next.id]),
+    patient,
+  );
   await expectNothingLeft(site);
 });
 

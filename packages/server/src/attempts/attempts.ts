@@ -208,7 +208,7 @@ export function createAttempts(parts: AttemptsParts): Attempts {
       const { attempts, ending, shared } = open(build);
       await Promise.all([...attempts.keys()].map((id) => end(build, id, false)));
       await Promise.all(ending);
-      shared[Symbol.dispose]();
+      await shared[Symbol.asyncDispose]();
       await sweep(
         build,
         () => false,
@@ -237,9 +237,10 @@ export function createAttempts(parts: AttemptsParts): Attempts {
     async [Symbol.asyncDispose]() {
       closing.abort();
       for (const { attempts, ending, shared } of builds.values()) {
-        shared[Symbol.dispose]();
+        const silent = shared[Symbol.asyncDispose]();
         await Promise.all([...attempts.values()].map((attempt) => attempt.release()));
         await Promise.all(ending);
+        await silent;
       }
     },
   };

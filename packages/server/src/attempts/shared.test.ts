@@ -14,6 +14,7 @@ function open(
   const told: SharedPart[] = [];
   const read = new Map<string, number>();
   const published: OutgoingMessage[] = [];
+  const publishing = gate();
   const records: Readonly<Record<string, readonly unknown[]>> = {
     ...{ candidates, plans: [], tasks: [], intents: [], gateResults: [], ...more },
   };
@@ -35,7 +36,10 @@ function open(
       },
     },
     bridge: {
-      publish: async (_: unknown, message: OutgoingMessage) => void published.push(message),
+      async publish(_: unknown, message: OutgoingMessage) {
+        await publishing.passed();
+        published.push(message);
+      },
       claims: async () => [],
       read: async (_: unknown, { after, topics }: ReadRange) => ({
         messages: messages.slice(after).filter(({ topic }) => topics?.includes(topic)),
@@ -50,7 +54,23 @@ function open(
   } as unknown as SharedOptions);
   const payloads = (topic: BridgeTopic) =>
     published.filter((message) => message.topic === topic).map(({ payload }) => payload);
-  return { shared, told, payloads, read };
+  return { shared, told, payloads, read, publishing };
+}
+
+/** Passed at once, unless it is held. */
+function gate() {
+  let [begun, gone] = [Promise.withResolvers<void>(), Promise.resolve()];
+  return {
+    hold() {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      [begun, gone] = [Promise.withResolvers<void>(), promise];
+      return { begun: begun.promise, goOn: resolve };
+    },
+    async passed() {
+      begun.resolve();
+      await gone;
+    },
+  };
 }
 
 test("attempts hear what waits to be merged and what was sent back, and the bridge has it once", async () => {
@@ -72,6 +92,20 @@ test("attempts hear what waits to be merged and what was sent back, and the brid
   // What is looked at again is no news.
   expect((await shared.parts()).map(({ name }) => name)).toEqual(["merges"]);
   expect(payloads("merge")).toHaveLength(candidates.length);
+});
+
+test("its end waits for what is being said, and nothing is said after it", async () => {
+  const candidate = { id: newId("cnd"), createdAt: 1, task: "list", status: "verifying", reason: null } as const;
+  const { shared, payloads, publishing } = open([candidate]);
+  const { begun, goOn } = publishing.hold();
+  shared.changed("merges");
+  await begun;
+  const ending = shared[Symbol.asyncDispose]();
+  shared.changed("plan");
+  goOn();
+  await ending;
+  expect(payloads("merge")).toHaveLength(1);
+  expect(payloads("context")).toEqual([]);
 });
 
 test("what waits to be merged is told of however many were offered before", async () => {

@@ -5,8 +5,11 @@ import { readAll } from "../all-records.ts";
 import type { BuildRepository } from "../repository/repository.ts";
 import { type ContextSource, featureLines, fixLines, intentSections, verificationLines } from "./context.ts";
 
-/** What every attempt of a build is told of the others, and again when it changes. */
-export interface Shared extends Disposable {
+/**
+ * What every attempt of a build is told of the others, and again when it changes. Its disposal waits for what is being said,
+ * and nothing is said from then on.
+ */
+export interface Shared extends AsyncDisposable {
   /** `by`: whoever has changed it knows. */
   changed(part: PartName, by?: string): void;
   progress(speaker: string, words: string): void;
@@ -59,6 +62,7 @@ export function createShared(options: SharedOptions): Shared {
   const gatherMs = { ...usualGatherMs, ...options.gatherMs };
   const phases = new Map<string, string>();
   const timers = new Map<PartName, NodeJS.Timeout>();
+  const flushing = new Set<Promise<void>>();
   const told = new Map<PartName, string>();
   /** Keys of messages that need not be published again. */
   const said = new Set<string>();
@@ -101,11 +105,17 @@ export function createShared(options: SharedOptions): Shared {
   };
   let publishing: Promise<void> | undefined;
   const changed = (name: PartName, by?: string) => {
+    if (isOver) return;
     const follower = followers[name];
     if (follower !== undefined) changed(follower);
     changers.set(name, (changers.get(name) ?? new Set()).add(by));
     if (timers.has(name)) return;
-    const timer = setTimeout(() => void flush(name).catch(warn), gatherMs[name]);
+    const timer = setTimeout(() => {
+      const flushed: Promise<void> = flush(name)
+        .catch(warn)
+        .finally(() => flushing.delete(flushed));
+      flushing.add(flushed);
+    }, gatherMs[name]);
     timer.unref();
     timers.set(name, timer);
   };
@@ -122,10 +132,11 @@ export function createShared(options: SharedOptions): Shared {
       const parts = await Promise.all(names.map(async (name) => ({ name, text: await textOf(name) })));
       return parts.filter(({ text }) => text !== "");
     },
-    [Symbol.dispose]() {
+    async [Symbol.asyncDispose]() {
       isOver = true;
       for (const timer of timers.values()) clearTimeout(timer);
       timers.clear();
+      await Promise.all(flushing);
     },
   };
 }

@@ -1,14 +1,12 @@
 import { once } from "node:events";
-import { rm } from "node:fs/promises";
 import { connect } from "node:http2";
-import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { type BuildId, newId, SlipwayError } from "@slipway/contract";
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { type KeptRestate, startRestate } from "./keep-restate.ts";
 import { type DurableLoopOptions, openDurableLoop } from "./loop.ts";
 import { createRestateApi } from "./restate-api.ts";
-import { anHour, over, scriptedTick, startFixture, type TickCall, temporaryDirectory } from "./testing.ts";
+import { anHour, loseData, over, scriptedTick, startFixture, type TickCall, temporaryDirectory } from "./testing.ts";
 
 const directory = temporaryDirectory();
 let restate: KeptRestate;
@@ -251,7 +249,7 @@ describe("when Restate is killed", () => {
     await loop.drive(build, 1);
     const { bell } = await called(1);
     process.kill(restate.pid, "SIGKILL");
-    await rm(join(directory.path, "data"), { recursive: true, maxRetries: 5 });
+    loseData(directory.path);
     expect(await restarted.promise).toBe(true);
     await loop.ring(bell);
     await loop.drive(build, 2);
@@ -263,7 +261,7 @@ describe("when Restate is killed", () => {
     const { tick, called } = scriptedTick(() => anHour);
     await using loop = await open(tick, { onRestart: ({ dataLost }) => void (dataLost && losses.push(dataLost)) });
     process.kill(restate.pid, "SIGKILL");
-    await rm(join(directory.path, "data"), { recursive: true, maxRetries: 5 });
+    loseData(directory.path);
     await loop.drive(build, 1);
     await called(1);
     await vi.waitFor(() => expect(losses).toEqual([true]));

@@ -50,6 +50,7 @@ export async function openDurableLoop(options: DurableLoopOptions): Promise<Dura
   const turns = createTurns(tick, warn);
   const definition = defineLoop({ service, holder: name, maxTurns, turn: turns.run });
   const api = createRestateApi(restate);
+  const closing = new AbortController();
   await using parts = new AsyncDisposableStack();
   const endpoint: Endpoint = parts.use(
     await serveEndpoint({ objects: [definition], identityKey: restate.identityKey, host, warn }),
@@ -63,7 +64,7 @@ export async function openDurableLoop(options: DurableLoopOptions): Promise<Dura
     });
     // Nobody waits for it: what is started from now on is started here.
     api
-      .forgetOthers(service, endpoint.uri)
+      .forgetOthers(service, endpoint.uri, closing.signal)
       .catch((error: Error) => warn(`Restate keeps old addresses: ${error.message}`));
   };
   await register();
@@ -87,6 +88,8 @@ export async function openDurableLoop(options: DurableLoopOptions): Promise<Dura
     }),
   );
   parts.defer(turns.drain);
+  // Whoever has its name next is not forgotten.
+  parts.defer(() => closing.abort());
   const kill = inBatches(async (builds: readonly BuildId[]) => {
     // A loop that is just handing over may have sent its next generation meanwhile.
     for (let left = builds; left.length > 0; ) left = await api.kill(left, servicePrefix);

@@ -20,8 +20,8 @@ export interface RestateApi {
   /** Makes the handlers at this address the ones of their services. */
   register(uri: string): Promise<void>;
   hasService(name: string): Promise<boolean>;
-  /** Forgets other addresses at which the service was served. */
-  forgetOthers(service: string, uri: string): Promise<void>;
+  /** Forgets other addresses at which the service was served, and none any more once the signal has aborted. */
+  forgetOthers(service: string, uri: string, signal: AbortSignal): Promise<void>;
   /** Ends all that is not done for these builds, in services whose names begin so. Answers for which there was something. */
   kill(builds: readonly BuildId[], servicePrefix: string): Promise<readonly BuildId[]>;
   /** False: Restate does not know the service. */
@@ -69,13 +69,14 @@ export function createRestateApi(address: RestateAddress, { limitMs = 30_000 }: 
       const { status } = await admin(`/services/${encodeURIComponent(name)}`, { expected: [404] });
       return status !== 404;
     },
-    async forgetOthers(service, uri) {
+    async forgetOthers(service, uri, signal) {
       const { deployments } = deploymentsSchema.parse((await admin("/deployments")).body);
       const others = deployments.filter(
         (each) =>
           each.uri !== undefined && !sameAddress(each.uri, uri) && each.services.every(({ name }) => name === service),
       );
       for (const { id } of others) {
+        if (signal.aborted) return;
         await admin(`/deployments/${encodeURIComponent(id)}?force=true`, { method: "DELETE", expected: [404] });
       }
     },

@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { globSync, openSync, readFileSync, statSync, writeFileSync, writeSync } from "node:fs";
+import { globSync, openSync, readFileSync, renameSync, statSync, writeFileSync, writeSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { createServer as createHttpServer } from "node:http";
 import { createServer } from "node:net";
@@ -13,7 +13,7 @@ import { isAlive, type ProcessIdentity, parseStat } from "./process.ts";
 import { connectRestate } from "./restate.ts";
 import { checkHealth, createRestateApi } from "./restate-api.ts";
 import { boundLog, freePorts } from "./restate-process.ts";
-import { startFixture, temporaryDirectory } from "./testing.ts";
+import { loseData, startFixture, temporaryDirectory } from "./testing.ts";
 
 const processOf = (pid: number) =>
   parseStat(readFileSync(`/proc/${pid}/stat`, "latin1")) as NonNullable<ReturnType<typeof parseStat>>;
@@ -61,7 +61,9 @@ test("a Restate whose directory was deleted comes back with the same key", async
   await using restate = await startRestate({ directory: directory.path });
   const back = restarted(restate);
   process.kill(restate.pid, "SIGKILL");
-  await rm(directory.path, { recursive: true, maxRetries: 5 });
+  // In one step: what is started meanwhile is not deleted with it.
+  using elsewhere = temporaryDirectory();
+  renameSync(directory.path, join(elsewhere.path, "deleted"));
   await back;
   expect((await openIdentity(directory.path)).publicKey).toBe(restate.identityKey);
   await checkHealth(restate, 20_000);
@@ -72,7 +74,7 @@ test("a Restate whose data are deleted while it runs is started anew", async () 
   await using restate = await startRestate({ directory: directory.path });
   const { pid } = restate;
   const back = restarted(restate);
-  await rm(join(directory.path, "data"), { recursive: true, maxRetries: 5 });
+  loseData(directory.path);
   await back;
   expect(restate.pid).not.toBe(pid);
   await checkHealth(restate, 20_000);

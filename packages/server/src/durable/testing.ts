@@ -1,5 +1,5 @@
 import { spawn } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, renameSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -11,6 +11,12 @@ import type { DurableTick, DurableTurn } from "./loop.ts";
 export function temporaryDirectory(): { readonly path: string } & Disposable {
   const path = mkdtempSync(join(tmpdir(), "slipway-restate-"));
   return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true, maxRetries: 5 }) };
+}
+
+/** In one step: nobody starts with a part of what is there. It goes with the directory that it is in. */
+export function loseData(directory: string): void {
+  const lost = mkdtempSync(join(directory, "lost-"));
+  renameSync(join(directory, "data"), join(lost, "data"));
 }
 
 export interface TickCall extends LeaseHolder {

@@ -60,6 +60,18 @@ test("a preview is closed, is gone from the build's view, and is opened again on
   ]);
 });
 
+test("a preview that is ready only after its build has succeeded is in the build's view, and not before", async () => {
+  await using world = await setUp();
+  const { server, id } = world;
+  await server.tell(id);
+  expect(await server.builds.get(id)).toMatchObject({ preview: null });
+  const { turn, lastEvent } = await server.store.builds.get(id);
+  const end = { status: "succeeded", reason: "satisfied", endedAt: 1 } as const;
+  const by = { holder: "server-1", generation: 1 };
+  await server.store.builds.apply(id, by, { turn, through: lastEvent, build: end, events: [] });
+  expect(await server.builds.get(id)).toMatchObject({ status: "succeeded", preview: address });
+});
+
 test("what is opened while its build is cancelled is ended with it", async () => {
   await using world = await setUp();
   const { server, id, asked, whileOpening } = world;

@@ -87,6 +87,8 @@ describe("after a crash", () => {
       expect(await site.drive()).toMatchObject({ status: "paused" });
       const once = ["intent", "checks", "plan"].flatMap((one) => (one === question ? [one, one] : [one]));
       expect(questions(site)).toEqual(once);
+      // Nobody waits for the gateway to notice that an answer is no longer waited for.
+      await expect.poll(() => site.lines).toHaveLength(once.length);
       expect(await site.store.ledger.balance(site.build)).toMatchObject({
         spentMicroUsd: spent(site),
         reservedMicroUsd: 0,

@@ -35,7 +35,7 @@ export function testDemoCrashes(usual: number): void {
     do struck += await crashBuild(world, tree, { before: struck, left: crashes - struck });
     while (struck < crashes);
     await world.end();
-    examineNothingLeft(world);
+    await vi.waitFor(() => examineNothingLeft(world), { timeout: 60_000, interval: 500 });
   }, 7_200_000);
 }
 
@@ -82,14 +82,14 @@ async function crashBuild(
   await watch.until(Number.POSITIVE_INFINITY);
   const { status, reason } = await store.builds.get(id);
   expect(status, `${reason}: ${await tell(world, id)}`).toBe("succeeded");
-  const { preview } = await client.builds.get(id);
-  await vi.waitFor(async () => expect(await (await fetch(preview ?? "")).text()).toContain("<html"), {
-    timeout: 60_000,
+  await vi.waitFor(async () => {
+    const { preview } = await client.builds.get(id);
+    expect(await (await fetch(preview ?? "")).text()).toContain("<html");
   });
   await vi.waitFor(() => examineRest(world, id), { timeout: 60_000, interval: 500 });
   const serverKills = struck.filter((fault) => fault === "server").length;
   await examineDemoBuild(world, { id, tree, serverKills, requests: model.requests.slice(asked) });
-  await examineProcesses(world);
+  await vi.waitFor(() => examineProcesses(world), { timeout: 60_000, interval: 500 });
   return struck.length;
 }
 

@@ -1,7 +1,7 @@
 import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { createLocalProvider } from "@slipway/sandbox/local";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { mountsOf } from "./processes.ts";
 
 test("mounts of a sandbox are seen while it runs, though no other process has them", async () => {
@@ -16,5 +16,5 @@ test("mounts of a sandbox are seen while it runs, though no other process has th
   expect(seen).toContainEqual(expect.stringMatching(/\/state\/mnt .* overlay /));
   expect(seen.filter((mount) => mount.startsWith(`${process.pid} `))).toEqual([]);
   await sandbox.destroy();
-  expect(mountsOf(directory)).toEqual([]);
+  await vi.waitFor(() => expect(mountsOf(directory)).toEqual([]));
 });

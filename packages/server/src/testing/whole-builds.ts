@@ -40,6 +40,8 @@ export interface WholeBuilds extends AsyncDisposable {
   repository(build: BuildId): Promise<BuildRepository>;
   /** A file of main, as text. */
   file(build: BuildId, path: string): Promise<string | undefined>;
+  /** What the preview answers at this path by now: nobody waits for it to follow main, not even the build's end. */
+  shown(build: BuildId, path: string): Promise<string>;
 }
 
 const clock = { now: () => Date.now() };
@@ -103,6 +105,10 @@ export async function openWholeBuilds({
       const opened = await repository(build);
       const files = await opened.read(await opened.main(), (one) => one === path);
       return files.get(path)?.toString("utf8");
+    },
+    async shown(build, path) {
+      const { preview } = await server.face.get(build);
+      return await (await fetch(`${preview}${path}`, { headers: { connection: "close" } })).text();
     },
     [Symbol.asyncDispose]: () => held.disposeAsync(),
   };

@@ -1,7 +1,7 @@
 import type { BuildId } from "@slipway/contract";
 import type { Bridge } from "@slipway/engine";
 import { createClient } from "redis";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { keysOf, newBuild, progress, publishAll, takeMessages } from "./conformance/subject.ts";
 import { describeBridge } from "./conformance/suite.ts";
 import { openBridge } from "./open.ts";
@@ -38,6 +38,7 @@ describe("a Redis that is lost", () => {
   let databases: TestDatabases;
   let build: BuildId;
   const opened: Bridge[] = [];
+  const warnings = new Map<Bridge, string[]>();
   beforeEach(async () => {
     server = await startRedisServer();
     databases = createTestDatabases();
@@ -50,10 +51,16 @@ describe("a Redis that is lost", () => {
   });
   const open = async (pollMs = 10) => {
     const redis = { url: server.url, prefix: "test/bridge:" };
-    const bridge = await openBridge({ database: databases.open(), clock: { now: Date.now }, redis, pollMs });
+    const told: string[] = [];
+    const settings = { database: databases.open(), clock: { now: Date.now }, redis, pollMs };
+    const bridge = await openBridge({ ...settings, warn: (message) => void told.push(message) });
     opened.push(bridge);
+    warnings.set(bridge, told);
     return bridge;
   };
+  /** It was lost, and this one has it again: what is published from now on is said over it. */
+  const isBack = (bridge: Bridge) =>
+    vi.waitFor(() => expect(warnings.get(bridge)?.at(-1)).toContain("Redis answers, and is used"));
   const some = (from: number, to: number) => Array.from({ length: to - from }, (_, n) => progress(`${from + n}`));
 
   test("in mid-stream, with and without its data, costs no message and no order", async () => {
@@ -78,6 +85,7 @@ describe("a Redis that is lost", () => {
     await publishAll(bridge, build, some(2, 3));
     await server.start("lost");
     await takeMessages(other, build, 3);
+    await Promise.all([bridge, other].map(isBack));
     await publishAll(bridge, build, some(3, 4));
     expect(keysOf(await seen)).toEqual(["0", "1", "2", "3"]);
   });
@@ -89,6 +97,7 @@ describe("a Redis that is lost", () => {
     expect(keysOf(await takeMessages(other, build, 1))).toEqual(["a"]);
     const both = takeMessages(other, build, 2);
     await server.start("lost");
+    await Promise.all([bridge, other].map(isBack));
     await bridge.publish(build, progress("b"));
     expect(keysOf(await both)).toEqual(["a", "b"]);
   });

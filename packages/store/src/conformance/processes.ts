@@ -54,7 +54,11 @@ export function describeProcesses(opened: () => OpenedStore): void {
       const { lastEvent } = await store.builds.get(build);
       expect((lastEvent - 1) % 4).toBe(0);
       expect(lastEvent).toBeGreaterThanOrEqual(reporter.acknowledged.at(-1) ?? 0);
-      expect(await readAll(opened(), build)).toEqual(upTo(lastEvent));
+      // A database server may still take in what it was last sent.
+      const all = await readAll(opened(), build);
+      expect(all).toEqual(upTo(all.length));
+      expect(all.length).toBeGreaterThanOrEqual(lastEvent);
+      expect((all.length - 1) % 4).toBe(0);
     }
   });
 }
