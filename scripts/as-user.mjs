@@ -39,16 +39,28 @@ function prepare(base) {
 }
 
 function copy(target) {
-  const entries = readdirSync(root).filter((name) => ![".git", ".reports"].includes(name));
-  const sources = entries.map((name) => join(root, name));
+  // Other processes write to the caches meanwhile, and a file that vanishes would end the copy.
+  const caches = [".cache", ".vite", ".vite-temp"];
+  const parts = [
+    { from: entriesOf(root, [".git", ".reports", "node_modules"]), to: target },
+    { from: entriesOf(join(root, "node_modules"), caches), to: join(target, "node_modules") },
+  ];
+  const sources = parts.flatMap(({ from }) => from);
   const unreadable = ["(", "!", "-perm", "-o=r", "-o", "-type", "d", "!", "-perm", "-o=x", ")", "-print", "-quit"];
   const found = spawnSync("find", [...sources, "!", "-type", "l", ...unreadable], { encoding: "utf8" });
-  if (found.stdout === "" && spawnSync("cp", ["-al", ...sources, target]).status === 0) return;
+  mkdirSync(join(target, "node_modules"), { mode: 0o755 });
+  if (found.stdout === "" && parts.every(({ from, to }) => spawnSync("cp", ["-al", ...from, to]).status === 0)) return;
   // A link shares its mode with the checkout's file, so what others may not read is copied and opened up in the copy.
   rmSync(target, { recursive: true });
-  mkdirSync(target, { mode: 0o755 });
-  must("cp", ["-a", ...sources, target]);
+  mkdirSync(join(target, "node_modules"), { mode: 0o755, recursive: true });
+  for (const { from, to } of parts) must("cp", ["-a", ...from, to]);
   must("chmod", ["-R", "a+rX", target]);
+}
+
+function entriesOf(directory, leftOut) {
+  return readdirSync(directory)
+    .filter((name) => !leftOut.includes(name))
+    .map((name) => join(directory, name));
 }
 
 async function run({ repo, home, tmp }, args) {

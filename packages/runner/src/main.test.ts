@@ -65,10 +65,11 @@ test("SIGTERM cancels the run", async () => {
   const { run, startRunner } = await openTestHost(() => ({ actions: [{ run: "sleep 1000" }] }));
   const runner = startRunner();
   for await (const { event } of run.events()) {
-    if (event.type === "agent" && event.event.type === "tool") runner.kill("SIGTERM");
+    // Once: when it is about to exit it does not listen any more.
+    if (toolEvents([event]).some(({ phase }) => phase === "start")) runner.kill("SIGTERM");
   }
   expect(await run.ended).toMatchObject({ reason: "cancelled" });
-  if (runner.exitCode === null) await once(runner, "exit");
+  await exited(runner);
   expect(runner.exitCode).toBe(0);
 });
 
@@ -89,13 +90,17 @@ async function killAtRandom(run: OpenRun, startRunner: () => ChildProcess, maxKi
     events.push(event);
     const isDue = kills === 0 || (kills < maxKills && Math.random() < 0.3);
     if (toolEvents([event]).length === 0 || !isDue) continue;
-    const exit = once(runner, "exit");
     runner.kill("SIGKILL");
-    await exit;
+    // After the last of its steps it may have come to its end already.
+    await exited(runner);
     kills++;
     runner = startRunner();
   }
   return { events, kills };
+}
+
+async function exited(runner: ChildProcess): Promise<void> {
+  if (runner.exitCode === null && runner.signalCode === null) await once(runner, "exit");
 }
 
 function toolEvents(events: readonly RunnerEvent[]) {

@@ -6,6 +6,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { demo, startScriptedModel } from "@slipway/gateway/scripted";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type Bin, type BinRun, openBin } from "../testing/bin.ts";
 
@@ -61,15 +62,20 @@ it("--json gives every event and the result, each in a line", async () => {
 });
 
 it("changes that do not fit any more are kept as a file, and nothing is half done", async () => {
-  const child = bin.start(["agent", "run", "--dir", project, ...scripted, "--apply", "Say hello"]);
-  child.stdin.end();
-  let told = "";
-  // The user writes a file of the same name once the agent has its copy.
-  child.stderr.on("data", (data) => {
-    told += data;
-    if (told.includes("in sandbox")) writeFileSync(join(project, "hello.mjs"), "mine\n");
+  // The user writes a file of the same name once the agent has its copy, and asks what to do.
+  await using model = await startScriptedModel({
+    programs: { demo },
+    listen: { host: "127.0.0.1", port: 0 },
+    onRequest: () => writeFileSync(join(project, "hello.mjs"), "mine\n"),
   });
-  const code = await new Promise((resolve) => child.on("close", resolve));
+  const prices = `${bin.stateDir}-prices.json`;
+  const price = { input: 1, output: 1, cacheRead: 1, cacheWrite: 1, maxOutputTokens: 8000 };
+  await writeFile(prices, JSON.stringify({ date: "2026-01-01", models: { "anthropic/demo": price } }));
+  const { code } = await bin.run(
+    ["agent", "run", "--dir", project, "--model", "anthropic/demo", "--apply", "Say hello"],
+    "",
+    { ANTHROPIC_API_KEY: "sk-ant-test", ANTHROPIC_BASE_URL: model.baseUrl, SLIPWAY_PRICES: prices },
+  );
   expect(code).toBe(125);
   expect(await readFile(join(project, "hello.mjs"), "utf8")).toBe("mine\n");
   const names = await readdir(project);

@@ -132,8 +132,11 @@ test("a budget that does not cover the planning pauses the build, and a higher o
     stderr: expect.stringContaining("code: inv"),
   });
   await json("resume", "--budget", "5", id);
-  await vi.waitFor(async () => expect((await json("status", id)).tasks.pending).toBeGreaterThan(0));
-  expect(await json("status", id)).toMatchObject({ reason: "user", money: { budgetMicroUsd: 5_000_000 } });
+  await vi.waitFor(async () => {
+    const { tasks, ...planned } = await json("status", id);
+    expect(tasks.pending).toBeGreaterThan(0);
+    expect(planned).toMatchObject({ reason: "user", money: { budgetMicroUsd: 5_000_000 } });
+  });
 });
 
 test("a command says that it starts the server, and later ones what they would have set otherwise", async () => {

@@ -35,6 +35,8 @@ export interface Attempt {
   phase<T>(phase: TaskPhase, round: number, schema: z.ZodType<T>, work: () => Promise<T>): Promise<T>;
   /** Sets the agents to a prompt and commits what they leave. Ends the run when they do not complete it. */
   turn(name: string, prompt: string, options?: TurnOptions): Promise<void>;
+  /** Answers when the files of what the build shares are as the host has told them. */
+  share(): Promise<void>;
 }
 
 export interface TurnOptions {
@@ -88,6 +90,13 @@ export async function openAttempt(parts: AttemptParts): Promise<Attempt> {
       await progress.keep({ tip: next });
       await show(next);
     });
+  let sharing: Promise<void> = Promise.resolve();
+  /** One after another: each takes away the files of the one before. */
+  const share = (): Promise<void> => {
+    const done = sharing.then(() => writeShared(workdir, inbox.shared));
+    sharing = done.catch(() => {});
+    return done;
+  };
   const checksParts = { order, repository, workdir, environment, emit, remainingMs: progress.remainingMs };
   const besideDirectory = join(directory, "beside");
   // What a runner that was killed has left there.
@@ -113,7 +122,7 @@ export async function openAttempt(parts: AttemptParts): Promise<Attempt> {
     onFailure: (failure, commit) => controls.find([findingOf(failure, commit)]),
   });
   return {
-    ...{ order, progress, repository, crew, signal, tip, emit, once, beside },
+    ...{ order, progress, repository, crew, signal, tip, emit, once, beside, share },
     checks: createChecks({ ...checksParts, directory, signal, once }),
     async phase(phase, round, schema, work) {
       return await once(`${phase} ${round}`, schema, async () => {
@@ -134,7 +143,7 @@ export async function openAttempt(parts: AttemptParts): Promise<Attempt> {
         const stage = goesOn ? progress.stage : ({ name: "lead", round: 1, prompt } as const);
         progress.enter(stage);
         await progress.keep({ turn: name });
-        await writeShared(workdir, inbox.shared);
+        await share();
         const final = await crew.work(stage, { name, model, onTurn: () => commit(merged) });
         if (final.type === "done" && final.outcome === "completed") return null;
         throw new TaskRunEnd(endOf(final));
@@ -144,11 +153,14 @@ export async function openAttempt(parts: AttemptParts): Promise<Attempt> {
 }
 
 /** Keeps the files of what the build shares as the host tells them, until the signal. */
-export async function followShared({ inbox }: RunProgress, workdir: string, signal: AbortSignal): Promise<void> {
-  for (let written: readonly SharedPart[] | undefined; !signal.aborted; await inbox.changed(signal)) {
-    if (inbox.shared === written) continue;
-    written = inbox.shared;
-    await writeShared(workdir, written);
+export async function followShared({ progress: { inbox }, share }: Attempt, signal: AbortSignal): Promise<void> {
+  for (let written: readonly SharedPart[] | undefined; !signal.aborted; ) {
+    // What has come while the last ones were written is not told again.
+    if (inbox.shared === written) await inbox.changed(signal);
+    else {
+      written = inbox.shared;
+      await share();
+    }
   }
 }
 

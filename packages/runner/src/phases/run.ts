@@ -33,7 +33,7 @@ export async function runPhases(parts: AttemptParts): Promise<RunnerEnd> {
   try {
     const attempt = await openAttempt(parts);
     await attempt.phase("initialise", 1, nothing, () => initialise(attempt));
-    void followShared(parts.progress, parts.task.workdir, over.signal);
+    void followShared(attempt, over.signal);
     return await takeThrough(attempt);
   } catch (error) {
     if (parts.signal.aborted) return { reason: "cancelled", message: "" };

@@ -89,9 +89,10 @@ describe("a directory that is swapped for a link all the time", () => {
       execStart([
         "bash",
         "-c",
-        "mkdir -p /other/victim target; echo keep > /other/victim/file; while :; do mv target aside; ln -s /other/victim target; rm target; mv aside target; done 2>/dev/null",
+        "mkdir -p /other/victim target; echo keep > /other/victim/file; echo ready; while :; do mv target aside; ln -s /other/victim target; rm target; mv aside target; done 2>/dev/null",
       ]),
     );
+    await exec.output()[Symbol.asyncIterator]().next();
     for (let round = 0; round < 150; round++) {
       await files
         .upload("/workspace", [{ type: "file", path: "target/file", mode: 0o644, content: "evil" }])

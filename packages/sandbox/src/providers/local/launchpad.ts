@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { once } from "node:events";
 import { rmSync, writeFileSync } from "node:fs";
 import type { Socket } from "node:net";
 import { join } from "node:path";
@@ -176,18 +177,31 @@ function hear<T>(
   });
 }
 
+/** What the kernel holds for longer is left to it. */
+const hangUpMs = 10_000;
+
+/** Answers when nothing of the launch has the connection any more. */
+async function hangUp({ connection }: Launched): Promise<void> {
+  connection.ref();
+  if (!connection.closed)
+    await once(connection, "close", { signal: AbortSignal.timeout(hangUpMs) }).catch(() => undefined);
+  connection.destroy();
+}
+
 /** Ends whatever of it runs, also when the start had begun, and removes its groups and its spare box. */
 async function giveUp({ launched, cgroups, spare, alive, said }: Launch): Promise<void> {
   await launched.then(
-    ({ connection, kill }) => {
+    ({ kill }) => {
       // Bubblewrap's two processes are in one group until the inner one, set up, makes a session of its own.
       const { childPid } = parseLaunchStatus(said());
       if (childPid !== null && alive()) killIfThere(childPid);
       kill();
-      connection.destroy();
     },
     () => undefined,
   );
+  await (await openCgroup(cgroups)).kill();
+  // What is killed while it makes a group or its spare box has made it only when it is gone.
+  await launched.then(hangUp, () => undefined);
   const cgroup = await openCgroup(cgroups);
   await cgroup.kill();
   await cgroup.remove();

@@ -246,7 +246,8 @@ function watchSleep(keeper: KeeperClient): Wakefulness {
     if (event.to !== "sleeping") return;
     // Put to sleep while a call was on its way, or had just begun: a use that the keeper could not see yet.
     for (const [socket, since] of open.get(event.sandbox) ?? []) {
-      const isNew = event.reason === "idle" && performance.now() - since < newCallMs;
+      // By when it was, not by when it is heard of here.
+      const isNew = event.reason === "idle" && event.at - since < newCallMs;
       if (isNew || socket.bytesRead === 0) return void wake(event.sandbox).catch(() => undefined);
     }
   });
@@ -260,7 +261,7 @@ function watchSleep(keeper: KeeperClient): Wakefulness {
       if (asleep.get(id)) await wake(id);
       const socket = await connected(socketPath, id, record);
       const calls = open.get(id) ?? new Map<Socket, number>();
-      open.set(id, calls.set(socket, performance.now()));
+      open.set(id, calls.set(socket, Date.now()));
       socket.once("close", () => {
         calls.delete(socket);
         if (calls.size === 0) open.delete(id);

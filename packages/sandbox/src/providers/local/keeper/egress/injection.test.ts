@@ -184,7 +184,8 @@ test.each([
   ["speaks no TLS", (socket: Duplex) => socket.end("SSH-2.0-x\r\n")],
   ["goes silent", () => undefined],
 ])("a client that %s towards an injected host is cut", async (_, act) => {
-  await using proxy = await startEgress({ policy, limits: { headersMs: 100 } });
+  // In which the tunnel is to be asked for and opened, too.
+  await using proxy = await startEgress({ policy, limits: { headersMs: 5000 } });
   const tunnel = await openTunnel(proxy.socketPath, `${host}:443`);
   act(tunnel);
   await readAll(tunnel);
