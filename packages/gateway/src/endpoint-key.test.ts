@@ -1,27 +1,11 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { type Answer, collect } from "./answer.ts";
+import { collect } from "./answer.ts";
+import { cutAt } from "./dialects/testing.ts";
 import { withoutKey } from "./endpoint-key.ts";
+import { answerOf } from "./testing/answer.ts";
 
 const key = "sk-sk-test-sk-te";
-
-function answerOf(chunks: readonly Uint8Array[]): Answer {
-  return {
-    ...{ status: 200, contentType: "text/event-stream", retryAfter: undefined },
-    pipe(sink) {
-      for (const chunk of chunks) sink.data(chunk);
-      sink.end();
-    },
-    ...{ pause() {}, resume() {}, abort() {} },
-  };
-}
-
-/** Cut at these places, wherever a character ends. */
-function cut(text: string, places: readonly number[]): Uint8Array[] {
-  const bytes = Buffer.from(text);
-  const ends = [...places.map((place) => place % (bytes.length + 1)), bytes.length].sort((a, b) => a - b);
-  return ends.map((end, i) => bytes.subarray(ends[i - 1] ?? 0, end));
-}
 
 test("an answer says the same without its key, however it is cut into chunks", async () => {
   const part = fc.oneof(
@@ -33,7 +17,7 @@ test("an answer says the same without its key, however it is cut into chunks", a
   await fc.assert(
     fc.asyncProperty(fc.array(part), fc.array(fc.nat(200)), async (parts, places) => {
       const text = parts.join("");
-      const said = await collect(withoutKey(answerOf(cut(text, places)), { key }), 1e6);
+      const said = await collect(withoutKey(answerOf(...cutAt(Buffer.from(text), places)), { key }), 1e6);
       expect(said.toString()).toBe(text.replaceAll(key, "[key]"));
     }),
   );
@@ -43,6 +27,6 @@ test("what can not be a part of the key is passed on at once", () => {
   const passed: string[] = [];
   const chunks = ["data: of the disk\n\n", "data: sk", "etch\n\n"].map((text) => Buffer.from(text));
   const sink = { data: (chunk: Uint8Array) => void passed.push(Buffer.from(chunk).toString()), end() {} };
-  withoutKey(answerOf(chunks), { key }).pipe(sink);
+  withoutKey(answerOf(...chunks), { key }).pipe(sink);
   expect(passed).toEqual(["data: of the disk\n\n", "data: ", "sketch\n\n"]);
 });

@@ -1,10 +1,10 @@
 import { SlipwayError } from "@slipway/contract";
 import { expect, test } from "vitest";
-import type { Answer } from "./answer.ts";
 import type { Dialect } from "./dialects/dialect.ts";
 import { dialects } from "./dialects/index.ts";
 import { plainRequest, writeStream } from "./dialects/testing.ts";
 import { type Delivery, passStream } from "./pass-stream.ts";
+import { answerOf } from "./testing/answer.ts";
 
 const spoken = writeStream(dialects.chat, [
   { type: "start", id: "1", model: "some-model" },
@@ -14,9 +14,12 @@ const spoken = writeStream(dialects.chat, [
 
 test("an answer that ends in a translation without an end is a defect", async () => {
   const translated = { dialect: dialects.chat, translated: plainRequest };
-  expect(await passStream(answerOf(spoken), deliveryOf(translated))).toBeUndefined();
+  expect(await passStream(answerOf(Buffer.from(spoken)), deliveryOf(translated))).toBeUndefined();
   const deaf: Dialect = { ...dialects.chat, streamReader: () => ({ push: () => [] }) };
-  const failure = await passStream(answerOf(spoken), deliveryOf({ dialect: deaf, translated: plainRequest }));
+  const failure = await passStream(
+    answerOf(Buffer.from(spoken)),
+    deliveryOf({ dialect: deaf, translated: plainRequest }),
+  );
   expect(failure).toMatchObject({ code: "internal", cause: expect.any(Error) });
 });
 
@@ -25,7 +28,7 @@ test("what comes before nonsense in one chunk is delivered", async () => {
   const response = { write: (text: string) => written.push(text) > 0 } as unknown as Delivery["response"];
   const delivery = { ...deliveryOf({ dialect: dialects.chat, translated: plainRequest }), response };
   const [begun = ""] = spoken.split(/(?<=Hello.*\n\n)/);
-  const failure = await passStream(answerOf(`${begun}data: {nonsense\n\n`), delivery);
+  const failure = await passStream(answerOf(Buffer.from(`${begun}data: {nonsense\n\n`)), delivery);
   expect(failure).toMatchObject({ code: "invalid_answer" });
   expect(written.join("")).toContain("Hello");
 });
@@ -33,24 +36,13 @@ test("what comes before nonsense in one chunk is delivered", async () => {
 test("what has all come is delivered without the money for it, and a broken ledger is a defect all the same", async () => {
   const untranslated = { dialect: dialects.chat, translated: undefined };
   const poor = new SlipwayError("budget_exhausted", "no more");
-  expect(await passStream(answerOf(spoken), deliveryOf(untranslated, poor))).toBeUndefined();
+  expect(await passStream(answerOf(Buffer.from(spoken)), deliveryOf(untranslated, poor))).toBeUndefined();
   const broken = new Error("the disk is gone");
-  expect(await passStream(answerOf(spoken), deliveryOf(untranslated, broken))).toMatchObject({
+  expect(await passStream(answerOf(Buffer.from(spoken)), deliveryOf(untranslated, broken))).toMatchObject({
     code: "internal",
     cause: broken,
   });
 });
-
-function answerOf(text: string): Answer {
-  return {
-    ...{ status: 200, contentType: "text/event-stream", retryAfter: undefined },
-    pipe(sink) {
-      sink.data(Buffer.from(text));
-      sink.end();
-    },
-    ...{ pause() {}, resume() {}, abort() {} },
-  };
-}
 
 /** Without a refusal all output is covered; with one, none is. */
 function deliveryOf(prepared: Pick<Delivery["prepared"], "dialect" | "translated">, refusal?: Error): Delivery {

@@ -307,8 +307,8 @@ describe("with a plan", () => {
   test("what an attempt failed with is kept in its own words, beside what names its kind", async () => {
     const set = await begin();
     await plan(set, [task("cart")]);
-    const error = "TypeError: Cart is 7\n  at /work/app/src/cart.ts:12\n\0expected 3\ngot 4";
-    const message = "TypeError: Cart is 7\n  at /work/app/src/cart.ts:12\nexpected 3\ngot 4";
+    const error = "TypeError: Cart is 7\n  at /app/src/cart.ts:12\n\0expected 3\ngot 4";
+    const message = "TypeError: Cart is 7\n  at /app/src/cart.ts:12\nexpected 3\ngot 4";
     const end = { task: "cart", respawn: 0, outcome: { type: "failed", error } } as const;
     await set.tell("attempt.ended", { ...end, attempt: 1 });
     await set.turn();

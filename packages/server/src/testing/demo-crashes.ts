@@ -22,6 +22,8 @@ const crashesPerBuild = 25;
 const usualEvents = 500;
 /** No recovery takes so long, nor does any command of the app. */
 const stuckMs = 400_000;
+/** What is removed once a build has ended is gone by then. */
+const soon = { timeout: 60_000, interval: 500 };
 
 /** How many processes are killed in all, unless it is set. Without any, the demo's build is examined as it is. */
 export function testDemoCrashes(usual: number): void {
@@ -35,7 +37,7 @@ export function testDemoCrashes(usual: number): void {
     do struck += await crashBuild(world, tree, { before: struck, left: crashes - struck });
     while (struck < crashes);
     await world.end();
-    await vi.waitFor(() => examineNothingLeft(world), { timeout: 60_000, interval: 500 });
+    await vi.waitFor(() => examineNothingLeft(world), soon);
   }, 7_200_000);
 }
 
@@ -86,10 +88,10 @@ async function crashBuild(
     const { preview } = await client.builds.get(id);
     expect(await (await fetch(preview ?? "")).text()).toContain("<html");
   });
-  await vi.waitFor(() => examineRest(world, id), { timeout: 60_000, interval: 500 });
+  await vi.waitFor(() => examineRest(world, id), soon);
   const serverKills = struck.filter((fault) => fault === "server").length;
   await examineDemoBuild(world, { id, tree, serverKills, requests: model.requests.slice(asked) });
-  await vi.waitFor(() => examineProcesses(world), { timeout: 60_000, interval: 500 });
+  await vi.waitFor(() => examineProcesses(world), soon);
   return struck.length;
 }
 
