@@ -118,8 +118,8 @@ describe("the user", () => {
   });
 
   test("adds context for an agent at work", async () => {
-    const { channel, over } = await startTestRun(({ prompt, lastPrompt }) =>
-      prompt === lastPrompt ? { actions: [{ run: "sleep 0.2" }] } : { text: lastPrompt },
+    const { channel, over } = await startTestRun(({ prompt, lastPrompt, step }) =>
+      prompt === lastPrompt ? { actions: [{ run: `sleep 0.2 # ${step}` }] } : { text: lastPrompt },
     );
     await channel.until(isToolStart);
     channel.send({ type: "context", text: "The port is 8080." });

@@ -323,7 +323,8 @@ it("agents hear of overlaps of branches that are not offered yet, and their bran
     seen.set(task, words);
     const isIntent = words.includes("Go through the criteria");
     if (!isIntent) return step === 0 ? { actions: [{ write: "list.txt", content: `${task}\n` }] } : { text: "Done." };
-    if (!words.includes(overlap)) return { actions: [untilGo] };
+    // Each look is another call: the same one over and over would be taken for going round in circles.
+    if (!words.includes(overlap)) return { actions: [{ run: `${untilGo.run}; sleep 0.1 # ${step}` }] };
     if (task === "two") return { actions: [{ run: "sleep 600" }] };
     return words.includes("It is there.") ? { text: "Done." } : { actions: [satisfied] };
   };
