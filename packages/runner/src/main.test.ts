@@ -23,8 +23,13 @@ test("the bundled runner takes a run to its end and exits with 0", async () => {
 });
 
 test("a runner that is killed at any moment goes on, and does nothing again", async () => {
-  const { run, startRunner, workdir } = await openTestHost(counting);
-  const { events, kills } = await killAtRandom(run, startRunner, 4);
+  const killed = Promise.withResolvers<void>();
+  const { run, startRunner, workdir } = await openTestHost(async (request) => {
+    // Else the run could be over before the first of its events is seen here.
+    if (request.step === steps) await killed.promise;
+    return counting(request);
+  });
+  const { events, kills } = await killAtRandom(run, startRunner, 4, killed.resolve);
   expect(await run.ended).toEqual({ reason: "completed", message: "Counted." });
   expect(await linesOf(workdir)).toEqual(unique(await linesOf(workdir)));
   // A runner that is killed before it has said a word says nothing of it.
@@ -82,7 +87,7 @@ test("a runner without its settings says which", async () => {
 });
 
 /** Kills the runner at some of its steps and starts it again, until the run has ended. */
-async function killAtRandom(run: OpenRun, startRunner: () => ChildProcess, maxKills: number) {
+async function killAtRandom(run: OpenRun, startRunner: () => ChildProcess, maxKills: number, onKilled = () => {}) {
   const events: RunnerEvent[] = [];
   let kills = 0;
   let runner = startRunner();
@@ -94,6 +99,7 @@ async function killAtRandom(run: OpenRun, startRunner: () => ChildProcess, maxKi
     // After the last of its steps it may have come to its end already.
     await exited(runner);
     kills++;
+    onKilled();
     runner = startRunner();
   }
   return { events, kills };

@@ -74,6 +74,12 @@ static void end_unseen(struct exec *exec) {
     exec->drain_until_ms = exec->drain_limit_ms = now_ms();
 }
 
+static bool output_waits(const struct exec *exec) {
+    struct pollfd fds[2];
+    for (int stream = 0; stream < 2; stream++) fds[stream] = (struct pollfd){.fd = exec->command.output[stream], .events = POLLIN};
+    return poll(fds, 2, 0) > 0;
+}
+
 static bool is_drained(struct exec *exec) {
     if (exec->command.output[0] < 0 && exec->command.output[1] < 0) return true;
     int64_t now = now_ms();
@@ -81,7 +87,9 @@ static bool is_drained(struct exec *exec) {
         exec->drain_until_ms = now + DRAIN_SILENCE_MS;
         exec->drain_limit_ms = now + DRAIN_MOST_MS;
     }
-    return now >= exec->drain_until_ms || now >= exec->drain_limit_ms;
+    if (now >= exec->drain_limit_ms) return true;
+    /* A handler that did not get to run for a while has not heard silence. */
+    return now >= exec->drain_until_ms && !output_waits(exec);
 }
 
 static void send_exit(struct exec *exec) {

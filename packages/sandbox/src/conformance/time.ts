@@ -75,8 +75,12 @@ function describeCheckpoints(c: Conformance): void {
   test.concurrent("checkpoints are taken of a running sandbox by themselves", async () => {
     await using sandbox = await c.create({ checkpointMs: 8000 });
     await sandbox.files.write("/workspace/kept", "kept");
+    // It has its turn behind a checkpoint that may be without the file.
+    await sandbox.keepAlive(1);
+    const before = (await eventsOf(c, sandbox.id)).at(-1)?.sequence ?? 0;
     const created = await eventually(c.clock, async () => {
-      const event = (await eventsOf(c, sandbox.id)).find(({ type }) => type === "snapshot.created");
+      const events = await eventsOf(c, sandbox.id);
+      const event = events.find(({ type, sequence }) => type === "snapshot.created" && sequence > before);
       if (event?.type !== "snapshot.created") throw new Error("no checkpoint yet");
       return event;
     });

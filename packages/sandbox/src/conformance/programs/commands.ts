@@ -44,7 +44,7 @@ export const commands = {
     },
   },
   echoInput: {
-    shell: "cat",
+    shell: "exec cat",
     scripted: async ({ stdin, stdout }) => {
       for await (const data of stdin) await stdout.write(data);
       return 0;

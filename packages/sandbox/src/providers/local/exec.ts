@@ -54,7 +54,8 @@ export interface ExecStart {
   readonly logLimitBytes?: number;
 }
 
-const startWaitMs = 5000;
+/** Longer than pid 1 lets a handler take for its start: it ends the log of one that it has killed for that. */
+const startWaitMs = 20_000;
 const nothing: ExecOffsets = { stdout: 0, stderr: 0 };
 
 /** Answers when the program runs. An exec id that has a log already is attached to instead. */

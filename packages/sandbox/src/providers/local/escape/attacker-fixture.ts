@@ -94,7 +94,8 @@ export async function eventOf<T extends SandboxEvent["type"]>(
   type: T,
   matches: (event: Extract<SandboxEvent, { type: T }>) => boolean = () => true,
 ): Promise<Extract<SandboxEvent, { type: T }>> {
-  const signal = AbortSignal.timeout(60_000);
+  // Longer than a disk goes unlooked at while others' deletions hide what is written to it.
+  const signal = AbortSignal.timeout(100_000);
   for await (const event of provider.events({ sandbox: sandbox.id, signal })) {
     const wanted = event as Extract<SandboxEvent, { type: T }>;
     if (event.type === type && matches(wanted)) return wanted;

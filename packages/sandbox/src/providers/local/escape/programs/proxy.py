@@ -4,10 +4,10 @@ import socket, struct, sys
 def proxy(path="127.0.0.1"):
     if path.startswith("/"):
         s = socket.socket(socket.AF_UNIX)
-        s.settimeout(8)
+        s.settimeout(60)
         s.connect(path)
         return s
-    return socket.create_connection((path, 3128), 8)
+    return socket.create_connection((path, 3128), 60)
 
 def line(s):
     return s.recv(4096).split(b"\r\n")[0].decode("latin1") or "closed"
