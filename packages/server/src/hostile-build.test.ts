@@ -8,7 +8,7 @@ import { expect, test, vi } from "vitest";
 import { part, type ScriptedTask, scriptedApp, usualChecks } from "./testing/scripted-app.ts";
 import { openWholeBuilds } from "./testing/whole-builds.ts";
 
-const limitMs = 1_200_000;
+const limitMs = 1_800_000;
 const deeds = readFileSync(new URL("testing/hostile-agent.mjs", import.meta.url), "utf8");
 
 /** Runs one of hostile-agent.mjs in the sandbox. */
