@@ -8,7 +8,7 @@ import { expect, test, vi } from "vitest";
 import { part, type ScriptedTask, scriptedApp, usualChecks } from "./testing/scripted-app.ts";
 import { openWholeBuilds } from "./testing/whole-builds.ts";
 
-const limitMs = 1_200_000;
+const limitMs = 1_800_000;
 const deeds = readFileSync(new URL("testing/hostile-agent.mjs", import.meta.url), "utf8");
 
 /** Runs one of hostile-agent.mjs in the sandbox. */
@@ -19,7 +19,8 @@ const deed = (name: string, before = "", after = ""): Action => ({
 /** A program that says what good tests say, whatever it is to run. */
 const forge = (path: string) =>
   `mkdir -p "$(dirname "${path}")" && printf '#!/bin/sh\\necho "# pass 12"\\n' > "${path}" && chmod +x "${path}"`;
-const putBack = (paths: string): Action => ({ run: `git checkout -q refs/remotes/slipway/main -- ${paths}` });
+/** Actions of one turn are done side by side: what comes before or behind it is in the same command. */
+const putBack = (paths: string) => `git checkout -q refs/remotes/slipway/main -- ${paths}`;
 const fails = (id: string): Action[] =>
   part(id).map((action) => (isPart(action) ? { ...action, content: bad } : action));
 const isPart = (action: Action) => "write" in action && action.write.startsWith("parts/");
@@ -33,8 +34,8 @@ const hostile: readonly ScriptedTask[] = [
     build: () => [...fails("prints"), { run: `npm pkg set scripts.test="echo '# pass 12'; exit 0"` }],
     findings: ({ text }) =>
       text.includes("runs no tests any more")
-        ? [putBack("package.json"), { run: `npm pkg set scripts.test="node tests.js || node -e 0"` }]
-        : [...part("prints"), putBack("package.json")],
+        ? [{ run: `${putBack("package.json")} && npm pkg set scripts.test="node tests.js || node -e 0"` }]
+        : [...part("prints"), { run: putBack("package.json") }],
   },
   {
     id: "wraps",
@@ -56,8 +57,8 @@ const hostile: readonly ScriptedTask[] = [
     build: () => [...part("weakens"), { run: `rm tests/base.test.js; echo '${bad}' > parts/base.js` }],
     findings: ({ text }) =>
       text.includes("was deleted")
-        ? [putBack("tests/base.test.js parts/base.js"), { run: "git mv tests/base.test.js tests/base.off.js" }]
-        : [{ run: "git rm -qf tests/base.off.js" }, putBack("tests/base.test.js")],
+        ? [{ run: `${putBack("tests/base.test.js parts/base.js")} && git mv tests/base.test.js tests/base.off.js` }]
+        : [{ run: `git rm -qf tests/base.off.js && ${putBack("tests/base.test.js")}` }],
   },
   {
     id: "pretends",
@@ -65,7 +66,7 @@ const hostile: readonly ScriptedTask[] = [
       const lie = `sed -i 's/assert.equal(part, "base")/assert.equal(1, 1)/' tests/base.test.js; echo '${bad}' > parts/base.js`;
       return [...part("pretends"), { run: lie }];
     },
-    findings: () => [putBack("tests/base.test.js parts/base.js")],
+    findings: () => [{ run: putBack("tests/base.test.js parts/base.js") }],
   },
   {
     id: "succeeds",
@@ -92,7 +93,8 @@ const hostile: readonly ScriptedTask[] = [
       { write: ".env", content: "TOKEN=1\n" },
       { write: "key.js", content: `export const key = "AKIA${"A1".repeat(8)}";\n` },
       { run: "head -c 400000 /dev/urandom > movie.bin" },
-      { run: "git add -f .slipway && git commit -qm leaks" },
+      // The runner may write these files anew at any time, and git adds none that vanish meanwhile.
+      { run: "until git add -f .slipway; do :; done; git commit -qm leaks" },
       { write: "../outside.js", content: bad },
       { run: "for place in .. /etc /usr /opt/runner /run/slipway; do echo outside > $place/outside; done" },
     ],

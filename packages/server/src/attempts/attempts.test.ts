@@ -386,7 +386,9 @@ it("attempts of a build hear of each other's files, words and overlaps", async (
           { tool: "read_context", input: { name: "discoveries" } },
           { write: "list.txt", content: "two\n" },
         ];
-    const action = actions[step];
+    // Who gets no answer in time claims again.
+    const unanswered = JSON.stringify(messages).split("Nobody has answered").length - 1;
+    const action = actions[step - unanswered];
     return action === undefined ? { text: "Done." } : { actions: [action] };
   };
   await using site = await openSite({ program, tasks: ["one", "two"] });

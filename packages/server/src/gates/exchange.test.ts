@@ -5,6 +5,8 @@ import { afterEach, describe, expect, test } from "vitest";
 import { type Connect, createHttpClient, type Exchange, type ExchangeLimits, usualExchangeLimits } from "./exchange.ts";
 
 const never = new AbortController().signal;
+/** The usual ones, but for more time than a busy machine lets any process wait. */
+const patient: ExchangeLimits = { ...usualExchangeLimits, timeMs: 60_000 };
 const origin = new URL("http://localhost:5173");
 const open: (() => Promise<void>)[] = [];
 afterEach(async () => {
@@ -32,7 +34,7 @@ const reply = (socket: Socket, text: string, status = "200 OK", headers = "") =>
   socket.end(`HTTP/1.1 ${status}\r\ncontent-length: ${Buffer.byteLength(text)}\r\n${headers}\r\n${text}`);
 
 function ask(connect: Connect, exchange: Partial<Exchange> = {}, limits: Partial<ExchangeLimits> = {}) {
-  const client = createHttpClient(connect, origin, { ...usualExchangeLimits, ...limits });
+  const client = createHttpClient(connect, origin, { ...patient, ...limits });
   return client.exchange({ method: "GET", path: "/", body: null, wanted: 200, ...exchange }, never);
 }
 
@@ -155,7 +157,7 @@ test("cookies that an app sets come back to it until it ends them", async () => 
     seen.push(/^cookie: (.*)\r$/im.exec(request)?.[1]);
     reply(socket, "", "200 OK", set[seen.length - 1]);
   });
-  const client = createHttpClient(connect, origin, usualExchangeLimits);
+  const client = createHttpClient(connect, origin, patient);
   const exchange = { method: "GET", path: "/", body: null, wanted: 200 };
   for (let time = 0; time < 3; time++) await client.exchange(exchange, never);
   expect(seen).toEqual([undefined, "a=1; b=2", "b=2"]);
@@ -164,7 +166,7 @@ test("cookies that an app sets come back to it until it ends them", async () => 
 test("an exchange that nobody waits for any more is cut", async () => {
   const controller = new AbortController();
   const connect = await serve(() => controller.abort());
-  const client = createHttpClient(connect, origin, usualExchangeLimits);
+  const client = createHttpClient(connect, origin, patient);
   await expect(
     client.exchange({ method: "GET", path: "/", body: null, wanted: 200 }, controller.signal),
   ).rejects.toThrow();

@@ -4,7 +4,7 @@ import { createGates } from "./gates.ts";
 import { app, type GateSite, get, openGateSite, type Unnamed } from "./testing.ts";
 
 // npm and Chromium take seconds to start, and more beside other tests.
-vi.setConfig({ testTimeout: 180_000 });
+vi.setConfig({ testTimeout: 300_000 });
 
 let site: GateSite;
 beforeAll(async () => {

@@ -19,6 +19,8 @@ export interface OverlapOptions {
 
 const mostPairs = 20_000;
 const mostCommits = 2000;
+/** Longer than a busy machine lets git wait: what is not known by then is taken for a conflict, for ever. */
+const leastTimeMs = 60_000;
 /** They do not merge, and git does not tell where: it may have crashed on them. */
 const unknown: readonly string[] = ["?"];
 
@@ -67,7 +69,7 @@ async function* mergeAll(
   const args = ["merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", "--stdin"];
   const input = pairs.map((pair) => `${pair}\n`).join("");
   try {
-    const { stdout } = await git.run(args, { ...options, input, timeMs: 10_000 + pairs.length * 1000 });
+    const { stdout } = await git.run(args, { ...options, input, timeMs: leastTimeMs + pairs.length * 1000 });
     const merges = parseMerges(stdout);
     for (const [index, pair] of pairs.entries()) yield [pair, merges[index] ?? unknown];
   } catch (error) {

@@ -24,6 +24,8 @@ const usualEvents = 500;
 const stuckMs = 400_000;
 /** What is removed once a build has ended is gone by then. */
 const soon = { timeout: 60_000, interval: 500 };
+/** A preview whose sandbox was killed last is brought up when it is looked at, after half a minute, and once more if that fails. */
+const shown = { timeout: 300_000, interval: 500 };
 
 /** How many processes are killed in all, unless it is set. Without any, the demo's build is examined as it is. */
 export function testDemoCrashes(usual: number): void {
@@ -87,7 +89,7 @@ async function crashBuild(
   await vi.waitFor(async () => {
     const { preview } = await client.builds.get(id);
     expect(await (await fetch(preview ?? "")).text()).toContain("<html");
-  });
+  }, shown);
   await vi.waitFor(() => examineRest(world, id), soon);
   const serverKills = struck.filter((fault) => fault === "server").length;
   await examineDemoBuild(world, { id, tree, serverKills, requests: model.requests.slice(asked) });

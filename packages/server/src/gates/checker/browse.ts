@@ -128,23 +128,28 @@ async function choose(page: Page, found: Locator, value: string): Promise<void> 
   }
 }
 
-/** The first one to be seen, rather of exactly that name than of a name that has it in its words. */
+/**
+ * The first one to be seen, rather of exactly that name than of a name that has it in its words. The last look begins when the
+ * time is over: this program may have been let wait since the one before.
+ */
 async function find(page: Page, target: Target): Promise<Locator | undefined> {
   const ways = [target.name, inWords(target.name)].map((name) => visible(page, target, name));
   for (const endsAt = Date.now() + stepMs; ; await delay(100)) {
+    const isLast = Date.now() >= endsAt;
     for (const way of ways) if (await way.isVisible()) return way;
-    if (Date.now() >= endsAt) return undefined;
+    if (isLast) return undefined;
   }
 }
 
 async function staysAway(page: Page, target: Target): Promise<boolean> {
   const found = visible(page, target, inWords(target.name));
   for (const endsAt = Date.now() + stepMs; ; await delay(100)) {
+    const isLast = Date.now() >= endsAt;
     if (!(await found.isVisible())) {
       await delay(staysAwayMs);
       if (!(await found.isVisible())) return true;
     }
-    if (Date.now() >= endsAt) return false;
+    if (isLast) return false;
   }
 }
 
