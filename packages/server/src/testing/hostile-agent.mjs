@@ -36,7 +36,7 @@ const deeds = {
     const { pid } = runner();
     // So that it takes none of the numbers meanwhile.
     process.kill(pid, "SIGSTOP");
-    const { next } = await call("POST", "/run/hello", { version: 1, instance: "hostile" });
+    const next = await nextNumber();
     const events = offers.map((event, index) => ({ sequence: next + index, at: 0, event }));
     await call("POST", "/run/events", { events });
     process.kill(pid, "SIGCONT");
@@ -46,14 +46,7 @@ const deeds = {
   async succeed() {
     const { pid } = runner();
     process.kill(pid, "SIGSTOP");
-    const hello = async () => (await call("POST", "/run/hello", { version: 1, instance: "hostile" })).next;
-    // What the runner has sent last may be on its way, and would take the same number.
-    let next;
-    for (let before = Number.NaN; next !== before; ) {
-      before = next;
-      await new Promise((resolve) => setTimeout(resolve, 1000));
-      next = await hello();
-    }
+    const next = await nextNumber();
     const claims = [
       { type: "command", phase: "verify", command: "test", ok: true, durationMs: 1, output: "# pass 12" },
       { type: "ended", reason: "completed", message: "merged" },
@@ -67,7 +60,8 @@ const deeds = {
   async kill() {
     for (;;) {
       const found = runner();
-      if (found !== undefined) process.kill(found.pid, "SIGKILL");
+      // It may have ended meanwhile.
+      if (found !== undefined) attempt(() => process.kill(found.pid, "SIGKILL"));
       await new Promise((resolve) => setTimeout(resolve, 20));
     }
   },
@@ -103,6 +97,17 @@ const deeds = {
 };
 
 await deeds[deed]();
+
+/** Of a runner that stands still. What it has sent last may be on its way, and would take the same number. */
+async function nextNumber() {
+  let next;
+  for (let before = Number.NaN; next !== before; ) {
+    before = next;
+    await new Promise((resolve) => setTimeout(resolve, 1000));
+    ({ next } = await call("POST", "/run/hello", { version: 1, instance: "hostile" }));
+  }
+  return next;
+}
 
 function git(args, input) {
   return execFileSync("git", args, { input, maxBuffer: 10 ** 9 });
