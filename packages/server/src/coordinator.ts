@@ -79,9 +79,11 @@ export async function openCoordinator(parts: CoordinatorParts): Promise<Coordina
   };
 
   /** In the next generation: what has driven the build before is fenced off. */
-  const adopt = async (build: BuildId): Promise<void> => {
+  const take = async (build: BuildId): Promise<void> => {
     if (!(await canCarryOn(build))) return;
     const { holder, generation, expiresAt } = await store.leases.find(build);
+    // Somebody else who found it free was sooner.
+    if (driven.get(build)?.generation === generation && holder === name && expiresAt > clock.now()) return;
     if (holder !== null && holder !== name) {
       // It has come back meanwhile.
       if (expiresAt > clock.now()) return;
@@ -99,6 +101,14 @@ export async function openCoordinator(parts: CoordinatorParts): Promise<Coordina
       await store.leases.release(build, by);
       throw error;
     }
+  };
+
+  /** Under way: a bell and a sweep may find the same build free. */
+  const adopting = new Map<BuildId, Promise<void>>();
+  const adopt = (build: BuildId): Promise<void> => {
+    const begun = adopting.get(build) ?? take(build).finally(() => adopting.delete(build));
+    adopting.set(build, begun);
+    return begun;
   };
 
   const bells = createBells(async (build) => {
@@ -159,8 +169,11 @@ export async function openCoordinator(parts: CoordinatorParts): Promise<Coordina
       onRestart({ dataLost }) {
         // Without its data Restate drives nothing any more; with it, what rang meanwhile was not heard.
         for (const build of driven.keys()) {
-          if (dataLost) tryAdopt(build);
-          else bells.ring(build);
+          if (dataLost) {
+            // What is taken is not what is driven.
+            driven.delete(build);
+            tryAdopt(build);
+          } else bells.ring(build);
         }
       },
     }),

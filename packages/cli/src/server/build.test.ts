@@ -79,9 +79,10 @@ test("a build that is left goes on; down hands it over, and the next server ends
   const [, id = ""] = /slipway watch (bld_\w+)/.exec(shown) ?? [];
   expect(await json("down")).toMatchObject({ stopped: true, paused: [], handedOver: [id] });
   expect(await json("down")).toEqual({ stopped: false });
-  const { code, stdout, stderr } = await slipway.run(["watch", id], "", { SLIPWAY_SIMULATION_SPEED: "20000" });
-  expect({ code, stderr }).toMatchObject({ code: 0, stderr: expect.stringContaining(" is merged\n") });
-  expect(stdout).toMatch(/^succeeded in .*: a shop\n/);
+  const { code, stdout } = await slipway.run(["watch", id], "", { SLIPWAY_SIMULATION_SPEED: "20000" });
+  expect({ code, stdout }).toMatchObject({ code: 0, stdout: expect.stringMatching(/^succeeded in .*: a shop\n/) });
+  // A watch tells what comes after its beginning, and all of this may be over by then.
+  expect((await slipway.run(["logs", id])).stdout).toContain(" is merged\n");
 });
 
 test("a server has one provider", async () => {

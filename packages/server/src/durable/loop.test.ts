@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { connect } from "node:http2";
 import { text } from "node:stream/consumers";
 import { type BuildId, newId, SlipwayError } from "@slipway/contract";
-import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { type KeptRestate, startRestate } from "./keep-restate.ts";
 import { type DurableLoopOptions, openDurableLoop } from "./loop.ts";
 import { createRestateApi } from "./restate-api.ts";
@@ -343,6 +343,9 @@ test("a loop that is closed lets its turn end first, and takes no other", async 
   const loop = await open(tick);
   await loop.drive(build, 1);
   await called(1);
+  // However long Restate takes to answer, the time that a turn is given at the end does not pass.
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  onTestFinished(() => void vi.useRealTimers());
   let isClosed = false;
   const closing = loop[Symbol.asyncDispose]().then(() => {
     isClosed = true;

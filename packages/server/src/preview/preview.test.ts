@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { newId } from "@slipway/contract";
 import type { WorkingBuild } from "@slipway/engine";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { openPlace, type Place } from "../workspaces/testing.ts";
 import { createWorkspaces } from "../workspaces/workspaces.ts";
 import { createPreviews, type PreviewParts, type Previews } from "./preview.ts";
@@ -184,7 +184,8 @@ test("one that is closed has no port and no sandbox, whatever is merged and over
   await expectClosed(others);
   expect(await others.open(build, two)).toBe(address);
   expect(await lookUntil(address, 200)).toBe("two");
-  expect(told).toEqual({ addresses: [address], troubles: [] });
+  // It is there to be seen a moment before that is told.
+  await vi.waitFor(() => expect(told).toEqual({ addresses: [address], troubles: [] }));
   await others.end(build.id);
   expect(await others.addressOf(build.id)).toBeUndefined();
 });

@@ -60,7 +60,8 @@ const deeds = {
   async kill() {
     for (;;) {
       const found = runner();
-      if (found !== undefined) process.kill(found.pid, "SIGKILL");
+      // It may have ended meanwhile.
+      if (found !== undefined) attempt(() => process.kill(found.pid, "SIGKILL"));
       await new Promise((resolve) => setTimeout(resolve, 20));
     }
   },
@@ -96,6 +97,17 @@ const deeds = {
 };
 
 await deeds[deed]();
+
+/** Of a runner that stands still. What it has sent last may be on its way, and would take the same number. */
+async function nextNumber() {
+  let next;
+  for (let before = Number.NaN; next !== before; ) {
+    before = next;
+    await new Promise((resolve) => setTimeout(resolve, 1000));
+    ({ next } = await call("POST", "/run/hello", { version: 1, instance: "hostile" }));
+  }
+  return next;
+}
 
 function git(args, input) {
   return execFileSync("git", args, { input, maxBuffer: 10 ** 9 });
