@@ -177,17 +177,6 @@ function runner() {
   return undefined;
 }
 
-/** What the runner has sent last may be on its way, and would take the same number. */
-async function nextNumber() {
-  let next;
-  for (let before = Number.NaN; next !== before; ) {
-    before = next;
-    await new Promise((resolve) => setTimeout(resolve, 1000));
-    ({ next } = await call("POST", "/run/hello", { version: 1, instance: "hostile" }));
-  }
-  return next;
-}
-
 function call(method, path, body, timeoutMs = 60_000) {
   const headers = { authorization: `Bearer ${runner()?.token}`, "content-type": "application/json" };
   const signal = AbortSignal.timeout(timeoutMs);
