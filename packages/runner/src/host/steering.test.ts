@@ -65,6 +65,8 @@ describe.concurrent.each(drivers)("%s", (agent) => {
     await using sandbox = await site.sandbox(agent);
     await using run = await atWork(agent, sandbox);
     await run.send({ type: "message", text: "please stop here" });
+    // Once its runner has it: else the run could be over before.
+    await command(sandbox, "until grep -qsx 1 /var/tmp/slipway-run/*/*/control-sequence; do sleep 0.05; done");
     await sandbox.files.write("/tmp/go", "");
     const { events, end } = await toEnd(run);
     expect(end).toMatchObject({ reason: "completed" });
