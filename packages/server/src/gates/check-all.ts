@@ -16,7 +16,7 @@ export interface Checking {
   readonly signal: AbortSignal;
   /** How long the app has to answer for the first time. */
   readonly readyMs?: number;
-  /** How long a page may keep a check busy. */
+  /** How long a page may keep a browser busy with one check. */
   readonly checkMs?: number;
 }
 

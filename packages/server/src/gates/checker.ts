@@ -21,7 +21,7 @@ export interface CheckerParts {
   readonly labels: Readonly<Record<string, string>>;
   readonly connect: Connect;
   readonly signal: AbortSignal;
-  /** A page that keeps a check busy for longer has failed it. */
+  /** A page that keeps a check busy for longer, in two browsers, has failed it. */
   readonly checkMs?: number | undefined;
 }
 
@@ -64,7 +64,7 @@ export async function openChecker(given: CheckerParts): Promise<Checker> {
   return {
     async check(check) {
       await exec.write(`${JSON.stringify(check)}\n`, { signal });
-      const answer = await nextOf(answers, checkMs + graceMs, signal);
+      const answer = await nextOf(answers, 2 * checkMs + graceMs, signal);
       if (cut !== undefined) throw cut;
       if (answer.type === "broken") throw brokenError(answer.detail);
       return check.type === "browser" ? browserOutcome(check, answer) : performanceOutcome(check, answer);

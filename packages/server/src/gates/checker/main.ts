@@ -1,5 +1,5 @@
 /**
- * The program inside a checker sandbox: `main.ts <socket> <port> <milliseconds per check>`. It lets a browser reach the app
+ * The program inside a checker sandbox: `main.ts <socket> <port> <milliseconds per try>`. It lets a browser reach the app
  * through the socket, does what the checks say that come as lines on standard input, and answers each with a line. No
  * candidate's program is near it.
  */
@@ -37,7 +37,13 @@ const stuck: CheckerAnswer = { type: "failed", step: 0, why: "stuck", detail: ""
 let browser = launch();
 let isWarm = false;
 
+/** A browser hangs by itself now and then: a page is to blame when it keeps another one busy, too. */
 async function answerTo(check: AnyCheck): Promise<CheckerAnswer> {
+  return (await tryOut(check)) ?? (await tryOut(check)) ?? stuck;
+}
+
+/** Nothing when the time is over. */
+async function tryOut(check: AnyCheck): Promise<CheckerAnswer | undefined> {
   const opened = await browser;
   const deadline = Promise.withResolvers<undefined>();
   const timer = setTimeout(() => deadline.resolve(undefined), Number(checkMs));
@@ -47,7 +53,7 @@ async function answerTo(check: AnyCheck): Promise<CheckerAnswer> {
   let answer: CheckerAnswer | undefined;
   try {
     answer = await Promise.race([work, deadline.promise]);
-    return answer ?? stuck;
+    return answer;
   } finally {
     clearTimeout(timer);
     if (answer === undefined || !opened.isConnected()) {
