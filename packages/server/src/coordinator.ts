@@ -170,7 +170,7 @@ export async function openCoordinator(parts: CoordinatorParts): Promise<Coordina
         // Without its data Restate drives nothing any more; with it, what rang meanwhile was not heard.
         for (const build of driven.keys()) {
           if (dataLost) {
-            // What is taken is not what is driven.
+            // Else it would be held for driven already.
             driven.delete(build);
             tryAdopt(build);
           } else bells.ring(build);
