@@ -1,18 +1,48 @@
 import { defineConfig } from "vitest/config";
+import { LongestFirst } from "./scripts/lanes/longest-first.ts";
+
+const integration = "{packages/*/src,scripts,bench}/**/*.integration.test.ts";
+/** What every project has. */
+const common = {
+  // A busy machine may let any process wait for seconds. What hangs still fails.
+  expect: { poll: { timeout: 60_000 } },
+  testTimeout: 120_000,
+  hookTimeout: 300_000,
+  // Of the tests in one file that say they may run side by side.
+  maxConcurrency: 3,
+};
+const setUp = "scripts/lanes/set-up.ts";
 
 export default defineConfig({
   test: {
-    // `*.long.ts` are proofs that take many minutes each: `npm run test:long`.
-    include: process.env["SLIPWAY_LONG"]
-      ? ["packages/*/src/**/*.long.ts", "scripts/*.long.ts"]
-      : ["packages/*/src/**/*.test.ts", "scripts/**/*.test.ts", "bench/**/*.test.ts"],
     maxWorkers: 2,
-    // Of the tests in one file that say they may run side by side.
-    maxConcurrency: 3,
-    setupFiles: ["scripts/test-setup.ts"],
-    // A busy machine may let any process wait for seconds. What hangs still fails.
-    expect: { poll: { timeout: 60_000 } },
-    testTimeout: 120_000,
-    hookTimeout: 300_000,
+    sequence: { sequencer: LongestFirst },
+    coverage: {
+      provider: "v8",
+      include: ["packages/{engine,store,gateway,sandbox}/src/**"],
+      reporter: ["text-summary"],
+    },
+    projects: [
+      {
+        test: {
+          ...common,
+          name: "unit",
+          include: ["{packages/*/src,scripts,bench}/**/*.test.ts"],
+          exclude: ["**/node_modules/**", integration],
+          setupFiles: [setUp, "scripts/lanes/no-processes.ts"],
+          // Modules hold no state of their own, and a process for each file would take longer than the tests.
+          isolate: false,
+        },
+      },
+      { test: { ...common, name: "integration", include: [integration], setupFiles: [setUp] } },
+      {
+        test: {
+          ...common,
+          name: "long",
+          include: ["{packages/*/src,scripts}/**/*.long.ts"],
+          setupFiles: ["scripts/lanes/random-seed.ts", setUp],
+        },
+      },
+    ],
   },
 });

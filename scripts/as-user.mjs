@@ -64,11 +64,11 @@ function entriesOf(directory, leftOut) {
 }
 
 async function run({ repo, home, tmp }, args) {
-  const { CI, NODE_EXTRA_CA_CERTS, SSL_CERT_FILE, SLIPWAY_TEST_KILLS } = process.env;
+  const { CI, NODE_EXTRA_CA_CERTS, SSL_CERT_FILE, SLIPWAY_LANE, SLIPWAY_SEED } = process.env;
   // The checkout may be in a directory that the user can not enter: its own Node is taken from the copy.
   const node = process.execPath.startsWith(root) ? join(repo, process.execPath.slice(root.length)) : process.execPath;
   const path = `${dirname(node)}:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin`;
-  const given = { CI, NODE_EXTRA_CA_CERTS, SSL_CERT_FILE, SLIPWAY_TEST_KILLS };
+  const given = { CI, NODE_EXTRA_CA_CERTS, SSL_CERT_FILE, SLIPWAY_LANE, SLIPWAY_SEED };
   const own = { PATH: path, HOME: home, TMPDIR: tmp, NODE_COMPILE_CACHE: join(tmp, "compiled") };
   const env = { ...own, LANG: "C.UTF-8", ...given };
   const identity = ["--reuid", `${uid}`, "--regid", `${uid}`, "--clear-groups", "--inh-caps=-all"];

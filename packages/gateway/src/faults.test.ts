@@ -15,7 +15,7 @@ import {
 } from "./testing/upstream.ts";
 
 const paths = ["/v1/messages", "/v1/chat/completions", "/v1/responses"] as const;
-const silenceMs = 3000;
+const silenceMs = 1000;
 
 test.each([408, 409, 429, 500, 503, 529])("an endpoint that answers %i is asked again", async (status) => {
   await using set = await startTestGateway();

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { describeStore } from "./conformance/suite.ts";
+import { describeTurns } from "./conformance/turns.ts";
 import { openDatabase } from "./database/open.ts";
 import { openStore } from "./store.ts";
 import { startTurso, type TestTurso } from "./testing/turso.ts";
@@ -10,7 +11,10 @@ beforeAll(async () => {
 });
 afterAll(() => turso?.[Symbol.asyncDispose]());
 
-describeStore("a stand-in for Turso", { createDatabase: () => turso.createDatabase(), seesDeath: false });
+/** All of it is in turso.long.ts: what another database shows differs here by the wire alone. */
+describeStore("a stand-in for Turso", { createDatabase: () => turso.createDatabase(), seesDeath: false }, [
+  describeTurns,
+]);
 
 test("an address where nobody listens is told as such", async () => {
   await using database = openDatabase({ url: "http://127.0.0.1:1/x" });

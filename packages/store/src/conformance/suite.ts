@@ -9,8 +9,10 @@ import { describeProcesses } from "./processes.ts";
 import type { OpenedStore, StoreSubject } from "./subject.ts";
 import { describeTurns } from "./turns.ts";
 
-/** What every database has to pass under the store. */
-export function describeStore(name: string, subject: StoreSubject): void {
+const suites = [describeBuilds, describeEvents, describeTurns, describeLeases, describeLedger, describeLogs];
+
+/** What every database has to pass under the store; or a part of it. */
+export function describeStore(name: string, subject: StoreSubject, parts = suites): void {
   describe(`the store on ${name}`, () => {
     let current: OpenedStore | undefined;
     const opened = (): OpenedStore => {
@@ -25,12 +27,7 @@ export function describeStore(name: string, subject: StoreSubject): void {
       current = undefined;
     });
 
-    describeBuilds(opened);
-    describeEvents(opened);
-    describeTurns(opened);
-    describeLeases(opened);
-    describeLedger(opened);
-    describeLogs(opened);
+    for (const describePart of parts) describePart(opened);
     if (subject.seesDeath) describeProcesses(opened);
   });
 }

@@ -4,17 +4,16 @@ import { type BuildId, hasCode } from "@slipway/contract";
 import type { Bridge, Store } from "@slipway/engine";
 import { openBridge } from "@slipway/store/bridge";
 import { expect, test } from "vitest";
-import { between, draw } from "./simulated/chance.ts";
-import { type SimulationSettings, usualWorld } from "./simulated/fate.ts";
-import { allEvents } from "./testing/all-events.ts";
-import { type CrashWorld, type Fault, faults, openCrashWorld } from "./testing/crash-world.ts";
-import { endOf, endWithoutFaults, examineBuild } from "./testing/examine.ts";
-import { numberedBuild } from "./testing/numbered-build.ts";
-import { tellStuck } from "./testing/tell-stuck.ts";
+import { between, draw } from "../simulated/chance.ts";
+import { type SimulationSettings, usualWorld } from "../simulated/fate.ts";
+import { allEvents } from "./all-events.ts";
+import { type CrashWorld, type Fault, faults, openCrashWorld } from "./crash-world.ts";
+import { endOf, endWithoutFaults, examineBuild } from "./examine.ts";
+import { numberedBuild } from "./numbered-build.ts";
+import { tellStuck } from "./tell-stuck.ts";
 
-/** How many processes are killed in all, and by which dice. */
-const crashes = Number(process.env["SLIPWAY_CRASHES"] ?? 40);
-const seed = Number(process.env["SLIPWAY_CRASH_SEED"] ?? Date.now() % 1_000_000);
+/** By which dice processes are killed. */
+const seed = Number(process.env["SLIPWAY_SEED"]);
 
 const world: SimulationSettings = {
   ...{ ...usualWorld, seed, tasks: [3, 7], edgeProbability: 0.25, estimateMinutes: [60, 120], pace: 0.001 },
@@ -37,27 +36,29 @@ interface StartedBuild {
   through: number;
 }
 
-test(`builds end as without faults, whatever is killed: seed ${seed}, ${crashes} crashes`, async () => {
-  expect([crashes, seed].every(Number.isSafeInteger)).toBe(true);
-  console.log(`SLIPWAY_CRASH_SEED=${seed} SLIPWAY_CRASHES=${crashes}`);
-  await using set = await openCrashWorld({ world, factor: 20 });
-  await using listeners = await listenToBridge(set);
-  const users = tendBuilds(set, listeners.listen);
-  for (let number = 1; number <= crashes; number++) {
-    // Now and then what has just been started is killed, too.
-    if (draw(seed, "patience", number) < 0.8) await users.progress();
-    await delay(between([0, 800], draw(seed, "moment", number)));
-    await set.strike(faultOf(number));
-  }
-  await set.coordinator.ready;
-  const builds = await users.finish();
-  while (set.simulation.alive().length > 0) await delay(50);
-  await set.simulation.settled();
-  expect(Math.max(...set.record.steps.values())).toBe(1);
-  expect(Math.max(...set.record.starts.values())).toBe(1);
-  for (const build of builds) await examine(set, build);
-  for (const { id } of builds) await examineBridge(set, id, listeners);
-}, 1_800_000);
+/** So many processes are killed in all. */
+export function testLoopCrashes(crashes: number): void {
+  test("builds end as without faults, whatever is killed", async () => {
+    console.log(`SLIPWAY_SEED=${seed}`);
+    await using set = await openCrashWorld({ world, factor: 20 });
+    await using listeners = await listenToBridge(set);
+    const users = tendBuilds(set, listeners.listen);
+    for (let number = 1; number <= crashes; number++) {
+      // Now and then what has just been started is killed, too.
+      if (draw(seed, "patience", number) < 0.8) await users.progress();
+      await delay(between([0, 800], draw(seed, "moment", number)));
+      await set.strike(faultOf(number));
+    }
+    await set.coordinator.ready;
+    const builds = await users.finish();
+    while (set.simulation.alive().length > 0) await delay(50);
+    await set.simulation.settled();
+    expect(Math.max(...set.record.steps.values())).toBe(1);
+    expect(Math.max(...set.record.starts.values())).toBe(1);
+    for (const build of builds) await examine(set, build);
+    for (const { id } of builds) await examineBridge(set, id, listeners);
+  }, 1_800_000);
+}
 
 function faultOf(number: number): Fault {
   return faults[Math.floor(draw(seed, "fault", number) * faults.length)] ?? "coordinator";

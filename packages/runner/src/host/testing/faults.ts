@@ -4,23 +4,24 @@ import type { RunEndReason } from "@slipway/contract";
 import { demo, faultOf, loop, type ScriptedProgram, type ScriptedRequest } from "@slipway/gateway/scripted";
 import { run as command, type Sandbox } from "@slipway/sandbox";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import type { Run } from "./start.ts";
-import { agentTestMs, drivers, openSite, type Site, toEnd } from "./testing/site.ts";
-
-vi.setConfig({ testTimeout: agentTestMs });
+import type { Run } from "../start.ts";
+import { agentTestMs, openSite, type Site, toEnd } from "./site.ts";
 
 /** What goes wrong at the model, and how the run is then said to have ended. */
-const faults: readonly (readonly [string, readonly RunEndReason[]])[] = [
-  ["429", ["rate_limited"]],
-  ["500", ["overloaded"]],
-  ["hang", ["network", "overloaded"]],
-  ["hangStream", ["truncated", "network"]],
-  ["reset", ["network"]],
-  ["cut", ["truncated"]],
-  ["endEarly", ["truncated"]],
-  ["invalidJson", ["protocol", "truncated"]],
-  ["refusal", ["refused"]],
-];
+const faults = {
+  "429": ["rate_limited"],
+  "500": ["overloaded"],
+  hang: ["network", "overloaded"],
+  hangStream: ["truncated", "network"],
+  reset: ["network"],
+  cut: ["truncated"],
+  endEarly: ["truncated"],
+  invalidJson: ["protocol", "truncated"],
+  refusal: ["refused"],
+} as const satisfies Readonly<Record<string, readonly RunEndReason[]>>;
+
+export type Fault = keyof typeof faults;
+export const allFaults = Object.keys(faults) as Fault[];
 
 /** Tried twice by the gateway, since they cost nothing. */
 const free: readonly string[] = ["429", "500", "reset"];
@@ -37,36 +38,34 @@ const faulty: ScriptedProgram = async (request) => {
 let site: Site;
 /** What the model was asked. */
 const asked: string[] = [];
-beforeAll(async () => {
-  const onRequest = ({ request }: ScriptedRequest) => void asked.push(JSON.stringify(request.messages));
-  site = await openSite({ programs: { faulty }, model: "scripted/faulty", silenceMs: 10_000, onRequest });
-});
-afterAll(() => site[Symbol.asyncDispose]());
 
 const limits = { totalMs: 250_000, idleMs: 150_000, maxSteps: 30, maxRepeats: 3 };
 
-/** OpenCode has another one's driver and takes its time to start: but it is the one that would try again for minutes. */
-const triedAgain = faults.filter(([fault]) => ["hang", "hangStream", "cut"].includes(fault));
-const cases = [...drivers.map((agent) => [agent, faults] as const), ["acp:opencode", triedAgain] as const];
-
-describe.concurrent.each(cases)("with %s", (agent, faults) => {
-  it.each(faults)("the fault %s ends the run as %s, is paid once, and leaves nothing", async (fault, reasons) => {
-    await expectEnd(agent, fault, reasons);
+/** Shows for each agent how its run ends under each of its faults. */
+export function testFaults(cases: readonly (readonly [agent: string, faults: readonly Fault[]])[]): void {
+  vi.setConfig({ testTimeout: agentTestMs });
+  beforeAll(async () => {
+    const onRequest = ({ request }: ScriptedRequest) => void asked.push(JSON.stringify(request.messages));
+    site = await openSite({ programs: { faulty }, model: "scripted/faulty", silenceMs: 2000, onRequest });
   });
-});
+  afterAll(() => site[Symbol.asyncDispose]());
+  describe.concurrent.each(cases)("with %s", (agent, those) => {
+    it.each(those.map((fault) => [fault, faults[fault]] as const))(
+      "the fault %s ends the run as %s, is paid once, and leaves nothing",
+      (fault, reasons) => expectEnd(agent, fault, reasons),
+    );
+  });
+}
 
-it.concurrent.each(drivers)("with %s an agent that does the same again and again ends as looping", async (agent) => {
-  await using sandbox = await site.sandbox(agent);
-  await using run = await site.start(sandbox, { task: { agent, prompt: "Work without end", limits } });
-  expect((await toEnd(run)).end).toMatchObject({ reason: "looping" });
-  await expectNothingLeft(sandbox);
-});
-
-/** It takes any end of an answer for a success. */
-it.concurrent.each(faults.filter(([fault]) => fault === "cut" || fault === "refusal"))(
-  "with acp:gemini the fault %s ends the run as %s, too",
-  (fault, reasons) => expectEnd("acp:gemini", fault, reasons),
-);
+/** An agent that does the same again and again. */
+export function testLoops(agents: readonly string[]): void {
+  it.concurrent.each(agents)("with %s a loop ends the run as looping, and leaves nothing", async (agent) => {
+    await using sandbox = await site.sandbox(agent);
+    await using run = await site.start(sandbox, { task: { agent, prompt: "Work without end", limits } });
+    expect((await toEnd(run)).end).toMatchObject({ reason: "looping" });
+    await expectNothingLeft(sandbox);
+  });
+}
 
 async function expectEnd(agent: string, fault: string, reasons: readonly RunEndReason[]): Promise<void> {
   const prompt = `Say hello to ${agent} [fault:${fault}]`;

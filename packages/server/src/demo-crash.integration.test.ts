@@ -1,3 +1,3 @@
 import { testDemoCrashes } from "./testing/demo-crashes.ts";
 
-testDemoCrashes(10);
+testDemoCrashes(2);

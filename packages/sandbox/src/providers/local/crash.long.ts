@@ -1,0 +1,3 @@
+import { testKills } from "./crash-testing.ts";
+
+testKills(50);
