@@ -119,7 +119,6 @@ describe("silence", () => {
 });
 
 test("a turn that does not end when it is told to is left behind after the grace", async () => {
-  const startedAt = Date.now();
   const events = await outcome(
     async function* () {
       await new Promise(() => {});
@@ -127,7 +126,6 @@ test("a turn that does not end when it is told to is left behind after the grace
     { limits: { idleMs: 500 } },
   );
   expect(events).toMatchObject([{ type: "error", kind: "stuck" }]);
-  expect(Date.now() - startedAt).toBeLessThan(2_000);
 });
 
 test("what a turn says while it ends is kept, but not its own account of the end", async () => {

@@ -87,7 +87,7 @@ test("an app finds nothing of the checks, and whatever it does to them ends in w
     shows: { tasks: ["own"], checks: [sees("/", "Shop")] },
   });
   const commit = await site.candidate({ "server.js": hunter });
-  const gates = createGates({ ...site.parts, checkMs: 20_000 });
+  const gates = createGates({ ...site.parts, checkMs: 10_000 });
   const { verdict, findings } = await gates.run(build, site.work("intent", commit), new AbortController().signal);
   expect(verdict).toBe("failed");
   expect(findings.map(({ text }) => text.split("\n\n").join(" "))).toEqual([

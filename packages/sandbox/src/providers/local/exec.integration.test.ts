@@ -186,10 +186,8 @@ describe("an end from outside", () => {
   });
 
   it("with a daemon that holds the output does not wait for the daemon", async () => {
-    const exec = await sh("sleep 60 & echo out");
-    const { stdout, exit } = await all(exec);
-    expect(stdout).toBe("out\n");
-    expect(exit.durationMs).toBeLessThan(50_000);
+    const exec = await sh("sleep 4444 & echo out");
+    expect((await all(exec)).stdout).toBe("out\n");
     await exec.kill({ graceMs: 0 });
   });
 });
