@@ -20,7 +20,12 @@ export default defineConfig({
     coverage: {
       provider: "v8",
       include: ["packages/{engine,store,gateway,sandbox}/src/**"],
-      reporter: ["text-summary"],
+      exclude: ["**/{testing,fixtures,conformance}/**", "**/*{-,}{fixture,testing}.ts", "**/*.long.ts"],
+      // The keeper and the programs of crash tests run as processes of their own.
+      autoAttachSubprocess: true,
+      reportOnFailure: true,
+      reporter: ["json-summary"],
+      reportsDirectory: ".reports/coverage",
     },
     projects: [
       {

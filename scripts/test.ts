@@ -17,7 +17,7 @@ const user: TestLane = {
   asUser: true,
   args: ["--project=integration", "--maxWorkers=1", ...dependsOnUser.map((name) => local + name)],
 };
-const integration: TestLane = { name: "integration", args: ["--project=integration", "--maxWorkers=3"] };
+const integration: TestLane = { name: "integration", args: ["--project=integration", "--maxWorkers=4"] };
 const unit: TestLane = { name: "unit", args: ["--project=unit", "--maxWorkers=1"] };
 const narrowed: TestLane = { name: "narrowed", args: ["--project=unit", "--project=integration"] };
 const lanes = [user, integration, unit, narrowed];
