@@ -19,7 +19,7 @@ export default defineConfig({
     sequence: { sequencer: LongestFirst },
     coverage: {
       provider: "v8",
-      include: ["packages/{engine,store,gateway,sandbox}/src/**"],
+      include: ["packages/{engine,store,gateway,sandbox}/src/**/*.ts"],
       exclude: ["**/{testing,fixtures,conformance}/**", "**/*{-,}{fixture,testing}.ts", "**/*.long.ts"],
       // The keeper and the programs of crash tests run as processes of their own.
       autoAttachSubprocess: true,
