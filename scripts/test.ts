@@ -15,7 +15,7 @@ const local = "packages/sandbox/src/providers/local/";
 const user: TestLane = {
   name: "user",
   asUser: true,
-  args: ["--project=integration", "--maxWorkers=1", ...dependsOnUser.map((name) => local + name)],
+  args: ["--project=unit", "--project=integration", "--maxWorkers=1", ...dependsOnUser.map((name) => local + name)],
 };
 const integration: TestLane = { name: "integration", args: ["--project=integration", "--maxWorkers=4"] };
 const unit: TestLane = { name: "unit", args: ["--project=unit", "--maxWorkers=1"] };
