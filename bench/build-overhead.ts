@@ -9,7 +9,6 @@ import { newId } from "@slipway/contract";
 import { type AttemptWork, report as told, type Work } from "@slipway/engine";
 import { openCoordinator } from "@slipway/server/coordinator";
 import { createMerging, createRepositories, isMerging } from "@slipway/server/merging";
-import { startRestate } from "@slipway/server/restate";
 import { createHost, createScaledClock, createSimulation, usualWorld } from "@slipway/server/simulated";
 import { createBuild, openSite } from "./loop-site.ts";
 import { median, percentile, type Report } from "./measure.ts";
@@ -24,7 +23,6 @@ const plan = { tasks: [tasks, tasks], edgeProbability: 0, stageMs: [0, 0] } as c
  */
 export async function measureOverhead(report: Report): Promise<void> {
   await using site = await openSite();
-  await using restate = await startRestate({ directory: join(site.directory, "restate") });
   const { store } = site;
   using clock = createScaledClock({ startMs: Date.now(), factor: 1 });
   const repositories = createRepositories({ directory: join(site.directory, "builds"), environment: process.env });
@@ -34,7 +32,7 @@ export async function measureOverhead(report: Report): Promise<void> {
   const times: number[] = [];
   await using parts = new AsyncDisposableStack();
   await using coordinator = await openCoordinator({
-    ...{ store, restate, name: "bench", slots: 1, clock: Date, warn: console.error },
+    ...{ store, name: "bench", slots: 1, clock: Date, warn: console.error },
     work(coordinator): Work {
       const planner = createSimulation({
         ...{ settings: { ...usualWorld, ...plan }, clock },

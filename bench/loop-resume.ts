@@ -9,7 +9,6 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import type { BuildId } from "@slipway/contract";
 import type { Store } from "@slipway/engine";
-import { startRestate } from "@slipway/server/restate";
 import { createScaledClock, serveSimulation, usualWorld } from "@slipway/server/simulated";
 import { createBuild, openSite } from "./loop-site.ts";
 import { median, type Report, ratio } from "./measure.ts";
@@ -58,10 +57,8 @@ async function startAndResume(cache: string, sandboxStartMs: StartMs) {
     startMs: sandboxStartMs,
   } as const;
   await using world = await serveSimulation(socketPath, { settings, clock });
-  const restate = join(site.directory, "restate");
   const env = { ...process.env, NODE_COMPILE_CACHE: cache };
-  const run = () =>
-    spawn(process.execPath, [program, site.databaseUrl, restate, socketPath], { stdio: "inherit", env });
+  const run = () => spawn(process.execPath, [program, site.databaseUrl, socketPath], { stdio: "inherit", env });
   const build = await createBuild(site.store, { slots: attempts });
 
   const beganMs = performance.now();
@@ -82,8 +79,6 @@ async function startAndResume(cache: string, sandboxStartMs: StartMs) {
   const resumeMs = performance.now() - killedMs;
   second.kill("SIGKILL");
   await once(second, "exit");
-  // It outlives who started it: taken up, it is ended with this.
-  await (await startRestate({ directory: restate }))[Symbol.asyncDispose]();
   return { startMs, resumeMs };
 }
 

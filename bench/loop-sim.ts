@@ -1,12 +1,10 @@
 import { spawn } from "node:child_process";
-import { join } from "node:path";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import process from "node:process";
 import { text } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { openCoordinator } from "@slipway/server/coordinator";
-import { startRestate } from "@slipway/server/restate";
 import {
   createHost,
   createScaledClock,
@@ -26,7 +24,7 @@ interface Measured {
   readonly delayP99Ms: number;
 }
 
-/** Builds with 20 simulated sandboxes each, all on one coordinator, with Restate and SQLite. */
+/** Builds with 20 simulated sandboxes each, all on one coordinator, with SQLite. */
 export async function measureSimulated(report: Report): Promise<void> {
   const few = await measureApart(5000);
   const many = await measureApart(20_000);
@@ -51,13 +49,12 @@ async function measureApart(sandboxes: number): Promise<Measured> {
 
 async function measure(sandboxes: number): Promise<Measured> {
   await using site = await openSite();
-  await using restate = await startRestate({ directory: join(site.directory, "restate") });
   const { store } = site;
   using clock = createScaledClock({ startMs: Date.now(), factor: 1 });
   const world = { ...usualWorld, tasks: [24, 24], edgeProbability: 0, estimateMinutes: [5, 60] } as const;
   const simulations: Simulation[] = [];
   await using coordinator = await openCoordinator({
-    ...{ store, restate, name: "bench", slots: sandboxes, clock: Date, warn: console.error },
+    ...{ store, name: "bench", slots: sandboxes, clock: Date, warn: console.error },
     work(coordinator) {
       const host = createHost({ store, ring: coordinator.ring });
       const simulation = createSimulation({ settings: world, clock, host });

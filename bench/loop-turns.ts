@@ -1,9 +1,7 @@
-import { join } from "node:path";
 import { performance } from "node:perf_hooks";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type AttemptWork, type NewEvent, report as outcome, type Work } from "@slipway/engine";
 import { openCoordinator } from "@slipway/server/coordinator";
-import { startRestate } from "@slipway/server/restate";
 import { createHost, createScaledClock, createSimulation, usualWorld } from "@slipway/server/simulated";
 import { createBuild, openSite } from "./loop-site.ts";
 import { median, type Report } from "./measure.ts";
@@ -12,16 +10,15 @@ const turns = 2010;
 const slots = 20;
 const plan = { tasks: [220, 220], edgeProbability: 0, stageMs: [0, 0] } as const;
 
-/** From the report of an outcome to the end of the turn that acts on it, with Restate and SQLite: one outcome at a time. */
+/** From the report of an outcome to the end of the turn that acts on it, with SQLite: one outcome at a time. */
 export async function measureTurns(report: Report): Promise<void> {
   await using site = await openSite();
-  await using restate = await startRestate({ directory: join(site.directory, "restate") });
   const { store } = site;
   const begun: AttemptWork[] = [];
   let onTurn = () => {};
   using clock = createScaledClock({ startMs: Date.now(), factor: 1 });
   await using coordinator = await openCoordinator({
-    ...{ store, restate, name: "bench", slots, clock: Date, warn: console.error },
+    ...{ store, name: "bench", slots, clock: Date, warn: console.error },
     work(coordinator): Work {
       const host = createHost({ store, ring: coordinator.ring });
       const planner = createSimulation({ settings: { ...usualWorld, ...plan }, clock, host });

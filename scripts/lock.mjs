@@ -9,7 +9,11 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-const directories = [".", "packages/gateway/demo-app/scaffold", ...globSync("scripts/test-agents/*", { cwd: root })];
+const directories = [
+  ".",
+  "packages/gateway/demo-app/scaffold",
+  ...globSync("scripts/{test-agents/*,test-restate}", { cwd: root }),
+];
 const [only] = process.argv.slice(2);
 for (const directory of only === undefined ? directories : [only]) {
   if (!writeLock(join(root, directory))) process.exitCode = 1;

@@ -32,13 +32,13 @@ const programs = [
 
 /** npm packages of hundreds of files that every start loads, and the files by which they are imported. */
 const scattered = [
-  { name: "@restatedev/restate-sdk", entries: ["dist/index.js"] },
   { name: "kysely", entries: ["dist/index.js"] },
   { name: "zod", entries: ["index.js", "v4/index.js", "v4/core/index.js", "v4/mini/index.js"] },
 ];
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const testAgents = join(root, "scripts/test-agents");
+const testRestate = join(root, "scripts/test-restate");
 const forTests = process.argv.includes("--tests");
 
 class SetupError extends Error {}
@@ -59,7 +59,7 @@ async function setUp() {
   try {
     installModules(root, ["--include=dev", "--include=optional"]);
     for (const scatteredPackage of scattered) joinFiles(scatteredPackage);
-    if (forTests) installTestAgents();
+    if (forTests) installForTests();
     installPrograms();
     buildNative();
   } finally {
@@ -113,11 +113,11 @@ function joinFiles({ name, entries }) {
   writeFileSync(stamp, "");
 }
 
-/** Coding agents of others, for the tests of their drivers. Each has a directory of its own, as on a user's machine. */
-function installTestAgents() {
-  if (!existsSync(testAgents)) return;
-  for (const agent of readdirSync(testAgents)) {
-    installModules(join(testAgents, agent), ["--include=optional", "--ignore-scripts"]);
+/** Programs of others that only tests run. Each coding agent has a directory of its own, as on a user's machine. */
+function installForTests() {
+  const agents = existsSync(testAgents) ? readdirSync(testAgents).map((agent) => join(testAgents, agent)) : [];
+  for (const directory of [...agents, ...[testRestate].filter(existsSync)]) {
+    installModules(directory, ["--include=optional", "--ignore-scripts"]);
   }
 }
 

@@ -15,8 +15,8 @@ import { openBuildSecrets } from "./build-secrets.ts";
 import { readSource } from "./build-views.ts";
 import { type BuildFaceParts, type BuildGit, createBuildFace, isUnderway } from "./builds.ts";
 import { type Coordinator, type CoordinatorClock, openCoordinator } from "./coordinator.ts";
-import { startRestate } from "./durable/keep-restate.ts";
-import { connectRestate, type Restate, type RestateSettings } from "./durable/restate.ts";
+import type { OpenDrive } from "./drive/drive.ts";
+import type { RestateSettings } from "./drive/restate/connect.ts";
 import { readRemoteEnd } from "./merging/remote.ts";
 import { createNews } from "./news.ts";
 import { openModels } from "./planning/models.ts";
@@ -30,10 +30,8 @@ export interface ServerSettings {
   readonly name: string;
   readonly database: DatabaseAddress;
   readonly redis?: RedisAddress | undefined;
-  /** One that others run; without it a Restate is kept in the state directory. */
+  /** One that others run; without it, timers of this process drive the builds. */
   readonly restate?: RestateSettings | undefined;
-  /** An address of this machine that Restate can reach; loopback when left out. */
-  readonly host?: string | undefined;
   /** Sandboxes that may work at the same time, of all builds together. */
   readonly slots: number;
   /** What a build is set to where its user does not say. */
@@ -82,7 +80,7 @@ export interface Server extends AsyncDisposable {
 
 /** Everything that a server is made of. What was begun before is driven on from here. */
 export async function composeServer(settings: ServerSettings, options: ServerOptions): Promise<Server> {
-  const { stateDirectory, name, host, slots } = settings;
+  const { stateDirectory, name, slots } = settings;
   const { clock = { now: () => Date.now() }, warn } = options;
   await using parts = new AsyncDisposableStack();
   await mkdir(stateDirectory, { recursive: true });
@@ -92,7 +90,7 @@ export async function composeServer(settings: ServerSettings, options: ServerOpt
   await store.ledger.abandon(name);
   const bridge = await openBridge({ database, clock, redis: settings.redis, warn });
   parts.defer(() => bridge.close());
-  const restate = await openRestate(settings, parts, warn);
+  const openDrive = settings.restate && (await openRestate(settings.restate));
   const models = parts.use(
     await openModels({
       ...{ settings: settings.models, ledger: store.ledger, holder: name, clock, directory: stateDirectory },
@@ -109,7 +107,7 @@ export async function composeServer(settings: ServerSettings, options: ServerOpt
   let building: Building | undefined;
   const coordinator = parts.use(
     await openCoordinator({
-      ...{ store, restate, name, host, slots, clock, warn, onTurn: news.tell },
+      ...{ store, openDrive, name, slots, clock, warn, onTurn: news.tell },
       work(coordinator) {
         const planning = stages.use(
           createPlanning({
@@ -140,13 +138,10 @@ export async function composeServer(settings: ServerSettings, options: ServerOpt
   return { store, face, gateway: models.gateway, [Symbol.asyncDispose]: () => opened.disposeAsync() };
 }
 
-async function openRestate(
-  { restate, stateDirectory }: ServerSettings,
-  parts: AsyncDisposableStack,
-  warn: (message: string) => void,
-): Promise<Restate> {
-  if (restate !== undefined) return await connectRestate(restate);
-  return parts.use(await startRestate({ directory: join(stateDirectory, "restate"), warn }));
+/** Only who uses it waits for Restate's SDK to be loaded. */
+async function openRestate(settings: RestateSettings): Promise<OpenDrive> {
+  const { restateDrive } = await import("./drive/restate/drive.ts");
+  return await restateDrive(settings);
 }
 
 /** The tokens of runs outlive the server: agents go on with the next one. */

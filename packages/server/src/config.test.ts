@@ -6,7 +6,7 @@ const host = { isRoot: false, home: "/home/ada" };
 const read = (environment: Environment = {}, on = host) => readConfig(environment, on);
 
 describe("without settings", () => {
-  test("a server keeps a file, its own Restate and the usual limits", () => {
+  test("a server keeps a file, drives builds by itself and has the usual limits", () => {
     const config = read();
     expect(config).toMatchObject({
       stateDirectory: "/home/ada/.local/share/slipway",
@@ -21,7 +21,7 @@ describe("without settings", () => {
       },
       simulation: null,
     });
-    expect([config.name, config.redis, config.restate, config.host]).toEqual(Array(4).fill(undefined));
+    expect([config.name, config.redis, config.restate]).toEqual(Array(3).fill(undefined));
     expect(config.locks.map(({ path }) => path)).toEqual([
       "/home/ada/.local/share/slipway/server.lock",
       "/home/ada/.local/share/slipway/slipway.db.lock",
@@ -59,12 +59,15 @@ test("every setting arrives", () => {
     SLIPWAY_MODEL: "scripted/planner",
   });
   expect(config).toMatchObject({
-    ...{ stateDirectory: "/srv/state", name: "one", host: "10.0.0.7", sandboxUid: 4711, slots: 200 },
+    ...{ stateDirectory: "/srv/state", name: "one", sandboxUid: 4711, slots: 200 },
     simulation: { speed: 60 },
     remote: { pushUrl: "git@example.com:me/apps.git", pullRequestCommand: "/usr/local/bin/open-pull-request" },
     database: { url: "postgres://user:pass@db/slipway", authToken: "t" },
     redis: { url: "redis://cache:6379", prefix: "mine:" },
-    restate: { url: "http://restate:8080", adminUrl: "http://restate:9070", identityKey: expect.any(String) },
+    restate: {
+      ...{ url: "http://restate:8080", adminUrl: "http://restate:9070" },
+      ...{ identityKey: expect.any(String), host: "10.0.0.7" },
+    },
     buildDefaults: { slots: 20, timeoutMs: 5_400_000, budgetMicroUsd: 12_500_000, checkpointMs: 60_000 },
   });
   expect(config.models.models.plan).toBe("scripted/planner");
@@ -132,6 +135,7 @@ describe("settings that contradict each other are refused", () => {
       /BUILD_CHECKPOINT_INTERVAL \(300 s, the default\) is longer than BUILD_TIMEOUT_HOURS \(0.05 h\)/,
     ],
     [{ RESTATE_ADMIN_URL: "http://r:9070" }, /RESTATE_ADMIN_URL is set and RESTATE_URL is not/],
+    [{ RESTATE_URL: "unix:/run/restate/ingress.sock" }, /RESTATE_URL is set and SLIPWAY_RESTATE_KEY is not/],
     [{ REDIS_SANDBOX_PREFIX: "x:" }, /REDIS_SANDBOX_PREFIX is set and REDIS_URL is not/],
     [{ SLIPWAY_SIMULATION_SPEED: "60" }, /SLIPWAY_SIMULATION_SPEED is set and SANDBOX_PROVIDER is not simulated/],
   ])("%j", (environment, expected) => {
@@ -141,7 +145,7 @@ describe("settings that contradict each other are refused", () => {
   test("and a wrong one is not taken for a missing one", () => {
     const message = (() => {
       try {
-        read({ RESTATE_URL: "nothing", RESTATE_ADMIN_URL: "http://r:9070" });
+        read({ RESTATE_URL: "nothing", SLIPWAY_RESTATE_KEY: `publickeyv1_${"a".repeat(43)}` });
       } catch (error) {
         return (error as Error).message;
       }

@@ -130,8 +130,8 @@ const environmentSchema = z.object({
   SLIPWAY_DATABASE_TOKEN: z.string().optional(),
   REDIS_URL: z.string().refine(redisRules.url.isRight, redisRules.url.expected).optional(),
   REDIS_SANDBOX_PREFIX: z.string().refine(redisRules.prefix.isRight, redisRules.prefix.expected).optional(),
-  RESTATE_URL: address("http://host:8080", ["http:", "https:"]).optional(),
-  RESTATE_ADMIN_URL: address("http://host:9070", ["http:", "https:"]).optional(),
+  RESTATE_URL: address("http://host:8080", ["http:", "https:", "unix:"]).optional(),
+  RESTATE_ADMIN_URL: address("http://host:9070", ["http:", "https:", "unix:"]).optional(),
   SLIPWAY_RESTATE_KEY: z
     .string()
     .regex(/^publickeyv1_[1-9A-HJ-NP-Za-km-z]{32,44}$/, "expected what Restate logs as its public key, publickeyv1_...")
@@ -166,7 +166,6 @@ export function readConfig(environment: Environment, host: Host): ServerConfig {
   return {
     ...{ stateDirectory, database, environment, models: models.value },
     name: usable.SLIPWAY_SERVER_NAME,
-    host: usable.SLIPWAY_SERVER_HOST,
     redis: usable.REDIS_URL === undefined ? undefined : { url: usable.REDIS_URL, prefix: usable.REDIS_SANDBOX_PREFIX },
     restate: restateOf(usable),
     slots: fleetSlots(usable),
@@ -205,9 +204,9 @@ function locksOf(stateDirectory: string, url: string): ServerConfig["locks"] {
 }
 
 function restateOf(settings: Parsed): ServerSettings["restate"] {
-  if (settings.RESTATE_URL === undefined) return undefined;
   const { RESTATE_URL: url, RESTATE_ADMIN_URL: adminUrl, SLIPWAY_RESTATE_KEY: identityKey } = settings;
-  return { url, adminUrl, identityKey };
+  if (url === undefined || identityKey === undefined) return undefined;
+  return { url, adminUrl, identityKey, host: settings.SLIPWAY_SERVER_HOST };
 }
 
 function remoteOf(settings: Parsed): RemoteSettings | undefined {
@@ -258,6 +257,8 @@ function contradictions(settings: Parsed, given: object): string[] {
 
 /** Settings that mean nothing without another one. */
 const needs = [
+  // Without it everybody who reaches the handlers could drive builds.
+  ["RESTATE_URL", "SLIPWAY_RESTATE_KEY"],
   ["RESTATE_ADMIN_URL", "RESTATE_URL"],
   ["SLIPWAY_RESTATE_KEY", "RESTATE_URL"],
   ["SLIPWAY_SERVER_HOST", "RESTATE_URL"],

@@ -1,25 +1,25 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type BuildId, coordinatorHeartbeatMs } from "@slipway/contract";
 import { createFleet, createTick, maxPage, type NewEvent, type Store, type Work } from "@slipway/engine";
-import { openDurableLoop } from "./durable/loop.ts";
-import type { Restate } from "./durable/restate.ts";
+import type { OpenDrive } from "./drive/drive.ts";
+import { openTimers } from "./drive/timers.ts";
 
 /** Drives the builds of a store, each as long as no other server does. */
 export interface Coordinator extends AsyncDisposable {
   /** Keeps what happened in a build, and lets its driver know. */
   report(build: BuildId, events: readonly NewEvent[]): Promise<void>;
-  /** There is something new in the build. Nobody waits for it: a ring that is lost is made up for by the next turn. */
+  /** There is something new in the build. Nobody waits for it: a ring that is lost is made up for by the next sweep. */
   ring(build: BuildId): void;
 }
 
 export interface CoordinatorParts {
   readonly store: Store;
-  readonly restate: Restate;
+  /** What wakes builds for their turns; timers of this process when left out. */
+  readonly openDrive?: OpenDrive | undefined;
   /** What carries out the decisions; it reports by the coordinator that it is made for. */
   readonly work: (coordinator: Coordinator) => Work;
   /** Of this server among those that share the store. */
   readonly name: string;
-  readonly host?: string | undefined;
   /** Sandboxes that may work at the same time, of all builds together. */
   readonly slots: number;
   readonly clock: CoordinatorClock;
@@ -41,8 +41,8 @@ export interface CoordinatorClock {
 const defaultLeaseMs = 1.25 * coordinatorHeartbeatMs;
 
 export async function openCoordinator(parts: CoordinatorParts): Promise<Coordinator> {
-  const { store, restate, name, host, slots, clock, warn } = parts;
-  const { leaseMs = defaultLeaseMs, sweepMs = 5000 } = parts;
+  const { store, name, slots, clock, warn } = parts;
+  const { openDrive = openTimers, leaseMs = defaultLeaseMs, sweepMs = 5000 } = parts;
   /** Builds that this server drives: in which generation, and when they had their last turn here. */
   const driven = new Map<BuildId, { readonly generation: number; readonly turnAtMs: number }>();
   let isClosed = false;
@@ -81,12 +81,12 @@ export async function openCoordinator(parts: CoordinatorParts): Promise<Coordina
   /** In the next generation: what has driven the build before is fenced off. */
   const take = async (build: BuildId): Promise<void> => {
     if (!(await canCarryOn(build))) return;
-    const { holder, generation, expiresAt } = await store.leases.find(build);
+    const { holder, generation, leftMs } = await store.leases.find(build);
     // Somebody else who found it free was sooner.
-    if (driven.get(build)?.generation === generation && holder === name && expiresAt > clock.now()) return;
+    if (driven.get(build)?.generation === generation && holder === name && leftMs > 0) return;
     if (holder !== null && holder !== name) {
       // It has come back meanwhile.
-      if (expiresAt > clock.now()) return;
+      if (leftMs > 0) return;
       // While the lease still names it: whoever dies between the two leaves that to the next one.
       await store.ledger.abandon(holder, build);
     }
@@ -95,7 +95,7 @@ export async function openCoordinator(parts: CoordinatorParts): Promise<Coordina
     driven.set(build, { generation: by.generation, turnAtMs: clock.now() });
     tick.forget(build);
     try {
-      await loop.drive(build, by.generation);
+      await drive.drive(build, by.generation);
     } catch (error) {
       driven.delete(build);
       await store.leases.release(build, by);
@@ -113,12 +113,12 @@ export async function openCoordinator(parts: CoordinatorParts): Promise<Coordina
 
   const bells = createBells(async (build) => {
     if (isClosed) return;
-    const { holder, bell, expiresAt } = await store.leases.find(build);
-    const isFree = holder === null || expiresAt <= clock.now();
+    const { holder, bell, leftMs } = await store.leases.find(build);
+    const isFree = holder === null || leftMs <= 0;
     const isOver = isFree && (await store.builds.get(build)).endedAt !== null;
     if (isClosed || isOver) return;
     if (isFree) await adopt(build);
-    else if (bell !== null) await loop.ring(bell);
+    else if (bell !== null) await drive.ring(bell);
   }, warn);
 
   const tryAdopt = (build: BuildId) =>
@@ -141,6 +141,8 @@ export async function openCoordinator(parts: CoordinatorParts): Promise<Coordina
     const lost = holder === undefined ? free : free.filter((build) => !driven.has(build));
     if (lost.length < maxPage) holder = undefined;
     await Promise.all(lost.map(tryAdopt));
+    // What another process has reported, or a lost bell.
+    for (const build of await store.leases.unheard(name)) bells.ring(build);
   };
 
   const coordinator: Coordinator = {
@@ -154,10 +156,10 @@ export async function openCoordinator(parts: CoordinatorParts): Promise<Coordina
   const fleet = createFleet(slots, (build) => bells.ring(build as BuildId));
   const work = parts.work(coordinator);
   const tick = createTick({ store, work, fleet, clock, leaseMs });
-  const loop = stack.use(
-    await openDurableLoop({
-      ...{ restate, name, host, warn },
-      async tick(build, by, bell) {
+  const drive = stack.use(
+    await openDrive({
+      ...{ name, warn },
+      async takeTurn(build, by, bell) {
         const turn = await tick(build, by, bell);
         parts.onTurn?.(build);
         if ((driven.get(build)?.generation ?? 0) <= by.generation) {
@@ -165,16 +167,6 @@ export async function openCoordinator(parts: CoordinatorParts): Promise<Coordina
           else driven.set(build, { generation: by.generation, turnAtMs: clock.now() });
         }
         return turn.over ? turn : { over: false, waitMs: turn.waitMs / (clock.speed ?? 1) };
-      },
-      onRestart({ dataLost }) {
-        // Without its data Restate drives nothing any more; with it, what rang meanwhile was not heard.
-        for (const build of driven.keys()) {
-          if (dataLost) {
-            // Else it would be held for driven already.
-            driven.delete(build);
-            tryAdopt(build);
-          } else bells.ring(build);
-        }
       },
     }),
   );

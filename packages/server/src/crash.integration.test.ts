@@ -1,3 +1,3 @@
 import { testLoopCrashes } from "./testing/loop-crashes.ts";
 
-testLoopCrashes(10);
+testLoopCrashes(10, "timers");

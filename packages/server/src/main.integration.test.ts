@@ -184,7 +184,10 @@ describe("what is wrong is told at the start", () => {
   });
 
   test("an address where no Restate is", async () => {
-    const { said } = await start({ RESTATE_URL: await closedAddress("http") });
+    const { said } = await start({
+      RESTATE_URL: await closedAddress("http"),
+      SLIPWAY_RESTATE_KEY: `publickeyv1_${"a".repeat(43)}`,
+    });
     expect(said.error).toMatchObject({ code: "loop_unavailable", action: expect.stringContaining("RESTATE_URL") });
   });
 

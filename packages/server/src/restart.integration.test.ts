@@ -1,4 +1,3 @@
-import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { expect, test, vi } from "vitest";
 import { type SimulationSettings, usualWorld } from "./simulated/fate.ts";
@@ -16,10 +15,9 @@ const world: SimulationSettings = {
   shares: { ...usualWorld.shares, failed: 0.2 },
 };
 
-function start({ databaseUrl, worldSocket, speed, directory }: ServedWorld, aheadMs = 0) {
-  const restate = { directory: join(directory, "restate") };
+function start({ databaseUrl, worldSocket, speed }: ServedWorld, aheadMs = 0) {
   const ahead = { ...speed, aheadMs };
-  return startCoordinator({ name: "server-1", databaseUrl, worldSocket, speed: ahead, leaseMs: 75_000, restate });
+  return startCoordinator({ name: "server-1", databaseUrl, worldSocket, speed: ahead, leaseMs: 75_000 });
 }
 
 test("a build that is paused at its budget goes on days later, by another server, when that is raised", async () => {

@@ -2,7 +2,6 @@ import { type BuildId, SlipwayError } from "@slipway/contract";
 import {
   type BuildRecord,
   type Builds,
-  type LeaseHolder,
   type NewBuild,
   type NewEvent,
   newBuildSchema,
@@ -10,7 +9,7 @@ import {
   type Turn,
 } from "@slipway/engine";
 import { appendEvents } from "./events.ts";
-import { holdLease } from "./leases.ts";
+import { holdLease, type LeaseTime } from "./leases.ts";
 import { openAccount, setBudget } from "./ledger.ts";
 import { putRecords, readRecords } from "./records.ts";
 import { accept, toRow } from "./schema/codec.ts";
@@ -18,7 +17,7 @@ import { type Clock, pageOf, type Queries, readOnce, type Trx } from "./schema/q
 import { buildRow } from "./schema/rows.ts";
 import { readState, requireBuild } from "./state.ts";
 
-export function createBuilds(queries: Queries, clock: Clock): Builds {
+export function createBuilds(queries: Queries, clock: Clock, leaseTime: LeaseTime): Builds {
   return {
     create: (build, budgetMicroUsd, event) =>
       queries.transaction().execute((trx) => create(trx, { build, budgetMicroUsd, event, now: clock.now() })),
@@ -34,7 +33,11 @@ export function createBuilds(queries: Queries, clock: Clock): Builds {
     },
     state: (build) => readOnce(queries, (trx) => readState(trx, build)),
     records: (build, kind, page) => readRecords(queries, build, kind, page),
-    apply: (build, by, turn) => queries.transaction().execute((trx) => apply(trx, build, by, turn, clock.now())),
+    apply: (build, by, turn) =>
+      queries.transaction().execute(async (trx) => {
+        await holdLease(trx, build, by, leaseTime());
+        return await apply(trx, build, turn, clock.now());
+      }),
   };
 }
 
@@ -79,8 +82,7 @@ async function requireSame(trx: Trx, wanted: NewBuild): Promise<BuildRecord> {
   throw new SlipwayError("idempotency_conflict", `${wanted.id} is another build`);
 }
 
-async function apply(trx: Trx, build: BuildId, by: LeaseHolder, turn: Turn, now: number) {
-  await holdLease(trx, build, by, now);
+async function apply(trx: Trx, build: BuildId, turn: Turn, now: number) {
   const columns = toRow(changeRow, turn.build ?? {});
   const moved = await trx
     .updateTable("builds")

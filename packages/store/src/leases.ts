@@ -1,38 +1,67 @@
 import { type BuildId, SlipwayError } from "@slipway/contract";
 import type { LeaseHolder, Leases } from "@slipway/engine";
-import type { Clock, Queries, Trx } from "./schema/queries.ts";
+import type { Expression } from "kysely";
+import type { Queries, Trx } from "./schema/queries.ts";
 
-export function createLeases(queries: Queries, clock: Clock): Leases {
+/** What time it is for leases, within a query. */
+export type LeaseTime = () => Expression<number>;
+
+export function createLeases(queries: Queries, now: LeaseTime): Leases {
   return {
     async take(build, { holder, generation }, leaseMs, bell = null) {
-      const now = clock.now();
       const taken = await queries
         .updateTable("leases")
-        .set({ holder, generation, leaseMs, expiresAt: now + leaseMs, bell })
+        .set(({ eb }) => ({ holder, generation, leaseMs, expiresAt: eb(now(), "+", leaseMs), bell }))
         .where("build", "=", build)
         .where((is) =>
           is.or([
             is("generation", "<", generation),
-            is.and([is("generation", "=", generation), is.or([is("holder", "=", holder), is("expiresAt", "<=", now)])]),
+            is.and([
+              is("generation", "=", generation),
+              is.or([is("holder", "=", holder), is("expiresAt", "<=", now())]),
+            ]),
           ]),
         )
         .executeTakeFirst();
-      if (taken.numUpdatedRows > 0n) return { holder, generation, expiresAt: now + leaseMs, bell };
+      if (taken.numUpdatedRows > 0n) return { holder, generation, leftMs: leaseMs, bell };
       await requireLease(queries, build);
       return undefined;
     },
     async find(build) {
-      const { holder, generation, expiresAt, bell } = await requireLease(queries, build);
-      return { holder, generation, expiresAt, bell };
+      const row = await queries
+        .selectFrom("leases")
+        .select(({ eb }) => ["holder", "generation", "bell", eb("expiresAt", "-", now()).as("leftMs")])
+        .where("build", "=", build)
+        .executeTakeFirst();
+      return row ?? missing(build);
     },
     async expired({ holder, limit = 100 } = {}) {
       const rows = await queries
         .selectFrom("leases")
         .innerJoin("builds", "builds.id", "leases.build")
         .select("leases.build")
-        .where((is) => is.or([is("leases.expiresAt", "<=", clock.now()), is("leases.holder", "=", holder ?? "")]))
+        .where((is) => is.or([is("leases.expiresAt", "<=", now()), is("leases.holder", "=", holder ?? "")]))
         .where((is) => is.or([is("builds.endedAt", "is", null), is("leases.holder", "is not", null)]))
         .orderBy("leases.expiresAt")
+        .limit(limit)
+        .execute();
+      return rows.map(({ build }) => build as BuildId);
+    },
+    async unheard(holder, limit = 100) {
+      const rows = await queries
+        .selectFrom("leases")
+        .innerJoin("builds", "builds.id", "leases.build")
+        .select("leases.build")
+        .where("leases.holder", "=", holder)
+        .where(({ exists, selectFrom }) =>
+          exists(
+            selectFrom("events")
+              .select("events.sequence")
+              .whereRef("events.build", "=", "builds.id")
+              .whereRef("events.sequence", ">", "builds.appliedThrough")
+              .where("events.source", "=", "report"),
+          ),
+        )
         .limit(limit)
         .execute();
       return rows.map(({ build }) => build as BuildId);
@@ -54,11 +83,11 @@ export async function holdLease(
   trx: Trx,
   build: BuildId,
   { holder, generation }: LeaseHolder,
-  now: number,
+  now: Expression<number>,
 ): Promise<void> {
   const held = await trx
     .updateTable("leases")
-    .set((column) => ({ expiresAt: column("leaseMs", "+", now) }))
+    .set(({ eb }) => ({ expiresAt: eb(now, "+", eb.ref("leaseMs")) }))
     .where("build", "=", build)
     .where("holder", "=", holder)
     .where("generation", "=", generation)
@@ -71,6 +100,9 @@ export async function holdLease(
 
 async function requireLease(queries: Queries | Trx, build: BuildId) {
   const row = await queries.selectFrom("leases").selectAll().where("build", "=", build).executeTakeFirst();
-  if (row === undefined) throw new SlipwayError("build_not_found", `there is no build ${build}`);
-  return row;
+  return row ?? missing(build);
+}
+
+function missing(build: BuildId): never {
+  throw new SlipwayError("build_not_found", `there is no build ${build}`);
 }

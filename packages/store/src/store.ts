@@ -1,4 +1,5 @@
 import type { Store } from "@slipway/engine";
+import { sql } from "kysely";
 import { createActions } from "./actions.ts";
 import { createBuilds } from "./builds.ts";
 import { migrate } from "./database/migrate.ts";
@@ -11,14 +12,18 @@ import { storeMigrations } from "./schema/migrations.ts";
 import type { Clock } from "./schema/queries.ts";
 import type { Tables } from "./schema/rows.ts";
 
-/** Brings the database up to date first. It stays its owner's to close. */
-export async function openStore(database: Database, clock: Clock): Promise<Store> {
+/**
+ * Brings the database up to date first. It stays its owner's to close. Leases go by the database's own clock, which all
+ * servers share, unless a test has one for them.
+ */
+export async function openStore(database: Database, clock: Clock, leaseClock?: Clock): Promise<Store> {
   await migrate(database, storeMigrations);
   const queries = database.queries.withTables<Tables>();
+  const leaseTime = () => (leaseClock === undefined ? database.now : sql<number>`cast(${leaseClock.now()} as bigint)`);
   return {
-    builds: createBuilds(queries, clock),
+    builds: createBuilds(queries, clock, leaseTime),
     events: createEvents(queries, clock),
-    leases: createLeases(queries, clock),
+    leases: createLeases(queries, leaseTime),
     ledger: createLedger(queries, clock),
     actions: createActions(queries),
     patterns: createPatterns(queries),

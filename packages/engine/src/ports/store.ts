@@ -150,7 +150,8 @@ export interface BuildEvents {
 export interface Lease extends Pick<LeaseHolder, "generation"> {
   /** Null: nobody drives the build. */
   readonly holder: string | null;
-  readonly expiresAt: number;
+  /** Until it runs out, by the database's clock; not positive: it has. */
+  readonly leftMs: number;
   /** What wakes the holder: whoever reports something rings it. */
   readonly bell: string | null;
 }
@@ -167,6 +168,8 @@ export interface Leases {
    * those of `holder`, who has come back and knows nothing of them.
    */
   expired(options?: { readonly holder?: string; readonly limit?: number }): Promise<readonly BuildId[]>;
+  /** Builds of this holder to which something was reported that no turn has taken in. */
+  unheard(holder: string, limit?: number): Promise<readonly BuildId[]>;
   release(build: BuildId, by: LeaseHolder): Promise<void>;
 }
 

@@ -4,8 +4,7 @@ import type { BuildId } from "@slipway/contract";
 import { openDatabase, openStore } from "@slipway/store";
 import { openBridge } from "@slipway/store/bridge";
 import { type Coordinator, openCoordinator } from "../coordinator.ts";
-import { startRestate } from "../durable/keep-restate.ts";
-import { connectRestate } from "../durable/restate.ts";
+import { restateDrive } from "../drive/restate/drive.ts";
 import { scaledNow } from "../simulated/clock.ts";
 import { connectSimulation } from "../simulated/connect.ts";
 import { createHost, type Host } from "../simulated/host.ts";
@@ -22,7 +21,7 @@ const clock = { now: () => scaledNow(speed), speed: speed.factor };
 
 await using parts = new AsyncDisposableStack();
 const database = parts.use(openDatabase({ url: databaseUrl }));
-const store = await openStore(database, clock);
+const store = await openStore(database, clock, clock);
 const bridge = await openBridge({ database, clock, redis: redisUrl === undefined ? undefined : { url: redisUrl } });
 parts.defer(() => bridge.close());
 let coordinator: Coordinator | undefined;
@@ -40,14 +39,10 @@ const telling: Host = {
   },
 };
 const world = parts.use(await connectSimulation(worldSocket, { host: telling, clock }));
-const kept =
-  "directory" in restate
-    ? parts.use(await startRestate({ directory: restate.directory, warn }))
-    : await connectRestate(restate);
 coordinator = parts.use(
   await openCoordinator({
     store,
-    restate: kept,
+    openDrive: restate && (await restateDrive(restate)),
     work: () => world,
     name,
     slots: 1000,

@@ -5,15 +5,15 @@ import { join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 import type { BuildId } from "@slipway/contract";
-import type { RestateSettings } from "../durable/restate.ts";
+import type { RestateSettings } from "../drive/restate/connect.ts";
 import type { Speed } from "../simulated/clock.ts";
 
 export interface CoordinatorSettings {
   readonly name: string;
   readonly databaseUrl: string;
   readonly redisUrl?: string | undefined;
-  /** One that it keeps itself, or one that others run. */
-  readonly restate: { readonly directory: string } | RestateSettings;
+  /** What drives builds; timers of the process when left out. */
+  readonly restate?: RestateSettings | undefined;
   readonly worldSocket: string;
   readonly speed: Speed;
   readonly leaseMs: number;

@@ -1,33 +1,34 @@
-import { readFileSync, renameSync } from "node:fs";
-import { join } from "node:path";
-import process from "node:process";
 import { startRedisServer } from "@slipway/store/testing/redis";
-import { isAlive, parseStat } from "../durable/process.ts";
+import { startRestate } from "../drive/restate/testing.ts";
 import { type CoordinatorProcess, type CoordinatorSettings, startCoordinator } from "./coordinator.ts";
 import { openServedWorld, type ServedWorld, type ServedWorldSettings } from "./served-world.ts";
 
-export const faults = ["coordinator", "restate", "restate-and-its-data", "redis", "coordinator-and-restate"] as const;
-export type Fault = (typeof faults)[number];
+export type DriveName = "timers" | "restate";
+export type Fault = "coordinator" | "redis" | "restate" | "restate-and-its-data" | "coordinator-and-restate";
 
-/** A simulated world, and around it what can be killed: a coordinator, its Restate, and Redis. */
+/** What can be killed, by what drives the builds. */
+export const faultsOf: Readonly<Record<DriveName, readonly Fault[]>> = {
+  timers: ["coordinator", "redis"],
+  restate: ["coordinator", "redis", "restate", "restate-and-its-data", "coordinator-and-restate"],
+};
+
+/** A simulated world, and around it what can be killed: a coordinator, Redis, and Restate where that drives the builds. */
 export interface CrashWorld extends ServedWorld {
   readonly redisUrl: string;
   /** The one that runs now. */
   readonly coordinator: CoordinatorProcess;
-  /** Of the Restate that runs now. */
-  readonly restateAdminUrl: string;
   /** What is killed with -9 is started again at once. */
   strike(fault: Fault): Promise<void>;
 }
 
-export async function openCrashWorld(settings: ServedWorldSettings): Promise<CrashWorld> {
+export async function openCrashWorld(settings: ServedWorldSettings, drive: DriveName): Promise<CrashWorld> {
   await using parts = new AsyncDisposableStack();
   const served = parts.use(await openServedWorld(settings));
   const redis = parts.use(await startRedisServer());
+  const restate = drive === "restate" ? parts.use(await startRestate()) : undefined;
   const { databaseUrl, worldSocket, speed } = served;
-  const restateDirectory = join(served.directory, "restate");
   const coordinatorSettings: CoordinatorSettings = {
-    ...{ name: "server-1", databaseUrl, redisUrl: redis.url, restate: { directory: restateDirectory } },
+    ...{ name: "server-1", databaseUrl, redisUrl: redis.url, restate: restate?.settings },
     ...{ worldSocket, speed, leaseMs: 75_000 },
   };
   let coordinator = startCoordinator(coordinatorSettings);
@@ -38,22 +39,21 @@ export async function openCrashWorld(settings: ServedWorldSettings): Promise<Cra
     await coordinator.kill();
     coordinator = startCoordinator(coordinatorSettings);
   };
+  const killRestate = async (meanwhile: () => Promise<void> | void = () => {}) => {
+    await restate?.kill();
+    await meanwhile();
+    await restate?.start();
+  };
   const strike = async (fault: Fault): Promise<void> => {
     switch (fault) {
       case "coordinator":
-        await killCoordinator();
-        break;
+        return await killCoordinator();
       case "restate":
-        killRestate(restateDirectory);
-        break;
+        return await killRestate();
       case "restate-and-its-data":
-        loseData(restateDirectory);
-        killRestate(restateDirectory);
-        break;
+        return await killRestate(() => restate?.loseData());
       case "coordinator-and-restate":
-        killRestate(restateDirectory);
-        await killCoordinator();
-        break;
+        return await killRestate(killCoordinator);
       case "redis":
         await redis.kill();
         await redis.start("lost");
@@ -65,32 +65,6 @@ export async function openCrashWorld(settings: ServedWorldSettings): Promise<Cra
     get coordinator() {
       return coordinator;
     },
-    get restateAdminUrl() {
-      return `http://127.0.0.1:${JSON.parse(readNote(restateDirectory)[1]).ports.admin}`;
-    },
     [Symbol.asyncDispose]: () => opened.disposeAsync(),
   };
-}
-
-/** By what its starter left; while it is being started there may be none. */
-function killRestate(directory: string): void {
-  const noted = parseStat(readNote(directory)[0]);
-  if (noted !== undefined && isAlive(noted)) process.kill(noted.pid, "SIGKILL");
-}
-
-/** Its process, and where it listens. */
-function readNote(directory: string): readonly [string, string] {
-  const [stat = "", json = ""] = readFileSync(join(directory, "restate.process"), "utf8").split("\n");
-  return [stat, json];
-}
-
-let losses = 0;
-
-/** In one step: nobody starts with a part of it. */
-function loseData(directory: string): void {
-  try {
-    renameSync(join(directory, "data"), join(directory, `lost-${++losses}`));
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
-  }
 }

@@ -12,11 +12,11 @@ import { demoBuild } from "@slipway/gateway/scripted";
 import type { SandboxProvider } from "@slipway/sandbox";
 import { createLocalProvider } from "@slipway/sandbox/local";
 import { type Database, openDatabase, openStore } from "@slipway/store";
-import { isAlive, type ProcessIdentity, parseStat } from "../durable/process.ts";
+import { isAlive, type ProcessIdentity } from "../process.ts";
 import { type BilledModel, startBilledModel } from "./billed-model.ts";
 import { descendantsOf, processesOf, sandboxesOf } from "./processes.ts";
 
-export const demoFaults = ["server", "restate", "keeper", "runner", "sandbox"] as const;
+export const demoFaults = ["server", "keeper", "runner", "sandbox"] as const;
 export type DemoFault = (typeof demoFaults)[number];
 
 /** The server as the command line starts it, on a state directory of its own, with the demo's model beside it. */
@@ -29,8 +29,6 @@ export interface DemoWorld extends AsyncDisposable {
   readonly store: Store;
   /** What a token of the model costs. */
   readonly price: { readonly input: number; readonly output: number };
-  /** Of the Restate that runs now. */
-  readonly restateAdminUrl: string;
   /** The end of the server's log. */
   log(): string;
   /**
@@ -100,9 +98,6 @@ export async function openDemoWorld(): Promise<DemoWorld> {
   return {
     ...{ stateDirectory, model: billed, provider, database, store, price, strike, end },
     client: createClient({ socketPath: join(stateDirectory, serverFiles.socket) }),
-    get restateAdminUrl() {
-      return `http://127.0.0.1:${JSON.parse(readNote(stateDirectory)[1]).ports.admin}`;
-    },
     log: () => readFileSync(logPath, "utf8").slice(-shownLogBytes),
     [Symbol.asyncDispose]: () => opened.disposeAsync(),
   };
@@ -150,10 +145,6 @@ async function endServer({ pid, exit }: ServerProcess, signal: NodeJS.Signals): 
 type Target = ProcessIdentity & { readonly what: string };
 
 const targets: Readonly<Record<Exclude<DemoFault, "server">, (stateDirectory: string) => readonly Target[]>> = {
-  restate(stateDirectory) {
-    const noted = parseStat(readNote(stateDirectory)[0]);
-    return noted === undefined ? [] : [{ ...noted, what: "Restate" }];
-  },
   keeper: (stateDirectory) => keepersOf(stateDirectory).map((one) => ({ ...one, what: "the keeper" })),
   runner: (stateDirectory) =>
     sandboxesOf(stateDirectory).flatMap(({ id, init }) =>
@@ -163,12 +154,6 @@ const targets: Readonly<Record<Exclude<DemoFault, "server">, (stateDirectory: st
     ),
   sandbox: (stateDirectory) => sandboxesOf(stateDirectory).map(({ id, init }) => ({ ...init, what: id })),
 };
-
-/** Of Restate: its process, and where it listens. */
-function readNote(stateDirectory: string): readonly [string, string] {
-  const [stat = "", json = ""] = readFileSync(join(stateDirectory, "restate", "restate.process"), "utf8").split("\n");
-  return [stat, json];
-}
 
 function keepersOf(stateDirectory: string) {
   return processesOf(stateDirectory).filter(({ argv }) => argv.join(" ").trim() === `slipway-keeper ${stateDirectory}`);

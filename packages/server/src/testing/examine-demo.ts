@@ -190,7 +190,7 @@ export async function examineRest({ provider, stateDirectory }: DemoWorld, id: B
   expect(await git("for-each-ref", "--format=%(refname)")).toBe("refs/heads/main");
 }
 
-/** All that runs belongs to a sandbox that is in the books, or is the server with its Restate and its keeper. */
+/** All that runs belongs to a sandbox that is in the books, or is the server or its keeper. */
 export async function examineProcesses({ provider, stateDirectory }: DemoWorld): Promise<void> {
   const known = (await provider.list()).filter(({ state }) => state === "running").map(({ id }) => id);
   expect(
@@ -200,7 +200,7 @@ export async function examineProcesses({ provider, stateDirectory }: DemoWorld):
   ).toEqual(known.sort());
 }
 
-/** Once the server, its Restate, all sandboxes and their keeper have ended. */
+/** Once the server, all sandboxes and their keeper have ended. */
 export function examineNothingLeft({ stateDirectory }: DemoWorld): void {
   expect(processesOf(stateDirectory).map(({ pid, argv }) => `${pid} ${argv.join(" ")}`)).toEqual([]);
   expect(mountsOf(stateDirectory)).toEqual([]);

@@ -7,7 +7,7 @@ import { expect, test } from "vitest";
 import { between, draw } from "../simulated/chance.ts";
 import { type SimulationSettings, usualWorld } from "../simulated/fate.ts";
 import { allEvents } from "./all-events.ts";
-import { type CrashWorld, type Fault, faults, openCrashWorld } from "./crash-world.ts";
+import { type CrashWorld, type DriveName, type Fault, faultsOf, openCrashWorld } from "./crash-world.ts";
 import { endOf, endWithoutFaults, examineBuild } from "./examine.ts";
 import { numberedBuild } from "./numbered-build.ts";
 import { tellStuck } from "./tell-stuck.ts";
@@ -37,17 +37,17 @@ interface StartedBuild {
 }
 
 /** So many processes are killed in all. */
-export function testLoopCrashes(crashes: number): void {
-  test("builds end as without faults, whatever is killed", async () => {
+export function testLoopCrashes(crashes: number, drive: DriveName): void {
+  test(`builds that ${drive} drive end as without faults, whatever is killed`, async () => {
     console.log(`SLIPWAY_SEED=${seed}`);
-    await using set = await openCrashWorld({ world, factor: 20 });
+    await using set = await openCrashWorld({ world, factor: 20 }, drive);
     await using listeners = await listenToBridge(set);
     const users = tendBuilds(set, listeners.listen);
     for (let number = 1; number <= crashes; number++) {
       // Now and then what has just been started is killed, too.
       if (draw(seed, "patience", number) < 0.8) await users.progress();
       await delay(between([0, 800], draw(seed, "moment", number)));
-      await set.strike(faultOf(number));
+      await set.strike(faultOf(drive, number));
     }
     await set.coordinator.ready;
     const builds = await users.finish();
@@ -60,7 +60,8 @@ export function testLoopCrashes(crashes: number): void {
   }, 1_800_000);
 }
 
-function faultOf(number: number): Fault {
+function faultOf(drive: DriveName, number: number): Fault {
+  const faults = faultsOf[drive];
   return faults[Math.floor(draw(seed, "fault", number) * faults.length)] ?? "coordinator";
 }
 

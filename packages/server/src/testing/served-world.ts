@@ -41,7 +41,7 @@ export async function openServedWorld({ world, factor, ...given }: ServedWorldSe
   const clock = parts.use(createScaledClock(speed));
   const { databaseUrl = `file:${join(directory, "slipway.db")}` } = given;
   const database = parts.use(openDatabase({ url: databaseUrl }));
-  const store = await openStore(database, clock);
+  const store = await openStore(database, clock, clock);
   const record = createWorldRecord();
   const worldSocket = join(directory, "world.sock");
   const { simulation } = parts.use(await serveSimulation(worldSocket, { settings: world, clock, witness: record }));

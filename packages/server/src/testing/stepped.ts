@@ -37,7 +37,7 @@ export async function openSteppedWorld(settings: SimulationSettings, slots = 100
   const directory = mkdtempSync(join(place, "slipway-stepped-"));
   const database = openDatabase({ url: `file:${join(directory, "slipway.db")}` });
   const clock = createManualClock();
-  const store = await openStore(database, clock);
+  const store = await openStore(database, clock, clock);
   const record = createWorldRecord();
   /** When each build wakes by itself, or because it was rung. */
   const wakes = new Map<BuildId, number>();

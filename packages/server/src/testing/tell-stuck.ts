@@ -1,15 +1,11 @@
 import type { BuildId } from "@slipway/contract";
-import { z } from "zod";
+import type { Store } from "@slipway/engine";
 import { allEvents } from "./all-events.ts";
-import type { CrashWorld } from "./crash-world.ts";
 
 const lastEvents = 20;
 
-type StuckIn = Pick<CrashWorld, "store" | "restateAdminUrl">;
-
-/** All that says why a build does not move: its state, its lease, what happened last, and what Restate has of it. */
-export async function tellStuck(set: StuckIn, id: BuildId): Promise<string> {
-  const { store } = set;
+/** All that says why a build does not move: its state, its lease, and what happened last. */
+export async function tellStuck({ store }: { readonly store: Store }, id: BuildId): Promise<string> {
   const { build, tasks, attempts } = await store.builds.state(id);
   const { status, reason, turn, lastEvent, appliedThrough, details } = build;
   const waitedFor = new Set(attempts.map(({ task }) => task));
@@ -24,22 +20,5 @@ export async function tellStuck(set: StuckIn, id: BuildId): Promise<string> {
     ...tasks.map((task) => `task ${task.id} ${task.status} attempts ${task.attempts} level ${task.level}`),
     ...attempts.map((attempt) => `attempt ${JSON.stringify(attempt)}`),
     ...events.map(({ sequence, at, type, data }) => `${sequence} ${at} ${type} ${JSON.stringify(data)}`),
-    `Restate: ${await invocationsOf(set, id).catch((error: Error) => error.message)}`,
   ].join("\n  ");
-}
-
-const rowsSchema = z.object({ rows: z.array(z.json()) });
-const answerMs = 5000;
-
-async function invocationsOf(set: StuckIn, id: BuildId): Promise<string> {
-  const query = `select id, target_service_name, status, retry_count, next_retry_at, last_failure, modified_at
-    from sys_invocation where target_service_key = '${id}'`;
-  const response = await fetch(new URL("/query", set.restateAdminUrl), {
-    method: "POST",
-    headers: { "content-type": "application/json", accept: "application/json" },
-    body: JSON.stringify({ query }),
-    signal: AbortSignal.timeout(answerMs),
-  });
-  const text = await response.text();
-  return response.ok ? JSON.stringify(rowsSchema.parse(JSON.parse(text)).rows) : text;
 }

@@ -29,7 +29,7 @@ export async function begin({ hold = "none", ...settings }: BuildSettingsInput &
   const database = await openDatabase({ url: `file:${join(directory, "slipway.db")}` });
   let nowMs = 1_000_000;
   const clock = { now: () => nowMs };
-  const store = await openStore(database, clock);
+  const store = await openStore(database, clock, clock);
   const build = newId("bld");
   const accepted = buildSettingsSchema.parse(settings);
   const details = newBuildDetails(accepted, hold, nowMs);

@@ -7,7 +7,7 @@ import type { OpenedStore, TestClock } from "./subject.ts";
 export async function openTestStore(url: string): Promise<OpenedStore> {
   const database = openDatabase({ url });
   const clock = testClock();
-  const store = await openStore(database, clock);
+  const store = await openStore(database, clock, clock);
   return { url, database, store, clock, [Symbol.asyncDispose]: () => database[Symbol.asyncDispose]() };
 }
 

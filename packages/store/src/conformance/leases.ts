@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { openStore } from "../store.ts";
 import { drivenBuild, driver, leaseMs, openTestStore } from "./context.ts";
 import type { OpenedStore } from "./subject.ts";
 
@@ -15,7 +16,7 @@ export function describeLeases(opened: () => OpenedStore): void {
     expect(await store.leases.expired()).toEqual([]);
     clock.advance(1);
     expect(await store.leases.expired()).toEqual([build]);
-    const taken = { ...other, expiresAt: clock.now() + leaseMs, bell: null };
+    const taken = { ...other, leftMs: leaseMs, bell: null };
     expect(await store.leases.take(build, other, leaseMs)).toEqual(taken);
     expect(await store.leases.find(build)).toEqual(taken);
     await expect(store.builds.apply(build, driver, nothing)).rejects.toMatchObject({ code: "lease_lost" });
@@ -36,7 +37,7 @@ export function describeLeases(opened: () => OpenedStore): void {
     const build = await drivenBuild(store);
     clock.advance(2 * leaseMs);
     await store.builds.apply(build, driver, nothing);
-    expect(await store.leases.find(build)).toEqual({ ...driver, expiresAt: clock.now() + leaseMs, bell: null });
+    expect(await store.leases.find(build)).toEqual({ ...driver, leftMs: leaseMs, bell: null });
     expect(await store.leases.take(build, other, leaseMs)).toBeUndefined();
   });
 
@@ -61,6 +62,18 @@ export function describeLeases(opened: () => OpenedStore): void {
     expect(await store.leases.find(build)).toMatchObject({ holder: null, generation: driver.generation, bell: null });
   });
 
+  test("a build with a report that no turn has taken in is its holder's to hear of, until one has", async () => {
+    const { store } = opened();
+    const build = await drivenBuild(store);
+    await store.builds.apply(build, driver, { ...nothing, through: 1, events: [{ type: "task.started" }] });
+    expect(await store.leases.unheard(driver.holder)).toEqual([]);
+    const through = await store.events.report(build, [{ type: "order.pause" }]);
+    expect(await store.leases.unheard(driver.holder)).toEqual([build]);
+    expect(await store.leases.unheard(other.holder)).toEqual([]);
+    await store.builds.apply(build, driver, { turn: 1, through, events: [] });
+    expect(await store.leases.unheard(driver.holder)).toEqual([]);
+  });
+
   test("a lease has the bell of the last turn", async () => {
     const { store } = opened();
     const build = await drivenBuild(store);
@@ -68,6 +81,21 @@ export function describeLeases(opened: () => OpenedStore): void {
     expect(await store.leases.find(build)).toMatchObject({ bell: "bell-1" });
     await store.leases.take(build, driver, leaseMs, "bell-2");
     expect(await store.leases.find(build)).toMatchObject({ ...driver, bell: "bell-2" });
+  });
+
+  test("a server whose clock is ahead does not take what another one holds: leases go by the database's clock", async () => {
+    const { database } = opened();
+    const hourMs = 3_600_000;
+    const store = await openStore(database, { now: () => Date.now() });
+    const ahead = await openStore(database, { now: () => Date.now() + hourMs });
+    const build = await drivenBuild(store);
+    expect(await ahead.leases.expired()).toEqual([]);
+    expect(await ahead.leases.take(build, other, leaseMs)).toBeUndefined();
+    const { leftMs } = await ahead.leases.find(build);
+    expect(leftMs).toBeGreaterThan(0);
+    expect(leftMs).toBeLessThanOrEqual(leaseMs);
+    await ahead.builds.apply(build, driver, nothing);
+    expect((await store.leases.find(build)).leftMs).toBeLessThanOrEqual(leaseMs);
   });
 
   test("of two servers that want a free lease at once, one gets it", async () => {

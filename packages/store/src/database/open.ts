@@ -2,9 +2,11 @@ import { SlipwayError } from "@slipway/contract";
 import {
   CamelCasePlugin,
   type Dialect,
+  type Expression,
   HandleEmptyInListsPlugin,
   Kysely,
   replaceWithNoncontingentExpression,
+  sql,
 } from "kysely";
 import { postgresDialect } from "./postgres.ts";
 import { sqliteDialect } from "./sqlite.ts";
@@ -16,6 +18,8 @@ export type DatabaseKind = "sqlite" | "postgres" | "turso";
 export interface Database extends AsyncDisposable {
   readonly kind: DatabaseKind;
   readonly queries: Kysely<object>;
+  /** Milliseconds of the database's own clock, within a query. */
+  readonly now: Expression<number>;
 }
 
 export interface DatabaseAddress {
@@ -31,8 +35,17 @@ export function openDatabase(address: DatabaseAddress): Database {
   // Postgres has no empty lists.
   const emptyLists = new HandleEmptyInListsPlugin({ strategy: replaceWithNoncontingentExpression });
   const queries = new Kysely<object>({ dialect, plugins: [new CamelCasePlugin(), emptyLists] });
-  return { kind, queries, [Symbol.asyncDispose]: () => queries.destroy() };
+  return {
+    kind,
+    queries,
+    now: kind === "postgres" ? postgresNow : sqliteNow,
+    [Symbol.asyncDispose]: () => queries.destroy(),
+  };
 }
+
+/** Not `now()`, which stands still during a transaction. */
+const postgresNow = sql<number>`(extract(epoch from clock_timestamp()) * 1000)::bigint`;
+const sqliteNow = sql<number>`cast(unixepoch('subsec') * 1000 as integer)`;
 
 function choose({ url, authToken }: DatabaseAddress): { kind: DatabaseKind; dialect: Dialect } {
   const scheme = url.slice(0, url.indexOf(":"));

@@ -1,8 +1,8 @@
 import { once } from "node:events";
 import { createServer, type ServerHttp2Session } from "node:http2";
-import { type AddressInfo, BlockList, isIP } from "node:net";
+import { type AddressInfo, isIP } from "node:net";
 import { createEndpointHandler, type VirtualObjectDefinition } from "@restatedev/restate-sdk";
-import { SlipwayError, settingsError } from "@slipway/contract";
+import { SlipwayError } from "@slipway/contract";
 
 /** Where Restate finds the handlers of this process. */
 export interface Endpoint extends AsyncDisposable {
@@ -13,8 +13,8 @@ export interface Endpoint extends AsyncDisposable {
 
 export interface EndpointOptions {
   readonly objects: readonly VirtualObjectDefinition<string, unknown>[];
-  /** Of the Restate whose requests are taken. Undefined: everybody's are, which is allowed on loopback only. */
-  readonly identityKey: string | undefined;
+  /** Of the Restate whose requests are taken. */
+  readonly identityKey: string;
   /** An address of this machine that Restate can reach. */
   readonly host?: string | undefined;
   readonly warn: (message: string) => void;
@@ -26,14 +26,9 @@ export async function serveEndpoint({
   host = "127.0.0.1",
   warn,
 }: EndpointOptions): Promise<Endpoint> {
-  if (identityKey === undefined && !isLoopback(host)) {
-    throw settingsError([
-      `SLIPWAY_RESTATE_KEY: is needed where Restate reaches this server by ${host}: without it anybody there could drive builds`,
-    ]);
-  }
   const handler = createEndpointHandler({
     services: [...objects],
-    ...(identityKey !== undefined && { identityKeys: [identityKey] }),
+    identityKeys: [identityKey],
     // What it says of single calls are lost connections and failed turns; the one is usual, the other is told where it happens.
     logger: ({ level, source }, ...message) => {
       if (source === "SYSTEM" && (level === "warn" || level === "error")) warn(message.map(String).join(" "));
@@ -76,12 +71,4 @@ export async function serveEndpoint({
       await closed;
     },
   };
-}
-
-const loopback = new BlockList();
-loopback.addSubnet("127.0.0.0", 8, "ipv4");
-loopback.addAddress("::1", "ipv6");
-
-function isLoopback(host: string): boolean {
-  return host === "localhost" || (isIP(host) !== 0 && loopback.check(host, isIP(host) === 6 ? "ipv6" : "ipv4"));
 }

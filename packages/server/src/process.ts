@@ -1,5 +1,4 @@
 import { readFileSync } from "node:fs";
-import { setTimeout as delay } from "node:timers/promises";
 
 /** A process by pid and start time: a pid alone may have become another process. */
 export interface ProcessIdentity {
@@ -25,30 +24,5 @@ export function isAlive({ pid, startTime }: ProcessIdentity): boolean {
     return found !== undefined && !found.zombie && found.startTime === startTime;
   } catch {
     return false;
-  }
-}
-
-/** Answers whether the process is gone within so long. */
-async function hasEnded(identity: ProcessIdentity, limitMs: number): Promise<boolean> {
-  for (const endMs = performance.now() + limitMs; isAlive(identity); await delay(20)) {
-    if (performance.now() > endMs) return false;
-  }
-  return true;
-}
-
-/** TERM, and KILL when it is still there after so long. */
-export async function endProcess(identity: ProcessIdentity, graceMs: number): Promise<void> {
-  send(identity, "SIGTERM");
-  if (await hasEnded(identity, graceMs)) return;
-  send(identity, "SIGKILL");
-  await hasEnded(identity, Number.POSITIVE_INFINITY);
-}
-
-function send(identity: ProcessIdentity, signal: NodeJS.Signals): void {
-  if (!isAlive(identity)) return;
-  try {
-    process.kill(identity.pid, signal);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
   }
 }

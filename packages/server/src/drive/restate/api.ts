@@ -6,7 +6,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { type BuildId, buildIdSchema, printable, SlipwayError } from "@slipway/contract";
 import { z } from "zod";
 
-/** Where Restate is. Both may change when it is started again. */
+/** Where Restate is: `http:`, `https:`, or `unix:` with the path of a socket. */
 export interface RestateAddress {
   readonly ingressUrl: string;
   readonly adminUrl: string;
@@ -19,7 +19,8 @@ export interface RestateAddress {
 export interface RestateApi {
   /** Makes the handlers at this address the ones of their services. */
   register(uri: string): Promise<void>;
-  hasService(name: string): Promise<boolean>;
+  /** The address of the handlers that Restate calls for the service; undefined: it does not know the service. */
+  servedAt(service: string): Promise<string | undefined>;
   /** Forgets other addresses at which the service was served, and none any more once the signal has aborted. */
   forgetOthers(service: string, uri: string, signal: AbortSignal): Promise<void>;
   /** Ends all that is not done for these builds, in services whose names begin so. Answers for which there was something. */
@@ -50,7 +51,8 @@ const deploymentsSchema = z.object({
     z.object({ id: z.string(), uri: z.string().optional(), services: z.array(z.object({ name: z.string() })) }),
   ),
 });
-const versionSchema = z.object({ ingress_endpoint: z.string() });
+const serviceSchema = z.object({ deployment_id: z.string() });
+const deploymentSchema = z.object({ uri: z.string() });
 const rowsSchema = z.object({ rows: z.array(z.object({ id: z.string(), key: buildIdSchema })) });
 
 export function createRestateApi(address: RestateAddress, { limitMs = 30_000 }: RestateApiOptions = {}): RestateApi {
@@ -65,9 +67,12 @@ export function createRestateApi(address: RestateAddress, { limitMs = 30_000 }: 
     async register(uri) {
       await admin("/deployments", { method: "POST", body: { uri, force: true } });
     },
-    async hasService(name) {
-      const { status } = await admin(`/services/${encodeURIComponent(name)}`, { expected: [404] });
-      return status !== 404;
+    async servedAt(service) {
+      const answer = await admin(`/services/${encodeURIComponent(service)}`, { expected: [404] });
+      const id = serviceSchema.safeParse(answer.body).data?.deployment_id;
+      if (id === undefined) return undefined;
+      const { body } = await admin(`/deployments/${encodeURIComponent(id)}`, { expected: [404] });
+      return deploymentSchema.safeParse(body).data?.uri;
     },
     async forgetOthers(service, uri, signal) {
       const { deployments } = deploymentsSchema.parse((await admin("/deployments")).body);
@@ -109,13 +114,6 @@ export async function checkHealth({ ingressUrl, adminUrl }: RestateAddress, limi
     askOnce({ url: ingressUrl, path: "/restate/health" }, signal),
     askOnce({ url: adminUrl, path: "/health" }, signal),
   ]);
-}
-
-/** Whether those two are of one Restate: what answers at an address may be another one's. */
-export async function isOneRestate({ ingressUrl, adminUrl }: RestateAddress, limitMs: number): Promise<boolean> {
-  const { body } = await askOnce({ url: adminUrl, path: "/version" }, AbortSignal.timeout(limitMs));
-  const told = versionSchema.safeParse(body).data?.ingress_endpoint;
-  return told !== undefined && sameAddress(told, ingressUrl);
 }
 
 interface RestateRequest {
@@ -175,14 +173,14 @@ class NotReady extends SlipwayError {
 /** With a code of its own Restate tells what it does not want; without one, in its first moments, what it can not do yet. */
 const refusalSchema = z.object({ restate_code: z.string() });
 
-async function askOnce(request: RestateRequest, signal: AbortSignal): Promise<RestateAnswer> {
+export async function askOnce(request: RestateRequest, signal: AbortSignal): Promise<RestateAnswer> {
   const { url, path, method = "GET", body, headers, expected = [] } = request;
   const json = body === undefined ? {} : { "content-type": "application/json" };
   const options = { method, signal, headers: { accept: "application/json", ...json, ...headers } };
   let status: number;
   let text: string;
   try {
-    const response = await send(new URL(path, url), options, body === undefined ? "" : JSON.stringify(body));
+    const response = await send(url, path, options, body === undefined ? "" : JSON.stringify(body));
     status = response.statusCode ?? 0;
     text = await textOf(response);
   } catch (cause) {
@@ -194,9 +192,12 @@ async function askOnce(request: RestateRequest, signal: AbortSignal): Promise<Re
   throw isFinal ? new SlipwayError("loop_unavailable", told) : new NotReady(told);
 }
 
-/** Not by `fetch`, whose first call loads much: a server waits for it when it starts. */
-async function send(url: URL, options: RequestOptions, body: string): Promise<IncomingMessage> {
-  const request = url.protocol === "https:" ? httpsRequest(url, options) : httpRequest(url, options);
+async function send(base: string, path: string, options: RequestOptions, body: string): Promise<IncomingMessage> {
+  const { protocol, pathname: socketPath } = new URL(base);
+  const request =
+    protocol === "unix:"
+      ? httpRequest({ ...options, socketPath: decodeURIComponent(socketPath), path })
+      : (protocol === "https:" ? httpsRequest : httpRequest)(new URL(path, base), options);
   const [response] = await once(request.end(body), "response");
   return response;
 }
@@ -215,6 +216,6 @@ function reasonOf(error: unknown): string {
   return `can not be reached: ${code ?? message}`;
 }
 
-function sameAddress(one: string, other: string): boolean {
+export function sameAddress(one: string, other: string): boolean {
   return URL.parse(one)?.href === new URL(other).href;
 }

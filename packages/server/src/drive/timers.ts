@@ -1,0 +1,71 @@
+import type { BuildId } from "@slipway/contract";
+import type { Drive, DriveParts } from "./drive.ts";
+import { createTurns, retryMs } from "./turns.ts";
+
+/** By timers of this process. Only this process can ring; what others report, its coordinator finds in a sweep. */
+export async function openTimers(parts: DriveParts): Promise<Drive> {
+  const turns = createTurns(parts);
+  const bells = new Map<BuildId, Bell>();
+  const run = async (build: BuildId, generation: number, bell: Bell): Promise<void> => {
+    for (let failures = 0; bells.get(build) === bell; ) {
+      bell.clear();
+      const turn = await turns.run(build, { holder: parts.name, generation }, build).catch(() => undefined);
+      if (turn?.over) break;
+      failures = turn === undefined ? failures + 1 : 0;
+      if (bells.get(build) === bell) await bell.wait(turn?.waitMs ?? retryAfter(failures));
+    }
+    if (bells.get(build) === bell) bells.delete(build);
+  };
+  const end = (build: BuildId) => {
+    const bell = bells.get(build);
+    bells.delete(build);
+    bell?.ring();
+  };
+  return {
+    async drive(build, generation) {
+      end(build);
+      const bell = createBell();
+      bells.set(build, bell);
+      void run(build, generation, bell);
+    },
+    async ring(bell) {
+      bells.get(bell as BuildId)?.ring();
+    },
+    async [Symbol.asyncDispose]() {
+      for (const build of bells.keys()) end(build);
+      await turns.drain();
+    },
+  };
+}
+
+function retryAfter(failures: number): number {
+  return Math.min(retryMs.first * 2 ** (failures - 1), retryMs.longest);
+}
+
+type Bell = ReturnType<typeof createBell>;
+
+/** One that has rung since it was cleared is not waited for. */
+function createBell() {
+  let hasRung = false;
+  let wake = () => {};
+  return {
+    clear(): void {
+      hasRung = false;
+    },
+    ring(): void {
+      hasRung = true;
+      wake();
+    },
+    async wait(ms: number): Promise<void> {
+      if (hasRung) return;
+      const { promise, resolve } = Promise.withResolvers<void>();
+      wake = resolve;
+      const timer = setTimeout(resolve, Math.min(ms, longestTimerMs));
+      await promise;
+      clearTimeout(timer);
+    },
+  };
+}
+
+/** A timer that is set for longer goes off at once. */
+const longestTimerMs = 2 ** 31 - 1;

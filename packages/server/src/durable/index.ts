@@ -1,2 +1,0 @@
-export { startRestate } from "./keep-restate.ts";
-export { connectRestate } from "./restate.ts";
