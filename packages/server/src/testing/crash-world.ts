@@ -39,21 +39,28 @@ export async function openCrashWorld(settings: ServedWorldSettings, drive: Drive
     await coordinator.kill();
     coordinator = startCoordinator(coordinatorSettings);
   };
-  const killRestate = async (meanwhile: () => Promise<void> | void = () => {}) => {
+  /** One that starts while Restate is away says so and ends, so it is let start first. */
+  const killRestate = async () => {
+    await coordinator.ready;
     await restate?.kill();
-    await meanwhile();
-    await restate?.start();
   };
   const strike = async (fault: Fault): Promise<void> => {
     switch (fault) {
       case "coordinator":
         return await killCoordinator();
       case "restate":
-        return await killRestate();
+        await killRestate();
+        return await restate?.start();
       case "restate-and-its-data":
-        return await killRestate(() => restate?.loseData());
+        await killRestate();
+        restate?.loseData();
+        return await restate?.start();
       case "coordinator-and-restate":
-        return await killRestate(killCoordinator);
+        await killRestate();
+        await coordinator.kill();
+        await restate?.start();
+        coordinator = startCoordinator(coordinatorSettings);
+        return;
       case "redis":
         await redis.kill();
         await redis.start("lost");
