@@ -62,7 +62,7 @@ export function createLocalProvider(options: LocalProviderOptions): SandboxProvi
   const keeper = createKeeperClient(layout, {
     stateDir: options.stateDir,
     sandboxUid: options.sandboxUid ?? defaultSandboxUid,
-    environment: definedOnly(options.environment ?? {}),
+    environment: options.environment ?? {},
   });
   const tools = createTools(layout.tools, options.tools ?? {}, () => keeper.connect());
   const handles = createHandles({ layout, keeper, tools, capabilities: localCapabilities });
@@ -149,10 +149,4 @@ async function* ofSandbox(
   sandbox: SandboxId | undefined,
 ): AsyncIterable<SandboxEvent> {
   for await (const event of events) if (sandbox === undefined || event.sandbox === sandbox) yield event;
-}
-
-function definedOnly(environment: Readonly<Record<string, string | undefined>>): Record<string, string> {
-  return Object.fromEntries(
-    Object.entries(environment).filter((entry): entry is [string, string] => entry[1] !== undefined),
-  );
 }

@@ -1,4 +1,6 @@
-import { readdirSync, readFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import type { SandboxEvent, SandboxId } from "@slipway/contract";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import type { Sandbox } from "../../../provider.ts";
@@ -146,4 +148,21 @@ test("layers that nothing uses are removed, those of a fork are not", async () =
   await fork.destroy();
   await own.provider.reconcile();
   expect(layers()).toBe(before);
+});
+
+test("a keeper's arguments show nothing of the environment it gets, at its very start neither", async () => {
+  const directory = mkdtempSync(join(tmpdir(), "slipway-arguments-"));
+  const seen = join(directory, "seen");
+  const recorder = join(directory, "recorder.cjs");
+  const path = JSON.stringify(seen);
+  writeFileSync(recorder, `const fs = require("fs"); fs.writeFileSync(${path}, fs.readFileSync("/proc/self/cmdline"))`);
+  const SOME_API_KEY = "key-that-nobody-else-may-read";
+  await using own = setUpLocal({ ...process.env, SOME_API_KEY, NODE_OPTIONS: `--require=${recorder}` });
+  await own.provider.reconcile();
+  const line = readFileSync(seen, "utf8");
+  expect(line).toContain(own.stateDir);
+  expect(line).not.toContain(SOME_API_KEY);
+  expect(line).not.toContain("PATH");
+  const [pid] = keepersOf(own.stateDir);
+  expect(readFileSync(`/proc/${pid}/environ`, "utf8")).toContain(SOME_API_KEY);
 });

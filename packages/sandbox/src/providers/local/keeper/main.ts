@@ -3,19 +3,22 @@ import { acquireProcessLock } from "../process-lock.ts";
 import { systemClock } from "./clock.ts";
 import { startKeeper } from "./keeper.ts";
 import type { KeeperStart } from "./protocol.ts";
-import type { KeeperSettings } from "./settings.ts";
 
-/** The keeper's process: `node main.ts <settings as JSON>`. Ends at once when another keeper has the state directory. */
-const settings = JSON.parse(process.argv[2] ?? "{}") as KeeperSettings;
+/**
+ * The keeper's process: `node main.ts <state directory> <uid of sandboxes>`. Ends at once when another keeper has the state
+ * directory. Its environment may hold keys: everybody on the machine can read arguments, so it comes as what it is.
+ */
+const [stateDir = "", sandboxUid] = process.argv.slice(2);
+const settings = { stateDir, sandboxUid: Number(sandboxUid), environment: process.env };
 const log = (line: string) => console.error(new Date().toISOString(), line);
 const tell = (start: KeeperStart) => process.stdout.write(`${JSON.stringify(start)}\n`);
 
-process.title = `slipway-keeper ${settings.stateDir}`;
+process.title = `slipway-keeper ${stateDir}`;
 // The caller that started the keeper may be gone, its pipe and its terminal with it.
 process.stdout.on("error", () => {});
 for (const signal of ["SIGINT", "SIGHUP"] as const) process.on(signal, () => {});
 
-if ((await acquireProcessLock("keeper", settings.stateDir)) !== null) {
+if ((await acquireProcessLock("keeper", stateDir)) !== null) {
   try {
     const keeper = await startKeeper(settings, systemClock, log);
     process.on("SIGTERM", () => keeper.close());

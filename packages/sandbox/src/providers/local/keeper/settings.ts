@@ -1,8 +1,8 @@
-/** What a keeper is started with, as its one argument. */
+/** What a keeper is started with. */
 export interface KeeperSettings {
   readonly stateDir: string;
   /** The uid that sandboxes run as when the keeper is root; otherwise they run as its own. */
   readonly sandboxUid: number;
-  /** The environment that programs of the host (npm, debootstrap) run with. */
-  readonly environment: Readonly<Record<string, string>>;
+  /** Of the keeper's process: it names the host's registries, and where npm and pip are. */
+  readonly environment: Readonly<Record<string, string | undefined>>;
 }
