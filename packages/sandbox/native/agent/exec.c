@@ -54,7 +54,8 @@ static void reap(struct exec *exec) {
             ptrace(PTRACE_DETACH, pid, NULL, NULL);
             continue;
         }
-        if (pid != exec->command.pid) continue;
+        /* Once: its pid may be another process after it. */
+        if (pid != exec->command.pid || exec->ended) continue;
         exec->ended = true;
         exec->status = status;
         exec->duration_ms = awake_ms() - atomic_load(&exec->slot->start_ms);

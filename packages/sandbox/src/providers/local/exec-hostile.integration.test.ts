@@ -75,6 +75,23 @@ describe("hostile code", () => {
     expect((await exec.wait()).reason).toBe("exited");
   });
 
+  it("that takes its command's pid once more, after the command, changes nothing of how that ended", async () => {
+    // Few pids, so that they come round soon; none below 300 does.
+    const few = "open('/proc/sys/kernel/pid_max', 'w').write('400')";
+    await textOf(`python3 -c "${few}"; for i in $(seq 320); do (:); done`);
+    const walk = `import os
+me = os.getpid()
+if os.fork(): os._exit(7)
+os.setsid()
+while os.getppid() == me: pass
+for step in range(2000):
+    if os.getpid() == me: os._exit(0)
+    os.write(1, b'.')
+    if os.fork(): os._exit(1)`;
+    const exec = await startExec(box.host, execStart(["python3", "-c", walk]));
+    expect(await exec.wait()).toMatchObject({ reason: "exited", exitCode: 7 });
+  });
+
   it("that stops its handler does not escape its timeout", async () => {
     const exec = await sh("kill -STOP $PPID; sleep 100", { timeoutMs: 300 });
     expect(await exec.wait()).toMatchObject({ reason: "timeout" });

@@ -185,6 +185,8 @@ function fileSystem(spec: StartSpec): string[] {
     ...["--bind", spec.mountPoint, "/"],
     ...(spec.root === "host" ? hostUsr(spec) : []),
     ...["--proc", "/proc", ...spec.masks.closed.flatMap((path) => ["--ro-bind", "/dev/null", path])],
+    // The kernel lets its owner change much of a namespace by it, and of pid 1, which is of the same uid.
+    ...["--remount-ro", "/proc"],
     // Without read-only, /dev itself would be a tmpfs of half the host's memory.
     ...["--dev", "/dev", "--perms", "1777", "--size", String(shmBytes), "--tmpfs", "/dev/shm", "--remount-ro", "/dev"],
     ...["--size", String(runBytes), "--tmpfs", "/run"],

@@ -88,6 +88,13 @@ const inspected = {
     prlimit64: 302,
     fchownat: 260,
     setgroups: 116,
+    setsockopt: 54,
+    sched_setaffinity: 203,
+    sched_setattr: 314,
+    sched_setparam: 142,
+    sched_setscheduler: 144,
+    setpriority: 141,
+    ioprio_set: 251,
   },
   arm64: {
     socket: 198,
@@ -101,6 +108,13 @@ const inspected = {
     prlimit64: 261,
     fchownat: 54,
     setgroups: 159,
+    setsockopt: 208,
+    sched_setaffinity: 122,
+    sched_setattr: 274,
+    sched_setparam: 118,
+    sched_setscheduler: 119,
+    setpriority: 140,
+    ioprio_set: 30,
   },
 } as const;
 
@@ -165,6 +179,47 @@ describe.each(["x64", "arm64"] as const)("on %s", (arch: Arch) => {
     expect(ask(nr.ioctl, [0, 0x5413])).toBe(allowed);
   });
 
+  test.each([
+    ["TIOCSETD", 0x5423],
+    ["SIOCGIFBR", 0x8940],
+    ["SIOCSIFBR", 0x8941],
+    ["SIOCBRADDBR", 0x89a0],
+    ["SIOCBRDELBR", 0x89a1],
+    ["SIOCGIFVLAN", 0x8982],
+    ["SIOCSIFVLAN", 0x8983],
+  ])("%s, for which the kernel would load a module, is refused", (_, request) => {
+    expect(ask(nr.ioctl, [0, request])).toBe("EPERM");
+    expect(ask(nr.ioctl, [0, 2 ** 32 + request])).toBe("EPERM");
+    expect(ask(nr.ioctl, [0, request], "root")).toBe("EPERM");
+  });
+
+  test.each([
+    ["TCP_NODELAY", [0, 6, 1], allowed],
+    ["TCP_KEEPIDLE", [0, 6, 4], allowed],
+    ["TCP_CONGESTION", [0, 6, 13], allowed],
+    ["TCP_FASTOPEN", [0, 6, 23], allowed],
+    ["TCP_TX_DELAY", [0, 6, 37], allowed],
+    ["TCP_MD5SIG", [0, 6, 14], "EPERM"],
+    ["TCP_REPAIR", [0, 6, 19], "EPERM"],
+    ["TCP_ULP", [0, 6, 31], "EPERM"],
+    ["TCP_ULP behind upper bits", [0, 2 ** 32 + 6, 2 ** 32 + 31], "EPERM"],
+    ["TCP_MD5SIG_EXT", [0, 6, 32], "EPERM"],
+    ["TCP_AO_ADD_KEY", [0, 6, 38], "EPERM"],
+    ["a TCP option below zero", [0, 6, -1], "EPERM"],
+    ["UDP_CORK", [0, 17, 1], allowed],
+    ["UDP_ENCAP", [0, 17, 100], "EPERM"],
+    ["UDP_SEGMENT", [0, 17, 103], allowed],
+    ["SO_REUSEADDR", [0, 1, 2], allowed],
+    ["SO_ATTACH_FILTER", [0, 1, 26], "EPERM"],
+    ["SO_ATTACH_BPF", [0, 1, 50], "EPERM"],
+    ["SO_ATTACH_REUSEPORT_CBPF", [0, 1, 51], "EPERM"],
+    ["SO_ATTACH_REUSEPORT_EBPF", [0, 1, 52], "EPERM"],
+    ["IPV6_V6ONLY", [0, 41, 26], allowed],
+  ])("setsockopt: %s", (_, args, expected) => {
+    expect(ask(nr.setsockopt, args)).toBe(expected);
+    expect(ask(nr.setsockopt, args, "root")).toBe(expected);
+  });
+
   test("personality can be asked, and set for debuggers", () => {
     for (const value of [0, 0x40000, 0xffffffff]) expect(ask(nr.personality, [value])).toBe(allowed);
     expect(ask(nr.personality, [0x400000])).toBe("EPERM");
@@ -179,8 +234,35 @@ describe.each(["x64", "arm64"] as const)("on %s", (arch: Arch) => {
     expect(ask(nr.prlimit64, [0, 7, 1, 0])).toBe(allowed);
   });
 
-  test("a process does not move its command line", () => {
+  test.each([7, 4, 6])("limit %i of another process can be asked for, and is not changed", (resource) => {
+    for (const pid of [1, 2, 2 ** 32 + 1, -1]) {
+      expect(ask(nr.prlimit64, [pid, resource, 1, 0])).toBe("EPERM");
+      expect(ask(nr.prlimit64, [pid, resource, 2 ** 32, 0])).toBe("EPERM");
+      expect(ask(nr.prlimit64, [pid, resource, 0, 1])).toBe(allowed);
+    }
+    expect(ask(nr.prlimit64, [2 ** 32, 7, 1, 0])).toBe(allowed);
+  });
+
+  test.each(["sched_setaffinity", "sched_setattr", "sched_setparam", "sched_setscheduler"] as const)(
+    "%s is for all but pid 1",
+    (name) => {
+      for (const pid of [0, 2, 4242]) expect(ask(nr[name], [pid])).toBe(allowed);
+      for (const pid of [1, 2 ** 32 + 1]) expect(ask(nr[name], [pid])).toBe("EPERM");
+    },
+  );
+
+  test.each([
+    ["setpriority", 0],
+    ["ioprio_set", 1],
+  ] as const)("%s is for single processes, and not for pid 1", (name, ofProcess) => {
+    for (const pid of [0, 2, 4242]) expect(ask(nr[name], [ofProcess, pid])).toBe(allowed);
+    for (const pid of [1, 2 ** 32 + 1]) expect(ask(nr[name], [ofProcess, pid])).toBe("EPERM");
+    for (const many of [ofProcess + 1, ofProcess + 2]) expect(ask(nr[name], [many, 0])).toBe("EPERM");
+  });
+
+  test("a process does not move its command line, and shares its core", () => {
     expect(ask(nr.prctl, [35, 14])).toBe("EPERM");
+    expect(ask(nr.prctl, [62, 1])).toBe("EPERM");
     expect(ask(nr.prctl, [15])).toBe(allowed);
   });
 

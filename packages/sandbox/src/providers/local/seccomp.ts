@@ -1,3 +1,21 @@
+import {
+  allow,
+  assemble,
+  dataArch,
+  dataNumber,
+  encode,
+  equal,
+  errno,
+  type Instruction,
+  killProcess,
+  label,
+  load,
+  returns,
+  whenEqual,
+  whenGreater,
+} from "./bpf.ts";
+import { inspected } from "./seccomp-rules.ts";
+
 /**
  * The system call filter of local sandboxes, as classic BPF. What a program could use to reach the kernel's less
  * travelled parts, other namespaces or the terminal is refused; the rest is allowed. Numbers that are newer than this
@@ -19,9 +37,9 @@ export function seccompFilter(profile: SeccompProfile, arch: Arch): Uint8Array {
       if (nr !== null) program.push(whenEqual(nr, 1), returns(action));
     }
   };
-  const inspect = (name: Syscall, rules: readonly Line[]) => {
+  const inspect = (name: keyof typeof inspected) => {
     const nr = number(name);
-    const body = assemble(rules);
+    const body = assemble(inspected[name]);
     if (nr !== null) program.push(whenEqual(nr, body.length), ...body);
   };
 
@@ -29,15 +47,7 @@ export function seccompFilter(profile: SeccompProfile, arch: Arch): Uint8Array {
   answer(refused, errno.EPERM);
   answer(unknown, errno.ENOSYS);
   if (profile === "root") answer(ownership, errno.none);
-  inspect("socket", socketRules);
-  inspect("socketpair", socketpairRules);
-  inspect("clone", refuseFlags(newNamespaceFlags));
-  inspect("unshare", refuseFlags(newNamespaceFlags | cloneNewTime));
-  inspect("ioctl", ioctlRules);
-  inspect("personality", personalityRules);
-  inspect("prctl", prctlRules);
-  inspect("setrlimit", setrlimitRules);
-  inspect("prlimit64", prlimitRules);
+  for (const name in inspected) inspect(name as keyof typeof inspected);
   program.push(returns(allow));
   return encode(program);
 }
@@ -73,6 +83,7 @@ const syscalls = {
   ioctl: [16, 29],
   ioperm: [173, null],
   iopl: [172, null],
+  ioprio_set: [251, 30],
   kcmp: [312, 272],
   kexec_file_load: [320, 294],
   kexec_load: [246, 104],
@@ -107,13 +118,19 @@ const syscalls = {
   quotactl_fd: [443, 443],
   reboot: [169, 142],
   request_key: [249, 218],
+  sched_setaffinity: [203, 122],
+  sched_setattr: [314, 274],
+  sched_setparam: [142, 118],
+  sched_setscheduler: [144, 119],
   set_mempolicy: [238, 237],
   set_mempolicy_home_node: [450, 450],
   setdomainname: [171, 162],
   setgroups: [116, 159],
   sethostname: [170, 161],
   setns: [308, 268],
+  setpriority: [141, 140],
   setrlimit: [160, 164],
+  setsockopt: [54, 208],
   settimeofday: [164, 170],
   socket: [41, 198],
   socketpair: [53, 199],
@@ -141,82 +158,9 @@ const ownership = ["chown", "lchown", "fchown", "fchownat", "setgroups"] as cons
 /** Programs fall back when these do not exist, and give up when they are forbidden. */
 const unknown = ["clone3", "statmount", "listmount", "lsm_set_self_attr"] as const satisfies readonly Syscall[];
 
-const inspected = [
-  "socket",
-  "socketpair",
-  "clone",
-  "unshare",
-  "ioctl",
-  "personality",
-  "prctl",
-  "setrlimit",
-  "prlimit64",
-] as const satisfies readonly Syscall[];
-
 const refused = (Object.keys(syscalls) as Syscall[]).filter(
-  (name) => !([...ownership, ...unknown, ...inspected] as readonly Syscall[]).includes(name),
+  (name) => !(name in inspected || ([...ownership, ...unknown] as readonly Syscall[]).includes(name)),
 );
-
-interface Instruction {
-  readonly code: number;
-  readonly whenTrue: number;
-  readonly whenFalse: number;
-  readonly operand: number;
-}
-
-/** A line of a rule: an instruction, a label, or a jump to a label further down; a jump not taken goes on. */
-type Line =
-  | Instruction
-  | { readonly label: string }
-  | { readonly jump: number; readonly operand: number; readonly to: string };
-
-const instruction = (code: number, operand: number, whenTrue = 0, whenFalse = 0): Instruction => ({
-  code,
-  whenTrue,
-  whenFalse,
-  operand,
-});
-const load = (offset: number) => instruction(0x20, offset);
-const keepBits = (bits: number) => instruction(0x54, bits);
-const returns = (action: number) => instruction(0x06, action);
-/** Does the next `length` instructions when equal, else skips them. */
-const whenEqual = (value: number, length: number) => instruction(0x15, value, 0, length);
-const whenGreater = (value: number, length: number) => instruction(0x25, value, 0, length);
-const label = (name: string): Line => ({ label: name });
-const equal = (value: number, to: string): Line => ({ jump: 0x15, operand: value, to });
-const anySet = (bits: number, to: string): Line => ({ jump: 0x45, operand: bits, to });
-
-/** Puts distances in the place of labels. */
-function assemble(lines: readonly Line[]): Instruction[] {
-  const places = new Map<string, number>();
-  const body = lines.filter((line, index) => {
-    if (!("label" in line)) return true;
-    places.set(line.label, index - places.size);
-    return false;
-  }) as Exclude<Line, { label: string }>[];
-  return body.map((line, index) => {
-    if (!("jump" in line)) return line;
-    const distance = (places.get(line.to) ?? Number.NaN) - index - 1;
-    if (!(distance >= 0 && distance < 256)) throw new RangeError(`no label ${line.to} within reach`);
-    return instruction(line.jump, line.operand, distance, 0);
-  });
-}
-
-const allow = 0x7fff0000;
-const killProcess = 0x80000000;
-const errnoAction = 0x00050000;
-const errno = {
-  none: errnoAction,
-  EPERM: errnoAction | 1,
-  ENOSYS: errnoAction | 38,
-  EPROTONOSUPPORT: errnoAction | 93,
-  EAFNOSUPPORT: errnoAction | 97,
-} as const;
-
-/** Offsets in struct seccomp_data. The kernel takes the arguments inspected here as 32 bits: the upper half says nothing. */
-const dataNumber = 0;
-const dataArch = 4;
-const argument = (index: number): number => 16 + 8 * index;
 
 const auditArch = { x64: 0xc000003e, arm64: 0xc00000b7 } as const satisfies Record<Arch, number>;
 
@@ -229,124 +173,4 @@ function guardArch(arch: Arch): Instruction[] {
     label("known"),
     load(dataNumber),
   ]);
-}
-
-const newNamespaceFlags = 0x7e020000;
-const cloneNewTime = 0x80;
-
-function refuseFlags(flags: number): Line[] {
-  return [load(argument(0)), anySet(flags, "refuse"), returns(allow), label("refuse"), returns(errno.EPERM)];
-}
-
-const family = { unix: 1, inet: 2, inet6: 10, netlink: 16 } as const;
-const socketType = { stream: 1, datagram: 2, bits: 0xf } as const;
-const protocol = { unset: 0, tcp: 6, udp: 17 } as const;
-
-/** Unix sockets; TCP and UDP, but no protocol whose module the kernel would load; routes, which list the interfaces. */
-const socketRules: readonly Line[] = [
-  load(argument(0)),
-  equal(family.unix, "allow"),
-  equal(family.inet, "internet"),
-  equal(family.inet6, "internet"),
-  equal(family.netlink, "netlink"),
-  returns(errno.EAFNOSUPPORT),
-  label("internet"),
-  load(argument(1)),
-  keepBits(socketType.bits),
-  equal(socketType.stream, "stream"),
-  equal(socketType.datagram, "datagram"),
-  returns(errno.EPROTONOSUPPORT),
-  label("stream"),
-  load(argument(2)),
-  equal(protocol.unset, "allow"),
-  equal(protocol.tcp, "allow"),
-  returns(errno.EPROTONOSUPPORT),
-  label("datagram"),
-  load(argument(2)),
-  equal(protocol.unset, "allow"),
-  equal(protocol.udp, "allow"),
-  returns(errno.EPROTONOSUPPORT),
-  label("netlink"),
-  load(argument(2)),
-  equal(protocol.unset, "allow"),
-  returns(errno.EPROTONOSUPPORT),
-  label("allow"),
-  returns(allow),
-];
-
-const socketpairRules: readonly Line[] = [
-  load(argument(0)),
-  equal(family.unix, "allow"),
-  returns(errno.EAFNOSUPPORT),
-  label("allow"),
-  returns(allow),
-];
-
-/** TIOCSTI and TIOCLINUX put characters into a terminal's input. */
-const ioctlRules: readonly Line[] = [
-  load(argument(1)),
-  equal(0x5412, "refuse"),
-  equal(0x541c, "refuse"),
-  returns(allow),
-  label("refuse"),
-  returns(errno.EPERM),
-];
-
-/** Plain Linux, with random addresses or (for debuggers) without; and the question which it is. */
-const personalityRules: readonly Line[] = [
-  load(argument(0)),
-  equal(0, "allow"),
-  equal(0x0040000, "allow"),
-  equal(0xffffffff, "allow"),
-  returns(errno.EPERM),
-  label("allow"),
-  returns(allow),
-];
-
-/** PR_SET_MM moves what /proc shows as a command line: to whoever lists processes on the host it can be gigabytes. */
-const prctlRules: readonly Line[] = [
-  load(argument(0)),
-  equal(35, "refuse"),
-  returns(allow),
-  label("refuse"),
-  returns(errno.EPERM),
-];
-
-/**
- * RLIMIT_CORE stays as the launcher set it: with 0 a crash would run the host's crash handler, as root. Programs that
- * turn their dumps off end when they can not, so the change is answered with success and not done.
- */
-const rlimitCore = 4;
-const setrlimitRules: readonly Line[] = [
-  load(argument(0)),
-  equal(rlimitCore, "keep"),
-  returns(allow),
-  label("keep"),
-  returns(errno.none),
-];
-const prlimitRules: readonly Line[] = [
-  load(argument(1)),
-  equal(rlimitCore, "core"),
-  returns(allow),
-  label("core"),
-  load(argument(2)),
-  equal(0, "upper half"),
-  returns(errno.none),
-  label("upper half"),
-  load(argument(2) + 4),
-  equal(0, "question"),
-  returns(errno.none),
-  label("question"),
-  returns(allow),
-];
-
-function encode(program: readonly Instruction[]): Uint8Array {
-  const bytes = new DataView(new ArrayBuffer(program.length * 8));
-  program.forEach(({ code, whenTrue, whenFalse, operand }, index) => {
-    bytes.setUint16(index * 8, code, true);
-    bytes.setUint8(index * 8 + 2, whenTrue);
-    bytes.setUint8(index * 8 + 3, whenFalse);
-    bytes.setUint32(index * 8 + 4, operand >>> 0, true);
-  });
-  return new Uint8Array(bytes.buffer);
 }

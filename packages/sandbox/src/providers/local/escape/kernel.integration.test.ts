@@ -16,6 +16,8 @@ const closedPaths = [
   ...["/proc/sys/kernel/core_pattern", "/proc/sys/kernel/modprobe", "/proc/sys/kernel/hostname"],
   ...["/proc/sys/vm/overcommit_memory", "/proc/sys/fs/binfmt_misc/register", "/proc/sys/user/max_user_namespaces"],
   ...["/proc/sys/net/ipv4/ip_forward", "/proc/sysrq-trigger", "/proc/irq/default_smp_affinity", "/proc/mtrr"],
+  ...["/proc/sys/kernel/pid_max", "/proc/sys/kernel/ns_last_pid", "/proc/pressure/memory"],
+  ...["/proc/1/oom_score_adj", "/proc/1/comm", "/proc/1/timerslack_ns", "/proc/1/autogroup", "/proc/1/sched"],
   ...["/sys/kernel/uevent_helper", "/sys/fs/cgroup/cgroup.procs", "/sys/power/state"],
   ...["/run/slipway-agent", "/usr/bin/env", "/etc/../usr/lib/os-release", "/run/slipway/egress.sock"],
 ];
@@ -81,6 +83,14 @@ describe.each(users)("%s inside", (user) => {
   test("inherits no descriptor but the three", async () => {
     const probe = "import os; print([fd for fd in range(1024) if os.path.exists('/proc/self/fd/%d' % fd)])";
     expect((await run(sandbox, ["python3", "-c", probe])).stdout.trim()).toBe("[0, 1, 2]");
+  });
+
+  test("finds nothing in /proc that can be written, and still reopens its own descriptors by it", async () => {
+    // What lists keys is covered by /dev/null.
+    expect(await shell("find /proc -xdev -type f -writable ! -path /proc/keys 2>/dev/null")).toBe("");
+    expect(await shell("echo piped > /dev/stdout; echo kept > /proc/self/fd/3 3>/tmp/kept; cat /tmp/kept")).toBe(
+      "piped\nkept",
+    );
   });
 
   test("has a /dev of six harmless devices, which it can not add to", async () => {

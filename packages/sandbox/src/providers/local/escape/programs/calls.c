@@ -1,9 +1,12 @@
 /* Asks the kernel for what a sandbox must not have. Harmless where it is granted: arguments are empty or wrong. */
 #include "report.h"
 #include <fcntl.h>
+#include <linux/filter.h>
 #include <linux/keyctl.h>
 #include <linux/netlink.h>
+#include <linux/sockios.h>
 #include <linux/vm_sockets.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -107,6 +110,64 @@ static void sockets(void) {
     report("vsock pair", socketpair(AF_VSOCK, SOCK_STREAM, 0, (int[2]){0}));
 }
 
+/* Options and requests that have the kernel load a module, or a program. */
+static void socket_options(void) {
+    enum { TCP = IPPROTO_TCP, UDP = IPPROTO_UDP };
+    static const struct { const char *name; int level, option; } options[] = {
+        {"TCP_ULP", TCP, 31}, {"TCP_REPAIR", TCP, 19}, {"TCP_MD5SIG", TCP, 14}, {"TCP_MD5SIG_EXT", TCP, 32},
+        {"TCP_AO_ADD_KEY", TCP, 38}, {"a TCP option that does not exist yet", TCP, 99}, {"UDP_ENCAP", UDP, 100},
+        {"SO_ATTACH_FILTER", SOL_SOCKET, SO_ATTACH_FILTER}, {"SO_ATTACH_BPF", SOL_SOCKET, SO_ATTACH_BPF},
+        {"SO_ATTACH_REUSEPORT_CBPF", SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF},
+        {"SO_ATTACH_REUSEPORT_EBPF", SOL_SOCKET, SO_ATTACH_REUSEPORT_EBPF},
+    };
+    static const struct { const char *name; unsigned long request; } requests[] = {
+        {"SIOCGIFBR", SIOCGIFBR}, {"SIOCSIFBR", SIOCSIFBR}, {"SIOCBRADDBR", SIOCBRADDBR}, {"SIOCBRDELBR", SIOCBRDELBR},
+        {"SIOCGIFVLAN", SIOCGIFVLAN}, {"SIOCSIFVLAN", SIOCSIFVLAN},
+    };
+    int tcp = socket(AF_INET, SOCK_STREAM, 0), udp = socket(AF_INET, SOCK_DGRAM, 0);
+    struct sock_filter all = BPF_STMT(BPF_RET | BPF_K, 0xffff);
+    struct sock_fprog program = {1, &all};
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
+        int fd = options[i].level == UDP ? udp : tcp;
+        const void *value = options[i].level == SOL_SOCKET ? (void *)&program : &(int){2};
+        report(options[i].name, setsockopt(fd, options[i].level, options[i].option, value, sizeof program));
+    }
+    report("TCP_ULP, upper bits set", syscall(SYS_setsockopt, tcp, 0x100000000UL | TCP, 0x100000000UL | 31, "tls", 3));
+    for (size_t i = 0; i < sizeof requests / sizeof *requests; i++)
+        report(requests[i].name, ioctl(tcp, requests[i].request, &(long[16]){0}));
+}
+
+/* What would make pid 1, which answers the host, slow or deaf. */
+static void hindering_pid_1(void) {
+    static const int resources[] = {RLIMIT_NOFILE, RLIMIT_NPROC, RLIMIT_CPU, RLIMIT_AS, RLIMIT_FSIZE, RLIMIT_CORE};
+    char name[64];
+    for (size_t i = 0; i < sizeof resources / sizeof *resources; i++) {
+        struct rlimit limit;
+        prlimit(1, resources[i], NULL, &limit);
+        snprintf(name, sizeof name, "limit %d of pid 1", resources[i]);
+        report(name, prlimit(1, resources[i], &limit, NULL));
+    }
+    struct rlimit limit;
+    getrlimit(RLIMIT_NOFILE, &limit);
+    report("a limit of its handler", prlimit(getppid(), RLIMIT_NOFILE, &limit, NULL));
+    report("a limit of pid 1, upper bits set", syscall(SYS_prlimit64, 0x100000001UL, RLIMIT_NOFILE, &limit, NULL));
+    cpu_set_t cpus;
+    sched_getaffinity(0, sizeof cpus, &cpus);
+    report("CPUs of pid 1", sched_setaffinity(1, sizeof cpus, &cpus));
+    report("CPUs of pid 1, upper bits set", syscall(SYS_sched_setaffinity, 0x100000001UL, sizeof cpus, &cpus));
+    report("scheduling of pid 1", sched_setscheduler(1, SCHED_OTHER, &(struct sched_param){0}));
+    report("scheduling parameters of pid 1", sched_setparam(1, &(struct sched_param){0}));
+    struct { unsigned size, policy; unsigned long rest[5]; } attributes = {.size = 48};
+    report("scheduling attributes of pid 1", syscall(SYS_sched_setattr, 1, &attributes, 0));
+    report("nice value of pid 1", setpriority(PRIO_PROCESS, 1, 0));
+    report("nice value of a process group", setpriority(PRIO_PGRP, 1, 0));
+    report("nice value of a user", setpriority(PRIO_USER, 0, 0));
+    report("I/O priority of pid 1", syscall(SYS_ioprio_set, 1, 1, 0));
+    report("I/O priority of a process group", syscall(SYS_ioprio_set, 2, 1, 0));
+    report("I/O priority of a user", syscall(SYS_ioprio_set, 3, getuid(), 0));
+    report("core scheduling", prctl(62, 0, 0, 0, 0));
+}
+
 static void processes(void) {
     report("process_vm_readv of pid 1", syscall(SYS_process_vm_readv, 1, NULL, 0, NULL, 0, 0));
     report("process_vm_writev of pid 1", syscall(SYS_process_vm_writev, 1, NULL, 0, NULL, 0, 0));
@@ -128,6 +189,8 @@ static void processes(void) {
     report("TIOCSTI", ioctl(0, TIOCSTI, "x"));
     report("TIOCSTI, upper bits set", syscall(SYS_ioctl, 0, 0x100000000UL | TIOCSTI, "x"));
     report("TIOCLINUX", ioctl(0, TIOCLINUX, "x"));
+    report("TIOCSETD", ioctl(0, TIOCSETD, &(int){21}));
+    report("TIOCSETD, upper bits set", syscall(SYS_ioctl, 0, 0x100000000UL | TIOCSETD, &(int){21}));
 }
 
 static void devices(void) {
@@ -146,7 +209,9 @@ int main(void) {
     mounts();
     subsystems();
     sockets();
+    socket_options();
     processes();
+    hindering_pid_1();
     devices();
     return 0;
 }
