@@ -3,6 +3,7 @@ import { connect, type Socket } from "node:net";
 import { SlipwayError } from "@slipway/contract";
 import type { Layout } from "../layout.ts";
 import type { Box } from "./boxes.ts";
+import type { Clock } from "./clock.ts";
 import type { Use } from "./decide.ts";
 
 /** The operations that pid 1 answers by itself, without a handler (native/PROTOCOL.md). */
@@ -21,7 +22,7 @@ type Question = "Q" | "Z" | "Y" | "S" | "G";
 const answerLimitMs = 30_000;
 const headerBytes = 5;
 
-export function createAgentLink(layout: Layout): AgentLink {
+export function createAgentLink(layout: Layout, clock: Clock): AgentLink {
   const send = async (box: Box, operation: "W" | Question): Promise<Socket> => {
     const socket = connect(layout.box(box.id).agentSocket);
     await once(socket, "connect");
@@ -31,10 +32,11 @@ export function createAgentLink(layout: Layout): AgentLink {
   };
   const ask = async (box: Box, operation: Question): Promise<Buffer> => {
     const socket = await send(box, operation);
-    socket.setTimeout(answerLimitMs, () => socket.destroy());
+    const forgetLimit = clock.after(answerLimitMs, () => socket.destroy());
     try {
       return await answerOf(socket);
     } finally {
+      forgetLimit();
       socket.destroy();
     }
   };

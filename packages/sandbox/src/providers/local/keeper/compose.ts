@@ -71,7 +71,7 @@ export async function composeKeeper(settings: KeeperSettings, clock: Clock, { lo
       onChange();
     },
   });
-  const agent = createAgentLink(layout);
+  const agent = createAgentLink(layout, clock);
   const hold = createHold(agent, cgroups.mechanisms.freeze !== "none");
   const registryHosts = [...new Set([...registries.hosts, ...hostsOf(debian.archives)])];
   const networks = createNetworks({ layout, events, authority, registries: registryHosts, onError });
@@ -132,7 +132,7 @@ export async function composeKeeper(settings: KeeperSettings, clock: Clock, { lo
   }
 
   return {
-    ...{ layout, clock, events, boxes, cgroups, layers, layerTool, hold, networks, images },
+    ...{ layout, clock, events, boxes, agent, cgroups, layers, layerTool, hold, networks, images },
     ...{ service, launchpad, runtime, imageBuilder, snapshots, lifecycle, timers, previews },
     ...{ removeTree, collectGarbage, usedLayers, log, onError },
   };

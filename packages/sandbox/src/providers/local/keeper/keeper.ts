@@ -2,6 +2,7 @@ import type { ReconcileReport } from "../../../provider.ts";
 import { liveStates } from "../record.ts";
 import type { Clock } from "./clock.ts";
 import { composeKeeper, type KeeperParts } from "./compose.ts";
+import { startHearing } from "./hearing.ts";
 import { protocolVersion } from "./protocol.ts";
 import { reconcile } from "./reconcile.ts";
 import { type Handlers, serveKeeper } from "./server.ts";
@@ -32,6 +33,7 @@ export async function startKeeper(
   let cancelReconcile = () => {};
   const close = () => {
     watch[Symbol.dispose]();
+    hearing[Symbol.dispose]();
     cancelReconcile();
     void server.close();
     letGo(parts).then(setClosed, setClosed);
@@ -48,6 +50,7 @@ export async function startKeeper(
     onDefect: (method, error) => log(`${method}: ${(error as Error).stack}`),
   });
   const watch = startWatch(parts);
+  const hearing = startHearing(parts);
   const reconcileLater = () => {
     cancelReconcile = clock.after(reconcileEveryMs, () => {
       reconcileNow(parts)

@@ -1,34 +1,9 @@
 import { newId, SlipwayError, type StateReason } from "@slipway/contract";
 import { describe, expect, test } from "vitest";
 import type { Box } from "./boxes.ts";
-import type { Clock } from "./clock.ts";
+import { manualClock } from "./clock-fixture.ts";
 import type { NewSandboxEvent } from "./event-log.ts";
 import { createTimers } from "./timers.ts";
-
-/** A clock that stands still until it is advanced; what is due then runs in order, its promises included. */
-function manualClock(longestMs = Number.POSITIVE_INFINITY): Clock & { advance(ms: number): Promise<void> } {
-  let now = 0;
-  const timers = new Set<{ at: number; callback: () => unknown }>();
-  return {
-    now: () => now,
-    after(delayMs, callback) {
-      const timer = { at: now + Math.min(Math.max(0, delayMs), longestMs), callback };
-      timers.add(timer);
-      return () => timers.delete(timer);
-    },
-    async advance(ms) {
-      const end = now + ms;
-      for (;;) {
-        const [next] = [...timers].filter(({ at }) => at <= end).sort((a, b) => a.at - b.at);
-        if (next === undefined) break;
-        timers.delete(next);
-        now = next.at;
-        await next.callback();
-      }
-      now = end;
-    },
-  };
-}
 
 function setUp(request: object, { operations = 0, sinceMs = 0, clock = manualClock() } = {}) {
   const done: string[] = [];

@@ -1,0 +1,48 @@
+import type { AgentLink } from "./agent-link.ts";
+import type { Box, Boxes } from "./boxes.ts";
+import type { Clock } from "./clock.ts";
+import type { Lifecycle } from "./lifecycle.ts";
+
+const intervalMs = 10_000;
+
+export interface HearingParts {
+  readonly boxes: Pick<Boxes, "all">;
+  readonly agent: Pick<AgentLink, "use">;
+  readonly lifecycle: Pick<Lifecycle, "end">;
+  readonly clock: Clock;
+  onError(box: Box, error: unknown): void;
+}
+
+/**
+ * Asks every running sandbox whether its pid 1 still answers, and ends one that does not. Callers wait for the answers of pid 1
+ * without a limit of their own: its end is what they hear of, and its commands end as `lost`.
+ */
+export function startHearing(parts: HearingParts): Disposable {
+  const { boxes, agent, lifecycle, clock, onError } = parts;
+  const asked = new WeakSet<Box>();
+  const isDeaf = (box: Box) =>
+    agent.use(box).then(
+      () => false,
+      () => true,
+    );
+  const listen = async (box: Box) => {
+    asked.add(box);
+    try {
+      // Asked again in its turn: a snapshot may have kept it from answering.
+      if (await isDeaf(box)) await lifecycle.end(box.id, "provider_lost", () => isDeaf(box));
+    } catch (error) {
+      onError(box, error);
+    } finally {
+      asked.delete(box);
+    }
+  };
+  let cancel = () => {};
+  const again = () => {
+    cancel = clock.after(intervalMs, () => {
+      for (const box of boxes.all()) if (box.record.state === "running" && !asked.has(box)) void listen(box);
+      again();
+    });
+  };
+  again();
+  return { [Symbol.dispose]: () => cancel() };
+}
