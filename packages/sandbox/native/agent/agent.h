@@ -32,6 +32,7 @@ enum {
 
 struct options {
     uint64_t processes, file_bytes, data_bytes;
+    uint64_t overdue_ms; /* how long a command may outlive its timeout before its handler is killed for it */
     const char *egress;
     const char *const *forwards;
     int forward_count;
@@ -47,6 +48,7 @@ struct slot {
     atomic_bool finished;   /* the log needs no exit from pid 1 */
     _Atomic int64_t idle_since_ms; /* 0: counts as use */
     _Atomic int64_t start_ms;
+    _Atomic int64_t end_by_ms; /* of the command, on the awake clock; 0: no timeout, or it has ended */
     _Atomic uint64_t log_bytes; /* length of the log up to its last whole batch of frames */
     _Atomic uint64_t output_bytes[2];
     char id[ID_SIZE];

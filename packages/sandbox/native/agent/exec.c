@@ -45,6 +45,13 @@ static void read_output(struct exec *exec, int stream) {
     if (exec->ended) exec->drain_until_ms = now_ms() + DRAIN_SILENCE_MS;
 }
 
+static void note_end(struct exec *exec, int status) {
+    exec->ended = true;
+    exec->status = status;
+    exec->duration_ms = awake_ms() - atomic_load(&exec->slot->start_ms);
+    atomic_store(&exec->slot->end_by_ms, 0);
+}
+
 static void reap(struct exec *exec) {
     int status;
     pid_t pid;
@@ -56,9 +63,7 @@ static void reap(struct exec *exec) {
         }
         /* Once: its pid may be another process after it. */
         if (pid != exec->command.pid || exec->ended) continue;
-        exec->ended = true;
-        exec->status = status;
-        exec->duration_ms = awake_ms() - atomic_load(&exec->slot->start_ms);
+        note_end(exec, status);
         exec->drain_until_ms = now_ms() + DRAIN_SILENCE_MS;
         exec->drain_limit_ms = now_ms() + DRAIN_MOST_MS;
     }
@@ -69,9 +74,7 @@ static void reap(struct exec *exec) {
 static void end_unseen(struct exec *exec) {
     exec->childless = true;
     if (exec->ended) return;
-    exec->ended = true;
-    exec->status = SIGKILL;
-    exec->duration_ms = awake_ms() - atomic_load(&exec->slot->start_ms);
+    note_end(exec, SIGKILL);
     exec->drain_until_ms = exec->drain_limit_ms = now_ms();
 }
 
@@ -276,7 +279,10 @@ void handle_exec(struct reader *reader, const struct request *request, struct sl
     int64_t now = awake_ms();
     atomic_store(&slot->start_ms, now);
     uint64_t timeout_ms = number_field(request, 't', 0);
-    if (timeout_ms) exec.timeout_ms = now + (int64_t)timeout_ms;
+    if (timeout_ms) {
+        exec.timeout_ms = now + (int64_t)timeout_ms;
+        atomic_store(&slot->end_by_ms, exec.timeout_ms + (int64_t)options.overdue_ms);
+    }
     peer_done(&exec.peers[0]);
     serve(&exec, &exec.peers[0]);
     run(&exec);

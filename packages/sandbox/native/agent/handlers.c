@@ -201,7 +201,14 @@ void handlers_reap(bool asleep) {
     unsigned used = atomic_load(&shared->slots_used);
     for (unsigned i = 0; i < used; i++) {
         struct handler *handler = &handlers[i];
-        if (shared->slots[i].pid == 0 || handler->start_by_ms == 0) continue;
+        if (shared->slots[i].pid == 0) continue;
+        /* Hostile code may keep a handler from running, by its priority for instance, and so from ending the command. */
+        int64_t end_by_ms = atomic_load(&shared->slots[i].end_by_ms);
+        if (end_by_ms && awake_ms() >= end_by_ms) {
+            atomic_store(&shared->slots[i].end_by_ms, 0);
+            kill(shared->slots[i].pid, SIGKILL);
+        }
+        if (handler->start_by_ms == 0) continue;
         if (atomic_load(&shared->slots[i].started)) handler->start_by_ms = 0;
         else if (asleep) handler->start_by_ms = now + START_MS;
         /* Its child was stopped between vfork and execve: the handler can not see that. */
@@ -216,9 +223,14 @@ int64_t handlers_deadline_ms(bool asleep) {
     int64_t next = INT64_MAX;
     if (asleep) return next;
     unsigned used = atomic_load(&shared->slots_used);
-    for (unsigned i = 0; i < used; i++)
-        if (shared->slots[i].pid && handlers[i].start_by_ms && !atomic_load(&shared->slots[i].started) && handlers[i].start_by_ms < next)
+    int64_t behind_ms = now_ms() - awake_ms();
+    for (unsigned i = 0; i < used; i++) {
+        if (shared->slots[i].pid == 0) continue;
+        if (handlers[i].start_by_ms && !atomic_load(&shared->slots[i].started) && handlers[i].start_by_ms < next)
             next = handlers[i].start_by_ms;
+        int64_t end_by_ms = atomic_load(&shared->slots[i].end_by_ms);
+        if (end_by_ms && end_by_ms + behind_ms < next) next = end_by_ms + behind_ms;
+    }
     if (forward_at_ms && forward_at_ms < next) next = forward_at_ms;
     if (sweep_at_ms && sweeper == 0 && sweep_at_ms < next) next = sweep_at_ms;
     return next;

@@ -13,7 +13,7 @@
 
 enum { MAX_CONNECTIONS = 1024, FIRST_BYTES_MS = 10000, ACCEPT_AGAIN_MS = 50, SMALL_REQUEST = 4 + 1 + 1 + ID_SIZE };
 
-struct options options = {.processes = 512};
+struct options options = {.processes = 512, .overdue_ms = 30000};
 
 /*
  * Accepted and not handed on: its request is not here yet, it is parked, or it was refused and is still sending. Closing
@@ -34,6 +34,7 @@ static void parse_arguments(int count, char **arguments) {
         if (!strcmp(name, "--processes")) options.processes = strtoull(value, NULL, 10);
         else if (!strcmp(name, "--file-bytes")) options.file_bytes = strtoull(value, NULL, 10);
         else if (!strcmp(name, "--data-bytes")) options.data_bytes = strtoull(value, NULL, 10);
+        else if (!strcmp(name, "--overdue-ms")) options.overdue_ms = strtoull(value, NULL, 10);
         else if (!strcmp(name, "--egress")) options.egress = value;
         else if (!strcmp(name, "--forward") && options.forward_count < 64) forwards[options.forward_count++] = value;
         else exit(64);

@@ -152,6 +152,15 @@ for pid in (1, int(sys.argv[1])):
 });
 
 describe("pid 1", () => {
+  it("ends an exec as lost that its handler, hindered from inside, does not end at its timeout", async () => {
+    await using hindered = await startAgentBox({ agentArguments: ["--overdue-ms", "300"] });
+    const script = "prlimit --pid $PPID --nofile=0:0; while :; do sleep 1; done";
+    const exec = await startExec(hindered.host, execStart(["bash", "-c", script], { timeoutMs: 300 }));
+    const other = await startExec(hindered.host, execStart(["true"], { timeoutMs: 60_000 }));
+    expect(await other.wait()).toMatchObject({ reason: "exited", exitCode: 0 });
+    expect(await exec.wait()).toMatchObject({ reason: "lost", exitCode: null });
+  });
+
   it("counts foreground execs as use until they have ended, background ones and lingering daemons not", async () => {
     expect((await status()).operations).toBe(0);
     const front = await sh("read line; setsid sleep 100 >/dev/null 2>&1 </dev/null & ", { stdin: "open" });
