@@ -15,7 +15,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { PROXY_PORT = 3128, MAX_LISTENERS = 65, MAX_RELAYS = 256, GREETING = 512 };
+enum { PROXY_PORT = 3128, MAX_LISTENERS = 65, MAX_RELAYS = 256, GREETING = 512, HEAD = 8192 };
 
 struct listener {
     int fd;
@@ -24,6 +24,7 @@ struct listener {
 struct tunnel {
     struct relay relay;
     bool greeting; /* the proxy's answer to CONNECT is not here yet */
+    bool unread;   /* what the program inside asks of the proxy is not here yet */
 };
 static struct listener listeners[MAX_LISTENERS];
 static int listener_count;
@@ -61,6 +62,7 @@ static void open_tunnel(int inside, const char *target) {
     }
     relay_open(&tunnel->relay, inside, outside);
     tunnel->greeting = target != NULL;
+    tunnel->unread = target == NULL;
     if (target) {
         char text[GREETING];
         int length = snprintf(text, sizeof text, "CONNECT %s HTTP/1.1\r\nHost: %s\r\n\r\n", target, target);
@@ -92,7 +94,57 @@ static bool greet(struct tunnel *tunnel) {
     return true;
 }
 
+/* The port of "[::1]:PORT" at the text, before one of `stops`; 0: it is none. */
+static uint16_t own_port(const char *text, const char *stops, const char **end) {
+    static const char own[] = "[::1]:";
+    if (strncmp(text, own, sizeof own - 1) != 0) return 0;
+    const char *digits = text + sizeof own - 1;
+    size_t count = strspn(digits, "0123456789");
+    *end = digits + count;
+    if (count == 0 || count > 5 || !**end || !strchr(stops, **end)) return 0;
+    unsigned long port = strtoul(digits, NULL, 10);
+    return port > 65535 ? 0 : (uint16_t)port;
+}
+
+static int connect_own(uint16_t port) {
+    struct sockaddr_in6 address = {.sin6_family = AF_INET6, .sin6_port = htons(port), .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+    int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd >= 0 && (connect(fd, (struct sockaddr *)&address, sizeof address) == 0 || errno == EINPROGRESS)) return fd;
+    if (fd >= 0) close(fd);
+    return -1;
+}
+
+/*
+ * Some programs ask the proxy for the sandbox's own ::1, because they look for it in NO_PROXY with brackets around it; others
+ * do not start with brackets in there. They are led to it. A head that comes in parts, or names it otherwise, is the proxy's.
+ */
+static bool turn_back(struct tunnel *tunnel) {
+    static const char scheme[] = " http://", established[] = "HTTP/1.1 200 OK\r\n\r\n";
+    char head[HEAD + 1];
+    ssize_t got = recv(tunnel->relay.fd[0], head, HEAD, MSG_PEEK);
+    head[got > 0 ? got : 0] = 0;
+    size_t method = strspn(head, "ABCDEFGHIJKLMNOPQRSTUVWXYZ");
+    bool connects = strncmp(head, "CONNECT ", 8) == 0;
+    if (!connects && strncmp(head + method, scheme, sizeof scheme - 1) != 0) return false;
+    const char *end = NULL;
+    uint16_t port = connects ? own_port(head + 8, " ", &end) : own_port(head + method + sizeof scheme - 1, "/", &end);
+    if (connects && port) end = strstr(end, "\r\n\r\n");
+    int fd = port && end ? connect_own(port) : -1;
+    if (fd < 0) return false;
+    (void)!recv(tunnel->relay.fd[0], head, (size_t)(end - head) + (connects ? 4 : 0), 0);
+    close(tunnel->relay.fd[1]);
+    relay_open(&tunnel->relay, tunnel->relay.fd[0], fd);
+    struct flow *flow = &tunnel->relay.flow[connects ? 1 : 0];
+    flow->end = connects ? sizeof established - 1 : method + 1;
+    memcpy(flow->data, connects ? established : head, flow->end);
+    return true;
+}
+
 static bool work(struct tunnel *tunnel, struct pollfd fds[2]) {
+    if (tunnel->unread && fds[0].revents) {
+        tunnel->unread = false;
+        if (turn_back(tunnel)) return true;
+    }
     if (!tunnel->greeting) return relay_work(&tunnel->relay, fds);
     if (!fds[1].revents || greet(tunnel)) return true;
     relay_close(&tunnel->relay);

@@ -5,8 +5,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { hasCode } from "@slipway/contract";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Exec } from "../../provider.ts";
 import { type AgentBox, execStart, startAgentBox } from "./agent-fixture.ts";
 import { startExec } from "./exec.ts";
+import { proxyEnvironment } from "./keeper/egress/environment.ts";
 import { connectPort } from "./port.ts";
 
 const egressDir = join(tmpdir(), `slipway-egress-${process.pid}`);
@@ -15,7 +17,7 @@ const egress = createServer((socket: Socket) => {
   socket.on("error", () => {});
   socket.once("data", (data) => {
     asked.push(data.toString().split("\r\n")[0] ?? "");
-    if (data.toString().includes("refused")) socket.end("HTTP/1.1 403 Forbidden\r\n\r\n");
+    if (/refused|::1/.test(data.toString())) socket.end("HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n");
     else if (data.toString().startsWith("CONNECT")) socket.write("HTTP/1.1 200 OK\r\n\r\nbanner\n");
     else socket.end("plain answer");
     socket.pipe(socket);
@@ -37,7 +39,7 @@ beforeAll(async () => {
       "--forward",
       "5433=refused.example:1",
     ],
-    binds: ["--ro-bind", egressDir, "/egress"],
+    binds: ["--ro-bind", egressDir, "/egress", "--ro-bind", process.execPath, "/node"],
   });
 });
 afterAll(async () => {
@@ -46,8 +48,9 @@ afterAll(async () => {
   rmSync(egressDir, { recursive: true, force: true });
 });
 
-async function run(argv: readonly string[]): Promise<string> {
-  const exec = await startExec(box.host, execStart(argv));
+async function run(argv: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<string> {
+  const start = execStart(argv);
+  const exec = await startExec(box.host, { ...start, env: { ...start.env, ...env } });
   let text = "";
   for await (const chunk of exec.output())
     if (chunk.type !== "output_truncated") text += Buffer.from(chunk.data).toString();
@@ -98,6 +101,34 @@ describe("a port", () => {
   });
 });
 
+describe("a program that is told of the proxy", () => {
+  const website = `import { createServer } from "node:http";
+const answer = (name) => (request, response) => response.end(name + " " + request.method + " " + request.url);
+createServer(answer("six")).listen(8003, "::1");
+createServer(answer("four")).listen(8003, "127.0.0.1", () => console.log("up"));`;
+  let server: Exec;
+  beforeAll(async () => {
+    server = await startExec(box.host, execStart(["/node", "--input-type=module", "-e", website]));
+    await server.output()[Symbol.asyncIterator]().next();
+  });
+  afterAll(() => server.kill({ graceMs: 0 }));
+
+  const url = "http://[::1]:8003/a?b";
+  const open = (...words: string[]) => `import urllib.request as u; print(u.urlopen(${words.join()}).read().decode())`;
+  it.each([
+    ["curl", ["curl", "-sg", url]],
+    ["curl that does not read NO_PROXY", ["curl", "-sg", "--noproxy", "", url]],
+    ["curl through a tunnel", ["curl", "-sg", "--noproxy", "", "--proxytunnel", url]],
+    ["Node's fetch", ["/node", "-e", `fetch("${url}").then((r) => r.text()).then(console.log)`]],
+    ["Node's http", ["/node", "-e", `http.get("${url}", (r) => r.pipe(process.stdout))`]],
+    ["Python's urllib", ["python3", "-c", open(`"${url}"`)]],
+    ["Python's urllib with a body", ["python3", "-c", open(`"${url}"`, "b'body'")]],
+  ])("reaches the sandbox's own ::1: %s", async (_, argv) => {
+    const text = await run(argv, proxyEnvironment({ port: 3128, caBundlePath: "/dev/null" }));
+    expect(text.trim()).toMatch(/^six (GET|POST) \/a\?b$/);
+  });
+});
+
 describe("the way out", () => {
   const client = (port: number, send: string) =>
     run([
@@ -110,6 +141,19 @@ while (d:=c.recv(1000)): print(d.decode(), end="")`,
 
   it("is the proxy's socket behind 127.0.0.1:3128", async () => {
     expect(await client(3128, "GET / HTTP/1.1\\r\\n\\r\\n")).toContain("plain answer");
+  });
+
+  it.each([
+    "CONNECT [::1]:0 HTTP/1.1",
+    "CONNECT [::1]:99999 HTTP/1.1",
+    "CONNECT [::1]:8003x HTTP/1.1",
+    "CONNECT [::1]: HTTP/1.1",
+    "CONNECT [::1].evil.example:80 HTTP/1.1",
+    "GET http://[::1]8003/ HTTP/1.1",
+    "GET http://[::1]:8003@evil.example/ HTTP/1.1",
+  ])("asks the proxy for what is no port of its own ::1: %s", async (line) => {
+    await client(3128, `${line}\\r\\n\\r\\n`);
+    expect(asked).toContain(line);
   });
 
   it("opens forwarded ports with CONNECT and passes the rest", async () => {

@@ -120,5 +120,8 @@ test("only a sandbox with a way out is told of a proxy", () => {
   expect(baseEnvironment({ user: "root", egress: true })).toMatchObject({
     HOME: "/root",
     HTTPS_PROXY: "http://127.0.0.1:3128",
+    // With brackets around the last, Python's httpx does not start.
+    NO_PROXY: "localhost,127.0.0.1,::1",
+    no_proxy: "localhost,127.0.0.1,::1",
   });
 });

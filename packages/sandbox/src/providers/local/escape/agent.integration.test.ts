@@ -29,6 +29,18 @@ describe.each(users)("the agent, to %s inside,", (user) => {
     await alive();
   });
 
+  test("is made neither deaf nor slow", async () => {
+    const attempts = [
+      ...["prlimit --pid 1 --nofile=0:0", "prlimit --pid 1 --nproc=0:0", "prlimit --pid 1 --cpu=1:1"],
+      ...["prlimit --pid $PPID --nofile=0:0", "renice -n 19 -p 1", "renice -n 19 -g 1", "renice -n 19 -u $(id -u)"],
+      ...["chrt --idle --pid 0 1", "chrt --batch --pid 0 1", "taskset -p 1 1", "ionice -c 3 -p 1", "ionice -c 3 -P 1"],
+      ...["echo 1000 > /proc/1/oom_score_adj", "echo 19 > /proc/1/autogroup", "echo 301 > /proc/sys/kernel/pid_max"],
+    ];
+    const script = attempts.map((attempt) => `(${attempt}) >/dev/null 2>&1 && echo '${attempt}'`).join("\n");
+    expect((await run(sandbox, `${script}\ntrue`)).stdout).toBe("");
+    await alive();
+  });
+
   test("takes nothing from LD_PRELOAD or another loader's variables", async () => {
     const { exitCode } = await run(sandbox, "true", { env: { LD_PRELOAD: "/tmp/evil.so", GCONV_PATH: "/tmp" } });
     expect(exitCode).toBe(0);

@@ -9,6 +9,8 @@ export interface ProxyEnvironmentOptions {
 export function proxyEnvironment({ port, caBundlePath }: ProxyEnvironmentOptions): Record<string, string> {
   // Not socks5h: Python's httpx fails to start with it unless an extra package is there.
   const proxy = `http://127.0.0.1:${port}`;
+  // Without brackets: Python's httpx does not start with them. Node's fetch and Python's urllib look for `[::1]`; the agent leads
+  // those that ask the egress for it back to the sandbox.
   const direct = "localhost,127.0.0.1,::1";
   return {
     HTTP_PROXY: proxy,
