@@ -106,17 +106,21 @@ static uint16_t own_port(const char *text, const char *stops, const char **end) 
     return port > 65535 ? 0 : (uint16_t)port;
 }
 
+/* Waits only for a server that does not accept: it takes or refuses a connection at once otherwise. */
 static int connect_own(uint16_t port) {
     struct sockaddr_in6 address = {.sin6_family = AF_INET6, .sin6_port = htons(port), .sin6_addr = IN6ADDR_LOOPBACK_INIT};
-    int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd >= 0 && (connect(fd, (struct sockaddr *)&address, sizeof address) == 0 || errno == EINPROGRESS)) return fd;
+    struct timeval patience = {.tv_usec = 100000};
+    int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+    if (fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof address) == 0) return fd;
     if (fd >= 0) close(fd);
     return -1;
 }
 
 /*
  * Some programs ask the proxy for the sandbox's own ::1, because they look for it in NO_PROXY with brackets around it; others
- * do not start with brackets in there. They are led to it. A head that comes in parts, or names it otherwise, is the proxy's.
+ * do not start with brackets in there. They are led to it, when somebody listens. What comes in parts, or names it otherwise, is
+ * the proxy's.
  */
 static bool turn_back(struct tunnel *tunnel) {
     static const char scheme[] = " http://", established[] = "HTTP/1.1 200 OK\r\n\r\n";

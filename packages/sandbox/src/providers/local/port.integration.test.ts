@@ -148,10 +148,12 @@ while (d:=c.recv(1000)): print(d.decode(), end="")`,
     "CONNECT [::1]:99999 HTTP/1.1",
     "CONNECT [::1]:8003x HTTP/1.1",
     "CONNECT [::1]: HTTP/1.1",
+    "CONNECT [::1]:9 HTTP/1.1",
+    "GET http://[::1]:9/ HTTP/1.1",
     "CONNECT [::1].evil.example:80 HTTP/1.1",
     "GET http://[::1]8003/ HTTP/1.1",
     "GET http://[::1]:8003@evil.example/ HTTP/1.1",
-  ])("asks the proxy for what is no port of its own ::1: %s", async (line) => {
+  ])("asks the proxy for what nobody serves at its own ::1: %s", async (line) => {
     await client(3128, `${line}\\r\\n\\r\\n`);
     expect(asked).toContain(line);
   });

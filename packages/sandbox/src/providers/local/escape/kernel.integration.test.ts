@@ -88,7 +88,7 @@ describe.each(users)("%s inside", (user) => {
   test("finds nothing in /proc that can be written, and still reopens its own descriptors by it", async () => {
     // What lists keys is covered by /dev/null.
     expect(await shell("find /proc -xdev -type f -writable ! -path /proc/keys 2>/dev/null")).toBe("");
-    expect(await shell("echo piped > /dev/stdout; echo kept > /proc/self/fd/3 3>/tmp/kept; cat /tmp/kept")).toBe(
+    expect(await shell("echo piped > /dev/stdout; exec 3>/tmp/kept; echo kept > /dev/fd/3; cat /tmp/kept")).toBe(
       "piped\nkept",
     );
   });
