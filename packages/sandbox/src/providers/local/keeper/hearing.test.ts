@@ -1,4 +1,5 @@
-import type { StateReason } from "@slipway/contract";
+import { setImmediate } from "node:timers/promises";
+import { SlipwayError, type StateReason } from "@slipway/contract";
 import { expect, test } from "vitest";
 import type { Box } from "./boxes.ts";
 import { manualClock } from "./clock-fixture.ts";
@@ -12,7 +13,6 @@ function setUp(state: "running" | "sleeping", answers: readonly boolean[]) {
   const left = [...answers];
   const clock = manualClock();
   const ended: StateReason[] = [];
-  const errors: unknown[] = [];
   const turn = Promise.withResolvers<void>();
   const hearing = startHearing({
     boxes: { all: () => [box] },
@@ -29,16 +29,21 @@ function setUp(state: "running" | "sleeping", answers: readonly boolean[]) {
       },
     },
     clock,
-    onError: (_box, error) => errors.push(error),
+    onError(_box, error) {
+      throw error;
+    },
   });
-  return { clock, ended, errors, left, hearing, openTurn: turn.resolve };
+  return { box, clock, ended, left, hearing, openTurn: turn.resolve, failTurn: turn.reject };
 }
 
 test("a sandbox that answers is asked again, and lives", async () => {
   const { clock, ended, left, openTurn } = setUp("running", [true, true, true]);
   openTurn();
-  for (let times = 0; times < 3; times++) await clock.advance(10_000);
-  await expect.poll(() => left).toEqual([]);
+  for (let times = 0; times < 3; times++) {
+    await clock.advance(10_000);
+    await setImmediate();
+  }
+  expect(left).toEqual([]);
   expect(ended).toEqual([]);
 });
 
@@ -46,15 +51,39 @@ test("a sandbox that answers neither at once nor in its turn is ended", async ()
   const { clock, ended, openTurn } = setUp("running", [false, false]);
   openTurn();
   await clock.advance(10_000);
-  await expect.poll(() => ended).toEqual(["provider_lost"]);
+  await setImmediate();
+  expect(ended).toEqual(["provider_lost"]);
 });
 
 test("a sandbox that answers in its turn had only been held, and lives; meanwhile it is not asked", async () => {
   const { clock, ended, left, openTurn } = setUp("running", [false, true]);
-  for (let times = 0; times < 5; times++) await clock.advance(10_000);
+  for (let times = 0; times < 5; times++) {
+    await clock.advance(10_000);
+    await setImmediate();
+  }
   expect(left).toEqual([true]);
   openTurn();
-  await expect.poll(() => left).toEqual([]);
+  await setImmediate();
+  expect(left).toEqual([]);
+  expect(ended).toEqual([]);
+});
+
+test("a sandbox that fell asleep before it could answer lives", async () => {
+  const { box, clock, ended, left, openTurn } = setUp("running", [false, false]);
+  await clock.advance(10_000);
+  await setImmediate();
+  box.record = { ...box.record, state: "sleeping" };
+  openTurn();
+  await setImmediate();
+  expect(left).toEqual([false]);
+  expect(ended).toEqual([]);
+});
+
+test("a sandbox that was destroyed before its turn is no failure", async () => {
+  const { clock, ended, failTurn } = setUp("running", [false]);
+  failTurn(new SlipwayError("sandbox_not_found", "gone"));
+  await clock.advance(10_000);
+  await setImmediate();
   expect(ended).toEqual([]);
 });
 

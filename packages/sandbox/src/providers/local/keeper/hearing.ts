@@ -1,3 +1,4 @@
+import { hasCode } from "@slipway/contract";
 import type { AgentLink } from "./agent-link.ts";
 import type { Box, Boxes } from "./boxes.ts";
 import type { Clock } from "./clock.ts";
@@ -20,18 +21,21 @@ export interface HearingParts {
 export function startHearing(parts: HearingParts): Disposable {
   const { boxes, agent, lifecycle, clock, onError } = parts;
   const asked = new WeakSet<Box>();
-  const isDeaf = (box: Box) =>
-    agent.use(box).then(
+  const isDeaf = async (box: Box) => {
+    if (box.record.state !== "running") return false;
+    return agent.use(box).then(
       () => false,
       () => true,
     );
+  };
   const listen = async (box: Box) => {
     asked.add(box);
     try {
-      // Asked again in its turn: a snapshot may have kept it from answering.
+      // Asked again in its turn: a snapshot may have kept it from answering, or it has fallen asleep.
       if (await isDeaf(box)) await lifecycle.end(box.id, "provider_lost", () => isDeaf(box));
     } catch (error) {
-      onError(box, error);
+      // Destroyed meanwhile: that is why it did not answer.
+      if (!hasCode(error, "sandbox_not_found")) onError(box, error);
     } finally {
       asked.delete(box);
     }
@@ -39,7 +43,7 @@ export function startHearing(parts: HearingParts): Disposable {
   let cancel = () => {};
   const again = () => {
     cancel = clock.after(intervalMs, () => {
-      for (const box of boxes.all()) if (box.record.state === "running" && !asked.has(box)) void listen(box);
+      for (const box of boxes.all()) if (!asked.has(box)) void listen(box);
       again();
     });
   };
