@@ -6,6 +6,9 @@ import { manualClock } from "./clock-fixture.ts";
 import { startHearing } from "./hearing.ts";
 import { recordFixture } from "./record-fixture.ts";
 
+/** No answer, for half a minute. */
+const silent = [false, false, false, false];
+
 /** A sandbox whose pid 1 answers as told, and how it was ended. */
 function setUp(state: "running" | "sleeping", answers: readonly boolean[]) {
   const record = recordFixture({ state });
@@ -33,66 +36,66 @@ function setUp(state: "running" | "sleeping", answers: readonly boolean[]) {
       throw error;
     },
   });
-  return { box, clock, ended, left, hearing, openTurn: turn.resolve, failTurn: turn.reject };
+  const look = async (times: number) => {
+    for (let done = 0; done < times; done++) {
+      await clock.advance(10_000);
+      await setImmediate();
+    }
+    await setImmediate();
+  };
+  return { box, ended, left, look, hearing, openTurn: turn.resolve, failTurn: turn.reject };
 }
 
-test("a sandbox that answers is asked again, and lives", async () => {
-  const { clock, ended, left, openTurn } = setUp("running", [true, true, true]);
+test("a sandbox that answers again within half a minute lives", async () => {
+  const { ended, left, look, openTurn } = setUp("running", [true, false, false, false, true, false, false, false]);
   openTurn();
-  for (let times = 0; times < 3; times++) {
-    await clock.advance(10_000);
-    await setImmediate();
-  }
+  await look(8);
   expect(left).toEqual([]);
   expect(ended).toEqual([]);
 });
 
-test("a sandbox that answers neither at once nor in its turn is ended", async () => {
-  const { clock, ended, openTurn } = setUp("running", [false, false]);
+test("a sandbox that does not answer for half a minute, nor then in its turn, is ended", async () => {
+  const { ended, left, look, openTurn } = setUp("running", [true, ...silent, false]);
   openTurn();
-  await clock.advance(10_000);
-  await setImmediate();
+  await look(5);
+  expect(left).toEqual([]);
   expect(ended).toEqual(["provider_lost"]);
 });
 
 test("a sandbox that answers in its turn had only been held, and lives; meanwhile it is not asked", async () => {
-  const { clock, ended, left, openTurn } = setUp("running", [false, true]);
-  for (let times = 0; times < 5; times++) {
-    await clock.advance(10_000);
-    await setImmediate();
-  }
+  const { ended, left, look, openTurn } = setUp("running", [...silent, true]);
+  await look(9);
   expect(left).toEqual([true]);
   openTurn();
-  await setImmediate();
+  await look(0);
   expect(left).toEqual([]);
   expect(ended).toEqual([]);
 });
 
 test("a sandbox that fell asleep before it could answer lives", async () => {
-  const { box, clock, ended, left, openTurn } = setUp("running", [false, false]);
-  await clock.advance(10_000);
-  await setImmediate();
+  const { box, ended, left, look, openTurn } = setUp("running", [...silent, false]);
+  await look(4);
   box.record = { ...box.record, state: "sleeping" };
   openTurn();
-  await setImmediate();
+  await look(0);
   expect(left).toEqual([false]);
   expect(ended).toEqual([]);
 });
 
 test("a sandbox that was destroyed before its turn is no failure", async () => {
-  const { clock, ended, failTurn } = setUp("running", [false]);
+  const { ended, look, failTurn } = setUp("running", silent);
+  await look(4);
   failTurn(new SlipwayError("sandbox_not_found", "gone"));
-  await clock.advance(10_000);
-  await setImmediate();
+  await look(0);
   expect(ended).toEqual([]);
 });
 
 test("a sandbox that sleeps is not asked, and after the end nobody is", async () => {
   const asleep = setUp("sleeping", [false]);
-  await asleep.clock.advance(30_000);
+  await asleep.look(3);
   expect(asleep.left).toEqual([false]);
   const over = setUp("running", [false]);
   over.hearing[Symbol.dispose]();
-  await over.clock.advance(30_000);
+  await over.look(3);
   expect(over.left).toEqual([false]);
 });

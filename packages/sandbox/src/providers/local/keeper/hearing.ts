@@ -5,6 +5,8 @@ import type { Clock } from "./clock.ts";
 import type { Lifecycle } from "./lifecycle.ts";
 
 const intervalMs = 10_000;
+/** Where more want to connect than fit, a question fails at once: one such failure says little. */
+const patienceMs = 30_000;
 
 export interface HearingParts {
   readonly boxes: Pick<Boxes, "all">;
@@ -21,6 +23,7 @@ export interface HearingParts {
 export function startHearing(parts: HearingParts): Disposable {
   const { boxes, agent, lifecycle, clock, onError } = parts;
   const asked = new WeakSet<Box>();
+  const silentSince = new WeakMap<Box, number>();
   const isDeaf = async (box: Box) => {
     if (box.record.state !== "running") return false;
     return agent.use(box).then(
@@ -30,9 +33,12 @@ export function startHearing(parts: HearingParts): Disposable {
   };
   const listen = async (box: Box) => {
     asked.add(box);
+    const since = silentSince.get(box) ?? clock.now();
     try {
+      if (!(await isDeaf(box))) return void silentSince.delete(box);
+      silentSince.set(box, since);
       // Asked again in its turn: a snapshot may have kept it from answering, or it has fallen asleep.
-      if (await isDeaf(box)) await lifecycle.end(box.id, "provider_lost", () => isDeaf(box));
+      if (clock.now() - since >= patienceMs) await lifecycle.end(box.id, "provider_lost", () => isDeaf(box));
     } catch (error) {
       // Destroyed meanwhile: that is why it did not answer.
       if (!hasCode(error, "sandbox_not_found")) onError(box, error);
