@@ -135,6 +135,7 @@ const setrlimitRules: readonly Line[] = [
   label("keep"),
   returns(errno.none),
 ];
+
 /** A process sets its own limits, by pid 0. Others run under its uid, too: pid 1 with no descriptor left would be deaf. */
 const prlimitRules: readonly Line[] = [
   load(argument(2)),
@@ -154,7 +155,10 @@ const prlimitRules: readonly Line[] = [
   returns(errno.none),
 ];
 
-/** Pid 1 keeps its share of the processors, by which it answers the host. Threads name themselves by number here. */
+/**
+ * Pid 1 keeps its share of the processors, by which it answers the host. Other numbers stay allowed: thread libraries name a
+ * program's own threads by them.
+ */
 const scheduleRules: readonly Line[] = [load(argument(0)), equal(1, "refuse"), returns(allow), ...refusal];
 
 /** Of one process or thread; groups and users include pid 1. */
