@@ -74,6 +74,11 @@ export const errorTable = {
     retry: "never",
     action: "Read the build's output in the message and correct the image.",
   },
+  ports_used_up: {
+    status: 503,
+    retry: "never",
+    action: "Clear what browsers hold of 127.0.0.1, then remove preview-ports in the state directory.",
+  },
   capability_missing: { status: 501, retry: "never", action: "Use a provider that declares this capability." },
   forbidden: { status: 403, retry: "never", action: "This view of the sandbox does not allow that operation." },
   component_missing: {

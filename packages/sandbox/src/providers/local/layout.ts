@@ -17,6 +17,8 @@ export interface Layout {
   /** Of the keeper's sources. */
   readonly compileCache: string;
   readonly events: string;
+  /** A file for each port that a preview has had. */
+  readonly previewPorts: string;
   readonly records: { readonly sandboxes: string; readonly snapshots: string; readonly images: string };
   /** Read-only file trees: `layers/<layer id>/fs`. */
   readonly layers: string;
@@ -61,6 +63,7 @@ export function layoutOf(root: string): Layout {
     launchSocket: join(root, "launch.sock"),
     compileCache: join(root, "compile-cache"),
     events: join(root, "events.jsonl"),
+    previewPorts: join(root, "preview-ports"),
     records: { sandboxes, snapshots, images: join(records, "images") },
     layers: join(root, "layers"),
     mountPoint: join(root, "mnt"),

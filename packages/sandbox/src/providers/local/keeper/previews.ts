@@ -4,6 +4,7 @@ import type { Layout } from "../layout.ts";
 import { connectPort } from "../port.ts";
 import type { Box, Boxes } from "./boxes.ts";
 import type { Lifecycle } from "./lifecycle.ts";
+import { openUsedPorts } from "./preview/ports.ts";
 import { createPreview } from "./preview/preview.ts";
 
 /** Addresses for a browser, one per sandbox and port, the same for as long as the sandbox exists. */
@@ -22,6 +23,7 @@ export interface PreviewParts {
 
 export function createPreviews({ layout, boxes, lifecycle }: PreviewParts): Previews {
   const preview = createPreview({
+    usedPorts: openUsedPorts(layout.previewPorts),
     async connect(id, port, { signal }) {
       const { state, reason } = boxes.get(id).record;
       if (state === "sleeping") await lifecycle.wake(id);

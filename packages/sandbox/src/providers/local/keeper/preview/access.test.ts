@@ -1,10 +1,12 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { describe, expect, test } from "vitest";
-import { decideAccess, withoutPreviewCookies } from "./access.ts";
+import { decideAccess } from "./access.ts";
+import { accessCookie } from "./cookies.ts";
 
 const token = "a-token-of-the-preview";
 const host = "127.0.0.1:4000";
-const cookie = `theme=dark; slipway_preview_4000=${token}`;
+const name = accessCookie(token);
+const cookie = `theme=dark; ${name}=${token}`;
 
 function access(path: string, headers: IncomingHttpHeaders = {}, method = "GET", isUpgrade = false) {
   const decision = decideAccess({ method, path, headers: { host, ...headers }, isUpgrade }, token, 4000);
@@ -29,9 +31,9 @@ describe("the token", () => {
     ["/a?slipway_token=", {}, 401],
     ["/a?slipway_token=wrong&b=1", { cookie }, "enter /a?b=1"],
     ["/a", { cookie }, "enter /a"],
-    ["/a", { cookie: `slipway_preview_4000=forged; slipway_preview_4000=${token}` }, "enter /a"],
-    ["/a", { cookie: `slipway_preview_4001=${token}` }, 401],
-    ["/a", { cookie: "slipway_preview_4000=" }, 401],
+    ["/a", { cookie: `${name}=forged; ${name}=${token}` }, "enter /a"],
+    ["/a", { cookie: `${accessCookie("another preview's")}=${token}` }, 401],
+    ["/a", { cookie: `${name}=` }, 401],
     ["http://127.0.0.1:4000/", { "x-slipway-token": token }, 400],
     ["*", { "x-slipway-token": token }, 400],
   ])("%s with %j: %s", (path, headers, expected) => {
@@ -40,7 +42,7 @@ describe("the token", () => {
 
   test("a token in the address of anything but a visit lets in without a redirect", () => {
     expect(access(`/a?slipway_token=${token}`, {}, "POST")).toBe("enter /a");
-    expect(access(`/ws?slipway_token=${token}`, { origin: "http://evil.example" }, "GET", true)).toBe("enter /ws");
+    expect(access(`/ws?slipway_token=${token}`, { origin: `http://${host}` }, "GET", true)).toBe("enter /ws");
   });
 });
 
@@ -69,7 +71,22 @@ describe("the cookie alone", () => {
   });
 });
 
-test("the cookies of all previews are taken out, others stay", () => {
-  expect(withoutPreviewCookies("a=1; slipway_preview_4000=x; b=2;slipway_preview_4001=y")).toBe("a=1; b=2");
-  expect(withoutPreviewCookies("slipway_preview_4000=x")).toBeUndefined();
+test.each<[string | undefined, string | number]>([
+  ["127.0.0.1:4000", "enter /"],
+  ["localhost:4000", "enter /"],
+  ["127.0.0.1:4001", 421],
+  ["127.0.0.1", 421],
+  ["rebound.example:4000", 421],
+  ["localhost.rebound.example:4000", 421],
+  ["127.0.0.1:4000, rebound.example", 421],
+  ["", 421],
+  [undefined, 421],
+])("a preview that is called %s, by whoever has its token: %s", (called, expected) => {
+  expect(access("/", { host: called, cookie, "x-slipway-token": token })).toBe(expected);
+  expect(access(`/?slipway_token=${token}`, { host: called }, "GET", true)).toBe(expected);
+});
+
+test("a WebSocket of another page is refused, whatever it brings", () => {
+  const headers = { cookie, "x-slipway-token": token, origin: "http://evil.example" };
+  expect(access(`/ws?slipway_token=${token}`, headers, "GET", true)).toBe(403);
 });

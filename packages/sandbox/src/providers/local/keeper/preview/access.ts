@@ -1,9 +1,9 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
+import { accessCookie } from "./cookies.ts";
 
 export const tokenHeader = "x-slipway-token";
 export const tokenParameter = "slipway_token";
-const cookiePrefix = "slipway_preview_";
 
 export interface Visit {
   readonly method: string;
@@ -16,24 +16,34 @@ export type Access =
   | { readonly verdict: "enter"; readonly path: string }
   /** The token came in the address: keep it in a cookie and show an address without it. */
   | { readonly verdict: "remember"; readonly path: string }
-  | { readonly verdict: "refuse"; readonly status: 400 | 401 | 403 };
+  | { readonly verdict: "refuse"; readonly status: 400 | 401 | 403 | 421 };
 
 /**
  * Decides who may see a preview. A cookie alone counts only for requests of the preview's own pages and for plain
  * navigation: a browser sends it along whatever page, or other preview on this host, made the request.
  */
 export function decideAccess(visit: Visit, token: string, hostPort: number): Access {
+  const { host, origin } = visit.headers;
+  // A page whose own name was made to lead here is of another origin to the browser, and to nobody else.
+  if (!ownHosts(hostPort).includes(host ?? "")) return { verdict: "refuse", status: 421 };
   const address = splitToken(visit.path);
   if (address === undefined) return { verdict: "refuse", status: 400 };
   const { path, tokens } = address;
+  // Browsers let every page open a WebSocket to anywhere, and ask nobody but the server.
+  if (visit.isUpgrade && origin !== undefined && origin !== `http://${host}`) return { verdict: "refuse", status: 403 };
   const given = visit.headers[tokenHeader];
   if (typeof given === "string" && isToken(given, token)) return { verdict: "enter", path };
   if (tokens.some((candidate) => isToken(candidate, token))) {
     return { verdict: isNavigation(visit) ? "remember" : "enter", path };
   }
-  const hasCookie = cookiesNamed(visit.headers.cookie, cookieName(hostPort)).some((value) => isToken(value, token));
+  const hasCookie = cookiesNamed(visit.headers.cookie, accessCookie(token)).some((value) => isToken(value, token));
   if (!hasCookie) return { verdict: "refuse", status: 401 };
   return isOwnRequest(visit) ? { verdict: "enter", path } : { verdict: "refuse", status: 403 };
+}
+
+/** The names that a preview goes by. */
+export function ownHosts(hostPort: number): readonly string[] {
+  return [`127.0.0.1:${hostPort}`, `localhost:${hostPort}`];
 }
 
 /** A person's visit. A program that follows the redirect would lose the cookie. */
@@ -43,24 +53,9 @@ function isNavigation({ method, headers, isUpgrade }: Visit): boolean {
   return !isUpgrade && isSafe && mode === "navigate";
 }
 
-/** Cookies know no ports: the name tells the previews of one host apart. */
-export function cookieName(hostPort: number): string {
-  return `${cookiePrefix}${hostPort}`;
-}
-
-/** Takes the tokens of every preview of this host out of a Cookie header; undefined when nothing is left. */
-export function withoutPreviewCookies(cookie: string): string | undefined {
-  const kept = cookie.split(";").filter((pair) => !pair.trim().startsWith(cookiePrefix));
-  return kept.join(";").trim() || undefined;
-}
-
-export function setsPreviewCookie(setCookie: string): boolean {
-  return setCookie.trimStart().startsWith(cookiePrefix);
-}
-
 function isOwnRequest({ method, headers, isUpgrade }: Visit): boolean {
+  if (isUpgrade) return true;
   const { origin, host } = headers;
-  if (isUpgrade) return origin === undefined || origin === `http://${host}`;
   const site = headers["sec-fetch-site"];
   const isSafe = method === "GET" || method === "HEAD";
   if (site === "same-origin" || site === "none") return true;

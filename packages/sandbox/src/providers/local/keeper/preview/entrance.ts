@@ -10,8 +10,9 @@ import {
   type Upstream,
 } from "../relay/exchange.ts";
 import { endToEnd, type HeaderList, without } from "../relay/headers.ts";
-import { cookieName, decideAccess, setsPreviewCookie, tokenHeader, withoutPreviewCookies } from "./access.ts";
-import { type PageStatus, sendPage, statusOf } from "./pages.ts";
+import { decideAccess, tokenHeader } from "./access.ts";
+import { accessCookie, cookieForBrowser, cookiesForApp } from "./cookies.ts";
+import { type Page, pageOf, pageOfFailure, sendPage } from "./pages.ts";
 
 export interface EntranceOptions {
   /** The port inside the sandbox. */
@@ -19,14 +20,16 @@ export interface EntranceOptions {
   readonly token: string;
   /** A new connection to the port. Rejects when nothing listens or the sandbox is not running. */
   readonly connect: (signal: AbortSignal) => Promise<Duplex>;
+  /** What a visitor sees when it rejects. */
+  readonly pageOnFailure?: ((error: unknown) => Page) | undefined;
   readonly limits: ExchangeLimits & { readonly connections: number; readonly headersMs: number };
   readonly hostPort: () => number;
 }
 
-const failurePages: Record<ExchangeFailure, PageStatus> = {
-  upstream_failed: 502,
-  upstream_timeout: 504,
-  body_too_large: 413,
+const failurePages: Record<ExchangeFailure, Page> = {
+  upstream_failed: pageOf(502),
+  upstream_timeout: pageOf(504),
+  body_too_large: pageOf(413),
 };
 
 /** The server of one preview, not yet listening. */
@@ -55,12 +58,12 @@ export function createEntrance(options: EntranceOptions): Server {
 
 async function onRequest(request: IncomingMessage, response: ServerResponse, options: EntranceOptions): Promise<void> {
   const access = decide(request, options, false);
-  if (access.verdict === "refuse") return sendPage(response, access.status);
+  if (access.verdict === "refuse") return sendPage(response, pageOf(access.status));
   if (access.verdict === "remember") return remember(response, access.path, options);
-  if (!isForwardable(request)) return sendPage(response, 501);
-  const connection = await reach(response, options);
-  if (typeof connection === "number") return sendPage(response, connection);
-  const upstream = upstreamFor(request, connection, access.path, options);
+  if (!isForwardable(request)) return sendPage(response, pageOf(501));
+  const reached = await reach(response, options);
+  if ("page" in reached) return sendPage(response, reached.page);
+  const upstream = upstreamFor(request, reached.connection, access.path, options);
   exchange(request, response, upstream, options.limits, (failure) => sendPage(response, failurePages[failure]));
 }
 
@@ -70,12 +73,12 @@ async function onUpgrade(
   head: Buffer,
   options: EntranceOptions,
 ): Promise<void> {
-  const refuse = (status: PageStatus) => sendPage(responseOn(request, client), status);
+  const refuse = (page: Page) => sendPage(responseOn(request, client), page);
   const access = decide(request, options, true);
-  if (access.verdict === "refuse") return refuse(access.status);
-  const connection = await reach(client, options);
-  if (typeof connection === "number") return refuse(connection);
-  const upstream = upstreamFor(request, connection, access.path, options);
+  if (access.verdict === "refuse") return refuse(pageOf(access.status));
+  const reached = await reach(client, options);
+  if ("page" in reached) return refuse(reached.page);
+  const upstream = upstreamFor(request, reached.connection, access.path, options);
   exchangeUpgrade(request, client, head, upstream, options.limits, (failure) => refuse(failurePages[failure]));
 }
 
@@ -87,7 +90,10 @@ function decide(
   return decideAccess({ method, path: url, headers, isUpgrade }, token, hostPort());
 }
 
-async function reach(client: Duplex | ServerResponse, { connect }: EntranceOptions): Promise<Duplex | PageStatus> {
+async function reach(
+  client: Duplex | ServerResponse,
+  { connect, pageOnFailure = pageOfFailure }: EntranceOptions,
+): Promise<{ readonly connection: Duplex } | { readonly page: Page }> {
   const abort = new AbortController();
   client.once("close", () => abort.abort());
   try {
@@ -95,17 +101,17 @@ async function reach(client: Duplex | ServerResponse, { connect }: EntranceOptio
     // Until the exchange listens, an error must not end the process.
     connection.on("error", () => connection.destroy());
     if (client.destroyed) connection.destroy();
-    return connection;
+    return { connection };
   } catch (error) {
-    return statusOf(error);
+    return { page: pageOnFailure(error) };
   }
 }
 
-function remember(response: ServerResponse, path: string, { token, hostPort }: EntranceOptions): void {
+function remember(response: ServerResponse, path: string, { token }: EntranceOptions): void {
   response.writeHead(303, {
     // Two slashes, or a backslash, would lead to another host.
     Location: path.replace(/^[/\\]+/, "/"),
-    "Set-Cookie": `${cookieName(hostPort())}=${token}; Path=/; HttpOnly; SameSite=Lax`,
+    "Set-Cookie": `${accessCookie(token)}=${token}; Path=/; HttpOnly; SameSite=Lax`,
     "Cache-Control": "no-store",
     "Referrer-Policy": "no-referrer",
     "Content-Length": 0,
@@ -113,39 +119,44 @@ function remember(response: ServerResponse, path: string, { token, hostPort }: E
   response.end();
 }
 
+/** The app sees the address that the browser does: frameworks compare Origin with Host, and dev servers know loopback. */
 function upstreamFor(
   request: IncomingMessage,
   connection: Duplex,
   path: string,
-  { port, hostPort }: EntranceOptions,
+  { port, token }: EntranceOptions,
 ): Upstream {
-  const inner = `localhost:${port}`;
-  const kept = without(endToEnd(request.rawHeaders), ["host", tokenHeader, "forwarded", ...forwardedNames]).flatMap(
-    stripCookies,
-  );
+  const kept = without(endToEnd(request.rawHeaders), ["host", tokenHeader, ...forwardedNames]);
   const headers: HeaderList = [
-    // Development servers refuse names they do not know.
-    ["Host", inner],
-    ...kept,
-    ["X-Forwarded-For", request.socket.remoteAddress ?? "127.0.0.1"],
-    ["X-Forwarded-Host", request.headers.host ?? `127.0.0.1:${hostPort()}`],
-    ["X-Forwarded-Port", String(hostPort())],
-    ["X-Forwarded-Proto", "http"],
+    ["Host", request.headers.host ?? ""],
+    ...kept.flatMap(([name, value]) => mapCookie(name, value, "cookie", cookiesForApp, token)),
   ];
-  return { connection, path, headers, mapAnswer: (answer) => answer.flatMap((header) => mapAnswer(header, inner)) };
+  return {
+    ...{ connection, path, headers },
+    mapAnswer: (answer) =>
+      // It would clear the cookies of every service of this host.
+      without(answer, ["clear-site-data"])
+        .flatMap(([name, value]) => mapCookie(name, value, "set-cookie", cookieForBrowser, token))
+        .map(([name, value]) => [name, name.toLowerCase() === "location" ? atPreview(value, port) : value] as const),
+  };
 }
 
-const forwardedNames = ["x-forwarded-for", "x-forwarded-host", "x-forwarded-port", "x-forwarded-proto"];
+const forwardedNames = ["forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-port", "x-forwarded-proto"];
 
-function stripCookies([name, value]: HeaderList[number]): HeaderList {
-  if (name.toLowerCase() !== "cookie") return [[name, value]];
-  const cookie = withoutPreviewCookies(value);
+function mapCookie(
+  name: string,
+  value: string,
+  mapped: "cookie" | "set-cookie",
+  map: (value: string, token: string) => string | undefined,
+  token: string,
+): HeaderList {
+  if (name.toLowerCase() !== mapped) return [[name, value]];
+  const cookie = map(value, token);
   return cookie === undefined ? [] : [[name, cookie]];
 }
 
-/** The sandbox sets no preview's cookie, and its redirects to itself stay on the preview's address. */
-function mapAnswer([name, value]: HeaderList[number], inner: string): HeaderList {
-  if (name.toLowerCase() === "set-cookie" && setsPreviewCookie(value)) return [];
-  const isRedirect = name.toLowerCase() === "location" && value.startsWith(`http://${inner}/`);
-  return [[name, isRedirect ? value.slice(`http://${inner}`.length).replace(/^[/\\]+/, "/") : value]];
+/** A redirect of the server to the port that it knows stays on the preview's address. */
+function atPreview(location: string, port: number): string {
+  const inner = `http://localhost:${port}`;
+  return location.startsWith(`${inner}/`) ? location.slice(inner.length).replace(/^[/\\]+/, "/") : location;
 }

@@ -1,18 +1,29 @@
 import type { ServerResponse } from "node:http";
-import { type ErrorCode, hasCode } from "@slipway/contract";
+import { type ErrorCode, hasCode, printable } from "@slipway/contract";
 
-export type PageStatus = 400 | 401 | 403 | 413 | 501 | 502 | 503 | 504;
+/** What a visitor is shown in place of the app. */
+export interface Page {
+  readonly status: 400 | 401 | 403 | 404 | 413 | 421 | 501 | 502 | 503 | 504;
+  readonly text: string;
+  /** Left out: it stays as it is. */
+  readonly refreshSeconds?: number;
+}
 
-const sentences: Record<PageStatus, string> = {
+const texts = {
   400: "This is not a request that the preview takes.",
   401: "This preview needs its access token. Open it with the address that Slipway gave you.",
   403: "This preview does not take requests from other pages.",
   413: "The request is larger than the preview carries.",
+  421: "This preview goes by the name and port that Slipway gave you, and by no other.",
   501: "The preview carries no transfer encoding but chunked.",
   502: "Nothing answers on this port of the sandbox. Start the server there, then reload.",
   503: "The sandbox is not running. Start it, then reload.",
   504: "The server in the sandbox did not answer in time.",
-};
+} as const;
+
+export function pageOf(status: keyof typeof texts): Page {
+  return { status, text: texts[status] };
+}
 
 const notRunning: readonly ErrorCode[] = [
   "sandbox_not_running",
@@ -23,14 +34,17 @@ const notRunning: readonly ErrorCode[] = [
 ];
 
 /** What a failed connection into a sandbox means to a visitor. */
-export function statusOf(error: unknown): PageStatus {
-  return notRunning.some((code) => hasCode(error, code)) ? 503 : 502;
+export function pageOfFailure(error: unknown): Page {
+  return pageOf(notRunning.some((code) => hasCode(error, code)) ? 503 : 502);
 }
 
-export function sendPage(response: ServerResponse, status: PageStatus): void {
+export function sendPage(response: ServerResponse, { status, text, refreshSeconds }: Page): void {
   if (response.headersSent || response.destroyed) return;
-  const body = `<!doctype html><meta charset="utf-8"><title>Slipway preview</title><p>${sentences[status]}</p>\n`;
+  const shown = printable(text).replace(/[<&]/g, (sign) => (sign === "<" ? "&lt;" : "&amp;"));
+  const refresh = refreshSeconds === undefined ? "" : `<meta http-equiv="refresh" content="${refreshSeconds}">`;
+  const body = `<!doctype html><meta charset="utf-8">${refresh}<title>Slipway preview</title><pre>${shown}</pre>\n`;
   response.writeHead(status, {
+    ...(refreshSeconds !== undefined && { "Retry-After": refreshSeconds }),
     "Content-Type": "text/html; charset=utf-8",
     "Content-Length": Buffer.byteLength(body),
     "Content-Security-Policy": "default-src 'none'",

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
 import {
   createServer,
   request as httpRequest,
@@ -8,12 +9,24 @@ import {
   type Server,
 } from "node:http";
 import { type AddressInfo, connect } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import type { Duplex } from "node:stream";
 import { newId, SlipwayError } from "@slipway/contract";
-import { expect, test, vi } from "vitest";
-import { createPreview, type PreviewAddress } from "./preview.ts";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { type Address, openUsedPorts, type UsedPorts } from "./address.ts";
+import { accessCookie, cookieForBrowser } from "./cookies.ts";
+import { createPreview, type PreviewOptions } from "./preview.ts";
 
 const sandbox = newId("sbx");
+
+let directory: string;
+let usedPorts: UsedPorts;
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), "slipway-previews-"));
+  usedPorts = openUsedPorts(join(directory, "ports"));
+});
+afterAll(() => rm(directory, { recursive: true, force: true }));
 
 async function serve(onRequest: RequestListener) {
   const server = createServer(onRequest);
@@ -38,13 +51,13 @@ async function connectTo(port: number): Promise<Duplex> {
   return socket;
 }
 
-function previews() {
-  return createPreview({ connect: (_, port) => connectTo(port) });
+function previews(options: Partial<PreviewOptions> = {}) {
+  return createPreview({ usedPorts, connect: (_, port) => connectTo(port), ...options });
 }
 
 /** fetch hides Host, Cookie and Set-Cookie; this does not. */
 async function ask(
-  { hostPort }: PreviewAddress,
+  { hostPort }: Address,
   path: string,
   headers: Record<string, string> = {},
   method = "GET",
@@ -66,7 +79,7 @@ test("the first visit with the token sets a cookie, and the cookie lets in", asy
   const first = await ask(address, `/a?slipway_token=${address.token}&b=1`, browser);
   expect(first).toMatchObject({ status: 303, headers: { location: "/a?b=1" }, text: "" });
   const [cookie = ""] = first.headers["set-cookie"] ?? [];
-  expect(cookie).toBe(`slipway_preview_${address.hostPort}=${address.token}; Path=/; HttpOnly; SameSite=Lax`);
+  expect(cookie).toBe(`${accessCookie(address.token)}=${address.token}; Path=/; HttpOnly; SameSite=Lax`);
   expect(await ask(address, "/a?b=1", { Cookie: cookie.split(";")[0] ?? "" })).toMatchObject({
     status: 200,
     text: "page /a?b=1",
@@ -75,7 +88,7 @@ test("the first visit with the token sets a cookie, and the cookie lets in", asy
 
 test("without a token there is a plain page and no connection into the sandbox", async () => {
   const connecting = vi.fn(connectTo);
-  await using preview = createPreview({ connect: (_, port) => connecting(port) });
+  await using preview = previews({ connect: (_, port) => connecting(port) });
   const address = await preview.open({ sandbox, port: 3000 });
   const answer = await ask(address, "/");
   expect(answer).toMatchObject({ status: 401, headers: { "content-security-policy": "default-src 'none'" } });
@@ -93,30 +106,48 @@ test.each(["//evil.example/", "/\\evil.example/", "///evil.example/"])(
   },
 );
 
-test("the sandbox sees localhost, who asks, and nothing of any token", async () => {
+test("no name but its own leads to a preview, whoever asks", async () => {
+  const connecting = vi.fn(connectTo);
+  await using preview = previews({ connect: (_, port) => connecting(port) });
+  const address = await preview.open({ sandbox, port: 3000 });
+  const answer = await ask(address, "/", { Host: "rebound.example", "X-Slipway-Token": address.token });
+  expect(answer).toMatchObject({ status: 421, text: expect.stringContaining("by no other") });
+  expect(connecting).not.toHaveBeenCalled();
+});
+
+test("the sandbox sees the preview's address, its own cookies, and nothing of any token", async () => {
   await using inner = await serve((request, response) => {
-    response.setHeader("Set-Cookie", ["slipway_preview_1=stolen", "session=1"]);
+    response.setHeader("Set-Cookie", [`${accessCookie("x")}=stolen`, "session=1; Domain=localhost; HttpOnly", "none"]);
+    response.setHeader("Clear-Site-Data", `"cookies"`);
     response.end(JSON.stringify([request.url, ...request.rawHeaders]));
   });
   await using preview = previews();
   const address = await preview.open({ sandbox, port: inner.port });
+  const other = await preview.open({ sandbox, port: 3000 });
+  const cookieOf = (set: string, { token }: Address) => cookieForBrowser(set, token) ?? "";
+  const cookies = [
+    ...[`${accessCookie(address.token)}=${address.token}`, "foreign=1", cookieOf("a=1", address), "session=theirs"],
+    ...[`${accessCookie(other.token)}=${other.token}`, cookieOf("a=2", other), cookieOf("b=2", address)],
+  ];
   const answer = await ask(address, `/x?slipway_token=nonsense&y=1`, {
     "X-Slipway-Token": address.token,
     "X-Forwarded-For": "6.6.6.6",
-    Cookie: `slipway_preview_${address.hostPort}=${address.token}; a=1; slipway_preview_1=other`,
+    Cookie: cookies.join("; "),
   });
   expect(JSON.parse(answer.text)).toEqual([
-    ...["/x?y=1", "Host", `localhost:${inner.port}`, "Cookie", "a=1", "X-Forwarded-For", "127.0.0.1"],
-    ...["X-Forwarded-Host", `127.0.0.1:${address.hostPort}`, "X-Forwarded-Port", String(address.hostPort)],
-    ...["X-Forwarded-Proto", "http", "Connection", "close"],
+    ...["/x?y=1", "Host", `127.0.0.1:${address.hostPort}`, "Cookie", "a=1; b=2", "Connection", "close"],
   ]);
-  expect(answer.headers["set-cookie"]).toEqual(["session=1"]);
+  expect(answer.headers["set-cookie"]).toEqual([
+    cookieOf(`${accessCookie("x")}=stolen`, address),
+    cookieOf("session=1; HttpOnly", address),
+  ]);
+  expect(answer.headers).not.toHaveProperty("clear-site-data");
 });
 
 test("a body goes in, and a redirect of the server to itself comes out with the preview's address", async () => {
   await using inner = await serve(async (request, response) => {
     const body = (await request.toArray()).join("");
-    response.writeHead(302, { Location: `http://${request.headers.host}/done?${body}` }).end();
+    response.writeHead(302, { Location: `http://localhost:${inner.port}/done?${body}` }).end();
   });
   await using preview = previews();
   const address = await preview.open({ sandbox, port: inner.port });
@@ -149,7 +180,7 @@ test("502 when nothing listens, 503 when the sandbox is not running, 502 when th
     new SlipwayError("sandbox_not_running", "It sleeps."),
     new Error("unexpected"),
   ];
-  await using preview = createPreview({ connect: () => Promise.reject(failures.shift()) });
+  await using preview = previews({ connect: () => Promise.reject(failures.shift()) });
   const address = await preview.open({ sandbox, port: 3000 });
   const headers = { "X-Slipway-Token": address.token };
   expect(await ask(address, "/", headers)).toMatchObject({
@@ -200,7 +231,7 @@ test("a WebSocket works both ways and closes cleanly", async () => {
   const closed = once(socket, "close");
   socket.close();
   await closed;
-  expect(seen.host).toBe(`localhost:${inner.port}`);
+  expect(seen.host).toBe(`127.0.0.1:${address.hostPort}`);
   expect(JSON.stringify(seen)).not.toContain(address.token);
 });
 
@@ -217,28 +248,46 @@ test("a WebSocket of another page is refused although the browser sends the cook
       "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA==",
       "Sec-WebSocket-Version": "13",
     },
-    ...{ Cookie: `slipway_preview_${address.hostPort}=${address.token}`, Origin: "http://evil.example" },
+    ...{ Cookie: `${accessCookie(address.token)}=${address.token}`, Origin: "http://evil.example" },
   };
   expect((await ask(address, "/hmr", headers)).status).toBe(403);
-  expect((await ask(address, "/hmr", { ...headers, Cookie: "" })).status).toBe(401);
+  expect((await ask(address, `/hmr?slipway_token=${address.token}`, headers)).status).toBe(403);
+  const { Origin: _, ...own } = headers;
+  expect((await ask(address, "/hmr", { ...own, Cookie: "" })).status).toBe(401);
+  expect((await ask(address, "/hmr", { ...own, Host: "rebound.example" })).status).toBe(421);
   expect(upgrades).not.toHaveBeenCalled();
 });
 
 test("the address stays: while open, and after a restart when the port is still free", async () => {
   await using first = previews();
   const address = await first.open({ sandbox, port: 3000 });
-  expect(await first.open({ sandbox, port: 3000 })).toEqual(address);
+  expect(await first.open({ sandbox, port: 3000 })).toBe(address);
   const other = await first.open({ sandbox, port: 5173 });
   expect(other.hostPort).not.toBe(address.hostPort);
   expect(other.token).not.toBe(address.token);
   await first.close();
   await using second = previews();
-  const { hostPort, token } = address;
-  expect(await second.open({ sandbox, port: 3000, hostPort, token })).toEqual(address);
+  const { hostPort, token, visitUrl } = address;
+  expect(await second.open({ sandbox, port: 3000, hostPort, token })).toMatchObject({ hostPort, token, visitUrl });
   await using third = previews();
   const moved = await third.open({ sandbox, port: 3000, hostPort, token });
   expect(moved.hostPort).not.toBe(hostPort);
   expect(moved.token).toBe(token);
+});
+
+test("a port that a preview has had is no other one's, whatever process gave it, until there are no others", async () => {
+  const [one, another] = [openUsedPorts(join(directory, "few")), openUsedPorts(join(directory, "few"))];
+  const open = async (ports: UsedPorts, hostPort?: number) => {
+    await using preview = previews({ usedPorts: ports });
+    return (await preview.open({ sandbox, port: 3000, ...(hostPort !== undefined && { hostPort }) })).hostPort;
+  };
+  const left = await Promise.all([open(one), open(another)]);
+  expect(new Set(left).size).toBe(2);
+  // Known to an older process only, which did not note it.
+  const kept = await open(one, 9_999);
+  expect(await another.claim(kept)).toBe(false);
+  for (const port of left) expect(await open({ claim: async (wanted) => wanted === port })).toBe(port);
+  await expect(open({ claim: async () => false })).rejects.toMatchObject({ code: "ports_used_up" });
 });
 
 test("a released sandbox's addresses are closed, open connections with them, and others stay", async () => {

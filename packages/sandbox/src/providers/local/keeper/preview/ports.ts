@@ -1,0 +1,26 @@
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+
+/**
+ * The ports that previews have had, one file each. A browser may still hold a page, a cookie or a service worker of a
+ * preview that is gone: so no other one gets its port, whatever process asks.
+ */
+export interface UsedPorts {
+  /** True: nobody had it before. */
+  claim(port: number): Promise<boolean>;
+}
+
+export function openUsedPorts(directory: string): UsedPorts {
+  return {
+    async claim(port) {
+      await mkdir(directory, { recursive: true, mode: 0o700 });
+      try {
+        await writeFile(join(directory, String(port)), "", { flag: "wx", mode: 0o600 });
+        return true;
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code === "EEXIST") return false;
+        throw error;
+      }
+    },
+  };
+}
