@@ -12,7 +12,7 @@ import {
 import { contentHashSchema } from "./canonical.ts";
 import { attemptIdSchema, buildIdSchema, candidateIdSchema, sandboxIdSchema } from "./ids.ts";
 import { intentSchema } from "./intent.ts";
-import { mainFileSchema } from "./merge.ts";
+import { gateVerdicts, mainFileSchema } from "./merge.ts";
 import { usageSchema } from "./models.ts";
 import { taskSchema } from "./plan.ts";
 
@@ -142,8 +142,10 @@ export const buildViewSchema = buildSummarySchema.extend({
   repository: z.string().nullable(),
   /** It is not there any more, or in another server's state directory: the build can only be cancelled from here. */
   repositoryMissing: z.boolean().default(false),
-  /** Where main runs. */
+  /** Where main runs; whoever has the address may look. */
   preview: z.string().nullable(),
+  /** Why the main of a build that has ended has no preview; null where it has one, or is closed. */
+  nothingToShow: z.string().nullable().default(null),
   /** What the program that opened the pull request has said, which is its address. */
   pullRequest: z.string().nullable().default(null),
   /** Why main is not pushed, or its pull request not opened, since the build has ended. It is tried again. */
@@ -225,11 +227,25 @@ export const branchesViewSchema = z.object({
 });
 export type BranchesView = Readonly<z.output<typeof branchesViewSchema>>;
 
+/** What there is of a main that has no dev server. */
+export const insteadViewSchema = z.object({
+  reason: z.string(),
+  /** To be cloned, on the server's machine. */
+  repository: z.string(),
+  branch: name,
+  commit: name,
+  /** The last verdict of each gate on what was merged last. */
+  gates: z.array(z.object({ name, verdict: z.enum(gateVerdicts) })),
+});
+export type InsteadView = Readonly<z.output<typeof insteadViewSchema>>;
+
 /** Main as it runs. */
 export const previewViewSchema = z.object({
   build: buildIdSchema,
-  /** On the server's machine. Null: it is closed. */
+  /** On the server's machine; whoever has it may look. Null: it is closed. */
   address: z.string().nullable(),
+  /** Null: main has a dev server, or is closed. */
+  instead: insteadViewSchema.nullable().default(null),
 });
 export type PreviewView = Readonly<z.output<typeof previewViewSchema>>;
 

@@ -1,20 +1,23 @@
 import { type BuildId, hasCode, type PreviewView, SlipwayError } from "@slipway/contract";
 import type { Store } from "@slipway/engine";
 import type { BuildFace } from "./build-face.ts";
+import { readInstead } from "./preview/instead.ts";
 import type { Previews } from "./preview/preview.ts";
 import type { BuildRepository } from "./repository/repository.ts";
 
 export interface PreviewParts {
   readonly store: Pick<Store, "builds">;
   /** Undefined: sandboxes are of a kind in which nothing is to be seen. */
-  previews(): Pick<Previews, "open" | "close" | "end" | "addressOf"> | undefined;
+  previews(): Pick<Previews, "open" | "close" | "end" | "addressOf" | "isNothing"> | undefined;
   mainOf(build: BuildId): Promise<Pick<BuildRepository, "main"> | undefined>;
+  repositoryOf(build: BuildId): string;
 }
 
 export function createBuildPreview({
   store,
   previews,
   mainOf,
+  repositoryOf,
 }: PreviewParts): Pick<BuildFace, "openPreview" | "closePreview"> {
   const find = async (build: BuildId) => {
     const { id, account, project, mode, request, status } = await store.builds.get(build);
@@ -37,13 +40,14 @@ export function createBuildPreview({
         await shown.end(build);
         throw cancelled(build);
       }
-      return { build, address };
+      const instead = (await shown.isNothing(build)) ? await readInstead({ store, repositoryOf }, build, main) : null;
+      return { build, address, instead };
     },
 
     async closePreview(build): Promise<PreviewView> {
       const { shown, working } = await find(build);
       await shown.close(working);
-      return { build, address: null };
+      return { build, address: null, instead: null };
     },
   };
 }

@@ -34,6 +34,7 @@ import {
 } from "@slipway/engine";
 import { z } from "zod";
 import { candidateViews } from "./merge-views.ts";
+import { noDevServer } from "./preview/instead.ts";
 
 /** What users see of what the store keeps. */
 export function summaryOf({ build, tasks }: Pick<StoredBuild, "build" | "tasks">, money: AccountBalance): BuildSummary {
@@ -67,6 +68,8 @@ export interface ViewParts {
   readonly isRepositoryMissing: boolean;
   /** Null: it is closed. Undefined: where it was last told to be. */
   readonly preview: string | null | undefined;
+  /** Main has no dev server. */
+  readonly isNothingToShow: boolean;
   readonly remoteEnd: RemoteEnd;
 }
 
@@ -94,7 +97,8 @@ export function viewOf(stored: StoredBuild, parts: ViewParts): BuildView {
     main: queue?.main.commit ?? null,
     repository: queue === null ? null : repository,
     repositoryMissing: queue !== null && isRepositoryMissing,
-    preview: previewOf(stored, parts.preview),
+    preview: parts.isNothingToShow ? null : previewOf(stored, parts.preview),
+    nothingToShow: parts.isNothingToShow && stored.build.endedAt !== null ? noDevServer : null,
     ...remoteEnd,
   };
 }

@@ -3,6 +3,7 @@ import type { BuildId } from "@slipway/contract";
 import { type Bridge, hasEnded, type NewEvent, report, type Store } from "@slipway/engine";
 import type { Gateway } from "@slipway/gateway";
 import type { SandboxProvider } from "@slipway/sandbox";
+import { openUsedPorts } from "@slipway/sandbox/local/preview";
 import { readAll } from "./all-records.ts";
 import { createAttempts, isAttempt } from "./attempts/attempts.ts";
 import { openBuildSecrets } from "./build-secrets.ts";
@@ -13,9 +14,11 @@ import { endAllButMain, endUnwantedRuns } from "./left-behind.ts";
 import { dropBranches } from "./merging/branches.ts";
 import { createMerging, isMerging } from "./merging/merging.ts";
 import { createRemote, type RemoteSettings } from "./merging/remote.ts";
+import { insteadText, readInstead } from "./preview/instead.ts";
 import { createPreviews } from "./preview/preview.ts";
 import { recordSandboxes } from "./recorded-sandboxes.ts";
 import { createRepositories } from "./repositories.ts";
+import { repositoryName } from "./repository/repository.ts";
 import { createWorkspaces } from "./workspaces/workspaces.ts";
 
 export interface BuildingParts {
@@ -37,6 +40,7 @@ export function createBuilding(parts: BuildingParts): Required<Building> {
   const { provider, store, bridge, gateway, coordinator, stateDirectory, environment, clock, warn } = parts;
   const directory = join(stateDirectory, "builds");
   const repositories = createRepositories({ directory, environment });
+  const repositoryOf = (build: BuildId) => join(repositories.directoryOf(build), repositoryName);
   const secrets = openBuildSecrets(directory);
   /** A build that has ended tells nothing more. */
   const tell = async (build: BuildId, event: NewEvent) => {
@@ -50,6 +54,8 @@ export function createBuilding(parts: BuildingParts): Required<Building> {
   const workspaces = createWorkspaces({ provider: recorded, repositories, secrets });
   const previews = createPreviews({
     ...{ provider: recorded, workspaces, repositories, directory },
+    usedPorts: openUsedPorts(join(stateDirectory, "preview-ports")),
+    insteadOf: async (build, commit) => insteadText(await readInstead({ store, repositoryOf }, build, commit)),
     onReady: (build, address) => void tell(build, report("preview.ready", `preview.ready:${address}`, { address })),
     onTrouble(build, reason) {
       warn(`${build}: ${reason}`);

@@ -86,6 +86,7 @@ export function createBuildFace(parts: BuildFaceParts): BuildFace {
       repository: repositoryOf(build),
       isRepositoryMissing: parts.isRepositoryMissing?.(build) ?? false,
       preview: await parts.previews()?.addressOf(build),
+      isNothingToShow: (await parts.previews()?.isNothing(build)) ?? false,
       remoteEnd: (await parts.remoteEndOf?.(build)) ?? { pullRequest: null, remoteFailure: null },
     });
   };
@@ -203,7 +204,7 @@ export function createBuildFace(parts: BuildFaceParts): BuildFace {
     },
 
     ...createBuildBranches({ store, repositoryOf, branchesOf: gitOf }),
-    ...createBuildPreview({ store, previews: parts.previews, mainOf: gitOf }),
+    ...createBuildPreview({ store, previews: parts.previews, mainOf: gitOf, repositoryOf }),
     ...createBuildFiles({ store, filesOf: gitOf }),
     ...createBuildEvents(store, news, pollMs),
   };

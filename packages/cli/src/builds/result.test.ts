@@ -56,6 +56,12 @@ test("a result has criteria with evidence, gates, costs, the repository and the 
   ]);
 });
 
+test("a result whose main has no dev server says so in the place of its preview", () => {
+  const library = { ...view, preview: null, nothingToShow: "main has no dev server" };
+  const text = resultText({ view: library, costs, queue, intent: intent.intent }, paint);
+  expect(text).toContain("preview:    nothing to show: main has no dev server\n");
+});
+
 test("a build that has nothing yet says how it stands", () => {
   const bare = buildView({ id: newId("bld"), status: "paused", reason: "budget", money: costs.money });
   const nothing = { ...queue, gates: [] };

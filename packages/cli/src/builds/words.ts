@@ -20,6 +20,12 @@ export function statusText({ status, reason }: Pick<BuildSummary, "status" | "re
     : `${status} (${oneLine(reason)})`;
 }
 
+/** Where main is to be seen, or why it is not. Null: nothing is known of that. */
+export function previewText({ preview, nothingToShow }: Pick<BuildView, "preview" | "nothingToShow">): string | null {
+  if (preview !== null) return oneLine(preview);
+  return nothingToShow === null ? null : `nothing to show: ${oneLine(nothingToShow, 200)}`;
+}
+
 export function missingText({ repository }: Pick<BuildView, "repository">): string {
   return `Its repository is missing, ${oneLine(repository ?? "")}`;
 }

@@ -433,24 +433,42 @@ describe("branches", () => {
 });
 
 describe("preview", () => {
-  const address = "http://127.0.0.1:4000/";
+  const address = "http://127.0.0.1:4000/?slipway_token=t0ken";
   const parts: Partial<BuildsClient> = {
-    openPreview: async (build) => ({ build, address }),
-    closePreview: async (build) => ({ build, address: null }),
+    openPreview: async (build) => ({ build, address, instead: null }),
+    closePreview: async (build) => ({ build, address: null, instead: null }),
   };
 
   test("tells where main is to be seen", async () => {
     expect(await run(["preview"], done, parts)).toMatchObject({ code: 0, stdout: `${address}\n`, stderr: "" });
     const { stdout } = await run(["preview", "--json", done.id], done, parts);
-    expect(JSON.parse(stdout)).toEqual({ build: done.id, address });
+    expect(JSON.parse(stdout)).toEqual({ build: done.id, address, instead: null });
   });
 
   test("is closed with --close", async () => {
     const { code, stdout } = await run(["preview", "--close", done.id], done, parts);
     expect({ code, stdout }).toEqual({ code: 0, stdout: `${done.id} shows nothing any more\n` });
     expect(JSON.parse((await run(["preview", "--close", "--json"], done, parts)).stdout)).toEqual({
-      ...{ build: done.id, address: null },
+      ...{ build: done.id, address: null, instead: null },
     });
+  });
+
+  test("tells what there is instead of a main that has no dev server", async () => {
+    const instead = {
+      ...{ reason: "main has no dev\u001b[31m server", repository: "/state/it's/repository.git", branch: "main" },
+      ...{ commit: "f00d", gates: [{ name: "build", verdict: "passed" as const }] },
+    };
+    const told: Partial<BuildsClient> = { ...parts, openPreview: async (build) => ({ build, address, instead }) };
+    const { code, stdout } = await run(["preview"], done, told);
+    expect(code).toBe(0);
+    expect(stdout.split("\n")).toEqual([
+      `${done.id} has nothing to show: main has no dev server. There is instead:`,
+      "repository: git clone '/state/it'\\''s/repository.git' app",
+      "branch:     main, at f00d",
+      "gates:      build passed",
+      "",
+    ]);
+    expect(JSON.parse((await run(["preview", "--json"], done, told)).stdout)).toMatchObject({ instead });
   });
 });
 

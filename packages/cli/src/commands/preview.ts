@@ -1,6 +1,8 @@
+import type { PreviewView } from "@slipway/contract";
 import { oneLine } from "../builds/words.ts";
 import type { Context } from "../command.ts";
 import { findBuildId } from "../resolve.ts";
+import { quoted } from "../terminal.ts";
 
 export async function run(context: Context): Promise<void> {
   const { args, interrupts } = context;
@@ -9,5 +11,18 @@ export async function run(context: Context): Promise<void> {
   const id = await findBuildId(client, args.optional("id"), signal);
   const { openPreview, closePreview } = client.builds;
   const view = await (args.flag("close") ? closePreview : openPreview)(id, { signal });
-  await context.result(view, view.address === null ? `${id} shows nothing any more\n` : `${oneLine(view.address)}\n`);
+  await context.result(view, `${textOf(view)}\n`);
+}
+
+function textOf({ build, address, instead }: PreviewView): string {
+  if (address === null) return `${build} shows nothing any more`;
+  if (instead === null) return oneLine(address);
+  const { reason, repository, branch, commit, gates } = instead;
+  const verdicts = gates.map(({ name, verdict }) => `${oneLine(name)} ${verdict}`);
+  return [
+    `${build} has nothing to show: ${oneLine(reason, 300)}. There is instead:`,
+    `repository: git clone ${quoted(oneLine(repository))} app`,
+    `branch:     ${oneLine(branch)}, at ${oneLine(commit)}`,
+    ...(verdicts.length === 0 ? [] : [`gates:      ${verdicts.join(", ")}`]),
+  ].join("\n");
 }

@@ -7,13 +7,13 @@ import { openBuildRepository } from "../repository/repository.ts";
 import { openSite } from "../repository/testing.ts";
 import { startTestServer } from "./testing.ts";
 
-const address = "http://127.0.0.1:4000/";
+const address = "http://127.0.0.1:4000/?slipway_token=t0ken";
 
 async function setUp() {
   const parts = new AsyncDisposableStack();
   const { repository, main } = parts.use(await openSite());
   const asked: unknown[] = [];
-  let isClosed = false;
+  let [isClosed, isNothing] = [false, false];
   let meanwhile = async () => {};
   const previews = {
     async open(build: WorkingBuild, commit: string) {
@@ -30,6 +30,7 @@ async function setUp() {
       asked.push(["end", build]);
     },
     addressOf: async () => (isClosed ? null : address),
+    isNothing: async () => isNothing,
   };
   const server = parts.use(await startTestServer({ gitOf: async () => repository, previews: () => previews }));
   const { body } = await server.ask("POST", "/v1/builds", { body: { request: "a habit tracker" } });
@@ -38,7 +39,26 @@ async function setUp() {
   const whileOpening = (work: () => Promise<void>) => {
     meanwhile = work;
   };
-  return { server, id, main, asked, whileOpening, [Symbol.asyncDispose]: () => held.disposeAsync() };
+  const loseServer = () => {
+    isNothing = true;
+  };
+  const succeed = async () => {
+    await server.tell(id);
+    const { turn, lastEvent } = await server.store.builds.get(id);
+    const end = { status: "succeeded", reason: "satisfied", endedAt: 1 } as const;
+    const by = { holder: "server-1", generation: 1 };
+    await server.store.builds.apply(id, by, { turn, through: lastEvent, build: end, events: [] });
+  };
+  return {
+    server,
+    id,
+    main,
+    asked,
+    whileOpening,
+    loseServer,
+    succeed,
+    [Symbol.asyncDispose]: () => held.disposeAsync(),
+  };
 }
 
 const refusal = (status: number, code: string) => ({ status, body: { error: { code } } });
@@ -49,9 +69,9 @@ test("a preview is closed, is gone from the build's view, and is opened again on
   await server.tell(id, report("preview.ready", "ready", { address }));
   const { builds } = createClient({ socketPath: server.socketPath });
   expect(await builds.get(id)).toMatchObject({ preview: address });
-  expect(await builds.closePreview(id)).toEqual({ build: id, address: null });
+  expect(await builds.closePreview(id)).toEqual({ build: id, address: null, instead: null });
   expect(await builds.get(id)).toMatchObject({ preview: null });
-  expect(await builds.openPreview(id)).toEqual({ build: id, address });
+  expect(await builds.openPreview(id)).toEqual({ build: id, address, instead: null });
   expect(await builds.get(id)).toMatchObject({ preview: address });
   const build = { id, account: "local", project: "default", mode: "new", request: "a habit tracker" };
   expect(asked).toEqual([
@@ -62,14 +82,42 @@ test("a preview is closed, is gone from the build's view, and is opened again on
 
 test("a preview that is ready only after its build has succeeded is in the build's view, and not before", async () => {
   await using world = await setUp();
-  const { server, id } = world;
+  const { server, id, succeed } = world;
   await server.tell(id);
   expect(await server.builds.get(id)).toMatchObject({ preview: null });
+  await succeed();
+  const { status, preview, nothingToShow } = await server.builds.get(id);
+  expect({ status, preview, nothingToShow }).toEqual({ status: "succeeded", preview: address, nothingToShow: null });
+});
+
+test("of a main without a dev server there is told what there is instead, and that there is nothing to show", async () => {
+  await using world = await setUp();
+  const { server, id, main, loseServer, succeed } = world;
+  loseServer();
+  const candidate = newId("cnd");
+  const records = {
+    merges: [{ build: id, candidate, task: "lib", position: 1, commit: main, parent: main, mergedAt: 3 }],
+    gateResults: [
+      ...(["failed", "passed"] as const).map((verdict, round) => ({
+        ...{ build: id, candidate, gate: "tests", round, verdict, score: null, durationMs: 1, findings: [] },
+        endedAt: round + 1,
+      })),
+    ],
+  };
+  const { builds } = createClient({ socketPath: server.socketPath });
+  await server.tell(id);
   const { turn, lastEvent } = await server.store.builds.get(id);
-  const end = { status: "succeeded", reason: "satisfied", endedAt: 1 } as const;
   const by = { holder: "server-1", generation: 1 };
-  await server.store.builds.apply(id, by, { turn, through: lastEvent, build: end, events: [] });
-  expect(await server.builds.get(id)).toMatchObject({ status: "succeeded", preview: address });
+  await server.store.builds.apply(id, by, { turn, through: lastEvent, events: [], records });
+  const instead = {
+    ...{ reason: expect.stringContaining("no dev server"), repository: expect.stringContaining(id) },
+    ...{ branch: "main", commit: main, gates: [{ name: "tests", verdict: "passed" }] },
+  };
+  expect(await builds.openPreview(id)).toEqual({ build: id, address, instead });
+  // A merge may still bring one.
+  expect(await builds.get(id)).toMatchObject({ preview: null, nothingToShow: null });
+  await succeed();
+  expect(await builds.get(id)).toMatchObject({ preview: null, nothingToShow: instead.reason });
 });
 
 test("what is opened while its build is cancelled is ended with it", async () => {
@@ -106,6 +154,7 @@ test("before there is a main there is nothing to show", async () => {
       close: async () => {},
       end: async () => {},
       addressOf: async () => undefined,
+      isNothing: async () => false,
     }),
   });
   const { body } = await server.ask("POST", "/v1/builds", { body: { request: "a habit tracker" } });

@@ -13,8 +13,12 @@ const keptSchema = z.object({
   }),
   /** 0: it has had none yet. */
   port: z.int().min(0).max(65535),
+  /** What lets in; null: it has had none yet. */
+  token: z.string().min(1).nullable().default(null),
   /** The commit of main to be shown; null: none was named yet. */
   wanted: z.string().nullable(),
+  /** That commit has no dev server. */
+  isNothing: z.boolean().default(false),
   /** Where it is shown; null: nowhere. */
   sandbox: sandboxIdSchema.nullable(),
   /** What the sandbox's files are; null: in between two commits. */

@@ -1,7 +1,15 @@
 import type { Duplex } from "node:stream";
 import { type BuildId, hasCode, maxLifetimeMs, SlipwayError } from "@slipway/contract";
 import type { WorkingBuild } from "@slipway/engine";
-import { type CallOptions, devServerPort, type Sandbox, type SandboxProvider, startDevServer } from "@slipway/sandbox";
+import {
+  type CallOptions,
+  devServerPort,
+  parseManifest,
+  planDevServer,
+  type Sandbox,
+  type SandboxProvider,
+  startDevServer,
+} from "@slipway/sandbox";
 import type { BuildRepository } from "../repository/repository.ts";
 import type { Workspaces } from "../workspaces/workspaces.ts";
 import { followsFiles } from "./follows-files.ts";
@@ -11,8 +19,12 @@ import type { KeptPreview } from "./kept.ts";
 export interface MainSandbox {
   /** To its dev server. Fails when there is none. */
   connect(): Promise<Duplex>;
+  /** Whether the commit has a dev server. */
+  canShow(commit: string, options: CallOptions): Promise<boolean>;
   /** Brings it to the commit, and its dev server up. Not to be called again before it has answered. */
   show(commit: string, options: CallOptions): Promise<void>;
+  /** Nothing runs for it any more. */
+  end(): Promise<void>;
 }
 
 export type MainPlace = Pick<KeptPreview, "sandbox" | "commit">;
@@ -71,9 +83,14 @@ export function createMainSandbox(options: MainSandboxOptions): MainSandbox {
     for (const { id } of running) await (await sandbox.attach(id, call)).kill();
     await startDevServer(sandbox, { ...call, ...(readyMs !== undefined && { readyMs }) });
   };
-  const follows = async (commit: string, call: CallOptions) => {
-    const files = await (await repositories.of(build.id)).read(commit, (path) => path === "package.json", call);
-    return followsFiles(files.get("package.json")?.toString("utf8") ?? null);
+  const projectOf = async (commit: string, call: CallOptions) => {
+    const names = new Set<string>();
+    const wants = (path: string) => {
+      if (!path.includes("/")) names.add(path);
+      return path === "package.json";
+    };
+    const files = await (await repositories.of(build.id)).read(commit, wants, call);
+    return { names, manifest: files.get("package.json")?.toString("utf8") ?? null };
   };
 
   /** False: it takes another sandbox. */
@@ -87,7 +104,7 @@ export function createMainSandbox(options: MainSandboxOptions): MainSandbox {
       const changed = await workspaces.move(build, sandbox, { from: before.commit, to: commit }, call);
       await set({ sandbox, commit: changed === null ? before.commit : commit });
       if (changed === null) return false;
-      goesOn &&= changed.length === 0 || (await follows(commit, call));
+      goesOn &&= changed.length === 0 || followsFiles((await projectOf(commit, call)).manifest);
     }
     if (!goesOn) await serve(sandbox, call);
     return true;
@@ -115,6 +132,17 @@ export function createMainSandbox(options: MainSandboxOptions): MainSandbox {
       const { sandbox } = (await findOnce()) ?? {};
       if (sandbox === undefined) throw new SlipwayError("sandbox_not_running", "main has no sandbox yet");
       return await sandbox.connect(devServerPort);
+    },
+    async canShow(commit, call) {
+      const { names, manifest } = await projectOf(commit, call);
+      return planDevServer({ names, manifest: parseManifest(manifest ?? "") }, devServerPort) !== null;
+    },
+    async end() {
+      const { sandbox } = (await findOnce()) ?? {};
+      if (sandbox === undefined) return;
+      [finding, place] = [Promise.resolve(null), null];
+      await save({ sandbox: null, commit: null });
+      await sandbox.destroy();
     },
     async show(commit, call) {
       await findOnce();

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { newId } from "@slipway/contract";
 import type { WorkingBuild } from "@slipway/engine";
+import { openUsedPorts } from "@slipway/sandbox/local/preview";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { openPlace, type Place } from "../workspaces/testing.ts";
 import { createWorkspaces } from "../workspaces/workspaces.ts";
@@ -23,9 +24,12 @@ afterAll(() => place[Symbol.asyncDispose]());
 const server = `
 const { createServer } = require("node:http");
 const text = require("node:fs").readFileSync("text.txt", "utf8");
-createServer((request, response) => response.end(text))
+createServer((request, response) => {
+  if (request.url === "/login") response.setHeader("Set-Cookie", "session=1; Domain=localhost; HttpOnly");
+  response.end(request.url === "/cookies" ? String(request.headers.cookie) : text);
+})
   .on("upgrade", (request, socket) => {
-    socket.write("HTTP/1.1 101 Switching Protocols\\r\\nConnection: Upgrade\\r\\nUpgrade: echo\\r\\n\\r\\n");
+    socket.write("HTTP/1.1 101 Switching Protocols\\r\\nConnection: Upgrade\\r\\nUpgrade: websocket\\r\\n\\r\\n");
     socket.pipe(socket);
   })
   .listen(Number(process.env.PORT), "127.0.0.1");
@@ -47,6 +51,8 @@ function openPreviews(options: Partial<PreviewParts> = {}): { previews: Previews
     ...place,
     workspaces: createWorkspaces(place),
     directory: join(place.directory, "builds"),
+    usedPorts: openUsedPorts(join(place.directory, "ports")),
+    insteadOf: async (_, commit) => `There is nothing to show of ${commit}`,
     onReady: (_, address) => told.addresses.push(address),
     onTrouble: (_, reason) => told.troubles.push(reason),
     ...options,
@@ -57,7 +63,10 @@ function openPreviews(options: Partial<PreviewParts> = {}): { previews: Previews
 const newBuild = (): WorkingBuild => ({ ...place.build, id: newId("bld") });
 const keptOf = async ({ id }: WorkingBuild) =>
   JSON.parse(await readFile(join(place.directory, "builds", id, "preview.json"), "utf8"));
-const addressOf = async (build: WorkingBuild) => `http://127.0.0.1:${(await keptOf(build)).port}/`;
+const addressOf = async (build: WorkingBuild) => {
+  const { port, token } = await keptOf(build);
+  return `http://127.0.0.1:${port}/?slipway_token=${token}`;
+};
 const sandboxesOf = async ({ id }: WorkingBuild) =>
   (await place.provider.list({ labels: { build: id } })).map((one) => one.id);
 
@@ -76,16 +85,26 @@ async function lookUntil(address: string, status: number): Promise<string> {
 
 test("main is shown at one address as it moves on, over restarts of its dev server, its sandbox and this process", async () => {
   const build = newBuild();
-  const { previews, told } = openPreviews();
-  await previews.follow(build, await place.commit({ "README.md": "# App" }));
+  let nowMs = 0;
+  const { previews, told } = openPreviews({ clock: { now: () => nowMs } });
+  expect(await previews.isNothing(build.id)).toBe(false);
+  const library = await place.commit({ "README.md": "# App", "package.json": `{"scripts":{"test":"node --test"}}` });
+  await previews.follow(build, library);
   const address = await addressOf(build);
-  const first = await fetch(address);
-  expect(first.status).toBe(503);
-  expect(first.headers.get("retry-after")).toBe("2");
-  expect(await first.text()).toContain("no dev server yet");
+  // Whoever looks again later is told the same.
+  for (const _ of [1, 2]) {
+    const first = await fetch(address);
+    expect(first.status).toBe(404);
+    expect(first.headers.get("retry-after")).toBe("15");
+    expect(await first.text()).toContain(`There is nothing to show of ${library}`);
+    nowMs += 3_600_000;
+  }
+  expect(await previews.isNothing(build.id)).toBe(true);
   expect(told).toEqual({ addresses: [], troubles: [] });
+  expect(await sandboxesOf(build)).toEqual([]);
 
   await previews.follow(build, await place.commit(app("one")));
+  expect(await previews.isNothing(build.id)).toBe(false);
   expect(told).toEqual({ addresses: [address], troubles: [] });
   expect(await look(address)).toEqual({ status: 200, text: "one" });
   const [sandbox] = await sandboxesOf(build);
@@ -116,18 +135,42 @@ test("main is shown at one address as it moves on, over restarts of its dev serv
   await expect(fetch(address)).rejects.toThrow();
 });
 
-test("what is no plain request passes, both ways and half closed", async () => {
+test("a WebSocket passes both ways; who has no token or another name reaches nothing, nor do others' cookies", async () => {
   const build = newBuild();
-  const { previews } = openPreviews();
+  const { previews, told } = openPreviews();
   await using _ = previews;
   await previews.follow(build, await place.commit(app("one")));
-  const socket = connect(Number(new URL(await addressOf(build)).port), "127.0.0.1");
-  socket.write("GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n");
-  await once(socket, "data");
-  const echo = once(socket, "data");
-  socket.end("the last word");
-  expect(String((await echo)[0])).toBe("the last word");
-  await once(socket, "close");
+  const address = await addressOf(build);
+  expect(told.addresses).toEqual([address]);
+  const { port, searchParams, origin } = new URL(address);
+  const upgrade = "Connection: Upgrade\r\nUpgrade: websocket\r\n";
+  /** The head of the answer, or all of what comes when more is sent. */
+  const say = async (path: string, head: string, last?: string) => {
+    const socket = connect(Number(port), "127.0.0.1");
+    socket.write(`GET ${path} HTTP/1.1\r\n${head}\r\n`);
+    const [first] = await once(socket, "data");
+    if (last === undefined) return socket.destroy() && String(first);
+    const echo = once(socket, "data");
+    socket.end(last);
+    const [answer] = await echo;
+    await once(socket, "close");
+    return String(answer);
+  };
+  const secret = `/?slipway_token=${searchParams.get("slipway_token")}`;
+  const own = `Host: 127.0.0.1:${port}\r\n`;
+  expect(await say(secret, `${own}${upgrade}`, "the last word")).toBe("the last word");
+  for (const kind of ["", upgrade]) {
+    expect(await say("/", `${own}${kind}`)).toMatch(/^HTTP\/1.1 401 /);
+    expect(await say("/?slipway_token=guessed", `${own}${kind}`)).toMatch(/^HTTP\/1.1 401 /);
+    expect(await say(secret, `Host: rebound.example:${port}\r\n${kind}`)).toMatch(/^HTTP\/1.1 421 /);
+  }
+  expect(await say(secret, `${own}${upgrade}Origin: http://evil.example\r\n`)).toMatch(/^HTTP\/1.1 403 /);
+
+  const login = await fetch(`${origin}/login${secret.slice(1)}`);
+  const cookie = login.headers.getSetCookie()[0] ?? "";
+  expect(cookie).toMatch(/_session=1; HttpOnly$/);
+  const headers = { cookie: `session=theirs; ${cookie.split(";")[0]}; other=1` };
+  expect(await (await fetch(`${origin}/cookies${secret.slice(1)}`, { headers })).text()).toBe("session=1");
   await previews.end(build.id);
 });
 
@@ -213,7 +256,9 @@ test("an address that somebody else has taken is another one, and is told", asyn
   await others.reopen();
   const address = await addressOf(build);
   expect((other.address() as AddressInfo).port).not.toBe(Number(new URL(address).port));
-  expect(told).toEqual({ addresses: [address], troubles: [expect.stringContaining(address)] });
+  const { origin, searchParams } = new URL(address);
+  expect(told).toEqual({ addresses: [address], troubles: [expect.stringContaining(origin)] });
+  expect(told.troubles[0]).not.toContain(searchParams.get("slipway_token"));
   expect(await look(address)).toEqual({ status: 200, text: "one" });
   other.close();
   await others.end(build.id);
@@ -226,18 +271,15 @@ test("what can not be installed is told, and main stays as it was shown", async 
   const good = await place.commit(app("one"));
   await previews.follow(build, good);
   const address = await addressOf(build);
-  const broken = { "package.json": JSON.stringify({ dependencies: { "not-there": "1.0.0" } }), "text.txt": "two" };
-  await previews.follow(build, await place.commit(broken));
+  const missing = { ...JSON.parse(app("")["package.json"]), dependencies: { "not-there": "1.0.0" } };
+  const manifest = { "package.json": JSON.stringify(missing) };
+  await previews.follow(build, await place.commit({ ...manifest, "text.txt": "two" }));
   expect(told.troubles).toEqual([expect.stringContaining("not-there")]);
   expect(await look(address)).toEqual({ status: 200, text: "one" });
   expect(await sandboxesOf(build)).toHaveLength(1);
 
   await place.registry.publish("not-there", "1.0.0", {});
-  const repaired = {
-    ...app("three"),
-    "package.json": JSON.stringify({ ...JSON.parse(app("")["package.json"]), dependencies: { "not-there": "1.0.0" } }),
-  };
-  await previews.follow(build, await place.commit(repaired));
+  await previews.follow(build, await place.commit({ ...app("three"), ...manifest }));
   expect(await look(address)).toEqual({ status: 200, text: "three" });
   expect(await sandboxesOf(build)).toHaveLength(1);
   await previews.end(build.id);

@@ -1,6 +1,7 @@
-import { type BuildId, hasCode, printable } from "@slipway/contract";
+import { type BuildId, printable, SlipwayError } from "@slipway/contract";
 import type { WorkingBuild } from "@slipway/engine";
-import { addressOf, openForwarder } from "./forwarder.ts";
+import { devServerPort } from "@slipway/sandbox";
+import { openAddress, type Page, type UsedPorts } from "@slipway/sandbox/local/preview";
 import { createKeptPreviews, type KeptPreview } from "./kept.ts";
 import { createMainSandbox, type MainSandboxParts, previewLabels } from "./main-sandbox.ts";
 
@@ -13,12 +14,14 @@ export interface Previews extends AsyncDisposable {
   follow(build: WorkingBuild, commit: string): Promise<void>;
   /** Opens the addresses that a process before this one had. */
   reopen(): Promise<void>;
-  /** The same for one that may be closed. Answers its address, before anything is to be seen there. */
+  /** The same for one that may be closed. Answers its address, before its dev server does. */
   open(build: WorkingBuild, commit: string): Promise<string>;
   /** Its port and its sandbox are freed, and nothing follows main, until it is opened again. */
   close(build: WorkingBuild): Promise<void>;
   /** Null: it is closed. Undefined: there is none here. */
   addressOf(build: BuildId): Promise<string | null | undefined>;
+  /** Whether it is open on a main that has no dev server. */
+  isNothing(build: BuildId): Promise<boolean>;
   /** The preview ends, and all that it is made of. */
   end(build: BuildId): Promise<void>;
 }
@@ -26,7 +29,10 @@ export interface Previews extends AsyncDisposable {
 export interface PreviewParts extends MainSandboxParts {
   /** With one directory for each build. */
   readonly directory: string;
-  /** Main is shown at this address. It may be told again. */
+  readonly usedPorts: UsedPorts;
+  /** What to tell of a main that has no dev server. */
+  readonly insteadOf: (build: BuildId, commit: string) => Promise<string>;
+  /** Main is shown at this address, which lets in whoever has it. It may be told again. */
   readonly onReady: (build: BuildId, address: string) => void;
   /** Why main is not shown, or not where it was. The build goes on. */
   readonly onTrouble: (build: BuildId, reason: string) => void;
@@ -35,6 +41,9 @@ export interface PreviewParts extends MainSandboxParts {
 
 interface Preview extends AsyncDisposable {
   readonly address: string;
+  readonly isNothing: boolean;
+  /** Notes what is to be shown. */
+  want(commit: string): Promise<void>;
   follow(commit: string): Promise<void>;
 }
 
@@ -87,6 +96,7 @@ export function createPreviews(parts: PreviewParts): Previews {
     },
     async open(build, commit) {
       const preview = await inLine(build.id, () => open(build));
+      await preview.want(commit);
       void preview.follow(commit).catch((error) => tellTrouble(build, error));
       return preview.address;
     },
@@ -99,6 +109,7 @@ export function createPreviews(parts: PreviewParts): Previews {
       }),
     addressOf: async (build) =>
       opened.get(build)?.address ?? ((await kept.read(build))?.closed === true ? null : undefined),
+    isNothing: async (build) => opened.get(build)?.isNothing ?? false,
     end: (build) =>
       inLine(build, async () => {
         await shut(build);
@@ -111,12 +122,16 @@ export function createPreviews(parts: PreviewParts): Previews {
   };
 }
 
-const nothingKept = { wanted: null, sandbox: null, commit: null, port: 0, closed: false };
+const nothingKept = {
+  ...{ wanted: null, isNothing: false, sandbox: null, commit: null },
+  ...{ port: 0, token: null, closed: false },
+};
 
 const beingMade = "Main is being made ready to be shown.";
-const nothingYet = "Main has no dev server yet. What is merged next may bring one.";
 /** Whoever looks at what does not come up tries it again no sooner. */
 const againMs = 30_000;
+/** How often a page that waits is looked at again: until main is shown, or a merge brings a dev server. */
+const refreshSeconds = { soon: 2, merge: 15 };
 
 async function openPreview(
   parts: PreviewParts,
@@ -124,7 +139,7 @@ async function openPreview(
   build: WorkingBuild,
   left: KeptPreview | undefined,
 ): Promise<Preview> {
-  const { onReady, onTrouble, clock = { now: () => Date.now() } } = parts;
+  const { onReady, onTrouble, usedPorts, insteadOf, clock = { now: () => Date.now() } } = parts;
   const ending = new AbortController();
   const { signal } = ending;
   let waitsFor = beingMade;
@@ -149,15 +164,15 @@ async function openPreview(
   const show = async (commit: string) => {
     waitsFor = beingMade;
     try {
+      if (kept.isNothing) return await main.end();
       await main.show(commit, { signal });
       told = undefined;
-      onReady(build.id, address);
+      onReady(build.id, address.visitUrl);
     } catch (error) {
-      if (signal.aborted) return;
-      if (hasCode(error, "exec_not_started")) waitsFor = nothingYet;
-      else tell(printable(`Main can not be shown: ${(error as Error).message}`));
+      if (!signal.aborted) tell(printable(`Main can not be shown: ${(error as Error).message}`));
+    } finally {
+      triedAtMs = clock.now();
     }
-    triedAtMs = clock.now();
   };
   const work = async () => {
     let shown: string | null = null;
@@ -167,34 +182,46 @@ async function openPreview(
     }
     working = undefined;
   };
+  const connect = async () => {
+    if (kept.isNothing) throw new SlipwayError("connection_refused", "main has no dev server");
+    try {
+      return await main.connect();
+    } catch (error) {
+      if (kept.wanted !== null && clock.now() - triedAtMs >= againMs) working ??= work();
+      throw error;
+    }
+  };
+  const pageOnFailure = async (): Promise<Page> =>
+    kept.isNothing && kept.wanted !== null
+      ? { status: 404, text: await insteadOf(build.id, kept.wanted), refreshSeconds: refreshSeconds.merge }
+      : { status: 503, text: waitsFor, refreshSeconds: refreshSeconds.soon };
   await using made = new AsyncDisposableStack();
-  const forwarder = made.use(
-    await openForwarder({
-      port: kept.port,
-      waitsFor: () => waitsFor,
-      async connect() {
-        try {
-          return await main.connect();
-        } catch {
-          if (kept.wanted !== null && clock.now() - triedAtMs >= againMs) working ??= work();
-          return null;
-        }
-      },
+  const { port: before, token } = kept;
+  const address = made.use(
+    await openAddress({
+      ...{ port: devServerPort, usedPorts, connect, pageOnFailure },
+      ...{ hostPort: before || undefined, token: token ?? undefined },
     }),
   );
-  const before = kept.port;
-  const address = addressOf(forwarder.port);
-  await save({ port: forwarder.port });
-  if (before !== 0 && before !== forwarder.port) {
-    onTrouble(build.id, `Port ${before} is taken: the preview is at ${address} now.`);
-    onReady(build.id, address);
+  await save({ port: address.hostPort, token: address.token });
+  if (before !== 0 && before !== address.hostPort) {
+    onTrouble(build.id, `Port ${before} is taken: the preview is at ${address.url} now.`);
+    onReady(build.id, address.visitUrl);
   }
+  const want = async (commit: string) => {
+    if (signal.aborted) return;
+    const isNothing = !(await main.canShow(commit, { signal }));
+    await save({ wanted: commit, isNothing });
+  };
   const opened = made.move();
   return {
-    address,
+    address: address.visitUrl,
+    get isNothing() {
+      return kept.isNothing;
+    },
+    want,
     async follow(commit) {
-      if (signal.aborted) return;
-      await save({ wanted: commit });
+      await want(commit);
       working ??= work();
       await working;
     },

@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { newId, type SandboxId } from "@slipway/contract";
 import { projectPath, readText } from "@slipway/sandbox";
+import { openUsedPorts } from "@slipway/sandbox/local/preview";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { openPlace, type Place } from "../workspaces/testing.ts";
 import { createWorkspaces } from "../workspaces/workspaces.ts";
@@ -26,6 +27,8 @@ function openPreviews(readyMs: number) {
   const previews = createPreviews({
     ...place,
     ...{ workspaces: createWorkspaces(place), directory: join(place.directory, "builds"), readyMs },
+    usedPorts: openUsedPorts(join(place.directory, "ports")),
+    insteadOf: async () => "",
     onReady: () => {},
     onTrouble: (_, reason) => troubles.push(reason),
   });

@@ -108,7 +108,9 @@ export async function openWholeBuilds({
     },
     async shown(build, path) {
       const { preview } = await server.face.get(build);
-      return await (await fetch(`${preview}${path}`, { headers: { connection: "close" } })).text();
+      const address = new URL(preview ?? "");
+      address.pathname = path;
+      return await (await fetch(address, { headers: { connection: "close" } })).text();
     },
     [Symbol.asyncDispose]: () => held.disposeAsync(),
   };

@@ -21,7 +21,7 @@ export interface EntranceOptions {
   /** A new connection to the port. Rejects when nothing listens or the sandbox is not running. */
   readonly connect: (signal: AbortSignal) => Promise<Duplex>;
   /** What a visitor sees when it rejects. */
-  readonly pageOnFailure?: ((error: unknown) => Page) | undefined;
+  readonly pageOnFailure?: ((error: unknown) => Page | Promise<Page>) | undefined;
   readonly limits: ExchangeLimits & { readonly connections: number; readonly headersMs: number };
   readonly hostPort: () => number;
 }
@@ -103,7 +103,7 @@ async function reach(
     if (client.destroyed) connection.destroy();
     return { connection };
   } catch (error) {
-    return { page: pageOnFailure(error) };
+    return { page: await pageOnFailure(error) };
   }
 }
 
