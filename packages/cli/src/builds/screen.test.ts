@@ -157,6 +157,13 @@ test.each([
   expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(Math.max(cols, 9));
 });
 
+test("an address that does not fit is left out, with how to have it", () => {
+  const preview = `http://127.0.0.1:4123/?slipway_token=${"t".repeat(32)}`;
+  const shown = view({ preview });
+  expect(draw({ view: shown }, 80)).toContain(`preview: ${preview}`);
+  expect(draw({ view: shown }, 60)).toContain(`preview: slipway preview ${shown.id}`);
+});
+
 test("a bar has no more than its width, and shows what there is little of", () => {
   const taskList = Array.from({ length: 299 }, (_, index) => task(`t${index}`, "merged"));
   const [, , bar] = draw({ view: view({ taskList: [...taskList, task("last", "failed")], candidates: [] }) });

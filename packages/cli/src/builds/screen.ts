@@ -67,7 +67,10 @@ function progressBar({ taskList }: BuildView, width: number, paint: Paint): stri
 }
 
 function footOf({ view }: Looked, { cols, paint }: Screen, isRoomy: boolean): string[] {
-  const preview = view.preview === null ? [] : [`${paint("dim", "preview:")} ${cut(oneLine(view.preview), cols - 9)}`];
+  // A part of an address leads nowhere.
+  const shown = oneLine(view.preview ?? "");
+  const where = shown.length > cols - 9 ? cut(`slipway preview ${view.id}`, cols - 9) : shown;
+  const preview = view.preview === null ? [] : [`${paint("dim", "preview:")} ${where}`];
   if (!isRoomy) return preview;
   return ["", ...preview, paint("dim", cut("Ctrl-C: detach, pause or cancel", cols))];
 }

@@ -2,9 +2,7 @@ import { createHash } from "node:crypto";
 
 /*
  * A browser keeps one set of cookies for all ports of a host: those of every local service, and of every preview. So the app
- * of a preview gets none but those that it has set itself, which the browser keeps by names of the preview's own. What
- * scripts of a page set by `document.cookie` has no such name and stays in the browser: nothing tells it from a cookie of
- * another service.
+ * of a preview gets none but those that it has set itself, which the browser keeps by names of the preview's own.
  */
 
 /** Holds the token of one preview. */
@@ -30,7 +28,8 @@ export function cookieForBrowser(setCookie: string, token: string): string | und
   return [`${prefixOf(token)}${pair}`, ...kept].join("; ");
 }
 
-function prefixOf(token: string): string {
+/** What stands before the names of the app's cookies. */
+export function prefixOf(token: string): string {
   return `slipway_app_${idOf(token)}_`;
 }
 

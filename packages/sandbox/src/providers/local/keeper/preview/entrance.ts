@@ -12,6 +12,7 @@ import {
 import { endToEnd, type HeaderList, without } from "../relay/headers.ts";
 import { decideAccess, tokenHeader } from "./access.ts";
 import { accessCookie, cookieForBrowser, cookiesForApp } from "./cookies.ts";
+import { pageCookies } from "./page-cookies.ts";
 import { type Page, pageOf, pageOfFailure, sendPage } from "./pages.ts";
 
 export interface EntranceOptions {
@@ -126,13 +127,17 @@ function upstreamFor(
   path: string,
   { port, token }: EntranceOptions,
 ): Upstream {
-  const kept = without(endToEnd(request.rawHeaders), ["host", tokenHeader, ...forwardedNames]);
+  // A page that a person visits comes as it is, to be given its cookies.
+  const isVisit = ["document", "iframe"].includes(String(request.headers["sec-fetch-dest"]));
+  const dropped = ["host", tokenHeader, ...forwardedNames, ...(isVisit ? ["accept-encoding"] : [])];
+  const kept = without(endToEnd(request.rawHeaders), dropped);
   const headers: HeaderList = [
     ["Host", request.headers.host ?? ""],
     ...kept.flatMap(([name, value]) => mapCookie(name, value, "cookie", cookiesForApp, token)),
   ];
   return {
     ...{ connection, path, headers },
+    ...(isVisit && { mapBody: (answer) => pageCookies(answer, token) }),
     mapAnswer: (answer) =>
       // It would clear the cookies of every service of this host.
       without(answer, ["clear-site-data"])

@@ -12,6 +12,7 @@ import { type AddressInfo, connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Duplex } from "node:stream";
+import { runInNewContext } from "node:vm";
 import { newId, SlipwayError } from "@slipway/contract";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { type Address, openUsedPorts, type UsedPorts } from "./address.ts";
@@ -142,6 +143,51 @@ test("the sandbox sees the preview's address, its own cookies, and nothing of an
     cookieOf("session=1; HttpOnly", address),
   ]);
   expect(answer.headers).not.toHaveProperty("clear-site-data");
+});
+
+test("scripts of a page have the app's cookies by their own names, and nothing else of the answer is changed", async () => {
+  const page = "<!doctype html><html><head lang=en><title>\u00e9</title></head></html>";
+  const answers: Record<string, [type: string, body: string, encoding?: string]> = {
+    "/page": ["text/html; charset=utf-8", page],
+    "/bare": ["text/html", "<p>no head</p>"],
+    "/packed": ["text/html", page, "x-own"],
+    "/script.js": ["text/javascript", "'<head>'"],
+  };
+  const encodings: unknown[] = [];
+  await using inner = await serve((request, response) => {
+    const [type, body, encoding] = answers[request.url ?? ""] ?? ["", ""];
+    encodings.push(request.headers["accept-encoding"]);
+    if (encoding !== undefined) response.setHeader("Content-Encoding", encoding);
+    response.setHeader("Content-Type", type).setHeader("Content-Length", Buffer.byteLength(body)).end(body);
+  });
+  await using preview = previews();
+  const address = await preview.open({ sandbox, port: inner.port });
+  const get = (path: string, dest: string) =>
+    ask(address, path, { "X-Slipway-Token": address.token, "Accept-Encoding": "gzip", "Sec-Fetch-Dest": dest });
+  const [before, script = "", after] = (await get("/page", "document")).text.split(/<script>(.*)<\/script>/s);
+  expect(`${before}${after}`).toBe(page);
+  expect(before).toMatch(/<head lang=en>$/);
+  expect((await get("/page", "empty")).text).toBe(page);
+  for (const path of ["/bare", "/packed", "/script.js"]) {
+    expect((await get(path, "document")).text).toBe(answers[path]?.[1]);
+  }
+  expect(encodings).toEqual([undefined, "gzip", undefined, undefined, undefined]);
+
+  const theirs = [`foreign=1`, cookieForBrowser("theme=dark", address.token)];
+  class Document {
+    readonly currentScript = { remove: () => theirs.push("script removed") };
+    get cookie() {
+      return theirs.join("; ");
+    }
+    set cookie(cookie: string) {
+      theirs.push(cookie);
+    }
+  }
+  const document = new Document();
+  runInNewContext(script, { document, Document });
+  expect(document.cookie).toBe("theme=dark");
+  document.cookie = " a=1; Path=/";
+  expect(theirs.slice(2)).toEqual(["script removed", cookieForBrowser("a=1; Path=/", address.token)]);
 });
 
 test("a body goes in, and a redirect of the server to itself comes out with the preview's address", async () => {

@@ -1,5 +1,5 @@
 import { type ClientRequest, type IncomingMessage, ServerResponse, request as sendRequest } from "node:http";
-import type { Duplex } from "node:stream";
+import type { Duplex, Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { endToEnd, type HeaderList, without } from "./headers.ts";
 import { splice } from "./splice.ts";
@@ -12,6 +12,8 @@ export interface Upstream {
   readonly headers: HeaderList;
   /** Changes what the client sees of the answer's headers. */
   readonly mapAnswer?: (headers: HeaderList) => HeaderList;
+  /** Changes its body; undefined: not that of this answer. */
+  readonly mapBody?: (headers: HeaderList) => Transform | undefined;
 }
 
 export interface ExchangeLimits {
@@ -169,10 +171,13 @@ function sendBody(
 
 async function answerWith(response: ServerResponse, answer: IncomingMessage, upstream: Upstream): Promise<void> {
   try {
-    response.writeHead(answer.statusCode ?? 502, mapped(upstream, endToEnd(answer.rawHeaders)).flat());
+    const headers = mapped(upstream, endToEnd(answer.rawHeaders));
+    const body = upstream.mapBody?.(headers);
+    const shown = body === undefined ? headers : without(headers, ["content-length"]);
+    response.writeHead(answer.statusCode ?? 502, shown.flat());
     // An event stream's headers must not wait for its first event.
     response.flushHeaders();
-    await pipeline(answer, response);
+    await (body === undefined ? pipeline(answer, response) : pipeline(answer, body, response));
   } catch {
     response.destroy();
   }
