@@ -243,6 +243,27 @@ test("one of which there is nothing yet can be closed, too", async () => {
   expect(await sandboxesOf(build)).toEqual([]);
 });
 
+test("what is wanted last is shown, however long it takes to see what there is; and nothing of it once it is closed", async () => {
+  const build = newBuild();
+  const [one, two] = [await place.commit({ "a.txt": "1" }), await place.commit({ "a.txt": "2" })];
+  const repository = await place.repositories.of();
+  const second = Promise.withResolvers<void>();
+  const read: typeof repository.read = async (commit, ...rest) => {
+    if (commit === one) await second.promise;
+    const files = await repository.read(commit, ...rest);
+    second.resolve();
+    return files;
+  };
+  const { previews, told } = openPreviews({ repositories: { of: async () => ({ ...repository, read }) } });
+  await using _ = previews;
+  await Promise.all([previews.follow(build, one), previews.follow(build, two)]);
+  expect(await keptOf(build)).toMatchObject({ wanted: two });
+  const late = previews.follow(build, one);
+  await Promise.all([previews.close(build), late]);
+  expect(await keptOf(build)).toMatchObject({ closed: true });
+  expect(told).toEqual({ addresses: [], troubles: [] });
+});
+
 test("an address that somebody else has taken is another one, and is told", async () => {
   const build = newBuild();
   const { previews } = openPreviews();

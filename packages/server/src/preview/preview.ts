@@ -208,10 +208,15 @@ async function openPreview(
     onTrouble(build.id, `Port ${before} is taken: the preview is at ${address.url} now.`);
     onReady(build.id, address.visitUrl);
   }
+  let wanting: Promise<unknown> = Promise.resolve();
+  /** One after another, however long each takes to be read. */
   const want = async (commit: string) => {
+    const reading = Promise.allSettled([main.canShow(commit, { signal }), wanting]);
+    wanting = reading;
+    const [read] = await reading;
     if (signal.aborted) return;
-    const isNothing = !(await main.canShow(commit, { signal }));
-    await save({ wanted: commit, isNothing });
+    if (read.status === "rejected") throw read.reason;
+    await save({ wanted: commit, isNothing: !read.value });
   };
   const opened = made.move();
   return {

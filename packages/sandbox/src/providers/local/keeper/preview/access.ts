@@ -42,7 +42,7 @@ export function decideAccess(visit: Visit, token: string, hostPort: number): Acc
 }
 
 /** The names that a preview goes by. */
-export function ownHosts(hostPort: number): readonly string[] {
+function ownHosts(hostPort: number): readonly string[] {
   return [`127.0.0.1:${hostPort}`, `localhost:${hostPort}`];
 }
 
