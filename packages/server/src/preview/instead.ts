@@ -35,7 +35,7 @@ export function insteadText({ reason, repository, branch, commit, gates }: Inste
     "A merge that brings one is shown here.",
     "",
     "What there is instead:",
-    `  repository: ${repository}`,
+    `  to clone:   ${repository}`,
     `  branch:     ${branch}, at ${commit}`,
     ...(tested === "" ? [] : [`  gates:      ${tested}`]),
   ].join("\n");

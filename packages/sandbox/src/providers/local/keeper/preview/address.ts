@@ -2,7 +2,6 @@ import { randomBytes, randomInt } from "node:crypto";
 import type { Server } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { SlipwayError } from "@slipway/contract";
-import type { ExchangeLimits } from "../relay/exchange.ts";
 import { tokenParameter } from "./access.ts";
 import { createEntrance, type EntranceOptions } from "./entrance.ts";
 import type { UsedPorts } from "./ports.ts";
@@ -10,19 +9,12 @@ import type { UsedPorts } from "./ports.ts";
 export type { Page } from "./pages.ts";
 export { openUsedPorts, type UsedPorts } from "./ports.ts";
 
-export interface AddressLimits extends ExchangeLimits {
-  /** At a time. */
-  readonly connections: number;
-  readonly headersMs: number;
-}
-
 export interface AddressOptions extends Pick<EntranceOptions, "port" | "connect" | "pageOnFailure"> {
   /** The port on this machine that it had before: kept when still free. */
   readonly hostPort?: number | undefined;
   /** What lets in. A new one unless said. */
   readonly token?: string | undefined;
   readonly usedPorts: UsedPorts;
-  readonly limits?: Partial<AddressLimits> | undefined;
 }
 
 /** An address on this machine's loopback that leads to a port of a sandbox, for those who have its token. */
@@ -38,31 +30,18 @@ export interface Address extends AsyncDisposable {
 const loopback = "127.0.0.1";
 /** Below those that the kernel gives to outgoing connections, so that a port is free again after a restart. */
 const range = { first: 10_000, last: 32_767 };
-const defaultLimits: AddressLimits = {
-  connections: 512,
-  headersMs: 15_000,
-  // Event streams and sockets of development servers may be silent for long.
-  idleMs: 60 * 60_000,
-  headerBytes: 64 * 1024,
-  bodyBytes: 4 * 1024 ** 3,
-};
 
 /** Fails with `ports_used_up`. */
 export async function openAddress(options: AddressOptions): Promise<Address> {
-  const { hostPort, token = newToken(), usedPorts, limits, ...entrance } = options;
+  const { hostPort, token = newToken(), usedPorts, ...entrance } = options;
   const sockets = new Set<Socket>();
-  const server: Server = createEntrance({
-    ...entrance,
-    token,
-    limits: { ...defaultLimits, ...limits },
-    hostPort: () => portOf(server),
-  });
+  const server: Server = createEntrance({ ...entrance, token, hostPort: () => portOf(server) });
   server.on("connection", (socket) => {
     sockets.add(socket);
     socket.once("close", () => sockets.delete(socket));
   });
   if (hostPort !== undefined) await usedPorts.claim(hostPort);
-  if (hostPort === undefined || !(await isListening(server, hostPort))) await listenAnew(server, usedPorts);
+  if (hostPort === undefined || !(await listens(server, hostPort))) await listenAnew(server, usedPorts);
   const url = `http://${loopback}:${portOf(server)}/`;
   return {
     ...{ hostPort: portOf(server), token, url, visitUrl: `${url}?${tokenParameter}=${token}` },
@@ -89,13 +68,13 @@ async function listenAnew(server: Server, usedPorts: UsedPorts): Promise<void> {
   const start = randomInt(count);
   for (let i = 0; i < count; i++) {
     const port = range.first + ((start + i) % count);
-    if ((await usedPorts.claim(port)) && (await isListening(server, port))) return;
+    if ((await usedPorts.claim(port)) && (await listens(server, port))) return;
   }
   throw new SlipwayError("ports_used_up", `previews have had every port from ${range.first} to ${range.last}`);
 }
 
 /** False: another program has it. */
-async function isListening(server: Server, port: number): Promise<boolean> {
+async function listens(server: Server, port: number): Promise<boolean> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   server.once("error", reject).once("listening", resolve).listen(port, loopback);
   try {

@@ -23,9 +23,17 @@ export interface EntranceOptions {
   readonly connect: (signal: AbortSignal) => Promise<Duplex>;
   /** What a visitor sees when it rejects. */
   readonly pageOnFailure?: ((error: unknown) => Page | Promise<Page>) | undefined;
-  readonly limits: ExchangeLimits & { readonly connections: number; readonly headersMs: number };
   readonly hostPort: () => number;
 }
+
+const limits: ExchangeLimits & { readonly connections: number; readonly headersMs: number } = {
+  connections: 512,
+  headersMs: 15_000,
+  // Event streams and sockets of development servers may be silent for long.
+  idleMs: 60 * 60_000,
+  headerBytes: 64 * 1024,
+  bodyBytes: 4 * 1024 ** 3,
+};
 
 const failurePages: Record<ExchangeFailure, Page> = {
   upstream_failed: pageOf(502),
@@ -35,7 +43,6 @@ const failurePages: Record<ExchangeFailure, Page> = {
 
 /** The server of one preview, not yet listening. */
 export function createEntrance(options: EntranceOptions): Server {
-  const { limits } = options;
   const server = createServer({
     insecureHTTPParser: false,
     maxHeaderSize: limits.headerBytes,
@@ -65,7 +72,7 @@ async function onRequest(request: IncomingMessage, response: ServerResponse, opt
   const reached = await reach(response, options);
   if ("page" in reached) return sendPage(response, reached.page);
   const upstream = upstreamFor(request, reached.connection, access.path, options);
-  exchange(request, response, upstream, options.limits, (failure) => sendPage(response, failurePages[failure]));
+  exchange(request, response, upstream, limits, (failure) => sendPage(response, failurePages[failure]));
 }
 
 async function onUpgrade(
@@ -80,7 +87,7 @@ async function onUpgrade(
   const reached = await reach(client, options);
   if ("page" in reached) return refuse(reached.page);
   const upstream = upstreamFor(request, reached.connection, access.path, options);
-  exchangeUpgrade(request, client, head, upstream, options.limits, (failure) => refuse(failurePages[failure]));
+  exchangeUpgrade(request, client, head, upstream, limits, (failure) => refuse(failurePages[failure]));
 }
 
 function decide(
@@ -133,31 +140,28 @@ function upstreamFor(
   const kept = without(endToEnd(request.rawHeaders), dropped);
   const headers: HeaderList = [
     ["Host", request.headers.host ?? ""],
-    ...kept.flatMap(([name, value]) => mapCookie(name, value, "cookie", cookiesForApp, token)),
+    ...mapHeader(kept, "cookie", (cookie) => cookiesForApp(cookie, token)),
   ];
+  const setCookies = (answer: HeaderList) =>
+    mapHeader(answer, "set-cookie", (cookie) => cookieForBrowser(cookie, token));
+  const redirect = (answer: HeaderList) => mapHeader(answer, "location", (location) => atPreview(location, port));
   return {
     ...{ connection, path, headers },
     ...(isVisit && { mapBody: (answer) => pageCookies(answer, token) }),
-    mapAnswer: (answer) =>
-      // It would clear the cookies of every service of this host.
-      without(answer, ["clear-site-data"])
-        .flatMap(([name, value]) => mapCookie(name, value, "set-cookie", cookieForBrowser, token))
-        .map(([name, value]) => [name, name.toLowerCase() === "location" ? atPreview(value, port) : value] as const),
+    // The header would clear the cookies of every service of this host.
+    mapAnswer: (answer) => redirect(setCookies(without(answer, ["clear-site-data"]))),
   };
 }
 
 const forwardedNames = ["forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-port", "x-forwarded-proto"];
 
-function mapCookie(
-  name: string,
-  value: string,
-  mapped: "cookie" | "set-cookie",
-  map: (value: string, token: string) => string | undefined,
-  token: string,
-): HeaderList {
-  if (name.toLowerCase() !== mapped) return [[name, value]];
-  const cookie = map(value, token);
-  return cookie === undefined ? [] : [[name, cookie]];
+/** Those of this name as `map` has them; undefined: it is left out. */
+function mapHeader(headers: HeaderList, mapped: string, map: (value: string) => string | undefined): HeaderList {
+  return headers.flatMap(([name, value]): HeaderList => {
+    if (name.toLowerCase() !== mapped) return [[name, value]];
+    const changed = map(value);
+    return changed === undefined ? [] : [[name, changed]];
+  });
 }
 
 /** A redirect of the server to the port that it knows stays on the preview's address. */
