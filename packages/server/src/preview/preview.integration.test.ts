@@ -245,7 +245,8 @@ test("one of which there is nothing yet can be closed, too", async () => {
 
 test("what is wanted last is shown, however long it takes to see what there is; and nothing of it once it is closed", async () => {
   const build = newBuild();
-  const [one, two] = [await place.commit({ "a.txt": "1" }), await place.commit({ "a.txt": "2" })];
+  const library = { "package.json": "{}" };
+  const [one, two] = [await place.commit({ ...library, "a.txt": "1" }), await place.commit({ "a.txt": "2" })];
   const repository = await place.repositories.of();
   const second = Promise.withResolvers<void>();
   const read: typeof repository.read = async (commit, ...rest) => {
