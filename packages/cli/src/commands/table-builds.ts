@@ -174,7 +174,7 @@ export const buildCommands: readonly Command[] = [
     group,
     summary: "Tell where a build's main is to be seen, and show it there; or close that",
     arguments: [newest],
-    options: { close: { help: "End what runs for it, until it is asked for again" } },
+    options: { close: { help: "End what runs for it and what its address lets in, until it is asked for again" } },
     notes: ["What is shown follows main while the build runs, and stays when it has ended, unless it was cancelled."],
     examples: ["preview", "preview --close 4kx2"],
     load: () => import("./preview.ts"),

@@ -14,7 +14,7 @@ test("a page of a main without a dev server says so, and names the repository, t
   ];
   expect(insteadText({ ...main, gates }).split("\n")).toEqual([
     "There is nothing to show: main has no dev server.",
-    "A merge that brings one is shown here.",
+    "If a later merge brings one, it is shown here.",
     "",
     "What there is instead:",
     "  to clone:   /state/repository.git",

@@ -32,7 +32,7 @@ export function insteadText({ reason, repository, branch, commit, gates }: Inste
   const tested = gates.map(({ name, verdict }) => `${name} ${verdict}`).join(", ");
   return [
     `There is nothing to show: ${reason}.`,
-    "A merge that brings one is shown here.",
+    "If a later merge brings one, it is shown here.",
     "",
     "What there is instead:",
     `  to clone:   ${repository}`,

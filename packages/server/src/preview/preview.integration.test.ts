@@ -225,10 +225,13 @@ test("one that is closed has no port and no sandbox, whatever is merged and over
   await others.reopen();
   await others.follow(build, two);
   await expectClosed(others);
-  expect(await others.open(build, two)).toBe(address);
-  expect(await lookUntil(address, 200)).toBe("two");
+  const reopened = await others.open(build, two);
+  expect(new URL(reopened).origin).toBe(new URL(address).origin);
+  expect(await lookUntil(reopened, 200)).toBe("two");
+  // What let in before does so no more.
+  expect((await look(address)).status).toBe(401);
   // It is there to be seen a moment before that is told.
-  await vi.waitFor(() => expect(told).toEqual({ addresses: [address], troubles: [] }));
+  await vi.waitFor(() => expect(told).toEqual({ addresses: [reopened], troubles: [] }));
   await others.end(build.id);
   expect(await others.addressOf(build.id)).toBeUndefined();
 });

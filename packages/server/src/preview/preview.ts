@@ -16,7 +16,7 @@ export interface Previews extends AsyncDisposable {
   reopen(): Promise<void>;
   /** The same for one that may be closed. Answers its address, before its dev server does. */
   open(build: WorkingBuild, commit: string): Promise<string>;
-  /** Its port and its sandbox are freed, and nothing follows main, until it is opened again. */
+  /** Its port and its sandbox are freed, and nothing follows main, until it is opened again, with another token. */
   close(build: WorkingBuild): Promise<void>;
   /** Null: it is closed. Undefined: there is none here. */
   addressOf(build: BuildId): Promise<string | null | undefined>;
@@ -104,7 +104,7 @@ export function createPreviews(parts: PreviewParts): Previews {
       inLine(build.id, async () => {
         await shut(build.id);
         const left = (await kept.read(build.id)) ?? { ...nothingKept, build };
-        await kept.write({ ...left, sandbox: null, commit: null, closed: true });
+        await kept.write({ ...left, token: null, sandbox: null, commit: null, closed: true });
         await endSandboxes(build.id);
       }),
     addressOf: async (build) =>
