@@ -119,15 +119,16 @@ function asRange(name: string): string {
 }
 
 function injected(text: string, environment: Environment) {
-  const match = /^([^:=]+):([^:=]+)=(.+)$/s.exec(text);
-  const [, host, header, value] = match ?? [];
+  const match = /^(?:(https?):\/\/)?([^:=]+):([^:=]+)=(.+)$/s.exec(text);
+  const [, scheme, host, header, value] = match ?? [];
   // The value is left out of the message: it is a secret.
   if (!host || !header || !value) throw new UsageError("--inject is written host:header=value.");
+  const secret = { host, header, value, ...(scheme && { scheme: scheme as "https" | "http" }) };
   const variable = /^env:(.+)$/.exec(value)?.[1];
-  if (variable === undefined) return { host, header, value };
+  if (variable === undefined) return secret;
   const found = environment[variable];
   if (!found) throw new UsageError(`--inject: ${variable} is not set in this environment.`);
-  return { host, header, value: found };
+  return { ...secret, value: found };
 }
 
 function tunnel(text: string) {

@@ -51,6 +51,7 @@ test.each([
       { ...secret, header: "Content-Length" },
       { ...secret, value: "a\r\nb" },
       { ...secret, value: "" },
+      { ...secret, scheme: "ftp" },
       { ...secret, extra: 1 },
     ],
   ],
@@ -63,7 +64,7 @@ test.each([
 test.each([
   ["domains", ["localhost", "example.com", "*.example.com", "xn--bcher-kva.example"]],
   ["cidrs", ["0.0.0.0/0", "192.0.2.7/32", "2001:db8::/32", "::1/128"]],
-  ["secrets", [secret]],
+  ["secrets", [secret, { ...secret, scheme: "https" }, { ...secret, scheme: "http" }]],
   ["forwards", [{ port: 5432, to: "db.example.com:5432" }]],
 ])("%s takes what is right", (field, values) => {
   for (const value of values)

@@ -41,6 +41,11 @@ export const injectedSecretSchema = z.strictObject({
     .min(1)
     .max(8192)
     .regex(/^[\x20-\x7e]+$/, "a header value is printable ASCII"),
+  /**
+   * Without it `https`: only to requests that go out by TLS, on port 443, to a server that has proven its name. `http` adds it to
+   * plain ones, on port 80, and to no others: everybody on the way reads it, and nothing proves who gets it.
+   */
+  scheme: z.enum(["https", "http"]).optional(),
 });
 
 const maxSecrets = 32;
@@ -49,10 +54,11 @@ const maxSecrets = 32;
 export const buildSecretsSchema = z
   .array(injectedSecretSchema)
   .max(maxSecrets)
-  .refine(
-    (secrets) => new Set(secrets.map(({ host, header }) => `${host} ${header.toLowerCase()}`)).size === secrets.length,
-    "name each header of a host once",
-  );
+  .refine((secrets) => new Set(secrets.map(nameOf)).size === secrets.length, "name each header of a host once");
+
+function nameOf({ scheme = "https", host, header }: z.output<typeof injectedSecretSchema>): string {
+  return `${scheme}://${host} ${header.toLowerCase()}`;
+}
 
 /**
  * What a sandbox may reach. Nothing unless named. Names are resolved outside the sandbox; private and loopback

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { type ExecId, execIdSchema, type SandboxId, type SnapshotId, snapshotIdSchema } from "./ids.ts";
-import { type NetworkPolicy, networkPolicySchema } from "./network.ts";
+import { type InjectedSecret, type NetworkPolicy, networkPolicySchema } from "./network.ts";
 
 const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;
@@ -140,7 +140,7 @@ export interface SandboxInfo {
   readonly tools: readonly string[];
   readonly labels: Readonly<Record<string, string>>;
   /** Without the values of injected secrets. */
-  readonly network: Omit<NetworkPolicy, "secrets"> & { readonly secrets: readonly { host: string; header: string }[] };
+  readonly network: Omit<NetworkPolicy, "secrets"> & { readonly secrets: readonly Omit<InjectedSecret, "value">[] };
 }
 
 export const execRequestSchema = z

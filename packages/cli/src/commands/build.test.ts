@@ -94,7 +94,7 @@ describe("what is asked for", () => {
   });
 
   test("takes secrets along, from the environment where they are there, and shows none", async () => {
-    const words = ["--inject", "api.example.com:authorization=env:TOKEN", "--inject", "other.example:x-key=k"];
+    const words = ["--inject", "api.example.com:authorization=env:TOKEN", "--inject", "http://other.example:x-key=k"];
     const options = { env: { NO_COLOR: "1", TOKEN: "Bearer t0p" } };
     const { server, ended } = start(["build", ...words, "x"], done, {}, options);
     const { stdout, stderr } = await ended;
@@ -103,7 +103,7 @@ describe("what is asked for", () => {
       {
         secrets: [
           { host: "api.example.com", header: "authorization", value: "Bearer t0p" },
-          { host: "other.example", header: "x-key", value: "k" },
+          { scheme: "http", host: "other.example", header: "x-key", value: "k" },
         ],
       },
     ]);

@@ -18,7 +18,9 @@ export const networkOptions: OptionSpecs = {
   inject: {
     value: "host:header=value",
     multiple: true,
-    help: "A header for one host that the sandbox never sees; env:NAME as value takes it from this environment",
+    help:
+      "A header for one host, by https, that the sandbox never sees; env:NAME as value takes it from this environment, " +
+      "http:// before the host adds it to plain requests instead, in clear text",
   },
   tunnel: {
     value: "port=host:port",

@@ -17,7 +17,7 @@ const orderOptions: OptionSpecs = {
   inject: {
     value: "host:header=value",
     multiple: true,
-    help: "A credential for a service of the app, added to requests outside of the sandboxes; env:NAME as value takes it from this environment",
+    help: "A credential for a service of the app, added to requests by https outside of the sandboxes; env:NAME as value takes it from this environment, http:// before the host adds it to plain requests instead, in clear text",
   },
 };
 const buildExits =

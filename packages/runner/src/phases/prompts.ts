@@ -101,10 +101,10 @@ function commandsOf({ commands }: TaskOrder): string | false {
 }
 
 function secretsOf({ secrets }: TaskOrder): string | false {
-  const named = secrets.map(({ host, header }) => `${host}: ${header}`);
+  const named = secrets.map(({ scheme = "https", host, header }) => `${scheme}://${host}: ${header}`);
   return (
     named.length > 0 &&
-    `Requests to these hosts, by their names on port 443 or 80, get a header with a credential on their way out:\n${list(named)}\n` +
+    `Requests to these addresses, by name and without a port, get a header with a credential on their way out:\n${list(named)}\n` +
       "The credential is nowhere in here. Send any placeholder in its place; the app takes it from a variable of its " +
       "environment, with a placeholder where that is not set."
   );

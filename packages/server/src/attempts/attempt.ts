@@ -137,7 +137,7 @@ export class Attempt {
   async #begin(wanted: AttemptWork): Promise<Kept> {
     const { build, store, kept, repository, shared } = this.#world;
     const base = await (await repository()).main();
-    const secrets = (await this.#world.secrets.of(build.id)).map(({ host, header }) => ({ host, header }));
+    const secrets = (await this.#world.secrets.of(build.id)).map(({ value: _value, ...named }) => named);
     const order = { ...(await readOrder(store, build, wanted, base)), secrets, shared: await shared.parts() };
     const { id, task, number, respawn } = wanted;
     const begun: Kept = {

@@ -131,7 +131,7 @@ export function sandboxInfo(recorded: SandboxRecord): SandboxInfo {
     ports: request.ports,
     tools: request.tools,
     labels: request.labels,
-    network: { ...network, secrets: network.secrets.map(({ host, header }) => ({ host, header })) },
+    network: { ...network, secrets: network.secrets.map(({ value: _value, ...named }) => named) },
   };
 }
 

@@ -111,7 +111,7 @@ export class Box implements Timing {
       ports,
       tools,
       labels,
-      network: { ...network, secrets: network.secrets.map(({ host, header }) => ({ host, header })) },
+      network: { ...network, secrets: network.secrets.map(({ value: _value, ...named }) => named) },
     };
   }
 

@@ -9,7 +9,9 @@ export function egress(box: Box, host: string, port: number): Readonly<Record<st
     box.emit({ type: "egress.refused", host, port, rule, count: 1 });
     return null;
   }
-  const secrets = box.network.secrets.filter((secret) => secret.host === host);
+  const secrets = box.network.secrets.filter(
+    (secret) => secret.host === host && port === (secret.scheme === "http" ? 80 : 443),
+  );
   return Object.fromEntries(secrets.map(({ header, value }) => [header, value]));
 }
 

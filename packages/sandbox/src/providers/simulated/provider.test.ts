@@ -163,6 +163,7 @@ describe("programs", () => {
     const sandbox = await provider.create({ network: { domains: ["*.example.com"], cidrs: ["10.1.0.0/16"], secrets } });
     const ask = async (...args: string[]) => (await run(sandbox, ["call", ...args])).stdout;
     expect(await ask("api.example.com", "443")).toBe('{"x-key":"k"}');
+    expect(await ask("api.example.com", "80")).toBe("{}");
     expect(await ask("other.example.com", "443")).toBe("{}");
     expect(await ask("10.1.2.3", "80")).toBe("{}");
     for (const args of [

@@ -73,11 +73,13 @@ async function openTunnel(
   replies: TunnelReplies,
 ): Promise<void> {
   const { gate, limits, serveHttp } = options;
-  if (gate.secretsFor(target).length > 0) {
+  if (gate.secretsFor(target, "https").length > 0) {
     replies.accept();
-    if (target.port === 443) terminateTls(target, client as Socket, options);
-    else serveHttp(client, { target, scheme: "http" });
-    return;
+    return terminateTls(target, client as Socket, options);
+  }
+  if (gate.secretsFor(target, "http").length > 0) {
+    replies.accept();
+    return serveHttp(client, { target, scheme: "http" });
   }
   const abort = new AbortController();
   const onClose = () => abort.abort();

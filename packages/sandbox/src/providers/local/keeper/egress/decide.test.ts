@@ -222,11 +222,16 @@ describe("destinations", () => {
     expect(verdict({ forwards: [{ port: 1, to: "127.0.0.1:22" }] }, "127.0.0.1", 22)).toBe("private_address");
   });
 
-  test("the host of a secret is allowed on 443 and 80", () => {
-    const policy = { ports: [8443], secrets: [{ host: "api.example.com", header: "authorization", value: "x" }] };
+  test("the host of a secret is allowed on 443, and on 80 when it is one for http", () => {
+    const secret = { host: "api.example.com", header: "authorization", value: "x" };
+    const policy = {
+      ports: [8443],
+      secrets: [secret, { ...secret, host: "plain.example.com", scheme: "http" as const }],
+    };
     expect(verdict(policy, "api.example.com", 443)).toBe(publicAddress);
-    expect(verdict(policy, "api.example.com", 80)).toBe(publicAddress);
-    expect(verdict(policy, "api.example.com", 8443)).toBe("not_allowed");
+    expect(verdict(policy, "plain.example.com", 80)).toBe(publicAddress);
+    for (const port of [80, 8443]) expect(verdict(policy, "api.example.com", port)).toBe("not_allowed");
+    for (const port of [443, 8443]) expect(verdict(policy, "plain.example.com", port)).toBe("not_allowed");
   });
 
   test("a registry counts only while the policy says so, and may be private where the host's settings name it", () => {

@@ -5,7 +5,7 @@ import { type Dial, decide, decideAddresses, decideHost, type Refused, type Targ
 import { type DialAddresses, DialError, type DialFailure } from "./dial.ts";
 import { parseHost } from "./host.ts";
 import type { Resolve } from "./lookup.ts";
-import type { Rules } from "./rules.ts";
+import type { Rules, Scheme } from "./rules.ts";
 
 export type Reached =
   | { readonly outcome: "open"; readonly connection: Socket }
@@ -17,8 +17,8 @@ export type Reached =
 /** The one place where connections to the outside are made. */
 export interface Gate {
   reach(target: Target, signal: AbortSignal): Promise<Reached>;
-  /** Headers to add for the target; empty when its traffic is carried unread. */
-  secretsFor(target: Target): readonly InjectedSecret[];
+  /** Headers to add to what goes to the target in this way; empty when there are none. */
+  secretsFor(target: Target, scheme: Scheme): readonly InjectedSecret[];
   /** Holds from now on. Connections that the new rules would not have allowed are cut. */
   setRules(rules: Rules): void;
   readonly open: number;
@@ -81,13 +81,15 @@ export function createGate(options: GateOptions): Gate {
         pending -= 1;
       }
     },
-    secretsFor: (target) => secretsOf(rules, target),
+    secretsFor: (target, scheme) => secretsOf(rules, target, scheme),
     setRules: (next) => {
       const before = rules;
       rules = next;
       for (const [connection, { target, address }] of held) {
         const isAllowed = decide(next, target, [address], ownAddresses()).verdict === "dial";
-        const isSameTreatment = sameSecrets(secretsOf(before, target), secretsOf(next, target));
+        const isSameTreatment = (["https", "http"] as const).every((scheme) =>
+          sameSecrets(secretsOf(before, target, scheme), secretsOf(next, target, scheme)),
+        );
         if (!isAllowed || !isSameTreatment) connection.destroy();
       }
     },
@@ -97,9 +99,9 @@ export function createGate(options: GateOptions): Gate {
   };
 }
 
-function secretsOf(rules: Rules, { host, port }: Target): readonly InjectedSecret[] {
+function secretsOf(rules: Rules, { host, port }: Target, scheme: Scheme): readonly InjectedSecret[] {
   const parsed = parseHost(host);
-  return parsed?.kind === "name" ? rules.secretsFor(parsed.name, port) : [];
+  return parsed?.kind === "name" ? rules.secretsFor(parsed.name, port, scheme) : [];
 }
 
 function sameSecrets(a: readonly InjectedSecret[], b: readonly InjectedSecret[]): boolean {

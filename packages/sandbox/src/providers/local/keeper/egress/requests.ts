@@ -16,11 +16,12 @@ import type { Target } from "./decide.ts";
 import { DialError, secure } from "./dial.ts";
 import type { Gate } from "./gate.ts";
 import { parseAuthority, parseHost } from "./host.ts";
+import type { Scheme } from "./rules.ts";
 
 /** What a connection that was opened for one host carries. */
 export interface Opened {
   readonly target: Target;
-  readonly scheme: "http" | "https";
+  readonly scheme: Scheme;
 }
 
 export interface RequestOptions {
@@ -74,7 +75,7 @@ async function prepare(
   const addressed = addressOf(request, options.openedFor(request.socket));
   if (addressed === undefined) return { status: 400, sentence: "The egress takes http:// requests and CONNECT." };
   const { target, scheme, path } = addressed;
-  const secrets = gate.secretsFor(target);
+  const secrets = gate.secretsFor(target, scheme);
   // The connection was opened to be read for this host, and the policy has changed since.
   if (scheme === "https" && secrets.length === 0) return answerTo({ outcome: "refused", rule: "not_allowed" }, target);
   const unfit = unfitness(request, secrets, limits.bodyBytes);

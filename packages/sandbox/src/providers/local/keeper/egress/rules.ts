@@ -21,17 +21,21 @@ export interface Rules {
   readonly openRanges: readonly Range[];
   /** By `host port`. */
   readonly destinations: ReadonlyMap<string, Destination>;
-  /** The headers to add for this host and port; empty when none. */
-  secretsFor(name: string, port: number): readonly InjectedSecret[];
+  /** The headers to add to what goes to this host and port in this way; empty when none. */
+  secretsFor(name: string, port: number, scheme: Scheme): readonly InjectedSecret[];
 }
 
-const injectedPorts = [443, 80];
+/** `https`: by TLS, to a server that has proven its name. */
+export type Scheme = "https" | "http";
+
+/** Where secrets are added, and which port that opens. */
+const portOf = { https: 443, http: 80 } as const satisfies Record<Scheme, number>;
 
 export function compileRules(policy: NetworkPolicy, registries: readonly Destination[] = []): Rules {
   const exact = new Set(policy.domains.filter((domain) => !domain.startsWith("*.")));
   const suffixes = policy.domains.filter((domain) => domain.startsWith("*.")).map((domain) => domain.slice(1));
   const ranges = policy.cidrs.map(parseRange).filter((range) => range !== undefined);
-  const secrets = Map.groupBy(policy.secrets, ({ host }) => host);
+  const secrets = Map.groupBy(policy.secrets, ({ host, scheme = "https" }) => `${scheme}://${host}`);
   return {
     allowsName: (name) =>
       exact.has(name) || suffixes.some((suffix) => name.endsWith(suffix) && name.length > suffix.length),
@@ -39,7 +43,7 @@ export function compileRules(policy: NetworkPolicy, registries: readonly Destina
     ranges,
     openRanges: ranges.filter(namesSpecial),
     destinations: compileDestinations(policy, registries),
-    secretsFor: (name, port) => (injectedPorts.includes(port) ? (secrets.get(name) ?? []) : []),
+    secretsFor: (name, port, scheme) => (port === portOf[scheme] ? (secrets.get(`${scheme}://${name}`) ?? []) : []),
   };
 }
 
@@ -49,7 +53,7 @@ function compileDestinations(
 ): ReadonlyMap<string, Destination> {
   const named: Destination[] = [
     ...policy.forwards.map(({ to }) => parseAuthority(to)).filter((destination) => destination !== undefined),
-    ...policy.secrets.flatMap(({ host }) => injectedPorts.map((port) => ({ host, port }))),
+    ...policy.secrets.map(({ host, scheme = "https" }) => ({ host, port: portOf[scheme] })),
     ...(policy.registries ? registries : []),
   ];
   const destinations = new Map<string, Destination>();
