@@ -66,7 +66,11 @@ export const errorTable = {
   },
   exec_ended: { status: 409, retry: "never", action: "The command has ended; read its exit." },
   process_limit: { status: 429, retry: "later", action: "End processes in the sandbox, or create it with more." },
-  out_of_disk: { status: 507, retry: "never", action: "Remove files, or create the sandbox with a larger disk." },
+  out_of_disk: {
+    status: 507,
+    retry: "never",
+    action: "Remove files, make room on the machine's disk, or create the sandbox with a larger one.",
+  },
   too_large: { status: 413, retry: "never", action: "Stay below the size the message names." },
   connection_refused: { status: 502, retry: "later", action: "Start a server on that port inside the sandbox." },
   image_build_failed: {

@@ -117,6 +117,8 @@ export const stateReasons = [
   "killed",
   "out_of_memory",
   "out_of_disk",
+  /** The machine itself is short of disk, and this sandbox was writing. */
+  "host_out_of_disk",
   "start_failed",
   "provider_lost",
   "budget",

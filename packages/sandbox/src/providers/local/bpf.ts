@@ -53,6 +53,7 @@ export const errno = {
   EPERM: errnoAction | 1,
   ENOSYS: errnoAction | 38,
   EPROTONOSUPPORT: errnoAction | 93,
+  EOPNOTSUPP: errnoAction | 95,
   EAFNOSUPPORT: errnoAction | 97,
 } as const;
 

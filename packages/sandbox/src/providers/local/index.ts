@@ -29,6 +29,8 @@ export interface LocalProviderOptions {
   readonly stateDir: string;
   /** Who sandboxes are on the host when this runs as root. */
   readonly sandboxUid?: number;
+  /** What sandboxes leave free of the disk that the state directory is on. The keeper takes it from whoever starts it. */
+  readonly minFreeMb?: number;
   /** Environment of host programs that set-up work starts, such as npm. Nothing of it enters a sandbox. */
   readonly environment?: Readonly<Record<string, string | undefined>>;
   /**
@@ -37,6 +39,8 @@ export interface LocalProviderOptions {
    */
   readonly tools?: Readonly<Record<string, string>>;
 }
+
+const defaultMinFreeMb = 1024;
 
 export const localCapabilities: Capabilities = {
   pty: true,
@@ -62,6 +66,7 @@ export function createLocalProvider(options: LocalProviderOptions): SandboxProvi
   const keeper = createKeeperClient(layout, {
     stateDir: options.stateDir,
     sandboxUid: options.sandboxUid ?? defaultSandboxUid,
+    minFreeBytes: (options.minFreeMb ?? defaultMinFreeMb) * 1024 * 1024,
     environment: options.environment ?? {},
   });
   const tools = createTools(layout.tools, options.tools ?? {}, () => keeper.connect());

@@ -157,7 +157,7 @@ async function dial(path: string): Promise<Socket | null> {
 async function startKeeper(layout: Layout, settings: KeeperSettings): Promise<Socket | null> {
   const log = openSync(layout.keeperLog, "a", 0o600);
   const main = fileURLToPath(new URL("keeper/main.ts", import.meta.url));
-  const words = [main, settings.stateDir, String(settings.sandboxUid)];
+  const words = [main, settings.stateDir, String(settings.sandboxUid), String(settings.minFreeBytes)];
   const child = spawn(process.execPath, ["--disable-warning=ExperimentalWarning", ...words], {
     cwd: "/",
     detached: true,

@@ -85,7 +85,8 @@ const mostMapBytes = 64 * 1024 * 1024;
 /** Each becomes an argument of the tool. */
 const mostInodes = 10_000;
 
-async function* mapLines(pid: number, budget: { bytes: number }): AsyncIterable<string> {
+/** The lines of `maps`, as far as the budget goes. */
+export async function* mapLines(pid: number, budget: { bytes: number }): AsyncIterable<string> {
   const file = await open(`/proc/${pid}/maps`).catch(() => null);
   if (file === null) return;
   try {

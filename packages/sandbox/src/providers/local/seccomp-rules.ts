@@ -54,13 +54,26 @@ const socketpairRules: readonly Line[] = [
 ];
 
 /**
+ * Takes a disk's room at once, without writing, faster than anybody can watch. Programs write instead where a file system has
+ * no such call. Only FALLOC_FL_PUNCH_HOLE gives room back.
+ */
+const fallocateRules: readonly Line[] = [
+  load(argument(1)),
+  anySet(0x02, "allow"),
+  returns(errno.EOPNOTSUPP),
+  label("allow"),
+  returns(allow),
+];
+
+/**
  * TIOCSTI and TIOCLINUX put characters into a terminal's input. TIOCSETD, and the requests of bridges and VLANs, have the
- * kernel load a module for whoever asks.
+ * kernel load a module for whoever asks. FS_IOC_RESVSP and its kin are fallocate.
  */
 const refusedRequests = {
   ...{ TIOCSTI: 0x5412, TIOCLINUX: 0x541c, TIOCSETD: 0x5423 },
   ...{ SIOCGIFBR: 0x8940, SIOCSIFBR: 0x8941, SIOCBRADDBR: 0x89a0, SIOCBRDELBR: 0x89a1 },
   ...{ SIOCGIFVLAN: 0x8982, SIOCSIFVLAN: 0x8983 },
+  ...{ FS_IOC_RESVSP: 0x40305828, FS_IOC_RESVSP64: 0x4030582a, FS_IOC_ZERO_RANGE: 0x40305839 },
 } as const;
 const ioctlRules: readonly Line[] = [
   load(argument(1)),
@@ -182,6 +195,7 @@ export const inspected = {
   setsockopt: setsockoptRules,
   clone: refuseFlags(newNamespaceFlags),
   unshare: refuseFlags(newNamespaceFlags | cloneNewTime),
+  fallocate: fallocateRules,
   ioctl: ioctlRules,
   personality: personalityRules,
   prctl: prctlRules,

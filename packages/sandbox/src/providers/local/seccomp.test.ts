@@ -47,7 +47,14 @@ function decide(filter: Uint8Array, call: { arch: number; nr: number; args?: rea
 function answer(action: number): string {
   if (action === 0x7fff0000) return allowed;
   if (action === 0x80000000) return "kill";
-  const names: Record<number, string> = { 0: "0", 1: "EPERM", 38: "ENOSYS", 93: "EPROTONOSUPPORT", 97: "EAFNOSUPPORT" };
+  const names: Record<number, string> = {
+    0: "0",
+    1: "EPERM",
+    38: "ENOSYS",
+    93: "EPROTONOSUPPORT",
+    95: "EOPNOTSUPP",
+    97: "EAFNOSUPPORT",
+  };
   return names[action & 0xffff] ?? `errno ${action & 0xffff}`;
 }
 
@@ -81,6 +88,7 @@ const inspected = {
     socketpair: 53,
     clone: 56,
     unshare: 272,
+    fallocate: 285,
     ioctl: 16,
     personality: 135,
     prctl: 157,
@@ -101,6 +109,7 @@ const inspected = {
     socketpair: 199,
     clone: 220,
     unshare: 97,
+    fallocate: 47,
     ioctl: 29,
     personality: 92,
     prctl: 167,
@@ -218,6 +227,12 @@ describe.each(["x64", "arm64"] as const)("on %s", (arch: Arch) => {
   ])("setsockopt: %s", (_, args, expected) => {
     expect(ask(nr.setsockopt, args)).toBe(expected);
     expect(ask(nr.setsockopt, args, "root")).toBe(expected);
+  });
+
+  test("a disk's room is given back, not taken ahead", () => {
+    for (const mode of [0, 0x01, 0x10, 0x40]) expect(ask(nr.fallocate, [3, mode])).toBe("EOPNOTSUPP");
+    expect(ask(nr.fallocate, [3, 0x03])).toBe(allowed);
+    for (const number of [0x40305828, 0x4030582a, 0x40305839]) expect(ask(nr.ioctl, [3, number])).toBe("EPERM");
   });
 
   test("personality can be asked, and set for debuggers", () => {

@@ -67,6 +67,7 @@ const syscalls = {
   clone3: [435, 435],
   create_module: [174, null],
   delete_module: [176, 106],
+  fallocate: [285, 47],
   fanotify_init: [300, 262],
   fchown: [93, 55],
   fchownat: [260, 54],

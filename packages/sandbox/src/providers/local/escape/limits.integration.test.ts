@@ -1,4 +1,5 @@
-import { statSync } from "node:fs";
+import { readFileSync, statSync } from "node:fs";
+import { constants } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { run } from "../../../run.ts";
@@ -90,6 +91,37 @@ describe("disk:", () => {
     const fill = "import os\nfor i in range(30000): os.close(os.open('/workspace/%0250d' % i, os.O_CREAT))";
     await run(sandbox, ["python3", "-c", fill]).catch(() => undefined);
     await eventOf(attacker.provider, sandbox, "sandbox.state_changed", stopped("out_of_disk"));
+  });
+});
+
+describe("disk that no directory shows:", () => {
+  // Where a mapping leads is only root's to see.
+  const ways = ["unlinked", "nameless", "thread", ...(process.getuid?.() === 0 ? ["mapped"] : [])];
+  test.each(ways)("%s files end the sandbox as others do", async (way) => {
+    await using sandbox = await attacker.sandbox({ diskMb: 16 });
+    const { exec } = await attacker.start(sandbox, "hidden", [way, "8"]);
+    expect(await exec.wait({ signal: AbortSignal.timeout(60_000) })).toMatchObject({ reason: "lost" });
+    expect(await sandbox.info()).toMatchObject({ state: "stopped", reason: "out_of_disk" });
+  });
+
+  test("no room is taken that is not written", async () => {
+    await using sandbox = await attacker.sandbox({ diskMb: 16 });
+    const take = `
+import ctypes, fcntl, os, struct
+file = os.open("/workspace/room", os.O_CREAT | os.O_RDWR)
+call = ctypes.CDLL(None, use_errno=True).fallocate
+call.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_long, ctypes.c_long]
+for mode in [0, 1, 0x10, 0x11]: print(call(file, mode, 0, 8 << 20) and ctypes.get_errno())
+for number in [0x40305828, 0x4030582a, 0x40305839]:
+    try: print(fcntl.ioctl(file, number, struct.pack("hhqqiiqqqq", 0, 0, 0, 8 << 20, 0, 0, 0, 0, 0, 0)))
+    except OSError as error: print(error.errno)
+print(os.fstat(file).st_blocks, call(file, 3, 0, 4096))`;
+    const { stdout } = await run(sandbox, ["python3", "-c", take]);
+    const [notSupported, notPermitted] = [constants.errno.EOPNOTSUPP, constants.errno.EPERM].map(String);
+    expect(stdout.split("\n")).toEqual([
+      ...[...Array(4).fill(notSupported), ...Array(3).fill(notPermitted)],
+      ...["0 0", ""],
+    ]);
   });
 });
 

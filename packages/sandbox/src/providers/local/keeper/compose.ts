@@ -26,6 +26,7 @@ import { installPrograms } from "./programs.ts";
 import { createRuntime } from "./runtime.ts";
 import type { KeeperSettings } from "./settings.ts";
 import { openSnapshots } from "./snapshots.ts";
+import { openSpace } from "./space.ts";
 import { createTimers } from "./timers.ts";
 
 /** The keeper's parts, wired. Nothing of the state directory has been taken over yet. */
@@ -41,6 +42,7 @@ export async function composeKeeper(settings: KeeperSettings, clock: Clock, { lo
   const layout = layoutOf(settings.stateDir);
   prepareStateDirectory(layout, settings.sandboxUid);
   const identity = process.getuid?.() === 0 ? { uid: settings.sandboxUid, gid: settings.sandboxUid } : null;
+  const space = openSpace(layout.root, settings.minFreeBytes);
   const programs = installPrograms(layout);
   const service = await startLaunchService({ program: programs.launch, socketPath: layout.launchSocket });
   const layerTool = createLayerTool({ service, identity });
@@ -100,11 +102,12 @@ export async function composeKeeper(settings: KeeperSettings, clock: Clock, { lo
     layerTool,
     hold,
     events,
+    space,
     clock,
     collectGarbage: collectSoon,
   });
   const lifecycle = createLifecycle({
-    ...{ layout, boxes, clock, runtime, hold, removeTree, onError, collectGarbage: collectSoon },
+    ...{ layout, boxes, space, clock, runtime, hold, removeTree, onError, collectGarbage: collectSoon },
     layersOf: (box) => snapshots.capture(box),
     async origin(request, signal) {
       if (request.snapshot !== undefined) {
@@ -132,7 +135,7 @@ export async function composeKeeper(settings: KeeperSettings, clock: Clock, { lo
   }
 
   return {
-    ...{ layout, clock, events, boxes, agent, cgroups, layers, layerTool, hold, networks, images },
+    ...{ layout, space, clock, events, boxes, agent, cgroups, layers, layerTool, hold, networks, images },
     ...{ service, launchpad, runtime, imageBuilder, snapshots, lifecycle, timers, previews },
     ...{ removeTree, collectGarbage, usedLayers, log, onError },
   };

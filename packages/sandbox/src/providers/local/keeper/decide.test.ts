@@ -1,7 +1,7 @@
 import { newId } from "@slipway/contract";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { decideIdle, endOf, isDiskLookDue, nextDue, type Timing, type TimingMemory } from "./decide.ts";
+import { decideIdle, decideStop, endOf, isDiskLookDue, nextDue, type Timing, type TimingMemory } from "./decide.ts";
 
 const request = { idleMs: null, sleepingMs: 10_000, checkpointMs: null, expiringGraceMs: 60 };
 const running: Timing = { state: "running", stateChangedAt: 1000, expiresAt: 5000, owedSnapshot: null, request };
@@ -76,5 +76,20 @@ describe("whether a sandbox's disk is looked at", () => {
     ["nothing is known to have been for a long time", 0, 60_000, true],
   ])("%s", (_, writtenMb, nowMs, due) => {
     expect(isDiskLookDue(last, writtenMb * mebibyte, 1024 * mebibyte, nowMs)).toBe(due);
+  });
+});
+
+describe("whom to stop when less is free than is to stay free", () => {
+  const gibibyte = 1024 ** 3;
+  test.each<[string, number[], number, number | null]>([
+    ["nobody, when nobody writes", [0, 0], 0, null],
+    ["nobody, when there is nobody", [], 0, null],
+    ["nobody, when each has written little and half of it is left", [2 ** 20, 2 ** 20], gibibyte - 1, null],
+    ["who has written most", [2 ** 20, 2 ** 30, 2 ** 25], gibibyte - 1, 2 ** 30],
+    ["who has written anything, when less than half of it is left", [0, 4096], gibibyte / 2 - 1, 4096],
+    ["nobody for what others than sandboxes write", [0, -4096], 0, null],
+  ])("%s", (_, grown, freeBytes, expected) => {
+    const writers = grown.map((grownBytes) => ({ grownBytes }));
+    expect(decideStop(writers, freeBytes, gibibyte)?.grownBytes ?? null).toBe(expected);
   });
 });

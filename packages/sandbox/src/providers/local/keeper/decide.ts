@@ -84,6 +84,11 @@ export function decideIdle(
   return { sleep: false, checkAt: nowMs + (idleMs - use.sinceMs) };
 }
 
+/** Where sleep is a signal, a program inside can arrange to be continued. */
+export function canWrite(state: SandboxState, { isFirm }: { readonly isFirm: boolean }): boolean {
+  return state === "running" || (state === "sleeping" && !isFirm);
+}
+
 /** A look at how much of the disk a sandbox takes. */
 export interface DiskLook {
   readonly at: number;
@@ -105,4 +110,18 @@ export function isDiskLookDue(last: DiskLook, writtenBytes: number, limitBytes: 
   if (growth >= limitBytes / 4) return true;
   const rested = nowMs - last.at >= restFactor * last.tookMs;
   return rested && (growth >= worthALookBytes || nowMs - last.at >= oldestLookMs);
+}
+
+/** As long as half of it is left, what each may still write under the floor: a part of it. */
+const underFloorPart = 1 / 64;
+
+/** Whom to stop when less is free than is to stay free: the one that has written most since then; null when none has. */
+export function decideStop<T extends { readonly grownBytes: number }>(
+  writers: readonly T[],
+  freeBytes: number,
+  minFreeBytes: number,
+): T | null {
+  const allowedBytes = freeBytes < minFreeBytes / 2 ? 0 : minFreeBytes * underFloorPart;
+  const [most] = writers.toSorted((a, b) => b.grownBytes - a.grownBytes);
+  return most !== undefined && most.grownBytes > allowedBytes ? most : null;
 }

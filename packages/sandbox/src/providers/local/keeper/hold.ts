@@ -5,6 +5,8 @@ import { allProcesses, namespaceOf } from "./process.ts";
 
 /** Makes a sandbox stand still and go on: by its control group where there is one that freezes, else by signals from pid 1. */
 export interface Hold {
+  /** Whether nothing inside can go on by itself while it stands still. */
+  readonly isFirm: boolean;
   freeze(box: Box): Promise<void>;
   thaw(box: Box): Promise<void>;
   oomKills(box: Box): Promise<number>;
@@ -31,6 +33,7 @@ export function createHold(agent: AgentLink, freezesByCgroup: boolean): Hold {
     await agent.setClock(box, true);
   };
   return {
+    isFirm: freezesByCgroup,
     async freeze(box) {
       try {
         if (!byCgroup(box)) return await agent.setStopped(box, true);

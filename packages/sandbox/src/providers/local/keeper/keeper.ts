@@ -1,13 +1,16 @@
 import type { ReconcileReport } from "../../../provider.ts";
 import { liveStates } from "../record.ts";
+import type { Box } from "./boxes.ts";
 import type { Clock } from "./clock.ts";
 import { composeKeeper, type KeeperParts } from "./compose.ts";
 import { startHearing } from "./hearing.ts";
+import { startFloorWatch } from "./floor.ts";
 import { protocolVersion } from "./protocol.ts";
 import { reconcile } from "./reconcile.ts";
 import { type Handlers, serveKeeper } from "./server.ts";
 import type { KeeperSettings } from "./settings.ts";
 import { collectTools } from "./tools.ts";
+import { writtenBytes } from "./unlinked.ts";
 import { startWatch } from "./watch.ts";
 
 export interface Keeper {
@@ -34,6 +37,7 @@ export async function startKeeper(
   const close = () => {
     watch[Symbol.dispose]();
     hearing[Symbol.dispose]();
+    floor[Symbol.dispose]();
     cancelReconcile();
     void server.close();
     letGo(parts).then(setClosed, setClosed);
@@ -51,6 +55,8 @@ export async function startKeeper(
   });
   const watch = startWatch(parts);
   const hearing = startHearing(parts);
+  const writtenBy = async (box: Box) => writtenBytes(await parts.hold.processes(box));
+  const floor = startFloorWatch({ ...parts, writtenBytes: writtenBy });
   const reconcileLater = () => {
     cancelReconcile = clock.after(reconcileEveryMs, () => {
       reconcileNow(parts)

@@ -10,6 +10,7 @@ import { systemClock } from "./clock.ts";
 import { openEventLog } from "./event-log.ts";
 import { createLifecycle, type LifecycleParts } from "./lifecycle.ts";
 import { recordFixture } from "./record-fixture.ts";
+import { openSpace } from "./space.ts";
 
 let root: string;
 let layout: Layout;
@@ -21,12 +22,12 @@ beforeEach(() => {
 afterEach(() => rmSync(root, { recursive: true, force: true }));
 
 /** A lifecycle over a runtime that fails as told. */
-function setUp(runtime: Partial<LifecycleParts["runtime"]>) {
+function setUp(runtime: Partial<LifecycleParts["runtime"]>, minFreeBytes = 0) {
   const errors: unknown[] = [];
   const events = openEventLog(layout.events, () => 0);
   const boxes = openBoxes(layout, events, systemClock, { onChange() {}, onForget() {} });
   const lifecycle = createLifecycle({
-    ...{ layout, boxes, clock: systemClock },
+    ...{ layout, boxes, clock: systemClock, space: openSpace(layout.root, minFreeBytes) },
     runtime: { reserve: () => ({ cgroups: [] }), end: async () => {}, ...runtime } as LifecycleParts["runtime"],
     hold: {} as LifecycleParts["hold"],
     origin: async () => ({ image: { kind: "host", layers: [] }, lowers: [] }),
@@ -82,4 +83,17 @@ test("an aborted start leaves the sandbox as it was", async () => {
   });
   await expect(lifecycle.start(record.id, signal)).rejects.toMatchObject({ code: "aborted" });
   expect(boxes.get(record.id).record).toMatchObject({ state: "stopped", reason: "expired", process: null });
+});
+
+test("without room on the disk nothing is created, while what is there can be started, to make room", async () => {
+  const record = recordFixture();
+  writeRecord(layout.sandboxRecord(record.id), record);
+  const { boxes, lifecycle } = setUp({ launch: async () => {} }, Number.MAX_SAFE_INTEGER);
+  const message = /has \d+ MB left on its disk, and sandboxes leave \d+ MB of it free/;
+  const refusal = { code: "out_of_disk", message: expect.stringMatching(message) };
+  await expect(lifecycle.create(newId("sbx"), wanted, signal)).rejects.toMatchObject(refusal);
+  await expect(lifecycle.fork(newId("sbx"), record.id, wanted, signal)).rejects.toMatchObject(refusal);
+  expect([...boxes.all()].map(({ id }) => id)).toEqual([record.id]);
+  await lifecycle.start(record.id, signal);
+  expect(boxes.get(record.id).record.state).toBe("running");
 });

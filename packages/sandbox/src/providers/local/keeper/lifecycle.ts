@@ -16,6 +16,7 @@ import type { Box, Boxes } from "./boxes.ts";
 import type { Clock } from "./clock.ts";
 import type { Hold } from "./hold.ts";
 import type { Runtime } from "./runtime.ts";
+import type { Space } from "./space.ts";
 
 /** The states of a sandbox and the ways between them. Operations on one sandbox run one after the other. */
 export interface Lifecycle {
@@ -60,6 +61,7 @@ interface Origin {
 export interface LifecycleParts {
   readonly layout: Layout;
   readonly boxes: Boxes;
+  readonly space: Pick<Space, "require">;
   readonly clock: Clock;
   readonly runtime: Runtime;
   readonly hold: Hold;
@@ -73,7 +75,7 @@ export interface LifecycleParts {
 }
 
 export function createLifecycle(parts: LifecycleParts): Lifecycle {
-  const { boxes, clock, runtime, hold, layout } = parts;
+  const { boxes, clock, runtime, hold, layout, space } = parts;
   const keys = new Map<string, { request: CreateSandbox; created: Promise<SandboxInfo> }>();
 
   const add = (
@@ -131,6 +133,7 @@ export function createLifecycle(parts: LifecycleParts): Lifecycle {
   const settledInfo = (box: Box) => box.queue.then(() => sandboxInfo(boxes.get(box.id).record));
 
   const createOnce = async (id: SandboxId, wanted: NewSandbox, signal: AbortSignal): Promise<SandboxInfo> => {
+    space.require();
     return launchNew(id, wanted, await parts.origin(wanted.request, signal), signal);
   };
 
@@ -194,6 +197,7 @@ export function createLifecycle(parts: LifecycleParts): Lifecycle {
       const existing = boxes.find(id);
       if (existing !== undefined) return settledInfo(existing);
       const source = boxes.get(from);
+      space.require();
       using files = await boxes.exclusive(source, () => parts.layersOf(source));
       const wanted = { request, tools: tools ?? source.record.tools };
       return await launchNew(id, wanted, { image: source.record.image, lowers: files.lowers }, signal);

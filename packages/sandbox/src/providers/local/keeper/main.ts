@@ -5,11 +5,16 @@ import { startKeeper } from "./keeper.ts";
 import type { KeeperStart } from "./protocol.ts";
 
 /**
- * The keeper's process: `node main.ts <state directory> <uid of sandboxes>`. Ends at once when another keeper has the state
- * directory. Its environment may hold keys: everybody on the machine can read arguments, so it comes as what it is.
+ * The keeper's process: `node main.ts <state directory> <uid of sandboxes> <bytes to leave free>`. Ends at once when another
+ * keeper has the state directory. Its environment may hold keys: everybody on the machine can read arguments, so it comes as what it is.
  */
-const [stateDir = "", sandboxUid] = process.argv.slice(2);
-const settings = { stateDir, sandboxUid: Number(sandboxUid), environment: process.env };
+const [stateDir = "", sandboxUid, minFreeBytes] = process.argv.slice(2);
+const settings = {
+  stateDir,
+  sandboxUid: Number(sandboxUid),
+  minFreeBytes: Number(minFreeBytes),
+  environment: process.env,
+};
 const log = (line: string) => console.error(new Date().toISOString(), line);
 const tell = (start: KeeperStart) => process.stdout.write(`${JSON.stringify(start)}\n`);
 

@@ -15,7 +15,7 @@ import type { ReconcileReport } from "../../../provider.ts";
 import type { Tool } from "../record.ts";
 
 /** Raised when requests or records change shape: a caller of another version asks the running keeper to retire. */
-export const protocolVersion = 2;
+export const protocolVersion = 3;
 
 /** What callers ask of the keeper, over its unix socket, as one JSON document a line. */
 export interface KeeperMethods {

@@ -11,6 +11,7 @@ import { openEventLog } from "./event-log.ts";
 import { openLayers } from "./layers.ts";
 import { recordFixture } from "./record-fixture.ts";
 import { openSnapshots, type SnapshotParts } from "./snapshots.ts";
+import { openSpace } from "./space.ts";
 
 let root: string;
 let layout: Layout;
@@ -39,6 +40,7 @@ test.each(faults)(
     const boxes = openBoxes(layout, events, systemClock, { onChange() {}, onForget() {} });
     const layers = openLayers(layout.layers, null, async (path) => rmSync(path, { recursive: true }));
     const snapshots = openSnapshots({
+      space: openSpace(layout.root, 0),
       ...{ layout, boxes, layers, events, clock: systemClock, collectGarbage() {} },
       hold: {
         freeze: async () => {},

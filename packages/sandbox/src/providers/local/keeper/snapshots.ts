@@ -9,6 +9,7 @@ import type { Clock } from "./clock.ts";
 import type { EventLog } from "./event-log.ts";
 import type { Hold } from "./hold.ts";
 import { type Layers, newLayerId } from "./layers.ts";
+import type { Space } from "./space.ts";
 
 export interface Snapshots {
   create(
@@ -51,6 +52,7 @@ export interface SnapshotParts {
   readonly layerTool: LayerTool;
   readonly hold: Hold;
   readonly events: EventLog;
+  readonly space: Pick<Space, "require">;
   readonly clock: Clock;
   collectGarbage(): void;
 }
@@ -190,7 +192,8 @@ async function flatten({ layers, layerTool, boxes }: SnapshotParts, box: Box, by
 }
 
 /** A live sandbox's upper is copied while nothing in it runs; files that the last copy has are linked, not copied. */
-async function copy({ layout, layers, layerTool, hold, boxes }: SnapshotParts, box: Box): Promise<Capture> {
+async function copy({ layout, layers, layerTool, hold, boxes, space }: SnapshotParts, box: Box): Promise<Capture> {
+  space.require();
   const { incremental, state, lowers } = box.record;
   const previous =
     incremental === null ? {} : { previous: layers.tree(incremental), previousManifest: layers.manifest(incremental) };

@@ -1,12 +1,13 @@
-import { statfsSync } from "node:fs";
 import type { LayerTool } from "../layer-tool.ts";
 import type { Layout } from "../layout.ts";
 import type { Box, Boxes } from "./boxes.ts";
 import type { Clock } from "./clock.ts";
-import { type DiskLook, isDiskLookDue } from "./decide.ts";
+import { canWrite, type DiskLook, isDiskLookDue } from "./decide.ts";
 import type { EventLog } from "./event-log.ts";
 import type { Hold } from "./hold.ts";
 import type { Lifecycle } from "./lifecycle.ts";
+import type { Space } from "./space.ts";
+import { rootDevice, unlinkedBytes } from "./unlinked.ts";
 
 const intervalMs = 1000;
 const mebibyte = 1024 * 1024;
@@ -18,15 +19,16 @@ export interface WatchParts {
   readonly layerTool: LayerTool;
   readonly lifecycle: Pick<Lifecycle, "end">;
   readonly events: EventLog;
+  readonly space: Space;
   readonly clock: Clock;
   onError(box: Box, error: unknown): void;
 }
 
 /** Looks once a second for kills by the memory limit, and, as the disk fills, for sandboxes over their disk limit. */
 export function startWatch(parts: WatchParts): Disposable {
-  const { boxes, clock, layout } = parts;
+  const { boxes, clock, hold, space } = parts;
   const looks = new WeakMap<Box, DiskLook>();
-  let usedBefore = usedBytes(layout.boxes);
+  let usedBefore = space.usedBytes();
   let writtenBytes = 0;
   let cancel = () => {};
   let stopped = false;
@@ -41,12 +43,12 @@ export function startWatch(parts: WatchParts): Disposable {
     looks.set(box, { ...look, tookMs: clock.now() - look.at });
   };
   const look = async () => {
-    const used = usedBytes(layout.boxes);
+    const used = space.usedBytes();
     writtenBytes += Math.max(0, used - usedBefore);
     usedBefore = used;
-    const running = [...boxes.all()].filter(({ record }) => record.state === "running");
+    const able = [...boxes.all()].filter(({ record }) => canWrite(record.state, hold));
     // A slow one holds up no other.
-    await Promise.all(running.map((box) => lookAt(box).catch((error) => parts.onError(box, error))));
+    await Promise.all(able.map((box) => lookAt(box).catch((error) => parts.onError(box, error))));
   };
   const again = () => {
     if (!stopped) cancel = clock.after(intervalMs, () => look().finally(again));
@@ -67,13 +69,18 @@ async function tellOomKills({ hold, events }: WatchParts, box: Box): Promise<voi
   events.append({ type: "sandbox.out_of_memory", sandbox: box.id, kills });
 }
 
-/** What counts are its files and the logs of its commands. */
-async function holdDisk({ layout, layerTool, lifecycle }: WatchParts, box: Box, limitBytes: number): Promise<void> {
-  const bytes = await layerTool.measure(layout.box(box.id).root, { mostBytes: limitBytes });
-  if (bytes > limitBytes) await lifecycle.end(box.id, "out_of_disk");
+/** What counts are its files, the logs of its commands, and files that its processes have removed and hold. */
+async function holdDisk(parts: WatchParts, box: Box, limitBytes: number): Promise<void> {
+  const { layout, layerTool, lifecycle } = parts;
+  const isOver = async () => {
+    const shown = await layerTool.measure(layout.box(box.id).root, { mostBytes: limitBytes });
+    return shown > limitBytes || shown + (await heldBytes(parts, box)) > limitBytes;
+  };
+  // Asked twice: a file that is removed between the two counts is in both.
+  if (await isOver()) await lifecycle.end(box.id, "out_of_disk", isOver);
 }
 
-function usedBytes(path: string): number {
-  const { blocks, bfree, bsize } = statfsSync(path);
-  return (blocks - bfree) * bsize;
+async function heldBytes({ hold }: WatchParts, box: Box): Promise<number> {
+  const device = box.record.process && rootDevice(box.record.process.pid);
+  return device === null ? 0 : unlinkedBytes(await hold.processes(box), device);
 }
