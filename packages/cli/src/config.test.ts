@@ -21,6 +21,7 @@ describe("defaults", () => {
       provider: "local",
       stateDir: "/home/ann/.local/share/slipway",
       sandboxUid: undefined,
+      minFreeMb: undefined,
       previewPort: 3000,
       lifetimeMs: 3_600_000,
       idleMs: 1_200_000,
@@ -49,6 +50,7 @@ describe("values", () => {
         MODAL_SANDBOX_INACTIVITY_MINUTES: "5",
         SLIPWAY_EXEC_TIMEOUT: "60",
         SLIPWAY_SANDBOX_UID: "4242",
+        SLIPWAY_MIN_FREE_MB: "0",
         SANDBOX_PROVIDER: "local",
         MODAL_TOKEN_ID: "id",
         MODAL_TOKEN_SECRET: "secret",
@@ -56,7 +58,7 @@ describe("values", () => {
       user,
     );
     expect(settings).toMatchObject({ previewPort: 8080, lifetimeMs: 7_200_000, idleMs: 300_000 });
-    expect(settings).toMatchObject({ execTimeoutMs: 60_000, sandboxUid: 4242, provider: "local" });
+    expect(settings).toMatchObject({ execTimeoutMs: 60_000, sandboxUid: 4242, minFreeMb: 0, provider: "local" });
   });
 });
 
@@ -66,6 +68,7 @@ describe("mistakes", () => {
     ["a port that is no number", { SANDBOX_PREVIEW_PORT: "web" }, /SANDBOX_PREVIEW_PORT: "web"/],
     ["a number with a sign", { MODAL_SANDBOX_TTL: "-5" }, /MODAL_SANDBOX_TTL: "-5"/],
     ["a lifetime above 24 hours", { MODAL_SANDBOX_TTL: "86401" }, /MODAL_SANDBOX_TTL: "86401" .* 86400/],
+    ["free disk with a unit", { SLIPWAY_MIN_FREE_MB: "1g" }, /SLIPWAY_MIN_FREE_MB: "1g" .* 0 to 10485760/],
     ["root as the sandboxes' user", { SLIPWAY_SANDBOX_UID: "0" }, /SLIPWAY_SANDBOX_UID: "0"/],
     [
       "a relative state directory",

@@ -19,6 +19,7 @@ export interface Settings {
   readonly provider: ProviderName;
   readonly stateDir: string;
   readonly sandboxUid: number | undefined;
+  readonly minFreeMb: number | undefined;
   readonly previewPort: number;
   readonly lifetimeMs: number;
   readonly idleMs: number;
@@ -52,6 +53,7 @@ const environmentSchema = z.object({
   SLIPWAY_STATE_DIR: absolutePath.optional(),
   SLIPWAY_AGENTS: absolutePath.optional(),
   SLIPWAY_SANDBOX_UID: wholeNumber(1, 4_294_967_293).optional(),
+  SLIPWAY_MIN_FREE_MB: wholeNumber(0, 10_485_760).optional(),
   SANDBOX_PREVIEW_PORT: wholeNumber(1, 65_535).optional().default(3000),
   MODAL_SANDBOX_TTL: wholeNumber(1, maxLifetimeSeconds).optional().default(3600),
   MODAL_SANDBOX_INACTIVITY_MINUTES: wholeNumber(1, maxLifetimeSeconds / 60)
@@ -88,6 +90,7 @@ export function readSettings(environment: Environment, host: Host = thisHost()):
     stateDir,
     agentsDir: usable.SLIPWAY_AGENTS ?? join(stateDir, "agents"),
     sandboxUid: usable.SLIPWAY_SANDBOX_UID,
+    minFreeMb: usable.SLIPWAY_MIN_FREE_MB,
     previewPort: usable.SANDBOX_PREVIEW_PORT,
     lifetimeMs: usable.MODAL_SANDBOX_TTL * 1000,
     idleMs: usable.MODAL_SANDBOX_INACTIVITY_MINUTES * 60_000,

@@ -24,13 +24,11 @@ export interface Surroundings {
 const realSurroundings: Surroundings = {
   async openProvider(settings, environment, tools) {
     const { createLocalProvider } = await import("@slipway/sandbox/local");
-    const { stateDir, sandboxUid } = settings;
-    return createLocalProvider({ stateDir, environment, tools, ...(sandboxUid !== undefined && { sandboxUid }) });
+    return createLocalProvider({ ...hostOptions(settings), environment, tools });
   },
   async inspectHost(settings, environment) {
     const { inspectHost } = await import("@slipway/sandbox/local/doctor");
-    const { stateDir, sandboxUid } = settings;
-    return inspectHost({ stateDir, environment, ...(sandboxUid !== undefined && { sandboxUid }) });
+    return inspectHost({ ...hostOptions(settings), environment });
   },
   connectServer: async (options) => (await import("./server/connect.ts")).connectServer(options),
   async serverHealth(stateDir, signal) {
@@ -38,6 +36,10 @@ const realSurroundings: Surroundings = {
     return await findHealth(clientOf(stateDir), signal);
   },
 };
+
+function hostOptions({ stateDir, sandboxUid, minFreeMb }: Settings) {
+  return { stateDir, ...(sandboxUid !== undefined && { sandboxUid }), ...(minFreeMb !== undefined && { minFreeMb }) };
+}
 
 export interface ContextParts {
   readonly io: Io;

@@ -40,6 +40,7 @@ test("every setting arrives", () => {
     SLIPWAY_SERVER_NAME: "one",
     SLIPWAY_SERVER_HOST: "10.0.0.7",
     SLIPWAY_SANDBOX_UID: "4711",
+    SLIPWAY_MIN_FREE_MB: "2048",
     SANDBOX_PROVIDER: "simulated",
     SLIPWAY_SIMULATION_SPEED: "60",
     DATABASE_URL: "postgres://user:pass@db/slipway",
@@ -59,7 +60,7 @@ test("every setting arrives", () => {
     SLIPWAY_MODEL: "scripted/planner",
   });
   expect(config).toMatchObject({
-    ...{ stateDirectory: "/srv/state", name: "one", sandboxUid: 4711, slots: 200 },
+    ...{ stateDirectory: "/srv/state", name: "one", sandboxUid: 4711, minFreeMb: 2048, slots: 200 },
     simulation: { speed: 60 },
     remote: { pushUrl: "git@example.com:me/apps.git", pullRequestCommand: "/usr/local/bin/open-pull-request" },
     database: { url: "postgres://user:pass@db/slipway", authToken: "t" },

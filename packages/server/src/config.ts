@@ -28,6 +28,7 @@ export interface ServerConfig extends Omit<ServerSettings, "name"> {
   readonly agentsDirectory: string;
   /** Who local sandboxes are on the host. */
   readonly sandboxUid: number | undefined;
+  readonly minFreeMb: number | undefined;
   /** Null: attempts happen in real sandboxes. */
   readonly simulation: { readonly speed: number } | null;
   /** Undefined: main of builds is pushed nowhere. */
@@ -117,6 +118,7 @@ const environmentSchema = z.object({
     .refine(isAbsolute, { error: ({ input }) => `"${input}" is not the absolute path of a program` })
     .optional(),
   SLIPWAY_SANDBOX_UID: wholeNumber(1, 4_294_967_293).optional(),
+  SLIPWAY_MIN_FREE_MB: wholeNumber(0, 10_485_760).optional(),
   SLIPWAY_SIMULATION_SPEED: decimal(0.001, 1_000_000).default(1),
   DATABASE_URL: z
     .string()
@@ -171,6 +173,7 @@ export function readConfig(environment: Environment, host: Host): ServerConfig {
     slots: fleetSlots(usable),
     buildDefaults: buildDefaults(usable),
     sandboxUid: usable.SLIPWAY_SANDBOX_UID,
+    minFreeMb: usable.SLIPWAY_MIN_FREE_MB,
     remote: remoteOf(usable),
     agentsDirectory: usable.SLIPWAY_AGENTS ?? join(stateDirectory, "agents"),
     provider: usable.SANDBOX_PROVIDER ?? "local",

@@ -76,12 +76,13 @@ function prepare(stateDirectory: string): void {
 }
 
 async function optionsOf(config: ServerConfig & ServerSettings, parts: AsyncDisposableStack): Promise<ServerOptions> {
-  const { stateDirectory, name, sandboxUid, environment, simulation, agentsDirectory, remote } = config;
+  const { stateDirectory, name, sandboxUid, minFreeMb, environment, simulation, agentsDirectory, remote } = config;
   const tools =
     simulation === null ? { ...(await installedTools(agentsDirectory)), ...checkerToolDirectories() } : undefined;
   const provider = parts.use(
     createLocalProvider({
       ...{ stateDir: stateDirectory, environment, ...(sandboxUid !== undefined && { sandboxUid }) },
+      ...(minFreeMb !== undefined && { minFreeMb }),
       ...(tools !== undefined && { tools }),
     }),
   );

@@ -28,3 +28,11 @@ test("what fails comes with what to do", async () => {
   expect(failed.map(({ name }) => name)).toEqual(expect.arrayContaining(["bubblewrap", "state directory"]));
   for (const { action } of failed) expect(action).toMatch(/\w/);
 });
+
+test("a disk with less free than sandboxes leave fails", async () => {
+  const findings = await inspectHost({ stateDir: tmpdir(), environment: { PATH: "/nowhere" }, minFreeMb: 2 ** 33 });
+  expect(findings.find(({ name }) => name === "state directory")).toMatchObject({
+    status: "fail",
+    action: expect.stringContaining("SLIPWAY_MIN_FREE_MB"),
+  });
+});

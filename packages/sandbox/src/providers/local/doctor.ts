@@ -6,7 +6,7 @@ import { promisify } from "node:util";
 import { detectCgroups, type LimitKind, type Mechanism } from "./cgroup.ts";
 import { probeSandbox } from "./doctor-probe.ts";
 import { sandboxUid as defaultSandboxUid } from "./launch.ts";
-import { maxStateDirLength } from "./layout.ts";
+import { defaultMinFreeMb, maxStateDirLength } from "./layout.ts";
 
 /** One thing that was looked at. `action` says what to do when it is not well. */
 export interface Finding {
@@ -20,10 +20,12 @@ export interface InspectOptions {
   readonly stateDir: string;
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly sandboxUid?: number;
+  readonly minFreeMb?: number;
 }
 
 /** Whether this host can run local sandboxes, and what is weaker than it could be. Leaves nothing behind. */
-export async function inspectHost({ stateDir, environment, sandboxUid }: InspectOptions): Promise<Finding[]> {
+export async function inspectHost(options: InspectOptions): Promise<Finding[]> {
+  const { stateDir, environment, sandboxUid, minFreeMb = defaultMinFreeMb } = options;
   const path = environment["PATH"] ?? "/usr/local/bin:/usr/bin:/bin";
   const program = (name: string, missing: MissingProgram) => inspectProgram(name, path, missing);
   const findings = await Promise.all([
@@ -32,7 +34,7 @@ export async function inspectHost({ stateDir, environment, sandboxUid }: Inspect
     inspectUserNamespaces(),
     inspectMergedUsr(),
     inspectBubblewrap(path),
-    inspectStateDirectory(stateDir),
+    inspectStateDirectory(stateDir, minFreeMb),
     inspectSandbox(stateDir, path, sandboxUid ?? defaultSandboxUid),
     inspectLimits(),
     program("cc", {
@@ -131,7 +133,7 @@ async function findProgram(name: string, path: string): Promise<string | null> {
 
 const lowSpaceBytes = 2 * 1024 ** 3;
 
-async function inspectStateDirectory(stateDir: string): Promise<Finding> {
+async function inspectStateDirectory(stateDir: string, minFreeMb: number): Promise<Finding> {
   const name = "state directory";
   if (stateDir.length > maxStateDirLength) {
     return fail(
@@ -150,6 +152,10 @@ async function inspectStateDirectory(stateDir: string): Promise<Finding> {
   }
   const { bavail, bsize } = await statfs(existing);
   const free = `${((bavail * bsize) / 1024 ** 3).toFixed(1)} GB free`;
+  if (bavail * bsize < minFreeMb * 1024 ** 2) {
+    const detail = `${stateDir}, ${free}: less than the ${minFreeMb} MB that sandboxes leave`;
+    return fail(name, detail, "Make room, choose a larger disk, or set a smaller SLIPWAY_MIN_FREE_MB.");
+  }
   if (bavail * bsize < lowSpaceBytes) return warn(name, `${stateDir}, ${free}`, "Make room, or choose a larger disk.");
   return ok(name, `${stateDir}, ${free}`);
 }

@@ -11,7 +11,7 @@ import { parseCreate, parseImage } from "../../input.ts";
 import type { Capabilities, SandboxProvider, Snapshots } from "../../provider.ts";
 import { createKeeperClient, type KeeperClient } from "./keeper-client.ts";
 import { sandboxUid as defaultSandboxUid } from "./launch.ts";
-import { type Layout, layoutOf } from "./layout.ts";
+import { defaultMinFreeMb, type Layout, layoutOf } from "./layout.ts";
 import {
   liveStates,
   readRecord,
@@ -39,8 +39,6 @@ export interface LocalProviderOptions {
    */
   readonly tools?: Readonly<Record<string, string>>;
 }
-
-const defaultMinFreeMb = 1024;
 
 export const localCapabilities: Capabilities = {
   pty: true,

@@ -50,6 +50,9 @@ export interface BoxLayout {
 /** Longest state directory whose sockets still fit into sun_path; a sandbox's id has 24 characters. */
 export const maxStateDirLength = 107 - "/boxes//egress/egress.sock".length - 24;
 
+/** What sandboxes leave free of the disk that the state directory is on. */
+export const defaultMinFreeMb = 1024;
+
 export function layoutOf(root: string): Layout {
   const records = join(root, "records");
   const sandboxes = join(records, "sandboxes");

@@ -84,9 +84,10 @@ describe("whom to stop when less is free than is to stay free", () => {
   test.each<[string, number[], number, number | null]>([
     ["nobody, when nobody writes", [0, 0], 0, null],
     ["nobody, when there is nobody", [], 0, null],
-    ["nobody, when each has written little and half of it is left", [2 ** 20, 2 ** 20], gibibyte - 1, null],
+    ["nobody, when each has written little and half of it is left", [2 ** 23, 2 ** 20], gibibyte - 1, null],
     ["who has written most", [2 ** 20, 2 ** 30, 2 ** 25], gibibyte - 1, 2 ** 30],
-    ["who has written anything, when less than half of it is left", [0, 4096], gibibyte / 2 - 1, 4096],
+    ["who has written as little, when less than half of it is left", [0, 2 ** 23], gibibyte / 2 - 1, 2 ** 23],
+    ["nobody for what it takes to start", [2 ** 20], 0, null],
     ["nobody for what others than sandboxes write", [0, -4096], 0, null],
   ])("%s", (_, grown, freeBytes, expected) => {
     const writers = grown.map((grownBytes) => ({ grownBytes }));

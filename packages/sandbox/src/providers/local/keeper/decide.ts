@@ -112,8 +112,8 @@ export function isDiskLookDue(last: DiskLook, writtenBytes: number, limitBytes: 
   return rested && (growth >= worthALookBytes || nowMs - last.at >= oldestLookMs);
 }
 
-/** As long as half of it is left, what each may still write under the floor: a part of it. */
-const underFloorPart = 1 / 64;
+/** What each may still write under the floor, which is enough to start and to remove files: more as long as half of it is left. */
+const underFloorBytes = { half: 16 * 1024 * 1024, less: 4 * 1024 * 1024 };
 
 /** Whom to stop when less is free than is to stay free: the one that has written most since then; null when none has. */
 export function decideStop<T extends { readonly grownBytes: number }>(
@@ -121,7 +121,7 @@ export function decideStop<T extends { readonly grownBytes: number }>(
   freeBytes: number,
   minFreeBytes: number,
 ): T | null {
-  const allowedBytes = freeBytes < minFreeBytes / 2 ? 0 : minFreeBytes * underFloorPart;
+  const allowedBytes = freeBytes < minFreeBytes / 2 ? underFloorBytes.less : underFloorBytes.half;
   const [most] = writers.toSorted((a, b) => b.grownBytes - a.grownBytes);
   return most !== undefined && most.grownBytes > allowedBytes ? most : null;
 }

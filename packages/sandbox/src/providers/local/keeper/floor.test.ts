@@ -70,7 +70,7 @@ test("a disk that others have filled stops no sandbox that writes nothing", asyn
   disk.freeBytes = 0;
   await clock.advance(60_000);
   expect(ended).toEqual([]);
-  writtenBytes[1] = gibibyte + 4096;
+  writtenBytes[1] = 1.01 * gibibyte;
   await clock.advance(1000);
   expect(ended).toEqual(["1 host_out_of_disk"]);
   expect(boxes[0]?.record.state).toBe("running");

@@ -13,7 +13,7 @@ test("a sandbox whose pid 1 falls deaf is ended: its commands are lost, and nobo
   const layout = layoutOf(local.stateDir);
   prepareStateDirectory(layout, sandboxUid);
   const clock = manualClock();
-  const settings = { stateDir: local.stateDir, sandboxUid, environment: process.env };
+  const settings = { stateDir: local.stateDir, sandboxUid, minFreeBytes: 0, environment: process.env };
   const keeper = await startKeeper(settings, clock, () => {});
   const sandbox = await local.provider.create({ cpu: 1, memoryMb: 256, diskMb: 256, idleMs: null });
   const running = await sandbox.exec({ shell: "sleep 1000" });

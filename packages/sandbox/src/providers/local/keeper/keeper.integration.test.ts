@@ -120,6 +120,18 @@ test("a keeper ends some time after the last sandbox and the last caller", async
   await own[Symbol.asyncDispose]();
 });
 
+test("with less disk free than is to stay free, creates are refused and a sandbox that has written is stopped", async () => {
+  await using own = setUpLocal();
+  const sandbox = await own.provider.create(small);
+  await run(sandbox, "head -c 20000000 /dev/zero > file");
+  for (const pid of keepersOf(own.stateDir)) process.kill(pid, "SIGKILL");
+  await using short = createLocalProvider({ stateDir: own.stateDir, environment: process.env, minFreeMb: 2 ** 33 });
+  await expect(short.create(small)).rejects.toMatchObject({ code: "out_of_disk" });
+  const isStopped = async () =>
+    expect(await sandbox.info()).toMatchObject({ state: "stopped", reason: "host_out_of_disk" });
+  await vi.waitFor(isStopped, { timeout: 60_000 });
+});
+
 test("layers that pile up are merged, and every file is kept", async () => {
   await using sandbox = await local.provider.create(small);
   for (let i = 0; i < 30; i++) {

@@ -31,32 +31,48 @@ const faults: readonly [string, Partial<SnapshotParts["hold"]>, Partial<Snapshot
   ["measured", {}, { measure: refuse }],
 ];
 
+/** Snapshots of one sandbox, whose parts fail as told. */
+function setUp(
+  state: "running" | "stopped",
+  hold: Partial<SnapshotParts["hold"]>,
+  tool: Partial<SnapshotParts["layerTool"]>,
+  space = openSpace(layout.root, 0),
+) {
+  const record = recordFixture({ state, process: state === "running" ? { pid: 1, startTime: "" } : null });
+  writeRecord(layout.sandboxRecord(record.id), record);
+  const events = openEventLog(layout.events, () => 0);
+  const boxes = openBoxes(layout, events, systemClock, { onChange() {}, onForget() {} });
+  const layers = openLayers(layout.layers, null, async (path) => rmSync(path, { recursive: true }));
+  const snapshots = openSnapshots({
+    ...{ layout, boxes, layers, events, space, clock: systemClock, collectGarbage() {} },
+    hold: {
+      freeze: async () => {},
+      thaw: async () => {},
+      processes: async () => [],
+      ...hold,
+    } as SnapshotParts["hold"],
+    layerTool: {
+      copy: async ({ to }) => void mkdirSync(to),
+      measure: async () => 0,
+      ...tool,
+    } as SnapshotParts["layerTool"],
+  });
+  return { layers, create: () => snapshots.create(record.id, newId("snp"), { name: null, expiresInMs: null }) };
+}
+
 test.each(faults)(
   "a copy of a sandbox that can not be %s leaves no layer that is never collected",
   async (_what, hold, tool) => {
-    const record = recordFixture({ state: "running", process: { pid: 1, startTime: "" } });
-    writeRecord(layout.sandboxRecord(record.id), record);
-    const events = openEventLog(layout.events, () => 0);
-    const boxes = openBoxes(layout, events, systemClock, { onChange() {}, onForget() {} });
-    const layers = openLayers(layout.layers, null, async (path) => rmSync(path, { recursive: true }));
-    const snapshots = openSnapshots({
-      space: openSpace(layout.root, 0),
-      ...{ layout, boxes, layers, events, clock: systemClock, collectGarbage() {} },
-      hold: {
-        freeze: async () => {},
-        thaw: async () => {},
-        processes: async () => [],
-        ...hold,
-      } as SnapshotParts["hold"],
-      layerTool: {
-        copy: async ({ to }) => void mkdirSync(to),
-        measure: async () => 0,
-        ...tool,
-      } as SnapshotParts["layerTool"],
-    });
-    await expect(snapshots.create(record.id, newId("snp"), { name: null, expiresInMs: null })).rejects.toThrow(
-      "refused",
-    );
+    const { layers, create } = setUp("running", hold, tool);
+    await expect(create()).rejects.toThrow("refused");
     expect(await layers.collect(new Set())).toBe(1);
   },
 );
+
+test("without room on the disk nothing is copied; what a stopped sandbox has is kept as it is", async () => {
+  const space = openSpace(layout.root, Number.MAX_SAFE_INTEGER);
+  const { layers, create } = setUp("running", {}, {}, space);
+  await expect(create()).rejects.toMatchObject({ code: "out_of_disk" });
+  expect(await layers.collect(new Set())).toBe(0);
+  await expect(setUp("stopped", {}, {}, space).create()).resolves.toMatchObject({ bytes: 0 });
+});
