@@ -95,11 +95,12 @@ describe("disk:", () => {
 });
 
 describe("disk that no directory shows:", () => {
-  // Where a mapping leads is only root's to see.
-  const ways = ["unlinked", "nameless", "thread", ...(process.getuid?.() === 0 ? ["mapped"] : [])];
+  // Where a mapping leads, and what is open in a process that can not be traced, is only root's to see.
+  const isRoot = process.getuid?.() === 0;
+  const ways = ["unlinked", "nameless", "thread", ...(isRoot ? ["mapped"] : [])];
   test.each(ways)("%s files end the sandbox as others do", async (way) => {
     await using sandbox = await attacker.sandbox({ diskMb: 16 });
-    const { exec } = await attacker.start(sandbox, "hidden", [way, "8"]);
+    const { exec } = await attacker.start(sandbox, "hidden", [way, "8", ...(isRoot ? ["untraceable"] : [])]);
     expect(await exec.wait({ signal: AbortSignal.timeout(60_000) })).toMatchObject({ reason: "lost" });
     expect(await sandbox.info()).toMatchObject({ state: "stopped", reason: "out_of_disk" });
   });

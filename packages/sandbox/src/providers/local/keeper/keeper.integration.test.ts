@@ -123,7 +123,8 @@ test("a keeper ends some time after the last sandbox and the last caller", async
 test("with less disk free than is to stay free, creates are refused and a sandbox that has written is stopped", async () => {
   await using own = setUpLocal();
   const sandbox = await own.provider.create(small);
-  await run(sandbox, "head -c 20000000 /dev/zero > file");
+  const writer = await sandbox.exec({ shell: "head -c 20000000 /dev/zero > file; echo done; sleep 600" });
+  for await (const _ of writer.output()) break;
   for (const pid of keepersOf(own.stateDir)) process.kill(pid, "SIGKILL");
   await using short = createLocalProvider({ stateDir: own.stateDir, environment: process.env, minFreeMb: 2 ** 33 });
   await expect(short.create(small)).rejects.toMatchObject({ code: "out_of_disk" });

@@ -13,7 +13,8 @@ const atOnce = 256;
 
 /**
  * Bytes on disk of the device's files that the processes have open or mapped and that no directory shows any more. Each thread may
- * have descriptors of its own. Where mappings lead is only root's to see. Nothing but what /proc says of them is looked at.
+ * have descriptors of its own. Where mappings lead, and what is open in a process that can not be traced, is only root's to see.
+ * Nothing but what /proc says of them is looked at.
  */
 export async function unlinkedBytes(pids: readonly number[], device: number): Promise<number> {
   const blocks = new Map<number, number>();
@@ -35,7 +36,7 @@ export async function unlinkedBytes(pids: readonly number[], device: number): Pr
   return [...blocks.values()].reduce((sum, each) => sum + each * blockBytes, 0);
 }
 
-/** What the processes, and those whose end they have waited for, have made of file systems' pages to write. */
+/** What the processes, and those whose end they have waited for, have written to disks. */
 export function writtenBytes(pids: readonly number[]): number {
   return pids.reduce((sum, pid) => {
     try {

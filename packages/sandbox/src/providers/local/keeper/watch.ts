@@ -30,11 +30,13 @@ export function startWatch(parts: WatchParts): Disposable {
   const looks = new WeakMap<Box, DiskLook>();
   let usedBefore = space.usedBytes();
   let writtenBytes = 0;
+  let writtenBefore = 0;
   let cancel = () => {};
   let stopped = false;
   const lookAt = async (box: Box) => {
     await tellOomKills(parts, box);
-    const last = looks.get(box) ?? { at: clock.now(), tookMs: 0, writtenBytes };
+    // A new one was made since the look before this one, and may have written all of this.
+    const last = looks.get(box) ?? { at: clock.now(), tookMs: 0, writtenBytes: writtenBefore };
     looks.set(box, last);
     const limitBytes = box.record.request.diskMb * mebibyte;
     if (!isDiskLookDue(last, writtenBytes, limitBytes, clock.now())) return;
@@ -44,6 +46,7 @@ export function startWatch(parts: WatchParts): Disposable {
   };
   const look = async () => {
     const used = space.usedBytes();
+    writtenBefore = writtenBytes;
     writtenBytes += Math.max(0, used - usedBefore);
     usedBefore = used;
     const able = [...boxes.all()].filter(({ record }) => canWrite(record.state, hold));

@@ -1,4 +1,4 @@
-// Holds files that no directory shows, in the way and as many times 4 MiB as told.
+// Holds files that no directory shows, in the way and as many times 4 MiB as told; with a third argument as an untraceable process.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
@@ -47,7 +47,8 @@ int main(int argc, char **argv) {
         return 2;
     way = argv[1];
     count = atoi(argv[2]);
-    prctl(PR_SET_DUMPABLE, 0);
+    if (argc > 3)
+        prctl(PR_SET_DUMPABLE, 0);
     pthread_t thread;
     if (strcmp(way, "thread"))
         hold(NULL);
