@@ -18,7 +18,7 @@ import { type Coordinator, type CoordinatorClock, openCoordinator } from "./coor
 import type { OpenDrive } from "./drive/drive.ts";
 import type { RestateSettings } from "./drive/restate/connect.ts";
 import { readRemoteEnd } from "./merging/remote.ts";
-import { createNews } from "./news.ts";
+import { announcing, createNews } from "./news.ts";
 import { openModels } from "./planning/models.ts";
 import { createPlanning } from "./planning/planning.ts";
 import { repositoryName } from "./repository/repository.ts";
@@ -85,7 +85,8 @@ export async function composeServer(settings: ServerSettings, options: ServerOpt
   await using parts = new AsyncDisposableStack();
   await mkdir(stateDirectory, { recursive: true });
   const database = parts.use(openDatabase(settings.database));
-  const store = await openStore(database, clock);
+  const news = createNews();
+  const store = announcing(await openStore(database, clock), news);
   // Whoever had this name is gone, and what it had reserved may be spent.
   await store.ledger.abandon(name);
   const bridge = await openBridge({ database, clock, redis: settings.redis, warn });
@@ -102,7 +103,6 @@ export async function composeServer(settings: ServerSettings, options: ServerOpt
   const secrets = openBuildSecrets(join(stateDirectory, "builds"));
   // What was kept for a build that its server did not come to begin.
   await secrets.sweep((build) => isUnderway(store, build));
-  const news = createNews();
   const stages = parts.use(new AsyncDisposableStack());
   let building: Building | undefined;
   const coordinator = parts.use(

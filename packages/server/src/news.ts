@@ -1,5 +1,6 @@
 import { EventEmitter } from "node:events";
 import type { BuildId } from "@slipway/contract";
+import type { Store } from "@slipway/engine";
 
 /** Wakes those in this process who wait for something to happen in a build. What other processes do is found by looking. */
 export interface News {
@@ -30,6 +31,16 @@ export function createNews(): News {
       };
     },
   };
+}
+
+/** The same store, whose reports are news at once: a turn that takes them in may be long in coming. */
+export function announcing(store: Store, { tell }: Pick<News, "tell">): Store {
+  const report: Store["events"]["report"] = async (build, events) => {
+    const last = await store.events.report(build, events);
+    tell(build);
+    return last;
+  };
+  return { ...store, events: { ...store.events, report } };
 }
 
 async function beforeLimit(told: Promise<void>, limitMs: number, signal: AbortSignal): Promise<void> {

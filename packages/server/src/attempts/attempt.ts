@@ -246,16 +246,14 @@ export class Attempt {
     const { run, sandbox, checkpoints, listening: signal } = running;
     const { build, store, bridge, shared, clock, report, warn } = this.#world;
     keepClaims(this.#world, speakerOf(kept), signal);
-    const take = createListener({
+    await using listener = createListener({
       ...{ build, kept, sandbox, run, repository, store, bridge, shared, clock, report, signal },
       checkpoint: (phase) => checkpoints.wish(phase),
       received: async (change) => void (await this.#keep(change)),
+      heard: async (sequence) => void (await this.#keep({ heard: sequence })),
     });
     try {
-      for await (const event of run.events({ after: kept.heard, signal })) {
-        await take(event);
-        if (isMilestone(event.event.type)) await this.#keep({ heard: event.sequence });
-      }
+      for await (const event of run.events({ after: kept.heard, signal })) await listener.take(event);
       const end = await run.ended;
       running.ended();
       if (!signal.aborted) void this.#inLine(() => this.#ended(running, end, budgetMicroUsd));
@@ -346,9 +344,4 @@ export class Attempt {
     this.#running = undefined;
     await running?.letGo();
   }
-}
-
-/** After these, what was told before is not looked at again. */
-function isMilestone(type: string): boolean {
-  return ["phase", "command", "committed", "claim", "told", "offered"].includes(type);
 }

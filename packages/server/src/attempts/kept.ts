@@ -51,6 +51,8 @@ export interface KeptAttempts {
 export function openKeptAttempts(directory: string): KeptAttempts {
   /** By file: a later write is never overtaken by an earlier one. */
   const writing = new Map<AttemptId, Promise<void>>();
+  /** What the next write of a file writes: all that is asked for while another one is under way. */
+  const waiting = new Map<AttemptId, { kept: Kept; readonly written: Promise<void> }>();
   const pathOf = (attempt: AttemptId) => join(directory, `${attemptIdSchema.parse(attempt)}.json`);
   const read = async (attempt: AttemptId) => {
     const text = await readFile(pathOf(attempt), "utf8").catch((error: NodeJS.ErrnoException) => {
@@ -59,16 +61,26 @@ export function openKeptAttempts(directory: string): KeptAttempts {
     });
     return text === undefined ? undefined : keptSchema.parse(JSON.parse(text));
   };
+  const writeOut = async (kept: Kept) => {
+    const path = pathOf(kept.id);
+    await mkdir(directory, { recursive: true, mode: 0o700 });
+    await writeFile(`${path}.new`, JSON.stringify(kept), { flush: true });
+    await rename(`${path}.new`, path);
+  };
   return {
     read,
     async write(kept) {
-      const path = pathOf(kept.id);
-      const write = async () => {
-        await mkdir(directory, { recursive: true, mode: 0o700 });
-        await writeFile(`${path}.new`, JSON.stringify(kept), { flush: true });
-        await rename(`${path}.new`, path);
-      };
-      const written = (writing.get(kept.id) ?? Promise.resolve()).then(write);
+      const known = waiting.get(kept.id);
+      if (known !== undefined) {
+        known.kept = kept;
+        return await known.written;
+      }
+      const written = (writing.get(kept.id) ?? Promise.resolve()).then(async () => {
+        waiting.delete(kept.id);
+        await writeOut(next.kept);
+      });
+      const next = { kept, written };
+      waiting.set(kept.id, next);
       writing.set(
         kept.id,
         written.catch(() => {}),

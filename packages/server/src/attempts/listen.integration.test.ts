@@ -1,36 +1,49 @@
-import { newId } from "@slipway/contract";
+import { newId, type RunnerEvent } from "@slipway/contract";
 import { expect, it, onTestFinished } from "vitest";
 import { openSite } from "../repository/testing.ts";
 import { createListener, type ListenOptions } from "./listen.ts";
 
+it("what a run says is told while its branch is taken in and what was heard is written down", async () => {
+  const begun = Promise.withResolvers<void>();
+  const opened = Promise.withResolvers<void>();
+  const told: unknown[] = [];
+  const site = await openListener({
+    async *readBranch() {
+      begun.resolve();
+      await opened.promise;
+      yield Buffer.from("no bundle");
+    },
+    report: async (events) => void told.push(...events.map(({ data }) => data["status"])),
+    heard: () => opened.promise,
+  });
+  await site.say({ type: "committed", commit: "a".repeat(40) });
+  await begun.promise;
+  await site.say({ type: "command", phase: "test", command: "test", ok: true, exitCode: 0, output: "", durationMs: 1 });
+  expect(told).toEqual([undefined, "committed", "passed"]);
+  opened.resolve();
+});
+
+it("what goes wrong beside the events is told by the next of them", async () => {
+  const site = await openListener({ heard: () => Promise.reject(new Error("the disk is broken")) });
+  const said = { type: "command", phase: "test", command: "test", ok: true, output: "", durationMs: 1 } as const;
+  await site.say(said);
+  await expect(site.say(said)).rejects.toThrow("the disk is broken");
+});
+
 it("of a run that commits without end a branch is taken in each minute", async () => {
-  const site = await openSite();
-  onTestFinished(() => site[Symbol.asyncDispose]());
   let now = 0;
   let taken = 0;
-  const readBranch = async function* () {
-    taken++;
-    yield Buffer.from("no bundle");
-  };
-  const listen = createListener({
-    ...{
-      repository: site.repository,
-      clock: { now: () => now },
-      sandbox: { id: newId("sbx") },
-      signal: AbortSignal.timeout(100_000),
+  const site = await openListener({
+    clock: { now: () => now },
+    async *readBranch() {
+      taken++;
+      yield Buffer.from("no bundle");
     },
-    kept: {
-      ...{ id: newId("att"), task: "list", number: 1, respawn: 0, part: 0, tip: null, offeredBytes: 0 },
-      order: {},
-    },
-    run: { id: newId("run"), readBranch },
-    ...{ report: async () => {}, received: async () => {} },
-  } as unknown as ListenOptions);
-  let sequence = 0;
+  });
+  let commits = 0;
   const commit = async () => {
-    sequence++;
-    const name = sequence.toString(16).padStart(40, "0");
-    await listen({ sequence, at: 0, event: { type: "committed", commit: name } });
+    await site.say({ type: "committed", commit: (++commits).toString(16).padStart(40, "0") });
+    await site.settled();
   };
   for (let times = 0; times < 70; times++) await commit();
   expect(taken).toBe(60);
@@ -40,3 +53,27 @@ it("of a run that commits without end a branch is taken in each minute", async (
   }
   expect(taken).toBe(62);
 });
+
+/** A listener to a run that has said nothing yet. */
+async function openListener({ readBranch, ...options }: Partial<ListenOptions> & Partial<ListenOptions["run"]>) {
+  const site = await openSite();
+  const listener = createListener({
+    ...{ repository: site.repository, sandbox: { id: newId("sbx") }, signal: AbortSignal.timeout(100_000) },
+    kept: {
+      ...{ id: newId("att"), task: "list", number: 1, respawn: 0, part: 0, tip: null, offeredBytes: 0 },
+      order: {},
+    },
+    run: { id: newId("run"), readBranch },
+    ...{ report: async () => {}, received: async () => {}, heard: async () => {}, clock: { now: () => 0 } },
+    ...options,
+  } as unknown as ListenOptions);
+  onTestFinished(async () => {
+    await listener[Symbol.asyncDispose]();
+    await site[Symbol.asyncDispose]();
+  });
+  let sequence = 0;
+  return {
+    say: (event: RunnerEvent) => listener.take({ sequence: ++sequence, at: 0, event }),
+    settled: () => listener[Symbol.asyncDispose](),
+  };
+}

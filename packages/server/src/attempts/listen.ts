@@ -38,6 +38,8 @@ export interface ListenOptions {
   checkpoint(phase: TaskPhase): void;
   /** What came of an offer, or of a branch that is not offered yet, is kept. */
   received(change: Pick<Kept, "offeredBytes"> & Partial<Pick<Kept, "offered" | "tip">>): Promise<void>;
+  /** Events up to that number need not be taken in again. */
+  heard(sequence: number): Promise<void>;
   readonly signal: AbortSignal;
 }
 
@@ -50,8 +52,13 @@ const maxOfferedBytes = 1024 ** 3;
 const maxShownBytes = maxOfferedBytes / 2;
 const maxDetailCharacters = 2000;
 
-/** Takes in what a run reports, one event after another. To take one in again changes nothing. */
-export function createListener(options: ListenOptions): (event: NumberedEvent) => Promise<void> {
+/** Its disposal waits for what goes on beside the events. */
+export interface Listener extends AsyncDisposable {
+  /** Takes in what a run reports, one event after another. To take one in again changes nothing. */
+  take(event: NumberedEvent): Promise<void>;
+}
+
+export function createListener(options: ListenOptions): Listener {
   const { build, kept, sandbox, run, store, bridge, shared, clock, report, signal } = options;
   let { offeredBytes, tip } = kept;
   const counts = { actions: 0, progress: 0, messages: 0, offers: 0, branches: 0 };
@@ -60,6 +67,24 @@ export function createListener(options: ListenOptions): (event: NumberedEvent) =
   let isHeard = false;
   let shownAt = Number.NEGATIVE_INFINITY;
   let phase: TaskPhase = "initialise";
+
+  let showing = Promise.resolve();
+  let goingOn = Promise.resolve();
+  let failure: { readonly error: unknown } | undefined;
+
+  /** Nobody hears late of a phase because a branch is large or the disk slow. What fails is told by the next event. */
+  const beside = (work: Promise<void>): Promise<void> => {
+    const ended = work.catch((error: unknown) => {
+      failure ??= { error };
+    });
+    goingOn = goingOn.then(() => ended);
+    return ended;
+  };
+
+  /** The run has ended, or its sandbox is gone: its end tells that. */
+  const unlessGone = (error: unknown) => {
+    if (signal.aborted || !isGone(error)) throw error;
+  };
 
   const within = (kind: keyof typeof counts) => ++counts[kind] <= most[kind];
 
@@ -97,6 +122,7 @@ export function createListener(options: ListenOptions): (event: NumberedEvent) =
 
   const offer = async (sequence: number, offered: Offered) => {
     if (!within("offers")) return;
+    await showing;
     const mostBytes = Math.max(0, maxOfferedBytes - offeredBytes);
     const {
       report: told,
@@ -145,7 +171,8 @@ export function createListener(options: ListenOptions): (event: NumberedEvent) =
         return await progress(said, event.ok ? "passed" : "failed", commandText(event));
       case "committed":
         await progress(said, "committed", event.commit.slice(0, 10));
-        return await show(event.commit);
+        showing = beside(showing.then(() => show(event.commit)).catch(unlessGone));
+        return;
       case "claim":
         return await claim(event);
       case "told": {
@@ -160,16 +187,20 @@ export function createListener(options: ListenOptions): (event: NumberedEvent) =
     }
   };
 
-  return async (numbered) => {
-    if (!isHeard) await report([attemptHeard(kept, sandbox.id, run.id)]);
-    isHeard = true;
-    await take(numbered).catch((error: unknown) => {
-      // The run has ended, or its sandbox is gone: its end tells that.
-      if (signal.aborted || !isGone(error)) throw error;
-    });
+  return {
+    async take(numbered) {
+      if (failure !== undefined) throw failure.error;
+      if (!isHeard) await report([attemptHeard(kept, sandbox.id, run.id)]);
+      isHeard = true;
+      await take(numbered).catch(unlessGone);
+      if (milestones.has(numbered.event.type)) void beside(options.heard(numbered.sequence));
+    },
+    [Symbol.asyncDispose]: () => goingOn,
   };
 }
 
+/** After these, what was told before is not looked at again. */
+const milestones: ReadonlySet<string> = new Set(["phase", "command", "committed", "claim", "told", "offered"]);
 const changeWords = { added: "created", changed: "changed", deleted: "deleted", renamed: "changed" } as const;
 
 type Message = { [T in BridgeTopic]: Pick<Extract<OutgoingMessage, { topic: T }>, "topic" | "payload"> }[BridgeTopic];
