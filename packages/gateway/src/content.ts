@@ -3,27 +3,39 @@ import { SlipwayError } from "@slipway/contract";
 /** A request's body as it came, of any dialect. */
 export type Json = Record<string, unknown>;
 
-/** All messages or items of a body, and the parts that they hold, however deep: in tool results, in documents. */
+/**
+ * All that a body says to a model: its messages or items, and every object in them. Fails with `invalid_request` when the
+ * body is nested too deeply, wherever that is: nothing after it has to fear for its stack.
+ */
 export function* contentParts(body: Json): Generator<Json> {
-  for (const field of ["messages", "input", "system", "contents", "systemInstruction"])
-    yield* partsBelow(body[field], 1);
-}
-
-/** `output` is what a tool has put out, in the responses dialect; a document's `source` may hold parts. Google's are `parts`. */
-const nestedFields = ["content", "output", "source", "parts", "functionResponse"];
-const maxDepth = 16;
-
-function* partsBelow(content: unknown, depth: number): Generator<Json> {
-  if (depth > maxDepth) throw new SlipwayError("invalid_request", "the content is nested too deeply");
-  for (const part of partsOf(content)) {
-    yield part;
-    for (const field of nestedFields) yield* partsBelow(part[field], depth + 1);
+  requireShallow(body);
+  const waiting = contentFields.map((field) => body[field]);
+  while (waiting.length > 0) {
+    const value = waiting.pop();
+    if (!isNested(value)) continue;
+    if (!Array.isArray(value)) yield value;
+    for (const [field, below] of Object.entries(value)) if (!dataFields.has(field)) waiting.push(below);
   }
 }
 
-function partsOf(content: unknown): Json[] {
-  if (Array.isArray(content)) return content.map(asObject);
-  return typeof content === "object" && content !== null ? [content as Json] : [];
+const contentFields = ["messages", "input", "system", "instructions", "contents", "systemInstruction"];
+/** What tools are, are called with and answer is the agent's own data, whatever it looks like. */
+const dataFields: ReadonlySet<string> = new Set(["tools", "input", "arguments", "args", "response"]);
+
+/** Of objects and lists. What agents send has a few dozen levels at most. */
+const maxDepth = 100;
+
+function requireShallow(body: Json): void {
+  let level: Json[] = [body];
+  for (let depth = 0; level.length > 0; depth++) {
+    if (depth > maxDepth) throw new SlipwayError("invalid_request", "the body is nested too deeply");
+    level = level.flatMap((value) => Object.values(value).filter(isNested));
+  }
+}
+
+/** An object or a list. */
+function isNested(value: unknown): value is Json {
+  return typeof value === "object" && value !== null;
 }
 
 /** How many characters of the body are an image. */
@@ -37,7 +49,7 @@ export function imageCharacters(part: Json): number {
 }
 
 export function asObject(value: unknown): Json {
-  return typeof value === "object" && value !== null ? (value as Json) : {};
+  return isNested(value) ? value : {};
 }
 
 /** Whether it is a file whose pages are read: what they come to has little to do with its bytes. */

@@ -131,13 +131,7 @@ export function parseBody(bytes: Buffer, fields: Readonly<Record<string, unknown
 
 /** Written anew: of a field that is there twice, the endpoint may not read the other one. */
 function encode(body: Json): Buffer {
-  try {
-    return Buffer.from(JSON.stringify(body));
-  } catch (error) {
-    // What is nested too deeply to be written can still be read.
-    if (!(error instanceof RangeError)) throw error;
-    throw new SlipwayError("invalid_request", "the body is nested too deeply", { cause: error });
-  }
+  return Buffer.from(JSON.stringify(body));
 }
 
 function passedBody(dialect: DialectName, body: Body, model: string): Record<string, unknown> {
