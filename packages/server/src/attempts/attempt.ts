@@ -253,7 +253,10 @@ export class Attempt {
       heard: async (sequence) => void (await this.#keep({ heard: sequence })),
     });
     try {
-      for await (const event of run.events({ after: kept.heard, signal })) await listener.take(event);
+      for await (const event of run.events({ after: kept.heard, signal })) {
+        checkpoints.heard();
+        await listener.take(event);
+      }
       const end = await run.ended;
       running.ended();
       if (!signal.aborted) void this.#inLine(() => this.#ended(running, end, budgetMicroUsd));

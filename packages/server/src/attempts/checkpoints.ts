@@ -15,15 +15,32 @@ export interface CheckpointsOptions {
 export interface Checkpoints extends AsyncDisposable {
   /** Soon: one that is under way is ended first, and many at once are one. */
   wish(phase: string): void;
+  /** The sandbox's run has said something. */
+  heard(): void;
 }
+
+/** A snapshot holds the sandbox still, and with it what its run is about to say: it waits until the run is quiet. */
+const quietMs = 250;
+const mostQuietMs = 2000;
 
 export function createCheckpoints({ sandbox, name, everyMs, made, warn }: CheckpointsOptions): Checkpoints {
   let phase = "initialise";
   let wished = false;
-  let isOver = false;
+  let heardAtMs = Number.NEGATIVE_INFINITY;
   let working: Promise<void> | undefined;
+  const over = new AbortController();
+  const quiet = async () => {
+    const latestMs = performance.now() + mostQuietMs;
+    while (!over.signal.aborted) {
+      const waitMs = Math.min(heardAtMs + quietMs, latestMs) - performance.now();
+      if (waitMs <= 0) return;
+      await sleep(waitMs, over.signal);
+    }
+  };
   const work = async () => {
-    while (wished && !isOver) {
+    while (wished) {
+      await quiet();
+      if (over.signal.aborted) break;
       wished = false;
       const at = phase;
       try {
@@ -47,12 +64,22 @@ export function createCheckpoints({ sandbox, name, everyMs, made, warn }: Checkp
       phase = next;
       wish();
     },
+    heard() {
+      heardAtMs = performance.now();
+    },
     async [Symbol.asyncDispose]() {
-      isOver = true;
+      over.abort();
       clearInterval(timer);
       await working;
     },
   };
+}
+
+function sleep(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms);
+    signal.addEventListener("abort", () => resolve(clearTimeout(timer)), { once: true });
+  });
 }
 
 /** Removes snapshots; answers those that a sandbox still starts from. */
