@@ -48,6 +48,8 @@ export interface Gateway extends AsyncDisposable {
   openCalls(grant: Grant): Promise<OpenCalls>;
   /** Serves a connection whose other end is known to be that run's sandbox: a token of another run is refused on it. */
   serve(connection: Duplex, run: RunId): void;
+  /** The client's end of a connection for calls of this process: no other one can reach it. */
+  connect(): Duplex;
   /** Serves whoever comes; tokens tell who that is. */
   listen(address: ListenAddress): Promise<Listener>;
   health(): readonly ProviderHealth[];
@@ -153,6 +155,7 @@ export function createGateway(options: GatewayOptions): Gateway {
       return withChannel(grant.id, task, calls, channel, (end) => runs.close(grant.id, "run_ended", end));
     },
     serve: server.serve,
+    connect: server.connect,
     listen: server.listen,
     health: health.snapshot,
     hostToken: tokens.host,

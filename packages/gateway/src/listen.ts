@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { rmSync } from "node:fs";
 import type { Server } from "node:http";
+import process from "node:process";
 import { SlipwayError } from "@slipway/contract";
 
 export type ListenAddress = { readonly path: string } | { readonly host: string; readonly port: number };
@@ -14,7 +15,13 @@ export interface Listener {
 export async function listenOn(server: Server, address: ListenAddress): Promise<Listener> {
   // A socket that a killed gateway has left; the ledger's lock keeps a living one away.
   if ("path" in address && !address.path.startsWith("\0")) rmSync(address.path, { force: true });
-  server.listen(address);
+  // Whoever can write to the socket has the models: it is the owner's alone from the start, whatever the umask is.
+  const umask = "path" in address ? process.umask(0o177) : undefined;
+  try {
+    server.listen(address);
+  } finally {
+    if (umask !== undefined) process.umask(umask);
+  }
   await once(server, "listening").catch((cause) => {
     throw new SlipwayError("provider_unavailable", `the gateway can not listen: ${cause.message}`, { cause });
   });

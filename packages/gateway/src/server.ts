@@ -1,5 +1,5 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
-import type { Duplex } from "node:stream";
+import { Duplex } from "node:stream";
 import { type RunId, SlipwayError } from "@slipway/contract";
 import { answerError, type RunChannel } from "./channel/index.ts";
 import { anthropic } from "./dialects/anthropic/index.ts";
@@ -22,6 +22,8 @@ export interface ServerParts extends ExchangeParts {
 export interface GatewayServer extends AsyncDisposable {
   /** Serves a connection whose other end is that run's sandbox. */
   serve(connection: Duplex, run: RunId): void;
+  /** The client's end of a connection of this process; tokens tell whose requests come by it. */
+  connect(): Duplex;
   /** Serves whoever comes; tokens tell who that is. */
   listen(address: ListenAddress): Promise<Listener>;
 }
@@ -56,6 +58,11 @@ export function createGatewayServer(parts: ServerParts): GatewayServer {
       connected.set(connection, run);
       open.set(connection, run);
       piped.emit("connection", connection);
+    },
+    connect() {
+      const [client, connection] = connectedPair();
+      piped.emit("connection", connection);
+      return client;
     },
     async listen(address) {
       const listener = await listenOn(newServer(), address);
@@ -117,4 +124,25 @@ function countOf(open: ReadonlyMap<Duplex, RunId | undefined>, run: RunId): numb
   let count = 0;
   for (const owner of open.values()) if (owner === run) count++;
   return count;
+}
+
+/** As with a socket, what is written is the reader's at once, and a break is seen only after what was said has been read. */
+function connectedPair(): readonly [client: Duplex, server: Duplex] {
+  const endOf = (other: () => Duplex) =>
+    new Duplex({
+      read() {},
+      write(chunk, _, done) {
+        other().push(chunk);
+        done();
+      },
+      final(done) {
+        other().push(null);
+        done();
+      },
+    });
+  const client: Duplex = endOf(() => server);
+  const server: Duplex = endOf(() => client);
+  client.once("close", () => server.destroy());
+  server.once("close", () => setImmediate(() => client.push(null)));
+  return [client, server];
 }

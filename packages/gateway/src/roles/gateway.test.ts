@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, test } from "vitest";
+import { afterEach, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import type { Turn } from "../scripted/index.ts";
 import { type ScriptedGateway, startScriptedGateway } from "../scripted/testing/scripted-gateway.ts";
@@ -18,8 +18,12 @@ type Options = Partial<Parameters<typeof startScriptedGateway>[0]>;
 async function throughGateway(turn: Turn, options: Options = {}): Promise<{ roles: Roles; gateway: ScriptedGateway }> {
   const defaults = { program: () => turn, roles: ["plan", "judge"] } as const;
   const gateway = stack.use(await startScriptedGateway({ ...defaults, ...options }));
-  const { baseUrl, calls } = gateway;
-  return { gateway, roles: stack.use(createRoles({ gateway: { baseUrl, token: calls.token } })) };
+  return { gateway, roles: stack.use(createRoles({ gateway: within(gateway, gateway.calls.token) })) };
+}
+
+/** As a process asks that has the gateway in it. */
+function within({ connect }: ScriptedGateway, token: string) {
+  return { baseUrl: "http://gateway.internal", token, connect };
 }
 
 describe("a role behind the gateway", () => {
@@ -58,11 +62,35 @@ describe("a role behind the gateway", () => {
     expect((await gateway.calls.balance()).reservedMicroUsd).toBe(0);
   });
 
+  test("is reached at its address, too", async () => {
+    const { gateway } = await throughGateway({ object: { title: "A shop" } });
+    const { baseUrl, calls } = gateway;
+    await using roles = createRoles({ gateway: { baseUrl, token: calls.token } });
+    expect(await roles.ask(question)).toMatchObject({ value: { title: "A shop" } });
+  });
+
+  test("ends its exchange with a question that is given up", async () => {
+    const { roles, gateway } = await throughGateway({ fault: "hang" });
+    const asking = new AbortController();
+    const asked = roles.ask({ ...question, signal: asking.signal });
+    await vi.waitFor(() => expect(gateway.asked).toHaveLength(1));
+    asking.abort();
+    await expect(asked).rejects.toThrow();
+    await vi.waitFor(() => expect(gateway.lines).toMatchObject([{ code: "aborted" }]));
+  });
+
+  test("answers many questions at once", async () => {
+    const text = "word ".repeat(2000);
+    const { roles } = await throughGateway({ text }, { budgetMicroUsd: 100_000_000 });
+    const answers = await Promise.all(Array.from({ length: 20 }, () => roles.text(question)));
+    expect(answers.every((answer) => answer.text === text)).toBe(true);
+  });
+
   test("is refused without money, without the role, and without a token", async () => {
     const poor = await throughGateway({ text: "hello" }, { budgetMicroUsd: 10 });
     await expect(poor.roles.text(question)).rejects.toMatchObject({ code: "budget_exhausted" });
     await expect(poor.roles.text({ ...question, role: "vision" })).rejects.toMatchObject({ code: "role_forbidden" });
-    await using stranger = createRoles({ gateway: { baseUrl: poor.gateway.baseUrl, token: "nobody" } });
+    await using stranger = createRoles({ gateway: within(poor.gateway, "nobody") });
     await expect(stranger.text(question)).rejects.toMatchObject({ code: "run_token_invalid" });
     expect(poor.gateway.asked).toHaveLength(0);
   });

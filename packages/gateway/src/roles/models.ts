@@ -1,3 +1,5 @@
+import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import { createAnthropic } from "@ai-sdk/anthropic";
 import { SlipwayError, type Usage } from "@slipway/contract";
 import {
@@ -18,8 +20,8 @@ export interface GatewayAddress {
   /** Without `/v1`. */
   readonly baseUrl: string;
   readonly token: string;
-  /** Where to connect instead of what the address names. */
-  readonly socketPath?: string | undefined;
+  /** Connects instead of dialling what the address names. */
+  readonly connect?: (() => Duplex) | undefined;
 }
 
 /** Models behind the gateway, asked once. */
@@ -102,12 +104,13 @@ async function stream<T>(
 const maxSilenceMs = 15 * 60_000;
 const maxResponseBytes = 64 * 1024 * 1024;
 
-function dispatcherFor({ socketPath }: GatewayAddress): Agent {
+function dispatcherFor({ connect }: GatewayAddress): Agent {
   return new Agent({
     headersTimeout: maxSilenceMs,
     bodyTimeout: maxSilenceMs,
     maxResponseSize: maxResponseBytes,
-    ...(socketPath !== undefined && { connect: { socketPath } }),
+    // It needs no more of a socket than any stream has, and none before it has asked for one.
+    ...(connect && { connect: (_, done) => void setImmediate(() => done(null, connect() as Socket)) }),
   });
 }
 

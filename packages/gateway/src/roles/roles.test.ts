@@ -1,8 +1,5 @@
-import { mkdtemp, rm } from "node:fs/promises";
 import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { inspect } from "node:util";
 import { afterEach, describe, expect, test } from "vitest";
 import { z } from "zod";
@@ -222,15 +219,6 @@ describe("a plain answer", () => {
     await expect(roles.text(question)).rejects.toMatchObject({ code: "invalid_answer", text: " " });
     await expect(roles.text({ ...question, prompt: "cut" })).rejects.toMatchObject({ code: "stream_truncated" });
   });
-});
-
-test("roles reach a gateway on a unix socket", async () => {
-  const directory = await mkdtemp(join(tmpdir(), "roles-"));
-  cleanups.push(() => rm(directory, { recursive: true }));
-  const path = join(directory, "gateway.sock");
-  await using model = await startScriptedModel({ programs: { plan: () => ({ text: "hello" }) }, listen: { path } });
-  await using roles = createRoles({ gateway: { ...model, token: "run-token" } });
-  expect((await roles.text(question)).text).toBe("hello");
 });
 
 async function serve(listener: RequestListener): Promise<string> {

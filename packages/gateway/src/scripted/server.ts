@@ -1,15 +1,8 @@
-import { once } from "node:events";
-import {
-  createServer,
-  type IncomingHttpHeaders,
-  type IncomingMessage,
-  type Server,
-  type ServerResponse,
-} from "node:http";
-import type { AddressInfo } from "node:net";
+import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from "node:http";
 import { setTimeout as delay } from "node:timers/promises";
 import { SlipwayError } from "@slipway/contract";
 import { type Asked, askedAt } from "../dialects/paths.ts";
+import { type ListenAddress, listenOn } from "../listen.ts";
 import { createFaultCounts, type FaultCounts } from "./fault.ts";
 import { errorOutput, type Output, outputOf } from "./output.ts";
 import type { ScriptedProgram, ScriptedRequest } from "./program.ts";
@@ -19,7 +12,7 @@ export interface ScriptedModelOptions {
   /** By the name that requests give as their model. */
   readonly programs: Readonly<Record<string, ScriptedProgram>>;
   /** Port 0 takes any free one. */
-  readonly listen: { readonly path: string } | { readonly host: string; readonly port: number };
+  readonly listen: ListenAddress;
   /** Sees every request that a program is asked, before its answer. */
   onRequest?(request: ScriptedRequest, headers: IncomingHttpHeaders): void;
 }
@@ -39,16 +32,8 @@ const maxBodyBytes = 64 * 1024 * 1024;
 export async function startScriptedModel(options: ScriptedModelOptions): Promise<ScriptedModel> {
   const faultCounts = createFaultCounts();
   const server = createServer((request, response) => void serve(request, response, options, faultCounts));
-  server.listen(options.listen);
-  await once(server, "listening");
-  const close = async () => {
-    if (!server.listening) return;
-    const closed = once(server, "close");
-    server.close();
-    server.closeAllConnections();
-    await closed;
-  };
-  return { ...addressOf(server, options.listen), close, [Symbol.asyncDispose]: close };
+  const { address, close } = await listenOn(server, options.listen);
+  return { ...addressOf(address), close, [Symbol.asyncDispose]: close };
 }
 
 async function serve(
@@ -133,11 +118,7 @@ function asSlipwayError(error: unknown): SlipwayError {
   return new SlipwayError("internal", `the scripted program failed: ${error instanceof Error ? error.message : error}`);
 }
 
-function addressOf(
-  server: Server,
-  listen: ScriptedModelOptions["listen"],
-): { baseUrl: string; socketPath: string | undefined } {
+function addressOf(listen: ListenAddress): { baseUrl: string; socketPath: string | undefined } {
   if ("path" in listen) return { baseUrl: "http://scripted.internal", socketPath: listen.path };
-  const { port } = server.address() as AddressInfo;
-  return { baseUrl: `http://${listen.host}:${port}`, socketPath: undefined };
+  return { baseUrl: `http://${listen.host}:${listen.port}`, socketPath: undefined };
 }

@@ -1,8 +1,8 @@
-import { mkdir, writeFile } from "node:fs/promises";
+import { mkdir, readdir, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Store } from "@slipway/engine";
 import { openRunLog } from "@slipway/gateway";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { openModels, readModelSettings } from "./models.ts";
 import { openSite } from "./testing.ts";
@@ -27,14 +27,19 @@ test("a scripted program that is not there is told before anything begins", asyn
   });
 });
 
-test("sockets that a killed server has left are no hindrance", async () => {
+test("questions go by no socket; the scripted model's is its user's alone, also where a killed server has left one", async () => {
   await using site = await openSite();
   const directory = join(site.directory, "other");
   await mkdir(directory);
-  for (const name of ["model.sock", "gateway.sock"]) await writeFile(join(directory, name), "");
+  await writeFile(join(directory, "model.sock"), "");
+  const umask = process.umask(0);
+  onTestFinished(() => void process.umask(umask));
   await using models = await modelsIn(directory, { SLIPWAY_MODEL: "scripted/echo" }, site.store);
   await using roles = await models.forBuild(site.build);
   expect(await roles.ask(question)).toMatchObject({ value: { title: expect.any(String) } });
+  const files = await readdir(directory, { withFileTypes: true });
+  expect(files.filter((file) => file.isSocket()).map(({ name }) => name)).toEqual(["model.sock"]);
+  expect((await stat(join(directory, "model.sock"))).mode & 0o777).toBe(0o600);
 });
 
 test("each planning has an account of its own, and all of them spend the build's money", async () => {

@@ -1,4 +1,3 @@
-import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { type BuildId, newId, SlipwayError } from "@slipway/contract";
 import type { BuildLedger } from "@slipway/engine";
@@ -23,7 +22,7 @@ export interface ModelParts {
   /** Of the tokens of runs. */
   readonly secret: string;
   readonly clock: { now(): number };
-  /** Where sockets are made. */
+  /** Where the scripted model has its socket. */
   readonly directory: string;
   /** Of the scripted model. */
   readonly programs?: Readonly<Record<string, ScriptedProgram>> | undefined;
@@ -51,10 +50,7 @@ export async function openModels(parts: ModelParts): Promise<ServerModels> {
   const { settings, ledger, log, holder, secret, clock, directory, programs = shippedPrograms, logger } = parts;
   await using opened = new AsyncDisposableStack();
   if (usesScripted(settings, programs)) {
-    const path = scriptedSocket(directory);
-    // One that a killed server has left.
-    await rm(path, { force: true });
-    opened.use(await startScriptedModel({ programs, listen: { path } }));
+    opened.use(await startScriptedModel({ programs, listen: { path: scriptedSocket(directory) } }));
   }
   const gateway = opened.use(
     createGateway({
@@ -62,8 +58,6 @@ export async function openModels(parts: ModelParts): Promise<ServerModels> {
       ...(logger && { logger }),
     }),
   );
-  const socketPath = join(directory, "gateway.sock");
-  await gateway.listen({ path: socketPath });
   const held = opened.move();
   return {
     gateway,
@@ -74,7 +68,8 @@ export async function openModels(parts: ModelParts): Promise<ServerModels> {
       // Before the gateway opens it: so it is known whom the money is spent for.
       await ledger.open({ id, build, agent: "planner", budgetMicroUsd: left });
       const calls = await gateway.openCalls({ id, roles: ["intent", "plan"], budgetMicroUsd: left });
-      const roles = createRoles({ gateway: { baseUrl: "http://gateway.internal", token: calls.token, socketPath } });
+      const { token } = calls;
+      const roles = createRoles({ gateway: { baseUrl: "http://gateway.internal", token, connect: gateway.connect } });
       return {
         ...roles,
         async [Symbol.asyncDispose]() {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { type ModelRole, newId } from "@slipway/contract";
 import type { DialectName } from "../../dialects/dialect.ts";
 import type { GatewayLogLine } from "../../exchange.ts";
-import { createGateway, type OpenCalls } from "../../gateway.ts";
+import { createGateway, type Gateway, type OpenCalls } from "../../gateway.ts";
 import type { ProviderHealth } from "../../health.ts";
 import { createMemoryLedger } from "../../journal/ledger.ts";
 import { openRunLog } from "../../journal/run-log.ts";
@@ -18,6 +18,7 @@ export interface ScriptedGateway extends AsyncDisposable {
   /** What the endpoint was asked, each try of it. */
   readonly asked: ScriptedRequest[];
   readonly lines: GatewayLogLine[];
+  readonly connect: Gateway["connect"];
   health(): ProviderHealth;
 }
 
@@ -63,7 +64,7 @@ export async function startScriptedGateway(options: Options): Promise<ScriptedGa
   if ("path" in address) throw new Error("expected a port");
   const owned = resources.move();
   return {
-    ...{ calls, asked, lines, baseUrl: `http://${address.host}:${address.port}` },
+    ...{ calls, asked, lines, connect: gateway.connect, baseUrl: `http://${address.host}:${address.port}` },
     health() {
       const health = gateway.health().find(({ provider }) => provider === "scripted");
       if (!health) throw new Error("the gateway does not know its provider");

@@ -83,8 +83,14 @@ async function listenIn(path: string, id: SandboxId): Promise<HostChannel> {
 async function listen(server: Server, path: string): Promise<void> {
   rmSync(path, { force: true });
   const listening = once(server, "listening");
-  // For all, because as root the sandbox is another user; who can reach it, the directory says.
-  server.listen({ path, readableAll: true, writableAll: true });
+  // For all, because as root the sandbox is another user; who can reach it, the directory says. Bound with its mode from the
+  // start: a chmod afterwards would follow a link planted meanwhile.
+  const umask = process.umask(0o111);
+  try {
+    server.listen(path);
+  } finally {
+    process.umask(umask);
+  }
   await listening;
   // A failed accept, for instance without free descriptors, is no reason to stop.
   server.on("error", () => undefined);
