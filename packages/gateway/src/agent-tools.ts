@@ -8,7 +8,10 @@ import { jsonObject } from "./dialects/parse.ts";
  * that says too little of itself, may run at the endpoint.
  */
 export function agentTools(dialect: AgentDialectName, tools: readonly unknown[]): Json[] {
-  return tools.flatMap((tool) => toolShapes[dialect].safeParse(tool).data ?? []);
+  return tools.flatMap((tool): Json[] => {
+    const { data } = toolShapes[dialect].safeParse(tool);
+    return data === undefined ? [] : [data];
+  });
 }
 
 /** What the deprecated field of the chat dialect holds. */

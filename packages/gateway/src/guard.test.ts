@@ -285,7 +285,7 @@ test("a refused request is never sent", async () => {
   expect(set.upstream.seen).toHaveLength(0);
 });
 
-function toolsLeft(dialect: AgentDialectName, tools: readonly unknown[]): unknown {
+function toolsLeft(dialect: AgentDialectName, tools: readonly unknown[]): readonly unknown[] {
   const body = { tools: structuredClone(tools) };
   guardBody(dialect, body);
   return body.tools;

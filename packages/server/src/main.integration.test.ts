@@ -19,7 +19,7 @@ import { fileURLToPath } from "node:url";
 import { type Client, createClient } from "@slipway/client";
 import { newId, type StartBuild } from "@slipway/contract";
 import { openDatabase, openStore } from "@slipway/store";
-import { afterAll, afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { afterAll, afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 
 const program = fileURLToPath(new URL("main.ts", import.meta.url));
 let directory: string;
@@ -142,6 +142,8 @@ describe("a server", () => {
 });
 
 test("a second server on the state directory or on the SQLite file is refused; what there is belongs to its user", async () => {
+  const umask = process.umask(0);
+  onTestFinished(() => void process.umask(umask));
   const { child } = await start();
   const first = new RegExp(`another server \\(process ${child.pid}\\) uses the`);
   const same = await start();
@@ -154,7 +156,8 @@ test("a second server on the state directory or on the SQLite file is refused; w
     code: "server_running",
     message: expect.stringMatching(/uses the database .*slipway.db$/),
   });
-  for (const name of ["server.sock", "server.lock", "slipway.db", "run-secret", "server-name"]) {
+  const sockets = readdirSync(state, { withFileTypes: true }).filter((file) => file.isSocket());
+  for (const name of ["server.lock", "slipway.db", "run-secret", "server-name", ...sockets.map((one) => one.name)]) {
     expect({ name, mode: statSync(join(state, name)).mode & 0o077 }).toEqual({ name, mode: 0 });
   }
 });

@@ -16,7 +16,7 @@ test("who follows a build hears of a report at once, with no turn of the build",
   const following = createBuildEvents(store, news, never).follow(site.build, lastEvent, leaving.signal);
   const heard = following[Symbol.asyncIterator]().next();
   await waits;
-  await store.events.report(site.build, [report("attempt.heard", null, { task: "list" })]);
+  await store.events.report(site.build, [report("attempt.heard", null, { task: "list", attempt: 1 })]);
   expect(await heard).toMatchObject({ value: { type: "attempt.heard" } });
   leaving.abort();
 });
