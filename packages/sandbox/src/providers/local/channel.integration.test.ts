@@ -1,6 +1,6 @@
-import { existsSync } from "node:fs";
+import { existsSync, statSync } from "node:fs";
 import { connect } from "node:net";
-import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import type { HostChannel, OwnedSandbox } from "../../provider.ts";
 import { run } from "../../run.ts";
 import { createLocalProvider } from "./index.ts";
@@ -49,6 +49,20 @@ test("the host channel ends with a sandbox that a new keeper destroyed for anoth
   await using other = createLocalProvider({ stateDir: local.stateDir, environment: process.env });
   await (await other.get(sandbox.id)).destroy();
   expect(await taking).toEqual([]);
+});
+
+test("whatever the umask, each socket is its owner's alone, but for those that the sandbox dials in a closed directory", async () => {
+  const umask = process.umask(0);
+  onTestFinished(() => void process.umask(umask));
+  await using fresh = setUpLocal();
+  await using sandbox = await fresh.provider.create(small);
+  await using _ = await sandbox.openChannel();
+  const { keeperSocket, launchSocket, box } = layoutOf(fresh.stateDir);
+  const { root, agentSocket, egressSocket, channelSocket } = box(sandbox.id);
+  const modeOf = (path: string) => statSync(path).mode & 0o777;
+  expect([keeperSocket, launchSocket, agentSocket].map(modeOf)).toEqual([0o600, 0o600, 0o600]);
+  expect([egressSocket, channelSocket].map((path) => modeOf(path) & 0o111)).toEqual([0, 0]);
+  expect(modeOf(root)).toBe(0o700);
 });
 
 test("a closed provider has closed its host channels, socket and all", async () => {
