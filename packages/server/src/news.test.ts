@@ -7,7 +7,7 @@ import { openSite } from "./planning/testing.ts";
 
 const never = 2 ** 31 - 1;
 
-test("who follows a build hears of a report at once, with no turn of the build", async () => {
+test("who follows a build hears of an attempt's progress at once, with no turn of the build", async () => {
   await using site = await openSite();
   const { news, waits } = watchedNews();
   const store = announcing(site.store, news);
@@ -16,8 +16,10 @@ test("who follows a build hears of a report at once, with no turn of the build",
   const following = createBuildEvents(store, news, never).follow(site.build, lastEvent, leaving.signal);
   const heard = following[Symbol.asyncIterator]().next();
   await waits;
-  await store.events.report(site.build, [report("attempt.heard", null, { task: "list", attempt: 1 })]);
-  expect(await heard).toMatchObject({ value: { type: "attempt.heard" } });
+  await store.events.report(site.build, [
+    report("attempt.progress", null, { task: "list", attempt: 1, phase: "build", status: "begun" }),
+  ]);
+  expect(await heard).toMatchObject({ value: { type: "attempt.progress" } });
   leaving.abort();
 });
 

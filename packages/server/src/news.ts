@@ -33,11 +33,14 @@ export function createNews(): News {
   };
 }
 
-/** The same store, whose reports are news at once: a turn that takes them in may be long in coming. */
+/**
+ * The same store. What attempts say of their progress is news at once; what a build's state follows from, only when a turn has
+ * taken it in: who hears of a plan asks for it.
+ */
 export function announcing(store: Store, { tell }: Pick<News, "tell">): Store {
   const report: Store["events"]["report"] = async (build, events) => {
     const last = await store.events.report(build, events);
-    tell(build);
+    if (events.every(({ type }) => type === "attempt.progress")) tell(build);
     return last;
   };
   return { ...store, events: { ...store.events, report } };
