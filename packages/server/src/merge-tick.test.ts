@@ -109,6 +109,30 @@ describe("a candidate", () => {
     expect(await set.tasks()).toMatchObject({ cart: "merged" });
   });
 
+  test("that is offered again as it was refused goes back at once, also after a restart, and is told so", async () => {
+    const set = await build();
+    await set.offer("cart", "c");
+    const first = await set.settle({ fails: ({ gate }) => gate === "main-test", treeOf: () => name("e") });
+    expect(gates(first)).toEqual(["build", "tests", "intent", "main-test", "main-test"]);
+    set.restart();
+    set.pass(1000);
+    await set.offer("cart", "c", 2);
+    const second = await set.settle({ treeOf: () => name("e") });
+    expect(gates(second)).toEqual([]);
+    const findings = [{ text: expect.stringContaining("Nothing has changed") }, { text: "the cart is empty" }];
+    expect(second.at(-1)).toMatchObject({
+      type: "attempt",
+      number: 1,
+      answer: { offer: 2, unchanged: true, findings },
+    });
+    // It was told, and has changed nothing: another attempt goes about it in another way.
+    set.pass(1000);
+    await set.offer("cart", "c", 3);
+    expect(gates(await set.settle({ treeOf: () => name("e") }))).toEqual([]);
+    const [cart] = (await set.store.builds.state(set.build)).attempts.filter((one) => one.task === "cart");
+    expect(cart?.details).toMatchObject({ number: 2, level: 1 });
+  });
+
   test("that conflicts with main goes back with the paths and the newer main", async () => {
     const set = await build();
     await set.offer("cart", "c");

@@ -31,6 +31,7 @@ const result = (gate: string, tree: string, more: object) => ({
     trouble: null,
     notBeforeMs: 0,
     findings: [],
+    failedAtMs: 0,
     ...more,
   },
 });

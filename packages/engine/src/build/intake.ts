@@ -93,7 +93,15 @@ async function take(told: Told, state: BuildState, report: Report): Promise<Buil
     case "candidate.refused": {
       const { task, attempt, respawn, offer, findings } = report.data;
       if (isOfAnotherLife(state, { task, attempt, respawn })) return state;
-      return await takeSettled(told, state, { type: "returned", task, attempt, offer, findings, main: null });
+      return await takeSettled(told, state, {
+        type: "returned",
+        task,
+        attempt,
+        offer,
+        findings,
+        main: null,
+        unchanged: false,
+      });
     }
     case "satisfaction.checked":
       return see({ type: "satisfaction-checked", ...report.data });
@@ -208,10 +216,12 @@ export async function takeSettled(told: Outcomes, state: BuildState, settled: Se
     return observe(from, { type: "attempt-ended", task, attempt, outcome: known }, told.nowMs);
   };
   if (settled.type === "merged") return await end(state, { type: "merged", fix: settled.fix });
-  const { findings, main } = settled;
-  const answer = { offer, findings, main };
+  const { findings, main, unchanged } = settled;
+  const answer = { offer, findings, main, unchanged };
   const back = observe(state, { type: "attempt-returned", task, attempt, answer }, told.nowMs);
-  if (owner.returns + 1 < maxReturns) return back;
+  // Who was told that nothing has changed, and changes nothing, would go on like that.
+  const goesOn = owner.returns + 1 < maxReturns && !(unchanged && owner.answer?.unchanged);
+  if (goesOn) return back;
   const error = findings.map(({ gate, text }) => `${gate}: ${text}`).join("\n");
   return await end(back, { type: "failed", error });
 }

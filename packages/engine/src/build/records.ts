@@ -102,7 +102,10 @@ const attemptDetails = z.strictObject({
     .nullable(),
   offer: z.strictObject({ number: z.int(), atMs }).nullable().default(null),
   answer: z
-    .strictObject({ offer: z.int(), findings: findingsSchema, main: z.string().nullable() })
+    .strictObject({
+      ...{ offer: z.int(), findings: findingsSchema, main: z.string().nullable() },
+      unchanged: z.boolean().optional(),
+    })
     .nullable()
     .default(null),
   returns: z.int().default(0),

@@ -21,13 +21,14 @@ export type MergeAction =
   | { readonly type: "clear"; readonly candidate: string }
   /** Moves main if it is at `from`; if it is at `to`, that has happened already. */
   | ({ readonly type: "merge" } & PendingMerge)
-  /** Back to its attempt. `broken`: the gate could not be run on it. */
+  /** Back to its attempt. `broken`: the gate could not be run on it. `unchanged`: it had refused the same files before. */
   | {
       readonly type: "reject";
       readonly candidate: string;
       readonly gate: string;
       readonly tree: string;
       readonly broken: boolean;
+      readonly unchanged: boolean;
       readonly findings: readonly Finding[];
     }
   /** Back to its attempt, with what main has at `paths` and what the candidate has. */

@@ -78,7 +78,7 @@ describe("gates", () => {
     const { actions } = play(queue, 2, [ended(queue, "build", "tree:a", "failed")]);
     const findings = [{ gate: "build", text: "it fails" }];
     expect(actions).toEqual([
-      { type: "reject", candidate: "a", gate: "build", tree: "tree:a", broken: false, findings },
+      { type: "reject", candidate: "a", gate: "build", tree: "tree:a", broken: false, unchanged: false, findings },
     ]);
   });
 
@@ -136,6 +136,40 @@ describe("gates", () => {
     queue = play(queue, 2, [ended(queue, "build", "tree:a", "failed")]).queue;
     const { actions } = play(queue, 3, [offered("a2", { task: "a", tree: "tree:a" })]);
     expect(only(actions, "start-run", "reject")).toMatchObject([{ type: "reject", candidate: "a2" }]);
+  });
+
+  test("the same files that have failed on main fail at once, with what was found", () => {
+    let { queue } = tested(ready(["a"]), "tree:a+m", "failed");
+    queue = tested(queue, "tree:a+m", "failed", 2).queue;
+    const kept = readQueue(keepQueue(queue)) ?? queue;
+    const again = offered("a2", { task: "a", commit: "a", tree: "tree:a" });
+    expect(only(play(kept, 3, [again]).actions, "start-run", "reject")).toMatchObject([
+      { candidate: "a2", gate: "main-test", unchanged: true, findings: [{ text: "it fails" }] },
+    ]);
+  });
+
+  test("files that have failed are looked at again once main has moved", () => {
+    let { queue } = play(begin(), 0, [offered("a")]);
+    for (const nowMs of [1, 2]) queue = play(queue, nowMs, [ended(queue, "build", "tree:a", "failed")]).queue;
+    const moved = { type: "main-moved", main: { commit: "x", tree: "tree:x" } } as const;
+    const { actions } = play(queue, 3, [moved, offered("a2", { task: "a", commit: "a", tree: "tree:a" })]);
+    expect(only(actions, "start-run", "reject")).toMatchObject([{ type: "start-run", gate: "build" }]);
+  });
+
+  test("a pass after a failure counts no longer once main has moved", () => {
+    let { queue } = play(begin(), 0, [offered("a")]);
+    queue = play(queue, 1, [ended(queue, "build", "tree:a", "failed")]).queue;
+    queue = play(queue, 2, [ended(queue, "build", "tree:a", "passed")]).queue;
+    queue = play(queue, 3, [ended(queue, "tests", "tree:a", "passed")]).queue;
+    expect(runsOf(queue)).toEqual(["intent tree:a"]);
+    const moved = { type: "main-moved", main: { commit: "x", tree: "tree:x" } } as const;
+    expect(runsOf(play(queue, 4, [moved]).queue)).toEqual(["build tree:a"]);
+  });
+
+  test("nothing is run on a candidate before it is known how it goes with main", () => {
+    expect(runsOf(after(begin(), 0, offered("a")))).toEqual([]);
+    const { actions } = play(begin(), 0, [offered("a")], [["m", "a"]]);
+    expect(only(actions, "start-run")).toEqual([]);
   });
 });
 
@@ -375,7 +409,6 @@ describe("what happens in between", () => {
       { type: "test-merge", candidate: "c", base: "a", commit: "c" },
       { type: "test-merge", candidate: "c", base: "b", commit: "c" },
       expect.objectContaining({ type: "start-run", gate: "main-test", tree: "tree:a+b+m" }),
-      expect.objectContaining({ type: "start-run", gate: "build", tree: "tree:c" }),
     ]);
     const found = {
       type: "merge-ended",

@@ -8,15 +8,30 @@ const maxResults = 200;
  * are gone. Failures stay, so that the same files, offered again, fail at once; and so do flakes.
  */
 export function forget(queue: MergeQueue): MergeQueue {
-  const { main, candidates, merging } = queue;
   const testMerges = stillOfUse(queue);
-  const trees = new Set([
+  const trees = treesOf({ ...queue, testMerges });
+  const results = queue.results.filter(({ tree, passed, failures }) => !passed || failures > 0 || trees.has(tree));
+  return { ...queue, testMerges, results: results.slice(-maxResults) };
+}
+
+/**
+ * The queue once main has moved: what was found with another main below says nothing of files that are offered from now on,
+ * and a pass that came after a failure is too little for a main on which it was not seen.
+ */
+export function forgetMain(queue: MergeQueue): MergeQueue {
+  const left = forget(queue);
+  const trees = treesOf(left);
+  const results = left.results.filter(({ tree, passed, failures }) => trees.has(tree) && !(passed && failures > 0));
+  return { ...left, results };
+}
+
+/** All that may still be merged. */
+function treesOf({ main, candidates, merging, testMerges }: MergeQueue): ReadonlySet<string | undefined> {
+  return new Set([
     ...candidates.flatMap(({ tree, suspicion }) => (suspicion ? [tree, suspicion.tree] : [tree])),
     ...testMerges.flatMap(({ outcome }) => (outcome?.type === "clean" ? [outcome.tree] : [])),
     ...[main.tree, merging?.tree],
   ]);
-  const results = queue.results.filter(({ tree, passed, failures }) => !passed || failures > 0 || trees.has(tree));
-  return { ...queue, testMerges, results: results.slice(-maxResults) };
 }
 
 /** Of candidates that are there: with each other, with main, and with what came of those. */

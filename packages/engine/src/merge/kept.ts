@@ -33,7 +33,7 @@ const run = z.strictObject({
 const result = z.strictObject({
   ...{ gate: name, tree: name, tasks, passed: z.boolean(), failures: count, errors: count, notBeforeMs: atMs },
   trouble: z.strictObject({ times: count, reason: z.string() }).nullable().default(null),
-  findings: findingsSchema,
+  ...{ findings: findingsSchema, failedAtMs: atMs.default(0) },
 });
 
 const queueSchema = z.strictObject({

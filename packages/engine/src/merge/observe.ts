@@ -1,5 +1,5 @@
 import { withoutCandidate } from "./apply.ts";
-import { forget } from "./forget.ts";
+import { forgetMain } from "./forget.ts";
 import { withEnd } from "./results.ts";
 import type { Main, MergeOutcome, MergeQueue, Offer, RunEnd } from "./state.ts";
 
@@ -36,7 +36,7 @@ export function observeMerges(queue: MergeQueue, observation: MergeObservation, 
       return mergeEnded(queue, observation);
     case "main-moved":
       // A merge that is under way finds that out by itself.
-      return queue.merging === null ? forget({ ...queue, main: observation.main }) : queue;
+      return queue.merging === null ? forgetMain({ ...queue, main: observation.main }) : queue;
   }
 }
 
@@ -80,7 +80,8 @@ function mergeEnded(
   const { merging, slots, window } = queue;
   if (merging?.candidate !== candidate) return queue;
   const after = { ...queue, main, merging: null };
-  if (!merged) return forget(after);
+  if (!merged) return forgetMain(after);
   const grown = Math.max(window, Math.min(slots, window + 1));
-  return { ...withoutCandidate(after, candidate), merged: [...queue.merged, merging.task], window: grown };
+  const left = { ...withoutCandidate(after, candidate), merged: [...queue.merged, merging.task], window: grown };
+  return forgetMain(left);
 }

@@ -63,7 +63,7 @@ export function withEnd(
   const times = before.trouble?.times ?? 0;
   const after = {
     passed: { ...ended, passed: true },
-    failed: { ...ended, failures: before.failures + 1, findings: gistOf(findings) },
+    failed: { ...ended, failures: before.failures + 1, findings: gistOf(findings), failedAtMs: nowMs },
     error:
       trouble === undefined
         ? { ...before, errors: before.errors + 1, trouble: null, notBeforeMs: nowMs + waitMs(before.errors) }
@@ -82,7 +82,8 @@ function gistOf(findings: readonly Finding[]): readonly Finding[] {
 }
 
 function fresh(gate: string, on: Judged): GateResult {
-  return { gate, ...on, passed: false, failures: 0, errors: 0, trouble: null, notBeforeMs: 0, findings: [] };
+  const none = { failures: 0, errors: 0, trouble: null, notBeforeMs: 0, findings: [], failedAtMs: 0 };
+  return { gate, ...on, passed: false, ...none };
 }
 
 /** What failed and then passed on the same files. */

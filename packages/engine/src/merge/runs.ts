@@ -2,7 +2,7 @@ import type { Gate } from "@slipway/contract";
 import type { MergeAction } from "./actions.ts";
 import type { View } from "./line.ts";
 import { gatesOn, keyOf } from "./results.ts";
-import { aloneOf, byUrgency, type GateRun, type MergeQueue } from "./state.ts";
+import { aloneOf, byUrgency, type GateRun, type MergeQueue, outcomeOf } from "./state.ts";
 
 /** A run that takes too long has broken. */
 export function endOverdue({ queue }: View, nowMs: number): MergeAction[] {
@@ -34,7 +34,7 @@ export function startRuns(view: View, nowMs: number): MergeAction[] {
 }
 
 interface UsefulRun extends Omit<GateRun, "run" | "startedAtMs"> {
-  /** Outside of the window: it may go on, but is not begun. */
+  /** Outside of the window, or of a candidate of which too little is known: it may go on, but is not begun. */
   readonly isBeyond: boolean;
 }
 
@@ -56,9 +56,12 @@ function usefulRuns({ queue, results, plan }: View): readonly UsefulRun[] {
   const again = byUrge.flatMap(({ id, suspicion }) =>
     suspicion ? [{ candidate: id, ...suspicion, ahead: [], isBeyond: false }] : [],
   );
+  // What conflicts with main, or is known to fail on it, goes back without them.
+  const asksMain = gatesOn(queue, "others").length > 0;
   const single = byUrge.flatMap((candidate) => {
     const on = { candidate: candidate.id, base: null, commit: candidate.commit, ...aloneOf(candidate), ahead: [] };
-    return results.next(alone, on).map(({ name }) => ({ gate: name, ...on, isBeyond: false }));
+    const isBeyond = asksMain && outcomeOf(queue, queue.main.commit, candidate.commit) === null;
+    return results.next(alone, on).map(({ name }) => ({ gate: name, ...on, isBeyond }));
   });
   return [...line, ...again, ...single];
 }

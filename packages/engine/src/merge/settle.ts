@@ -1,7 +1,7 @@
 import type { MergeAction } from "./actions.ts";
 import type { Planned, View } from "./line.ts";
 import { gatesOn, type Results } from "./results.ts";
-import { aloneOf, type Candidate, inLine, type Judged, type MergeQueue, outcomeOf } from "./state.ts";
+import { aloneOf, type Candidate, digestOf, inLine, type Judged, type MergeQueue, outcomeOf } from "./state.ts";
 
 /** The user's cancel ends everything but a merge that may have happened already. */
 export function discardAll({ queue: { candidates, merging, runs } }: View): MergeAction[] {
@@ -19,8 +19,9 @@ export function settle({ queue, results, plan }: View): MergeAction[] {
     first(open(queue), (candidate) => returnConflict(queue, candidate)) ??
     first(open(queue), (candidate) => rejectEmpty(queue, candidate)) ??
     first(open(queue), (candidate) => rejectAlone(queue, results, candidate)) ??
+    first(open(queue), (candidate) => rejectOnMain(queue, results, candidate)) ??
     first(open(queue), (candidate) => settleSuspicion(results, candidate)) ??
-    first(plan, (planned) => settleOnMain(queue, results, planned)) ??
+    first(plan, (planned) => doubtOnMain(queue, results, planned)) ??
     leaveLine(queue);
   return settled ? [settled] : [];
 }
@@ -43,24 +44,41 @@ function rejectEmpty(queue: MergeQueue, { id, commit }: Candidate): MergeAction 
   const outcome = outcomeOf(queue, main.commit, commit);
   if (outcome?.type !== "clean" || outcome.tree !== main.tree) return undefined;
   const findings = [{ gate: "compatibility", text: "There is nothing in it that main has not." }];
-  return { type: "reject", candidate: id, gate: "compatibility", tree: outcome.tree, broken: false, findings };
+  return {
+    type: "reject",
+    candidate: id,
+    gate: "compatibility",
+    tree: outcome.tree,
+    broken: false,
+    unchanged: false,
+    findings,
+  };
 }
 
 function rejectAlone(queue: MergeQueue, results: Results, candidate: Candidate): MergeAction | undefined {
   const on = aloneOf(candidate);
   const gate = results.failed(gatesOn(queue, "candidate"), on);
-  return gate && reject(results, candidate.id, gate.name, on);
+  return gate && reject(results, candidate, gate.name, on);
 }
 
-function settleSuspicion(results: Results, { id, suspicion }: Candidate): MergeAction | undefined {
+/** On top of main itself, a failure is the candidate's own: whether it was found just now, or when the same was offered before. */
+function rejectOnMain(queue: MergeQueue, results: Results, candidate: Candidate): MergeAction | undefined {
+  const outcome = outcomeOf(queue, queue.main.commit, candidate.commit);
+  if (outcome?.type !== "clean") return undefined;
+  const on = { tree: outcome.tree, tasks: digestOf([...queue.merged, candidate.task]) };
+  const gate = results.failed(gatesOn(queue, "main"), on);
+  return gate && reject(results, candidate, gate.name, on);
+}
+
+function settleSuspicion(results: Results, candidate: Candidate): MergeAction | undefined {
+  const { id, suspicion } = candidate;
   if (suspicion === null) return undefined;
   const standing = results.standing(suspicion.gate, suspicion);
   if (standing === "passed") return { type: "clear", candidate: id };
-  return standing === "doubted" ? undefined : reject(results, id, suspicion.gate, suspicion);
+  return standing === "doubted" ? undefined : reject(results, candidate, suspicion.gate, suspicion);
 }
 
-/** On top of main itself, a failure is the candidate's own. */
-function settleOnMain(
+function doubtOnMain(
   queue: MergeQueue,
   results: Results,
   { candidate, base, merged }: Planned,
@@ -68,15 +86,15 @@ function settleOnMain(
   if (base !== queue.main.commit || merged === null) return undefined;
   const gate = results.failed(gatesOn(queue, "main"), merged, "doubted")?.name;
   if (gate === undefined) return undefined;
-  if (results.standing(gate, merged) !== "doubted") return reject(results, candidate.id, gate, merged);
   const { commit, tree, tasks } = merged;
   return { type: "set-aside", candidate: candidate.id, gate, commit, tree, tasks, base };
 }
 
-function reject(results: Results, candidate: string, gate: string, on: Judged): MergeAction {
-  const findings = results.of(gate, on)?.findings ?? [];
+function reject(results: Results, { id, offeredAtMs }: Candidate, gate: string, on: Judged): MergeAction {
+  const { findings = [], failedAtMs = offeredAtMs } = results.of(gate, on) ?? {};
   const broken = results.standing(gate, on) === "broken";
-  return { type: "reject", candidate, gate, tree: on.tree, broken, findings };
+  const unchanged = !broken && failedAtMs < offeredAtMs;
+  return { type: "reject", candidate: id, gate, tree: on.tree, broken, unchanged, findings };
 }
 
 function leaveLine(queue: MergeQueue): MergeAction | undefined {

@@ -35,13 +35,23 @@ function returned(input: MergingInput, observed: MergeQueue, action: MergeAction
   if (candidate === undefined) return [];
   const findings = action.type === "reject" ? findingsOf(action) : [conflictFinding(action.paths)];
   const main = observed.main.commit;
-  return offerOf(input, candidate).map((offer) => ({ ...offer, type: "returned", findings, main }) as const);
+  const unchanged = action.type === "reject" && action.unchanged;
+  return offerOf(input, candidate).map((offer) => ({ ...offer, type: "returned", findings, main, unchanged }) as const);
 }
 
-function findingsOf({ gate, broken, findings }: Extract<MergeAction, { type: "reject" }>): readonly Finding[] {
+const sameAgain =
+  "Nothing has changed in your files since this gate refused them, so it was not run again. What it found still stands:";
+
+function findingsOf({
+  gate,
+  broken,
+  unchanged,
+  findings,
+}: Extract<MergeAction, { type: "reject" }>): readonly Finding[] {
   if (broken)
     return [{ gate, text: "This gate could not be run on your work, several times over: nothing was found." }];
-  return findings.length > 0 ? findings : [{ gate, text: "It fails, and says nothing about why." }];
+  const found = findings.length > 0 ? findings : [{ gate, text: "It fails, and says nothing about why." }];
+  return unchanged ? [{ gate, text: sameAgain }, ...found] : found;
 }
 
 function conflictFinding(paths: readonly string[]): Finding {

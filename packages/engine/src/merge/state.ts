@@ -120,8 +120,9 @@ export interface GateResult extends Judged {
   readonly trouble: { readonly times: number; readonly reason: string } | null;
   /** After an error or a trouble the gate is not run again before. */
   readonly notBeforeMs: number;
-  /** Of the last run that failed. */
+  /** Of the last run that failed, and when that was. */
   readonly findings: readonly Finding[];
+  readonly failedAtMs: number;
 }
 
 export interface RunEnd {

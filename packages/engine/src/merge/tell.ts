@@ -11,9 +11,10 @@ export function tellMerging(action: MergeAction, { candidates }: MergeQueue): re
     case "start-run":
       return [{ type: "gate.started", data: { candidate, task, gate: action.gate, run: action.run } }];
     case "reject": {
-      const { gate, broken } = action;
+      const { gate, broken, unchanged } = action;
       const type = gate === "main-test" ? "merge.test_failed" : "merge.rejected";
-      return [{ type, data: { candidate, task, gate, broken, finding: action.findings[0]?.text.slice(0, 500) ?? "" } }];
+      const finding = action.findings[0]?.text.slice(0, 500) ?? "";
+      return [{ type, data: { candidate, task, gate, broken, unchanged, finding } }];
     }
     case "return-conflict":
       return [{ type: "merge.conflict", data: { candidate, task, paths: action.paths.slice(0, 20) } }];

@@ -68,5 +68,11 @@ export type SettledOffer = {
   readonly offer: number;
 } /** `fix`: what it has changed. */ & (
   | { readonly type: "merged"; readonly fix: string | undefined }
-  | { readonly type: "returned"; readonly findings: readonly Finding[]; readonly main: string | null }
+  /** `unchanged`: the same was refused before, and is not looked at again. */
+  | {
+      readonly type: "returned";
+      readonly findings: readonly Finding[];
+      readonly main: string | null;
+      readonly unchanged: boolean;
+    }
 );

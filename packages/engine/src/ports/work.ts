@@ -71,6 +71,8 @@ export interface OfferAnswer {
   readonly findings: readonly Finding[];
   /** The commit that its work has to be put together with. Null: what it knows. */
   readonly main: string | null;
+  /** The same was refused before. Left out: no. */
+  readonly unchanged?: boolean | undefined;
 }
 
 /** What the merge queue asks for. */
