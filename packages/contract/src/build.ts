@@ -9,8 +9,14 @@ export type BuildMode = (typeof buildModes)[number];
 export const buildStatuses = ["planning", "running", "paused", "succeeded", "failed", "cancelled"] as const;
 export type BuildStatus = (typeof buildStatuses)[number];
 
-export const taskStatuses = ["pending", "assigned", "building", "verifying", "merged", "failed"] as const;
+/** `satisfied`: there was nothing to merge, main has what the task is for. */
+export const taskStatuses = ["pending", "assigned", "building", "verifying", "satisfied", "merged", "failed"] as const;
 export type TaskStatus = (typeof taskStatuses)[number];
+
+/** What depends on the task may begin. */
+export function isOnMain(status: TaskStatus): boolean {
+  return status === "merged" || status === "satisfied";
+}
 
 export const candidateStatuses = ["pending", "verifying", "approved", "merged", "rejected"] as const;
 export type CandidateStatus = (typeof candidateStatuses)[number];

@@ -6,10 +6,15 @@ import { begin, plan, task } from "./testing/ticked-build.ts";
 const name = (digit: string) => digit.repeat(40);
 const main = { commit: name("a"), tree: name("b") };
 
-/** A build of two tasks whose attempts work, and a world that answers what the merge queue asks for. */
+/** A build of two tasks whose attempts work. */
 async function build(settings: Parameters<typeof begin>[0] = {}) {
   const set = await begin(settings);
   await plan(set, [task("cart"), task("pay")]);
+  return await withWorld(set);
+}
+
+/** With a world that answers what the merge queue asks for. */
+async function withWorld(set: Awaited<ReturnType<typeof begin>>) {
   await set.tell("main.made", main, "main");
   for (const of of ["cart", "pay"]) await set.tell("attempt.heard", { task: of, attempt: 1, respawn: 0 });
   await set.turn();
@@ -177,13 +182,38 @@ describe("a candidate", () => {
     expect(await set.tasks()).toMatchObject({ cart: "merged" });
   });
 
-  test("that has nothing which main has not is rejected, whatever is known of main's own files", async () => {
-    const set = await build();
-    await set.offer("cart", "c");
-    const seen = await set.settle({ treeOf: () => main.tree });
+  test("that has nothing which main has not ends its task when main passes for it, and what waits for it begins", async () => {
+    const set = await begin();
+    await plan(set, [task("cart"), task("pay", ["cart"])]);
+    const world = await withWorld(set);
+    const candidate = await world.offer("cart", "a");
+    const seen = await world.settle({ treeOf: () => main.tree });
+    const { commit } = main;
+    expect(seen.flatMap((item) => (item.type === "gate-run" ? [item] : []))).toMatchObject([
+      { gate: "main-test", task: "cart", base: commit, commit, tree: main.tree },
+    ]);
     expect(seen.filter(({ type }) => type === "merge")).toEqual([]);
-    expect(await set.records("candidates")).toMatchObject([{ status: "rejected", reason: "compatibility" }]);
-    expect(seen.at(-1)).toMatchObject({ answer: { findings: [{ text: expect.stringContaining("nothing") }] } });
+    expect(seen).toContainEqual(expect.objectContaining({ type: "end-attempt", task: "cart", keepSandbox: false }));
+    expect(seen.at(-1)).toMatchObject({ type: "attempt", task: "pay", number: 1 });
+    expect(await set.tasks()).toMatchObject({ cart: "satisfied", pay: "assigned" });
+    const [cart] = (await set.store.builds.state(set.build)).tasks;
+    expect(cart).toMatchObject({ id: "cart", reason: "already on main" });
+    expect(await set.events()).toContain("task.satisfied");
+    expect(await world.records("candidates")).toMatchObject([
+      { id: candidate, status: "merged", reason: "already on main" },
+    ]);
+    // Gates of others count it as done from here on.
+    expect(await world.records("merges")).toMatchObject([{ task: "cart", position: 1, commit, parent: commit }]);
+  });
+
+  test("that has nothing which main has not goes back with what main lacks", async () => {
+    const set = await build();
+    await set.offer("cart", "a");
+    const seen = await set.settle({ treeOf: () => main.tree, fails: () => true });
+    expect(gates(seen)).toEqual(["main-test", "main-test"]);
+    const findings = [{ text: expect.stringContaining("nothing in your work") }, { text: "the cart is empty" }];
+    expect(seen.at(-1)).toMatchObject({ type: "attempt", task: "cart", number: 1, answer: { findings } });
+    expect(await set.tasks()).toMatchObject({ cart: "building" });
   });
 
   test("of an earlier life of its attempt is not taken", async () => {

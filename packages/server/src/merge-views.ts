@@ -78,7 +78,9 @@ export interface MergeRecords {
 }
 
 export function mergeQueueViewOf(queue: MergeQueue | null, records: MergeRecords): MergeQueueView {
-  const merges = records.merges.toSorted((a, b) => a.position - b.position);
+  // The others are of tasks that main had already.
+  const moves = records.merges.filter(({ commit, parent }) => commit !== parent);
+  const merges = moves.toSorted((a, b) => a.position - b.position);
   return {
     main: queue?.main.commit ?? merges.at(-1)?.commit ?? null,
     window: queue?.window ?? 0,

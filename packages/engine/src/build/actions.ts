@@ -19,6 +19,8 @@ export type BuildAction =
       readonly notBeforeMs: number;
     }
   | { readonly type: "merge-task"; readonly task: string }
+  /** `main`: the commit that was found to have what the task is for. */
+  | { readonly type: "satisfy-task"; readonly task: string; readonly main: string }
   | { readonly type: "fail-task"; readonly task: string; readonly failure: TaskFailure }
   | { readonly type: "warn-budget"; readonly budgetMicroUsd: number }
   | { readonly type: "pause-build"; readonly reason: PauseReason; readonly budgetMicroUsd: number }

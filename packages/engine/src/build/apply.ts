@@ -18,6 +18,8 @@ function applyAction(state: BuildState, action: BuildAction, nowMs: number): Bui
       return changeTask(state, action.task, (task) => retried(task, action));
     case "merge-task":
       return changeTask(state, action.task, (task) => ({ ...task, status: "merged" }));
+    case "satisfy-task":
+      return changeTask(state, action.task, (task) => ({ ...task, status: "satisfied" }));
     case "fail-task":
       return changeTask(state, action.task, (task) => ({ ...task, status: "failed", failure: action.failure }));
     case "warn-budget":

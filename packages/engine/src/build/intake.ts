@@ -216,6 +216,10 @@ export async function takeSettled(told: Outcomes, state: BuildState, settled: Se
     return observe(from, { type: "attempt-ended", task, attempt, outcome: known }, told.nowMs);
   };
   if (settled.type === "merged") return await end(state, { type: "merged", fix: settled.fix });
+  if (settled.type === "satisfied") {
+    const outcome = { type: "satisfied", main: settled.main } as const;
+    return observe(state, { type: "attempt-ended", task, attempt, outcome }, told.nowMs);
+  }
   const { findings, main, unchanged } = settled;
   const answer = { offer, findings, main, unchanged };
   const back = observe(state, { type: "attempt-returned", task, attempt, answer }, told.nowMs);

@@ -6,6 +6,7 @@ import {
   type BuildState,
   beginTask,
   hasEnded,
+  isDoneBy,
   type Outcome,
   type Planning,
   type Progress,
@@ -88,7 +89,7 @@ export function observe(state: BuildState, observation: Observation, nowMs: numb
  * meanwhile: all that it ends with later counts.
  */
 function isNews({ outcome: known }: AttemptState, outcome: Outcome): boolean {
-  return known === null || known.type === "out-of-budget" || outcome.type === "merged";
+  return known === null || known.type === "out-of-budget" || isDoneBy(outcome);
 }
 
 function inStage(state: BuildState, stage: Stage, change: (planning: Planning) => Planning): BuildState {

@@ -2,7 +2,15 @@ import type { BuildAction } from "./actions.ts";
 import { escalate } from "./escalate.ts";
 import { evidence, fingerprint } from "./fingerprint.ts";
 import { isRefused } from "./money.ts";
-import type { AttemptState, BuildState, FailedTry, Interruption, Outcome, TaskState } from "./state.ts";
+import {
+  type AttemptState,
+  type BuildState,
+  type FailedTry,
+  type Interruption,
+  isDoneBy,
+  type Outcome,
+  type TaskState,
+} from "./state.ts";
 import { outcomeOf } from "./watch.ts";
 
 const maxRespawns = 5;
@@ -12,7 +20,7 @@ const maxWaitMs = 10 * 60_000;
 
 /** What is on main counts, even where the build ends in the same moment. */
 export function settleMerged(state: BuildState, nowMs: number): BuildAction[] {
-  return settleOutcomes(state, nowMs, ({ type }) => type === "merged");
+  return settleOutcomes(state, nowMs, isDoneBy);
 }
 
 /** What follows from what came of the attempts. */
@@ -42,6 +50,11 @@ function settle(
       return [
         { type: "end-attempt", ...name, keepSandbox: false },
         { type: "merge-task", task: task.id },
+      ];
+    case "satisfied":
+      return [
+        { type: "end-attempt", ...name, keepSandbox: false },
+        { type: "satisfy-task", task: task.id, main: outcome.main },
       ];
     case "failed":
       return failed(attempt, task, outcome, outcome.pattern, nowMs);

@@ -90,6 +90,7 @@ const attemptDetails = z.strictObject({
   outcome: z
     .discriminatedUnion("type", [
       z.strictObject({ type: z.literal("merged") }),
+      z.strictObject({ type: z.literal("satisfied"), main: z.string() }),
       z.strictObject({ type: z.literal("failed"), pattern, ...failure }),
       z.strictObject({ type: z.literal("died") }),
       z.strictObject({
@@ -203,9 +204,14 @@ function toTask(build: BuildId, task: TaskState): TaskRecord {
   const { id, component, dependencies, status, attempts, ...details } = task;
   return {
     ...{ build, id, component, dependencies: [...dependencies], status, attempts, level: task.next.level },
-    reason: task.failure === null ? task.trouble : failureText(task.failure),
+    reason: reasonOf(task),
     details: toJson(details),
   };
+}
+
+function reasonOf({ status, trouble, failure }: TaskState): string | null {
+  if (status === "satisfied") return "already on main";
+  return failure === null ? trouble : failureText(failure);
 }
 
 function failureText(failure: TaskFailure): string {

@@ -1,8 +1,8 @@
-import { compareIds, tailsOf } from "@slipway/contract";
+import { compareIds, isOnMain, tailsOf } from "@slipway/contract";
 import type { BuildAction } from "./actions.ts";
 import { type AttemptState, type BuildState, isDone, type TaskState } from "./state.ts";
 
-/** Fills the free slots: first with attempts that were paused, then with tasks whose dependencies are merged, longest path first. */
+/** Fills the free slots: first with attempts that were paused, then with tasks whose dependencies are on main, longest path first. */
 export function startReady(state: BuildState, nowMs: number): BuildAction[] {
   if (state.status !== "running") return [];
   const { settings, grantedSlots, attempts, tasks } = state;
@@ -22,10 +22,10 @@ export function startReady(state: BuildState, nowMs: number): BuildAction[] {
 }
 
 export function readyTasks(tasks: readonly TaskState[], nowMs: number): TaskState[] {
-  const merged = new Set(tasks.filter(({ status }) => status === "merged").map(({ id }) => id));
+  const done = new Set(tasks.filter(({ status }) => isOnMain(status)).map(({ id }) => id));
   return tasks.filter(
     ({ status, notBeforeMs, dependencies }) =>
-      status === "pending" && notBeforeMs <= nowMs && dependencies.every((id) => merged.has(id)),
+      status === "pending" && notBeforeMs <= nowMs && dependencies.every((id) => done.has(id)),
   );
 }
 

@@ -1,11 +1,12 @@
-import type {
-  BuildEndReason,
-  BuildSettings,
-  BuildStatus,
-  Hold,
-  PauseReason,
-  Plan,
-  TaskStatus,
+import {
+  type BuildEndReason,
+  type BuildSettings,
+  type BuildStatus,
+  type Hold,
+  isOnMain,
+  type PauseReason,
+  type Plan,
+  type TaskStatus,
 } from "@slipway/contract";
 import type { OfferAnswer, Stage } from "../ports/work.ts";
 
@@ -124,6 +125,8 @@ export interface AttemptState extends NextTry {
 
 export type Outcome =
   | { readonly type: "merged" }
+  /** Main has, at this commit, what the task is for. */
+  | { readonly type: "satisfied"; readonly main: string }
   /** By its own account, or by a gate. `pattern`: the fix that is known for the error. */
   | ({ readonly type: "failed"; readonly pattern: string | null } & Pick<FailedTry, "error" | "message">)
   /** The sandbox is gone. */
@@ -196,12 +199,17 @@ export function beginTask(task: Plan["tasks"][number]): TaskState {
   };
 }
 
+/** The task is on main, whatever becomes of the attempt. */
+export function isDoneBy(outcome: Outcome | null): boolean {
+  return outcome?.type === "merged" || outcome?.type === "satisfied";
+}
+
 export function hasEnded({ status }: Pick<BuildState, "status">): boolean {
   return status === "succeeded" || status === "failed" || status === "cancelled";
 }
 
 export function isDone({ status }: TaskState): boolean {
-  return status === "merged" || status === "failed";
+  return isOnMain(status) || status === "failed";
 }
 
 /** With its time counted from now on, or not, as the state wants it. */

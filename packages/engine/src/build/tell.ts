@@ -10,6 +10,7 @@ const types: Readonly<Record<BuildAction["type"], string>> = {
   "end-attempt": "attempt.closed",
   "retry-task": "task.retried",
   "merge-task": "task.merged",
+  "satisfy-task": "task.satisfied",
   "fail-task": "task.failed",
   "warn-budget": "budget.warned",
   "pause-build": "build.paused",

@@ -1,5 +1,5 @@
 import { runChannel } from "@slipway/contract";
-import { type AttemptState, type BuildState, hasEnded, type Outcome, type TaskState } from "./state.ts";
+import { type AttemptState, type BuildState, hasEnded, isDoneBy, type Outcome, type TaskState } from "./state.ts";
 
 /** A sandbox that says nothing for three heartbeats is taken for lost. */
 const silenceMs = 3 * runChannel.heartbeatMs;
@@ -12,7 +12,7 @@ const timeoutError = "the attempt took too long";
 /** What came of an attempt by now, if by nothing but the time that has passed. */
 export function outcomeOf(attempt: AttemptState, task: TaskState, nowMs: number): Outcome | null {
   // What the merge queue has is settled there, whatever becomes of the sandbox that it came from.
-  if (attempt.offer !== null && attempt.outcome?.type !== "merged") return null;
+  if (attempt.offer !== null && !isDoneBy(attempt.outcome)) return null;
   if (attempt.outcome !== null) return attempt.outcome;
   if (attempt.pausedAtMs !== null || nowMs < deadlineOf(attempt, task)) return null;
   if (nowMs >= limitOf(attempt, task)) return { type: "failed", error: timeoutError, pattern: null };

@@ -21,6 +21,8 @@ export type MergeAction =
   | { readonly type: "clear"; readonly candidate: string }
   /** Moves main if it is at `from`; if it is at `to`, that has happened already. */
   | ({ readonly type: "merge" } & PendingMerge)
+  /** Main, as it is at this commit, has what the task is for: nothing has to be merged. */
+  | { readonly type: "satisfy"; readonly candidate: string; readonly task: string; readonly main: string }
   /** Back to its attempt. `broken`: the gate could not be run on it. `unchanged`: it had refused the same files before. */
   | {
       readonly type: "reject";

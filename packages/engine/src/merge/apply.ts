@@ -35,6 +35,8 @@ function applyAction(queue: MergeQueue, action: MergeAction, nowMs: number): Mer
       const { type: _, ...merging } = action;
       return { ...queue, merging };
     }
+    case "satisfy":
+      return { ...withoutCandidate(queue, action.candidate), merged: [...queue.merged, action.task] };
     case "reject":
       return withoutCandidate(action.broken ? forgetBroken(queue, action) : queue, action.candidate);
     case "return-conflict":

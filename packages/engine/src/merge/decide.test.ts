@@ -173,6 +173,53 @@ describe("gates", () => {
   });
 });
 
+describe("a candidate that has nothing which main has not", () => {
+  const nothing = offered("a", { commit: "m", tree: "tree:m" });
+
+  test("has main itself looked at for its task, and is satisfied when that passes", () => {
+    const { queue } = play(begin(), 0, [nothing]);
+    expect(queue.runs).toMatchObject([
+      { gate: "main-test", candidate: "a", base: "m", commit: "m", tree: "tree:m", tasks: digestOf(["a"]), ahead: [] },
+    ]);
+    const { queue: left, actions } = tested(queue, "tree:m", "passed");
+    expect(actions).toEqual([{ type: "satisfy", candidate: "a", task: "a", main: "m" }]);
+    expect(left).toMatchObject({ candidates: [], merged: ["a"], merging: null, main: { commit: "m" } });
+    const dependent = offered("b", { dependencies: ["a"] });
+    expect(runsOf(play(left, 2, [dependent]).queue)).toEqual(["build tree:b"]);
+  });
+
+  test("goes back with what main lacks, after a second look", () => {
+    let { queue } = play(begin(), 0, [nothing]);
+    queue = tested(queue, "tree:m", "failed").queue;
+    expect(runsOf(queue)).toEqual(["main-test tree:m"]);
+    const { actions } = tested(queue, "tree:m", "failed", 2);
+    expect(actions).toMatchObject([
+      { type: "reject", candidate: "a", gate: "main-test", findings: [{ text: "it fails" }] },
+    ]);
+  });
+
+  test("is looked at again when main moves meanwhile", () => {
+    const { queue } = play(begin(), 0, [nothing]);
+    const moved = { type: "main-moved", main: { commit: "m+x", tree: "tree:m+x" } } as const;
+    expect(runsOf(play(queue, 1, [moved]).queue)).toEqual(["main-test tree:m+x"]);
+  });
+
+  test("is not satisfied by what main has passed for others", () => {
+    let queue = ready(["b"]);
+    queue = tested(queue, "tree:b+m", "passed").queue;
+    queue = play(queue, 2, [merged(queue)]).queue;
+    const { actions } = play(queue, 3, [offered("a", { commit: "b", tree: "tree:b+m" })]);
+    expect(only(actions, "start-run", "satisfy")).toMatchObject([{ type: "start-run", gate: "main-test" }]);
+  });
+
+  test("waits while main moves", () => {
+    const start = tested(ready(["b"]), "tree:b+m", "passed").queue;
+    expect(start.merging).not.toBe(null);
+    const { queue } = play(start, 1, [nothing]);
+    expect(only(tested(queue, "tree:m", "passed", 2).actions, "satisfy")).toEqual([]);
+  });
+});
+
 describe("files that two tasks have in common", () => {
   const gates = usualGates.filter(({ name }) => name === "intent" || name === "main-test");
   const twins = [offered("a", { tree: "tree:same" }), offered("b", { tree: "tree:same" })];

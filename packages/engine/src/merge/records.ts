@@ -46,14 +46,16 @@ function statusOf({ merging, runs }: MergeQueue, id: string, place: number | nul
 
 function ended({ input, observed, actions }: QueueChange, { id, task }: Candidate, record: CandidateRecord) {
   const isMerged = observed.merged.includes(task) && !observed.candidates.some((candidate) => candidate.id === id);
-  const status = isMerged ? "merged" : "rejected";
-  const reason = isMerged ? null : reasonOf(actions.find((action) => "candidate" in action && endsIt(action, id)));
+  const end = isMerged ? undefined : actions.find((action) => "candidate" in action && endsIt(action, id));
+  const status = isMerged || end?.type === "satisfy" ? "merged" : "rejected";
+  const reason = isMerged ? null : reasonOf(end);
   return { ...record, status, reason, position: 0, endedAt: input.nowMs } satisfies CandidateRecord;
 }
 
-function endsIt(action: MergeAction, id: string): boolean {
-  const ends = action.type === "reject" || action.type === "return-conflict" || action.type === "discard";
-  return ends && action.candidate === id;
+const endings: ReadonlySet<MergeAction["type"]> = new Set(["satisfy", "reject", "return-conflict", "discard"] as const);
+
+function endsIt(action: Extract<MergeAction, { candidate: string }>, id: string): boolean {
+  return endings.has(action.type) && action.candidate === id;
 }
 
 function reasonOf(action: MergeAction | undefined): string {
@@ -64,6 +66,8 @@ function reasonOf(action: MergeAction | undefined): string {
       return "conflict";
     case "discard":
       return "cancelled";
+    case "satisfy":
+      return "already on main";
     default:
       return "withdrawn";
   }
@@ -93,14 +97,16 @@ function gateResult(build: BuildId, { run, findings, nowMs, ...end }: EndedRun):
   return { build, ...end, round: run, score: null, findings: JSON.parse(JSON.stringify(findings)), endedAt: nowMs };
 }
 
-/** A merge that has happened. */
-export function endedMerges(
-  { build, nowMs }: MergingInput,
-  { merging }: MergeQueue,
-  observed: MergeQueue,
-): readonly MergeRecord[] {
-  if (merging === null || observed.merging !== null || !observed.merged.includes(merging.task)) return [];
-  const { candidate, task, from, to } = merging;
-  const position = observed.merged.indexOf(task) + 1;
-  return [{ build, candidate: candidate as CandidateId, task, position, commit: to, parent: from, mergedAt: nowMs }];
+/** A merge that has happened, and tasks that were found to be on main: these have moved it from nowhere to nowhere. */
+export function endedMerges({ input, before, observed, after, actions }: QueueChange): readonly MergeRecord[] {
+  const { build, nowMs } = input;
+  const { merging } = before;
+  const isMerged = merging !== null && observed.merging === null && observed.merged.includes(merging.task);
+  const found = actions.flatMap((action) =>
+    action.type === "satisfy" ? [{ ...action, from: action.main, to: action.main }] : [],
+  );
+  return [...(isMerged ? [merging] : []), ...found].map(({ candidate, task, from, to }) => ({
+    ...{ build, candidate: candidate as CandidateId, task, commit: to, parent: from, mergedAt: nowMs },
+    position: after.merged.indexOf(task) + 1,
+  }));
 }

@@ -25,15 +25,16 @@ export function createMerging(gates = usualGates): Merging {
       const actions = decide(observed, nowMs);
       const after = applyMergeActions(observed, actions, nowMs);
       const settled = settledOffers({ input, before, observed, actions });
+      const change = { input, before, observed, after, actions };
       return {
         kept: keepQueue(after),
         moving: after.merging?.task ?? null,
         settled,
         items: actions.flatMap((action) => itemOf(action, after)),
         records: {
-          candidates: changedCandidates({ input, before, observed, after, actions }),
+          candidates: changedCandidates(change),
           gateResults: endedRuns(input, before),
-          merges: endedMerges(input, before, observed),
+          merges: endedMerges(change),
         },
         events: actions.flatMap((action) => tellMerging(action, observed)),
         wakeMs: nextWakeMs(after, nowMs),

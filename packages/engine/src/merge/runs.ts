@@ -2,7 +2,16 @@ import type { Gate } from "@slipway/contract";
 import type { MergeAction } from "./actions.ts";
 import type { View } from "./line.ts";
 import { gatesOn, keyOf } from "./results.ts";
-import { aloneOf, byUrgency, type GateRun, type MergeQueue, outcomeOf } from "./state.ts";
+import {
+  aloneOf,
+  byUrgency,
+  type Candidate,
+  type GateRun,
+  type Judged,
+  type MergeQueue,
+  onMainOf,
+  outcomeOf,
+} from "./state.ts";
 
 /** A run that takes too long has broken. */
 export function endOverdue({ queue }: View, nowMs: number): MergeAction[] {
@@ -42,7 +51,8 @@ interface UsefulRun extends Omit<GateRun, "run" | "startedAtMs"> {
  * What would bring a candidate on, what is nearest to a merge first: the line, then failures that are to be seen again,
  * then candidates by themselves.
  */
-function usefulRuns({ queue, results, plan }: View): readonly UsefulRun[] {
+function usefulRuns(view: View): readonly UsefulRun[] {
+  const { queue, results, plan } = view;
   const [alone, onMain] = [gatesOn(queue, "candidate"), gatesOn(queue, "main")];
   const going = plan.filter(({ stuck }) => !stuck);
   const line = going.flatMap(({ candidate: { id }, base, merged }, index) => {
@@ -59,11 +69,20 @@ function usefulRuns({ queue, results, plan }: View): readonly UsefulRun[] {
   // What conflicts with main, or is known to fail on it, goes back without them.
   const asksMain = gatesOn(queue, "others").length > 0;
   const single = byUrge.flatMap((candidate) => {
+    const merged = onMainOf(queue, candidate);
+    // There is nothing in it that could be looked at alone.
+    if (merged?.tree === queue.main.tree) return onMainItself(view, candidate, merged);
     const on = { candidate: candidate.id, base: null, commit: candidate.commit, ...aloneOf(candidate), ahead: [] };
     const isBeyond = asksMain && outcomeOf(queue, queue.main.commit, candidate.commit) === null;
     return results.next(alone, on).map(({ name }) => ({ gate: name, ...on, isBeyond }));
   });
   return [...line, ...again, ...single];
+}
+
+function onMainItself({ queue, results }: View, { id }: Candidate, { tree, tasks }: Judged): readonly UsefulRun[] {
+  const { commit } = queue.main;
+  const on = { candidate: id, base: commit, commit, tree, tasks, ahead: [], isBeyond: false };
+  return results.next(gatesOn(queue, "main"), on).map(({ name }) => ({ gate: name, ...on }));
 }
 
 function nameOf(run: Pick<GateRun, "gate" | "tree" | "tasks">): string {

@@ -1,7 +1,7 @@
 import type { MergeAction } from "./actions.ts";
 import type { Planned, View } from "./line.ts";
 import { gatesOn, type Results } from "./results.ts";
-import { aloneOf, type Candidate, digestOf, inLine, type Judged, type MergeQueue, outcomeOf } from "./state.ts";
+import { aloneOf, type Candidate, inLine, type Judged, type MergeQueue, onMainOf, outcomeOf } from "./state.ts";
 
 /** The user's cancel ends everything but a merge that may have happened already. */
 export function discardAll({ queue: { candidates, merging, runs } }: View): MergeAction[] {
@@ -17,9 +17,9 @@ export function discardAll({ queue: { candidates, merging, runs } }: View): Merg
 export function settle({ queue, results, plan }: View): MergeAction[] {
   const settled =
     first(open(queue), (candidate) => returnConflict(queue, candidate)) ??
-    first(open(queue), (candidate) => rejectEmpty(queue, candidate)) ??
     first(open(queue), (candidate) => rejectAlone(queue, results, candidate)) ??
     first(open(queue), (candidate) => rejectOnMain(queue, results, candidate)) ??
+    first(open(queue), (candidate) => satisfy(queue, results, candidate)) ??
     first(open(queue), (candidate) => settleSuspicion(results, candidate)) ??
     first(plan, (planned) => doubtOnMain(queue, results, planned)) ??
     leaveLine(queue);
@@ -38,23 +38,6 @@ function returnConflict(queue: MergeQueue, { id, commit }: Candidate): MergeActi
   return { type: "return-conflict", candidate: id, main: main.commit, commit, paths: outcome.paths };
 }
 
-/** What main has already would pass by what is known of main. */
-function rejectEmpty(queue: MergeQueue, { id, commit }: Candidate): MergeAction | undefined {
-  const { main } = queue;
-  const outcome = outcomeOf(queue, main.commit, commit);
-  if (outcome?.type !== "clean" || outcome.tree !== main.tree) return undefined;
-  const findings = [{ gate: "compatibility", text: "There is nothing in it that main has not." }];
-  return {
-    type: "reject",
-    candidate: id,
-    gate: "compatibility",
-    tree: outcome.tree,
-    broken: false,
-    unchanged: false,
-    findings,
-  };
-}
-
 function rejectAlone(queue: MergeQueue, results: Results, candidate: Candidate): MergeAction | undefined {
   const on = aloneOf(candidate);
   const gate = results.failed(gatesOn(queue, "candidate"), on);
@@ -63,11 +46,18 @@ function rejectAlone(queue: MergeQueue, results: Results, candidate: Candidate):
 
 /** On top of main itself, a failure is the candidate's own: whether it was found just now, or when the same was offered before. */
 function rejectOnMain(queue: MergeQueue, results: Results, candidate: Candidate): MergeAction | undefined {
-  const outcome = outcomeOf(queue, queue.main.commit, candidate.commit);
-  if (outcome?.type !== "clean") return undefined;
-  const on = { tree: outcome.tree, tasks: digestOf([...queue.merged, candidate.task]) };
-  const gate = results.failed(gatesOn(queue, "main"), on);
-  return gate && reject(results, candidate, gate.name, on);
+  const on = onMainOf(queue, candidate);
+  const gate = on && results.failed(gatesOn(queue, "main"), on);
+  return gate ? reject(results, candidate, gate.name, on) : undefined;
+}
+
+/** It has nothing that main has not: then its task is done when main passes for it. */
+function satisfy(queue: MergeQueue, results: Results, candidate: Candidate): MergeAction | undefined {
+  const { main, merging } = queue;
+  const on = onMainOf(queue, candidate);
+  if (on?.tree !== main.tree || merging !== null) return undefined;
+  if (results.next(gatesOn(queue, "main"), on).length > 0) return undefined;
+  return { type: "satisfy", candidate: candidate.id, task: candidate.task, main: main.commit };
 }
 
 function settleSuspicion(results: Results, candidate: Candidate): MergeAction | undefined {

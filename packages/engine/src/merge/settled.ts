@@ -13,13 +13,13 @@ interface Settling {
 
 const maxPathsTold = 50;
 
-/** What became of offers: those that are merged, and those that go back to their attempts. */
+/** What became of offers: those that are merged or on main already, and those that go back to their attempts. */
 export function settledOffers({ input, before, observed, actions }: Settling): readonly SettledOffer[] {
   const isNew = (task: string) => observed.merged.includes(task) && !before.merged.includes(task);
   const merged = before.candidates.filter(({ task }) => isNew(task));
   return [
     ...merged.flatMap((candidate) => mergedOffer(input, candidate)),
-    ...actions.flatMap((action) => returned(input, observed, action)),
+    ...actions.flatMap((action) => settledBy(input, observed, action)),
   ];
 }
 
@@ -29,29 +29,32 @@ function mergedOffer(input: MergingInput, candidate: Candidate): readonly Settle
   return offerOf(input, candidate).map((offer) => ({ ...offer, type: "merged", fix }) as const);
 }
 
-function returned(input: MergingInput, observed: MergeQueue, action: MergeAction): readonly SettledOffer[] {
-  if (action.type !== "reject" && action.type !== "return-conflict") return [];
+function settledBy(input: MergingInput, observed: MergeQueue, action: MergeAction): readonly SettledOffer[] {
+  if (action.type !== "reject" && action.type !== "return-conflict" && action.type !== "satisfy") return [];
   const candidate = observed.candidates.find(({ id }) => id === action.candidate);
   if (candidate === undefined) return [];
-  const findings = action.type === "reject" ? findingsOf(action) : [conflictFinding(action.paths)];
-  const main = observed.main.commit;
-  const unchanged = action.type === "reject" && action.unchanged;
-  return offerOf(input, candidate).map((offer) => ({ ...offer, type: "returned", findings, main, unchanged }) as const);
+  if (action.type === "satisfy") {
+    return offerOf(input, candidate).map((offer) => ({ ...offer, type: "satisfied", main: action.main }) as const);
+  }
+  const main = observed.main;
+  const findings = action.type === "reject" ? findingsOf(action, main.tree) : [conflictFinding(action.paths)];
+  const back = { findings, main: main.commit, unchanged: action.type === "reject" && action.unchanged };
+  return offerOf(input, candidate).map((offer) => ({ ...offer, type: "returned", ...back }) as const);
 }
 
 const sameAgain =
   "Nothing has changed in your files since this gate refused them, so it was not run again. What it found still stands:";
+const nothingNew = "There is nothing in your work that main has not. Main was looked at for your task, and lacks this:";
 
-function findingsOf({
-  gate,
-  broken,
-  unchanged,
-  findings,
-}: Extract<MergeAction, { type: "reject" }>): readonly Finding[] {
+function findingsOf(
+  { gate, tree, broken, unchanged, findings }: Extract<MergeAction, { type: "reject" }>,
+  mainTree: string,
+): readonly Finding[] {
   if (broken)
     return [{ gate, text: "This gate could not be run on your work, several times over: nothing was found." }];
   const found = findings.length > 0 ? findings : [{ gate, text: "It fails, and says nothing about why." }];
-  return unchanged ? [{ gate, text: sameAgain }, ...found] : found;
+  if (unchanged) return [{ gate, text: sameAgain }, ...found];
+  return tree === mainTree ? [{ gate, text: nothingNew }, ...found] : found;
 }
 
 function conflictFinding(paths: readonly string[]): Finding {

@@ -10,7 +10,7 @@ export interface MergeQueue {
   readonly window: number;
   readonly gates: readonly Gate[];
   readonly main: Main;
-  /** Tasks that are on main. */
+  /** Tasks that are on main: merged, or found to be there. */
   readonly merged: readonly string[];
   /** Those that are neither merged nor rejected nor withdrawn. */
   readonly candidates: readonly Candidate[];
@@ -173,6 +173,12 @@ export function digestOf(tasks: readonly string[]): string {
 /** The line, first in it first. */
 export function inLine({ candidates }: MergeQueue): Candidate[] {
   return candidates.filter(({ place }) => place !== null).sort((a, b) => (a.place ?? 0) - (b.place ?? 0));
+}
+
+/** What gates judge once the candidate is merged into main. Null: it is not known to be clean. */
+export function onMainOf(queue: MergeQueue, { commit, task }: Candidate): (Judged & CleanMerge) | null {
+  const outcome = outcomeOf(queue, queue.main.commit, commit);
+  return outcome?.type === "clean" ? { ...outcome, tasks: digestOf([...queue.merged, task]) } : null;
 }
 
 export function outcomeOf({ testMerges }: MergeQueue, base: string, commit: string): MergeOutcome | null {

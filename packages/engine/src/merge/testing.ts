@@ -19,7 +19,7 @@ export function offered(id: string, more: Partial<Offer> = {}): MergeObservation
 
 /** What git makes of merging a candidate into a base, when nothing conflicts. */
 export function clean(base: string, commit: string): MergeOutcome {
-  const parts = [...base.split("+"), commit].sort();
+  const parts = [...new Set([...base.split("+"), commit])].sort();
   return { type: "clean", commit: `${base}+${commit}`, tree: `tree:${parts.join("+")}` };
 }
 

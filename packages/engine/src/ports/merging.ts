@@ -68,6 +68,8 @@ export type SettledOffer = {
   readonly offer: number;
 } /** `fix`: what it has changed. */ & (
   | { readonly type: "merged"; readonly fix: string | undefined }
+  /** There is nothing to merge: main has, at this commit, what the task is for. */
+  | { readonly type: "satisfied"; readonly main: string }
   /** `unchanged`: the same was refused before, and is not looked at again. */
   | {
       readonly type: "returned";

@@ -1,4 +1,12 @@
-import { type BuildId, type ContextSection, type Finding, type Intent, lockedIntentSchema } from "@slipway/contract";
+import {
+  type BuildId,
+  type ContextSection,
+  type Finding,
+  type Intent,
+  isOnMain,
+  lockedIntentSchema,
+  type TaskStatus,
+} from "@slipway/contract";
 import type { Store } from "@slipway/engine";
 import { readAll } from "../all-records.ts";
 
@@ -22,12 +30,12 @@ const maxFindingCharacters = 200;
 export async function featureLines({ store, build }: ContextSource): Promise<readonly string[]> {
   const [plans, records] = [await readAll(store, build, "plans"), await readAll(store, build, "tasks")];
   const statuses = new Map(records.map(({ id, status }) => [id, status]));
-  const features = new Map<string, string[]>();
+  const features = new Map<string, TaskStatus[]>();
   for (const { id, features: names } of plans.flatMap(({ tasks }) => tasks)) {
     for (const name of names) features.set(name, [...(features.get(name) ?? []), statuses.get(id) ?? "pending"]);
   }
   return [...features].slice(0, maxLines).map(([name, all]) => {
-    const merged = all.filter((status) => status === "merged").length;
+    const merged = all.filter(isOnMain).length;
     const isOpen = all.every((status) => status === "pending");
     const word = merged === all.length ? "done" : isOpen ? "open" : "in work";
     return `- ${name}: ${word}, ${merged} of ${all.length} tasks merged`;

@@ -1,6 +1,7 @@
 import {
   type BuildId,
   buildSettingsSchema,
+  isOnMain,
   type LockedIntent,
   lockedIntentSchema,
   type OpenIntent,
@@ -59,7 +60,7 @@ export function createMade(store: Pick<Store, "builds" | "events">, signal: Abor
     },
     async tasks(build) {
       const { tasks } = await whenDatabaseIsThere(() => builds.state(build), signal);
-      const merged = new Set(tasks.filter(({ status }) => status === "merged").map(({ id }) => id));
+      const merged = new Set(tasks.filter(({ status }) => isOnMain(status)).map(({ id }) => id));
       const plans = await whenDatabaseIsThere(() => builds.records(build, "plans"), signal);
       return plans.flatMap((plan) => plan.tasks).map(({ id, title }) => ({ id, title, merged: merged.has(id) }));
     },
