@@ -9,8 +9,6 @@ export type TaskPhase = (typeof taskPhases)[number];
 
 /** How an attempt fails by its own account, beside what its agents end with. */
 export const attemptFailures = [
-  /** Its branch holds nothing that main has not. */
-  "no_change",
   /** The project's own build or tests fail, and the agent could not mend them. */
   "checks_failed",
   /** It was asked to put its work together with main, and left conflicts. */
@@ -106,7 +104,10 @@ export function openBranchPath({ offers }: Pick<TaskOrder, "offers">): string {
 const paths = z.array(z.string().max(1024)).max(200);
 const id = z.string().min(1).max(64);
 
-/** A bundle lies at its `offerPath` and wants to be merged. Numbers rise, and may leave some out; the same one may be told again. */
+/**
+ * A bundle lies at its `offerPath` and wants to be merged. There is none where nothing is changed and the commit is main's: main is said to have all that
+ * the task is for. Numbers rise, and may leave some out; the same one may be told again.
+ */
 export const offeredSchema = z.strictObject({
   type: z.literal("offered"),
   number: z.int().min(1),

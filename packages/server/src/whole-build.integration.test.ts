@@ -7,10 +7,14 @@ import { part, scriptedApp } from "./testing/scripted-app.ts";
 
 import { openWholeBuilds } from "./testing/whole-builds.ts";
 
-/** The lead of `cart` hands out a part, and makes another one of what its worker has noted. */
+/**
+ * The lead of `cart` hands out a part, and makes another one of what its worker has noted. Of what `list` is for, which `cart`
+ * waits for, the app has all from the first.
+ */
 const app = scriptedApp([
+  { id: "list", criteria: ["keep-items"], build: () => [] },
   {
-    id: "cart",
+    ...{ id: "cart", dependencies: ["list"] },
     build: () => [{ tool: "add_tasks", input: { tasks: [{ title: "price" }] } }, ...part("cart")],
   },
   { id: "pay" },
@@ -33,7 +37,7 @@ function resultsTurn({ step, results }: ScriptedRequest): Turn {
   return notes === undefined ? { text: "It is done." } : { actions: part("notes", notes) };
 }
 
-test("a build of three tasks, with a lead and workers, ends with all of their work on main, the criteria seen, a preview, and nothing left", async () => {
+test("a build of four tasks, with a lead and workers, and one that is there already, ends with all of their work on main, the criteria seen, a preview, and nothing left", async () => {
   await using builds = await openWholeBuilds({ program: withTeam });
   const secret = { host: "api.example.com", header: "x-key", value: "t0p-5ecret" };
   const build = await builds.start({ settings: { workers: 2 }, secrets: [secret] });
@@ -46,6 +50,8 @@ test("a build of three tasks, with a lead and workers, ends with all of their wo
   expect(await builds.file(build, "parts/price.js")).toBe('export default "price";\n');
   expect(await builds.file(build, "parts/notes.js")).toMatch(/^export default "worker-[12]: it costs 5";\n$/);
   expect(view.criteria.every(({ satisfied }) => satisfied)).toBe(true);
+  const list = view.taskList.find(({ id }) => id === "list");
+  expect(list).toMatchObject({ status: "satisfied", reason: "already on main", attempts: 1 });
   await vi.waitFor(async () => expect(await builds.shown(build, "price")).toBe("price"));
   const ran = events.filter(({ type }) => type === "sandbox.changed").map(({ data }) => JSON.stringify(data));
   for (const purpose of ["attempt", "gate", "checker", "preview"])

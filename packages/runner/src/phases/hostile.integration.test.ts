@@ -4,17 +4,26 @@ import { rightSum, wrongSum } from "./testing/project.ts";
 import { startAttempt as start } from "./testing/start.ts";
 
 describe("an agent that", () => {
-  test("changes nothing has failed", async () => {
-    const { over, end, channel } = await start(agentThat({ build: doing([], "All is done and tested!") }));
+  test.each([
+    ["changes nothing", []],
+    ["changes nothing, though the install has left its lock file", [{ run: "echo {} > package-lock.json" }]],
+  ])("%s offers main as it is, unchecked, and is told what that lacks", async (_, actions) => {
+    const { channel, over, project, offered } = await start(
+      agentThat({
+        build: doing(actions, "All is done and tested!"),
+        findings: doing([{ write: "sum.mjs", content: rightSum }]),
+      }),
+    );
+    const { base } = project;
+    expect(await offered(1)).toMatchObject({ commit: base, main: base, changed: 0 });
+    expect(await project.commandsRun()).toEqual([]);
+    channel.send({ type: "findings", offer: 1, findings: [{ gate: "main-test", text: "It adds nothing." }] });
+    await offered(2);
+    channel.send({ type: "merged" });
     await over;
-    expect(end()).toMatchObject({ reason: "no_change" });
-    expect(channel.events.some(({ type }) => type === "offered")).toBe(false);
-  });
-
-  test("changes nothing has failed, though the install has left its lock file", async () => {
-    const { over, end } = await start(agentThat({ build: doing([{ run: "echo {} > package-lock.json" }]) }));
-    await over;
-    expect(end()).toMatchObject({ reason: "no_change" });
+    expect(await project.show(await project.take(2), "sum.mjs")).toBe(rightSum.trim());
+    // The agent was asked about its criteria once there was something to ask about.
+    expect(channel.events).toContainEqual(expect.objectContaining({ type: "criterion", criterion: "adds" }));
   });
 
   test("deletes tests is told on in the offer", async () => {

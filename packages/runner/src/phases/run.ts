@@ -14,7 +14,6 @@ import {
   intentPrompt,
   unsolvedPrompt,
 } from "./prompts.ts";
-import type { Change } from "./repository.ts";
 import { testsAmong } from "./tests-among.ts";
 
 /** How often an offer may come back. */
@@ -47,23 +46,28 @@ export async function runPhases(parts: AttemptParts): Promise<RunnerEnd> {
 async function takeThrough(attempt: Attempt): Promise<RunnerEnd> {
   const { phase, checks, beside } = attempt;
   let main = attempt.order.base;
+  let hasStated = false;
   for (let round = 1; round <= maxRounds; round++) {
     await phase("build", round, nothing, () =>
       beside.during(() => (round === 1 ? build(attempt) : workOver(attempt, round))),
     );
     main = await phase("integrate", round, commitSchema, () => integrate(attempt, round, main));
-    await phase("test", round, nothing, () =>
-      pass(attempt, `test-${round}`, (step, commit) => checks.inWorkspace(step, "test", commit), fixPrompt),
-    );
-    if (round === 1) await phase("intent", round, nothing, () => stateCriteria(attempt));
-    await phase("verify", round, nothing, () =>
-      pass(
-        attempt,
-        `verify-${round}`,
-        (step, commit) => checks.inCleanCheckout(step, "verify", commit),
-        cleanFixPrompt,
-      ),
-    );
+    // What main has already is the host's to look at.
+    if (await attempt.once(`work ${round}`, z.boolean(), () => hasWork(attempt, main))) {
+      await phase("test", round, nothing, () =>
+        pass(attempt, `test-${round}`, (step, commit) => checks.inWorkspace(step, "test", commit), fixPrompt),
+      );
+      if (!hasStated) await phase("intent", round, nothing, () => stateCriteria(attempt));
+      hasStated = true;
+      await phase("verify", round, nothing, () =>
+        pass(
+          attempt,
+          `verify-${round}`,
+          (step, commit) => checks.inCleanCheckout(step, "verify", commit),
+          cleanFixPrompt,
+        ),
+      );
+    }
     const isMore = await attempt.once(`more ${round}`, z.boolean(), async () => isWanted(attempt));
     if (isMore) continue;
     const offered = await offer(attempt, round, main);
@@ -85,11 +89,10 @@ async function initialise({ progress, repository, checks, once, crew, tip }: Att
   return null;
 }
 
-async function build({ order, repository, checks, turn, tip }: Attempt): Promise<null> {
+async function build({ order, checks, turn, tip }: Attempt): Promise<null> {
   // What does not install may be what the task is about.
   const failure = await checks.install("initialise", "initialise", tip());
   await turn("build", buildPrompt(order, failure));
-  if (!isWork(await repository.changes(order.base, tip()))) throw noChange();
   return null;
 }
 
@@ -173,12 +176,15 @@ async function stateCriteria({ order, progress, turn, once }: Attempt): Promise<
   return null;
 }
 
-async function offer({ order, repository, once, tip }: Attempt, round: number, main: string): Promise<Offered> {
+/** Where there is nothing to merge, main itself is offered: whether it has what the task is for is looked at there. */
+async function offer(attempt: Attempt, round: number, main: string): Promise<Offered> {
+  const { order, repository, once, tip } = attempt;
   return await once(`offer ${round}`, offeredSchema, async () => {
-    const [commit, tree] = [tip(), await repository.tree(tip())];
+    const isNew = await hasWork(attempt, main);
+    const commit = isNew ? tip() : main;
+    const tree = await repository.tree(commit);
     const changes = await repository.changes(main, commit);
-    if (!isWork(changes)) throw noChange();
-    await repository.bundle(offerPath(order, round), commit, [order.base, main]);
+    if (isNew) await repository.bundle(offerPath(order, round), commit, [order.base, main]);
     const tests = testsAmong(changes);
     return { type: "offered" as const, number: round, commit, tree, main, changed: changes.length, tests };
   });
@@ -203,10 +209,7 @@ function isWanted({ progress: { inbox, mailbox } }: Attempt): boolean {
 }
 
 /** The lock file of an app that has none yet is what its install writes, whatever the agent does. */
-function isWork(changes: readonly Change[]): boolean {
+async function hasWork({ repository, tip }: Attempt, main: string): Promise<boolean> {
+  const changes = await repository.changes(main, tip());
   return changes.some(({ path, status }) => path !== "package-lock.json" || status !== "added");
-}
-
-function noChange(): TaskRunEnd {
-  return new TaskRunEnd({ reason: "no_change", message: "there is nothing in the branch that main has not" });
 }

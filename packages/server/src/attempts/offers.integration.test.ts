@@ -73,18 +73,22 @@ describe("an offer", () => {
     expect((await repository.candidates()).size).toBe(0);
   });
 
-  it("without a change is refused", async () => {
-    const { offer, work } = await setUp();
-    const { bundle } = await work({});
-    expect(await offer(bundle)).toMatchObject({
-      data: { findings: [{ text: "Nothing has changed: there is no work in it that main has not." }] },
-    });
+  it.each([
+    ["without a change", {}],
+    ["of nothing but the lock file that an install has left", { "package-lock.json": "{}\n" }],
+  ])("%s is one of main as it was, and nothing of it is kept", async (_, files) => {
+    const { offer, work, main, repository } = await setUp();
+    const { bundle } = await work(files);
+    const commit = { commit: main, tree: await repository.treeOf(main) };
+    expect(await offer(bundle)).toMatchObject({ type: "candidate.offered", data: commit });
+    expect((await repository.candidates()).size).toBe(0);
   });
 
-  it("of nothing but the lock file that an install has left is refused", async () => {
-    const { offer, work } = await setUp();
-    const { bundle } = await work({ "package-lock.json": "{}\n" });
-    expect(await offer(bundle)).toMatchObject({ type: "candidate.refused" });
+  it("that says itself that it has nothing needs no bundle", async () => {
+    const { offer, main } = await setUp();
+    expect(await offer(failing("internal"), { commit: main, changed: 0 })).toMatchObject({
+      ...{ type: "candidate.offered", data: { commit: main } },
+    });
   });
 
   it("with what is there for agents is refused", async () => {
@@ -93,13 +97,14 @@ describe("an offer", () => {
     expect(await offer(bundle)).toMatchObject({ data: { findings: [{ file: ".slipway/context/plan.md" }] } });
   });
 
-  it("of nothing but a newer main is refused", async () => {
+  it("of nothing but a newer main is one of that", async () => {
     const { offer, work, repository, main } = await setUp();
     const { tip, bundle } = await work({ "list.txt": "socks\n" });
     await repository.take(bundle, { id: newId("cnd"), ref: `refs/heads/${branch}`, base: main });
     await repository.moveMain(main, tip);
-    const nothing = bytes(`# v2 git bundle\n-${tip} \n${tip} refs/heads/${branch}\n\n`);
-    expect(await offer(nothing, { main: tip })).toMatchObject({ type: "candidate.refused" });
+    expect(await offer(failing("internal"), { main: tip, commit: tip, changed: 0 })).toMatchObject({
+      ...{ type: "candidate.offered", data: { commit: tip } },
+    });
   });
 
   it("with a secret and a large binary is refused with where they are, and is not kept", async () => {

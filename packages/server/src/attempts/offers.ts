@@ -9,11 +9,11 @@ import { candidateIdOf } from "./names.ts";
 import { patiently } from "./patiently.ts";
 import { candidateOffered, candidateRefused, type Life } from "./reports.ts";
 
-type Repository = Pick<BuildRepository, "take" | "takeOpen" | "discard" | "main" | "isAncestor">;
+type Repository = Pick<BuildRepository, "take" | "takeOpen" | "discard" | "main" | "treeOf" | "isAncestor">;
 
 export interface TakenOffer {
   readonly report: NewEvent;
-  /** Undefined: it was refused. */
+  /** Undefined: it was refused, or there is nothing in it. */
   readonly taken: Taken | undefined;
   /** How many the sandbox has sent. */
   readonly bytes: number;
@@ -31,7 +31,7 @@ const waitsMs = [200, 1000, 5000];
 
 /**
  * Takes what a run offers into the build's repository, or refuses it with what is wrong. What counts is what was taken,
- * whatever the run says of it. Fails when the sandbox is gone, and with `out_of_disk` when there is no room for it here.
+ * whatever the run says of it; where nothing is in it that main has not, that is the main it is on. Fails when the sandbox is gone, and with `out_of_disk` when there is no room for it here.
  */
 export async function takeOffer(
   repository: Repository,
@@ -52,15 +52,21 @@ export async function takeOffer(
     report: candidateRefused(life, offered.number, findings),
     ...{ taken: undefined, bytes },
   });
+  const nothingNew = async (base: string) => ({
+    report: candidateOffered(life, offered.number, { commit: base, tree: await repository.treeOf(base) }),
+    ...{ taken: undefined, bytes },
+  });
   try {
     const base = await baseOf(repository, life.order.base, offered.main);
+    if (offered.commit === base && offered.changed === 0) return await nothingNew(base);
     const limits = { bundleBytes: Math.min(usualTakeLimits.bundleBytes, mostBytes) };
     const options = { id, ref: `refs/heads/${life.order.branch}`, base, limits, signal };
     const taken = await patiently(() => repository.take(read(), options), signal, waitsMs);
     const findings = findingsOf(taken);
-    if (findings.length === 0) return { report: candidateOffered(life, offered.number, taken), taken, bytes };
+    if (findings.length === 0 && taken.changes.some(isWork))
+      return { report: candidateOffered(life, offered.number, taken), taken, bytes };
     await repository.discard(id);
-    return refused(findings);
+    return taken.changes.some(isWork) ? refused(findings) : await nothingNew(base);
   } catch (error) {
     signal.throwIfAborted();
     if (error instanceof CandidateRefused) return refused(error.findings.slice(0, maxFindings).map(toFinding));
@@ -120,7 +126,6 @@ async function baseOf(repository: Repository, known: string, claimed: string): P
 }
 
 function findingsOf({ changes, secrets, binaries }: Taken): Finding[] {
-  if (!changes.some(isWork)) return [about("Nothing has changed: there is no work in it that main has not.")];
   const own = changes.filter(({ path, change }) => path.startsWith(".slipway/") && change !== "deleted");
   const found = [
     ...secrets.map(({ path, kind, line }) => ({

@@ -13,6 +13,8 @@ export interface Demand {
   readonly checks: readonly Check[];
   /** Tasks that have to be done before it can be satisfied. */
   readonly tasks: ReadonlySet<string>;
+  /** Those that the plan names for it. */
+  readonly servedBy: ReadonlySet<string>;
 }
 
 const checksSchema = z.array(checkSchema).min(1);
@@ -42,9 +44,9 @@ export function demandsOf(
   return statements.map(({ id, statement }) => {
     const record = records.find(({ criterion }) => criterion === id);
     if (record === undefined) throw new SlipwayError("internal", `nothing checks ${id}`);
-    const serving = tasks.filter((task) => task.criteria.includes(id));
-    const needed = (serving.length > 0 ? serving : tasks).map((task) => task.id);
-    return { id, statement, checks: checksSchema.parse(record.check), tasks: new Set(needed) };
+    const servedBy = new Set(tasks.filter((task) => task.criteria.includes(id)).map((task) => task.id));
+    const needed = servedBy.size > 0 ? servedBy : new Set(tasks.map((task) => task.id));
+    return { id, statement, checks: checksSchema.parse(record.check), tasks: needed, servedBy };
   });
 }
 

@@ -14,6 +14,7 @@ import { isTest } from "../repository/tests-changed.ts";
 import { type AllChecked, type Checked, type Checking, checkAll } from "./check-all.ts";
 import { type Demand, dueOf, readDemands, tasksWithin } from "./demands.ts";
 import { againstStep, findingOf, held, shown } from "./findings.ts";
+import { lacksEvidence } from "./on-main.ts";
 import type { TestSetup } from "./test-scripts.ts";
 import { againstTests } from "./tests-kept.ts";
 
@@ -158,7 +159,13 @@ async function intentMet(parts: GateParts, run: Run): Promise<readonly Finding[]
   const repository = await parts.repositories.of(build.id);
   const within = await tasksWithin(parts.store, repository, build.id, work.commit);
   const all = new Set([...within, ...work.ahead, work.task]);
-  const due = dueOf(await readDemands(parts.store, build.id, signal), all);
+  const demands = await readDemands(parts.store, build.id, signal);
+  // Of main itself all is looked at that the task serves, whoever else does: it is done only if that is there.
+  const isMain = work.base === work.commit;
+  const missing = isMain ? await lacksEvidence({ ...parts, ...run, ...work, repository }, demands) : undefined;
+  if (missing !== undefined) return [findingOf(work.gate, missing)];
+  const isServed = ({ servedBy }: Demand) => isMain && servedBy.has(work.task);
+  const due = [...new Set([...dueOf(demands, all), ...demands.filter(isServed)])];
   if (due.length === 0) return [];
   const seen = await checked(parts, run, due);
   if ("failure" in seen) return [findingOf(work.gate, `The app does not run. ${seen.failure}`)];

@@ -107,6 +107,47 @@ test("a criterion is not due before all tasks that serve it are in the commit", 
   expect(findings.map(({ text }) => /\((\w+)\)/.exec(text)?.[1])).toEqual(["ours", "theirs"]);
 });
 
+test("a task whose work main has already is taken for done when all that it serves is seen there", async () => {
+  const onMain = { base: site.main };
+  const build = await site.demand({
+    mine: { tasks: ["own"], checks: [get("/", 200)] },
+    ours: { tasks: ["second", "other"], checks: [get("/", 418)] },
+    theirs: { tasks: ["other"], checks: [get("/", 418)] },
+  });
+  expect(await site.judge("intent", site.main, onMain, build)).toEqual({ verdict: "passed", findings: [] });
+  const { findings } = await site.judge("intent", site.main, { ...onMain, task: "second" }, build);
+  expect(findings).toMatchObject([{ text: expect.stringMatching(/^This does not hold yet \(ours\)/) }]);
+});
+
+test("of a task that serves nothing, others must have changed the files that it was expected to", async () => {
+  const build = await site.demand({ theirs: { tasks: ["other"], checks: [get("/", 418)] } });
+  const [plan] = await site.store.builds.records(build.id, "plans");
+  const task = {
+    ...{ title: "x", description: "x", component: "backend", features: ["shop"], dependencies: [], criteria: [] },
+    estimate: { minutes: 1, usd: 1 },
+  };
+  const tasks = [
+    { ...task, id: "vague", expectedFiles: [] },
+    { ...task, id: "docs", expectedFiles: ["docs.md"] },
+  ];
+  const commit = await site.candidate({ "docs.md": "# Docs\n" });
+  const merge = { task: "first", position: 1, commit, parent: site.main, mergedAt: 1 };
+  await site.put(build, {
+    plans: [{ build: build.id, round: 2, intentHash: plan?.intentHash ?? "", tasks }],
+    merges: [{ ...merge, build: build.id, candidate: newId("cnd") }],
+  });
+  const judge = (main: string, of: string) => site.judge("intent", main, { base: main, task: of }, build);
+  expect(await judge(commit, "docs")).toEqual({ verdict: "passed", findings: [] });
+  expect(await judge(site.main, "docs")).toMatchObject({
+    verdict: "failed",
+    findings: [{ text: expect.stringContaining("changed docs.md") }],
+  });
+  expect(await judge(commit, "vague")).toMatchObject({
+    verdict: "failed",
+    findings: [{ text: expect.stringContaining("No check shows") }],
+  });
+});
+
 test("without a criterion that is due nothing is started", async () => {
   const build = await site.demand({ later: { tasks: ["own", "other"], checks: [get("/", 418)] } });
   expect(await site.judge("intent", site.main, {}, build)).toEqual({ verdict: "passed", findings: [] });
