@@ -140,6 +140,11 @@ export const buildViewSchema = buildSummarySchema.extend({
   main: name.nullable(),
   /** Where main's git repository is, on the server's machine. */
   repository: z.string().nullable(),
+  /**
+   * Where main is on top of the commit that the build began with, so that git merges it into the repository that this is from.
+   * Null: it began with none, or there is nothing to merge yet.
+   */
+  result: z.object({ repository: z.string(), branch: name }).nullable().default(null),
   /** It is not there any more, or in another server's state directory: the build can only be cancelled from here. */
   repositoryMissing: z.boolean().default(false),
   /** Where main runs; whoever has the address may look. */

@@ -105,8 +105,8 @@ const paths = z.array(z.string().max(1024)).max(200);
 const id = z.string().min(1).max(64);
 
 /**
- * A bundle lies at its `offerPath` and wants to be merged. There is none where nothing is changed and the commit is main's: main is said to have all that
- * the task is for. Numbers rise, and may leave some out; the same one may be told again.
+ * A bundle lies at its `offerPath` and wants to be merged. Where nothing is changed and the commit is main's there is
+ * none: main is said to have all that the task is for. Numbers rise, and may leave some out; the same one may be told again.
  */
 export const offeredSchema = z.strictObject({
   type: z.literal("offered"),

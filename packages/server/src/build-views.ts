@@ -55,7 +55,7 @@ function countTasks(tasks: readonly TaskRecord[]): Record<TaskStatus, number> {
   return counts;
 }
 
-export type RemoteEnd = Pick<BuildView, "pullRequest" | "remoteFailure">;
+export type RemoteEnd = Pick<BuildView, "pullRequest" | "remoteFailure" | "result">;
 
 export interface ViewParts {
   readonly money: AccountBalance;

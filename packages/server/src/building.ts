@@ -14,6 +14,7 @@ import { endAllButMain, endUnwantedRuns } from "./left-behind.ts";
 import { dropBranches } from "./merging/branches.ts";
 import { createMerging, isMerging } from "./merging/merging.ts";
 import { createRemote, type RemoteSettings } from "./merging/remote.ts";
+import { createResults } from "./merging/result.ts";
 import { insteadText, readInstead } from "./preview/instead.ts";
 import { createPreviews } from "./preview/preview.ts";
 import { recordSandboxes } from "./recorded-sandboxes.ts";
@@ -72,12 +73,14 @@ export function createBuilding(parts: BuildingParts): Required<Building> {
   const remote = parts.remote && createRemote({ ...parts.remote, repositories, store, environment, tell, log: warn });
   // What a process before this one did not come to.
   remote?.finish().catch((error: Error) => warn(error.message));
+  const results = createResults({ repositories, environment, warn });
   const merging = createMerging({
     ...{ store, repositories, clock, warn },
     gates: createGates({ provider: recorded, workspaces, repositories, store }),
     preview: { follow: (build, commit) => void previews.follow(build, commit), close: previews.end },
     report: coordinator.report,
     onMain(build, commit) {
+      void results.update(build.id);
       void remote?.push(build);
       return attempts.mainMoved(build, commit);
     },
@@ -103,6 +106,7 @@ export function createBuilding(parts: BuildingParts): Required<Building> {
         candidates: await readAll(store, build.id, "candidates"),
         attempts: await readAll(store, build.id, "attempts"),
       });
+      await results.close(build.id);
       await remote?.noteEnd(build);
       // Nobody waits for it: a remote may be slow.
       void remote?.finish(build.id);
@@ -113,6 +117,7 @@ export function createBuilding(parts: BuildingParts): Required<Building> {
     heardAtMs: attempts.heardAtMs,
     async [Symbol.asyncDispose]() {
       await merging[Symbol.asyncDispose]();
+      await results[Symbol.asyncDispose]();
       await remote?.[Symbol.asyncDispose]();
       await attempts[Symbol.asyncDispose]();
       await previews[Symbol.asyncDispose]();

@@ -87,7 +87,7 @@ export function createBuildFace(parts: BuildFaceParts): BuildFace {
       isRepositoryMissing: parts.isRepositoryMissing?.(build) ?? false,
       preview: await parts.previews()?.addressOf(build),
       isNothingToShow: (await parts.previews()?.isNothing(build)) ?? false,
-      remoteEnd: (await parts.remoteEndOf?.(build)) ?? { pullRequest: null, remoteFailure: null },
+      remoteEnd: (await parts.remoteEndOf?.(build)) ?? { pullRequest: null, remoteFailure: null, result: null },
     });
   };
 

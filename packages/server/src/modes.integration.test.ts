@@ -200,7 +200,7 @@ describe("a repository that is somebody else's", () => {
     };
     await using builds = await openWholeBuilds({ program });
     const build = await builds.start({ mode: "fix", source: { directory }, request: "Totals are wrong" });
-    await expectSucceeded(builds, build);
+    const { view } = await expectSucceeded(builds, build);
     const [intent] = await builds.server.store.builds.records(build, "intents");
     expect(intent?.intent).toMatchObject({
       start: { mode: "fix", diagnosis: { problems: [{ evidence: expect.stringContaining("prices add up") }] } },
@@ -211,6 +211,13 @@ describe("a repository that is somebody else's", () => {
     expect(await readFile(join(main, "test/total.test.js"), "utf8")).toBe(tests);
     expect(await stateOf(directory)).toEqual(before);
     await expect(lstat(trace)).rejects.toThrow("ENOENT");
+    const copy = join(scratch, "copy");
+    await git(scratch, "clone", "-q", directory, copy);
+    const { repository = "", branch = "" } = view.result ?? {};
+    await git(copy, "fetch", "-q", repository, branch);
+    await git(copy, "merge", "-q", "--ff-only", "FETCH_HEAD");
+    expect(await git(copy, "log", "--format=%s")).toBe("mend\nServe them\nAdd prices");
+    expect(await ownTests(copy)).toBe(0);
   });
 });
 

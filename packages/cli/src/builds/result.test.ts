@@ -32,6 +32,7 @@ const view = buildView({
     { id: "phone", satisfied: false, text: "" },
   ],
   ...{ repository: "/var/lib/it's mine/repository.git", preview: "http://127.0.0.1:4123/" },
+  result: { repository: "/var/lib/it's mine/result.git", branch: "slipway/bld_1" },
 });
 
 test("a result has criteria with evidence, gates, costs, the repository and the preview", () => {
@@ -51,6 +52,7 @@ test("a result has criteria with evidence, gates, costs, the repository and the 
     "tasks:      1 of 2 merged",
     "cost:       2.00 USD of 5.00 USD; most for list 1.00 USD, cart 0.1000 USD",
     "repository: git clone '/var/lib/it'\\''s mine/repository.git' app",
+    "merge:      git fetch '/var/lib/it'\\''s mine/result.git' slipway/bld_1 && git merge FETCH_HEAD",
     "preview:    http://127.0.0.1:4123/",
     "",
   ]);

@@ -1,4 +1,5 @@
 import { type BuildSummary, type BuildView, printable, type TaskStatus, taskStatuses } from "@slipway/contract";
+import { quoted } from "../terminal.ts";
 
 /** Text of users and models as one line that a terminal can not take for more. */
 export function oneLine(text: string, most = Number.POSITIVE_INFINITY): string {
@@ -28,6 +29,11 @@ export function previewText({ preview, nothingToShow }: Pick<BuildView, "preview
 
 export function missingText({ repository }: Pick<BuildView, "repository">): string {
   return `Its repository is missing, ${oneLine(repository ?? "")}`;
+}
+
+/** How it comes into the repository that the build began with. */
+export function mergeText({ repository, branch }: NonNullable<BuildView["result"]>): string {
+  return `git fetch ${quoted(oneLine(repository))} ${quoted(oneLine(branch))} && git merge FETCH_HEAD`;
 }
 
 const stageWords = { draft: "drafting the intent", lock: "locking the intent", plan: "planning the tasks" } as const;

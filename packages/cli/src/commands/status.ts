@@ -4,7 +4,7 @@ import { eventText } from "../builds/events.ts";
 import { formatMoney } from "../builds/money.ts";
 import { adviceOn } from "../builds/result.ts";
 import { gatesAndReason } from "../builds/task-row.ts";
-import { oneLine, previewText, stageText, statusText, tasksText } from "../builds/words.ts";
+import { mergeText, oneLine, previewText, stageText, statusText, tasksText } from "../builds/words.ts";
 import type { Context } from "../command.ts";
 import { formatDuration } from "../duration.ts";
 import { findBuildId } from "../resolve.ts";
@@ -67,6 +67,7 @@ function fields(view: BuildView, failure: string | undefined): [string, string][
     ...field("criteria", view.criteria.length === 0 ? undefined : criteriaText(view.criteria)),
     ...field("main", view.main === null ? undefined : oneLine(view.main)),
     ...field("git", view.repository === null ? undefined : oneLine(view.repository)),
+    ...field("merge", view.result === null ? undefined : mergeText(view.result)),
     ...field("preview", previewText(view) ?? undefined),
     ...field("pull", view.pullRequest === null ? undefined : oneLine(view.pullRequest, 200)),
     ...field("remote", view.remoteFailure === null ? undefined : oneLine(view.remoteFailure, 200)),

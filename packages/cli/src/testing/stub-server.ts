@@ -76,7 +76,7 @@ export function buildView(changes: Partial<BuildView> = {}): BuildView {
     money: { budgetMicroUsd: 100_000_000, spentMicroUsd: 12_000, reservedMicroUsd: 0 },
     settings: buildSettingsSchema.parse({}),
     ...{ source: null, planning: null, taskList: [], attempts: [], sandboxes: [], candidates: [], criteria: [] },
-    ...{ main: null, repository: null, repositoryMissing: false, preview: null, nothingToShow: null },
+    ...{ main: null, repository: null, result: null, repositoryMissing: false, preview: null, nothingToShow: null },
     ...{ pullRequest: null, remoteFailure: null },
     ...changes,
   };

@@ -101,6 +101,7 @@ it("the files of a shallow clone come out of its sandbox as one commit, with the
   const { main, origin } = await repository.create({ from: await bundleOf(sandbox, signal), atMs: 0 });
   expect((await repository.read(main, () => true)).get("list.txt")?.toString()).toBe("two\n");
   expect(origin).toMatchObject({ commit: stdout.trim(), branch: "trunk" });
+  expect(Buffer.from(origin?.object ?? "", "base64").toString()).toMatch(/^tree \w{40}\nparent [\s\S]*\n\ntwo\n$/);
   await run(sandbox, `cd ${projectPath}; git checkout -q --detach`);
   expect(await bundleOf(sandbox, signal)).toMatchObject({ origin: { commit: stdout.trim(), branch: null } });
   await run(sandbox, `rm -rf ${projectPath}; git init -q ${projectPath}`);

@@ -84,7 +84,7 @@ async function clone({ provider, signal }: MainParts, build: WorkingBuild, addre
 /** The files of a clone's HEAD in a bundle of one commit: of a shallow clone there is no other. */
 export async function bundleOf(sandbox: Sandbox, signal: AbortSignal): Promise<CreateSource> {
   const script = `set -e; git update-ref ${ref} "$(git commit-tree -m Import 'HEAD^{tree}')"; git bundle create -q ${bundlePath} ${ref}
-    git rev-parse HEAD; git symbolic-ref --quiet --short HEAD || :`;
+    git rev-parse HEAD; git symbolic-ref --quiet --short HEAD || echo; git cat-file commit HEAD | head -c 65536 | base64 -w 0`;
   const env = Object.fromEntries(
     ["AUTHOR", "COMMITTER"].flatMap((who) => [
       [`GIT_${who}_NAME`, "Slipway"],
@@ -93,10 +93,13 @@ export async function bundleOf(sandbox: Sandbox, signal: AbortSignal): Promise<C
   );
   const packed = await run(sandbox, script, { cwd: projectPath, env, timeoutMs: 10 * minuteMs, signal });
   if (packed.exitCode !== 0) throw refused("the repository has no commit to begin with", packed.stderr);
-  const [commit = "", branch = ""] = packed.stdout.split("\n");
+  const [commit = "", branch = "", object = ""] = packed.stdout.split("\n");
   if (!isObjectName(commit)) throw refused("the repository does not use SHA-1 for its objects", commit);
   // A program that opens pull requests gets it: nothing that could pass for an option.
-  const origin = { commit, branch: /^[^\s-]\S{0,199}$/.test(branch) ? branch : null };
+  const isName = /^[^\s-]\S{0,199}$/.test(branch);
+  // Whether it is that commit is found out where it is built upon.
+  const kept = /^[A-Za-z0-9+/]{1,90000}=*$/.test(object) ? { object } : {};
+  const origin = { commit, branch: isName ? branch : null, ...kept };
   return { bundle: sandbox.files.read(bundlePath, { signal }), ref, origin };
 }
 

@@ -2,9 +2,9 @@ import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { hasCode, SlipwayError } from "@slipway/contract";
-import { createGit, type Git, type GitSettings } from "../repository/git.ts";
-import { line } from "../repository/objects.ts";
+import { createGit, type GitSettings } from "../repository/git.ts";
 import { quoted } from "../repository/quarantine.ts";
+import { replayed } from "./replay.ts";
 
 export interface OutboxOptions extends GitSettings {
   /** Of the remote. */
@@ -56,7 +56,8 @@ export async function openOutbox({ directory, environment, url }: OutboxOptions)
 
   return {
     async push({ main, onto, branch }, signal) {
-      const tip = onto === null ? main : await replayed(git, main, await found(onto, signal));
+      const known = onto === null ? null : await found(onto, signal);
+      const tip = known === null ? main : await replayed(git, main, known);
       await transfer(["push", "--quiet", "--no-verify", "--", url, `${tip}:refs/heads/${branch}`], signal);
       return tip;
     },
@@ -75,28 +76,4 @@ export async function openOutbox({ directory, environment, url }: OutboxOptions)
       throw error;
     }
   }
-}
-
-/**
- * Main's commits on top of the one that main's files are from: a build's main begins anew, and a branch without a past in
- * common can not be merged by others. The same commits give the same ones again.
- */
-async function replayed(git: Git, main: string, onto: string | null): Promise<string> {
-  if (onto === null) return main;
-  const [first, ...commits] = line(await git.run(["rev-list", "--reverse", main])).split("\n");
-  const [began, found] = line(await git.run(["rev-parse", `${first}^{tree}`, `${onto}^{tree}`])).split("\n");
-  if (began !== found)
-    throw new SlipwayError("git_failed", `main did not begin with the files of the remote's commit ${onto}`);
-  let tip = onto;
-  for (const commit of commits) {
-    const text = (await git.run(["cat-file", "commit", commit])).stdout.toString("latin1");
-    const moved = text.replace(/^parent .*$/m, `parent ${tip}`);
-    const input = [Buffer.from(moved, "latin1")];
-    tip = line(await git.run(["hash-object", "-t", "commit", "-w", "--stdin"], { input: stream(input) }));
-  }
-  return tip;
-}
-
-async function* stream(chunks: readonly Buffer[]): AsyncGenerator<Buffer> {
-  yield* chunks;
 }

@@ -225,16 +225,16 @@ it("the last push of a build that has ended is tried again, and what keeps it fr
   state.status = "succeeded";
   await execute("mv", [bare, join(directory, "away")]);
   await remote.noteEnd(build);
-  expect(await readRemoteEnd(own)).toEqual({ pullRequest: null, remoteFailure: null });
+  expect(await readRemoteEnd(own)).toMatchObject({ pullRequest: null, remoteFailure: null });
   const finishing = remote.finish(build.id);
   await expect.poll(() => logged.length).toBe(2);
   const remoteFailure = expect.stringContaining("git push to the");
-  expect(await readRemoteEnd(own)).toEqual({ pullRequest: null, remoteFailure });
+  expect(await readRemoteEnd(own)).toMatchObject({ pullRequest: null, remoteFailure });
   await remote[Symbol.asyncDispose]();
   await finishing;
   await execute("mv", [join(directory, "away"), bare]);
   await again().finish();
-  expect(await readRemoteEnd(own)).toEqual({ pullRequest: "https://example.com/1", remoteFailure: null });
+  expect(await readRemoteEnd(own)).toMatchObject({ pullRequest: "https://example.com/1", remoteFailure: null });
 });
 
 it("nothing of the remote's comes into the build's own repository, and no hook of its user's runs", async () => {

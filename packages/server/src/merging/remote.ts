@@ -8,6 +8,7 @@ import { type NewEvent, report, type Store, type WorkingBuild } from "@slipway/e
 import type { RemoteEnd } from "../build-views.ts";
 import type { Repositories } from "../repositories.ts";
 import { openOutbox } from "./outbox.ts";
+import { readResult } from "./result.ts";
 
 export interface RemoteSettings {
   /** Where main of each build is pushed to, as a branch of its own. */
@@ -51,13 +52,14 @@ const usualFinishWaitsMs = [0.25, 0.5, 1, 2, 4, 8, 10, 10, 10, 10].map((minutes)
 const noteName = "to-finish";
 const pullRequestName = "pull-request.txt";
 
-/** What came of a build's last push, and of its pull request. `directory`: with all that is the build's own. */
+/** Where what came of a build is, beside its own repository: its last push, its pull request, what can be merged. `directory`: with all that is the build's own. */
 export async function readRemoteEnd(directory: string): Promise<RemoteEnd> {
   const read = async (name: string) => {
     const text = await readFile(join(directory, name), "utf8").catch(() => "");
     return reasonOf(text.trim()) || null;
   };
-  return { pullRequest: await read(pullRequestName), remoteFailure: await read(noteName) };
+  const [pullRequest, remoteFailure] = [await read(pullRequestName), await read(noteName)];
+  return { pullRequest, remoteFailure, result: readResult(directory) };
 }
 
 const reasonOf = (text: string) => printable(text).slice(0, maxReason);

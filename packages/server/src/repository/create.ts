@@ -22,7 +22,7 @@ export type CreateSource =
   | {
       readonly bundle: AsyncIterable<Uint8Array>;
       readonly ref: string;
-      readonly origin: Pick<Origin, "commit" | "branch">;
+      readonly origin: Pick<Origin, "commit" | "branch" | "object">;
     };
 
 export const mainRef = "refs/heads/main";

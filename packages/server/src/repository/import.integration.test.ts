@@ -92,7 +92,8 @@ describe("a user's repository", () => {
     expect(await stateOf(directory)).toEqual(before);
     expect(await made.files()).toEqual(names);
     const commit = (await git(directory, "rev-parse", "HEAD")).trim();
-    expect(made.origin).toEqual({ commit, branch: "trunk", untracked: { paths: ["note.txt"], count: 1 } });
+    const object = Buffer.from(await git(directory, "cat-file", "commit", "HEAD")).toString("base64");
+    expect(made.origin).toEqual({ commit, branch: "trunk", object, untracked: { paths: ["note.txt"], count: 1 } });
     expect(await made.repository.create({ from: "empty", atMs: 9 })).toEqual({ main: made.main, origin: made.origin });
   });
 

@@ -12,6 +12,8 @@ export interface Origin {
   /** Null: there was none. */
   readonly commit: string | null;
   readonly branch: string | null;
+  /** The commit itself, as base64: what is built upon it can be merged where it is from. Left out: it is not known, or too long. */
+  readonly object?: string | undefined;
   /** Files of the user's that are no part of it: the first of them, and how many there are. */
   readonly untracked: { readonly paths: readonly string[]; readonly count: number };
 }
@@ -130,7 +132,15 @@ async function importCommit(
     ...{ input: `${tree}\n`, timeMs: importMs, outputBytes: Number.POSITIVE_INFINITY, signal },
   });
   await git.run(["index-pack", "--stdin", "--strict"], { input: pack, timeMs: importMs, signal });
-  return { tree, origin: { commit: found.commit, branch: found.branch, untracked } };
+  const object = keptObject((await reader.run(["cat-file", "commit", found.commit], { signal })).stdout);
+  return { tree, origin: { commit: found.commit, branch: found.branch, object, untracked } };
+}
+
+const mostObjectBytes = 64 * 1024;
+
+/** Nothing of what a commit says is needed, but for its name to be right. */
+function keptObject(bytes: Buffer): string | undefined {
+  return bytes.length > mostObjectBytes ? undefined : bytes.toString("base64");
 }
 
 const nothing: Origin["untracked"] = { paths: [], count: 0 };
