@@ -68,8 +68,21 @@ export const taskViewSchema = z.object({
   component: name,
   attempts: count,
   level: z.int().min(0).max(4).nullable(),
-  /** Why it has failed, or what it waits to pass. */
+  /** Why it has failed, what it waits to pass, or that it was on main already. */
   reason: z.string().nullable(),
+  /** What came of its offers so far, while it is neither done nor failed. Left out: none has come back. */
+  refused: z
+    .object({
+      /** Which one refused the last of them; `attempt`: none was made, the attempt has failed by itself. */
+      gate: name,
+      /** Why, in short. */
+      finding: z.string().max(300),
+      /** How many have come back. */
+      times: z.int().min(1),
+      /** In words. */
+      next: z.string(),
+    })
+    .optional(),
 });
 export type TaskView = Readonly<z.output<typeof taskViewSchema>>;
 

@@ -13,6 +13,7 @@ import {
   type PlanView,
   SlipwayError,
   type TaskStatus,
+  type TaskView,
   taskStatuses,
   topologicalOrder,
 } from "@slipway/contract";
@@ -35,6 +36,7 @@ import {
 import { z } from "zod";
 import { candidateViews } from "./merge-views.ts";
 import { noDevServer } from "./preview/instead.ts";
+import { refusedOf } from "./refusals.ts";
 
 /** What users see of what the store keeps. */
 export function summaryOf({ build, tasks }: Pick<StoredBuild, "build" | "tasks">, money: AccountBalance): BuildSummary {
@@ -84,7 +86,7 @@ export function viewOf(stored: StoredBuild, parts: ViewParts): BuildView {
     planning: state.planning && planningOf(state.planning),
     taskList: (topologicalOrder(stored.tasks) ?? stored.tasks).map(
       ({ id, status, component, attempts, level, reason }) => ({
-        ...{ id, status, component, attempts, level, reason },
+        ...{ id, status, component, attempts, level, reason, ...refusedPart(state, queue, id) },
       }),
     ),
     attempts: stored.attempts.map((record) => attemptViewOf(record, state, recent)),
@@ -101,6 +103,11 @@ export function viewOf(stored: StoredBuild, parts: ViewParts): BuildView {
     nothingToShow: parts.isNothingToShow && stored.build.endedAt !== null ? noDevServer : null,
     ...remoteEnd,
   };
+}
+
+function refusedPart(state: BuildState, queue: MergeQueue | null, id: string): Pick<TaskView, "refused"> {
+  const refused = refusedOf(state, queue, id);
+  return refused === undefined ? {} : { refused };
 }
 
 export function queueOf({ build }: Pick<StoredBuild, "build">): MergeQueue | null {

@@ -1,6 +1,7 @@
-import { type CandidateId, coordinatorHeartbeatMs, newId } from "@slipway/contract";
+import { buildViewSchema, type CandidateId, coordinatorHeartbeatMs, newId } from "@slipway/contract";
 import type { GateWork, MergeWork, WorkItem } from "@slipway/engine";
 import { describe, expect, test } from "vitest";
+import { viewOf } from "./build-views.ts";
 import { begin, plan, task } from "./testing/ticked-build.ts";
 
 const name = (digit: string) => digit.repeat(40);
@@ -124,7 +125,7 @@ describe("a candidate", () => {
     await set.offer("cart", "c", 2);
     const second = await set.settle({ treeOf: () => name("e") });
     expect(gates(second)).toEqual([]);
-    const findings = [{ text: expect.stringContaining("Nothing has changed") }, { text: "the cart is empty" }];
+    const findings = [{ text: "the cart is empty" }, { text: expect.stringContaining("Nothing has changed") }];
     expect(second.at(-1)).toMatchObject({
       type: "attempt",
       number: 1,
@@ -211,7 +212,7 @@ describe("a candidate", () => {
     await set.offer("cart", "a");
     const seen = await set.settle({ treeOf: () => main.tree, fails: () => true });
     expect(gates(seen)).toEqual(["main-test", "main-test"]);
-    const findings = [{ text: expect.stringContaining("nothing in your work") }, { text: "the cart is empty" }];
+    const findings = [{ text: "the cart is empty" }, { text: expect.stringContaining("nothing in your work") }];
     expect(seen.at(-1)).toMatchObject({ type: "attempt", task: "cart", number: 1, answer: { findings } });
     expect(await set.tasks()).toMatchObject({ cart: "building" });
   });
@@ -235,6 +236,70 @@ test("an attempt whose work comes back again and again is given up for the next 
   expect(await set.events()).toContain("task.retried");
   const open = (await set.store.builds.state(set.build)).attempts.find((one) => one.task === "cart");
   expect(open?.details).toMatchObject({ number: 2, level: 1, offer: null, answer: null });
+});
+
+describe("a task that a gate has refused", () => {
+  /** As users see it. */
+  const refused = async (set: Awaited<ReturnType<typeof build>>, task = "cart") => {
+    const stored = await set.store.builds.state(set.build);
+    const parts = { source: null, recent: [], checked: undefined, repository: "", isRepositoryMissing: false };
+    const remoteEnd = { pullRequest: null, remoteFailure: null, result: null };
+    const money = await set.store.ledger.balance(set.build);
+    const view = viewOf(stored, { ...parts, money, preview: null, remoteEnd });
+    expect(buildViewSchema.parse(JSON.parse(JSON.stringify(view)))).toEqual(view);
+    return view.taskList.find(({ id }) => id === task)?.refused;
+  };
+  const long = `the cart\u001b[31m is ${"very ".repeat(200)}empty`;
+
+  test("says by which one, why, how often, and what comes next", async () => {
+    const set = await build();
+    expect(await refused(set)).toBe(undefined);
+    await set.offer("cart", "c");
+    await set.settle({ fails: ({ gate }) => gate === "tests" });
+    const first = { gate: "tests", finding: "the cart is empty", times: 1 };
+    expect(await refused(set)).toEqual({ ...first, next: "its agent repairs it, attempt 1 of at most 13" });
+    await set.offer("cart", "d", 2);
+    await set.turn();
+    expect(await refused(set)).toEqual({ ...first, next: "its gates look at what was offered since" });
+    await set.settle({ fails: ({ gate }) => gate === "main-test" });
+    expect(await refused(set)).toMatchObject({ gate: "main-test", times: 2 });
+    await set.tell("order.pause", {});
+    await set.turn();
+    expect(await refused(set)).toMatchObject({ times: 2, next: "it goes on with the build" });
+    expect(await refused(set, "pay")).toBe(undefined);
+  });
+
+  test("says so after its attempt was given up, and no more when it is merged", async () => {
+    const set = await build();
+    const findings = [{ gate: "offer", text: long }];
+    for (let offer = 1; offer <= 6; offer++) {
+      await set.tell("candidate.refused", { task: "cart", attempt: 1, respawn: 0, offer, findings });
+      await set.turn();
+    }
+    const seen = await refused(set);
+    expect(seen).toMatchObject({ gate: "offer", times: 6, next: "its agent repairs it, attempt 2 of at most 13" });
+    expect(seen?.finding).toMatch(/^the cart is very [^\u001b]*…$/);
+    expect(seen?.finding.length).toBe(300);
+    const life = { task: "cart", attempt: 2, respawn: 0 };
+    await set.tell("attempt.ended", { ...life, outcome: { type: "interrupted", reason: "the disk is full" } });
+    await set.turn();
+    expect(await refused(set)).toMatchObject({
+      times: 6,
+      next: "another attempt begins once this is over: the disk is full",
+    });
+    await set.offer("pay", "d");
+    await set.settle();
+    expect(await refused(set, "pay")).toBe(undefined);
+  });
+
+  test("or whose attempt has failed by itself, says that", async () => {
+    const set = await build();
+    const outcome = { type: "failed", error: "npm test fails" } as const;
+    await set.tell("attempt.ended", { task: "cart", attempt: 1, respawn: 0, outcome });
+    await set.turn();
+    const next = "its agent repairs it, attempt 2 of at most 13";
+    expect(await refused(set)).toEqual({ gate: "attempt", finding: "npm test fails", times: 1, next });
+  });
 });
 
 test("after a restart all that the queue waits for is asked for again, and a merge that has happened counts once", async () => {

@@ -40,6 +40,7 @@ const words: Readonly<Record<string, (data: Data) => string>> = {
   "task.retried": ({ task, next, interruption }) =>
     `${text(task)} is tried again${tries(record(next))}${reasonText(record(interruption))}`,
   "task.merged": ({ task }) => `${text(task)} is merged`,
+  "task.satisfied": ({ task, main }) => `${text(task)} is satisfied: already on main, at ${short(main)}`,
   "task.failed": ({ task, failure }) => `${text(task)} failed: ${failureText(record(failure))}`,
   "sandbox.changed": ({ sandbox, status, reason }) =>
     `${text(sandbox)} is ${text(status)}${reason === null || reason === undefined ? "" : ` (${text(reason)})`}`,
@@ -123,9 +124,10 @@ function findingText({ findings }: Data): string {
   return text(record(list(findings)[0])["text"]);
 }
 
-function rejectionText({ gate, broken, finding }: Data): string {
+function rejectionText({ gate, broken, unchanged, finding }: Data): string {
   const what = typeof finding === "string" && finding !== "" ? `: ${text(finding)}` : "";
-  return `${text(gate)}${broken === true ? ", which could not be run on it" : what}`;
+  const again = unchanged === true ? " again, since nothing has changed" : "";
+  return `${text(gate)}${again}${broken === true ? ", which could not be run on it" : what}`;
 }
 
 function pathsText(paths: readonly unknown[]): string {

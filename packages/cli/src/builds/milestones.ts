@@ -19,7 +19,8 @@ const [good, bad, trouble, plain] = [
 const milestones: Readonly<Record<string, readonly [string, Colour]>> = {
   ...{ "intent.drafted": plain, "intent.edited": plain, "intent.locked": good, "plan.made": good },
   ...{ "remaining.planned": plain, "remaining.unplannable": bad, "satisfaction.checked": plain },
-  ...{ "attempt.respawned": trouble, "task.retried": trouble, "task.merged": good, "task.failed": bad },
+  ...{ "attempt.respawned": trouble, "task.retried": trouble, "task.merged": good },
+  ...{ "task.satisfied": good, "task.failed": bad },
   ...{ "candidate.refused": trouble, "merge.rejected": trouble, "merge.test_failed": trouble },
   ...{ "merge.conflict": trouble, "merge.doubted": trouble, "preview.ready": good },
   ...{ "budget.warned": trouble, "build.paused": trouble, "build.resumed": plain },

@@ -4,7 +4,7 @@ import type { Context } from "../command.ts";
 import { formatDuration } from "../duration.ts";
 import { type Paint, quoted } from "../terminal.ts";
 import { formatMoney } from "./money.ts";
-import { countTasks, mergeText, missingText, oneLine, previewText, statusText } from "./words.ts";
+import { countTasks, doneText, mergeText, missingText, oneLine, previewText, statusText } from "./words.ts";
 
 /** How `slipway build` and `slipway watch` exit. */
 const buildExits = { succeeded: 0, failed: 1, cancelled: 2, paused: 3, left: 4 } as const;
@@ -74,7 +74,7 @@ export function resultText({ view, costs, queue, intent }: Result, paint: Paint)
     ...section("Not merged", failedLines(view, paint), paint),
     ...section("Gates", gateLines(queue), paint),
     "",
-    ...field("tasks", total === 0 ? null : `${view.tasks.merged} of ${total} merged`),
+    ...field("tasks", total === 0 ? null : doneText(view.tasks)),
     ...field("cost", `${formatMoney(money.spentMicroUsd)} of ${formatMoney(money.budgetMicroUsd)}${mostSpent(costs)}`),
     ...field("repository", view.repository === null ? null : `git clone ${quoted(oneLine(view.repository))} app`),
     ...field("merge", view.result === null ? null : mergeText(view.result)),

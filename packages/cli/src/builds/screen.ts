@@ -1,9 +1,9 @@
-import { type BuildView, compareIds, depthsOf, type Intent, type TaskView } from "@slipway/contract";
+import { type BuildView, compareIds, depthsOf, type Intent, isOnMain, type TaskView } from "@slipway/contract";
 import { formatDuration } from "../duration.ts";
 import type { Colour, Paint } from "../terminal.ts";
 import { formatMoney } from "./money.ts";
 import { cut, describeTask, isUnderway, type Looked } from "./task-row.ts";
-import { counted, countTasks, oneLine, stageText, statusText } from "./words.ts";
+import { counted, countTasks, doneText, oneLine, stageText, statusText } from "./words.ts";
 
 export interface Screen {
   readonly cols: number;
@@ -32,7 +32,7 @@ function headOf({ view, intent }: Looked, { cols, nowMs, paint }: Screen, isRoom
   const parts = [
     planning === null || view.status === "paused" ? statusText(view) : stageText(planning),
     formatSeconds((view.endedAt ?? nowMs) - view.createdAt),
-    ...(total === 0 ? [] : [`${view.tasks.merged} of ${total} merged`]),
+    ...(total === 0 ? [] : [doneText(view.tasks)]),
     ...(view.tasks.failed === 0 ? [] : [`${view.tasks.failed} failed`]),
     ...(attempts.length === 0 ? [] : [`${attempts.length} of ${settings.slots} at work`]),
     `${formatMoney(money.spentMicroUsd)} of ${formatMoney(money.budgetMicroUsd)}`,
@@ -51,7 +51,7 @@ function intentLine({ coreValue, criteria, workflows }: Intent, cols: number, pa
 /** One stretch for each state, as long as its share; none that there is of vanishes. */
 function progressBar({ taskList }: BuildView, width: number, paint: Paint): string {
   const kinds: readonly [string, Colour, (task: TaskView) => boolean][] = [
-    ["█", "green", ({ status }) => status === "merged"],
+    ["█", "green", ({ status }) => isOnMain(status)],
     ["▓", "cyan", isUnderway],
     ["×", "red", ({ status }) => status === "failed"],
     ["░", "dim", ({ status }) => status === "pending"],
@@ -107,12 +107,12 @@ function taskLine(looked: Looked, task: TaskView, screen: Screen & { step: strin
 
 /** What is under way, what failed, what comes next, what was merged last; the rest is counted. */
 function chosen({ view, plan }: Looked, ordered: readonly TaskView[], room: number): TaskView[] {
-  const merged = new Set(view.taskList.filter(({ status }) => status === "merged").map(({ id }) => id));
+  const merged = new Set(view.taskList.filter(({ status }) => isOnMain(status)).map(({ id }) => id));
   const waits = new Map(plan?.tasks.map(({ id, dependencies }) => [id, dependencies.some((of) => !merged.has(of))]));
   const rank = (task: TaskView) => {
     if (isUnderway(task)) return 0;
     if (task.status === "failed") return 1;
-    if (task.status === "merged") return 3;
+    if (isOnMain(task.status)) return 3;
     return waits.get(task.id) === true ? 4 : 2;
   };
   const kept = new Set(ordered.toSorted((a, b) => rank(a) - rank(b)).slice(0, Math.max(0, room)));

@@ -1,4 +1,13 @@
-import type { AttemptView, BuildView, CandidateView, GateState, Intent, PlanView, TaskView } from "@slipway/contract";
+import {
+  type AttemptView,
+  type BuildView,
+  type CandidateView,
+  type GateState,
+  type Intent,
+  isOnMain,
+  type PlanView,
+  type TaskView,
+} from "@slipway/contract";
 import type { Colour } from "../terminal.ts";
 import { levelText, oneLine } from "./words.ts";
 
@@ -24,6 +33,9 @@ export function isUnderway({ status }: TaskView): boolean {
 /** What a task is at, in one line. */
 export function describeTask({ view, plan }: Looked, task: TaskView, nowMs: number): TaskRow {
   if (task.status === "merged") return { mark: "✓", colour: "green", text: "merged", forMs: null };
+  if (task.status === "satisfied") {
+    return { mark: "✓", colour: "green", text: `satisfied: ${oneLine(task.reason ?? "")}`, forMs: null };
+  }
   if (task.status === "failed") {
     return { mark: "✗", colour: "red", text: `failed: ${oneLine(task.reason ?? "?")}`, forMs: null };
   }
@@ -31,8 +43,8 @@ export function describeTask({ view, plan }: Looked, task: TaskView, nowMs: numb
   const candidate = view.candidates.find((one) => one.task === task.id);
   const forMs = attempt === undefined ? null : nowMs - attempt.startedAt;
   if (candidate !== undefined) return { mark: "◆", colour: "yellow", text: candidateText(candidate), forMs };
-  if (attempt !== undefined) return { mark: "●", colour: "cyan", text: attemptText(attempt), forMs };
-  const merged = (id: string) => view.taskList.some((one) => one.id === id && one.status === "merged");
+  if (attempt !== undefined) return { mark: "●", colour: "cyan", text: attemptText(attempt, task), forMs };
+  const merged = (id: string) => view.taskList.some((one) => one.id === id && isOnMain(one.status));
   const open = plan?.tasks.find(({ id }) => id === task.id)?.dependencies.filter((id) => !merged(id)) ?? [];
   const again = task.level === null ? "" : `${levelText(task.level)}, `;
   const waits = open.length > 0 ? `after ${open.map((id) => oneLine(id)).join(", ")}` : waitText(task);
@@ -43,10 +55,19 @@ function waitText({ reason }: TaskView): string {
   return reason === null ? "waits for a sandbox" : `interrupted, waits to go on: ${oneLine(reason)}`;
 }
 
-function attemptText({ number, level, status, phase, doing }: AttemptView): string {
+function attemptText({ number, level, status, phase, doing }: AttemptView, { refused }: TaskView): string {
+  const back = refused === undefined ? "" : `; ${refusedText(refused)}`;
   const tries = number === 1 ? "" : `attempt ${number}${level === null ? "" : ` (${levelText(level)})`}, `;
   const at = oneLine(status === "paused" ? "paused" : (phase ?? status));
-  return `${tries}${at}${doing === null ? "" : `: ${oneLine(doing)}`}`;
+  return `${tries}${at}${doing === null ? "" : `: ${oneLine(doing)}`}${back}`;
+}
+
+/** `refused by tests (2 times): the cart is empty` */
+function refusedText({ gate, finding, times }: NonNullable<TaskView["refused"]>): string {
+  const often = times === 1 ? "" : ` (${times} times)`;
+  return gate === "attempt"
+    ? `failed before${often}: ${oneLine(finding)}`
+    : `refused by ${oneLine(gate)}${often}: ${oneLine(finding)}`;
 }
 
 const gateMarks: Readonly<Record<GateState, string>> = {

@@ -49,6 +49,12 @@ export function tasksText(tasks: Readonly<Record<TaskStatus, number>>): string {
   return shown.map((status) => `${tasks[status]} ${status}`).join(", ") || "none yet";
 }
 
+/** `3 of 5 merged, 1 satisfied` */
+export function doneText(tasks: Readonly<Record<TaskStatus, number>>): string {
+  const satisfied = tasks.satisfied === 0 ? "" : `, ${tasks.satisfied} satisfied`;
+  return `${tasks.merged} of ${countTasks(tasks)} merged${satisfied}`;
+}
+
 export function countTasks(tasks: Readonly<Record<TaskStatus, number>>): number {
   return taskStatuses.reduce((sum, status) => sum + tasks[status], 0);
 }

@@ -106,6 +106,24 @@ describe("status", () => {
     expect(stdout).toMatch(new RegExp(`${sandbox} +running +local +0.0020 USD +\\d+s ago +attempt +cart\\n`));
   });
 
+  test("says which gate refused a task, how often, why, and what comes next; and what was on main already", async () => {
+    const task = { component: "backend", attempts: 2, level: 1 };
+    const next = "its agent repairs it, attempt 2 of at most 13";
+    const refused = { gate: "main-test", finding: `no\u001b[31m luck\nat all`, times: 3, next };
+    const view = buildView({
+      taskList: [
+        { id: "cart", status: "building", reason: null, ...task, refused },
+        { id: "pay", status: "satisfied", reason: "already on main", ...task },
+      ],
+    });
+    const { stdout } = await run(["status"], [view]);
+    expect(stdout).toMatch(/REFUSED +BY +TIMES +NEXT +WHY\n/);
+    expect(stdout).toMatch(/cart +main-test +3 +its agent repairs it, attempt 2 of at most 13 +no luck at all\n/);
+    expect(stdout).toMatch(/pay +satisfied +backend +2 +1 +already on main\n/);
+    const { taskList } = JSON.parse((await run(["--json", "status"], [view])).stdout);
+    expect(taskList[0].refused).toEqual(refused);
+  });
+
   test.each<[string, Partial<BuildView>, RegExp, RegExp]>([
     [
       "a budget that is spent",

@@ -19,6 +19,7 @@ export async function run(context: Context): Promise<void> {
     [
       formatFields(fields(view, failure), context.paint),
       tasks(view, context),
+      refused(view, context),
       attempts(view, context),
       candidates(view, context),
       sandboxes(view, context),
@@ -90,6 +91,16 @@ function tasks({ taskList }: BuildView, { paint }: Context): string {
     reason === null ? "" : oneLine(reason, 80),
   ]);
   return formatTable(["TASK", "STATUS", "COMPONENT", "ATTEMPTS", "LEVEL", "REASON"], rows, paint);
+}
+
+/** Tasks that go back and forth between gates and their agents. */
+function refused({ taskList }: BuildView, { paint }: Context): string {
+  const rows = taskList.flatMap(({ id, refused: back }) =>
+    back === undefined
+      ? []
+      : [[oneLine(id), oneLine(back.gate), String(back.times), oneLine(back.next, 80), oneLine(back.finding, 120)]],
+  );
+  return rows.length === 0 ? "" : formatTable(["REFUSED", "BY", "TIMES", "NEXT", "WHY"], rows, paint);
 }
 
 function attempts(view: BuildView, { paint }: Context): string {

@@ -3,6 +3,9 @@ import type { FailedTry, Level, NextTry, TaskState } from "./state.ts";
 /** How often each level is tried before the next one. */
 const triesAtLevel: Readonly<Record<Level, number>> = { 0: 3, 1: 3, 2: 3, 3: 2, 4: 1 };
 
+/** Before a task fails, where all of them are used: the first try, and those of all levels. */
+export const mostTries = 1 + Object.values(triesAtLevel).reduce((sum, tries) => sum + tries, 0);
+
 /** What is tried after the failure, which is not yet in the task's list. Null: nothing is left, the task fails. */
 export function escalate(task: TaskState, failed: FailedTry, pattern: string | null): NextTry | null {
   const failures = [...task.failures, failed];

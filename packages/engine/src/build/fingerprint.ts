@@ -25,6 +25,15 @@ export function fingerprint(errorText: string): string {
   return found === "" ? unknown : found;
 }
 
+const maxBrief = 300;
+
+/** As one line that is soon read. */
+export function briefly(errorText: string): string {
+  const line = printable(errorText).replace(/\s+/g, " ").trim();
+  if (line === "") return unknown;
+  return (line.length <= maxBrief ? line : `${line.slice(0, maxBrief - 1)}…`).toWellFormed();
+}
+
 /** The error in its own words, for whoever is to mend it. Of a long one both ends: what went wrong is mostly in one of them. */
 export function evidence(errorText: string): string {
   const told = printable(errorText).trim();

@@ -1,6 +1,7 @@
 import { compareIds, type Plan } from "@slipway/contract";
 import type { OfferAnswer, Stage } from "../ports/work.ts";
 import { changeAttempt } from "./apply.ts";
+import { briefly } from "./fingerprint.ts";
 import {
   type AttemptState,
   type BuildState,
@@ -170,12 +171,21 @@ function returned(
   { answer, ...name }: { readonly task: string; readonly attempt: number; readonly answer: OfferAnswer },
   nowMs: number,
 ): BuildState {
-  const back = changeAttempt(state, name, (attempt) => ({
+  const back = changeAttempt(refused(state, name.task, answer), name, (attempt) => ({
     ...attempt,
     ...{ phase: "working", offer: null, answer, returns: attempt.returns + 1 },
     startedAtMs: attempt.startedAtMs + (nowMs - (attempt.offer?.atMs ?? nowMs)),
   }));
   return reach(back, name, "working", nowMs);
+}
+
+function refused(state: BuildState, id: string, { findings }: OfferAnswer): BuildState {
+  const { gate, text } = findings[0] ?? { gate: "offer", text: "" };
+  const finding = briefly(text);
+  const tasks = state.tasks.map((task) =>
+    task.id === id ? { ...task, refusal: { gate, finding, times: (task.refusal?.times ?? 0) + 1 } } : task,
+  );
+  return { ...state, tasks };
 }
 
 function checked(progress: Progress, found: readonly string[]): Progress {

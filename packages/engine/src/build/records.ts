@@ -68,6 +68,7 @@ const buildState = z.object({
 const taskDetails = z.strictObject({
   estimateMs: z.number(),
   failures: z.array(z.strictObject({ level, pattern, ...failure })),
+  refusal: z.strictObject({ gate: z.string(), finding: z.string(), times: z.int() }).nullable().default(null),
   next: z.strictObject(nextTry),
   interruptions: z.int(),
   modelInterruptions: z.int().default(0),

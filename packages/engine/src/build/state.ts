@@ -64,6 +64,8 @@ export interface TaskState {
   readonly attempts: number;
   /** Those that failed, by the level of what they tried. */
   readonly failures: readonly FailedTry[];
+  /** What came back of its offers. Null: nothing. */
+  readonly refusal: Refusal | null;
   /** What the next attempt tries. */
   readonly next: NextTry;
   /** Troubles since the last failed try that were not the attempt's own, without those of models. */
@@ -87,6 +89,15 @@ export interface NextTry {
   readonly pattern: string | null;
   /** Where it begins: with main's files, or in the sandbox of the attempt before. */
   readonly from: "main" | "last-attempt";
+}
+
+export interface Refusal {
+  /** Of the last one. */
+  readonly gate: string;
+  /** Why, in one short line. */
+  readonly finding: string;
+  /** How often, by any gate. */
+  readonly times: number;
 }
 
 export interface FailedTry {
@@ -190,6 +201,7 @@ export function beginTask(task: Plan["tasks"][number]): TaskState {
     status: "pending",
     attempts: 0,
     failures: [],
+    refusal: null,
     next: { level: null, pattern: null, from: "main" },
     interruptions: 0,
     modelInterruptions: 0,

@@ -42,9 +42,10 @@ function settledBy(input: MergingInput, observed: MergeQueue, action: MergeActio
   return offerOf(input, candidate).map((offer) => ({ ...offer, type: "returned", ...back }) as const);
 }
 
+/** After what was found: the first of it is what is said of the offer elsewhere. */
 const sameAgain =
-  "Nothing has changed in your files since this gate refused them, so it was not run again. What it found still stands:";
-const nothingNew = "There is nothing in your work that main has not. Main was looked at for your task, and lacks this:";
+  "Nothing has changed in your files since this gate refused them: it was not run again, and what it found still stands.";
+const nothingNew = "There is nothing in your work that main has not. It is main that was looked at for your task.";
 
 function findingsOf(
   { gate, tree, broken, unchanged, findings }: Extract<MergeAction, { type: "reject" }>,
@@ -53,8 +54,8 @@ function findingsOf(
   if (broken)
     return [{ gate, text: "This gate could not be run on your work, several times over: nothing was found." }];
   const found = findings.length > 0 ? findings : [{ gate, text: "It fails, and says nothing about why." }];
-  if (unchanged) return [{ gate, text: sameAgain }, ...found];
-  return tree === mainTree ? [{ gate, text: nothingNew }, ...found] : found;
+  if (unchanged) return [...found, { gate, text: sameAgain }];
+  return tree === mainTree ? [...found, { gate, text: nothingNew }] : found;
 }
 
 function conflictFinding(paths: readonly string[]): Finding {
