@@ -72,12 +72,11 @@ const judges: Readonly<Record<string, Judge>> = {
     // What it was found to keep by itself may have been tests of an older main.
     const weakened = await testsKept(parts, run);
     if (weakened.length > 0) return weakened;
-    const findings = await inWorkspace(parts, run, async (sandbox) => {
-      const built = await buildsWell(sandbox, run);
-      return built.length > 0 ? built : await testsWell(sandbox, run);
-    });
-    // The app begins anew: tests may have left something of theirs.
-    return findings.length > 0 ? findings : await intentMet(parts, run);
+    // Each begins anew: code of the candidate that has run may have put other programs in place.
+    const built = await inWorkspace(parts, run, buildsWell);
+    if (built.length > 0) return built;
+    const tested = await inWorkspace(parts, run, testsWell);
+    return tested.length > 0 ? tested : await intentMet(parts, run);
   },
 };
 

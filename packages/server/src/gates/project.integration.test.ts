@@ -108,6 +108,17 @@ test("tests that another candidate has brought to main since are not missed", as
   expect(verdict).toBe("passed");
 });
 
+test("a build that puts its own npm in place runs no tests by it", async () => {
+  const forge = "printf '#!/bin/sh\\n' > /usr/local/bin/npm && chmod +x /usr/local/bin/npm";
+  const commit = await site.candidate({
+    ...script({ build: forge, test: "node --test server.test.js", start: "node server.js" }),
+    "items.js": 'export const items = ["bread"];\n',
+  });
+  const { verdict, findings } = await site.judge("main-test", commit, { base: site.main });
+  expect(verdict).toBe("failed");
+  expect(findings[0]?.text).toContain("nothing is in the shop at first");
+});
+
 test("a gate that nobody knows, and a commit that is not there, are errors and no verdicts", async () => {
   expect(await site.judge("beauty", site.main)).toMatchObject({ verdict: "error" });
   expect(await site.judge("tests", "0".repeat(40))).toMatchObject({ verdict: "error" });

@@ -13,6 +13,15 @@ export function lastWords({ stdout, stderr }: { readonly stdout: string; readonl
     .slice(-toldBytes);
 }
 
+/**
+ * Takes a project to a sandbox in which none of its code has run, and nothing else: neither programs nor settings that the code
+ * has left elsewhere, nor its processes. No program of either sandbox is used, and nothing is put outside the project.
+ */
+export async function carryProject(from: RestrictedSandbox, to: RestrictedSandbox, call: CallOptions): Promise<void> {
+  await to.files.mkdir(projectPath, call);
+  await to.files.upload(projectPath, from.files.download(projectPath, call), call);
+}
+
 /** Puts the files of an archive into the project: all of them, or those that are named. */
 export async function putFiles(
   sandbox: RestrictedSandbox,

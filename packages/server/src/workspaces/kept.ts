@@ -3,6 +3,7 @@ import type { CreateSandboxInput, SnapshotId } from "@slipway/contract";
 import type { WorkingBuild } from "@slipway/engine";
 import { type CallOptions, type OwnedSandbox, projectPath, type Sandbox, type SandboxProvider } from "@slipway/sandbox";
 import type { Dependencies } from "./dependencies.ts";
+import { carryProject } from "./files.ts";
 import { countCached, fetchMetadata, installNamed, runScripts } from "./install.ts";
 import { createLines } from "./line.ts";
 
@@ -69,8 +70,12 @@ export function createKeptInstalls({ provider, create }: KeptParts): KeptInstall
       await fetchMetadata(sandbox, dependencies, call);
       await keepPackages(owner, sandbox);
     }
-    if (!dependencies.ownScripts) await runScripts(sandbox, call);
-    return await keep(sandbox, name);
+    if (dependencies.ownScripts) return await keep(sandbox, name);
+    await runScripts(sandbox, call);
+    const packages = await find(packagesOf(owner));
+    await using clean = await create({ labels, ...(packages !== undefined && { snapshot: packages }) }, call);
+    await carryProject(sandbox, clean, call);
+    return await keep(clean, name);
   };
 
   // One after the other, so that each has what the ones before it have downloaded, or finds what it wants.

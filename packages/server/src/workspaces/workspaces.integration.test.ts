@@ -107,6 +107,33 @@ test("the scripts of a project run with all of its files, in its own workspace o
   expect(await main(sandbox)).toBe("hello by a script\n");
 });
 
+test("of what scripts do at an install, only what is in the project is there afterwards", async () => {
+  const { build, registry } = place;
+  const outside = [
+    ...["/usr/local/bin/npm", "/home/agent/.npmrc", "/etc/ld.so.preload", "/tmp/left"],
+    ...["/workspace/node_modules/.bin/node", "/workspace/.npmrc"],
+  ];
+  const names = [...outside, `${projectPath}/node_modules/left`];
+  const link = `ln -s /usr/local/bin ${projectPath}/linked`;
+  const leave = names.map((path) => `mkdir -p $(dirname ${path}) && touch ${path}`).join(" && ");
+  const scripts = { postinstall: `${leave} && ${link}; (sleep 600 &) > /dev/null 2>&1` };
+  await registry.publish("tricks", "1.0.0", { "index.js": "" }, { scripts });
+  // What is in git stands in the link's place, and not behind it.
+  const linked = { "linked/npm": "by git" };
+  const fields = { dependencies: { tricks: "1.0.0", ...dependencies } };
+  for (const own of [{}, { scripts }]) {
+    const commit = await place.commit({
+      "package.json": manifest({ ...fields, ...own }),
+      "package-lock.json": null,
+      ...linked,
+    });
+    await using sandbox = await createWorkspaces(place).open(build, commit, gate);
+    const found = await output(sandbox, "sh", "-c", `ls ${names.join(" ")} 2> /dev/null; pgrep -l sleep`);
+    expect(found).toBe(`${projectPath}/node_modules/left\n`);
+    expect(await output(sandbox, "node", "-p", "require('greeting')")).toBe("hello\n");
+  }
+});
+
 test("a workspace reaches the hosts of its build's secrets, once what it depends on is installed", async () => {
   const { provider, secrets } = place;
   const build = { ...place.build, id: newId("bld") };
@@ -134,7 +161,7 @@ test("a workspace reaches the hosts of its build's secrets, once what it depends
   await using withScripts = await workspaces.open(build, own, gate);
   expect(await withScripts.info()).toMatchObject({ network });
   expect(asked.filter(({ registries }) => registries).some((each) => each.secrets !== undefined)).toBe(false);
-  expect(asked.filter((each) => each.secrets !== undefined)).toEqual([{ secrets: kept }]);
+  expect(asked.filter((each) => each.secrets !== undefined)).toEqual([{ secrets: kept }, { secrets: kept }]);
 });
 
 test("an install that fails says why, and leaves no sandbox", async () => {
@@ -184,7 +211,8 @@ test("a workspace moves on to another commit: what changed is written, what is g
     "b.txt": "1",
     "with space": "",
   };
-  const from = await place.commit({ ...files, "src/main.js": null, "src/prepare.js": null });
+  const gone = { "src/main.js": null, "src/prepare.js": null, "linked/npm": null };
+  const from = await place.commit({ ...files, ...gone });
   await using sandbox = await workspaces.open(build, from, gate);
   await sandbox.files.write(`${projectPath}/untracked.txt`, "mine");
   const to = await place.commit({

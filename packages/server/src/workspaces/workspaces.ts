@@ -4,7 +4,7 @@ import type { CallOptions, OwnedSandbox, Sandbox, SandboxProvider } from "@slipw
 import type { BuildSecrets } from "../build-secrets.ts";
 import type { BuildRepository } from "../repository/repository.ts";
 import { type Dependencies, haveSameInstall, planDependencies, tellsInstall } from "./dependencies.ts";
-import { putFiles, removeFiles } from "./files.ts";
+import { carryProject, putFiles, removeFiles } from "./files.ts";
 import { installInPlace, packageEnvironment } from "./install.ts";
 import { createKeptInstalls } from "./kept.ts";
 
@@ -70,34 +70,40 @@ export function createWorkspaces({ provider, repositories, secrets }: WorkspaceP
     dependencies.kind === "named" ? kept.installed(build, dependencies, call) : kept.packages(build);
 
   return {
-    async open(build, commit, { purpose, labels, signal, ...request }) {
+    async open(build, commit, { purpose, labels: own, signal, ...request }) {
       const call = signal === undefined ? {} : { signal };
       const dependencies = await dependenciesOf(build, commit, call);
-      const inPlace = dependencies.kind === "unknown" || (dependencies.kind === "named" && dependencies.ownScripts);
+      const repository = await repositories.of(build.id);
+      const labels = { ...own, build: build.id, purpose };
       const network = { secrets: [...(await secrets.of(build.id))] };
-      const wanted = {
-        ...request,
-        labels: { ...labels, build: build.id, purpose },
-        // What is installed runs scripts that have nothing to do with the app's services.
-        network: inPlace ? { registries: true } : network,
-      };
-      const start = async () => {
+      const start = async (wanted: CreateSandboxInput) => {
         const snapshot = await startOf(build, dependencies, call);
         return await create({ ...wanted, ...(snapshot !== undefined && { snapshot }) }, call);
       };
+      const startWithFiles = async (wanted: CreateSandboxInput) => {
+        await using made = new AsyncDisposableStack();
+        // A snapshot may expire between being found and being used.
+        const sandbox = made.use(
+          await start(wanted).catch((error: unknown) => {
+            if (hasCode(error, "snapshot_not_found")) return start(wanted);
+            throw error;
+          }),
+        );
+        await putFiles(sandbox, repository.files(commit, call), call);
+        made.move();
+        return sandbox;
+      };
+      const inPlace = dependencies.kind === "unknown" || (dependencies.kind === "named" && dependencies.ownScripts);
+      if (!inPlace) return await startWithFiles({ ...request, labels, network });
+
+      // What is installed runs scripts that have nothing to do with the app's services.
+      await using installing = await startWithFiles({ labels, network: { registries: true } });
+      await installInPlace(installing, dependencies, call);
       await using made = new AsyncDisposableStack();
-      // A snapshot may expire between being found and being used.
-      const sandbox = made.use(
-        await start().catch((error: unknown) => {
-          if (hasCode(error, "snapshot_not_found")) return start();
-          throw error;
-        }),
-      );
-      await putFiles(sandbox, (await repositories.of(build.id)).files(commit, call), call);
-      if (inPlace) {
-        await installInPlace(sandbox, dependencies, call);
-        await sandbox.setNetwork(network, call);
-      }
+      const sandbox = made.use(await create({ ...request, labels, network }, call));
+      await carryProject(installing, sandbox, call);
+      // Scripts may have changed what is the commit's.
+      await putFiles(sandbox, repository.files(commit, call), call);
       made.move();
       return sandbox;
     },
