@@ -97,10 +97,11 @@ export async function buildProject(
 /** Null: the project has no tests. */
 export async function testProject(
   sandbox: RestrictedSandbox,
-  options: ProjectOptions = {},
+  options: ProjectOptions & { readonly env?: Readonly<Record<string, string>> } = {},
 ): Promise<ProjectStep | null> {
   const argv = planTest(await readFacts(sandbox, options));
-  return argv === null ? null : await step(sandbox, argv, { timeoutMs: longTimeoutMs, ...options, env: { CI: "1" } });
+  const env = { CI: "1", ...options.env };
+  return argv === null ? null : await step(sandbox, argv, { timeoutMs: longTimeoutMs, ...options, env });
 }
 
 /** Starts the dev server in the background and answers when its port does. One that does not get there is ended. */

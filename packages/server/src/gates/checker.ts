@@ -6,6 +6,7 @@ import { printable, SlipwayError } from "@slipway/contract";
 import type { Exec, HostChannel, SandboxProvider } from "@slipway/sandbox";
 import { type CheckerAnswer, checkerAnswerSchema } from "./answers.ts";
 import { appOrigin } from "./app.ts";
+import { evidenceTool } from "./evidence/collect.ts";
 import type { Connect } from "./exchange.ts";
 import type { CheckOf, Outcome } from "./outcome.ts";
 import { browserOutcome, performanceOutcome } from "./words.ts";
@@ -25,10 +26,11 @@ export interface CheckerParts {
   readonly checkMs?: number | undefined;
 }
 
-/** Directories on the host for the tool directories of a checker, beside Node's. */
-export function checkerToolDirectories(): Record<(typeof ownTools)[number], string> {
+/** Directories on the host for the tool directories of gates, beside Node's. */
+export function checkerToolDirectories(): Record<(typeof ownTools)[number] | typeof evidenceTool, string> {
   const require = createRequire(import.meta.url);
   return {
+    [evidenceTool]: join(import.meta.dirname, "evidence/inside"),
     checker: join(import.meta.dirname, "checker"),
     "playwright-core": dirname(require.resolve("playwright-core/package.json")),
   };

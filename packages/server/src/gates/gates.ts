@@ -1,25 +1,22 @@
 import { type BuildId, type Finding, type GateVerdict, hasCode, SlipwayError } from "@slipway/contract";
 import type { GateWork, Store, WorkingBuild } from "@slipway/engine";
-import {
-  buildProject,
-  devServerPort,
-  type OwnedSandbox,
-  type Sandbox,
-  type SandboxProvider,
-  testProject,
-} from "@slipway/sandbox";
+import { buildProject, devServerPort, type OwnedSandbox, type SandboxProvider } from "@slipway/sandbox";
 import { isFullDisk } from "../full-disk.ts";
 import type { BuildRepository } from "../repository/repository.ts";
-import { isTest } from "../repository/tests-changed.ts";
+import type { WorkspaceOptions } from "../workspaces/workspaces.ts";
 import { type AllChecked, type Checked, type Checking, checkAll } from "./check-all.ts";
 import { type Demand, dueOf, readDemands, tasksWithin } from "./demands.ts";
+import { evidenceTool, testWithEvidence } from "./evidence/collect.ts";
+import { type Evidence, noEvidence } from "./evidence/evidence.ts";
+import { createKeptEvidence, type KeptEvidence } from "./evidence/kept.ts";
 import { againstStep, findingOf, held, shown } from "./findings.ts";
+import { type Judged, nothingAgainst } from "./judged.ts";
 import { lacksEvidence } from "./on-main.ts";
-import type { TestSetup } from "./test-scripts.ts";
-import { againstTests } from "./tests-kept.ts";
+import { againstEvidence, againstSources, type Planned } from "./tests-kept.ts";
 
 export interface GateEnd {
   readonly verdict: GateVerdict;
+  /** Of one that has passed: what its user may want to look at. */
   readonly findings: readonly Finding[];
   /** Of an error: what passes by itself, and is not the candidate's. */
   readonly trouble?: string;
@@ -37,16 +34,12 @@ export interface GateParts extends Pick<Checking, "readyMs" | "checkMs"> {
   readonly store: Pick<Store, "builds">;
   readonly provider: Pick<SandboxProvider, "create" | "get" | "list">;
   readonly workspaces: {
-    open(
-      build: WorkingBuild,
-      commit: string,
-      options: { purpose: string; ports?: number[]; labels?: Readonly<Record<string, string>>; signal?: AbortSignal },
-    ): Promise<OwnedSandbox>;
+    open(build: WorkingBuild, commit: string, options: WorkspaceOptions): Promise<OwnedSandbox>;
   };
   readonly repositories: {
     of(
       build: BuildId,
-    ): Promise<Pick<BuildRepository, "main" | "forkPoint" | "isAncestor" | "examine" | "read" | "changedFiles">>;
+    ): Promise<Pick<BuildRepository, "main" | "treeOf" | "forkPoint" | "isAncestor" | "examine" | "changedFiles">>;
   };
 }
 
@@ -57,26 +50,21 @@ interface Run {
   readonly signal: AbortSignal;
 }
 
-type Judge = (parts: GateParts, run: Run) => Promise<readonly Finding[]>;
+type Judge = (parts: GateParts, run: Run, kept: KeptEvidence) => Promise<Judged>;
 
 /** What each gate does. `compatibility` is not here: it is known from test merges. */
 const judges: Readonly<Record<string, Judge>> = {
-  build: async (parts, run) => await inWorkspace(parts, run, buildsWell),
-  async tests(parts, run) {
-    const weakened = await testsKept(parts, run);
-    if (weakened.length > 0) return weakened;
-    return await inWorkspace(parts, run, testsWell);
-  },
-  intent: async (parts, run) => await intentMet(parts, run),
-  async "main-test"(parts, run) {
-    // What it was found to keep by itself may have been tests of an older main.
-    const weakened = await testsKept(parts, run);
-    if (weakened.length > 0) return weakened;
+  build: buildsWell,
+  tests: testsWell,
+  intent: intentMet,
+  async "main-test"(parts, run, kept) {
     // Each begins anew: code of the candidate that has run may have put other programs in place.
-    const built = await inWorkspace(parts, run, buildsWell);
-    if (built.length > 0) return built;
-    const tested = await inWorkspace(parts, run, testsWell);
-    return tested.length > 0 ? tested : await intentMet(parts, run);
+    const built = await buildsWell(parts, run);
+    if (built.against.length > 0) return built;
+    // What it was found to keep by itself may have been tests of an older main.
+    const tested = await testsWell(parts, run, kept);
+    if (tested.against.length > 0) return tested;
+    return { against: (await intentMet(parts, run)).against, notes: tested.notes };
   },
 };
 
@@ -87,6 +75,7 @@ const maxEvidenceCharacters = 2000;
 const maxTroubleCharacters = 500;
 
 export function createGates(parts: GateParts): Gates {
+  const kept = createKeptEvidence();
   return {
     async run(build, work, signal) {
       const { gate } = work;
@@ -95,8 +84,9 @@ export function createGates(parts: GateParts): Gates {
         const judge = Object.hasOwn(judges, gate) ? judges[gate] : undefined;
         if (judge === undefined) throw new SlipwayError("invalid_request", `there is no gate ${gate} that runs`);
         await endLeftovers(parts, run.labels);
-        const findings = await judge(parts, run);
-        return { verdict: findings.length === 0 ? "passed" : "failed", findings: held(gate, findings) };
+        const { against, notes } = await judge(parts, run, kept);
+        if (against.length > 0) return { verdict: "failed", findings: held(gate, against) };
+        return { verdict: "passed", findings: held(gate, notes) };
       } catch (error) {
         signal.throwIfAborted();
         const { message } = error as Error;
@@ -138,22 +128,72 @@ async function endLeftovers({ provider }: GateParts, labels: Run["labels"]): Pro
   for (const { id } of await provider.list({ labels })) await (await provider.get(id)).destroy();
 }
 
-type Look = (sandbox: Sandbox, run: Run) => Promise<readonly Finding[]>;
-
-async function inWorkspace(parts: GateParts, run: Run, look: Look): Promise<readonly Finding[]> {
-  const { build, work, labels, signal } = run;
+async function buildsWell(parts: GateParts, { build, work, labels, signal }: Run): Promise<Judged> {
   await using sandbox = await parts.workspaces.open(build, work.commit, { purpose: "gate", labels, signal });
-  return await look(sandbox, run);
+  return { against: againstStep(work.gate, await buildProject(sandbox, { signal })), notes: [] };
 }
 
-const buildsWell: Look = async (sandbox, { work, signal }) =>
-  againstStep(work.gate, await buildProject(sandbox, { signal }));
+/** They pass, and so do those that were there before: by what their runners report, not by what a script says in the end. */
+async function testsWell(parts: GateParts, run: Run, kept: KeptEvidence): Promise<Judged> {
+  const { build, work, signal } = run;
+  const repository = await parts.repositories.of(build.id);
+  const base = work.base ?? (await repository.forkPoint(await repository.main(), work.commit));
+  const planned = (await parts.store.builds.records(build.id, "plans"))
+    .flatMap(({ tasks }) => tasks)
+    .find(({ id }) => id === work.task);
+  const sources = base === undefined ? nothingAgainst : await sourcesKept(repository, { ...run, base }, planned);
+  if (sources.against.length > 0) return sources;
+  const { against, evidence } = await runTests(parts, run, work.commit);
+  if (against.length > 0) return { against, notes: [] };
+  const keyOf = async (commit: string) => `${build.id} ${await repository.treeOf(commit)}`;
+  const own = await keyOf(work.commit);
+  const before =
+    base === undefined ? noEvidence : await kept.of(await keyOf(base), () => testsOf(parts, run, base), signal);
+  const ran =
+    evidence === null && before.tests.length === 0
+      ? nothingAgainst
+      : againstEvidence(work.gate, before, evidence ?? noEvidence, planned);
+  // The next one's base, most likely.
+  if (ran.against.length === 0) kept.keep(own, evidence ?? noEvidence);
+  return { against: ran.against, notes: [...ran.notes, ...sources.notes] };
+}
 
-const testsWell: Look = async (sandbox, { work, signal }) =>
-  againstStep(work.gate, await testProject(sandbox, { signal }));
+async function sourcesKept(
+  repository: Pick<BuildRepository, "examine" | "changedFiles">,
+  { work, base, signal }: Run & { readonly base: string },
+  planned: Planned | undefined,
+): Promise<Judged> {
+  const [examined, changes] = await Promise.all([
+    repository.examine(base, work.commit, { signal }),
+    repository.changedFiles(base, work.commit, { signal }),
+  ]);
+  return againstSources(work.gate, examined, changes, planned);
+}
+
+/** Null: there are none. */
+async function runTests(
+  parts: GateParts,
+  { build, work, labels, signal }: Run,
+  commit: string,
+): Promise<{ readonly against: readonly Finding[]; readonly evidence: Evidence | null }> {
+  const options = { purpose: "gate", labels, signal, tools: [evidenceTool] };
+  await using sandbox = await parts.workspaces.open(build, commit, options);
+  const tested = await testWithEvidence(sandbox, { signal });
+  return { against: againstStep(work.gate, tested?.step ?? null), evidence: tested?.evidence ?? null };
+}
+
+/** What passed before the candidate. A commit whose packages can not be installed has no tests that pass. */
+async function testsOf(parts: GateParts, run: Run, base: string): Promise<Evidence> {
+  try {
+    return (await runTests(parts, run, base)).evidence ?? noEvidence;
+  } catch (error) {
+    if (hasCode(error, "install_failed")) return noEvidence;
+    throw error;
+  }
+}
 
 /** Criteria that are due: all tasks that serve them are the candidate's own or in the commit already. */
-async function intentMet(parts: GateParts, run: Run): Promise<readonly Finding[]> {
+async function intentMet(parts: GateParts, run: Run): Promise<Judged> {
   const { build, work, signal } = run;
   const repository = await parts.repositories.of(build.id);
   const within = await tasksWithin(parts.store, repository, build.id, work.commit);
@@ -162,18 +202,19 @@ async function intentMet(parts: GateParts, run: Run): Promise<readonly Finding[]
   // Of main itself all is looked at that the task serves, whoever else does: it is done only if that is there.
   const isMain = work.base === work.commit;
   const missing = isMain ? await lacksEvidence({ ...parts, ...run, ...work, repository }, demands) : undefined;
-  if (missing !== undefined) return [findingOf(work.gate, missing)];
+  if (missing !== undefined) return { against: [findingOf(work.gate, missing)], notes: [] };
   const isServed = ({ servedBy }: Demand) => isMain && servedBy.has(work.task);
   const due = [...new Set([...dueOf(demands, all), ...demands.filter(isServed)])];
-  if (due.length === 0) return [];
+  if (due.length === 0) return nothingAgainst;
   const seen = await checked(parts, run, due);
-  if ("failure" in seen) return [findingOf(work.gate, `The app does not run. ${seen.failure}`)];
-  return seen.checked
+  if ("failure" in seen) return { against: [findingOf(work.gate, `The app does not run. ${seen.failure}`)], notes: [] };
+  const against = seen.checked
     .filter(({ satisfied }) => !satisfied)
     .map(({ id, text }) => {
       const statement = due.find((demand) => demand.id === id)?.statement;
       return findingOf(work.gate, `This does not hold yet (${id}): ${statement}\n\n${text}`);
     });
+  return { against, notes: [] };
 }
 
 async function checked(parts: GateParts, run: Run, demands: readonly Demand[]): Promise<AllChecked> {
@@ -182,30 +223,4 @@ async function checked(parts: GateParts, run: Run, demands: readonly Demand[]): 
   await using sandbox = await parts.workspaces.open(build, work.commit, options);
   const ofChecker = { ...labels, build: build.id, purpose: "checker" };
   return await checkAll({ ...parts, sandbox, labels: ofChecker, signal }, demands);
-}
-
-async function testsKept({ repositories }: GateParts, { build, work, signal }: Run): Promise<readonly Finding[]> {
-  const repository = await repositories.of(build.id);
-  const base = work.base ?? (await repository.forkPoint(await repository.main(), work.commit));
-  if (base === undefined) return [];
-  const [before, after, examined, changes] = await Promise.all([
-    testsOf(repository, base),
-    testsOf(repository, work.commit),
-    repository.examine(base, work.commit, { signal }),
-    repository.changedFiles(base, work.commit, { signal }),
-  ]);
-  const changed = changes.filter(({ change }) => change !== "deleted").map(({ path }) => path);
-  return againstTests(work.gate, { before, after, changed, examined });
-}
-
-async function testsOf(repository: Pick<BuildRepository, "read">, commit: string): Promise<TestSetup> {
-  let hasTests = false;
-  const names = new Set<string>();
-  const files = await repository.read(commit, (path) => {
-    hasTests ||= isTest(path);
-    const parts = path.split("/");
-    names.add(parts[0] ?? "");
-    return parts.at(-1) === "package.json" && !parts.includes("node_modules");
-  });
-  return { names, manifests: new Map([...files].map(([path, bytes]) => [path, bytes.toString("utf8")])), hasTests };
 }

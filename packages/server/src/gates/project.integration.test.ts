@@ -42,59 +42,108 @@ test("a project with nothing to build passes, and one whose tests were taken out
   expect(await site.judge("build", commit)).toEqual({ verdict: "passed", findings: [] });
   const { verdict, findings } = await site.judge("tests", commit);
   expect(verdict).toBe("failed");
-  expect(findings).toMatchObject([{ file: "package.json", text: expect.stringContaining("test script") }]);
+  expect(findings).toMatchObject([{ file: "server.test.js", text: expect.stringContaining("did not run now") }]);
 });
 
-test("tests that were deleted or made weaker are found in git, before anything runs", async () => {
-  const weaker = app["server.test.js"]?.replace(/^.*deepEqual\(items, \[\]\).*$/m, "");
-  const commit = await site.candidate({ "server.test.js": weaker ?? "" });
-  expect(await site.judge("tests", commit)).toMatchObject({
-    verdict: "failed",
-    findings: [{ file: "server.test.js", text: expect.stringContaining("has lost 1 tests") }],
-  });
-  const without = await site.candidate({ "server.test.js": null });
-  expect(await site.judge("tests", without)).toMatchObject({
-    verdict: "failed",
-    findings: [{ text: expect.stringContaining("was deleted") }],
+const own = "node --test server.test.js";
+const { "server.test.js": tests = "" } = app;
+const first = '"nothing is in the shop at first"';
+
+test.each<[string, Record<string, string | null>, RegExp]>([
+  [
+    "a test is taken out",
+    { "server.test.js": tests.replace(/^test\(.*\[\]\)\);$/m, "") },
+    /^server\.test\.js: "nothing[^,]* did not run/,
+  ],
+  [
+    "they are where none is looked for",
+    { ...script({ test: "node --test" }), "server.test.js": null, "off.js": tests },
+    notRun(),
+  ],
+  [
+    "a test is skipped",
+    { "server.test.js": tests.replace("test(", "test.skip(") },
+    /"nothing[^,]*" passed before and is left out now/,
+  ],
+  ["the code ends the process", { "items.js": "export const items = [];\nprocess.exit();\n" }, notRun()],
+  ["the script runs nothing", script({ test: "true" }), notRun()],
+  [
+    "the script takes every end for a success",
+    { ...script({ test: `${own} || true` }), "items.js": 'export const items = ["bread"];\n' },
+    /^server\.test\.js: "nothing[^,]*".* failed, whatever/,
+  ],
+  ["another shell runs scripts", { ".npmrc": "script-shell=/bin/true\n" }, notRun()],
+  [
+    "tests assert nothing",
+    { "server.test.js": tests.replace("assert.deepEqual(items, [])", "assert.equal(1, 1)") },
+    /1 of the tests that asserted something/,
+  ],
+])("of tests that were there before, none is missed: %s", async (_, files, why) => {
+  const { verdict, findings } = await site.judge("tests", await site.candidate(files), { base: site.main });
+  expect(verdict).toBe("failed");
+  expect(findings[0]?.text).toMatch(why);
+});
+
+function notRun() {
+  return /^server\.test\.js: "nothing[^,]*", "what[^,]*" passed before and did not run now/;
+}
+
+test("a test that the plan says will change, or that another has the place of, is shown and not refused", async () => {
+  const commit = await site.candidate({ "server.test.js": tests.replace(first, '"it begins with nothing"') });
+  const { verdict, findings } = await site.judge("tests", commit);
+  expect(verdict).toBe("passed");
+  expect(findings.map(({ text }) => text)).toEqual([
+    `server.test.js: ${first} is gone, and others passed in its place.`,
+    "Tests that were there before are changed: server.test.js (changed).",
+  ]);
+  const build = await site.demand({ shop: { tasks: ["own"], checks: [] } });
+  const [plan] = await site.store.builds.records(build.id, "plans");
+  if (plan === undefined) throw new Error("there is no plan");
+  const expectedFiles = ["server.test.js"];
+  const tasks = plan.tasks.map((task) => ({ ...task, id: `${task.id}-again`, expectedFiles }));
+  await site.put(build, { plans: [{ ...plan, round: 2, tasks }] });
+  const without = await site.candidate({ "server.test.js": tests.replace(/^test\(.*\[\]\)\);$/m, "") });
+  const planned = await site.judge("tests", without, { task: "own-again" }, build);
+  expect(planned).toMatchObject({
+    verdict: "passed",
+    findings: [{ text: expect.stringContaining("the plan says") }, { text: expect.stringContaining("are changed") }],
   });
 });
 
-test("tests that were switched off are found, whatever the edit", async () => {
-  const scripts = { build: "node --check server.js", start: "node server.js" };
-  const own = "node --test server.test.js";
-  const { "server.test.js": tests = "" } = app;
-  const tautology = tests.replace("assert.deepEqual(items, [])", "assert.equal(1, 1)");
-  const judged = async (files: Record<string, string | null>, base = site.main) =>
-    (await site.judge("tests", await site.candidate(files, base), { base })).findings.map(({ text }) => text);
-  expect(await judged(script({ ...scripts, test: `${own} || node -e 0` }))).toEqual([
-    expect.stringContaining(`Put it back: "${own}"`),
-  ]);
-  expect(await judged({ "server.test.js": null, "server.off.js": tests })).toEqual([
-    expect.stringContaining("was moved to server.off.js, where it runs no more"),
-  ]);
-  expect(await judged({ "server.test.js": tautology })).toEqual([expect.stringContaining("asserts less than before")]);
+test("where nothing reports which tests ran, the record says that the exit code has told", async () => {
+  const commit = await site.candidate(script({ test: "node -e 0" }));
+  expect(await site.judge("tests", commit, { base: commit })).toMatchObject({
+    verdict: "passed",
+    findings: [{ text: expect.stringMatching(/^Only the exit code says/) }],
+  });
+});
 
-  const led = await site.candidate(script({ ...scripts, test: "npm run unit", unit: own }));
-  expect(await judged(script({ ...scripts, test: "npm run unit", unit: "true" }), led)).toEqual([
-    expect.stringContaining("The unit script of package.json runs no tests any more"),
+test("main's tests run once for all candidates on it, and not again for what has passed", async () => {
+  const gates = createGates({
+    ...site.parts,
+    workspaces: { open: (...args) => (opened.push(args[1]), site.parts.workspaces.open(...args)) },
+  });
+  const opened: string[] = [];
+  const judge = (commit: string, base: string) =>
+    gates.run(site.build, site.work("tests", commit, { base }), new AbortController().signal);
+  const [one, other] = [await site.candidate({ "a.md": "a" }), await site.candidate({ "b.md": "b" })];
+  expect(await Promise.all([judge(one, site.main), judge(other, site.main)])).toMatchObject([
+    { verdict: "passed" },
+    { verdict: "passed" },
   ]);
-  const python = {
-    "package.json": null,
-    "requirements.txt": "pytest\n",
-    "test_shop.py": "def test_a():\n  assert f()\n",
-  };
-  const snake = await site.candidate(python);
-  for (const files of [script({ test: "true" }), { "requirements.txt": null }]) {
-    expect(await judged(files, snake)).toEqual([expect.stringContaining("Tests ran by `.venv/bin/python -m pytest`")]);
-  }
+  expect(opened.toSorted()).toEqual([one, other, site.main].toSorted());
+  const next = await site.candidate({ "server.test.js": null, ...script({ test: "true" }) }, one);
+  expect(await judge(next, one)).toMatchObject({ verdict: "failed" });
+  expect(opened.slice(3)).toEqual([next]);
 });
 
 test("tests that main has and the candidate's merge has not are found when it is tested on main", async () => {
-  const main = await site.candidate({ "more.test.js": 'import test from "node:test";\ntest("more", () => {});\n' });
+  const more = { "more.test.js": 'import test from "node:test";\ntest("more", () => {});\n' };
+  const main = await site.candidate({ ...more, ...script({ test: "node --test", start: "node server.js" }) });
   const ours = await site.candidate({ "more.test.js": null, "README.md": "# Ours\n" }, main);
   expect(await site.judge("main-test", ours, { base: main })).toMatchObject({
     verdict: "failed",
-    findings: [{ gate: "main-test", file: "more.test.js", text: expect.stringContaining("was deleted") }],
+    findings: [{ gate: "main-test", file: "more.test.js", text: expect.stringContaining("did not run now") }],
   });
 });
 

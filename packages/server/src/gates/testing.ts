@@ -52,8 +52,8 @@ export async function openGateSite(files: Files): Promise<GateSite> {
   const parts: GateParts = {
     ...{ store, provider, repositories: { of: async () => repository } },
     workspaces: {
-      async open(_, commit, { labels = {}, signal }) {
-        const opened = await provider.create({ ...life, labels }, signal && { signal });
+      async open(_, commit, { labels = {}, tools = [], signal }) {
+        const opened = await provider.create({ ...life, labels, tools }, signal && { signal });
         await bringIn(opened, await buffer(repository.files(commit)));
         return opened;
       },

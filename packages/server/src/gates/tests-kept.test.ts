@@ -1,78 +1,119 @@
 import { describe, expect, test } from "vitest";
-import type { TestChange } from "../repository/tests-changed.ts";
-import { againstTests } from "./tests-kept.ts";
+import type { TestRun } from "./evidence/evidence.ts";
+import type { Judged } from "./judged.ts";
+import { againstEvidence, againstSources, type Planned } from "./tests-kept.ts";
 
-const setup = (scripts: Record<string, string>, hasTests = true) => ({
-  ...{ names: new Set(["package.json"]), hasTests },
-  manifests: new Map([["package.json", JSON.stringify({ scripts })]]),
+const told = ({ against, notes }: Judged) => ({
+  against: against.map(({ text }) => text),
+  notes: notes.map(({ text }) => text),
 });
-const unchanged = { tests: [], runners: [], unread: [] };
-const nothing = { before: setup({}), after: setup({}), examined: unchanged };
-
-test("a script that tests ran by and that is gone is a finding, and says what to put back", () => {
-  const before = setup({ test: "vitest run" });
-  expect(againstTests("tests", { ...nothing, before })).toEqual([
-    {
-      ...{ gate: "tests", file: "package.json" },
-      text: 'The test script of package.json is gone, and tests run by it. Put it back: "vitest run".',
-    },
-  ]);
+const plan = (more: Partial<Planned> = {}): Planned => ({
+  ...{ title: "Prices", description: "Show a price for each item.", expectedFiles: ["src/prices.js"], ...more },
 });
 
-describe("what tests run by", () => {
+describe("by sources", () => {
+  const change = { path: "tests/a.test.js", change: "changed", emptied: 0 } as const;
+  const sources = (tests: readonly (typeof change | { emptied: number })[], planned?: Planned) =>
+    told(againstSources("tests", { tests: tests.map((one) => ({ ...change, ...one })), unread: [] }, [], planned));
+  const changed = "Tests that were there before are changed: tests/a.test.js (changed).";
+
+  test("a change of tests is shown, and those that assert nothing any more are refused", () => {
+    expect(sources([])).toEqual({ against: [], notes: [] });
+    expect(sources([change])).toEqual({ against: [], notes: [changed] });
+    expect(sources([{ emptied: 2 }])).toEqual({
+      ...{ against: [expect.stringContaining("2 of the tests that asserted something")], notes: [changed] },
+    });
+  });
+
+  test("what the plan says will change is shown and not refused", () => {
+    const planned = plan({ expectedFiles: ["tests/a.test.js"] });
+    expect(sources([{ emptied: 2 }], planned)).toEqual({
+      ...{ against: [], notes: [expect.stringContaining("assert nothing"), changed] },
+    });
+    expect(sources([{ emptied: 2 }], plan()).against).toHaveLength(1);
+  });
+
+  test("tests that can not be compared are shown; other large files are not", () => {
+    const examined = { tests: [], unread: ["tests/large.test.js", "logo.svg"] };
+    const { against, notes } = told(againstSources("tests", examined, [], undefined));
+    expect([against, notes]).toEqual([[], ["Tests that were there before are changed: tests/large.test.js."]]);
+  });
+
+  test("what is installed has no place in a commit, and may be taken out of it", () => {
+    const paths = [
+      "node_modules/.bin/node",
+      "app/node_modules/vitest/index.js",
+      ".venv/bin/python",
+      "src/node_modules.ts",
+    ];
+    const changes = paths.map((path) => ({ path, change: "added" }) as const);
+    const gone = { path: "node_modules/old.js", change: "deleted" } as const;
+    const { against } = againstSources("tests", { tests: [], unread: [] }, [...changes, gone], undefined);
+    expect(against.map(({ file }) => file)).toEqual(paths.slice(0, 3));
+  });
+});
+
+describe("by evidence", () => {
+  const run = (name: string, outcome: TestRun["outcome"] = "passed", file: string | null = "tests/a.test.js") => ({
+    ...{ file, name, outcome },
+  });
+  const judged = (before: readonly TestRun[], after: readonly TestRun[], planned?: Planned) =>
+    told(againstEvidence("tests", { tests: before, unread: [] }, { tests: after, unread: [] }, planned));
+  const [adds, takes] = [run("adds up"), run("takes away")];
+
+  test("what runs and passes as before is fine", () => {
+    expect(judged([adds, takes], [takes, adds, run("more")])).toEqual({ against: [], notes: [] });
+  });
+
+  test("what is gone, left out or fails is refused by name and file", () => {
+    expect(judged([adds, takes], [takes])).toEqual({
+      against: [expect.stringMatching(/^tests\/a\.test\.js: "adds up" passed before and did not run now\./)],
+      notes: [],
+    });
+    expect(judged([adds], [run("adds up", "skipped")]).against).toEqual([expect.stringContaining("left out now")]);
+    expect(judged([adds], [adds, run("new", "failed")]).against).toEqual([
+      expect.stringMatching(/"new" failed, whatever the exit code says\./),
+    ]);
+    expect(judged([run("adds up", "passed", null)], [takes]).against).toEqual([expect.stringMatching(/^Somewhere: /)]);
+  });
+
+  test("where nothing ran, all that passed before is told, shortly", () => {
+    const many = Array.from({ length: 30 }, (_, index) => run(`adds ${index}`));
+    expect(judged(many, []).against).toEqual([expect.stringMatching(/"adds 19", 10 more passed before/)]);
+  });
+
+  test("one that has another in its place is shown", () => {
+    expect(judged([adds, takes], [adds, run("takes all away")])).toEqual({
+      against: [],
+      notes: ['tests/a.test.js: "takes away" is gone, and others passed in its place.'],
+    });
+  });
+
   test.each([
-    ["program", true, true],
-    ["program", false, true],
-    ["choice", true, true],
-    // Whoever brings the first tests says which there are.
-    ["choice", false, false],
-  ] as const)("and is a %s that is changed where there were tests (%j): a finding is %j", (of, had, found) => {
-    const examined = { ...unchanged, runners: [{ path: "vitest.config.ts", of }] };
-    const findings = againstTests("tests", { ...nothing, before: setup({}, had), examined });
-    expect(findings.map(({ file }) => file)).toEqual(found ? ["vitest.config.ts"] : []);
+    ["its file", { expectedFiles: ["./tests/a.test.js"] }],
+    ["a directory of it", { expectedFiles: ["tests/"] }],
+    ["its file, in words", { description: "Drop what tests/a.test.js says of sums." }],
+    ["its name", { description: 'The test "adds up" goes.' }],
+  ])("one of which the plan names %s is shown", (_, more) => {
+    expect(judged([adds, takes], [takes], plan(more))).toEqual({
+      against: [],
+      notes: [expect.stringContaining("the plan says that the task changes it")],
+    });
+    expect(judged([adds], [run("adds up", "failed")], plan(more)).against).toHaveLength(1);
   });
 
-  test("may get settings for a runner that the tests of before do not run by", () => {
-    const examined = { ...unchanged, runners: [{ path: "a.config.ts", of: "choice", newFor: "playwright" } as const] };
-    const of = (scripts: Record<string, string>) =>
-      againstTests("tests", { before: setup(scripts), after: setup(scripts), examined }).length;
-    expect([of({ test: "vitest run" }), of({ test: "playwright test" })]).toEqual([0, 1]);
-    expect(of({ test: "npm run unit && npm run e2e", unit: "vitest run", e2e: "playwright test" })).toBe(1);
-    const python = { names: new Set(["requirements.txt"]), manifests: new Map(), hasTests: true };
-    const settings = { ...unchanged, runners: [{ path: "pytest.ini", of: "choice", newFor: "pytest" } as const] };
-    expect(againstTests("tests", { before: python, after: python, examined: settings })).toHaveLength(1);
+  test.each([
+    ["another file", { expectedFiles: ["tests/a.test.jsx", "tests/a"] }],
+    ["words that are in it", { description: "Something that adds." }],
+  ])("one of which the plan names %s is refused", (_, more) => {
+    expect(judged([adds, takes], [takes], plan(more)).against).toHaveLength(1);
   });
 
-  test("and is installed has no place in a commit", () => {
-    const changed = ["node_modules/.bin/node", "app/node_modules/vitest/index.js", ".venv/bin/python"];
-    const findings = againstTests("tests", { ...nothing, changed: [...changed, "src/node_modules.ts"] });
-    expect(findings.map(({ file }) => file)).toEqual(changed);
-  });
-});
-
-describe("a test that was there before", () => {
-  const change: TestChange = {
-    ...{ path: "a.test.ts", change: "changed", assertionsRemoved: 0, assertionsAdded: 0 },
-    ...{ testsRemoved: 0, testsAdded: 0, skipsAdded: 0 },
-  };
-  test.each<[string, Partial<TestChange>, boolean]>([
-    ["rewritten with as many assertions", { assertionsRemoved: 3, assertionsAdded: 3 }, false],
-    ["with more tests than before", { testsRemoved: 1, testsAdded: 4 }, false],
-    ["with fewer tests", { testsRemoved: 2, testsAdded: 1 }, true],
-    ["with fewer assertions", { assertionsRemoved: 2, assertionsAdded: 1 }, true],
-    ["that is left out", { skipsAdded: 1 }, true],
-    ["deleted", { change: "deleted", testsRemoved: 1 }, true],
-    ["deleted, with nothing in it", { change: "deleted" }, false],
-    ["renamed and weakened", { change: "renamed", assertionsRemoved: 1 }, true],
-  ])("%s: a finding is %j", (_, is, found) => {
-    const examined = { ...unchanged, tests: [{ ...change, ...is }] };
-    const findings = againstTests("tests", { ...nothing, examined });
-    expect(findings.map(({ file }) => file)).toEqual(found ? ["a.test.ts"] : []);
-  });
-
-  test("and can not be looked into any more is a finding; other large files are none", () => {
-    const examined = { ...unchanged, unread: ["a.test.ts", "logo.svg"] };
-    const findings = againstTests("tests", { ...nothing, examined });
-    expect(findings).toMatchObject([{ file: "a.test.ts" }]);
+  test("without a report, the exit code alone is said to have told", () => {
+    expect(judged([], [])).toEqual({ against: [], notes: [expect.stringMatching(/^Only the exit code says/)] });
+    const unread = { tests: [], unread: ["vitest.7.json"] };
+    expect(told(againstEvidence("tests", unread, unread, undefined)).notes).toContainEqual(
+      "The report vitest.7.json can not be read.",
+    );
   });
 });

@@ -1,64 +1,96 @@
-import type { Finding } from "@slipway/contract";
+import type { Finding, Task } from "@slipway/contract";
+import type { ChangedFile } from "../repository/changes.ts";
 import type { Examined } from "../repository/examine.ts";
-import { isTest, type TestChange } from "../repository/tests-changed.ts";
+import { isTest } from "../repository/tests-changed.ts";
+import { compareEvidence, type Evidence, type TestRun } from "./evidence/evidence.ts";
 import { findingOf } from "./findings.ts";
-import { scriptMistakes, type TestSetup, testCommands } from "./test-scripts.ts";
+import type { Judged } from "./judged.ts";
 
-export interface Tested {
-  readonly before: TestSetup;
-  readonly after: TestSetup;
-  /** What is in the commit and is not as it was. */
-  readonly changed?: readonly string[];
-  readonly examined: Pick<Examined, "tests" | "runners" | "unread">;
-}
+/** What a plan says of a task. */
+export type Planned = Pick<Task, "title" | "description" | "expectedFiles">;
 
-/** What a candidate has done to the tests that were there before it, so that they find less. */
-export function againstTests(gate: string, tested: Tested): Finding[] {
-  const { before, after, changed = [], examined } = tested;
-  const ranBy = testCommands(before);
-  return [
-    ...scriptMistakes(before, after).map(({ file, text }) => findingOf(gate, text, { file })),
-    ...examined.runners
-      // Whoever brings the first tests, or another runner, says which there are.
-      .filter(({ of, newFor = "" }) => of === "program" || (before.hasTests && ranBy.includes(newFor)))
-      .map(({ path: file, of }) => findingOf(gate, `${file} ${runnerMistakes[of]}`, { file })),
-    ...changed.flatMap((file) => {
-      const directory = installedIn(file);
-      if (directory === undefined) return [];
-      const text = `${file} is among what tests run by, and only an install puts it there. Take ${directory} out of git.`;
-      return [findingOf(gate, text, { file })];
-    }),
-    ...examined.tests.flatMap((change) => {
-      const mistake = changeMistake(change);
-      return mistake === undefined ? [] : [findingOf(gate, `${change.path} ${mistake}`, { file: change.path })];
-    }),
-    ...examined.unread.filter(isTest).map((file) => {
-      const text = `${file} can not be compared with what it was: it is too large, or too much was changed at once.`;
-      return findingOf(gate, text, { file });
-    }),
+const maxTold = 20;
+
+/** By sources alone: what a candidate has done to the tests that were there before it. */
+export function againstSources(
+  gate: string,
+  examined: Pick<Examined, "tests" | "unread">,
+  changes: readonly Pick<ChangedFile, "path" | "change">[],
+  planned: Planned | undefined,
+): Judged {
+  const emptied = examined.tests.flatMap(({ path: file, emptied }) => {
+    if (emptied === 0) return [];
+    const text = `${file}: ${emptied} of the tests that asserted something assert nothing any more. Put back what they check.`;
+    return [findingOf(gate, text, { file })];
+  });
+  const installed = changes.flatMap(({ path: file, change }) => {
+    const directory = change === "deleted" ? undefined : installedIn(file);
+    if (directory === undefined) return [];
+    const text = `${file} is among what tests run by, and only an install puts it there. Take ${directory} out of git.`;
+    return [findingOf(gate, text, { file })];
+  });
+  const changed = [
+    ...examined.tests.map(({ path, change }) => `${path} (${change})`),
+    ...examined.unread.filter(isTest),
   ];
+  const note = findingOf(gate, `Tests that were there before are changed: ${told(changed)}.`);
+  const isFree = ({ file = "" }: Finding) => mayChange(planned, file, "");
+  return {
+    against: [...installed, ...emptied.filter((finding) => !isFree(finding))],
+    notes: [...emptied.filter(isFree), ...(changed.length === 0 ? [] : [note])],
+  };
 }
 
-const runnerMistakes = {
-  program: "changes what runs the tests. Put it back as it was.",
-  choice: "changes which tests are run, or what counts as a failure. Put that back as it was.",
-} as const;
+/** By what ran: each test that passed before runs and passes. */
+export function againstEvidence(gate: string, before: Evidence, after: Evidence, planned: Planned | undefined): Judged {
+  const { lost, replaced, failed } = compareEvidence(before, after);
+  const isFree = ({ file, name, how }: (typeof lost)[number]) =>
+    how !== "failed" && mayChange(planned, file ?? "", name);
+  const perFile = (tests: readonly TestRun[], words: string) =>
+    [...Map.groupBy(tests, ({ file }) => file)].map(([file, own]) => {
+      const text = `${file ?? "Somewhere"}: ${told(own.map(({ name }) => JSON.stringify(name)))} ${words}`;
+      return findingOf(gate, text, file === null ? {} : { file });
+    });
+  const refused = Map.groupBy(
+    lost.filter((test) => !isFree(test)),
+    ({ how }) => how,
+  );
+  return {
+    against: [
+      ...perFile(refused.get("gone") ?? [], `passed before and did not run now. ${back}`),
+      ...perFile(refused.get("skipped") ?? [], `passed before and is left out now. ${back}`),
+      ...perFile([...(refused.get("failed") ?? []), ...failed], "failed, whatever the exit code says."),
+    ],
+    notes: [
+      ...perFile(lost.filter(isFree), "passed before and did not run now; the plan says that the task changes it."),
+      ...perFile(replaced, "is gone, and others passed in its place."),
+      ...(after.tests.length === 0 ? [findingOf(gate, noReport)] : []),
+      ...after.unread.map((name) => findingOf(gate, `The report ${name} can not be read.`)),
+    ],
+  };
+}
+
+const back = "The tests that were there stay and run, and new work adds its own.";
+const noReport =
+  "Only the exit code says that the tests have passed: nothing that they run by has left a report of which tests ran.";
+
+/** A test that the plan itself says will change, by its file or by its name. */
+function mayChange(planned: Planned | undefined, file: string, name: string): boolean {
+  if (planned === undefined) return false;
+  const paths = planned.expectedFiles.map((path) => path.replace(/^\.?\//, "").replace(/\/$/, ""));
+  const words = `${planned.title}\n${planned.description}`;
+  const isNamed = [file, name].some((one) => one.length >= minNamed && words.includes(one));
+  return isNamed || (file !== "" && paths.some((path) => path === file || file.startsWith(`${path}/`)));
+}
+
+/** Shorter ones are words. */
+const minNamed = 6;
 
 function installedIn(path: string): string | undefined {
   return path.split("/").find((name) => name === "node_modules" || name === ".venv");
 }
 
-const back = "Put back what is missing: the tests that were there stay, and new work adds its own.";
-
-function changeMistake(change: TestChange): string | undefined {
-  const { testsRemoved, testsAdded, assertionsRemoved, assertionsAdded, skipsAdded } = change;
-  if (change.change === "deleted") {
-    const what = change.movedTo === undefined ? "deleted" : `moved to ${change.movedTo}, where it runs no more`;
-    return testsRemoved + assertionsRemoved === 0 ? undefined : `has tests and was ${what}. ${back}`;
-  }
-  if (testsRemoved > testsAdded) return `has lost ${testsRemoved - testsAdded} tests. ${back}`;
-  if (assertionsRemoved > assertionsAdded) {
-    return `asserts less than before: ${assertionsRemoved} assertions are gone, ${assertionsAdded} are new. ${back}`;
-  }
-  return skipsAdded > 0 ? `leaves out tests that ran before. Let all of them run.` : undefined;
+function told(all: readonly string[]): string {
+  const rest = all.length - maxTold;
+  return [...all.slice(0, maxTold), ...(rest > 0 ? [`${rest} more`] : [])].join(", ");
 }

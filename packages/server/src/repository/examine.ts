@@ -2,7 +2,6 @@ import { setImmediate as nextRound } from "node:timers/promises";
 import type { ChangedFile } from "./changes.ts";
 import type { Git, GitOptions } from "./git.ts";
 import { type Blob, isBinary, readBlobs } from "./objects.ts";
-import { type RunnerChange, runnerChange, type Side } from "./runner-settings.ts";
 import { type SecretSign, secretSigns } from "./secrets.ts";
 import { isTest, type TestChange, testChange } from "./tests-changed.ts";
 
@@ -12,7 +11,6 @@ export interface Examined {
   readonly secrets: readonly SecretSign[];
   /** Tests of before that were changed or deleted. */
   readonly tests: readonly TestChange[];
-  readonly runners: readonly RunnerChange[];
   /** Too large, or too much together, to be looked into. */
   readonly unread: readonly string[];
 }
@@ -41,7 +39,6 @@ export async function examine(
   const binaries: { path: string; bytes: number }[] = [];
   const secrets: SecretSign[] = [];
   const tests: TestChange[] = [];
-  const runners: RunnerChange[] = [];
   const unread: string[] = [];
   for (const file of changes) {
     // One file at a time: others want to go on meanwhile.
@@ -51,15 +48,9 @@ export async function examine(
     if (after.binary && after.bytes > limits.binaryBytes) binaries.push({ path: file.path, bytes: after.bytes });
     secrets.push(...secretSigns(file.path, before.text, after.text));
     if (wasTest) tests.push(testChange(file, before.text, after.text));
-    const [was, is] = [before, after].map(({ text, binary, unread }) => ({
-      text,
-      readable: !binary && !unread && file.link === undefined,
-    })) as [Side, Side];
-    const runner = runnerChange(file, was, is);
-    if (runner !== undefined) runners.push(runner);
     if (before.unread || after.unread) unread.push(file.path);
   }
-  return { binaries, secrets, tests, runners, unread };
+  return { binaries, secrets, tests, unread };
 }
 
 /** A file that is too large to look into is told as a binary: nobody reads it. */

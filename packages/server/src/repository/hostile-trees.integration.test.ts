@@ -177,17 +177,3 @@ describe("a tree is refused that has", () => {
     ]);
   });
 });
-
-test("settings that tests run by, and that are a link or no text, are told without a look at what they say", async () => {
-  const blob = async (content: string) => await sandbox.object("blob", content);
-  const tree = await sandbox.tree([
-    ["120000", ".npmrc", await blob("plain.txt")],
-    ["100644", "vitest.config.ts", await blob("\0")],
-  ]);
-  const { commit } = await site.offer(await sandbox.commit({ tree, parents: [site.main] }));
-  const { runners } = await site.repository.examine(site.main, commit);
-  expect(runners).toMatchObject([
-    { path: ".npmrc", of: "program" },
-    { path: "vitest.config.ts", of: "choice" },
-  ]);
-});

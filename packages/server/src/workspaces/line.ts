@@ -27,7 +27,8 @@ export function createLines(): Lines {
   };
 }
 
-async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+/** Fails with `aborted` as soon as the signal says so; the work goes on. */
+export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return await work;
   const { promise, reject } = Promise.withResolvers<never>();
   const abort = () => reject(new SlipwayError("aborted", "the caller gave up", { cause: signal.reason }));

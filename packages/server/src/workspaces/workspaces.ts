@@ -36,6 +36,8 @@ export interface WorkspaceOptions extends CallOptions {
   readonly ports?: number[];
   readonly labels?: Readonly<Record<string, string>>;
   readonly lifetimeMs?: number;
+  /** Names of tool directories. */
+  readonly tools?: string[];
 }
 
 export interface Move {

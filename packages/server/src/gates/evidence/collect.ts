@@ -1,0 +1,76 @@
+import { type ErrorCode, type FileInfo, hasCode, SlipwayError } from "@slipway/contract";
+import {
+  type CallOptions,
+  type ProjectStep,
+  projectPath,
+  type RestrictedSandbox,
+  readText,
+  testProject,
+} from "@slipway/sandbox";
+import { evidenceEnvironment } from "./environment.ts";
+import { type Evidence, noEvidence, type TestRun } from "./evidence.ts";
+import { parseReport } from "./reports.ts";
+
+/** The tool directory that a sandbox must have. */
+export const evidenceTool = "evidence";
+
+const inside = `/opt/${evidenceTool}`;
+const directory = "/tmp/slipway-evidence";
+const limits = { reports: 200, reportBytes: 16 * 1024 ** 2, totalBytes: 32 * 1024 ** 2, tests: 20_000 };
+
+/** Runs a project's tests, and reads what its runners have reported. Null: the project has no tests. */
+export async function testWithEvidence(
+  sandbox: RestrictedSandbox,
+  call: CallOptions,
+): Promise<{ readonly step: ProjectStep; readonly evidence: Evidence } | null> {
+  await sandbox.files.mkdir(directory, call);
+  const step = await testProject(sandbox, { env: await environmentOf(sandbox, call), ...call });
+  if (step === null) return null;
+  const hasEnded = step.exit.reason === "exited";
+  return { step, evidence: hasEnded ? await collectEvidence(sandbox, call) : noEvidence };
+}
+
+async function environmentOf(sandbox: RestrictedSandbox, call: CallOptions): Promise<Record<string, string>> {
+  const manifest = await readText(sandbox.files, `${projectPath}/package.json`, call).catch(() => "");
+  return evidenceEnvironment({ inside, directory, manifest });
+}
+
+/** All of it is the sandbox's word. What can not be read is no evidence; where there is too much, nothing is. */
+async function collectEvidence(sandbox: RestrictedSandbox, call: CallOptions): Promise<Evidence> {
+  const tests: TestRun[] = [];
+  const unread: string[] = [];
+  let [reports, bytes] = [0, 0];
+  for await (const { path, size } of listed(sandbox, call)) {
+    const name = path.slice(path.lastIndexOf("/") + 1);
+    reports++;
+    bytes += size;
+    try {
+      const text = await readText(sandbox.files, path, { maxBytes: limits.reportBytes, ...call });
+      for (const test of parseReport(name.split(".", 1)[0] ?? "", text)) tests.push(test);
+    } catch (error) {
+      if (error instanceof SlipwayError && !isOwnFault(error)) throw error;
+      unread.push(name);
+    }
+    if (reports > limits.reports || bytes > limits.totalBytes || tests.length > limits.tests) {
+      return { tests: [], unread: ["more than can be read"] };
+    }
+  }
+  return { tests, unread };
+}
+
+async function* listed(sandbox: RestrictedSandbox, call: CallOptions): AsyncGenerator<FileInfo> {
+  try {
+    yield* sandbox.files.list(directory, call);
+  } catch (error) {
+    if (!isOwnFault(error)) throw error;
+  }
+}
+
+/** What code inside can have done to its reports. */
+function isOwnFault(error: unknown): boolean {
+  return ownFaults.some((code) => hasCode(error, code));
+}
+
+const ownFaults: readonly ErrorCode[] = [
+  ...(["too_large", "file_not_found", "not_a_file", "not_a_directory", "file_forbidden", "path_outside"] as const),
+];
