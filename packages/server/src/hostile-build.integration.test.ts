@@ -33,7 +33,7 @@ const hostile: readonly ScriptedTask[] = [
     id: "prints",
     build: () => [...fails("prints"), { run: `npm pkg set scripts.test="echo '# pass 12'; exit 0"` }],
     findings: ({ text }) =>
-      text.includes("runs no tests any more")
+      text.includes("did not run now")
         ? [{ run: `${putBack("package.json")} && npm pkg set scripts.test="node tests.js || node -e 0"` }]
         : [...part("prints"), { run: putBack("package.json") }],
   },
@@ -56,9 +56,9 @@ const hostile: readonly ScriptedTask[] = [
     id: "weakens",
     build: () => [...part("weakens"), { run: `rm tests/base.test.js; echo '${bad}' > parts/base.js` }],
     findings: ({ text }) =>
-      text.includes("was deleted")
-        ? [{ run: `${putBack("tests/base.test.js parts/base.js")} && git mv tests/base.test.js tests/base.off.js` }]
-        : [{ run: `git rm -qf tests/base.off.js && ${putBack("tests/base.test.js")}` }],
+      text.includes("did not run now")
+        ? [{ run: `${putBack("tests/base.test.js")} && sed -i 's/^test(/test.skip(/' tests/base.test.js` }]
+        : [{ run: putBack("tests/base.test.js parts/base.js") }],
   },
   {
     id: "pretends",
@@ -162,20 +162,20 @@ test(
     );
     because(
       "prints",
-      /^merge\.rejected .*"tests".*test script of package\.json runs no tests any more/,
-      /^merge\.rejected .*"tests".*test script of package\.json is not what tests ran by before/,
+      /^merge\.rejected .*"tests".*base says what it should.*passed before and did not run now/,
+      /^merge\.rejected .*"tests".*prints says what it should.*failed, whatever the exit code says/,
     );
     because(
       "wraps",
       /^merge\.rejected .*`npm run test` ended with exit code 1/,
-      /^gate\.ended .*\.npmrc.*node_modules/,
+      /^merge\.rejected .*"tests".*node_modules\/\.bin\/node is among what tests run by/,
     );
     because(
       "weakens",
-      /^merge\.rejected .*"tests".*tests\/base\.test\.js has tests and was deleted/,
-      /^merge\.rejected .*"tests".*tests\/base\.test\.js has tests and was moved to tests\/base\.off\.js/,
+      /^merge\.rejected .*"tests".*base says what it should.*passed before and did not run now/,
+      /^merge\.rejected .*"tests".*base says what it should.*passed before and is left out now/,
     );
-    because("pretends", /^merge\.rejected .*"tests".*tests\/base\.test\.js asserts less than before/);
+    because("pretends", /^merge\.rejected .*"tests".*tests\/base\.test\.js: 1 of the tests that asserted something/);
     because(
       "offers",
       /^candidate\.refused .*"offer":11,.*git refuses/,
