@@ -51,8 +51,12 @@ const words: Readonly<Record<string, (data: Data) => string>> = {
   "merge.tested": ({ commit, outcome }) =>
     `${short(commit)} ${record(outcome)["type"] === "conflict" ? "conflicts" : "goes together"} with what is ahead`,
   "gate.started": ({ task, gate, run }) => `${text(task)}: ${text(gate)} runs (${text(run)})`,
-  "gate.ended": ({ run, task, gate, verdict, durationMs, trouble }) =>
-    `${text(task)}: ${text(gate)} (${text(run)}) ${verdictText(verdict)} after ${formatDuration(amount(durationMs))}${trouble === undefined ? "" : `, and waits: ${text(trouble)}`}`,
+  "gate.ended": ({ run, task, gate, verdict, durationMs, trouble, findings }) => {
+    const waits = trouble === undefined ? "" : `, and waits: ${text(trouble)}`;
+    // What has passed, and is to be looked at by a person.
+    const notes = verdict === "passed" && list(findings).length > 0 ? `. To look at: ${findingTexts(findings)}` : "";
+    return `${text(task)}: ${text(gate)} (${text(run)}) ${verdictText(verdict)} after ${formatDuration(amount(durationMs))}${waits}${notes}`;
+  },
   "merge.doubted": ({ task, gate }) => `${text(task)} fails ${text(gate)} on top of main, which is looked at again`,
   "merge.rejected": (data) => `${text(data["task"])} is rejected by ${rejectionText(data)}`,
   "merge.test_failed": (data) => `${text(data["task"])} breaks main: ${rejectionText(data)}`,
@@ -118,6 +122,12 @@ function progressText({ phase, status, text: said }: Data): string {
 
 function verdictText(verdict: Data[string] | undefined): string {
   return verdict === "passed" ? "passes" : verdict === "failed" ? "fails" : "breaks";
+}
+
+function findingTexts(findings: Data[string] | undefined): string {
+  return list(findings)
+    .map((finding) => text(record(finding)["text"]))
+    .join(" ");
 }
 
 function findingText({ findings }: Data): string {

@@ -119,11 +119,12 @@ test("where nothing reports which tests ran, the record says that the exit code 
 });
 
 test("main's tests run once for all candidates on it, and not again for what has passed", async () => {
-  const gates = createGates({
-    ...site.parts,
-    workspaces: { open: (...args) => (opened.push(args[1]), site.parts.workspaces.open(...args)) },
-  });
   const opened: string[] = [];
+  const open: typeof site.parts.workspaces.open = (build, commit, options) => {
+    opened.push(commit);
+    return site.parts.workspaces.open(build, commit, options);
+  };
+  const gates = createGates({ ...site.parts, workspaces: { open } });
   const judge = (commit: string, base: string) =>
     gates.run(site.build, site.work("tests", commit, { base }), new AbortController().signal);
   const [one, other] = [await site.candidate({ "a.md": "a" }), await site.candidate({ "b.md": "b" })];
