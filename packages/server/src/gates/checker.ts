@@ -3,7 +3,7 @@ import { dirname, join } from "node:path";
 import type { Duplex } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { printable, SlipwayError } from "@slipway/contract";
-import type { Exec, HostChannel, SandboxProvider } from "@slipway/sandbox";
+import type { Exec, HostChannel, Sandbox, SandboxProvider } from "@slipway/sandbox";
 import { type CheckerAnswer, checkerAnswerSchema } from "./answers.ts";
 import { appOrigin } from "./app.ts";
 import { evidenceTool } from "./evidence/collect.ts";
@@ -11,7 +11,10 @@ import type { Connect } from "./exchange.ts";
 import type { CheckOf, Outcome } from "./outcome.ts";
 import { browserOutcome, performanceOutcome } from "./words.ts";
 
-/** A browser in a sandbox of its own. It reaches the app by the host, and nothing else. */
+/**
+ * A browser in a sandbox of its own, and in another one the program that drives it and judges what it shows. The browser
+ * reaches the app by the host and nothing else, the program the browser.
+ */
 export interface Checker extends AsyncDisposable {
   /** Fails when the checker itself breaks: that says nothing about the app. */
   check(check: CheckOf<"browser" | "performance">): Promise<Outcome>;
@@ -37,6 +40,8 @@ export function checkerToolDirectories(): Record<(typeof ownTools)[number] | typ
 }
 
 const ownTools = ["checker", "playwright-core"] as const;
+/** In the browser's sandbox, where its program listens. */
+const browserPort = 9222;
 const maxAnswerCharacters = 1024 ** 2;
 /** The program gives up on a page by itself; then it is the program that hangs. */
 const graceMs = 120_000;
@@ -46,21 +51,32 @@ const hourMs = 3_600_000;
 export async function openChecker(given: CheckerParts): Promise<Checker> {
   const { provider, labels, connect, signal, checkMs = usualCheckMs } = given;
   await using parts = new AsyncDisposableStack();
-  const sandbox = parts.use(
-    await provider.create(
-      { tools: ["node", ...ownTools], labels, lifetimeMs: hourMs, idleMs: null, onEnd: "destroy", ports: [] },
-      { signal },
-    ),
-  );
-  const channel = parts.use(await sandbox.openChannel({ signal }));
+  const create = async (tools: readonly string[], ports: number[]) =>
+    parts.use(
+      await provider.create(
+        { tools: ["node", ...tools], labels, lifetimeMs: hourMs, idleMs: null, onEnd: "destroy", ports },
+        { signal },
+      ),
+    );
+  const [browser, judge] = await Promise.all([create(["checker"], [browserPort]), create(ownTools, [])]);
   const closing = new AbortController();
   parts.defer(() => closing.abort());
   let cut: unknown;
-  void carryAll(channel, connect, AbortSignal.any([signal, closing.signal])).catch((error) => {
-    cut = error;
-  });
-  const argv = ["/opt/node/node", "/opt/checker/main.ts", channel.inside, appOrigin.port, String(checkMs)];
-  const exec = parts.use(await sandbox.exec({ argv, stdin: "open", background: true, timeoutMs: null }, { signal }));
+  const carryFrom = async (sandbox: Sandbox, to: Connect): Promise<string> => {
+    const channel = parts.use(await sandbox.openChannel({ signal }));
+    void carryAll(channel, to, AbortSignal.any([signal, closing.signal])).catch((error) => {
+      cut = error;
+    });
+    return channel.inside;
+  };
+  const start = async (sandbox: Sandbox, name: string, ...args: readonly string[]) => {
+    const argv = ["/opt/node/node", `/opt/checker/${name}`, ...args];
+    return parts.use(await sandbox.exec({ argv, stdin: "open", background: true, timeoutMs: null }, { signal }));
+  };
+  const toApp = await carryFrom(browser, connect);
+  await untilReady(await start(browser, "browser/main.ts", toApp, appOrigin.port, String(browserPort)), signal);
+  const toBrowser = await carryFrom(judge, (given) => browser.connect(browserPort, { signal: given }));
+  const exec = await start(judge, "main.ts", toBrowser, appOrigin.port, String(checkMs));
   const answers = answersOf(exec, signal);
   const held = parts.move();
   return {
@@ -73,6 +89,15 @@ export async function openChecker(given: CheckerParts): Promise<Checker> {
     },
     [Symbol.asyncDispose]: () => held.disposeAsync(),
   };
+}
+
+async function untilReady(exec: Exec, signal: AbortSignal): Promise<void> {
+  let complaint = "";
+  for await (const chunk of exec.output({ signal })) {
+    if (chunk.type === "stdout") return;
+    if (chunk.type === "stderr") complaint = (complaint + Buffer.from(chunk.data).toString()).slice(-2000);
+  }
+  throw brokenError(`the browser's program ended: ${complaint}`);
 }
 
 /** Until the channel or the signal ends. */

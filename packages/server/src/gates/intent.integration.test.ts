@@ -1,5 +1,7 @@
 import { newId, SlipwayError } from "@slipway/contract";
+import { devServerPort, run, startDevServer } from "@slipway/sandbox";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { openChecker } from "./checker.ts";
 import { createGates } from "./gates.ts";
 import { app, type GateSite, get, openGateSite, type Unnamed } from "./testing.ts";
 
@@ -193,4 +195,34 @@ test("where no sandbox can be made nothing is satisfied, and the evidence says w
   for (const { satisfied, text } of evidence) {
     expect({ satisfied, text }).toEqual({ satisfied: false, text: expect.stringContaining("no room for sandboxes") });
   }
+});
+
+test("what runs as the browser reaches the app and nothing of the program that judges", async () => {
+  const { provider } = site;
+  await using running = await site.parts.workspaces.open(site.build, site.main, { purpose: "gate" });
+  const { signal } = new AbortController();
+  await startDevServer(running, { signal });
+  const labels = { purpose: "checker-alone" };
+  const connect = () => running.connect(devServerPort, { signal });
+  await using checker = await openChecker({ provider, labels, connect, signal });
+  const see = { action: "see", target: { role: "heading", name: "Shop" } } as const;
+  const steps = [{ action: "open", path: "/" } as const, see];
+  const check = { type: "browser", proves: "a", viewport: "desktop", appearance: null, steps } as const;
+  expect(await checker.check(check)).toMatchObject({ ok: true });
+  const made = await Promise.all((await provider.list({ labels })).map(({ id }) => provider.get(id)));
+  const commands = await Promise.all(
+    made.map(async (sandbox) => (await run(sandbox, "cat /proc/[0-9]*/cmdline | tr '\\0' ' '")).stdout),
+  );
+  const judges = commands.map((text) => text.includes("/opt/checker/main.ts"));
+  const browses = commands.map((text) => text.includes("--type="));
+  expect([made.length, judges.filter(Boolean).length]).toEqual([2, 1]);
+  expect(browses).toEqual(judges.map((is) => !is));
+
+  const browser = made[browses.indexOf(true)];
+  if (browser === undefined) throw new Error("there is no browser");
+  const kill = "kill -9 -1; ls /opt/playwright-core";
+  expect((await run(browser, kill)).exitCode).not.toBe(0);
+  // With the whole of its sandbox it can end itself, and the program says that it broke, or goes on with another one.
+  const after = await checker.check(check).catch((error: Error) => ({ ok: false, text: error.message }));
+  expect(after).toMatchObject({ ok: false });
 });

@@ -1,8 +1,9 @@
 /**
- * The program inside a checker sandbox: `main.ts <socket> <port> <milliseconds per try>`. It lets a browser reach the app
- * through the socket, does what the checks say that come as lines on standard input, and answers each with a line. No
- * candidate's program is near it.
+ * The program inside a checker sandbox: `main.ts <socket> <port> <milliseconds per try>`. It drives a browser in another
+ * sandbox through the socket, does what the checks say that come as lines on standard input, and answers each with a
+ * line. No candidate's program is near it, and no page.
  */
+import { writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { createInterface } from "node:readline";
 import type { Check } from "@slipway/contract";
@@ -11,7 +12,6 @@ import type { Browser } from "playwright-core";
 import type { CheckerAnswer } from "../answers.ts";
 import { browse, warmUp } from "./browse.ts";
 import { measure } from "./measure.ts";
-import { startRelay } from "./relay.ts";
 
 const { chromium }: typeof Playwright = createRequire(import.meta.url)("/opt/playwright-core");
 const [socket = "", port = "", checkMs = ""] = process.argv.slice(2);
@@ -19,7 +19,7 @@ const origin = `http://localhost:${port}`;
 type AnyCheck = Exclude<Check, { readonly type: "http" }>;
 const maxAnswerCharacters = 20_000;
 
-/** A sandbox around the browser's parts needs namespaces, which the sandbox around all of it does not give out. */
+/** The browser's own sandbox needs namespaces, which the sandbox around all of it does not give out. */
 const chromiumArguments = [
   "--no-sandbox",
   "--disable-gpu",
@@ -32,6 +32,10 @@ const chromiumArguments = [
   "--disable-sync",
   "--host-resolver-rules=MAP localhost 127.0.0.1",
 ];
+
+const farBrowser = "/tmp/far-browser";
+const farBrowserText = `#!/bin/sh\nexec /opt/node/node /opt/checker/far-browser/main.ts ${socket} "$@"\n`;
+writeFileSync(farBrowser, farBrowserText, { mode: 0o755 });
 
 const stuck: CheckerAnswer = { type: "failed", step: 0, why: "stuck", detail: "", page: "", errors: [] };
 let browser = launch();
@@ -65,7 +69,7 @@ async function tryOut(check: AnyCheck): Promise<CheckerAnswer | undefined> {
 
 /** That it can not be launched is told by the check that needs it. */
 function launch(): Promise<Browser> {
-  const launched = chromium.launch({ executablePath: "/usr/bin/chromium", args: chromiumArguments });
+  const launched = chromium.launch({ executablePath: farBrowser, args: chromiumArguments });
   launched.catch(() => {});
   return launched;
 }
@@ -81,7 +85,6 @@ function held(text: string): string {
   return text.length > maxAnswerCharacters ? text.slice(0, maxAnswerCharacters).toWellFormed() : text;
 }
 
-await startRelay(socket, Number(port));
 for await (const line of createInterface({ input: process.stdin })) {
   const answer = await answerTo(JSON.parse(line) as AnyCheck).catch(
     (error: Error): CheckerAnswer => ({ type: "broken", detail: held(String(error.stack)) }),
