@@ -58,7 +58,8 @@ export async function openChecker(given: CheckerParts): Promise<Checker> {
         { signal },
       ),
     );
-  const [browser, judge] = await Promise.all([create(["checker"], [browserPort]), create(ownTools, [])]);
+  const browser = await create(["checker"], [browserPort]);
+  const judge = await create(ownTools, []);
   const closing = new AbortController();
   parts.defer(() => closing.abort());
   let cut: unknown;
