@@ -1,9 +1,9 @@
 /**
  * How many commits of real histories the gate would refuse for what they do to the sources of tests, and for tests that
- * are gone: `node packages/server/src/repository/test-histories/main.ts <git directory>...`. All of these commits are honest: each one is a mistake of ours.
+ * are gone: `node bench/test-histories.ts <git directory>...`. All of these commits are honest: each refusal is a mistake.
  */
 import { execFileSync } from "node:child_process";
-import { isTest, testChange } from "../tests-changed.ts";
+import { isTest, testChange } from "@slipway/server/tests-changed";
 
 const commitsEach = 150;
 const git = (directory: string, ...args: readonly string[]) =>
