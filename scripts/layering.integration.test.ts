@@ -28,7 +28,6 @@ const clean: Record<string, string> = {
   "packages/sandbox/src/index.ts": `export type { Provider } from "./provider.ts";`,
   "packages/sandbox/src/provider.ts": `export interface Provider { name: string }`,
   "packages/sandbox/src/providers/local/index.ts": `import "node:fs"; import type { Provider } from "../../provider.ts"; export const local: Provider = { name: "local" };`,
-  "packages/sandbox/src/providers/simulated/index.ts": `export const simulated = 1;`,
   "packages/gateway/src/index.ts": `import { id } from "@slipway/contract"; export const gateway = id;`,
   "packages/runner/src/host/index.ts": `export * from "./start.ts";`,
   "packages/runner/src/main.ts": `import { id } from "@slipway/contract"; export const runner = id;`,
@@ -79,7 +78,7 @@ const planted: { rule: string; from: string; code: string }[] = [
   {
     rule: "providers-do-not-know-each-other",
     from: "packages/sandbox/src/providers/modal/index.ts",
-    code: `import "@slipway/sandbox/simulated";`,
+    code: `import "@slipway/sandbox/local";`,
   },
   { rule: "client-uses-contract", from: "packages/client/src/a.ts", code: `import "@slipway/server";` },
   { rule: "web-uses-client-and-contract", from: "packages/web/src/a.tsx", code: `import "@slipway/sandbox";` },

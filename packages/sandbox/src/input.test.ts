@@ -1,11 +1,11 @@
 import { describe, expect, test } from "vitest";
 import { holdEntry, holdPath, parseCreate, parseExec, parsePort } from "./input.ts";
-import { simulatedCapabilities } from "./providers/simulated/index.ts";
+import { fakeCapabilities } from "./testing/fake-provider.ts";
 
 describe("a refusal", () => {
   const refuse = (input: unknown) => {
     try {
-      parseCreate(input, simulatedCapabilities);
+      parseCreate(input, fakeCapabilities);
     } catch (error) {
       return error;
     }
@@ -34,7 +34,7 @@ describe("a refusal", () => {
 });
 
 test("a shell text becomes an argv", () => {
-  expect(parseExec({ shell: "exit 3" }, simulatedCapabilities).argv).toEqual(["sh", "-c", "exit 3"]);
+  expect(parseExec({ shell: "exit 3" }, fakeCapabilities).argv).toEqual(["sh", "-c", "exit 3"]);
 });
 
 test("a port is one that the sandbox opens", () => {

@@ -2,24 +2,24 @@ import { createServer } from "node:http";
 import type { Duplex } from "node:stream";
 import { describe, expect, test } from "vitest";
 import { buildProject, cloneRepo, installDependencies, startDevServer, testProject } from "./project.ts";
-import { createSimulatedProvider, type SimulatedProcess, type SimulatedProgram } from "./providers/simulated/index.ts";
+import { createFakeProvider, type FakeProcess, type FakeProgram } from "./testing/fake-provider.ts";
 
 /** A package manager that notes what it is asked; `dev` serves, `test` fails. */
-const npm: SimulatedProgram = async (process) => {
-  await process.stdout.write(`${process.cwd}: ${process.argv.join(" ")}`);
+const npm: FakeProgram = async (process) => {
+  process.stdout.write(`${process.cwd}: ${process.argv.join(" ")}`);
   if (process.argv[2] === "dev") return await serve(process);
   return process.argv[2] === "test" ? 1 : 0;
 };
 
-async function serve(process: SimulatedProcess): Promise<number> {
+async function serve(process: FakeProcess): Promise<number> {
   const server = createServer((_request, response) => response.writeHead(500).end("not found"));
   process.listen(Number(process.env.PORT), (connection) => server.emit("connection", connection));
   await new Promise((resolve) => process.signal.addEventListener("abort", resolve));
   return 0;
 }
 
-async function project(manifest: object, programs: Record<string, SimulatedProgram> = { npm, git: npm }) {
-  const sandbox = await createSimulatedProvider({ programs }).create({});
+async function project(manifest: object, programs: Record<string, FakeProgram> = { npm, git: npm }) {
+  const sandbox = await createFakeProvider(programs).create({});
   await sandbox.files.write("/workspace/project/package.json", JSON.stringify(manifest));
   return sandbox.restricted();
 }
@@ -49,8 +49,8 @@ test("a dev server is ready when its port answers, whatever it answers", async (
 });
 
 test("a dev server that ends says its last words", async () => {
-  const broken: SimulatedProgram = async ({ stderr }) => {
-    await stderr.write("no such module");
+  const broken: FakeProgram = async ({ stderr }) => {
+    stderr.write("no such module");
     return 1;
   };
   const sandbox = await project({ scripts: { dev: "vite" } }, { npm: broken });
@@ -60,7 +60,7 @@ test("a dev server that ends says its last words", async () => {
   });
 });
 
-const nobody: SimulatedProgram = async ({ signal }) => {
+const nobody: FakeProgram = async ({ signal }) => {
   await new Promise((resolve) => signal.addEventListener("abort", resolve));
   return 0;
 };
@@ -78,7 +78,7 @@ describe("a dev server that takes a connection and says nothing", () => {
   /** Tells of the first connection, and keeps it. */
   const mute = () => {
     const connected = Promise.withResolvers<Duplex>();
-    const npm: SimulatedProgram = async (process) => {
+    const npm: FakeProgram = async (process) => {
       process.listen(Number(process.env.PORT), connected.resolve);
       return await nobody(process);
     };

@@ -64,8 +64,6 @@ export interface Capabilities {
   readonly hostChannel: boolean;
   /** Directories of programs that the host has set up are in a sandbox that names them, at no cost for each. */
   readonly tools: boolean;
-  /** Programs really run. False only for a provider that plays scripted ones. */
-  readonly realPrograms: boolean;
 }
 
 export interface CallOptions {

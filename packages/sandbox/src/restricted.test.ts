@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { createSimulatedProvider } from "./providers/simulated/index.ts";
 import { restrict } from "./restricted.ts";
+import { createFakeProvider } from "./testing/fake-provider.ts";
 
 const network = {
   domains: ["api.example.com"],
@@ -8,7 +8,7 @@ const network = {
 };
 
 test("nothing but the narrow operations can be reached, through any object of the view", async () => {
-  const provider = createSimulatedProvider({ programs: { true: async () => 0 } });
+  const provider = createFakeProvider({ true: async () => 0 });
   const view = restrict(await provider.create({ network }));
   const exec = await view.exec({ argv: ["true"] });
   for (const object of [view, view.files, exec, await view.attach(exec.id)]) {
@@ -22,7 +22,7 @@ test("nothing but the narrow operations can be reached, through any object of th
 });
 
 test("a view shows no credentials, not even their names", async () => {
-  const sandbox = await createSimulatedProvider().create({ network });
+  const sandbox = await createFakeProvider().create({ network });
   expect(JSON.stringify(await sandbox.info())).toContain("x-key");
   expect(JSON.stringify(await restrict(sandbox).info())).not.toMatch(/x-key|hidden/);
 });

@@ -1,19 +1,17 @@
 import { expect, test } from "vitest";
-import { createSimulatedProvider } from "./providers/simulated/index.ts";
 import { readBytes, readText, run } from "./run.ts";
+import { createFakeProvider } from "./testing/fake-provider.ts";
 
-async function sandboxWith(program: Parameters<typeof createSimulatedProvider>[0]) {
-  return await createSimulatedProvider(program).create({});
+async function sandboxWith(programs: Parameters<typeof createFakeProvider>[0]) {
+  return await createFakeProvider(programs).create({});
 }
 
 test("a run answers what the command said and how it ended", async () => {
   const sandbox = await sandboxWith({
-    programs: {
-      greet: async ({ argv, stdin, stdout, stderr }) => {
-        for await (const data of stdin) await stdout.write(data);
-        await stderr.write(argv[1] ?? "");
-        return 3;
-      },
+    greet: async ({ argv, stdin, stdout, stderr }) => {
+      for await (const data of stdin) stdout.write(data);
+      stderr.write(argv[1] ?? "");
+      return 3;
     },
   });
   const result = await run(sandbox, ["greet", "err"], { input: "in" });
@@ -23,11 +21,9 @@ test("a run answers what the command said and how it ended", async () => {
 
 test("more output than is kept is read, dropped and told", async () => {
   const sandbox = await sandboxWith({
-    programs: {
-      flood: async ({ stdout }) => {
-        for (let i = 0; i < 100; i++) await stdout.write("x".repeat(100_000));
-        return 0;
-      },
+    flood: async ({ stdout }) => {
+      for (let i = 0; i < 100; i++) stdout.write("x".repeat(100_000));
+      return 0;
     },
   });
   const result = await run(sandbox, ["flood"], { maxBytes: 5 });
@@ -37,11 +33,9 @@ test("more output than is kept is read, dropped and told", async () => {
 
 test("the end of the output is kept where that is asked for, in however many pieces it comes", async () => {
   const sandbox = await sandboxWith({
-    programs: {
-      count: async ({ stdout }) => {
-        for (let i = 0; i < 1000; i++) await stdout.write(`${i} `);
-        return 0;
-      },
+    count: async ({ stdout }) => {
+      for (let i = 0; i < 1000; i++) stdout.write(`${i} `);
+      return 0;
     },
   });
   expect(await run(sandbox, ["count"], { maxBytes: 8, keep: "end" })).toMatchObject({
@@ -52,7 +46,7 @@ test("the end of the output is kept where that is asked for, in however many pie
 });
 
 test("a command that does not read its input is no failure", async () => {
-  const sandbox = await sandboxWith({ programs: { deaf: async () => 0 } });
+  const sandbox = await sandboxWith({ deaf: async () => 0 });
   expect(await run(sandbox, ["deaf"], { input: "x".repeat(5_000_000) })).toMatchObject({ exitCode: 0 });
 });
 

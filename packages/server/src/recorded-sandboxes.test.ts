@@ -1,6 +1,6 @@
 import { newId } from "@slipway/contract";
 import type { BuildRecord, NewEvent, SandboxRecord } from "@slipway/engine";
-import { createSimulatedProvider } from "@slipway/sandbox/simulated";
+import { createFakeProvider } from "@slipway/sandbox/testing/provider";
 import { expect, test, vi } from "vitest";
 import { recordSandboxes } from "./recorded-sandboxes.ts";
 
@@ -8,9 +8,8 @@ const build = newId("bld");
 const labels = { build, purpose: "gate" };
 
 function open() {
-  const provider = createSimulatedProvider();
   const told: [string, string, unknown][] = [];
-  const recorded = recordSandboxes(provider, {
+  const recorded = recordSandboxes(createFakeProvider(), {
     store: { builds: { get: async () => ({ id: build, account: "ada", project: "shop" }) as BuildRecord } as never },
     async tell(_, { data }: NewEvent) {
       const { id, status, tasks, config } = (data as { sandbox: SandboxRecord }).sandbox;
@@ -19,12 +18,11 @@ function open() {
     },
     clock: { now: () => 1 },
   });
-  return { provider, recorded, told, [Symbol.asyncDispose]: () => provider[Symbol.asyncDispose]() };
+  return { recorded, told };
 }
 
 test("a sandbox that is not an attempt's is in its build's records from its create to its end", async () => {
-  await using world = open();
-  const { recorded, told } = world;
+  const { recorded, told } = open();
   const kept = await recorded.create({ labels });
   const { id } = await (async () => {
     await using sandbox = await recorded.create({ labels });
@@ -42,8 +40,8 @@ test("a sandbox that is not an attempt's is in its build's records from its crea
 });
 
 test("one of no build is in no records", async () => {
-  await using world = open();
-  await (await world.recorded.create({})).destroy();
-  expect(await world.recorded.list()).toEqual([]);
-  expect(world.told).toEqual([]);
+  const { recorded, told } = open();
+  await (await recorded.create({})).destroy();
+  expect(await recorded.list()).toEqual([]);
+  expect(told).toEqual([]);
 });

@@ -1,6 +1,6 @@
 import { SlipwayError } from "@slipway/contract";
 import { parseCreate } from "@slipway/sandbox";
-import { simulatedCapabilities } from "@slipway/sandbox/simulated";
+import { fakeCapabilities } from "@slipway/sandbox/testing/provider";
 import { describe, expect, test } from "vitest";
 import { runCli } from "../testing/run-cli.ts";
 import { addSandbox, createStubProvider } from "../testing/stub-provider.ts";
@@ -96,7 +96,7 @@ describe("create", () => {
     ["--env 1A=x", "--env: "],
   ])("a refusal of %s names the option and its units", async (words, expected) => {
     const provider = createStubProvider({
-      create: async (request) => void parseCreate(request, simulatedCapabilities) as never,
+      create: async (request) => void parseCreate(request, fakeCapabilities) as never,
     });
     const { code, stderr } = await runCli(["sandbox", "create", ...words.split(" ")], { provider });
     expect(code).toBe(125);

@@ -58,7 +58,7 @@ export async function coordinate(provider: SandboxProvider): Promise<void> {
 }
 
 /** Answers as soon as the task can be reported; what goes on behind it ends with the coordinator. */
-export async function perform(provider: SandboxProvider, task: CoordinatorTask): Promise<CoordinatorReport> {
+async function perform(provider: SandboxProvider, task: CoordinatorTask): Promise<CoordinatorReport> {
   switch (task.type) {
     case "create":
       return { type: "created", sandbox: (await provider.create(task.request)).id };

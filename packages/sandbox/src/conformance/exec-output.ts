@@ -3,8 +3,7 @@ import { execLogLimitBytes, newId } from "@slipway/contract";
 import { describe, expect, test } from "vitest";
 import { readText } from "../run.ts";
 import { type Conformance, collect, expectCode, runProgram } from "./context.ts";
-import { floodBlock, floodBlockBytes } from "./programs/commands.ts";
-import { command } from "./programs.ts";
+import { command, floodBlock, floodBlockBytes } from "./programs.ts";
 
 export function describeOutput(c: Conformance): void {
   describe("output", () => {

@@ -5,7 +5,7 @@ import { promisify } from "node:util";
 import type { BuildSource } from "@slipway/contract";
 import type { SandboxProvider } from "@slipway/sandbox";
 import { createLocalProvider } from "@slipway/sandbox/local";
-import { createSimulatedProvider, type SimulatedProgram } from "@slipway/sandbox/simulated";
+import { createFakeProvider, type FakeProgram } from "@slipway/sandbox/testing/provider";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openRepository, type RepositoryLimits } from "./repository.ts";
 import { openSite } from "./testing.ts";
@@ -257,28 +257,28 @@ describe("what can not be read", () => {
 
 test("a repository is cloned in the sandbox, which reaches its host only while that goes on", async () => {
   const cloned: string[][] = [];
-  const git: SimulatedProgram = async ({ argv, stderr }) => {
+  const git: FakeProgram = async ({ argv, stderr }) => {
     cloned.push([...argv]);
     if (argv.some((word) => word.includes("broken"))) {
-      await stderr.write("fatal: it is not there");
+      stderr.write("fatal: it is not there");
       return 128;
     }
     return 0;
   };
-  const simulated = createSimulatedProvider({ programs: { git, find: async () => 0 } });
+  const fake = createFakeProvider({ git, find: async () => 0 });
   const open = (repository: string) =>
     openRepository({
-      ...{ provider: simulated, source: async () => ({ repository }), environment: {} },
+      ...{ provider: fake, source: async () => ({ repository }), environment: {} },
       labels: { build: repository },
     });
   await using sound = open("https://example.com/app.git");
   expect(await sound.summarize({})).toEqual({ files: [], notes: "" });
   expect(cloned[0]).toEqual(expect.arrayContaining(["clone", "--depth", "https://example.com/app.git"]));
-  expect(await simulated.list()).toMatchObject([{ network: { domains: [] } }]);
+  expect(await fake.list()).toMatchObject([{ network: { domains: [] } }]);
   await using broken = open("https://example.com/broken.git");
   await expect(broken.summarize({})).rejects.toMatchObject({
     code: "exec_failed",
     message: expect.stringContaining("it is not there"),
   });
-  expect(await simulated.list()).toHaveLength(1);
+  expect(await fake.list()).toHaveLength(1);
 });

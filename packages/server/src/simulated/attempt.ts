@@ -1,6 +1,5 @@
 import { type AttemptId, microUsdPerUsd, newId, type SandboxId } from "@slipway/contract";
 import type { AttemptWork, LedgerSettlement, NewEvent, WorkingBuild } from "@slipway/engine";
-import type { Clock } from "@slipway/sandbox/simulated";
 import {
   type AttemptName,
   deathOf,
@@ -11,6 +10,7 @@ import {
   stepMicroUsdOf,
 } from "./fate.ts";
 import type { Notice, Taken } from "./host.ts";
+import type { Clock } from "./manual-clock.ts";
 import { attemptEnded, attemptHeard, attemptOffered, checkpointMade, sandboxChanged } from "./reports.ts";
 import type { Witness } from "./witness.ts";
 

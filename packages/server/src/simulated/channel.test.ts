@@ -3,11 +3,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { newId } from "@slipway/contract";
 import type { AttemptWork, WorkingBuild } from "@slipway/engine";
-import { createManualClock } from "@slipway/sandbox/simulated";
 import { expect, test } from "vitest";
 import { connectSimulation } from "./connect.ts";
 import { type SimulationSettings, usualWorld } from "./fate.ts";
 import type { Host, Notice } from "./host.ts";
+import { createManualClock } from "./manual-clock.ts";
 import { serveSimulation } from "./serve.ts";
 import { createWorldRecord } from "./witness.ts";
 

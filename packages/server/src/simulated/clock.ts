@@ -1,4 +1,4 @@
-import { type Clock, createManualClock } from "@slipway/sandbox/simulated";
+import { type Clock, createManualClock } from "./manual-clock.ts";
 
 /** As many times as fast as the real one, from a moment that both have in common. */
 export interface Speed {

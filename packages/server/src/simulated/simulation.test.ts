@@ -1,12 +1,12 @@
 import { type AttemptId, type BuildId, newId } from "@slipway/contract";
 import type { AttemptWork, NewEvent, WorkingBuild } from "@slipway/engine";
-import { createManualClock } from "@slipway/sandbox/simulated";
 import { describe, expect, test } from "vitest";
 import { allEvents } from "../testing/all-events.ts";
 import { numberedBuild } from "../testing/numbered-build.ts";
 import { openSteppedWorld } from "../testing/stepped.ts";
 import { fateOf, type SimulationSettings, usualWorld } from "./fate.ts";
 import type { Notice } from "./host.ts";
+import { createManualClock } from "./manual-clock.ts";
 import { createSimulation } from "./simulation.ts";
 import { createWorldRecord } from "./witness.ts";
 

@@ -1,10 +1,10 @@
 import { type AttemptId, type BuildId, compareIds } from "@slipway/contract";
 import { lockIntent, type NewEvent, report, type Work, type WorkItem, type WorkingBuild } from "@slipway/engine";
-import type { Clock } from "@slipway/sandbox/simulated";
 import { SimulatedAttempt, type Surroundings } from "./attempt.ts";
 import { type AttemptName, isPlannable, type SimulationSettings, stageMsOf, unsatisfiedOf } from "./fate.ts";
 import { criteria, generatedChecks, generatedIntent, generatedTasks } from "./generated.ts";
 import type { Host } from "./host.ts";
+import type { Clock } from "./manual-clock.ts";
 import type { Witness } from "./witness.ts";
 
 export interface SimulationParts {

@@ -4,10 +4,10 @@ import { join } from "node:path";
 import process from "node:process";
 import { type BuildId, type BuildSettingsInput, buildSettingsSchema } from "@slipway/contract";
 import { createFleet, createTick, newBuildDetails, type Store } from "@slipway/engine";
-import { createManualClock, type ManualClock } from "@slipway/sandbox/simulated";
 import { openDatabase, openStore } from "@slipway/store";
 import type { SimulationSettings } from "../simulated/fate.ts";
 import { createHost, createSimulation, createWorldRecord, type Simulation } from "../simulated/index.ts";
+import { createManualClock, type ManualClock } from "../simulated/manual-clock.ts";
 import type { WorldRecord } from "../simulated/witness.ts";
 
 /** Builds of a simulated world, driven event by event: no time passes but what the events are apart. */

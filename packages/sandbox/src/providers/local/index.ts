@@ -55,7 +55,6 @@ export const localCapabilities: Capabilities = {
   gpu: false,
   hostChannel: true,
   tools: true,
-  realPrograms: true,
 };
 
 /** Sandboxes on this machine: bubblewrap, an overlay file system, and a keeper that outlives its callers. */

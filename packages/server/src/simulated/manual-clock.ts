@@ -1,4 +1,4 @@
-/** The only time that the simulated provider knows. */
+/** The only time that a simulation knows. */
 export interface Clock {
   now(): number;
   /** Calls back once after the delay; the answer cancels it. */
@@ -43,22 +43,6 @@ export function createManualClock(startMs = Date.UTC(2026, 0, 1)): ManualClock {
       return timers.due(Number.POSITIVE_INFINITY)?.at;
     },
   };
-}
-
-/** Rejects with the signal's reason when that comes first. */
-export function sleep(clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    if (signal?.aborted) return reject(signal.reason);
-    const abort = () => {
-      cancel();
-      reject(signal?.reason);
-    };
-    const cancel = clock.after(ms, () => {
-      signal?.removeEventListener("abort", abort);
-      resolve();
-    });
-    signal?.addEventListener("abort", abort, { once: true });
-  });
 }
 
 /** Every promise that can go on has gone on. */
