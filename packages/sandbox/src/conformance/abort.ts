@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import type { CallOptions } from "../provider.ts";
 import { readText } from "../run.ts";
@@ -45,9 +46,9 @@ export function describeAbort(c: Conformance): void {
 
     test("during a wait or its output: the command goes on", async () => {
       const exec = await c.shared.exec({ ...command("echoInput"), stdin: "open" });
-      await expectCode(exec.wait({ signal: after(c, 50) }), "aborted");
+      await expectCode(exec.wait({ signal: AbortSignal.timeout(50) }), "aborted");
       const again = await c.shared.attach(exec.id);
-      await expectCode(drain(again.output({ signal: after(c, 50) })), "aborted");
+      await expectCode(drain(again.output({ signal: AbortSignal.timeout(50) })), "aborted");
       await exec.end();
       expect(await (await c.shared.attach(exec.id)).wait()).toMatchObject({ reason: "exited", exitCode: 0 });
     });
@@ -58,10 +59,10 @@ export function describeAbort(c: Conformance): void {
       async function* endless() {
         for (;;) {
           yield Buffer.alloc(65536);
-          await c.clock.sleep(5);
+          await sleep(5);
         }
       }
-      await expectCode(c.shared.files.write(path, endless(), { signal: after(c, 100) }), "aborted");
+      await expectCode(c.shared.files.write(path, endless(), { signal: AbortSignal.timeout(100) }), "aborted");
       expect(await readText(c.shared.files, path)).toBe("old");
     });
 
@@ -73,7 +74,7 @@ export function describeAbort(c: Conformance): void {
       controller.abort();
       const made = await creating.catch(async (error: unknown) => await expectCode(Promise.reject(error), "aborted"));
       await made?.destroy();
-      await eventually(c.clock, async () => expect(await c.provider.list({ labels })).toEqual([]));
+      await eventually(async () => expect(await c.provider.list({ labels })).toEqual([]));
     });
 
     test("of a read in the middle: the rest is not waited for", async () => {
@@ -86,10 +87,4 @@ export function describeAbort(c: Conformance): void {
       await c.shared.files.remove(path);
     });
   });
-}
-
-function after(c: Conformance, ms: number): AbortSignal {
-  const controller = new AbortController();
-  void c.clock.sleep(ms).then(() => controller.abort());
-  return controller.signal;
 }

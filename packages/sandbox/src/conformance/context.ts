@@ -1,11 +1,12 @@
 import { randomUUID } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { CreateSandboxInput, ErrorCode, ExecChunk, ExecRequestInput } from "@slipway/contract";
 import { SlipwayError } from "@slipway/contract";
 import { expect } from "vitest";
 import type { Capabilities, Exec, OwnedSandbox, RestrictedSandbox, Sandbox, SandboxProvider } from "../provider.ts";
 import { type RunOptions, type RunResult, run } from "../run.ts";
 import { command, type ProgramName } from "./programs.ts";
-import type { ConformanceClock, ConformanceSubject, ConformanceTarget } from "./target.ts";
+import type { ConformanceSubject, ConformanceTarget } from "./target.ts";
 
 /** What the suite's tests share. Everything but the capabilities is there only while tests run. */
 export interface Conformance {
@@ -13,7 +14,6 @@ export interface Conformance {
   readonly subject: ConformanceSubject;
   readonly target: ConformanceTarget;
   readonly provider: SandboxProvider;
-  readonly clock: ConformanceClock;
   /** A sandbox for tests that leave it running and keep to a directory of their own. */
   readonly shared: Sandbox;
   create(request?: CreateSandboxInput): Promise<OwnedSandbox>;
@@ -99,18 +99,14 @@ export async function expectCode(
 }
 
 /** Tries until the check passes; its last failure is the test's. */
-export async function eventually<T>(
-  clock: ConformanceClock,
-  check: () => Promise<T> | T,
-  withinMs = 60_000,
-): Promise<T> {
-  const deadline = clock.now() + withinMs;
+export async function eventually<T>(check: () => Promise<T> | T): Promise<T> {
+  const deadline = Date.now() + 60_000;
   for (;;) {
     try {
       return await check();
     } catch (error) {
-      if (clock.now() > deadline) throw error;
-      await clock.sleep(20);
+      if (Date.now() > deadline) throw error;
+      await sleep(20);
     }
   }
 }

@@ -54,7 +54,7 @@ export function describeEvents(c: Conformance): void {
       const seen: SandboxEvent[] = [];
       const listening = listen(c.provider, { after: last, signal: controller.signal }, seen);
       await using sandbox = await c.create();
-      await eventually(c.clock, () => {
+      await eventually(() => {
         expect(seen).toContainEqual(expect.objectContaining({ sandbox: sandbox.id, to: "running" }));
       });
       controller.abort();

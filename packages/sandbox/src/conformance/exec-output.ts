@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
 import { execLogLimitBytes, newId } from "@slipway/contract";
 import { describe, expect, test } from "vitest";
 import { readText } from "../run.ts";
@@ -18,9 +19,9 @@ export function describeOutput(c: Conformance): void {
     });
 
     test("ends with the command, even when a child still holds it", async () => {
-      const started = c.clock.now();
+      const started = Date.now();
       expect(await runProgram(c.shared, "leaveChild")).toMatchObject({ stdout: "left\n", exitCode: 0 });
-      expect(c.clock.now() - started).toBeLessThan(29_000);
+      expect(Date.now() - started).toBeLessThan(29_000);
     });
 
     test("can be taken once", async () => {
@@ -35,7 +36,7 @@ export function describeOutput(c: Conformance): void {
       const exec = await c.shared.exec(command("flood", String(blocks), progress));
       const output = exec.output()[Symbol.asyncIterator]();
       const first = await output.next();
-      await c.clock.sleep(600);
+      await sleep(600);
       const ahead = Number(await readText(c.shared.files, progress).catch(() => "0"));
       expect(ahead).toBeLessThan(blocks / 2);
       const hash = createHash("sha256");
@@ -91,7 +92,7 @@ export function describeOutput(c: Conformance): void {
 
     test("to a running command answers what was and what comes", async () => {
       const exec = await c.shared.exec(command("count", "6", "0.05"));
-      await c.clock.sleep(120);
+      await sleep(120);
       const again = await c.shared.attach(exec.id);
       const { stdout } = await collect(again.output());
       expect(stdout.toString()).toBe("line 1\nline 2\nline 3\nline 4\nline 5\nline 6\n");

@@ -6,5 +6,5 @@ export {
   spawnCoordinator,
 } from "./coordinator.ts";
 export { describeProvider } from "./suite.ts";
-export { type ConformanceClock, type ConformanceSubject, type ConformanceTarget, realClock } from "./target.ts";
+export type { ConformanceSubject, ConformanceTarget } from "./target.ts";
 export { conformanceTools } from "./tools.ts";

@@ -63,7 +63,7 @@ export function describeSnapshots(c: Conformance): void {
       expect(await c.provider.snapshots.get(snapshot.id)).toEqual(snapshot);
       const renamed = await c.provider.snapshots.update(snapshot.id, { name: null, expiresInMs: 60_000 });
       expect(renamed.name).toBeNull();
-      expect(renamed.expiresAt).toBeGreaterThan(c.clock.now());
+      expect(renamed.expiresAt).toBeGreaterThan(Date.now());
       await c.provider.snapshots.delete(snapshot.id);
       await expectCode(c.provider.snapshots.get(snapshot.id), "snapshot_not_found");
       await expectCode(c.create({ snapshot: snapshot.id }), "snapshot_not_found");
@@ -87,7 +87,7 @@ export function describeSnapshots(c: Conformance): void {
       const brief = await source.snapshot({ expiresInMs: 300 });
       const lasting = await source.snapshot();
       expect(brief.expiresAt).toBe(brief.createdAt + 300);
-      await eventually(c.clock, async () => await expectCode(c.provider.snapshots.get(brief.id), "snapshot_not_found"));
+      await eventually(async () => await expectCode(c.provider.snapshots.get(brief.id), "snapshot_not_found"));
       await c.provider.snapshots.delete(lasting.id);
     });
 

@@ -36,9 +36,6 @@ export function describeProvider(name: string, subject: ConformanceSubject): voi
       get provider() {
         return present(target).provider;
       },
-      get clock() {
-        return present(target).clock;
-      },
       get shared() {
         return present(shared);
       },

@@ -18,7 +18,7 @@ export function describeSurroundings(c: Conformance): void {
       test("refuses what the policy does not name, and records it", async () => {
         await using sandbox = await c.create({ network: { domains: ["allowed.invalid"] } });
         expect((await runProgram(sandbox, "callOut", ["http://refused.invalid/"])).exitCode).not.toBe(0);
-        await eventually(c.clock, async () => {
+        await eventually(async () => {
           expect(await eventsOf(c, sandbox.id)).toContainEqual(
             expect.objectContaining({ type: "egress.refused", host: "refused.invalid", port: 80, rule: "not_allowed" }),
           );
@@ -104,7 +104,7 @@ export function describeSurroundings(c: Conformance): void {
     const error = await writing.catch((reason: unknown) => reason);
     if (error instanceof SlipwayError && error.code === "out_of_disk") return;
     // Written whole, or cut off by the end that it brings on.
-    await eventually(c.clock, async () => {
+    await eventually(async () => {
       expect(await sandbox.info()).toMatchObject({ state: "stopped", reason: "out_of_disk" });
     });
   });

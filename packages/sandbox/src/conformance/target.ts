@@ -14,18 +14,6 @@ export interface ConformanceSubject {
 export interface ConformanceTarget extends AsyncDisposable {
   /** With the capability `tools`, it has the `conformanceTools`. */
   readonly provider: SandboxProvider;
-  readonly clock: ConformanceClock;
   /** A second coordinator of the same sandboxes that can be killed: see `spawnCoordinator`. */
   otherCoordinator(): Promise<OtherCoordinator>;
 }
-
-/** The time that the provider's sandboxes live in: the real one, or a simulated one that flows by itself. */
-export interface ConformanceClock {
-  now(): number;
-  sleep(ms: number): Promise<void>;
-}
-
-export const realClock: ConformanceClock = {
-  now: () => Date.now(),
-  sleep: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
-};

@@ -1,4 +1,4 @@
-import { conformanceTools, describeProvider, realClock, spawnCoordinator } from "../../conformance/index.ts";
+import { conformanceTools, describeProvider, spawnCoordinator } from "../../conformance/index.ts";
 import { localCapabilities } from "./index.ts";
 import { setUpLocal } from "./testing.ts";
 
@@ -8,7 +8,6 @@ describeProvider("the local provider", {
     const local = setUpLocal(process.env, conformanceTools);
     return {
       provider: local.provider,
-      clock: realClock,
       otherCoordinator: () => spawnCoordinator(new URL("coordinator-fixture.ts", import.meta.url), [local.stateDir]),
       [Symbol.asyncDispose]: () => local[Symbol.asyncDispose](),
     };
