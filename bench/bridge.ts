@@ -7,7 +7,6 @@ import { newId, type OutgoingMessage } from "@slipway/contract";
 import type { Bridge } from "@slipway/engine";
 import { openDatabase } from "@slipway/store";
 import { openBridge } from "@slipway/store/bridge";
-import { openRedisBridge } from "@slipway/store/bridge/redis";
 import { startPostgres } from "@slipway/store/testing/postgres";
 import { createClient } from "redis";
 import { percentile, type Report, ratio } from "./measure.ts";
@@ -28,8 +27,7 @@ interface Way {
  * From a publish until the last of 20 subscribers has the message, 99th percentile of each, against a plain stream of Redis
  * with a connection for each reader. `bridge_p99_vs_redis` are two servers on one Postgres and one Redis: the one publishes,
  * the other has the subscribers. `bridge_one_server_p99_vs_redis` is a server with a SQLite file, which is the only one on
- * it and has all subscribers. `bridge_redis_p99_vs_redis` is the bridge that has all in Redis, which servers do not use, with
- * a connection for each subscriber.
+ * it and has all subscribers.
  */
 export async function bridgeVersusRedis(report: Report): Promise<void> {
   await using parts = new AsyncDisposableStack();
@@ -39,7 +37,6 @@ export async function bridgeVersusRedis(report: Report): Promise<void> {
   parts.defer(() => rmSync(directory, { recursive: true }));
   const clock = { now: Date.now };
   const close = (bridge: Bridge) => bridge.close();
-  const openRedis = async () => parts.adopt(await openRedisBridge({ url, clock }), close);
   const openServer = async (database: string) =>
     parts.adopt(
       await openBridge({ redis: { url }, clock, database: parts.use(openDatabase({ url: database })) }),
@@ -51,20 +48,13 @@ export async function bridgeVersusRedis(report: Report): Promise<void> {
   const end = new AbortController();
   const ways = {
     streams: await startRace(await overStreams(url, parts), end.signal),
-    server: await startRace(
-      overBridge(server, async () => server),
-      end.signal,
-    ),
-    servers: await startRace(
-      overBridge(await openServer(shared), async () => other),
-      end.signal,
-    ),
-    redis: await startRace(overBridge(await openRedis(), openRedis), end.signal),
+    server: await startRace(overBridge(server, server), end.signal),
+    servers: await startRace(overBridge(await openServer(shared), other), end.signal),
   };
   parts.defer(() => end.abort());
-  const times = { streams: [] as number[], server: [] as number[], servers: [] as number[], redis: [] as number[] };
+  const times = { streams: [] as number[], server: [] as number[], servers: [] as number[] };
   for (let round = -warmUp; round < messages; round++) {
-    for (const way of ["streams", "server", "servers", "redis"] as const) {
+    for (const way of ["streams", "server", "servers"] as const) {
       const ms = await ways[way](messageOf(round));
       if (round >= 0) times[way].push(ms);
     }
@@ -75,7 +65,6 @@ export async function bridgeVersusRedis(report: Report): Promise<void> {
   };
   compare("bridge_p99_vs_redis", times.servers);
   compare("bridge_one_server_p99_vs_redis", times.server);
-  compare("bridge_redis_p99_vs_redis", times.redis);
 }
 
 /** Answers with how long a message took to the last of the subscribers. */
@@ -101,14 +90,13 @@ async function startRace(way: Way, signal: AbortSignal): Promise<(message: Outgo
   };
 }
 
-function overBridge(publisher: Bridge, subscribersBridge: () => Promise<Bridge>): Way {
+function overBridge(publisher: Bridge, subscriber: Bridge): Way {
   const build = newId("bld");
   return {
     publish: (message) => publisher.publish(build, message),
     async subscribe(told, signal) {
-      const bridge = await subscribersBridge();
       void (async () => {
-        for await (const _ of bridge.subscribe(build, { after: 0, signal })) told();
+        for await (const _ of subscriber.subscribe(build, { after: 0, signal })) told();
       })();
     },
   };

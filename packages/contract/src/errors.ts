@@ -164,11 +164,6 @@ export const errorTable = {
     retry: "later",
     action: "Check DATABASE_URL, and that the database runs and can be reached.",
   },
-  bridge_unavailable: {
-    status: 503,
-    retry: "later",
-    action: "Check REDIS_URL, and that Redis runs and can be reached.",
-  },
   loop_unavailable: {
     status: 503,
     retry: "later",

@@ -45,7 +45,7 @@ export async function seal({ topic, key, from, payload }: OutgoingMessage, at: n
   return { topic, key, from, at, ...(await pack(json, bytes)) };
 }
 
-/** From a database or Redis: what is not a message there is a defect, or somebody else's. */
+/** From a database: what is not a message there is a defect, or somebody else's. */
 export async function unseal(stored: unknown): Promise<BridgeMessage> {
   const { topic, key, from, offset, at, encoding, body } = numberedMessageSchema.parse(stored);
   const json = encoding === "json" ? body : await unpack(body);

@@ -3,7 +3,7 @@ import { settingsError } from "@slipway/contract";
 export interface RedisAddress {
   /** `redis://` or `rediss://`. */
   readonly url: string;
-  /** Before every key and channel. */
+  /** Before the name of every channel. */
   readonly prefix?: string | undefined;
 }
 

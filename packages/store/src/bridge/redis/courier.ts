@@ -17,7 +17,7 @@ export function createRedisCourier(connection: RedisConnection): Courier {
     },
     send(build, offset, message) {
       if (!connection.connected) return;
-      connection.client.publish(connection.key(build, "news"), `${offset} ${packetOf(message)}`).catch(() => undefined);
+      connection.client.publish(connection.channelOf(build), `${offset} ${packetOf(message)}`).catch(() => undefined);
     },
     close: connection.close,
   };

@@ -16,9 +16,8 @@ export function packetOf(sealed: SealedMessage): string {
 
 /** Hears of followed builds over their channels, and doubts them all whenever the connection was gone. */
 export function listenForNews(connection: RedisConnection, feeds: () => Feeds): FeedsWatcher {
-  const { client } = connection;
+  const { client, channelOf } = connection;
   const listeners = new Map<BuildId, (text: string) => void>();
-  const channelOf = (build: BuildId) => connection.key(build, "news");
   const leave = (build: BuildId, listener: (text: string) => void) =>
     client.unsubscribe(channelOf(build), listener).catch(ignore);
   const join = async (build: BuildId, listener: (text: string) => void) => {
