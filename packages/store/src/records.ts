@@ -20,7 +20,6 @@ const kinds: {
   candidates: { key: ["id"] },
   gateResults: { key: ["candidate", "gate", "round"], final: "always" },
   merges: { key: ["candidate"], final: "always" },
-  tournamentResults: { key: ["task", "round"], final: "always" },
 };
 
 /** Tables by names that are known at run time only. */

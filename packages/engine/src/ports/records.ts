@@ -186,17 +186,6 @@ export const mergeRecordSchema = z.strictObject({
   mergedAt: at,
 });
 
-export const tournamentResultRecordSchema = z.strictObject({
-  build: buildIdSchema,
-  task: name,
-  round: count,
-  winner: attemptIdSchema.nullable(),
-  rationale: text,
-  scores: z.json(),
-  costMicroUsd: microUsd,
-  endedAt: at,
-});
-
 export const agentActionRecordSchema = z.strictObject({
   build: buildIdSchema,
   attempt: attemptIdSchema.nullable(),
@@ -233,6 +222,5 @@ export type CheckpointRecord = Readonly<z.output<typeof checkpointRecordSchema>>
 export type CandidateRecord = Readonly<z.output<typeof candidateRecordSchema>>;
 export type GateResultRecord = Readonly<z.output<typeof gateResultRecordSchema>>;
 export type MergeRecord = Readonly<z.output<typeof mergeRecordSchema>>;
-export type TournamentResultRecord = Readonly<z.output<typeof tournamentResultRecordSchema>>;
 export type AgentActionRecord = Readonly<z.output<typeof agentActionRecordSchema>>;
 export type PatternRecord = Readonly<z.output<typeof patternRecordSchema>>;

@@ -16,7 +16,6 @@ import type {
   PlanRecord,
   SandboxRecord,
   TaskRecord,
-  TournamentResultRecord,
 } from "./records.ts";
 
 /** What is true of builds. What writes answers after it is durable, and changes all or nothing. */
@@ -80,7 +79,6 @@ export interface BuildRecords {
   readonly candidates: CandidateRecord;
   readonly gateResults: GateResultRecord;
   readonly merges: MergeRecord;
-  readonly tournamentResults: TournamentResultRecord;
 }
 export type RecordKind = keyof BuildRecords;
 

@@ -175,17 +175,14 @@ export function describeTurns(opened: () => OpenedStore): void {
     expect(await store.builds.records(build, "checks")).toEqual([check]);
   });
 
-  test("results of gates and tournaments are final", async () => {
+  test("results of gates are final", async () => {
     const { store } = opened();
     const build = await drivenBuild(store);
     const candidateId = newId("cnd");
     const gate = { build, candidate: candidateId, gate: "swarm", round: 0, score: 87.5, durationMs: 9, endedAt: 1 };
     const gateResults = [{ ...gate, verdict: "passed" as const, findings: [{ rule: "x" }] }];
-    const tournament = { build, task: "cart", round: 1, winner: null, rationale: "a tie", costMicroUsd: 5, endedAt: 2 };
-    const tournamentResults = [{ ...tournament, scores: { a: [1, 2] } }];
-    await store.builds.apply(build, driver, { ...first, records: { gateResults, tournamentResults }, events: [] });
+    await store.builds.apply(build, driver, { ...first, records: { gateResults }, events: [] });
     expect(await store.builds.records(build, "gateResults")).toEqual(gateResults);
-    expect(await store.builds.records(build, "tournamentResults")).toEqual(tournamentResults);
     const changed = { gateResults: [{ ...gate, verdict: "failed" as const, findings: [] }] };
     const second = store.builds.apply(build, driver, { turn: 1, through: 1, records: changed, events: [] });
     await expect(second).rejects.toMatchObject({ code: "record_final" });

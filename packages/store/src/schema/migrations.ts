@@ -1,7 +1,10 @@
 import { type CreateTableBuilder, type Kysely, sql, type Transaction } from "kysely";
 import type { MigrationSet } from "../database/migrate.ts";
 
-export const storeMigrations: MigrationSet = { part: "store", migrations: [createTables, addBellsAndPlans] };
+export const storeMigrations: MigrationSet = {
+  part: "store",
+  migrations: [createTables, addBellsAndPlans, dropTournaments],
+};
 
 /** `text?` may be null. A number that is no `real` is a time, money or a count. */
 type ColumnType = "text" | "text?" | "whole" | "whole?" | "real?";
@@ -18,6 +21,10 @@ async function createTables(trx: Transaction<object>): Promise<void> {
 async function addBellsAndPlans(trx: Transaction<object>): Promise<void> {
   await trx.schema.alterTable("leases").addColumn("bell", "text").execute();
   await createOfBuild(trx, "plans", ["round"], { round: "whole", intentHash: "text", tasks: "text" });
+}
+
+async function dropTournaments(trx: Transaction<object>): Promise<void> {
+  await trx.schema.dropTable("tournamentResults").execute();
 }
 
 async function createBuilds(trx: Transaction<object>): Promise<void> {

@@ -16,7 +16,6 @@ import {
   sandboxRecordSchema,
   settlementSchema,
   taskRecordSchema,
-  tournamentResultRecordSchema,
 } from "@slipway/engine";
 import { z } from "zod";
 import { flag, jsonText } from "./codec.ts";
@@ -47,7 +46,6 @@ export const recordRows = {
   candidates: candidateRecordSchema.extend({ details }),
   gateResults: gateResultRecordSchema.extend({ findings: jsonText(gateResultRecordSchema.shape.findings) }),
   merges: mergeRecordSchema,
-  tournamentResults: tournamentResultRecordSchema.extend({ scores: jsonText(z.json()) }),
 };
 
 export const eventRow = newEventSchema.extend({
