@@ -3,6 +3,7 @@ import { createRoles } from "@slipway/gateway/roles";
 import { type ScriptedProgram, startScriptedModel } from "@slipway/gateway/scripted";
 import { afterEach, expect, test } from "vitest";
 import { decide } from "./build/decide.ts";
+import { beginBuild } from "./build/state.ts";
 import { createPipeline, type Pipeline } from "./pipeline.ts";
 import type { RepositoryReader } from "./ports/repository.ts";
 import { checks, draft, intent, request, tasks } from "./testing/answers.ts";
@@ -47,7 +48,7 @@ test("a request becomes a locked intent, its checks, a plan and a build that can
   expect(locked).toMatchObject({ status: "locked", intent, lockedAtMs: 7 });
   expect(compiled).toEqual({ intentHash: locked.hash, checks });
   expect(plan).toMatchObject({ mode: "feature", intentHash: locked.hash });
-  const build = pipeline.begin(plan, buildSettingsSchema.parse({}));
+  const build = beginBuild(plan, buildSettingsSchema.parse({}), 7);
   expect(decide(build, 7)).toMatchObject([{ type: "start-attempt", task: "setup", attempt: 1, level: null }]);
   expect(prompts).toHaveLength(3);
   expect(JSON.stringify(checks)).toContain("Socks");

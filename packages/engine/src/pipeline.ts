@@ -1,14 +1,5 @@
-import type {
-  BuildMode,
-  BuildSettings,
-  CompiledChecks,
-  LockedIntent,
-  OpenIntent,
-  Partition,
-  Plan,
-} from "@slipway/contract";
+import type { BuildMode, CompiledChecks, LockedIntent, OpenIntent, Partition, Plan } from "@slipway/contract";
 import { createTick as createBuildTick, type Tick, type TickParts } from "./build/run.ts";
-import { type BuildState, beginBuild } from "./build/state.ts";
 import { lockIntent } from "./intent/decide.ts";
 import { compileChecks, draftIntent } from "./intent/run.ts";
 import { createMerging } from "./merge/run.ts";
@@ -52,7 +43,7 @@ export function createTick(parts: Omit<TickParts, "merging">): Tick {
 }
 
 /**
- * Every stage from a request to a build that can be driven. Between `draft` and `lock` the user may edit; whatever a
+ * Every stage from a request to a plan. Between `draft` and `lock` the user may edit; whatever a
  * stage returns is kept before the next one begins, so that a crash repeats one stage at most.
  */
 export interface Pipeline {
@@ -62,8 +53,6 @@ export interface Pipeline {
   lock(open: OpenIntent, options?: StageOptions): Promise<Locked>;
   /** intent, locked -> plan */
   plan(locked: LockedIntent, start: StartingPoint, options?: PlanOptions): Promise<Plan>;
-  /** plan -> build; from here on `decide` says what happens */
-  begin(plan: Plan, settings: BuildSettings): BuildState;
 }
 
 export interface StageOptions {
@@ -105,7 +94,5 @@ export function createPipeline({ models, repository, clock }: PipelinePorts): Pi
     },
 
     plan: (locked, start, options = {}) => makePlan(models, { locked, start, ...options }),
-
-    begin: (plan, settings) => beginBuild(plan, settings, clock.now()),
   };
 }
