@@ -84,7 +84,6 @@ export const errorTable = {
     action: "Clear what browsers hold of 127.0.0.1, then remove preview-ports in the state directory.",
   },
   capability_missing: { status: 501, retry: "never", action: "Use a provider that declares this capability." },
-  forbidden: { status: 403, retry: "never", action: "This view of the sandbox does not allow that operation." },
   component_missing: {
     status: 500,
     retry: "never",
