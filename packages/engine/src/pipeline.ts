@@ -30,7 +30,6 @@ export { applyMergeActions } from "./merge/apply.ts";
 export { decide as decideMerges, underway as mergesUnderway } from "./merge/decide.ts";
 export { readQueue } from "./merge/kept.ts";
 export { type MergeObservation, observeMerges } from "./merge/observe.ts";
-export { flakesOf } from "./merge/results.ts";
 export { nextWakeMs as nextMergeWakeMs } from "./merge/runs.ts";
 export * from "./merge/state.ts";
 export { type CriticalPath, criticalPath } from "./plan/critical-path.ts";

@@ -86,11 +86,6 @@ function fresh(gate: string, on: Judged): GateResult {
   return { gate, ...on, passed: false, ...none };
 }
 
-/** What failed and then passed on the same files. */
-export function flakesOf({ results }: MergeQueue): readonly GateResult[] {
-  return results.filter(({ passed, failures }) => passed && failures > 0);
-}
-
 export function gatesOn({ gates }: MergeQueue, on: Gate["on"]): readonly Gate[] {
   return gates.filter((gate) => gate.on === on).sort((a, b) => a.rank - b.rank || compareIds(a.name, b.name));
 }
