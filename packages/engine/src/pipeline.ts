@@ -9,31 +9,26 @@ import type { RepositoryReader, StartingPoint } from "./ports/repository.ts";
 import { findStart } from "./start.ts";
 
 // What else is asked of the stages, from outside of the engine.
-export type { AttemptAction, BuildAction } from "./build/actions.ts";
 export { applyActions } from "./build/apply.ts";
 export { decide } from "./build/decide.ts";
 export { mostTries } from "./build/escalate.ts";
-export { briefly, fingerprint } from "./build/fingerprint.ts";
-export { createFleet, type Fleet } from "./build/fleet.ts";
+export { briefly } from "./build/fingerprint.ts";
+export { createFleet } from "./build/fleet.ts";
 export { patternScope } from "./build/intake.ts";
-export { type Observation, observe } from "./build/observe.ts";
+export { observe } from "./build/observe.ts";
 export { type BuildOrder, order } from "./build/orders.ts";
 export { newBuildDetails, readState } from "./build/records.ts";
-export type { Tick, TickResult } from "./build/run.ts";
-export { type Demand, shareSlots } from "./build/shares.ts";
+export type { Tick } from "./build/run.ts";
 export * from "./build/state.ts";
-export { nextWakeMs } from "./build/watch.ts";
 export { editIntent, isIntact, lockIntent } from "./intent/decide.ts";
 export type { MergeAction } from "./merge/actions.ts";
-export { conflictsOf } from "./merge/admit.ts";
 export { applyMergeActions } from "./merge/apply.ts";
-export { decide as decideMerges, underway as mergesUnderway } from "./merge/decide.ts";
+export { decide as decideMerges } from "./merge/decide.ts";
 export { readQueue } from "./merge/kept.ts";
 export { type MergeObservation, observeMerges } from "./merge/observe.ts";
-export { nextWakeMs as nextMergeWakeMs } from "./merge/runs.ts";
 export * from "./merge/state.ts";
-export { type CriticalPath, criticalPath } from "./plan/critical-path.ts";
-export { type Part, partition } from "./plan/partition.ts";
+export { criticalPath } from "./plan/critical-path.ts";
+export { partition } from "./plan/partition.ts";
 export { planRemaining, type Remaining } from "./plan/run.ts";
 
 /** The turns of builds, each with its merge queue. */

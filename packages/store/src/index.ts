@@ -1,4 +1,3 @@
-export { type Migration, type MigrationSet, migrate } from "./database/migrate.ts";
 export { type Database, type DatabaseAddress, type DatabaseKind, openDatabase } from "./database/open.ts";
 export { createGatewayLedger } from "./gateway-ledger.ts";
 export { createRunLog } from "./run-log.ts";

@@ -1,4 +1,4 @@
-export { createScaledClock, type Speed, scaledNow } from "./clock.ts";
+export { createScaledClock } from "./clock.ts";
 export { connectSimulation } from "./connect.ts";
 export { type SimulationSettings, usualWorld } from "./fate.ts";
 export { createHost, type Host } from "./host.ts";
