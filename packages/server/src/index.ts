@@ -1,1 +1,0 @@
-export { composeServer, type Server, type ServerOptions, type ServerSettings } from "./compose.ts";
