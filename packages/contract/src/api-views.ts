@@ -22,7 +22,7 @@ const at = z.int().min(0);
 const microUsd = z.int().min(0);
 const count = z.int().min(0);
 
-export const moneyViewSchema = z.object({
+const moneyViewSchema = z.object({
   budgetMicroUsd: microUsd,
   spentMicroUsd: microUsd,
   reservedMicroUsd: microUsd,
@@ -48,7 +48,7 @@ export const attemptViewSchema = z.object({
 export type AttemptView = Readonly<z.output<typeof attemptViewSchema>>;
 
 /** A sandbox that has not ended. */
-export const sandboxViewSchema = z.object({
+const sandboxViewSchema = z.object({
   id: sandboxIdSchema,
   provider: name,
   status: name,
@@ -220,7 +220,7 @@ export const branchIdSchema = z.union([candidateIdSchema, attemptIdSchema]);
 export type BranchId = z.output<typeof branchIdSchema>;
 
 /** `building`: its attempt is under way. `unoffered`: the attempt has ended before it was offered. */
-export const branchStatuses = [...candidateStatuses, "building", "unoffered"] as const;
+const branchStatuses = [...candidateStatuses, "building", "unoffered"] as const;
 
 /** An attempt's work, kept under a ref of its own until it is on main or a person discards it. */
 export const branchViewSchema = z.object({

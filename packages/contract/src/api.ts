@@ -42,7 +42,7 @@ export type BuildSource = Readonly<z.output<typeof buildSourceSchema>>;
 const settings = buildSettingsSchema.shape;
 
 /** What is not said is as the server is set. */
-export const buildChoicesSchema = z.strictObject({
+const buildChoicesSchema = z.strictObject({
   slots: settings.slots.unwrap().optional(),
   partition: settings.partition.unwrap().optional(),
   timeoutMs: settings.timeoutMs.unwrap().optional(),

@@ -67,7 +67,7 @@ export const contextSections = [
 ] as const;
 export type ContextSection = (typeof contextSections)[number];
 
-export const bridgePayloadSchemas = {
+const bridgePayloadSchemas = {
   /** One entry of the build's shared context. The last value of a name counts; null takes the entry out. */
   context: z.strictObject({ section: z.enum(contextSections), name: line, value: json }),
   "file-change": z.strictObject({

@@ -92,7 +92,7 @@ export const checkSchema = z.discriminatedUnion("type", [
 export type PerformanceMetric = keyof typeof performanceMetrics;
 export type Check = Readonly<z.output<typeof checkSchema>>;
 
-export const maxChecks = 200;
+const maxChecks = 200;
 export const checkListSchema = z.strictObject({ checks: z.array(checkSchema).min(1).max(maxChecks) });
 
 export const compiledChecksSchema = z.strictObject({ intentHash: contentHashSchema, checks: z.array(checkSchema) });

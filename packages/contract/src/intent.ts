@@ -31,7 +31,7 @@ export const criterionSchema = z.strictObject({
   statement: paragraph,
 });
 
-export const workflowSchema = z.strictObject({
+const workflowSchema = z.strictObject({
   id: slugSchema,
   title: line,
   steps: z.array(line).min(1).max(30),
@@ -39,7 +39,7 @@ export const workflowSchema = z.strictObject({
   success: paragraph,
 });
 
-export const visualIdentitySchema = z.strictObject({
+const visualIdentitySchema = z.strictObject({
   mood: paragraph,
   colours: z.array(line).min(1).max(12),
   typography: paragraph,

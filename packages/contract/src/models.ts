@@ -3,7 +3,6 @@ import { z } from "zod";
 /** What a model is asked for. Settings name a model for each; `fix-1` to `fix-4` are the levels of error escalation. */
 export const modelRoles = ["intent", "plan", "build", "fix-1", "fix-2", "fix-3", "fix-4", "judge", "vision"] as const;
 export type ModelRole = (typeof modelRoles)[number];
-export const modelRoleSchema = z.enum(modelRoles);
 
 /** Tokens of one or many model responses. `input` counts neither cache reads nor cache writes. */
 export interface Usage {

@@ -56,7 +56,7 @@ export const limitsSchema = z.strictObject({
 export type Limits = z.output<typeof limitsSchema>;
 
 /** The name of a directory of programs that the host has set up. */
-export const toolNameSchema = z
+const toolNameSchema = z
   .string()
   .regex(/^[a-z0-9][a-z0-9._-]{0,63}$/, "expected the name of a tool: small letters, digits, . _ -");
 

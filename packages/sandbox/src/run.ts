@@ -20,7 +20,7 @@ export interface RunResult {
   readonly truncated: boolean;
 }
 
-export const defaultRunBytes = 8 * 1024 * 1024;
+const defaultRunBytes = 8 * 1024 * 1024;
 
 /** Runs a command to its end: an argv, or a text for `sh -c`. Bytes that are no UTF-8 become replacement characters. */
 export async function run(
