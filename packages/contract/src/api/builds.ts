@@ -1,8 +1,8 @@
 import { z } from "zod";
-import { buildModes, buildSettingsSchema, buildStatuses, holds } from "./build.ts";
-import { buildIdSchema } from "./ids.ts";
-import { requestTextSchema } from "./intent.ts";
-import { buildSecretsSchema } from "./network.ts";
+import { buildModes, buildSettingsSchema, buildStatuses, holds } from "../builds/build.ts";
+import { buildIdSchema } from "../base/ids.ts";
+import { requestTextSchema } from "../builds/intent.ts";
+import { buildSecretsSchema } from "../sandboxes/network.ts";
 
 /** What faces ask of the server over HTTP, below `/v1`. The answers are in api-views.ts. */
 export const apiLimits = {

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { type ExecId, execIdSchema, type SandboxId, type SnapshotId, snapshotIdSchema } from "./ids.ts";
+import { type ExecId, execIdSchema, type SandboxId, type SnapshotId, snapshotIdSchema } from "../base/ids.ts";
 import { type InjectedSecret, type NetworkPolicy, networkPolicySchema } from "./network.ts";
 
 const minuteMs = 60_000;

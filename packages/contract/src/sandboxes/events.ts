@@ -1,4 +1,4 @@
-import type { SandboxId, SnapshotId } from "./ids.ts";
+import type { SandboxId, SnapshotId } from "../base/ids.ts";
 import type { SandboxState, StateReason } from "./sandbox.ts";
 
 /** What happens to sandboxes. `sequence` rises by one per event of a provider's state directory or account. */

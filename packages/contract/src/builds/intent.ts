@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { type ContentHash, contentHashSchema } from "./canonical.ts";
-import { printable } from "./printable.ts";
+import { type ContentHash, contentHashSchema } from "../base/canonical.ts";
+import { printable } from "../base/printable.ts";
 
 /** What a model writes and a person edits stays below these, so that it fits into a prompt. */
 export const intentLimits = {

@@ -1,7 +1,7 @@
 import { z } from "zod";
-import { slugSchema } from "./intent.ts";
-import { injectedSecretSchema } from "./network.ts";
-import { absolutePathSchema } from "./sandbox.ts";
+import { slugSchema } from "../builds/intent.ts";
+import { injectedSecretSchema } from "../sandboxes/network.ts";
+import { absolutePathSchema } from "../sandboxes/sandbox.ts";
 
 /** What an attempt does with its task, in this order. A later one may send it back to an earlier one. */
 export const taskPhases = ["initialise", "build", "integrate", "test", "intent", "verify"] as const;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { newId } from "./ids.ts";
+import { newId } from "../base/ids.ts";
 import { createSandboxSchema, execRequestSchema, maxLifetimeMs } from "./sandbox.ts";
 
 describe("a create", () => {

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { buildSourceSchema } from "./api.ts";
+import { buildSourceSchema } from "./builds.ts";
 import {
   buildModes,
   buildSettingsSchema,
@@ -8,13 +8,13 @@ import {
   holds,
   partitions,
   taskStatuses,
-} from "./build.ts";
-import { contentHashSchema } from "./canonical.ts";
-import { attemptIdSchema, buildIdSchema, candidateIdSchema, sandboxIdSchema } from "./ids.ts";
-import { intentSchema } from "./intent.ts";
-import { gateVerdicts, mainFileSchema } from "./merge.ts";
-import { usageSchema } from "./models.ts";
-import { taskSchema } from "./plan.ts";
+} from "../builds/build.ts";
+import { contentHashSchema } from "../base/canonical.ts";
+import { attemptIdSchema, buildIdSchema, candidateIdSchema, sandboxIdSchema } from "../base/ids.ts";
+import { intentSchema } from "../builds/intent.ts";
+import { gateVerdicts, mainFileSchema } from "../builds/merge.ts";
+import { usageSchema } from "../runs/models.ts";
+import { taskSchema } from "../builds/plan.ts";
 
 /** What the server answers. Whoever reads it passes over fields that it does not know. */
 const name = z.string().min(1).max(256);

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { type ContentHash, contentHashSchema } from "./canonical.ts";
+import { type ContentHash, contentHashSchema } from "../base/canonical.ts";
 import { slugSchema } from "./intent.ts";
 
 /**
