@@ -6,7 +6,7 @@ import { createMerging } from "./merge/run.ts";
 import { makePlan } from "./plan/run.ts";
 import type { ModelRoles } from "./ports/models.ts";
 import type { RepositoryReader, StartingPoint } from "./ports/repository.ts";
-import { findStart } from "./start.ts";
+import { findStart } from "./ask/start.ts";
 
 // What else is asked of the stages, from outside of the engine.
 export { applyActions } from "./build/apply.ts";

@@ -1,5 +1,5 @@
 import { type Check, type CriterionKind, type Intent, performanceMetrics } from "@slipway/contract";
-import type { Finding } from "../ask.ts";
+import type { Finding } from "../ask/ask.ts";
 
 /** What can prove a criterion of a kind. A page that only answers proves nothing about its looks. */
 const provenBy: Readonly<Record<CriterionKind, readonly Check["type"][]>> = {

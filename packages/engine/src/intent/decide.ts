@@ -11,7 +11,7 @@ import {
   SlipwayError,
 } from "@slipway/contract";
 import type { z } from "zod";
-import type { Finding } from "../ask.ts";
+import type { Finding } from "../ask/ask.ts";
 
 /** The request as it is kept: without what a terminal or a prompt would take for more than text. */
 export function readRequest(text: string): string {

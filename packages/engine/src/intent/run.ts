@@ -5,11 +5,11 @@ import {
   type LockedIntent,
   type OpenIntent,
 } from "@slipway/contract";
-import { askUntilSound } from "../ask.ts";
-import { fence } from "../fence.ts";
+import { askUntilSound } from "../ask/ask.ts";
+import { fence } from "../ask/fence.ts";
 import type { ModelRoles } from "../ports/models.ts";
 import type { StartingPoint } from "../ports/repository.ts";
-import { describeStart } from "../start.ts";
+import { describeStart } from "../ask/start.ts";
 import { checkChecks } from "./checks.ts";
 import { checkIntent, openIntent, readRequest } from "./decide.ts";
 import { checkInstructions, intentInstructions } from "./prompts.ts";

@@ -7,7 +7,7 @@ import {
   type Task,
   topologicalOrder,
 } from "@slipway/contract";
-import type { Finding } from "../ask.ts";
+import type { Finding } from "../ask/ask.ts";
 
 /** What a plan has to fit. */
 export interface PlanDemands {

@@ -1,9 +1,9 @@
 import { type LockedIntent, type Partition, type Plan, planDraftSchema, type Task } from "@slipway/contract";
-import { askUntilSound } from "../ask.ts";
-import { fence } from "../fence.ts";
+import { askUntilSound } from "../ask/ask.ts";
+import { fence } from "../ask/fence.ts";
 import type { ModelRoles } from "../ports/models.ts";
 import type { StartingPoint } from "../ports/repository.ts";
-import { describeStart } from "../start.ts";
+import { describeStart } from "../ask/start.ts";
 import { checkPlan, completePlan, type PlanDemands } from "./decide.ts";
 import { planInstructions, remainingInstructions } from "./prompts.ts";
 

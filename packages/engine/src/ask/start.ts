@@ -1,6 +1,6 @@
 import type { BuildMode } from "@slipway/contract";
 import { fence } from "./fence.ts";
-import type { Problem, RepositoryReader, StartingPoint } from "./ports/repository.ts";
+import type { Problem, RepositoryReader, StartingPoint } from "../ports/repository.ts";
 
 /** Looks at what a build begins with, as far as its mode needs it. */
 export async function findStart(

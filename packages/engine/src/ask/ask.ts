@@ -1,6 +1,6 @@
 import { SlipwayError } from "@slipway/contract";
 import { fence } from "./fence.ts";
-import type { ModelQuestion, ModelRoles } from "./ports/models.ts";
+import type { ModelQuestion, ModelRoles } from "../ports/models.ts";
 
 /** Something about an answer that breaks a rule which a schema can not say. */
 export interface Finding {
