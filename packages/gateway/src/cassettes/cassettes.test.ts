@@ -2,7 +2,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "n
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import type { CassetteSettings } from "../settings.ts";
+import type { CassetteSettings } from "../settings/settings.ts";
 import { ask, startTestGateway, testKey } from "../testing/gateway.ts";
 import { breakConnection, refuse, speak, speakThen } from "../testing/upstream.ts";
 

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { UpstreamRequest } from "../upstream.ts";
+import type { UpstreamRequest } from "../send/upstream.ts";
 
 /** What two runs of the same scenario ask alike, as lines of JSON. */
 export function normalise({ endpoint, dialect, body }: Pick<UpstreamRequest, "endpoint" | "dialect" | "body">): string {

@@ -8,7 +8,7 @@ import {
   runChannel,
   SlipwayError,
 } from "@slipway/contract";
-import type { RunLog } from "../ports.ts";
+import type { RunLog } from "../ports/ports.ts";
 import { type Bell, createBell } from "./bell.ts";
 import { sortBatch } from "./decide.ts";
 import { createEnding, type Ending } from "./ending.ts";

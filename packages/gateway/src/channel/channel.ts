@@ -9,7 +9,7 @@ import {
   type RunTask,
   SlipwayError,
 } from "@slipway/contract";
-import type { Clock, RunLog } from "../ports.ts";
+import type { Clock, RunLog } from "../ports/ports.ts";
 import { answerError } from "./answer.ts";
 import { keptEnd } from "./book.ts";
 import { createLane } from "./lane.ts";

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import { eventsRequestSchema, type NumberedEvent, runChannel, SlipwayError } from "@slipway/contract";
 import type { z } from "zod";
-import type { Clock } from "../ports.ts";
+import type { Clock } from "../ports/ports.ts";
 import { readBody } from "./body.ts";
 import { createRate } from "./rate.ts";
 import type { Timers } from "./timers.ts";

@@ -1,5 +1,5 @@
 import { type ControlMessage, type RunId, type RunTask, runChannel } from "@slipway/contract";
-import type { Clock, RunLog } from "../ports.ts";
+import type { Clock, RunLog } from "../ports/ports.ts";
 import { type Book, openBook } from "./book.ts";
 import { createIntake, type Intake } from "./intake.ts";
 import { createPolls } from "./polls.ts";

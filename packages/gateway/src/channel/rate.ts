@@ -1,4 +1,4 @@
-import type { Clock } from "../ports.ts";
+import type { Clock } from "../ports/ports.ts";
 
 /** A token bucket: so many a second, after a pause so many at once. */
 export interface Rate {

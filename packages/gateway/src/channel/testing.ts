@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type NumberedEvent, newId, type RunId, runIdSchema, runTaskSchema } from "@slipway/contract";
 import { openRunLog } from "../journal/run-log.ts";
-import type { RunLog } from "../ports.ts";
+import type { RunLog } from "../ports/ports.ts";
 import { createRunChannel, type RunChannel } from "./channel.ts";
 import type { Timers } from "./timers.ts";
 

@@ -6,7 +6,7 @@ import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import { SlipwayError } from "@slipway/contract";
 import { generateText, jsonSchema, type LanguageModel, Output, streamText, tool } from "ai";
 import { expect, test } from "vitest";
-import type { ModelEvent, ModelRequest } from "../conversation.ts";
+import type { ModelEvent, ModelRequest } from "./conversation.ts";
 import type { Dialect, DialectName } from "./dialect.ts";
 import { dialects } from "./index.ts";
 import { readStream, writeStream } from "./testing.ts";

@@ -1,5 +1,5 @@
 import type { SlipwayError, Usage } from "@slipway/contract";
-import type { ModelEvent, ModelRequest, StopReason } from "../conversation.ts";
+import type { ModelEvent, ModelRequest, StopReason } from "./conversation.ts";
 
 /** What endpoints speak. */
 export type DialectName = "anthropic" | "chat" | "responses";

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { ModelEvent, ModelRequest, Part } from "../conversation.ts";
+import type { ModelEvent, ModelRequest, Part } from "./conversation.ts";
 import type { DialectName } from "./dialect.ts";
 import { dialects } from "./index.ts";
 import { coalesce, cutAt, modelRequest, plainRequest, readStream, response, writeStream } from "./testing.ts";

@@ -1,4 +1,4 @@
-import type { ModelEvent, ModelRequest, Part, ToolDefinition } from "../conversation.ts";
+import type { ModelEvent, ModelRequest, Part, ToolDefinition } from "./conversation.ts";
 import { parseObject } from "./parse.ts";
 
 /** Where a dialect has only tools that take JSON, a tool that takes free text takes it in one field. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { ModelEvent } from "../conversation.ts";
+import type { ModelEvent } from "./conversation.ts";
 import type { Dialect, DialectName } from "./dialect.ts";
 import { dialects } from "./index.ts";
 import { writeStream } from "./testing.ts";

@@ -1,4 +1,4 @@
-import type { ModelEvent, StopReason } from "../conversation.ts";
+import type { ModelEvent, StopReason } from "./conversation.ts";
 import type { Meter } from "./dialect.ts";
 import { createEstimate } from "./estimate.ts";
 import { blankLine, firstByte, markedLines } from "./marked-lines.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { ModelEvent, StopReason } from "../conversation.ts";
+import type { ModelEvent, StopReason } from "./conversation.ts";
 import type { DialectName } from "./dialect.ts";
 import { dialects } from "./index.ts";
 import { coalesce, plainRequest, readStream, writeStream } from "./testing.ts";

@@ -1,4 +1,4 @@
-import type { ModelEvent } from "../conversation.ts";
+import type { ModelEvent } from "./conversation.ts";
 import type { StreamReader } from "./dialect.ts";
 import { createSseReader } from "./sse.ts";
 

@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import type { Message, ModelEvent, ModelRequest, Part, StopReason } from "../conversation.ts";
+import type { Message, ModelEvent, ModelRequest, Part, StopReason } from "./conversation.ts";
 import type { AgentDialect, Dialect } from "./dialect.ts";
 
 /** Texts with what trips readers up: quotes, line ends, the words that meters look for, characters of many bytes. */

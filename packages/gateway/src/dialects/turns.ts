@@ -1,4 +1,4 @@
-import type { Message, Part } from "../conversation.ts";
+import type { Message, Part } from "./conversation.ts";
 
 /** One message per turn: neighbours of the same role belong together, and empty ones are nothing. */
 export function mergeTurns(messages: readonly Message[]): Message[] {

@@ -1,5 +1,5 @@
 import { SlipwayError, type Usage } from "@slipway/contract";
-import type { ModelEvent, ModelRequest, Part, StopReason } from "../conversation.ts";
+import type { ModelEvent, ModelRequest, Part, StopReason } from "./conversation.ts";
 
 /** A response with all its parts. */
 export interface WholeResponse {

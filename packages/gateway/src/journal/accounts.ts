@@ -1,6 +1,6 @@
 import { runIdSchema, usageSchema } from "@slipway/contract";
 import { z } from "zod";
-import type { Balance } from "../ports.ts";
+import type { Balance } from "../ports/ports.ts";
 
 const microUsd = z.int().min(0);
 const request = z.string().min(1);

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { newId, type RunId } from "@slipway/contract";
 import fc from "fast-check";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import type { Ledger, Settlement } from "../ports.ts";
+import type { Ledger, Settlement } from "../ports/ports.ts";
 import { createMemoryLedger, type OpenLedger, openLedger } from "./ledger.ts";
 
 let directory: string;

@@ -1,7 +1,7 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { type RunId, SlipwayError } from "@slipway/contract";
-import type { Ledger } from "../ports.ts";
+import type { Ledger } from "../ports/ports.ts";
 import { type Accounts, createAccounts, type LedgerEntry, ledgerEntrySchema } from "./accounts.ts";
 import { lockDirectory } from "./directory-lock.ts";
 import { openLines } from "./lines.ts";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { hasCode, newId, type RunId } from "@slipway/contract";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { note, notes } from "../channel/testing.ts";
-import type { RunLog } from "../ports.ts";
+import type { RunLog } from "../ports/ports.ts";
 import { openRunLog } from "./run-log.ts";
 
 let directory: string;

@@ -10,7 +10,7 @@ import {
   SlipwayError,
 } from "@slipway/contract";
 import { z } from "zod";
-import type { RunLog, RunOrders } from "../ports.ts";
+import type { RunLog, RunOrders } from "../ports/ports.ts";
 import { type IndexedLines, openIndexedLines } from "./indexed-lines.ts";
 
 const readBytes = 256 * 1024;

@@ -1,6 +1,6 @@
 import { isAbsolute, posix } from "node:path";
 import { SlipwayError } from "@slipway/contract";
-import type { ToolDefinition } from "../conversation.ts";
+import type { ToolDefinition } from "../dialects/conversation.ts";
 import type { Action } from "./program.ts";
 
 export interface ToolCall {

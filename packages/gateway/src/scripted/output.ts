@@ -1,5 +1,5 @@
 import { type ErrorCode, SlipwayError } from "@slipway/contract";
-import type { ModelEvent, ModelRequest } from "../conversation.ts";
+import type { ModelEvent, ModelRequest } from "../dialects/conversation.ts";
 import type { AgentDialect } from "../dialects/dialect.ts";
 import type { Fault, ScriptedRequest, Turn } from "./program.ts";
 import { turnEvents } from "./turn-events.ts";

@@ -1,5 +1,5 @@
 import type { Usage } from "@slipway/contract";
-import type { AnswerSchema, ModelRequest, StopReason } from "../conversation.ts";
+import type { AnswerSchema, ModelRequest, StopReason } from "../dialects/conversation.ts";
 
 /**
  * Answers as a model would. It keeps nothing between calls: what it says follows from the request alone, so that a

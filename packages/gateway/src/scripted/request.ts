@@ -1,4 +1,4 @@
-import type { Message, ModelRequest, ToolDefinition } from "../conversation.ts";
+import type { Message, ModelRequest, ToolDefinition } from "../dialects/conversation.ts";
 import type { ScriptedRequest, ToolResult } from "./program.ts";
 
 /** A request as programs see it. */

@@ -7,7 +7,7 @@ import { json } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterEach, describe, expect, test } from "vitest";
-import type { ModelEvent } from "../conversation.ts";
+import type { ModelEvent } from "../dialects/conversation.ts";
 import type { DialectName } from "../dialects/dialect.ts";
 import { dialects } from "../dialects/index.ts";
 import type { Fault, ScriptedProgram } from "./program.ts";

@@ -2,7 +2,7 @@ import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Serv
 import { setTimeout as delay } from "node:timers/promises";
 import { SlipwayError } from "@slipway/contract";
 import { type Asked, askedAt } from "../dialects/paths.ts";
-import { type ListenAddress, listenOn } from "../listen.ts";
+import { type ListenAddress, listenOn } from "../listen/listen.ts";
 import { createFaultCounts, type FaultCounts } from "./fault.ts";
 import { errorOutput, type Output, outputOf } from "./output.ts";
 import type { ScriptedProgram, ScriptedRequest } from "./program.ts";

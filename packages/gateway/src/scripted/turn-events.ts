@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type { Usage } from "@slipway/contract";
-import type { ModelEvent, StopReason } from "../conversation.ts";
+import type { ModelEvent, StopReason } from "../dialects/conversation.ts";
 import { bindAction, type ToolCall } from "./bind.ts";
 import type { ScriptedRequest, Turn } from "./program.ts";
 import { demandedTool, offeredTools } from "./request.ts";

@@ -1,4 +1,4 @@
-import type { Answer } from "../answer.ts";
+import type { Answer } from "../send/answer.ts";
 
 /** An endpoint's stream, all of which has come in these chunks. */
 export function answerOf(...chunks: readonly Uint8Array[]): Answer {

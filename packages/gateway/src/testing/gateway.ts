@@ -4,12 +4,12 @@ import { request as httpRequest } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type ModelRole, modelRoles, newId, type RunTaskInput } from "@slipway/contract";
-import type { Endpoint } from "../endpoints.ts";
+import type { Endpoint } from "../settings/endpoints.ts";
 import { createGateway, type Gateway, type GatewayLogLine, type OpenRun, openRunLog } from "../index.ts";
 import { createMemoryLedger } from "../journal/ledger.ts";
-import type { Clock, Ledger } from "../ports.ts";
-import { readPrices } from "../prices.ts";
-import type { GatewaySettings } from "../settings.ts";
+import type { Clock, Ledger } from "../ports/ports.ts";
+import { readPrices } from "../settings/prices.ts";
+import type { GatewaySettings } from "../settings/settings.ts";
 import { startTestUpstream, type TestUpstream } from "./upstream.ts";
 
 export const testKey = "sk-test-5e1f0c3a9b7d";

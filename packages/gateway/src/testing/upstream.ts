@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Usage } from "@slipway/contract";
-import type { ModelEvent, ModelRequest, StopReason } from "../conversation.ts";
+import type { ModelEvent, ModelRequest, StopReason } from "../dialects/conversation.ts";
 import type { Dialect } from "../dialects/dialect.ts";
 import { dialects } from "../dialects/index.ts";
 

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { Message, ModelRequest, Part, ToolDefinition } from "../../conversation.ts";
+import type { Message, ModelRequest, Part, ToolDefinition } from "../conversation.ts";
 import { freeTextSchema, freeTextTools, inputAsJson } from "../free-text.ts";
 import { byType, jsonObject, parseObject, parseRequest, partsOrText } from "../parse.ts";
 import { joinTexts, mergeTurns } from "../turns.ts";

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { ModelEvent, ModelRequest, Part } from "../../conversation.ts";
+import type { ModelEvent, ModelRequest, Part } from "../conversation.ts";
 import { anthropicErrorStatus } from "../errors.ts";
 import { freeTextReader } from "../free-text.ts";
 import { byType, parseAnswer } from "../parse.ts";

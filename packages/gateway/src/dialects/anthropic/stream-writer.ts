@@ -1,4 +1,4 @@
-import type { ModelEvent, ModelRequest } from "../../conversation.ts";
+import type { ModelEvent, ModelRequest } from "../conversation.ts";
 import type { StreamWriter } from "../dialect.ts";
 import { anthropicTypeOf } from "../errors.ts";
 import { writeSse } from "../sse.ts";

@@ -1,6 +1,6 @@
 import type { Usage } from "@slipway/contract";
 import { z } from "zod";
-import type { StopReason } from "../../conversation.ts";
+import type { StopReason } from "../conversation.ts";
 
 const count = z.int().min(0).nullish();
 export const usageSchema = z.object({

@@ -1,6 +1,6 @@
 import { SlipwayError } from "@slipway/contract";
 import { z } from "zod";
-import type { ModelEvent, StopReason } from "../../conversation.ts";
+import type { ModelEvent, StopReason } from "../conversation.ts";
 import { parseAnswer, parseJson } from "../parse.ts";
 import type { Interpreter } from "../stream-reader.ts";
 import { reasonWithCalls } from "../whole.ts";

@@ -2,7 +2,7 @@ import { SlipwayError } from "@slipway/contract";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import type { ModelEvent, StopReason } from "../../conversation.ts";
+import type { ModelEvent, StopReason } from "../conversation.ts";
 import { dialects } from "../index.ts";
 import { askedAt } from "../paths.ts";
 import { cutAt, plainRequest, readStream, response, writeStream } from "../testing.ts";

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { Message, ModelRequest, Part, ToolDefinition } from "../../conversation.ts";
+import type { Message, ModelRequest, Part, ToolDefinition } from "../conversation.ts";
 import { jsonObject, parseRequest } from "../parse.ts";
 import { joinTexts, mergeTurns } from "../turns.ts";
 import { createPairs, type Pairs } from "./pairs.ts";

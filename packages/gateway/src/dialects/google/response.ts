@@ -1,5 +1,5 @@
 import type { Usage } from "@slipway/contract";
-import type { ModelEvent, ModelRequest, Part, StopReason } from "../../conversation.ts";
+import type { ModelEvent, ModelRequest, Part, StopReason } from "../conversation.ts";
 import { parseObject } from "../parse.ts";
 import { gather } from "../whole.ts";
 

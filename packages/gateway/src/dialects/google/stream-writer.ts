@@ -1,5 +1,5 @@
 import { SlipwayError } from "@slipway/contract";
-import type { ModelRequest, Part, StopReason } from "../../conversation.ts";
+import type { ModelRequest, Part, StopReason } from "../conversation.ts";
 import type { StreamWriter } from "../dialect.ts";
 import { googleError, googleErrorOf } from "../errors.ts";
 import { breakOff, writeSse } from "../sse.ts";

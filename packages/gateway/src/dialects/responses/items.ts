@@ -1,4 +1,4 @@
-import type { ModelRequest } from "../../conversation.ts";
+import type { ModelRequest } from "../conversation.ts";
 
 /** Items of a response. Without its content an item has only begun. */
 export function messageItem(id: string, text: string | undefined): object {

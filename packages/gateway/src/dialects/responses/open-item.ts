@@ -1,4 +1,4 @@
-import type { ModelRequest } from "../../conversation.ts";
+import type { ModelRequest } from "../conversation.ts";
 import { callItem, messageItem, outputText, reasoningItem, summaryText } from "./items.ts";
 
 /** A type, and the fields beside those that say which item it is about. */

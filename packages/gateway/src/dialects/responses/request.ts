@@ -1,6 +1,6 @@
 import { SlipwayError } from "@slipway/contract";
 import { z } from "zod";
-import type { Message, ModelRequest, Part } from "../../conversation.ts";
+import type { Message, ModelRequest, Part } from "../conversation.ts";
 import { freeTextTools } from "../free-text.ts";
 import { byType, jsonObject, parseRequest, partsOrText } from "../parse.ts";
 import { imageAddress, imageAt, joinTexts, mergeTurns, partsOf } from "../turns.ts";

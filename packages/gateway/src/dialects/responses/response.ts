@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { ModelEvent, ModelRequest, Part } from "../../conversation.ts";
+import type { ModelEvent, ModelRequest, Part } from "../conversation.ts";
 import { byType, parseAnswer } from "../parse.ts";
 import { partsOf } from "../turns.ts";
 import { contentEvents, gather, type WholeResponse } from "../whole.ts";

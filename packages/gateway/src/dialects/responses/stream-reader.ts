@@ -1,6 +1,6 @@
 import { SlipwayError } from "@slipway/contract";
 import { z } from "zod";
-import type { ModelEvent } from "../../conversation.ts";
+import type { ModelEvent } from "../conversation.ts";
 import { byType, parseAnswer, parseJson } from "../parse.ts";
 import type { Interpreter } from "../stream-reader.ts";
 import { contentEvents } from "../whole.ts";

@@ -1,4 +1,4 @@
-import type { ModelRequest } from "../../conversation.ts";
+import type { ModelRequest } from "../conversation.ts";
 import type { StreamWriter } from "../dialect.ts";
 import { openaiErrorOf } from "../errors.ts";
 import { writeSse } from "../sse.ts";

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { ModelRequest, ToolDefinition } from "../../conversation.ts";
+import type { ModelRequest, ToolDefinition } from "../conversation.ts";
 import { byType, jsonObject } from "../parse.ts";
 
 const functionTool = z.object({

@@ -1,6 +1,6 @@
 import type { Usage } from "@slipway/contract";
 import { z } from "zod";
-import type { ModelEvent, StopReason } from "../../conversation.ts";
+import type { ModelEvent, StopReason } from "../conversation.ts";
 import { openaiErrorStatus } from "../errors.ts";
 
 const count = z.int().min(0);

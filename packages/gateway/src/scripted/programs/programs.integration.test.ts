@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Message } from "../../conversation.ts";
+import type { Message } from "../../dialects/conversation.ts";
 import { act } from "../testing/act.ts";
 import { asProgramsSee, called, result, tools, user } from "../testing/conversation.ts";
 import { demo } from "./demo.ts";

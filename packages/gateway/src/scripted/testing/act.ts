@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import type { Message } from "../../conversation.ts";
+import type { Message } from "../../dialects/conversation.ts";
 import { bindAction } from "../bind.ts";
 import type { ScriptedProgram } from "../program.ts";
 import { asProgramsSee, called, result, tools, user } from "./conversation.ts";

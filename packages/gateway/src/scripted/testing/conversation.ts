@@ -1,4 +1,4 @@
-import type { Message, ModelRequest, Part } from "../../conversation.ts";
+import type { Message, ModelRequest, Part } from "../../dialects/conversation.ts";
 import type { ScriptedRequest } from "../program.ts";
 import { scriptedRequest } from "../request.ts";
 

@@ -1,7 +1,7 @@
 import { execFile } from "node:child_process";
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import type { Message, Part } from "../../conversation.ts";
+import type { Message, Part } from "../../dialects/conversation.ts";
 import { bindAction } from "../bind.ts";
 import { demoBuild } from "../programs/demo-build/demo-build.ts";
 import { tasks } from "../programs/demo-build/plan.ts";

@@ -3,12 +3,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type ModelRole, newId } from "@slipway/contract";
 import type { DialectName } from "../../dialects/dialect.ts";
-import type { GatewayLogLine } from "../../exchange.ts";
+import type { GatewayLogLine } from "../../listen/exchange.ts";
 import { createGateway, type Gateway, type OpenCalls } from "../../gateway.ts";
-import type { ProviderHealth } from "../../health.ts";
+import type { ProviderHealth } from "../../admit/health.ts";
 import { createMemoryLedger } from "../../journal/ledger.ts";
 import { openRunLog } from "../../journal/run-log.ts";
-import { readGatewaySettings, type Timeouts } from "../../settings.ts";
+import { readGatewaySettings, type Timeouts } from "../../settings/settings.ts";
 import type { ScriptedProgram, ScriptedRequest } from "../program.ts";
 import { startScriptedModel } from "../server.ts";
 

@@ -1,0 +1,76 @@
+import type { ErrorCode, Usage } from "@slipway/contract";
+import { noUsage } from "../pay/budget.ts";
+import type { Settlement } from "../ports/ports.ts";
+
+/** What one provider has done since this gateway began. */
+export interface ProviderHealth {
+  readonly provider: string;
+  readonly requests: number;
+  readonly inFlight: number;
+  readonly ends: Readonly<Record<ResponseEnd, number>>;
+  readonly retries: number;
+  readonly usage: Usage;
+  readonly microUsd: number;
+  readonly lastErrorCode: ErrorCode | undefined;
+}
+
+/** How a response that this process has seen ended. */
+export type ResponseEnd = Exclude<Settlement["end"], "lost">;
+
+export interface Health {
+  begin(provider: string): void;
+  retried(provider: string): void;
+  end(provider: string, ended: Ended): void;
+  snapshot(): readonly ProviderHealth[];
+}
+
+interface Ended {
+  readonly end: ResponseEnd;
+  readonly usage: Usage;
+  readonly microUsd: number;
+  readonly code: ErrorCode | undefined;
+}
+
+export function createHealth(providers: readonly string[]): Health {
+  const counters = new Map(providers.map((provider) => [provider, newCounters(provider)]));
+  const change = (provider: string, update: (old: ProviderHealth) => Partial<ProviderHealth>) => {
+    const old = counters.get(provider) ?? newCounters(provider);
+    counters.set(provider, { ...old, ...update(old) });
+  };
+  return {
+    begin: (provider) => change(provider, (old) => ({ requests: old.requests + 1, inFlight: old.inFlight + 1 })),
+    retried: (provider) => change(provider, (old) => ({ retries: old.retries + 1 })),
+    end: (provider, { end, usage, microUsd, code }) =>
+      change(provider, (old) => ({
+        inFlight: old.inFlight - 1,
+        ends: { ...old.ends, [end]: old.ends[end] + 1 },
+        usage: add(old.usage, usage),
+        microUsd: old.microUsd + microUsd,
+        lastErrorCode: code ?? old.lastErrorCode,
+      })),
+    snapshot: () => [...counters.values()],
+  };
+}
+
+function newCounters(provider: string): ProviderHealth {
+  const ends = { complete: 0, truncated: 0, cut: 0, failed: 0 };
+  return {
+    provider,
+    requests: 0,
+    inFlight: 0,
+    ends,
+    retries: 0,
+    usage: noUsage,
+    microUsd: 0,
+    lastErrorCode: undefined,
+  };
+}
+
+function add(a: Usage, b: Usage): Usage {
+  return {
+    input: a.input + b.input,
+    output: a.output + b.output,
+    cacheRead: a.cacheRead + b.cacheRead,
+    cacheWrite: a.cacheWrite + b.cacheWrite,
+  };
+}

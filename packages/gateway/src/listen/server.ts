@@ -1,0 +1,148 @@
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import { Duplex } from "node:stream";
+import { type RunId, SlipwayError } from "@slipway/contract";
+import { answerError, type RunChannel } from "../channel/index.ts";
+import { anthropic } from "../dialects/anthropic/index.ts";
+import { askedAt } from "../dialects/paths.ts";
+import { type ExchangeParts, sendError } from "./exchange.ts";
+import { createHttpServer } from "./http-server.ts";
+import { identify, tokenOf } from "../admit/identity.ts";
+import { type ListenAddress, type Listener, listenOn } from "./listen.ts";
+import { answerModelCall, countTokens, listModels } from "./model-requests.ts";
+import type { RunTokens } from "../admit/run-tokens.ts";
+import type { Runs } from "../admit/runs.ts";
+
+export interface ServerParts extends ExchangeParts {
+  readonly runs: Runs;
+  readonly tokens: RunTokens;
+  readonly channel: RunChannel;
+}
+
+/** Disposing it breaks all connections, and answers after what that has cut is settled. */
+export interface GatewayServer extends AsyncDisposable {
+  /** Serves a connection whose other end is that run's sandbox. */
+  serve(connection: Duplex, run: RunId): void;
+  /** The client's end of a connection of this process; tokens tell whose requests come by it. */
+  connect(): Duplex;
+  /** Serves whoever comes; tokens tell who that is. */
+  listen(address: ListenAddress): Promise<Listener>;
+}
+
+const maxConnectionsPerRun = 2048;
+
+export function createGatewayServer(parts: ServerParts): GatewayServer {
+  const connected = new WeakMap<Duplex, RunId>();
+  const open = new Map<Duplex, RunId | undefined>();
+  const pending = new Set<Promise<void>>();
+  const track = (connection: Duplex) => {
+    if (!open.has(connection)) open.set(connection, undefined);
+    connection.once("close", () => open.delete(connection));
+  };
+  const newServer = (): Server => {
+    const server = createHttpServer((request, response) => {
+      const handled = handle(parts, request, response, connected.get(request.socket))
+        .catch((error) => {
+          response.destroy();
+          parts.onDefect(error);
+        })
+        .finally(() => pending.delete(handled));
+      pending.add(handled);
+    });
+    return server.on("connection", track);
+  };
+  const piped = newServer();
+  const listeners = new Set<Listener>();
+  return {
+    serve(connection, run) {
+      if (countOf(open, run) >= maxConnectionsPerRun) return void connection.destroy();
+      connected.set(connection, run);
+      open.set(connection, run);
+      piped.emit("connection", connection);
+    },
+    connect() {
+      const [client, connection] = connectedPair();
+      piped.emit("connection", connection);
+      return client;
+    },
+    async listen(address) {
+      const listener = await listenOn(newServer(), address);
+      listeners.add(listener);
+      return listener;
+    },
+    async [Symbol.asyncDispose]() {
+      for (const connection of open.keys()) connection.destroy();
+      piped.close();
+      await Promise.all([...listeners].map((listener) => listener.close()));
+      await Promise.all(pending);
+    },
+  };
+}
+
+async function handle(
+  parts: ServerParts,
+  request: IncomingMessage,
+  response: ServerResponse,
+  connected: RunId | undefined,
+): Promise<void> {
+  const path = (request.url ?? "/").replace(/\?.*$/s, "");
+  if (path === "/" || path === "/health") return answerHealth(parts, request, response, path);
+  try {
+    const id = identify(request, parts.tokens, connected);
+    if (path.startsWith("/run/")) return await parts.channel.handle(id, request, response);
+    await answerRun(parts, request, response, { id, path });
+  } catch (error) {
+    if (!(error instanceof SlipwayError)) throw error;
+    if (path.startsWith("/run/")) answerError(response, error);
+    else sendError(response, askedAt(path)?.dialect ?? anthropic, error);
+  }
+}
+
+async function answerRun(
+  parts: ServerParts,
+  request: IncomingMessage,
+  response: ServerResponse,
+  { id, path }: { readonly id: RunId; readonly path: string },
+): Promise<void> {
+  const run = parts.runs.get(id);
+  const asked = request.method === "POST" ? askedAt(path) : undefined;
+  if (asked !== undefined) {
+    const call = { run, asked, request, response };
+    return asked.wants === "count" ? countTokens(call) : answerModelCall(parts, call);
+  }
+  if (request.method === "GET" && path === "/v1/models") return listModels(run, response);
+  throw new SlipwayError("invalid_request", `the gateway has no ${request.method} ${path.slice(0, 100)}`);
+}
+
+/** Anybody may know that the gateway is there; how it does is the host's alone. */
+function answerHealth(parts: ServerParts, request: IncomingMessage, response: ServerResponse, path: string): void {
+  const isHost = path === "/health" && parts.tokens.isHost(tokenOf(request) ?? "");
+  const body = isHost ? { ok: true, providers: parts.health.snapshot() } : { ok: true };
+  response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(body));
+}
+
+function countOf(open: ReadonlyMap<Duplex, RunId | undefined>, run: RunId): number {
+  let count = 0;
+  for (const owner of open.values()) if (owner === run) count++;
+  return count;
+}
+
+/** As with a socket, what is written is the reader's at once, and a break is seen only after what was said has been read. */
+function connectedPair(): readonly [client: Duplex, server: Duplex] {
+  const endOf = (other: () => Duplex) =>
+    new Duplex({
+      read() {},
+      write(chunk, _, done) {
+        other().push(chunk);
+        done();
+      },
+      final(done) {
+        other().push(null);
+        done();
+      },
+    });
+  const client: Duplex = endOf(() => server);
+  const server: Duplex = endOf(() => client);
+  client.once("close", () => server.destroy());
+  server.once("close", () => setImmediate(() => client.push(null)));
+  return [client, server];
+}

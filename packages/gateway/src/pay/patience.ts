@@ -1,0 +1,41 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { hasCode } from "@slipway/contract";
+import type { Ledger } from "../ports/ports.ts";
+
+const firstWaitMs = 25;
+const longestWaitMs = 5000;
+
+/** A ledger that is asked again while its database is busy or away, until the signal aborts, with its reason: what is at stake is paid for. */
+export function patient(ledger: Ledger, signal: AbortSignal): Ledger {
+  return {
+    reserve: (entry) => again(() => ledger.reserve(entry), signal),
+    // Whatever is taken twice is given back by the settlement.
+    extend: (request, microUsd) => again(() => ledger.extend(request, microUsd), signal),
+    settle: (settlement) => again(() => ledger.settle(settlement), signal),
+    balance: (run) => again(() => ledger.balance(run), signal),
+    left: (run) => again(() => ledger.left(run), signal),
+    open: (run, budgetMicroUsd) => again(() => ledger.open(run, budgetMicroUsd), signal),
+  };
+}
+
+/** Waits no longer than until the signal aborts. */
+export async function unlessAborted(ended: Promise<void>, signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return;
+  const aborted = Promise.withResolvers<void>();
+  const onAbort = () => aborted.resolve();
+  signal.addEventListener("abort", onAbort);
+  await Promise.race([ended, aborted.promise]);
+  signal.removeEventListener("abort", onAbort);
+}
+
+async function again<T>(call: () => Promise<T>, signal: AbortSignal): Promise<T> {
+  for (let waitMs = firstWaitMs; ; waitMs = Math.min(2 * waitMs, longestWaitMs)) {
+    try {
+      return await call();
+    } catch (error) {
+      const mayPass = hasCode(error, "database_busy") || hasCode(error, "database_unavailable");
+      if (!mayPass) throw error;
+      await delay(waitMs, undefined, { signal }).catch(() => Promise.reject(signal.reason));
+    }
+  }
+}
