@@ -1,13 +1,13 @@
 import type { Client } from "@slipway/client";
 import type { Health } from "@slipway/contract";
 import type { SandboxProvider } from "@slipway/sandbox";
-import type { Arguments, Context, HostFinding, Interrupts } from "./command.ts";
-import type { Settings } from "./config.ts";
-import type { Environment } from "./environment.ts";
-import type { Io, Output } from "./io.ts";
-import { createProgress, silentProgress } from "./progress.ts";
+import type { Arguments, Context, HostFinding, Interrupts } from "./input/command.ts";
+import type { Settings } from "./input/config.ts";
+import type { Environment } from "./terminal/environment.ts";
+import type { Io, Output } from "./terminal/io.ts";
+import { createProgress, silentProgress } from "./terminal/progress.ts";
 import type { ConnectOptions } from "./server/connect.ts";
-import { harmless, harmlessLines, painter, toJson } from "./terminal.ts";
+import { harmless, harmlessLines, painter, toJson } from "./terminal/terminal.ts";
 
 /** What the program stands on. A test puts its own in. */
 export interface Surroundings {
@@ -55,8 +55,8 @@ export function createContext(parts: ContextParts): Context & AsyncDisposable {
   const json = args.flag("json");
   let provider: Promise<SandboxProvider> | undefined;
   const progress = json ? silentProgress : createProgress(err, painter(err, io.env));
-  const settings = async () => (await import("./config.ts")).readSettings(io.env);
-  const stateDir = async () => (await import("./config.ts")).readStateDir(io.env);
+  const settings = async () => (await import("./input/config.ts")).readSettings(io.env);
+  const stateDir = async () => (await import("./input/config.ts")).readStateDir(io.env);
   return {
     io,
     args,

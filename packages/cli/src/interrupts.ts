@@ -1,6 +1,6 @@
-import type { Interrupts } from "./command.ts";
-import { Interrupted } from "./failure.ts";
-import type { Io } from "./io.ts";
+import type { Interrupts } from "./input/command.ts";
+import { Interrupted } from "./input/failure.ts";
+import type { Io } from "./terminal/io.ts";
 
 /**
  * The first interrupt aborts the work, and the next one meets no listener and ends the program at once. A command that

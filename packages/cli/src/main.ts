@@ -1,10 +1,10 @@
 import { enableCompileCache } from "node:module";
 import process from "node:process";
-import { compileCacheDirectory, processEnvironment, startDirectory } from "./environment.ts";
+import { compileCacheDirectory, processEnvironment, startDirectory } from "./terminal/environment.ts";
 
 const environment = processEnvironment();
 enableCompileCache(compileCacheDirectory(environment));
 process.chdir(startDirectory(environment) ?? ".");
 
-const [{ runProgram }, { processIo }] = await Promise.all([import("./program.ts"), import("./io.ts")]);
+const [{ runProgram }, { processIo }] = await Promise.all([import("./program.ts"), import("./terminal/io.ts")]);
 process.exitCode = await runProgram(process.argv.slice(2), processIo(environment));

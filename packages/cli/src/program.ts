@@ -1,13 +1,13 @@
-import { parseArguments } from "./arguments.ts";
-import type { Arguments, Command } from "./command.ts";
+import { parseArguments } from "./input/arguments.ts";
+import type { Arguments, Command } from "./input/command.ts";
 import { commands } from "./commands/table.ts";
 import { createContext, type Surroundings } from "./context.ts";
-import { brokenPipeExit, describeFailure, Interrupted, ownFailure, UsageError } from "./failure.ts";
-import { commandHelp, groupHelp, welcome } from "./help.ts";
+import { brokenPipeExit, describeFailure, Interrupted, ownFailure, UsageError } from "./input/failure.ts";
+import { commandHelp, groupHelp, welcome } from "./input/help.ts";
 import { interruptsOf } from "./interrupts.ts";
-import { BrokenPipe, type Io, type Output, openOutput } from "./io.ts";
-import { nearest } from "./suggest.ts";
-import { harmlessLines, type Paint, painter, toJson } from "./terminal.ts";
+import { BrokenPipe, type Io, type Output, openOutput } from "./terminal/io.ts";
+import { nearest } from "./input/suggest.ts";
+import { harmlessLines, type Paint, painter, toJson } from "./terminal/terminal.ts";
 
 /** Runs one command line and answers with the exit code. Never throws. */
 export async function runProgram(argv: readonly string[], io: Io, surroundings?: Surroundings): Promise<number> {

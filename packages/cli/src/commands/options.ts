@@ -1,4 +1,4 @@
-import type { ArgumentSpec, OptionSpecs } from "../command.ts";
+import type { ArgumentSpec, OptionSpecs } from "../input/command.ts";
 
 export const idArgument: ArgumentSpec = { name: "id", help: "the sandbox's id, the beginning of it, or its name" };
 export const execArgument: ArgumentSpec = { name: "exec-id", help: "the exec's id, or the beginning of it" };

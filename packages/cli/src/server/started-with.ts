@@ -3,7 +3,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { serverFiles } from "@slipway/contract";
 import { z } from "zod";
-import type { Environment } from "../environment.ts";
+import type { Environment } from "../terminal/environment.ts";
 
 export interface ServerStart {
   readonly stateDir: string;

@@ -1,9 +1,9 @@
 import { PassThrough, Writable } from "node:stream";
 import type { Client } from "@slipway/client";
 import type { SandboxProvider } from "@slipway/sandbox";
-import type { HostFinding } from "../command.ts";
-import type { Environment } from "../environment.ts";
-import type { InputStream, Io, OutputStream } from "../io.ts";
+import type { HostFinding } from "../input/command.ts";
+import type { Environment } from "../terminal/environment.ts";
+import type { InputStream, Io, OutputStream } from "../terminal/io.ts";
 import { runProgram } from "../program.ts";
 
 export interface CliOptions {

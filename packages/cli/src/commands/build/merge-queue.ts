@@ -1,0 +1,47 @@
+import type { MergeQueueView } from "@slipway/contract";
+import { gatesAndReason } from "./view/task-row.ts";
+import { oneLine } from "./view/words.ts";
+import type { Context } from "../../input/command.ts";
+import { formatDuration } from "../../input/duration.ts";
+import { findBuildId } from "../../input/resolve.ts";
+import { formatFields, formatTable } from "../../terminal/terminal.ts";
+
+export async function run(context: Context): Promise<void> {
+  const { signal } = context.interrupts;
+  const client = await context.server();
+  const id = await findBuildId(client, context.args.optional("id"), signal);
+  const queue = await client.builds.mergeQueue(id, { signal });
+  await context.result(queue, () =>
+    [fields(queue, context), candidates(queue, context)].join("\n").trimEnd().concat("\n"),
+  );
+  if (queue.main === null) await context.note("there is nothing in main yet");
+  else if (queue.candidates.length === 0) await context.note("nothing waits to be merged");
+}
+
+function fields({ main, merges, window, gates }: MergeQueueView, { paint }: Context): string {
+  const last = merges.at(-1);
+  const ran = gates.map(({ name, passed, failed, broken }) => `${oneLine(name)} ${passed}/${passed + failed + broken}`);
+  return formatFields(
+    [
+      ["main", main === null ? "-" : oneLine(main, 64)],
+      ["merged", last === undefined ? "nothing yet" : `${merges.length}, the last one ${oneLine(last.task)}`],
+      ["window", window === 0 ? "-" : `${window} candidates on top of each other`],
+      ["gates", ran.length === 0 ? "none has run yet" : `${ran.join(", ")} passed`],
+    ],
+    paint,
+  );
+}
+
+function candidates({ candidates }: MergeQueueView, { paint }: Context): string {
+  if (candidates.length === 0) return "";
+  const now = Date.now();
+  const rows = candidates.map(({ place, task, status, commit, offeredAt, ...candidate }) => [
+    place === null ? "-" : String(place),
+    oneLine(task),
+    status,
+    oneLine(commit).slice(0, 10),
+    formatDuration(now - offeredAt),
+    gatesAndReason(candidate),
+  ]);
+  return formatTable(["PLACE", "TASK", "STATUS", "COMMIT", "FOR", "GATES"], rows, paint);
+}

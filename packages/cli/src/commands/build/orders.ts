@@ -1,0 +1,49 @@
+import { randomUUID } from "node:crypto";
+import type { Client } from "@slipway/client";
+import type { BuildId, BuildView } from "@slipway/contract";
+import { readBudget } from "./limits.ts";
+import { formatMoney } from "./view/money.ts";
+import { missingText, statusText } from "./view/words.ts";
+import type { Context, Run } from "../../input/command.ts";
+import { findBuildId } from "../../input/resolve.ts";
+
+interface Options {
+  readonly signal: AbortSignal;
+  readonly key: string;
+}
+
+type Order = (client: Client, id: BuildId, options: Options, context: Context) => Promise<BuildView>;
+
+function order(give: Order): Run {
+  return async (context) => {
+    const { signal } = context.interrupts;
+    const client = await context.server();
+    const id = await findBuildId(client, context.args.argument("id"), signal);
+    const view = await give(client, id, { signal, key: randomUUID() }, context);
+    await context.result(view, `${view.id} ${statusText(view)}\n`);
+    if (view.repositoryMissing) {
+      const end = view.endedAt === null ? "it can not go on, only be cancelled" : "nothing of its work is left";
+      await context.note(`${missingText(view)}: ${end}`);
+    }
+    if (view.status === "paused" && view.reason === "budget") {
+      const { budgetMicroUsd, spentMicroUsd } = view.money;
+      const spent = `${formatMoney(spentMicroUsd)} of ${formatMoney(budgetMicroUsd)} are spent`;
+      await context.note(`${spent}: slipway resume --budget <usd> ${view.id} gives it more`);
+    }
+  };
+}
+
+export const pause = order((client, id, options) => client.builds.pause(id, options));
+export const cancel = order((client, id, options) => client.builds.cancel(id, options));
+
+/** Whatever the build waits for: more money, a word about its intent, or just to go on. */
+export const resume = order(async (client, id, { signal, key }, { args }) => {
+  const budgetMicroUsd = readBudget(args);
+  const { planning } = await client.builds.get(id, { signal });
+  const view =
+    budgetMicroUsd === undefined
+      ? await client.builds.resume(id, { signal, key })
+      : await client.builds.setBudget(id, budgetMicroUsd, { signal, key, resume: true });
+  // Last: an order to go on that came after it could end the next hold, too.
+  return planning?.step === "held" ? await client.builds.lock(id, { signal }) : view;
+});

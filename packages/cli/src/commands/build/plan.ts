@@ -1,0 +1,90 @@
+import type { Client } from "@slipway/client";
+import { type BuildId, type BuildView, type EventView, microUsdPerUsd, newId, type PlanView } from "@slipway/contract";
+import { editIntent, requireTerminal } from "./edit-intent.ts";
+import { eventText } from "./view/events.ts";
+import { untilHeld } from "./held.ts";
+import { formatMoney } from "./view/money.ts";
+import { readOrder } from "./order.ts";
+import { checkOut, writeFiles } from "./plan-files.ts";
+import { showIntent } from "./view/show-intent.ts";
+import { showPlan } from "./view/show-plan.ts";
+import { stageFailed } from "./stage-failure.ts";
+import { statusText } from "./view/words.ts";
+import type { Context } from "../../input/command.ts";
+
+/** From a request to a locked intent and a plan, which it shows and writes down. The build waits from then on. */
+export async function run(context: Context): Promise<number> {
+  const { args, interrupts } = context;
+  const { signal } = interrupts;
+  const wanted = {
+    ...(await readOrder(args, context.io.env)),
+    hold: args.flag("edit") ? ("both" as const) : ("plan" as const),
+  };
+  const out = args.text("out");
+  await checkOut(out);
+  if (args.flag("edit")) requireTerminal(context);
+  const client = await context.server();
+  const { id } = await client.builds.start({ id: newId("bld"), ...wanted }, { signal });
+  await context.note(`build ${id}`);
+  const view = await follow(context, client, id).catch(async (error) => {
+    if (signal.aborted) await context.note(`it goes on: slipway logs -f ${id}, or slipway cancel ${id}`);
+    throw error;
+  });
+  if (view.planning !== null) return await withoutPlan(context, view);
+  const [intent, plan] = await Promise.all([client.builds.intent(id, { signal }), client.builds.plan(id, { signal })]);
+  const files = await writeFiles({ out, id }, { "slipway-intent.json": intent, "slipway-plan.json": planFile(plan) });
+  await context.result({ build: view, intent, plan, files }, () =>
+    [showIntent(intent, context.paint), showPlan(plan, context.paint)].join("\n"),
+  );
+  await context.note(`cost of planning: ${formatMoney(view.money.spentMicroUsd)}; written: ${files.join(", ")}`);
+  const { budgetMicroUsd } = view.money;
+  if (plan.totals.usd * microUsdPerUsd > budgetMicroUsd) {
+    await context.note(`by its estimates the plan costs more than the budget of ${formatMoney(budgetMicroUsd)}`);
+  }
+  await context.note(`carry it out with: slipway resume ${id}`);
+  return 0;
+}
+
+/** Until there is a plan, or the build waits or has ended without one. */
+async function follow(context: Context, client: Client, id: BuildId): Promise<BuildView> {
+  const { signal } = context.interrupts;
+  for await (const event of client.builds.follow(id, { signal })) {
+    if (event.type === "stage.failed") await stageFailed(context, event.data);
+    if (event.type === "stage.began") context.progress.status(eventText(event));
+    else context.progress.line(`${eventText(event)}${await costAfter(event, client, id, signal)}`);
+    if (event.type === "intent.drafted" && context.args.flag("edit")) await edit(context, client, id);
+    // What a stage has made is kept by the turn that these tell of.
+    if (event.type !== "build.paused" && event.type !== "build.ended") continue;
+    const view = await client.builds.get(id, { signal });
+    if (view.status !== "planning") return view;
+  }
+  return await client.builds.get(id, { signal });
+}
+
+const paidStages = ["intent.drafted", "intent.locked", "plan.made"];
+
+/** What the models have cost by the end of a stage. */
+async function costAfter({ type }: EventView, client: Client, id: BuildId, signal: AbortSignal): Promise<string> {
+  if (!paidStages.includes(type)) return "";
+  const { money } = await client.builds.get(id, { signal });
+  return ` (${formatMoney(money.spentMicroUsd)} so far)`;
+}
+
+async function edit(context: Context, client: Client, id: BuildId): Promise<void> {
+  const { signal } = context.interrupts;
+  if (!(await untilHeld(client, id, signal))) return;
+  await editIntent(context, client, id);
+  await client.builds.lock(id, { signal });
+}
+
+async function withoutPlan(context: Context, view: BuildView): Promise<number> {
+  await context.result({ build: view }, `${view.id} ${statusText(view)}\n`);
+  if (view.status === "paused" && view.reason === "budget") {
+    await context.note(`its budget does not cover the planning: slipway resume --budget <usd> ${view.id}`);
+  }
+  return 1;
+}
+
+function planFile({ mode, intentHash, tasks, criticalPath, totals, partition, parts }: PlanView) {
+  return { mode, intentHash, tasks, partition, parts, criticalPath, totals };
+}

@@ -1,0 +1,28 @@
+import type { PreviewView } from "@slipway/contract";
+import { oneLine } from "./view/words.ts";
+import type { Context } from "../../input/command.ts";
+import { findBuildId } from "../../input/resolve.ts";
+import { quoted } from "../../terminal/terminal.ts";
+
+export async function run(context: Context): Promise<void> {
+  const { args, interrupts } = context;
+  const { signal } = interrupts;
+  const client = await context.server();
+  const id = await findBuildId(client, args.optional("id"), signal);
+  const { openPreview, closePreview } = client.builds;
+  const view = await (args.flag("close") ? closePreview : openPreview)(id, { signal });
+  await context.result(view, `${textOf(view)}\n`);
+}
+
+function textOf({ build, address, instead }: PreviewView): string {
+  if (address === null) return `${build} shows nothing any more`;
+  if (instead === null) return oneLine(address);
+  const { reason, repository, branch, commit, gates } = instead;
+  const verdicts = gates.map(({ name, verdict }) => `${oneLine(name)} ${verdict}`);
+  return [
+    `${build} has nothing to show: ${oneLine(reason, 300)}. There is instead:`,
+    `repository: git clone ${quoted(oneLine(repository))} app`,
+    `branch:     ${oneLine(branch)}, at ${oneLine(commit)}`,
+    ...(verdicts.length === 0 ? [] : [`gates:      ${verdicts.join(", ")}`]),
+  ].join("\n");
+}

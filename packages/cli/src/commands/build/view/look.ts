@@ -1,0 +1,84 @@
+import { setTimeout as delay } from "node:timers/promises";
+import type { Client } from "@slipway/client";
+import { type BuildId, hasCode } from "@slipway/contract";
+import type { Context } from "../../../input/command.ts";
+import { painter } from "../../../terminal/terminal.ts";
+import type { Live } from "./live.ts";
+import { drawBuild } from "./screen.ts";
+import type { Looked } from "./task-row.ts";
+
+/** Looks at a build again and again, and draws what it sees. */
+export interface Look {
+  /** Until the signal aborts. */
+  run(): Promise<void>;
+  /** Something has happened. */
+  news(): void;
+  hide(): void;
+  show(): void;
+}
+
+export interface LookParts {
+  readonly id: BuildId;
+  readonly live: Live;
+  readonly signal: AbortSignal;
+}
+
+/** Not sooner, whatever happens; and not later, as time and money go on. */
+const soonestMs = 150;
+const latestMs = 1000;
+
+export function lookAt({ err, io }: Context, client: Client, { id, live, signal }: LookParts): Look {
+  const paint = painter(err, io.env);
+  let looked: Looked | undefined;
+  let isHidden = false;
+  let wake = Promise.withResolvers<void>();
+  const draw = () => {
+    if (looked === undefined || isHidden || signal.aborted) return;
+    const { cols, rows } = err.size();
+    live.draw(drawBuild(looked, { cols, rows, nowMs: Date.now(), paint }));
+  };
+  return {
+    async run() {
+      const stopResizes = err.onResize(draw);
+      while (!signal.aborted) {
+        looked = await lookOnce(client, id, looked, signal);
+        draw();
+        await delay(soonestMs, undefined, { signal }).catch(() => undefined);
+        await Promise.race([wake.promise, delay(latestMs, undefined, { signal }).catch(() => undefined)]);
+        wake = Promise.withResolvers<void>();
+      }
+      stopResizes();
+    },
+    news: () => wake.resolve(),
+    hide() {
+      isHidden = true;
+      live.clear();
+    },
+    show() {
+      isHidden = false;
+      draw();
+    },
+  };
+}
+
+/** What can not be read now is shown as it was: who follows the events notices what is lost for good. */
+async function lookOnce(
+  client: Client,
+  id: BuildId,
+  before: Looked | undefined,
+  signal: AbortSignal,
+): Promise<Looked | undefined> {
+  try {
+    const view = await client.builds.get(id, { signal });
+    const hasIntent = view.planning === null || view.planning.stage === "plan";
+    const isNewPlan = view.planning === null && before?.plan?.tasks.length !== view.taskList.length;
+    return {
+      view,
+      intent: before?.intent ?? (hasIntent ? (await client.builds.intent(id, { signal })).intent : null),
+      plan: isNewPlan ? await client.builds.plan(id, { signal }) : (before?.plan ?? null),
+    };
+  } catch (error) {
+    if (hasCode(error, "aborted") || hasCode(error, "server_unavailable") || hasCode(error, "not_ready")) return before;
+    throw error;
+  }
+}

@@ -1,0 +1,39 @@
+import type { EventView } from "@slipway/contract";
+import type { Colour, Paint } from "../../../terminal/terminal.ts";
+import { eventText } from "./events.ts";
+
+/** Of these there are many, and they say little to those who look on. */
+const quiet = ["sandbox.changed", "checkpoint.made", "merge.tested"];
+
+export function isQuiet({ type }: Pick<EventView, "type">): boolean {
+  return quiet.includes(type);
+}
+
+const [good, bad, trouble, plain] = [
+  ["✓", "green"],
+  ["✗", "red"],
+  ["!", "yellow"],
+  ["·", "dim"],
+] as const satisfies readonly (readonly [string, Colour])[];
+
+const milestones: Readonly<Record<string, readonly [string, Colour]>> = {
+  ...{ "intent.drafted": plain, "intent.edited": plain, "intent.locked": good, "plan.made": good },
+  ...{ "remaining.planned": plain, "remaining.unplannable": bad, "satisfaction.checked": plain },
+  ...{ "attempt.respawned": trouble, "task.retried": trouble, "task.merged": good },
+  ...{ "task.satisfied": good, "task.failed": bad },
+  ...{ "candidate.refused": trouble, "merge.rejected": trouble, "merge.test_failed": trouble },
+  ...{ "merge.conflict": trouble, "merge.doubted": trouble, "preview.ready": good },
+  ...{ "budget.warned": trouble, "build.paused": trouble, "build.resumed": plain },
+};
+
+/** A line for what is worth one beside what is shown anyway. */
+export function milestoneText(event: Pick<EventView, "type" | "data">, paint: Paint): string | undefined {
+  const mark = milestones[event.type];
+  return mark === undefined || isOfTheEnd(event) ? undefined : `${paint(mark[1], mark[0])} ${eventText(event)}`;
+}
+
+/** A build that ends fails what it leaves; the end itself is told. */
+function isOfTheEnd({ data }: Pick<EventView, "data">): boolean {
+  const { failure } = data as { failure?: { reason?: unknown } | null };
+  return failure?.reason === "build-ended";
+}

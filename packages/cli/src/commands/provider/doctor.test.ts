@@ -1,0 +1,80 @@
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import type { HostFinding } from "../../input/command.ts";
+import { runCli } from "../../testing/run-cli.ts";
+import { createStubServer } from "../../testing/stub-server.ts";
+
+const fine: HostFinding = { name: "bubblewrap", status: "ok", detail: "0.8.0" };
+const slow: HostFinding = { name: "cgroups", status: "warn", detail: "not writable", action: "Delegate a cgroup." };
+const broken: HostFinding = { name: "cc", status: "fail", detail: "not found", action: "Install gcc." };
+
+test("findings are shown with what to do about those that are not ok", async () => {
+  const { code, stdout } = await runCli(["doctor"], { findings: [fine, slow] });
+  expect(code).toBe(0);
+  expect(stdout).toMatch(/^ok {4}settings: state directory/);
+  expect(stdout).toContain("ok    bubblewrap: 0.8.0\n");
+  expect(stdout).toContain("warn  cgroups: not writable\n      what to do: Delegate a cgroup.\n");
+});
+
+test("a failed finding exits with 1", async () => {
+  const { code, stdout, stderr } = await runCli(["doctor"], { findings: [fine, broken] });
+  expect(code).toBe(1);
+  expect(stdout).toContain("fail  cc: not found\n      what to do: Install gcc.\n");
+  expect(stderr).toContain("can not run here");
+});
+
+test("--json prints one document", async () => {
+  const { code, stdout } = await runCli(["doctor", "--json"], { findings: [broken] });
+  expect(code).toBe(1);
+  const { healthy, findings } = JSON.parse(stdout);
+  expect(healthy).toBe(false);
+  expect(findings.slice(0, 2)).toMatchObject([{ name: "settings" }, broken]);
+});
+
+test("agents are listed, with what installs those that are not there", async () => {
+  const agents = await mkdtemp(join(tmpdir(), "slipway-agents-"));
+  try {
+    await mkdir(join(agents, "opencode"));
+    await mkdir(join(agents, "ours"));
+    const description = { command: ["ours"], environment: { URL: "{base_url}", API_KEY: "{token}" } };
+    await writeFile(join(agents, "ours", "agent.json"), JSON.stringify(description));
+    const { code, stdout } = await runCli(["doctor"], { env: { SLIPWAY_AGENTS: agents } });
+    expect(code).toBe(0);
+    expect(stdout).toContain("ok    agent acp:opencode: installed\n");
+    expect(stdout).toContain("ok    agent acp:ours: installed\n");
+    const install = `npm install --prefix ${agents}/claude-code @anthropic-ai/claude-code`;
+    expect(stdout).toContain(`ok    agent claude-code: not installed; to have it: ${install}\n`);
+    await writeFile(join(agents, "ours", "agent.json"), "{}");
+    const wrong = await runCli(["doctor"], { env: { SLIPWAY_AGENTS: agents } });
+    expect(wrong.code).toBe(1);
+    expect(wrong.stdout).toMatch(/^fail {2}settings: .*ours\/agent\.json: command: /);
+  } finally {
+    await rm(agents, { recursive: true });
+  }
+});
+
+test("of a server that runs, each provider of models that was used has a line", async () => {
+  const usage = { input: 1000, output: 50, cacheRead: 0, cacheWrite: 0 };
+  const ends = { complete: 11, truncated: 0, cut: 0, failed: 1 };
+  const none = { complete: 0, truncated: 0, cut: 0, failed: 0 };
+  const common = { inFlight: 0, retries: 0, microUsd: 0, usage };
+  const server = createStubServer([], {}, [
+    { ...common, provider: "anthropic", requests: 13, inFlight: 1, ends, retries: 2, microUsd: 1_234_500 },
+    { ...common, provider: "ollama", requests: 1, ends: { ...none, failed: 1 }, lastErrorCode: "missing_key" },
+    { ...common, provider: "openai", requests: 0, ends: none },
+  ]);
+  const { code, stdout } = await runCli(["doctor"], { server });
+  expect(code).toBe(0);
+  expect(stdout).toContain("ok    server: process 1, version 0.0.0\n");
+  expect(stdout).toMatch(/ok {4}models of anthropic: 13 requests, 1 open, 1 failed, 2 retried, .*1\.23.*\n/);
+  expect(stdout).toMatch(/warn {2}models of ollama: 1 request, 1 failed, .*; the last failure was missing_key\n/);
+  expect(stdout).not.toContain("models of openai");
+});
+
+test("wrong settings are a finding", async () => {
+  const { code, stdout } = await runCli(["doctor"], { env: { SANDBOX_PREVIEW_PORT: "x" } });
+  expect(code).toBe(1);
+  expect(stdout).toMatch(/^fail {2}settings: One setting is wrong: - SANDBOX_PREVIEW_PORT/);
+});

@@ -1,0 +1,85 @@
+import { hasCode, type ModelHealth, SlipwayError } from "@slipway/contract";
+import { formatMoney } from "../build/view/money.ts";
+import { counted } from "../build/view/words.ts";
+import type { Context, HostFinding } from "../../input/command.ts";
+import type { Colour } from "../../terminal/terminal.ts";
+
+const failedExit = 1;
+const colours: Readonly<Record<HostFinding["status"], Colour>> = { ok: "green", warn: "yellow", fail: "red" };
+
+export async function run(context: Context): Promise<number> {
+  const findings = await inspect(context);
+  const healthy = findings.every((finding) => finding.status !== "fail");
+  await context.result({ healthy, findings }, () => findings.map((finding) => lines(finding, context)).join(""));
+  if (!healthy) await context.note("Sandboxes can not run here until what failed is put right.");
+  return healthy ? 0 : failedExit;
+}
+
+/** Wrong settings are a finding like others: this is the command that people run when something is wrong. */
+async function inspect(context: Context): Promise<readonly HostFinding[]> {
+  try {
+    const settings = await context.settings();
+    return [
+      { name: "settings", status: "ok", detail: `state directory ${settings.stateDir}` },
+      ...(await context.inspectHost(settings)),
+      ...(await inspectAgents(settings.agentsDir)),
+      ...(await inspectServer(context)),
+    ];
+  } catch (error) {
+    if (!hasCode(error, "invalid_settings")) throw error;
+    return [{ name: "settings", status: "fail", detail: error.message, action: error.toJSON().action }];
+  }
+}
+
+/** An agent that is not there is nothing wrong. */
+async function inspectAgents(agentsDir: string): Promise<readonly HostFinding[]> {
+  const { agentPrograms } = await import("@slipway/runner");
+  return (await agentPrograms(agentsDir)).map(({ name, installed, install }) => ({
+    name: `agent ${name}`,
+    status: "ok",
+    detail: installed ? "installed" : `not installed; to have it: ${install}`,
+  }));
+}
+
+/** No server is nothing wrong, either: the next build starts one. */
+async function inspectServer(context: Context): Promise<readonly HostFinding[]> {
+  try {
+    const health = await context.serverHealth();
+    if (health === undefined) return [];
+    const { pid, version, models } = health;
+    const used = models.filter(({ requests }) => requests > 0);
+    return [{ name: "server", status: "ok", detail: `process ${pid}, version ${version}` }, ...used.map(modelFinding)];
+  } catch (error) {
+    if (!(error instanceof SlipwayError) || error.code === "aborted") throw error;
+    return [{ name: "server", status: "warn", detail: error.message, action: error.toJSON().action }];
+  }
+}
+
+/** Since the server began. */
+function modelFinding({
+  provider,
+  requests,
+  inFlight,
+  ends,
+  retries,
+  microUsd,
+  lastErrorCode,
+}: ModelHealth): HostFinding {
+  const counts = { open: inFlight, failed: ends.failed, truncated: ends.truncated, cut: ends.cut, retried: retries };
+  const told = Object.entries(counts).filter(([, count]) => count > 0);
+  const words = [
+    counted(requests, "request"),
+    ...told.map(([word, count]) => `${count} ${word}`),
+    formatMoney(microUsd),
+  ];
+  const last = lastErrorCode === undefined ? "" : `; the last failure was ${lastErrorCode}`;
+  const works = ends.complete > 0 || ends.failed === 0;
+  return { name: `models of ${provider}`, status: works ? "ok" : "warn", detail: `${words.join(", ")}${last}` };
+}
+
+function lines({ name, status, detail, action }: HostFinding, context: Context): string {
+  const mark = context.paint(colours[status], status.padEnd(4));
+  const indented = context.clean(detail.replaceAll("\n", " "));
+  const todo = action && status !== "ok" ? `      what to do: ${context.clean(action)}\n` : "";
+  return `${mark}  ${name}: ${indented}\n${todo}`;
+}

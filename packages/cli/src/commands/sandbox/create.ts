@@ -1,0 +1,45 @@
+import type { SandboxProvider } from "@slipway/sandbox";
+import type { Context } from "../../input/command.ts";
+import { UsageError } from "../../input/failure.ts";
+import { inOptions } from "../../input/in-options.ts";
+import { choice, given, type ImageChoice, imageChoice, sandboxChoices, timeChoices } from "../../input/request.ts";
+import { findSnapshotId, nameLabel } from "../../input/resolve.ts";
+
+export async function run(context: Context): Promise<void> {
+  const { args, interrupts } = context;
+  const { signal } = interrupts;
+  const choices = sandboxChoices(args, context.io.env);
+  const times = timeChoices(choices, await context.settings());
+  const image = imageChoice(args);
+  const user = choice(args, "user", ["agent", "root"]);
+  const from = args.text("snapshot");
+  if (from !== undefined && image !== undefined) {
+    throw new UsageError("--snapshot brings its own image.", "Leave out the options that choose an image.");
+  }
+  const provider = await context.provider();
+  const name = choices.labels?.[nameLabel];
+  if (name !== undefined && choices.idempotencyKey === undefined) await refuseTakenName(provider, name, signal);
+  const snapshot = from === undefined ? undefined : await findSnapshotId(provider, from, signal);
+  if (image !== undefined) await prepareImage(context, provider, image);
+  context.progress.status("creating the sandbox");
+  const request = { ...choices, ...times, ...given({ image, user, snapshot }) };
+  const sandbox = await inOptions(request, () => provider.create(request, { signal }));
+  context.progress.clear();
+  await context.result(context.json ? await sandbox.info({ signal }) : null, `${sandbox.id}\n`);
+  if (context.out.isTerminal) await context.note(`Open a shell in it: slipway sandbox shell ${name ?? sandbox.id}`);
+}
+
+/** Not a guarantee, as two creates can run at once; a doubled name is refused as ambiguous later. */
+export async function refuseTakenName(provider: SandboxProvider, name: string, signal: AbortSignal): Promise<void> {
+  const [taken] = await provider.list({ labels: { [nameLabel]: name } }, { signal });
+  if (!taken) return;
+  throw new UsageError(
+    `There is a sandbox named "${name}" already: ${taken.id}, ${taken.state}.`,
+    `Choose another name, use that sandbox, or remove it: slipway sandbox rm ${name}`,
+  );
+}
+
+export async function prepareImage(context: Context, provider: SandboxProvider, image: ImageChoice): Promise<void> {
+  const { signal } = context.interrupts;
+  await provider.prepareImage(image, { signal, onProgress: (line) => context.progress.line(line) });
+}

@@ -1,0 +1,80 @@
+import { randomUUID } from "node:crypto";
+import process from "node:process";
+import { setTimeout as delay } from "node:timers/promises";
+import type { Client } from "@slipway/client";
+import { type BuildId, hasCode, SlipwayError } from "@slipway/contract";
+import type { Context } from "../../input/command.ts";
+import { clientOf, isThere } from "../../server/connect.ts";
+
+const endMs = 60_000;
+const pauseMs = 60_000;
+const pollMs = 50;
+
+/** Ends the server in order. What it drives is paused when asked for; else the next server goes on with it. */
+export async function run(context: Context): Promise<void> {
+  const { signal } = context.interrupts;
+  const client = clientOf(await context.stateDir());
+  if (!(await isThere(client, signal))) return await context.result({ stopped: false }, "there is no server\n");
+  const { pid } = await client.health({ signal });
+  const underway = await buildsUnderway(client, signal);
+  const paused = context.args.flag("pause") ? await pauseAll(client, underway, signal) : [];
+  const handedOver = underway.filter((id) => !paused.includes(id));
+  process.kill(pid, "SIGTERM");
+  await untilGone(pid, signal);
+  await context.result({ stopped: true, pid, paused, handedOver }, () =>
+    [
+      ...paused.map((id) => `${id} is paused: slipway resume ${id}\n`),
+      `the server (process ${pid}) has ended\n`,
+      ...handedOver.map((id) => `${id} goes on with the next server: slipway up\n`),
+    ].join(""),
+  );
+}
+
+async function buildsUnderway(client: Client, signal: AbortSignal): Promise<BuildId[]> {
+  const ids: BuildId[] = [];
+  for (let before: BuildId | null | undefined; before !== null; ) {
+    const filter = { statuses: ["planning", "running"] as const, limit: 100, ...(before && { before }) };
+    const { builds, next } = await client.builds.list(filter, { signal });
+    ids.push(...builds.map(({ id }) => id));
+    before = next;
+  }
+  return ids;
+}
+
+/** Answers those that have come to a stop. */
+async function pauseAll(client: Client, builds: readonly BuildId[], signal: AbortSignal): Promise<BuildId[]> {
+  for (const id of builds) {
+    await client.builds.pause(id, { signal, key: randomUUID() }).catch((error) => {
+      if (!hasCode(error, "build_ended")) throw error;
+    });
+  }
+  const paused: BuildId[] = [];
+  const deadline = performance.now() + pauseMs;
+  for (const id of builds) {
+    for (;;) {
+      const { status, endedAt } = await client.builds.get(id, { signal });
+      if (status === "paused") paused.push(id);
+      if (status === "paused" || endedAt !== null || performance.now() > deadline) break;
+      await delay(pollMs, undefined, { signal });
+    }
+  }
+  return paused;
+}
+
+async function untilGone(pid: number, signal: AbortSignal): Promise<void> {
+  const deadline = performance.now() + endMs;
+  while (isAlive(pid)) {
+    if (performance.now() > deadline) {
+      throw new SlipwayError("server_running", `the server (process ${pid}) does not end`);
+    }
+    await delay(pollMs, undefined, { signal });
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,156 @@
+import { homedir } from "node:os";
+import { isAbsolute, join } from "node:path";
+import process from "node:process";
+import {
+  defaultExecTimeoutMs,
+  defaultStateDirectory,
+  isKernelPath,
+  maxLifetimeMs,
+  settingsError,
+} from "@slipway/contract";
+import { z } from "zod";
+import type { Environment } from "../terminal/environment.ts";
+
+export const providersBuilt = ["local"] as const;
+const providersPlanned = ["docker", "modal"] as const;
+export type ProviderName = (typeof providersBuilt)[number];
+
+export interface Settings {
+  readonly provider: ProviderName;
+  readonly stateDir: string;
+  readonly sandboxUid: number | undefined;
+  readonly minFreeMb: number | undefined;
+  readonly previewPort: number;
+  readonly lifetimeMs: number;
+  readonly idleMs: number;
+  readonly execTimeoutMs: number;
+  /** Holds a directory for each installed agent. */
+  readonly agentsDir: string;
+}
+
+export interface Host {
+  readonly isRoot: boolean;
+  readonly home: string;
+}
+
+const wholeNumber = (min: number, max: number) =>
+  z.string().transform((text, context) => {
+    const value = Number(text);
+    if (/^\d+$/.test(text) && value >= min && value <= max) return value;
+    context.addIssue({ code: "custom", message: `"${text}" is not a whole number from ${min} to ${max}` });
+    return z.NEVER;
+  });
+
+const absolutePath = z
+  .string()
+  .refine(isAbsolute, { error: (issue) => `"${issue.input}" is not an absolute path` })
+  .refine((path) => !isKernelPath(path), { error: (issue) => `no files can be kept in "${issue.input}"` });
+
+const maxLifetimeSeconds = maxLifetimeMs / 1000;
+
+const environmentSchema = z.object({
+  SANDBOX_PROVIDER: z.string().optional(),
+  SLIPWAY_STATE_DIR: absolutePath.optional(),
+  SLIPWAY_AGENTS: absolutePath.optional(),
+  SLIPWAY_SANDBOX_UID: wholeNumber(1, 4_294_967_293).optional(),
+  SLIPWAY_MIN_FREE_MB: wholeNumber(0, 10_485_760).optional(),
+  SANDBOX_PREVIEW_PORT: wholeNumber(1, 65_535).optional().default(3000),
+  MODAL_SANDBOX_TTL: wholeNumber(1, maxLifetimeSeconds).optional().default(3600),
+  MODAL_SANDBOX_INACTIVITY_MINUTES: wholeNumber(1, maxLifetimeSeconds / 60)
+    .optional()
+    .default(20),
+  SLIPWAY_EXEC_TIMEOUT: wholeNumber(1, maxLifetimeSeconds)
+    .optional()
+    .default(defaultExecTimeoutMs / 1000),
+  MODAL_TOKEN_ID: z.string().optional(),
+  MODAL_TOKEN_SECRET: z.string().optional(),
+});
+type Parsed = z.output<typeof environmentSchema>;
+
+/** All settings, or one error that names every mistake. An empty variable counts as not set. */
+export function readSettings(environment: Environment, host: Host = thisHost()): Settings {
+  const given = Object.fromEntries(
+    Object.entries(environment).filter(([, value]) => value !== undefined && value !== ""),
+  );
+  const parsed = environmentSchema.safeParse(given);
+  const wrong = new Map(parsed.error?.issues.map((issue) => [String(issue.path[0]), issue.message]));
+  // Rules between settings are checked on what is right by itself, so that one run shows every mistake.
+  const usable = environmentSchema.parse(
+    Object.fromEntries(Object.entries(given).filter(([name]) => !wrong.has(name))),
+  );
+  const mistakes = [
+    ...[...wrong].map(([name, message]) => `${name}: ${message}.`),
+    ...providerMistakes(usable),
+    ...contradictions(usable, given),
+  ];
+  if (mistakes.length > 0) throw settingsError(mistakes);
+  const stateDir = usable.SLIPWAY_STATE_DIR ?? defaultStateDir(environment, host);
+  return {
+    provider: "local",
+    stateDir,
+    agentsDir: usable.SLIPWAY_AGENTS ?? join(stateDir, "agents"),
+    sandboxUid: usable.SLIPWAY_SANDBOX_UID,
+    minFreeMb: usable.SLIPWAY_MIN_FREE_MB,
+    previewPort: usable.SANDBOX_PREVIEW_PORT,
+    lifetimeMs: usable.MODAL_SANDBOX_TTL * 1000,
+    idleMs: usable.MODAL_SANDBOX_INACTIVITY_MINUTES * 60_000,
+    execTimeoutMs: usable.SLIPWAY_EXEC_TIMEOUT * 1000,
+  };
+}
+
+function thisHost(): Host {
+  return { isRoot: process.getuid?.() === 0, home: homedir() };
+}
+
+/** Where the server is that builds are asked of; its other settings are its own to read. */
+export function readStateDir(environment: Environment, host: Host = thisHost()): string {
+  const read = absolutePath.optional().safeParse(environment.SLIPWAY_STATE_DIR || undefined);
+  if (!read.success) throw settingsError(read.error.issues.map(({ message }) => `SLIPWAY_STATE_DIR: ${message}.`));
+  return read.data ?? defaultStateDir(environment, host);
+}
+
+function defaultStateDir(environment: Environment, host: Host): string {
+  return defaultStateDirectory({ ...host, dataHome: environment.XDG_DATA_HOME });
+}
+
+function providerMistakes(settings: Parsed): string[] {
+  const mistakes = [];
+  const { MODAL_TOKEN_ID: tokenId, MODAL_TOKEN_SECRET: tokenSecret } = settings;
+  if ((tokenId === undefined) !== (tokenSecret === undefined)) {
+    const [set, unset] = tokenId ? ["MODAL_TOKEN_ID", "MODAL_TOKEN_SECRET"] : ["MODAL_TOKEN_SECRET", "MODAL_TOKEN_ID"];
+    mistakes.push(`${set} is set and ${unset} is not: set both, or none.`);
+  }
+  const chosen = settings.SANDBOX_PROVIDER ?? (tokenId && tokenSecret ? "modal" : "local");
+  if ((providersBuilt as readonly string[]).includes(chosen)) return mistakes;
+  const available = `available: ${providersBuilt.join(", ")}`;
+  if (!(providersPlanned as readonly string[]).includes(chosen)) {
+    mistakes.push(`SANDBOX_PROVIDER: "${chosen}" is not a provider (${available}).`);
+  } else if (settings.SANDBOX_PROVIDER) {
+    mistakes.push(`SANDBOX_PROVIDER: the ${chosen} provider is not part of this version (${available}).`);
+  } else {
+    mistakes.push(
+      `Modal's credentials are set, which chooses the modal provider, and that is not part of this version. Set SANDBOX_PROVIDER (${available}).`,
+    );
+  }
+  return mistakes;
+}
+
+function contradictions(settings: Parsed, given: object): string[] {
+  const {
+    MODAL_SANDBOX_TTL: lifetime,
+    SLIPWAY_EXEC_TIMEOUT: timeout,
+    MODAL_SANDBOX_INACTIVITY_MINUTES: idle,
+  } = settings;
+  const show = (name: keyof Parsed, value: string) => `${name} (${value}${name in given ? "" : ", the default"})`;
+  const shownLifetime = show("MODAL_SANDBOX_TTL", `${lifetime} s`);
+  const mistakes = [];
+  if (lifetime < timeout) {
+    const shownTimeout = show("SLIPWAY_EXEC_TIMEOUT", `${timeout} s`);
+    mistakes.push(`${shownLifetime} is shorter than ${shownTimeout}: a sandbox would end before its commands may.`);
+  }
+  if (idle * 60 > lifetime) {
+    const shownIdle = show("MODAL_SANDBOX_INACTIVITY_MINUTES", `${idle} min`);
+    mistakes.push(`${shownIdle} is longer than ${shownLifetime}: a sandbox would never sleep.`);
+  }
+  return mistakes;
+}
