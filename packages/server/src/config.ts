@@ -12,8 +12,8 @@ import {
 import { redisRules } from "@slipway/store/bridge";
 import { z } from "zod";
 import type { ServerSettings } from "./compose.ts";
-import type { RemoteSettings } from "./merging/remote.ts";
-import { readModelSettings } from "./planning/models.ts";
+import type { RemoteSettings } from "./work/merging/remote.ts";
+import { readModelSettings } from "./work/planning/models.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 

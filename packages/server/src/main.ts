@@ -8,11 +8,11 @@ import { createAgentCheck } from "./agents.ts";
 import { createBuilding } from "./building.ts";
 import { composeServer, type ServerOptions, type ServerSettings } from "./compose.ts";
 import { readProcessConfig, type ServerConfig } from "./config.ts";
-import { checkerToolDirectories } from "./gates/checker.ts";
+import { checkerToolDirectories } from "./work/gates/checker.ts";
 import { createApp } from "./http/app.ts";
 import { listenOnSocket } from "./http/listen.ts";
 import { takeLock } from "./lock.ts";
-import { openRepository } from "./planning/repository.ts";
+import { openRepository } from "./work/planning/repository.ts";
 import { keepServerName } from "./server-name.ts";
 import { createHost, createScaledClock, createSimulation, usualWorld } from "./simulated/index.ts";
 

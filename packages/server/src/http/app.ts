@@ -1,7 +1,7 @@
 import { apiLimits, type Health, SlipwayError } from "@slipway/contract";
 import { Hono } from "hono";
 import { bodyLimit } from "hono/body-limit";
-import type { BuildFace } from "../build-face.ts";
+import type { BuildFace } from "../faces/builds/face.ts";
 import { buildRoutes } from "./builds.ts";
 import { answerError } from "./errors.ts";
 

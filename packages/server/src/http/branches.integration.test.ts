@@ -2,7 +2,7 @@ import { createClient } from "@slipway/client";
 import { branchesViewSchema, buildViewSchema, newId } from "@slipway/contract";
 import { report } from "@slipway/engine";
 import { expect, test } from "vitest";
-import { branch, newCandidate, openSite } from "../repository/testing.ts";
+import { branch, newCandidate, openSite } from "../work/repository/testing.ts";
 import { startTestServer } from "./testing.ts";
 
 /** A build, and candidates of it as git has them. */

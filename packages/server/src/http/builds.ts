@@ -16,7 +16,7 @@ import {
   startBuildSchema,
 } from "@slipway/contract";
 import { type Context, Hono } from "hono";
-import type { BuildFace } from "../build-face.ts";
+import type { BuildFace } from "../faces/builds/face.ts";
 import { accept } from "./errors.ts";
 import { streamEvents } from "./stream.ts";
 

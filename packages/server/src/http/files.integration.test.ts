@@ -1,8 +1,8 @@
 import { createClient } from "@slipway/client";
 import { apiLimits, buildViewSchema, newId } from "@slipway/contract";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { moveMain } from "../merging/move-main.ts";
-import { openSite } from "../repository/testing.ts";
+import { moveMain } from "../work/merging/move-main.ts";
+import { openSite } from "../work/repository/testing.ts";
 import { startTestServer } from "./testing.ts";
 
 const signal = new AbortController().signal;

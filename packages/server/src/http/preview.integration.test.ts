@@ -3,8 +3,8 @@ import { createClient } from "@slipway/client";
 import { type BuildId, buildViewSchema, newId } from "@slipway/contract";
 import { report, type WorkingBuild } from "@slipway/engine";
 import { expect, test } from "vitest";
-import { openBuildRepository } from "../repository/repository.ts";
-import { openSite } from "../repository/testing.ts";
+import { openBuildRepository } from "../work/repository/repository.ts";
+import { openSite } from "../work/repository/testing.ts";
 import { startTestServer } from "./testing.ts";
 
 const address = "http://127.0.0.1:4000/?slipway_token=t0ken";

@@ -1,7 +1,7 @@
 import { apiLimits, type BuildId, type StreamEnd } from "@slipway/contract";
 import type { Context } from "hono";
 import { type SSEStreamingApi, streamSSE } from "hono/streaming";
-import type { BuildFace } from "../build-face.ts";
+import type { BuildFace } from "../faces/builds/face.ts";
 import { toSlipwayError } from "./errors.ts";
 
 interface Followed {

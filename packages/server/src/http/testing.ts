@@ -16,10 +16,10 @@ import {
   type WorkItem,
 } from "@slipway/engine";
 import { openDatabase, openStore } from "@slipway/store";
-import type { BuildFace } from "../build-face.ts";
-import { openBuildSecrets } from "../build-secrets.ts";
-import { type BuildFaceParts, createBuildFace } from "../builds.ts";
-import { createNews } from "../news.ts";
+import type { BuildFace } from "../faces/builds/face.ts";
+import { openBuildSecrets } from "../work/build-secrets.ts";
+import { type BuildFaceParts, createBuildFace } from "../faces/builds/builds.ts";
+import { createNews } from "../faces/builds/news.ts";
 import { generatedChecks, generatedIntent } from "../simulated/generated.ts";
 import { createApp } from "./app.ts";
 import { listenOnSocket } from "./listen.ts";

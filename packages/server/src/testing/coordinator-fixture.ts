@@ -3,7 +3,7 @@ import { createInterface } from "node:readline";
 import type { BuildId } from "@slipway/contract";
 import { openDatabase, openStore } from "@slipway/store";
 import { openBridge } from "@slipway/store/bridge";
-import { type Coordinator, openCoordinator } from "../coordinator.ts";
+import { type Coordinator, openCoordinator } from "../drive/coordinator.ts";
 import { restateDrive } from "../drive/restate/drive.ts";
 import { scaledNow } from "../simulated/clock.ts";
 import { connectSimulation } from "../simulated/connect.ts";

@@ -12,7 +12,7 @@ import { demoBuild } from "@slipway/gateway/scripted";
 import type { SandboxProvider } from "@slipway/sandbox";
 import { createLocalProvider } from "@slipway/sandbox/local";
 import { type Database, openDatabase, openStore } from "@slipway/store";
-import { isAlive, type ProcessIdentity } from "../process.ts";
+import { isAlive, type ProcessIdentity } from "../work/repository/quarantine/process.ts";
 import { type BilledModel, startBilledModel } from "./billed-model.ts";
 import { descendantsOf, processesOf, sandboxesOf } from "./processes.ts";
 

@@ -6,7 +6,7 @@ import type { BuildEvent } from "@slipway/engine";
 import { createRunLog } from "@slipway/store";
 import { expect } from "vitest";
 import { z } from "zod";
-import { runIdOf } from "../attempts/names.ts";
+import { runIdOf } from "../work/attempts/names.ts";
 import { allEvents } from "./all-events.ts";
 import type { BilledRequest } from "./billed-model.ts";
 import type { DemoWorld } from "./demo-world.ts";

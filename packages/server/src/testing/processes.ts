@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { basename } from "node:path";
-import { type ProcessIdentity, parseStat } from "../process.ts";
+import { type ProcessIdentity, parseStat } from "../work/repository/quarantine/process.ts";
 
 /** A process of this machine, as far as it can be told what it belongs to. */
 export interface FoundProcess extends ProcessIdentity {

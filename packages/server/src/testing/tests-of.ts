@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
 import { promisify } from "node:util";
-import type { BuildRepository } from "../repository/repository.ts";
+import type { BuildRepository } from "../work/repository/repository.ts";
 
 /** A test of all parts of an app together: what each of two says by itself is right, and is not with the other. */
 export const unique = `import assert from "node:assert";

@@ -11,11 +11,11 @@ import { createLocalProvider } from "@slipway/sandbox/local";
 import { createAgentCheck } from "../agents.ts";
 import { createBuilding } from "../building.ts";
 import { composeServer, type Server } from "../compose.ts";
-import { checkerToolDirectories } from "../gates/checker.ts";
-import type { RemoteSettings } from "../merging/remote.ts";
-import { readModelSettings } from "../planning/models.ts";
-import { openRepository } from "../planning/repository.ts";
-import { type BuildRepository, openBuildRepository } from "../repository/repository.ts";
+import { checkerToolDirectories } from "../work/gates/checker.ts";
+import type { RemoteSettings } from "../work/merging/remote.ts";
+import { readModelSettings } from "../work/planning/models.ts";
+import { openRepository } from "../work/planning/repository.ts";
+import { type BuildRepository, openBuildRepository } from "../work/repository/repository.ts";
 import { allEvents } from "./all-events.ts";
 
 export interface WholeBuildsOptions {

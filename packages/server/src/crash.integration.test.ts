@@ -1,3 +1,0 @@
-import { testLoopCrashes } from "./testing/loop-crashes.ts";
-
-testLoopCrashes(10, "timers");

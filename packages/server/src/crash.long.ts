@@ -1,4 +1,0 @@
-import { testLoopCrashes } from "./testing/loop-crashes.ts";
-
-testLoopCrashes(200, "timers");
-testLoopCrashes(50, "restate");

@@ -1,3 +1,0 @@
-import { testDemoCrashes } from "./testing/demo-crashes.ts";
-
-testDemoCrashes(50);

@@ -1,2 +1,0 @@
-export { createRepositories } from "../repositories.ts";
-export { createMerging, isMerging } from "./merging.ts";

@@ -1,3 +1,0 @@
-import { testTakeover } from "./testing/takeover.ts";
-
-testTakeover("restate");

@@ -1,0 +1,3 @@
+import { testLoopCrashes } from "../testing/loop-crashes.ts";
+
+testLoopCrashes(10, "timers");

@@ -1,0 +1,3 @@
+import { testDemoCrashes } from "../testing/demo-crashes.ts";
+
+testDemoCrashes(50);

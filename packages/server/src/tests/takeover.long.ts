@@ -1,0 +1,3 @@
+import { testTakeover } from "../testing/takeover.ts";
+
+testTakeover("restate");

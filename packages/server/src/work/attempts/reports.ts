@@ -1,0 +1,117 @@
+import {
+  type Finding,
+  type NumberedEvent,
+  printable,
+  type RunId,
+  type SandboxId,
+  type SandboxInfo,
+  type SnapshotId,
+  type TaskPhase,
+} from "@slipway/contract";
+import { type CheckpointRecord, type NewEvent, report, type SandboxRecord, type WorkingBuild } from "@slipway/engine";
+import type { Taken } from "../repository/quarantine/take.ts";
+import type { Kept } from "./kept.ts";
+import { candidateIdOf } from "./names.ts";
+
+/** One life of an attempt, as its reports name it. */
+export type Life = Pick<Kept, "id" | "task" | "number" | "respawn" | "part">;
+
+const lifeOf = ({ task, number, respawn }: Life) => ({ task, attempt: number, respawn });
+const keyOf = ({ task, number, respawn }: Life) => `${task}:${number}:${respawn}`;
+
+export function attemptHeard(life: Life, sandbox: SandboxId, run: RunId): NewEvent {
+  return report("attempt.heard", `attempt.heard:${keyOf(life)}`, { ...lifeOf(life), sandbox, run });
+}
+
+const maxErrorCharacters = 8000;
+const maxReasonCharacters = 500;
+const maxProgressCharacters = 500;
+
+export type ToldOutcome =
+  | { readonly type: "failed"; readonly error: string }
+  | { readonly type: "died" }
+  | { readonly type: "interrupted"; readonly by?: "model"; readonly reason: string }
+  | { readonly type: "out-of-budget"; readonly budgetMicroUsd: number };
+
+export function attemptEnded(life: Life, outcome: ToldOutcome): NewEvent {
+  return report("attempt.ended", endKeyOf(life), { ...lifeOf(life), outcome: shortened(outcome) });
+}
+
+export function endKeyOf(life: Life): string {
+  return `attempt.ended:${keyOf(life)}:${life.part}`;
+}
+
+function shortened(outcome: ToldOutcome): ToldOutcome {
+  switch (outcome.type) {
+    case "failed":
+      return { ...outcome, error: printable(outcome.error).slice(-maxErrorCharacters) };
+    case "interrupted":
+      return { ...outcome, reason: printable(outcome.reason).slice(0, maxReasonCharacters) };
+    default:
+      return outcome;
+  }
+}
+
+/** `sequence`: of the run's event that it is about. */
+export function attemptProgress(
+  life: Life,
+  { sequence, at }: Pick<NumberedEvent, "sequence" | "at">,
+  { phase, status, text = "" }: { readonly phase: TaskPhase; readonly status: string; readonly text?: string },
+): NewEvent {
+  const said = printable(text).slice(0, maxProgressCharacters);
+  const key = `attempt.progress:${keyOf(life)}:${life.part}:${sequence}`;
+  return report("attempt.progress", key, { ...lifeOf(life), phase, status, text: said, saidAt: at });
+}
+
+export function candidateOffered(
+  life: Life,
+  offer: number,
+  { commit, tree }: Pick<Taken, "commit" | "tree">,
+): NewEvent {
+  const candidate = candidateIdOf(life.id, life.respawn, offer);
+  return report("candidate.offered", `candidate:${candidate}`, { ...lifeOf(life), offer, candidate, commit, tree });
+}
+
+export function candidateRefused(life: Life, offer: number, findings: readonly Finding[]): NewEvent {
+  const key = `candidate.refused:${keyOf(life)}:${offer}`;
+  return report("candidate.refused", key, { ...lifeOf(life), offer, findings: [...findings] });
+}
+
+/** `task`: null when it is no attempt's. `info`: how it was when it was last looked at. */
+export function sandboxChanged(
+  build: WorkingBuild,
+  task: string | null,
+  info: SandboxInfo,
+  { status, costMicroUsd }: { readonly status: "running" | "stopped" | "destroyed"; readonly costMicroUsd: number },
+  nowMs: number,
+): NewEvent {
+  const { id, provider, image, limits, tools, snapshot, labels, reason, createdAt } = info;
+  const sandbox: SandboxRecord = {
+    ...{ id, build: build.id, account: build.account, project: build.project, provider, providerId: id },
+    ...{
+      host: null,
+      config: { image, limits, tools: [...tools], snapshot, purpose: labels["purpose"] ?? null },
+      tasks: task === null ? [] : [task],
+      score: null,
+      costMicroUsd,
+    },
+    ...{ status, reason: status === "running" ? reason : null },
+    ...{ createdAt, activeAt: nowMs, endedAt: status === "destroyed" ? nowMs : null },
+  };
+  // It may be stopped and go on more than once.
+  const key = status === "destroyed" ? `sandbox.changed:${id}:${status}` : null;
+  return report("sandbox.changed", key, { sandbox });
+}
+
+export function checkpointMade(
+  build: WorkingBuild,
+  { id: attempt, checkpoints }: Pick<Kept, "id" | "checkpoints">,
+  { sandbox, snapshot, phase }: { readonly sandbox: SandboxId; readonly snapshot: SnapshotId; readonly phase: string },
+  nowMs: number,
+): NewEvent {
+  const checkpoint: CheckpointRecord = {
+    ...{ id: `${attempt}:${checkpoints}`, build: build.id, attempt, sandbox, snapshot, phase },
+    ...{ createdAt: nowMs, details: {} },
+  };
+  return report("checkpoint.made", `checkpoint.made:${checkpoint.id}`, { checkpoint });
+}

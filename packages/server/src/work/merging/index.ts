@@ -1,0 +1,2 @@
+export { createRepositories } from "../repository/repositories.ts";
+export { createMerging, isMerging } from "./merging.ts";

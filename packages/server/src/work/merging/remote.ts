@@ -1,0 +1,175 @@
+import { execFile } from "node:child_process";
+import { access, readFile, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { promisify } from "node:util";
+import { type BuildId, printable, SlipwayError } from "@slipway/contract";
+import { type NewEvent, report, type Store, type WorkingBuild } from "@slipway/engine";
+import type { RemoteEnd } from "../../faces/builds/views.ts";
+import type { Repositories } from "../repository/repositories.ts";
+import { openOutbox } from "./outbox.ts";
+import { readResult } from "./result.ts";
+
+export interface RemoteSettings {
+  /** Where main of each build is pushed to, as a branch of its own. */
+  readonly pushUrl: string;
+  /** The path of a program that opens a pull request for a build that has succeeded. */
+  readonly pullRequestCommand?: string | undefined;
+}
+
+export interface RemoteParts extends RemoteSettings {
+  readonly repositories: Repositories;
+  readonly store: { readonly builds: Pick<Store["builds"], "get"> };
+  /** The user's own: git finds the keys of the remote by it. */
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Between tries to finish what was noted. */
+  readonly finishWaitsMs?: readonly number[];
+  readonly tell: (build: BuildId, event: NewEvent) => Promise<void>;
+  readonly log: (message: string) => void;
+}
+
+/** A copy of main elsewhere. Nobody waits for it; what fails is told, and tried again at the next merge. */
+export interface Remote extends AsyncDisposable {
+  /** Main has moved. */
+  push(build: WorkingBuild): Promise<void>;
+  /** The build has ended: what is left to do is noted, for the next process if this one does not come to it. */
+  noteEnd(build: WorkingBuild): Promise<void>;
+  /**
+   * Does what was noted: of one build, or of all. What fails is tried again for about an hour, then by the next process; the
+   * note says why (see `readRemoteEnd`). What a killed process has done without noting it is done again, so that the
+   * program that opens pull requests may be run twice for the same `SLIPWAY_BUILD`.
+   */
+  finish(build?: BuildId): Promise<void>;
+}
+
+const execute = promisify(execFile);
+const commandMs = 5 * 60_000;
+const maxReason = 2000;
+const maxTitle = 120;
+
+const minuteMs = 60_000;
+const usualFinishWaitsMs = [0.25, 0.5, 1, 2, 4, 8, 10, 10, 10, 10].map((minutes) => minutes * minuteMs);
+const noteName = "to-finish";
+const pullRequestName = "pull-request.txt";
+
+/** Where what came of a build is, beside its own repository: its last push, its pull request, what can be merged. `directory`: with all that is the build's own. */
+export async function readRemoteEnd(directory: string): Promise<RemoteEnd> {
+  const read = async (name: string) => {
+    const text = await readFile(join(directory, name), "utf8").catch(() => "");
+    return reasonOf(text.trim()) || null;
+  };
+  const [pullRequest, remoteFailure] = [await read(pullRequestName), await read(noteName)];
+  return { pullRequest, remoteFailure, result: readResult(directory) };
+}
+
+const reasonOf = (text: string) => printable(text).slice(0, maxReason);
+const branchOf = ({ id }: Pick<WorkingBuild, "id">) => `slipway/${id}`;
+
+export function createRemote(parts: RemoteParts): Remote {
+  const { repositories, store, environment, pushUrl, pullRequestCommand, tell, log } = parts;
+  const { finishWaitsMs = usualFinishWaitsMs } = parts;
+  const closing = new AbortController();
+  const { signal } = closing;
+  const noteOf = (build: BuildId) => join(repositories.directoryOf(build), noteName);
+  const lines = new Map<BuildId, Promise<void>>();
+  const pushed = new Map<BuildId, string>();
+
+  /** One after the other, each with main as it is by then. */
+  const inLine = (build: BuildId, work: () => Promise<void>): Promise<void> => {
+    const next = (lines.get(build) ?? Promise.resolve()).then(work).catch(async (error: Error) => {
+      if (signal.aborted) return;
+      const reason = reasonOf(error.message);
+      log(`${build}: ${reason}`);
+      await tell(build, report("remote.failed", null, { reason }));
+    });
+    lines.set(build, next);
+    return next;
+  };
+
+  const pushMain = async (build: WorkingBuild) => {
+    signal.throwIfAborted();
+    const repository = await repositories.of(build.id);
+    const main = await repository.main();
+    if (pushed.get(build.id) === main) return;
+    const { origin } = await repository.create({ from: "empty", atMs: 0 });
+    const outbox = await openOutbox({ directory: repositories.directoryOf(build.id), environment, url: pushUrl });
+    const branch = branchOf(build);
+    const commit = await outbox.push({ main, onto: origin?.commit ?? null, branch }, signal);
+    pushed.set(build.id, main);
+    await tell(build.id, report("remote.pushed", `remote.pushed:${commit}`, { branch, commit }));
+  };
+
+  const openPullRequest = async (build: WorkingBuild, command: string) => {
+    const opened = join(repositories.directoryOf(build.id), pullRequestName);
+    if (await isThere(opened)) return;
+    const { origin } = await (await repositories.of(build.id)).create({ from: "empty", atMs: 0 });
+    const [title = ""] = printable(build.request).trim().split("\n", 1);
+    const env = {
+      ...environment,
+      ...{ SLIPWAY_BUILD: build.id, SLIPWAY_PUSH_URL: pushUrl, SLIPWAY_BRANCH: branchOf(build) },
+      ...{ SLIPWAY_BASE: origin?.branch ?? "main", SLIPWAY_TITLE: title.slice(0, maxTitle) },
+    };
+    // No shell, no arguments: what a user or a model wrote is never read as a command.
+    const { stdout } = await execute(command, [], { env, cwd: "/", timeout: commandMs, signal }).catch((error) => {
+      const words = String(error.stderr ?? "").trim() || error.message;
+      throw new SlipwayError("exec_failed", `the pull request was not opened: ${words}`);
+    });
+    await writeFile(opened, stdout);
+    log(`${build.id}: a pull request is opened: ${printable(stdout).trim().slice(0, maxReason)}`);
+  };
+
+  const finishOne = async (id: BuildId): Promise<void> => {
+    try {
+      const build = await store.builds.get(id);
+      await pushMain(build);
+      if (pullRequestCommand !== undefined) await openPullRequest(build, pullRequestCommand);
+      await rm(noteOf(id), { force: true });
+    } catch (error) {
+      signal.throwIfAborted();
+      await writeFile(noteOf(id), reasonOf((error as Error).message));
+      throw error;
+    }
+  };
+
+  /** The build has ended: nobody hears of it, and there is no next merge to try again at. */
+  const finishPatiently = async (id: BuildId): Promise<void> => {
+    for (const waitMs of finishWaitsMs) {
+      try {
+        return await finishOne(id);
+      } catch (error) {
+        signal.throwIfAborted();
+        log(`${id}: ${reasonOf((error as Error).message)}`);
+        await delay(waitMs, undefined, { signal });
+      }
+    }
+    await finishOne(id);
+  };
+
+  return {
+    push: (build) => inLine(build.id, () => pushMain(build)),
+    async noteEnd({ id }) {
+      if ((await store.builds.get(id)).status === "succeeded") await writeFile(noteOf(id), "");
+    },
+    async finish(one) {
+      const ids = one === undefined ? await repositories.builds() : [one];
+      await Promise.all(
+        ids.map((id) =>
+          inLine(id, async () => {
+            if (await isThere(noteOf(id))) await finishPatiently(id);
+          }),
+        ),
+      );
+    },
+    async [Symbol.asyncDispose]() {
+      closing.abort();
+      await Promise.all(lines.values());
+    },
+  };
+}
+
+async function isThere(path: string): Promise<boolean> {
+  return await access(path).then(
+    () => true,
+    () => false,
+  );
+}

@@ -1,0 +1,53 @@
+import { existsSync } from "node:fs";
+import { readdir } from "node:fs/promises";
+import { join } from "node:path";
+import { type BuildId, buildIdSchema, hasCode } from "@slipway/contract";
+import {
+  type BuildRepository,
+  type BuildRepositoryOptions,
+  openBuildRepository,
+  repositoryName,
+} from "./repository.ts";
+
+/** The repositories of all builds, each opened once. */
+export interface Repositories {
+  of(build: BuildId): Promise<BuildRepository>;
+  /** Whether the build's repository is here, with this commit. Makes nothing. */
+  has(build: BuildId, commit: string): Promise<boolean>;
+  /** Where all that is the build's own is kept. */
+  directoryOf(build: BuildId): string;
+  /** Those that have something there. */
+  builds(): Promise<readonly BuildId[]>;
+}
+
+/** `directory`: with one directory for each build. */
+export function createRepositories({ directory, environment }: BuildRepositoryOptions): Repositories {
+  const opened = new Map<BuildId, Promise<BuildRepository>>();
+  const directoryOf = (build: BuildId) => join(directory, build);
+  const of = (build: BuildId) => {
+    const known = opened.get(build);
+    if (known !== undefined) return known;
+    const opening = openBuildRepository({ directory: directoryOf(build), environment });
+    opened.set(build, opening);
+    opening.catch(() => opened.delete(build));
+    return opening;
+  };
+  return {
+    of,
+    async has(build, commit) {
+      if (!existsSync(join(directoryOf(build), repositoryName))) return false;
+      try {
+        await (await of(build)).treeOf(commit);
+        return true;
+      } catch (error) {
+        if (hasCode(error, "commit_not_found")) return false;
+        throw error;
+      }
+    },
+    directoryOf,
+    async builds() {
+      const names = await readdir(directory).catch(() => []);
+      return names.flatMap((name) => buildIdSchema.safeParse(name).data ?? []);
+    },
+  };
+}
