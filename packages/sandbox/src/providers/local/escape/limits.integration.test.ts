@@ -3,7 +3,7 @@ import { constants } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { run } from "../../../run.ts";
-import { detectCgroups } from "../cgroup.ts";
+import { detectCgroups } from "../limits/cgroup.ts";
 import { type Attacker, answers, attack, eventOf, small, users } from "./attacker-fixture.ts";
 
 let attacker: Attacker;

@@ -7,13 +7,13 @@ import { newId, type SandboxId } from "@slipway/contract";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { type Layout, layoutOf, prepareStateDirectory } from "../layout.ts";
 import { type SandboxRecord, writeRecord } from "../record.ts";
-import { type Boxes, openBoxes } from "./boxes.ts";
+import { type Boxes, openBoxes } from "./boxes/boxes.ts";
 import { systemClock } from "./clock.ts";
-import { type EventLog, openEventLog } from "./event-log.ts";
-import { openLayers } from "./layers.ts";
-import { identify } from "./process.ts";
+import { type EventLog, openEventLog } from "./events/log.ts";
+import { openLayers } from "./boxes/layers.ts";
+import { identify } from "./boxes/process.ts";
 import { type ReconcileParts, reconcile } from "./reconcile.ts";
-import { recordFixture } from "./record-fixture.ts";
+import { recordFixture } from "./boxes/record-fixture.ts";
 
 let root: string;
 let layout: Layout;

@@ -4,13 +4,13 @@ import type { SandboxId, StateReason } from "@slipway/contract";
 import type { ReconcileReport } from "../../../provider.ts";
 import type { Layout } from "../layout.ts";
 import { liveStates } from "../record.ts";
-import type { Box, Boxes } from "./boxes.ts";
-import type { EventLog } from "./event-log.ts";
-import type { Hold } from "./hold.ts";
-import type { Layers } from "./layers.ts";
-import type { Lifecycle } from "./lifecycle.ts";
-import { endProcess, identify, isAlive, type ProcessIdentity } from "./process.ts";
-import type { Runtime } from "./runtime.ts";
+import type { Box, Boxes } from "./boxes/boxes.ts";
+import type { EventLog } from "./events/log.ts";
+import type { Hold } from "./boxes/hold.ts";
+import type { Layers } from "./boxes/layers.ts";
+import type { Lifecycle } from "./boxes/lifecycle.ts";
+import { endProcess, identify, isAlive, type ProcessIdentity } from "./boxes/process.ts";
+import type { Runtime } from "./boxes/runtime.ts";
 
 export interface ReconcileParts {
   readonly layout: Layout;

@@ -5,7 +5,7 @@ import { newId } from "@slipway/contract";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import type { OwnedSandbox, Sandbox } from "../../../provider.ts";
 import { run } from "../../../run.ts";
-import { detectCgroups } from "../cgroup.ts";
+import { detectCgroups } from "../limits/cgroup.ts";
 import { createLocalProvider } from "../index.ts";
 import { layoutOf } from "../layout.ts";
 import { readRecords, type SandboxRecord, writeRecord } from "../record.ts";

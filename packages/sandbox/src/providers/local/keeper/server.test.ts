@@ -3,7 +3,7 @@ import { createConnection } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { openEventLog } from "./event-log.ts";
+import { openEventLog } from "./events/log.ts";
 import { onLines, sendLine } from "./protocol.ts";
 import { type Handlers, serveKeeper } from "./server.ts";
 

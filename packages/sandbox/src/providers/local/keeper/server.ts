@@ -1,8 +1,8 @@
 import { rmSync } from "node:fs";
 import { createServer, type Server, type Socket } from "node:net";
 import { type ErrorBody, SlipwayError } from "@slipway/contract";
-import type { EventLog } from "./event-log.ts";
-import { streamEvents } from "./event-stream.ts";
+import type { EventLog } from "./events/log.ts";
+import { streamEvents } from "./events/stream.ts";
 import {
   type KeeperMethod,
   type KeeperMethods,

@@ -1,8 +1,8 @@
 import { newId, SlipwayError, type StateReason } from "@slipway/contract";
 import { describe, expect, test } from "vitest";
-import type { Box } from "./boxes.ts";
+import type { Box } from "./boxes/boxes.ts";
 import { manualClock } from "./clock-fixture.ts";
-import type { NewSandboxEvent } from "./event-log.ts";
+import type { NewSandboxEvent } from "./events/log.ts";
 import { createTimers } from "./timers.ts";
 
 function setUp(request: object, { operations = 0, sinceMs = 0, clock = manualClock() } = {}) {

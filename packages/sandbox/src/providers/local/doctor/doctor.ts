@@ -1,0 +1,221 @@
+import { execFile } from "node:child_process";
+import { access, constants, lstat, readFile, statfs } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { detectCgroups, type LimitKind, type Mechanism } from "../limits/cgroup.ts";
+import { probeSandbox } from "./probe.ts";
+import { sandboxUid as defaultSandboxUid } from "../launch/launch.ts";
+import { defaultMinFreeMb, maxStateDirLength } from "../layout.ts";
+
+/** One thing that was looked at. `action` says what to do when it is not well. */
+export interface Finding {
+  readonly name: string;
+  readonly status: "ok" | "warn" | "fail";
+  readonly detail: string;
+  readonly action: string | null;
+}
+
+export interface InspectOptions {
+  readonly stateDir: string;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly sandboxUid?: number;
+  readonly minFreeMb?: number;
+}
+
+/** Whether this host can run local sandboxes, and what is weaker than it could be. Leaves nothing behind. */
+export async function inspectHost(options: InspectOptions): Promise<Finding[]> {
+  const { stateDir, environment, sandboxUid, minFreeMb = defaultMinFreeMb } = options;
+  const path = environment["PATH"] ?? "/usr/local/bin:/usr/bin:/bin";
+  const program = (name: string, missing: MissingProgram) => inspectProgram(name, path, missing);
+  const findings = await Promise.all([
+    inspectUser(sandboxUid ?? defaultSandboxUid),
+    inspectKernel(),
+    inspectUserNamespaces(),
+    inspectMergedUsr(),
+    inspectBubblewrap(path),
+    inspectStateDirectory(stateDir, minFreeMb),
+    inspectSandbox(stateDir, path, sandboxUid ?? defaultSandboxUid),
+    inspectLimits(),
+    program("cc", {
+      status: "warn",
+      action: "Install a C compiler (Debian and Ubuntu: apt-get install gcc libc6-dev).",
+    }),
+    program("git", { status: "warn", action: "Install git: builds keep their work in it." }),
+    program("debootstrap", { status: "warn", action: "Install debootstrap to use the `debian` and `nodeXX` images." }),
+  ]);
+  return findings.flat();
+}
+
+const ok = (name: string, detail: string): Finding => ({ name, status: "ok", detail, action: null });
+const warn = (name: string, detail: string, action: string): Finding => ({ name, status: "warn", detail, action });
+const fail = (name: string, detail: string, action: string): Finding => ({ name, status: "fail", detail, action });
+
+async function inspectUser(sandboxUid: number): Promise<Finding> {
+  const uid = process.getuid?.() ?? -1;
+  if (uid !== 0) return ok("user", `uid ${uid}; sandboxes are this user outside, in namespaces of their own`);
+  return ok("user", `root; sandboxes are uid ${sandboxUid} outside`);
+}
+
+async function inspectKernel(): Promise<Finding> {
+  const release = ((await read("/proc/sys/kernel/osrelease")) ?? "").trim();
+  const [major = 0, minor = 0] = release.split(".").map((part) => Number.parseInt(part, 10));
+  const new_ = major > 5 || (major === 5 && minor >= 11);
+  return new_
+    ? ok("kernel", `Linux ${release}`)
+    : fail("kernel", `Linux ${release} can not mount an overlay without root`, "Use Linux 5.11 or newer.");
+}
+
+async function inspectUserNamespaces(): Promise<Finding> {
+  const name = "user namespaces";
+  const setting = async (path: string) => Number((await read(`/proc/sys/${path}`)) ?? Number.NaN);
+  const most = await setting("user/max_user_namespaces");
+  if (most === 0) return fail(name, "switched off", "Set them: sysctl -w user.max_user_namespaces=15000");
+  if ((await setting("kernel/unprivileged_userns_clone")) === 0) {
+    return fail(name, "only root may make them", "Allow them: sysctl -w kernel.unprivileged_userns_clone=1");
+  }
+  if ((await setting("kernel/apparmor_restrict_unprivileged_userns")) === 1) {
+    return warn(
+      name,
+      "AppArmor restricts them; the trial below shows whether sandboxes start",
+      "If it fails: sysctl -w kernel.apparmor_restrict_unprivileged_userns=0, or give slipway-launch and bwrap an AppArmor profile with `userns,`.",
+    );
+  }
+  return ok(name, Number.isNaN(most) ? "no limit known" : `up to ${most}`);
+}
+
+async function inspectMergedUsr(): Promise<Finding> {
+  const merged = await lstat("/bin").then(
+    (stats) => stats.isSymbolicLink(),
+    () => false,
+  );
+  return merged
+    ? ok("host image", "/bin is part of /usr")
+    : fail(
+        "host image",
+        "/bin is a directory of its own",
+        "Use a distribution with a merged /usr, or the `debian` image.",
+      );
+}
+
+const run = promisify(execFile);
+
+async function inspectBubblewrap(path: string): Promise<Finding> {
+  const install = "Install bubblewrap 0.8 or newer (Debian and Ubuntu: apt-get install bubblewrap).";
+  const program = await findProgram("bwrap", path);
+  if (program === null) return fail("bubblewrap", "not found", install);
+  const version = await run(program, ["--version"]).then(
+    ({ stdout }) => stdout.trim(),
+    () => "",
+  );
+  const [, major = "0", minor = "0"] = /(\d+)\.(\d+)/.exec(version) ?? [];
+  const new_ = Number(major) > 0 || Number(minor) >= 8;
+  return new_ ? ok("bubblewrap", version) : fail("bubblewrap", version || "does not run", install);
+}
+
+interface MissingProgram {
+  readonly status: "warn" | "fail";
+  readonly action: string;
+}
+
+async function inspectProgram(name: string, path: string, { status, action }: MissingProgram): Promise<Finding> {
+  const program = await findProgram(name, `${path}:/usr/sbin:/sbin`);
+  return program === null ? { name, status, detail: "not found", action } : ok(name, program);
+}
+
+async function findProgram(name: string, path: string): Promise<string | null> {
+  for (const directory of path.split(":")) {
+    const program = join(directory, name);
+    if (await allowed(program, constants.X_OK)) return program;
+  }
+  return null;
+}
+
+const lowSpaceBytes = 2 * 1024 ** 3;
+
+async function inspectStateDirectory(stateDir: string, minFreeMb: number): Promise<Finding> {
+  const name = "state directory";
+  if (stateDir.length > maxStateDirLength) {
+    return fail(
+      name,
+      `${stateDir} is longer than ${maxStateDirLength} characters`,
+      "Choose a shorter SLIPWAY_STATE_DIR.",
+    );
+  }
+  const existing = await nearestExisting(stateDir);
+  if (!(await allowed(existing, constants.W_OK))) {
+    return fail(name, `${existing} can not be written to`, "Choose another SLIPWAY_STATE_DIR, or change its owner.");
+  }
+  const { uid } = await lstat(existing);
+  if (existing === stateDir && uid !== process.getuid?.()) {
+    return fail(name, `${stateDir} belongs to uid ${uid}`, "Use a state directory of your own.");
+  }
+  const { bavail, bsize } = await statfs(existing);
+  const free = `${((bavail * bsize) / 1024 ** 3).toFixed(1)} GB free`;
+  if (bavail * bsize < minFreeMb * 1024 ** 2) {
+    const detail = `${stateDir}, ${free}: less than the ${minFreeMb} MB that sandboxes leave`;
+    return fail(name, detail, "Make room, choose a larger disk, or set a smaller SLIPWAY_MIN_FREE_MB.");
+  }
+  if (bavail * bsize < lowSpaceBytes) return warn(name, `${stateDir}, ${free}`, "Make room, or choose a larger disk.");
+  return ok(name, `${stateDir}, ${free}`);
+}
+
+async function inspectSandbox(stateDir: string, path: string, sandboxUid: number): Promise<Finding[]> {
+  const bwrap = await findProgram("bwrap", path);
+  const launch = fileURLToPath(new URL("../../../../native/build/slipway-launch", import.meta.url));
+  const place = await nearestExisting(stateDir);
+  if (!(await allowed(launch, constants.X_OK))) {
+    return [fail("native programs", "not compiled", "Run `npm run setup`; it needs a C compiler.")];
+  }
+  if (bwrap === null || !(await allowed(place, constants.W_OK))) return [];
+  const failure = await probeSandbox({ place, launch, bwrap, sandboxUid });
+  return [
+    failure === null
+      ? ok("trial sandbox", "overlay, namespaces and seccomp filter work on the state directory's file system")
+      : fail("trial sandbox", failure, trialAction(failure)),
+  ];
+}
+
+function trialAction(failure: string): string {
+  if (/slipway-launch: (enter|open) .*Permission denied/.test(failure)) {
+    return "Let others pass through the directories above SLIPWAY_STATE_DIR (chmod o+x), or choose another.";
+  }
+  if (/namespace|uid_map|Permission denied/.test(failure))
+    return "Allow user namespaces; see the finding on them above.";
+  if (/overlay/.test(failure)) return "Put SLIPWAY_STATE_DIR on ext4, xfs, btrfs or tmpfs.";
+  return "See the message; it is the launcher's or bubblewrap's own.";
+}
+
+const withoutCgroup: Readonly<Record<LimitKind, string>> = {
+  memory: "each process by RLIMIT_DATA; there is no cap on all of them together",
+  cpu: "not limited",
+  pids: "by RLIMIT_NPROC",
+  freeze: "by SIGSTOP",
+};
+
+async function inspectLimits(): Promise<Finding[]> {
+  const { mechanisms } = await detectCgroups();
+  return (Object.entries(mechanisms) as [LimitKind, Mechanism][]).map(([kind, mechanism]) => {
+    const name = kind === "freeze" ? "sleep" : `${kind} limit`;
+    if (mechanism !== "none") return ok(name, `by ${mechanism}`);
+    const action = "Run as root, or in a delegated group: systemd-run --user --scope -p Delegate=yes slipway ...";
+    return kind === "pids" || kind === "freeze"
+      ? ok(name, withoutCgroup[kind])
+      : warn(name, withoutCgroup[kind], action);
+  });
+}
+
+async function nearestExisting(path: string): Promise<string> {
+  return (await allowed(path, constants.F_OK)) || path === "/" ? path : nearestExisting(dirname(path));
+}
+
+async function allowed(path: string, mode: number): Promise<boolean> {
+  return access(path, mode).then(
+    () => true,
+    () => false,
+  );
+}
+
+async function read(path: string): Promise<string | null> {
+  return readFile(path, "utf8").catch(() => null);
+}

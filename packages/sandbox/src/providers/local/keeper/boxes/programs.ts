@@ -1,0 +1,77 @@
+import {
+  accessSync,
+  chmodSync,
+  constants,
+  copyFileSync,
+  existsSync,
+  readFileSync,
+  renameSync,
+  writeFileSync,
+} from "node:fs";
+import { arch } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { SlipwayError } from "@slipway/contract";
+import type { Layout } from "../../layout.ts";
+import { type Arch, seccompFilter } from "../../launch/seccomp.ts";
+
+export interface Programs {
+  readonly launch: string;
+  readonly bwrap: string;
+  readonly agent: string;
+  readonly seccomp: Readonly<Record<"agent" | "root", string>>;
+}
+
+const built = fileURLToPath(new URL("../../../../../native/build/", import.meta.url));
+
+/** Puts what sandboxes start with into the state directory, where their uid can reach it. Running ones keep what they have. */
+export function installPrograms(layout: Layout): Programs {
+  const architecture = arch();
+  if (architecture !== "x64" && architecture !== "arm64") {
+    throw new SlipwayError("component_missing", `local sandboxes need an x64 or arm64 machine, not ${architecture}`);
+  }
+  return {
+    launch: install(layout, "slipway-launch"),
+    agent: install(layout, "slipway-agent"),
+    bwrap: findBubblewrap(),
+    seccomp: { agent: installFilter(layout, "user", architecture), root: installFilter(layout, "root", architecture) },
+  };
+}
+
+function install(layout: Layout, name: string): string {
+  const source = join(built, name);
+  if (!existsSync(source)) {
+    throw new SlipwayError(
+      "component_missing",
+      `${name} has not been compiled; run \`npm run setup\` in the repository (it needs a C compiler)`,
+    );
+  }
+  const target = join(layout.bin, name);
+  if (existsSync(target) && readFileSync(source).equals(readFileSync(target))) return target;
+  const temporary = `${target}.new`;
+  copyFileSync(source, temporary);
+  chmodSync(temporary, 0o755);
+  renameSync(temporary, target);
+  return target;
+}
+
+function installFilter(layout: Layout, profile: "user" | "root", architecture: Arch): string {
+  const target = join(layout.bin, `seccomp-${profile}.bpf`);
+  const temporary = `${target}.new`;
+  writeFileSync(temporary, seccompFilter(profile, architecture), { mode: 0o644 });
+  renameSync(temporary, target);
+  return target;
+}
+
+function findBubblewrap(): string {
+  for (const path of ["/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap"]) {
+    try {
+      accessSync(path, constants.X_OK);
+      return path;
+    } catch {}
+  }
+  throw new SlipwayError(
+    "component_missing",
+    "bubblewrap is not installed; install the package `bubblewrap` (it provides bwrap)",
+  );
+}

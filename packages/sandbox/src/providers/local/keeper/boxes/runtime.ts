@@ -1,0 +1,128 @@
+import { join } from "node:path";
+import { SlipwayError } from "@slipway/contract";
+import type { HostMasks, StartSpec } from "../../launch/launch.ts";
+import type { Launchpad, Reservation } from "../../launch/launchpad.ts";
+import type { Layout } from "../../layout.ts";
+import type { AgentLink } from "./agent-link.ts";
+import type { Box, Boxes } from "./boxes.ts";
+import { closeExecLogs } from "./exec-logs.ts";
+import type { Hold } from "./hold.ts";
+import type { Networks } from "./networks.ts";
+import { endProcess, hasEnded, identify, type ProcessIdentity } from "./process.ts";
+import type { Programs } from "./programs.ts";
+
+/** Brings a sandbox's processes up and down. The caller holds the sandbox's queue. */
+export interface Runtime {
+  /** A place for a start. Its control groups belong into the sandbox's record before the start. */
+  reserve(): Reservation;
+  /** Resolves when the sandbox takes execs. */
+  launch(box: Box, reservation: Reservation, signal: AbortSignal): Promise<void>;
+  /** Takes over a sandbox that another keeper launched; false when its pid 1 does not answer. */
+  adopt(box: Box, process: ProcessIdentity): Promise<boolean>;
+  /** Resolves when every process is gone, its control groups too. Nothing to do is fine. */
+  end(box: Box): Promise<void>;
+  /** After its connection has ended: waits for its processes to go. False when they stay; it is then connected again. */
+  isGone(box: Box): Promise<boolean>;
+}
+
+export interface RuntimeParts {
+  readonly layout: Layout;
+  readonly boxes: Boxes;
+  readonly launchpad: Launchpad;
+  /** Without a memory controller, each process is held to the limit by itself. */
+  readonly limitsMemory: boolean;
+  readonly agent: AgentLink;
+  readonly hold: Hold;
+  readonly networks: Networks;
+  readonly programs: Programs;
+  readonly masks: HostMasks;
+  onDeath(box: Box): void;
+}
+
+/** A sandbox with many processes takes some time to end. */
+const endingMs = 5000;
+
+export function createRuntime(parts: RuntimeParts): Runtime {
+  const { layout, boxes, agent, networks, hold } = parts;
+
+  const park = async (box: Box) => {
+    const socket = await agent.park(box);
+    box.park = socket;
+    socket.once("close", () => {
+      // The one that `end` closes is taken out of the box first.
+      if (box.park === socket) parts.onDeath(box);
+    });
+  };
+  /** A keeper that is killed during a snapshot, a sleep or a wake leaves what it froze, or has thawed what sleeps. */
+  const holdAsRecorded = async (box: Box) => {
+    if (box.record.state === "sleeping") return await hold.freeze(box).catch(() => undefined);
+    await hold.thaw(box);
+    await agent.use(box);
+  };
+  return {
+    reserve: () => parts.launchpad.reserve(),
+    async launch(box, reservation, signal) {
+      const process = identify(await reservation.start(specOf(parts, box), box.record.request, { signal }));
+      if (process === null)
+        throw new SlipwayError("sandbox_start_failed", "the sandbox ended as soon as it had started");
+      box.record = { ...box.record, process };
+      // Its control groups are new.
+      box.oomKills = 0;
+      await networks.open(box);
+      park(box).catch(() => parts.onDeath(box));
+    },
+    async adopt(box, process) {
+      boxes.update(box, { process });
+      try {
+        await holdAsRecorded(box);
+        await networks.open(box);
+        await park(box);
+        return true;
+      } catch {
+        return false;
+      }
+    },
+    async end(box) {
+      const { park, record } = box;
+      box.park = null;
+      park?.destroy();
+      await networks.close(box);
+      // A frozen process of cgroup v1 takes KILL only when it is thawed.
+      if (record.state === "sleeping") await hold.thaw(box).catch(() => undefined);
+      if (record.process !== null) await endProcess(record.process);
+      await hold.release(box);
+      closeExecLogs(layout.box(box.id).execs);
+    },
+    async isGone(box) {
+      const { process } = box.record;
+      if (process === null || (await hasEnded(process, endingMs))) return true;
+      await park(box);
+      return false;
+    },
+  };
+}
+
+function specOf(parts: RuntimeParts, box: Box): StartSpec {
+  const { layout, programs, masks } = parts;
+  const { request, network, lowers, image, tools } = box.record;
+  const mebibyte = 1024 * 1024;
+  return {
+    layers: layout.layers,
+    mountPoint: layout.mountPoint,
+    box: layout.box(box.id),
+    lowers,
+    root: image.kind,
+    user: request.user,
+    workdir: request.workdir,
+    limits: {
+      processes: request.processes,
+      fileBytes: request.diskMb * mebibyte,
+      dataBytes: parts.limitsMemory ? 0 : request.memoryMb * mebibyte,
+    },
+    egress: true,
+    forwards: network.forwards,
+    tools: tools.map(({ name, digest }) => ({ name, directory: join(layout.tools, digest) })),
+    programs: { bwrap: programs.bwrap, agent: programs.agent, seccomp: programs.seccomp[request.user] },
+    masks,
+  };
+}

@@ -1,0 +1,48 @@
+import type { SandboxEvent } from "@slipway/contract";
+import type { EventLog } from "./log.ts";
+
+/** Whoever is sent events. */
+export interface EventSink {
+  /** False when it takes no more until it has drained. */
+  send(event: SandboxEvent): boolean;
+  onceDrained(callback: () => void): void;
+}
+
+/**
+ * Sends the kept events after a sequence number, then each new one, without a gap, as fast as they are taken: what a slow reader
+ * has not taken yet is in the log, not in memory. The answer ends it.
+ */
+export function streamEvents(log: EventLog, after: number, sink: EventSink): () => void {
+  let sent = Math.min(after, log.last);
+  let isFull = false;
+  let kept = [][Symbol.iterator]() as ArrayIterator<SandboxEvent>;
+  const send = (event: SandboxEvent) => {
+    sent = event.sequence;
+    if (sink.send(event)) return;
+    isFull = true;
+    sink.onceDrained(() => {
+      isFull = false;
+      catchUp();
+    });
+  };
+  const nextKept = (): SandboxEvent | undefined => {
+    const { value } = kept.next();
+    if (value !== undefined) return value;
+    kept = log.after(sent).values();
+    return kept.next().value;
+  };
+  const catchUp = () => {
+    while (!isFull && sent < log.last) {
+      const event = nextKept();
+      if (event === undefined) return;
+      send(event);
+    }
+  };
+  const stop = log.listen((event) => {
+    if (isFull) return;
+    if (event.sequence === sent + 1) send(event);
+    else catchUp();
+  });
+  catchUp();
+  return stop;
+}

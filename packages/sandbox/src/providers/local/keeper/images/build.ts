@@ -1,0 +1,166 @@
+import { lstatSync, renameSync } from "node:fs";
+import { join } from "node:path";
+import {
+  type CreateSandbox,
+  createSandboxSchema,
+  hasCode,
+  newId,
+  type SandboxId,
+  SlipwayError,
+} from "@slipway/contract";
+import { dialAgent } from "../../agent/connection.ts";
+import { type ExecHost, startExec } from "../../exec/exec.ts";
+import type { Layout } from "../../layout.ts";
+import type { LayerId, RootImage } from "../../record.ts";
+import { baseEnvironment } from "../../launch/skeleton.ts";
+import type { Box, Boxes } from "../boxes/boxes.ts";
+import { createBuildOutput } from "./output.ts";
+import type { Recipe, Step } from "./recipes.ts";
+import type { WorkOptions } from "./sharing.ts";
+import type { Layers } from "../boxes/layers.ts";
+import type { Lifecycle } from "../boxes/lifecycle.ts";
+import type { Snapshots } from "../boxes/snapshots.ts";
+
+export interface ImageBuilder {
+  /**
+   * Runs a recipe on a base, in a sandbox that is gone when this returns. `keep` gets the layers that the recipe made,
+   * topmost first, and sees to it that they outlive the sandbox.
+   */
+  build<T>(request: BuildRequest, keep: (layers: readonly LayerId[]) => Promise<T> | T): Promise<T>;
+  /** What a build's own sandbox starts from; undefined for any other request. */
+  baseOf(request: CreateSandbox): RootImage | undefined;
+  /** Ends the sandboxes of builds that a keeper's death cut short. */
+  endOrphans(): Promise<void>;
+}
+
+export interface BuildRequest extends WorkOptions {
+  readonly base: RootImage;
+  readonly recipe: Recipe;
+}
+
+export interface BuilderParts {
+  readonly layout: Layout;
+  readonly boxes: Boxes;
+  readonly layers: Layers;
+  readonly lifecycle: Pick<Lifecycle, "create" | "stop" | "destroy">;
+  readonly snapshots: Pick<Snapshots, "capture">;
+}
+
+/** Marks the sandbox of a build with the sandbox's own id, which nobody else can put on one ahead. */
+const buildLabel = "slipway.image-build";
+const buildLimitMs = 60 * 60_000;
+
+export function createImageBuilder(parts: BuilderParts): ImageBuilder {
+  const { boxes, lifecycle } = parts;
+  const bases = new Map<string, RootImage>();
+  return {
+    async build({ base, recipe, ...options }, keep) {
+      const id = newId("sbx");
+      bases.set(id, base);
+      try {
+        await lifecycle.create(id, { request: buildSandbox(id), tools: [] }, options.signal);
+        await runRecipe(parts, id, recipe, options).catch((error) => explain(boxes, id, options.signal, error));
+        await lifecycle.stop(id);
+        const box = boxes.get(id);
+        return await boxes.exclusive(box, () => keepLayers(parts, box, recipe, keep));
+      } finally {
+        bases.delete(id);
+        await gone(lifecycle.destroy, boxes, id);
+      }
+    },
+    baseOf: ({ labels }) => bases.get(labels[buildLabel] ?? ""),
+    async endOrphans() {
+      const orphans = [...boxes.all()].filter(({ id, record }) => record.request.labels[buildLabel] === id);
+      for (const { id } of orphans) await gone(lifecycle.destroy, boxes, id);
+    },
+  };
+}
+
+function buildSandbox(id: SandboxId): CreateSandbox {
+  return createSandboxSchema.parse({
+    user: "root",
+    workdir: "/",
+    processes: 2048,
+    lifetimeMs: buildLimitMs,
+    idleMs: null,
+    ports: [],
+    network: { registries: true },
+    labels: { [buildLabel]: id },
+  });
+}
+
+async function runRecipe(
+  { layout, boxes }: BuilderParts,
+  id: SandboxId,
+  { name, needs = [], steps }: Recipe,
+  options: WorkOptions,
+): Promise<void> {
+  const box = layout.box(id);
+  const isAlive = async () => boxes.find(id)?.record.state === "running";
+  const host: ExecHost = { dial: dialAgent(box.agentSocket), logDir: box.execs, isAlive };
+  for (const { test, install } of needs) {
+    const { failure } = await runStep(host, test, { ...options, progress: undefined });
+    if (failure !== null) throw new SlipwayError("component_missing", `the image ${name} can not be built: ${install}`);
+  }
+  for (const step of steps) {
+    const { failure, lastLines } = await runStep(host, step, options);
+    if (failure === null) continue;
+    throw new SlipwayError(
+      "image_build_failed",
+      `${step.title} ${failure}${lastLines === "" ? "" : `:\n${lastLines}`}`,
+    );
+  }
+}
+
+/** A build whose sandbox has ended says why, not what its program was told then. */
+async function explain(boxes: Boxes, id: SandboxId, signal: AbortSignal, error: unknown): Promise<never> {
+  // The program's end is seen before the sandbox's is recorded.
+  await boxes.find(id)?.queue;
+  const record = boxes.find(id)?.record;
+  if (record?.state === "running" || signal.aborted) throw error;
+  const reason = record?.reason ?? "destroyed";
+  throw new SlipwayError("image_build_failed", `the sandbox of the build has ended (${reason})`, { cause: error });
+}
+
+async function runStep(
+  host: ExecHost,
+  { title, argv, env = {} }: Step,
+  { signal, progress = () => {} }: WorkOptions,
+): Promise<{ failure: string | null; lastLines: string }> {
+  progress(title);
+  const environment = { ...baseEnvironment({ user: "root", egress: true }), DEBIAN_FRONTEND: "noninteractive", ...env };
+  const start = { id: newId("exc"), argv, cwd: "/", env: environment, timeoutMs: buildLimitMs } as const;
+  await using exec = await startExec(host, { ...start, stdin: "none", background: false }, signal);
+  const output = createBuildOutput(progress);
+  for await (const chunk of exec.output({ signal })) {
+    if (chunk.type !== "output_truncated") output.push(chunk.type, chunk.data);
+  }
+  output.end();
+  const { reason, exitCode, signal: killer } = await exec.wait({ signal });
+  const end = reason === "exited" ? `failed with exit code ${exitCode}` : `ended (${killer ?? reason})`;
+  return { failure: exitCode === 0 ? null : end, lastLines: output.lastLines };
+}
+
+/** The sandbox is stopped, so nothing changes its files any more. */
+async function keepLayers<T>(
+  { layers, snapshots }: BuilderParts,
+  box: Box,
+  { root }: Recipe,
+  keep: (layers: readonly LayerId[]) => Promise<T> | T,
+): Promise<T> {
+  using files = await snapshots.capture(box);
+  const own = files.lowers.slice(0, files.lowers.length - box.record.image.layers.length);
+  if (root === undefined) return await keep(own);
+  const tree = join(layers.tree(own[0] ?? ""), root);
+  // A link would make a directory of the host the layer.
+  if (!lstatSync(tree).isDirectory()) throw new SlipwayError("image_build_failed", `${root} is no directory`);
+  using layer = await layers.add((directory) => renameSync(tree, join(directory, "fs")));
+  return await keep([layer.id]);
+}
+
+async function gone(destroy: Lifecycle["destroy"], boxes: Boxes, id: SandboxId): Promise<void> {
+  if (boxes.find(id) === undefined) return;
+  await destroy(id).catch((error: unknown) => {
+    if (!hasCode(error, "sandbox_not_found")) throw error;
+  });
+}

@@ -1,0 +1,174 @@
+import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { type CustomImage, type Image, SlipwayError } from "@slipway/contract";
+import type { DebianSources } from "../../launch/debian-sources.ts";
+import type { HostRegistries } from "../../launch/host-registries.ts";
+import type { Identity } from "../../launch/launch.ts";
+import type { Layout } from "../../layout.ts";
+import { type LayerId, type RootImage, readRecords, removeRecord, writeRecord } from "../../record.ts";
+import { ensureMadeUpLayer, ensureSkeleton } from "../../launch/skeleton.ts";
+import type { Clock } from "../clock.ts";
+import type { ImageBuilder } from "./build.ts";
+import { debianRecipes, rootfsSettings } from "./debian.ts";
+import { contentOf, customRecipe, isNodeImage, type NodeImage, nodeRecipe } from "./recipes.ts";
+import { createSharedWork, type WorkOptions } from "./sharing.ts";
+import type { Layers } from "../boxes/layers.ts";
+
+/** Turns the name or recipe of an image into layers, building them when they are not there yet. */
+export interface Images {
+  resolve(image: Image, options: WorkOptions): Promise<RootImage>;
+  usedLayers(): Iterable<LayerId>;
+}
+
+export interface ImageParts {
+  readonly layout: Layout;
+  readonly layers: Pick<Layers, "has">;
+  readonly identity: Identity | null;
+  readonly clock: Clock;
+  readonly registries: HostRegistries;
+  readonly debian: DebianSources;
+  /** See `SkeletonSources`. */
+  readonly egressCa: string;
+  readonly builder: Pick<ImageBuilder, "build">;
+}
+
+/** What has been built: the layers that an image adds to its base, so that the base may change below them. */
+interface ImageRecord {
+  readonly key: string;
+  readonly image: Image;
+  readonly layers: readonly LayerId[];
+  readonly usedAt: number;
+}
+
+const dayMs = 24 * 60 * 60 * 1000;
+/** An image that nobody has asked for in this time is forgotten; what runs of it stays. */
+const unusedMs = 30 * dayMs;
+
+/** A resolved image, and what stands for it in the keys of images that are built on it. */
+interface Resolved {
+  readonly key: string;
+  readonly root: RootImage;
+}
+
+/** What there is of layers that a key does not name yet. */
+type Build = (options: WorkOptions, keep: (layers: readonly LayerId[]) => ImageRecord) => Promise<ImageRecord>;
+
+export async function openImages(parts: ImageParts): Promise<Images> {
+  const { layout, identity, builder, debian } = parts;
+  const sources = { settings: parts.registries.settings, egressCa: parts.egressCa };
+  const madeUp = { layers: layout.layers, identity };
+  const skeleton = await ensureSkeleton({ ...madeUp, ...sources });
+  const settings = await ensureMadeUpLayer("rootfs", await rootfsSettings(sources, debian), madeUp);
+  const host: Resolved = { key: keyOf("host", hostRelease()), root: { kind: "host", layers: [skeleton] } };
+  const records = readImages(parts);
+  const builds = createSharedWork<ImageRecord>();
+
+  /** The layers that the key names, built by the first to ask for them. */
+  const layersOf = async (
+    key: string,
+    image: Image,
+    options: WorkOptions,
+    build: Build,
+  ): Promise<readonly LayerId[]> => {
+    const now = parts.clock.now();
+    const keep = (layers: readonly LayerId[]): ImageRecord => {
+      const record = { key, image, layers, usedAt: now };
+      writeRecord(imageRecord(layout, key), record);
+      records.set(key, record);
+      return record;
+    };
+    const known = records.get(key);
+    if (known === undefined) return (await builds.join(key, options, (shared) => build(shared, keep))).layers;
+    if (now - known.usedAt > dayMs) keep(known.layers);
+    return known.layers;
+  };
+
+  const node = async (image: NodeImage, below: Resolved, options: WorkOptions): Promise<Resolved> => {
+    const recipe = nodeRecipe(image);
+    const key = keyOf(contentOf(recipe));
+    const layers = await layersOf(key, image, options, (shared, keep) =>
+      builder.build({ base: host.root, recipe, ...shared }, keep),
+    );
+    return above(below, key, layers);
+  };
+
+  const debianImage = async (options: WorkOptions): Promise<Resolved> => {
+    const { unpack, configure } = debianRecipes(debian);
+    const key = keyOf(contentOf(unpack), contentOf(configure), process.arch);
+    const layers = await layersOf(key, "debian", options, (shared, keep) =>
+      builder.build({ base: host.root, recipe: unpack, ...shared }, (tree) =>
+        builder.build({ base: { kind: "rootfs", layers: [settings, ...tree] }, recipe: configure, ...shared }, keep),
+      ),
+    );
+    return { key, root: { kind: "rootfs", layers: [settings, ...layers] } };
+  };
+
+  const custom = async (image: CustomImage, options: WorkOptions): Promise<Resolved> => {
+    refuseAptOnHost(image);
+    const named = await resolve(image.base, options);
+    const needsNode = named.root.kind === "rootfs" && image.npm.length > 0;
+    const base = needsNode ? await node("node24", named, options) : named;
+    const recipe = customRecipe(image, base.root.kind);
+    if (recipe === null) return base;
+    const key = keyOf(base.key, contentOf(recipe));
+    const layers = await layersOf(key, image, options, (shared, keep) =>
+      builder.build({ base: base.root, recipe, ...shared }, keep),
+    );
+    return above(base, key, layers);
+  };
+
+  const resolve = async (image: Image, options: WorkOptions): Promise<Resolved> => {
+    if (typeof image !== "string") return custom(image, options);
+    if (image === "host" || image === "default") return host;
+    if (image === "debian") return debianImage(options);
+    if (isNodeImage(image)) return node(image, host, options);
+    throw new SlipwayError("unknown_image", `there is no image ${JSON.stringify(image)}`);
+  };
+  return {
+    resolve: async (image, options) => (await resolve(image, options)).root,
+    *usedLayers() {
+      yield* [skeleton, settings];
+      for (const { layers } of records.values()) yield* layers;
+    },
+  };
+}
+
+function above(base: Resolved, key: string, layers: readonly LayerId[]): Resolved {
+  return { key: keyOf(base.key, key), root: { kind: base.root.kind, layers: [...layers, ...base.root.layers] } };
+}
+
+function refuseAptOnHost({ base, apt }: CustomImage): void {
+  if (apt.length === 0 || base === "debian") return;
+  throw new SlipwayError(
+    "invalid_request",
+    `apt packages need the base \`debian\`: ${base} has the host's own /usr, which nothing can be installed into`,
+  );
+}
+
+function readImages({ layout, layers, clock }: ImageParts): Map<string, ImageRecord> {
+  const records = new Map<string, ImageRecord>();
+  for (const record of readRecords<ImageRecord>(layout.records.images)) {
+    const isKept = record.layers.every(layers.has) && clock.now() - record.usedAt < unusedMs;
+    if (isKept) records.set(record.key, record);
+    else removeRecord(imageRecord(layout, record.key));
+  }
+  return records;
+}
+
+function imageRecord(layout: Layout, key: string): string {
+  return join(layout.records.images, `${key}.json`);
+}
+
+/** What is built on the host's /usr may not go with that of another release; its updates are no reason to build again. */
+function hostRelease(): string {
+  try {
+    return readFileSync("/etc/os-release", "utf8");
+  } catch {
+    return "";
+  }
+}
+
+function keyOf(...content: readonly unknown[]): string {
+  return createHash("sha256").update(JSON.stringify(content)).digest("hex").slice(0, 32);
+}

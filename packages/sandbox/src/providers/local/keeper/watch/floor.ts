@@ -1,0 +1,88 @@
+import type { Box, Boxes } from "../boxes/boxes.ts";
+import type { Clock } from "../clock.ts";
+import { canWrite, decideStop } from "../decide.ts";
+import type { Hold } from "../boxes/hold.ts";
+import type { Lifecycle } from "../boxes/lifecycle.ts";
+import type { Space } from "./space.ts";
+
+export interface FloorParts {
+  readonly boxes: Pick<Boxes, "all">;
+  readonly hold: Pick<Hold, "isFirm">;
+  readonly lifecycle: Pick<Lifecycle, "end">;
+  readonly space: Space;
+  readonly clock: Clock;
+  /** What the sandbox's processes have written since they started. */
+  writtenBytes(box: Box): Promise<number>;
+  onError(box: Box, error: unknown): void;
+}
+
+/** More than a disk takes in a second: the nearer the floor is, the more often it is looked at. */
+const fastestBytesPerSecond = 4 * 1024 ** 3;
+const intervalMs = { least: 200, most: 1000 };
+/** After that the next one is stopped, too. */
+const endingMs = 5000;
+
+/**
+ * Sees to it that sandboxes leave the machine some of its disk, also where their own limits do not hold: the one that writes most
+ * is stopped, then the next one, until there is room again. Those that write nothing are left alone.
+ */
+export function startFloorWatch(parts: FloorParts): Disposable {
+  const { boxes, clock, hold, lifecycle, space, onError } = parts;
+  const { minFreeBytes } = space;
+  /** What each had written when there was still room. */
+  let before = new Map<Box, number>();
+  const ending = new Set<Box>();
+  let cancel = () => {};
+  let stopped = false;
+
+  const end = (box: Box) => {
+    ending.add(box);
+    return lifecycle
+      .end(box.id, "host_out_of_disk")
+      .catch((error) => onError(box, error))
+      .finally(() => ending.delete(box));
+  };
+  const settledOrLate = async (work: Promise<void>) => {
+    const { promise: late, resolve } = Promise.withResolvers<void>();
+    const giveUp = clock.after(endingMs, resolve);
+    await Promise.race([work, late]);
+    giveUp();
+  };
+  const writtenBytes = (box: Box) =>
+    parts.writtenBytes(box).catch((error) => {
+      onError(box, error);
+      return 0;
+    });
+  const look = async () => {
+    const free = space.freeBytes();
+    // Far from the floor nobody needs to know who writes.
+    if (free >= 2 * minFreeBytes) return before.clear();
+    const able = [...boxes.all()].filter((box) => canWrite(box.record.state, hold) && !ending.has(box));
+    const written = await Promise.all(able.map(async (box) => [box, await writtenBytes(box)] as const));
+    if (free >= minFreeBytes) {
+      before = new Map(written);
+      return;
+    }
+    const writers = written.map(([box, bytes]) => {
+      // Less than before: processes have gone, and nobody waited for them.
+      const earlier = Math.min(before.get(box) ?? 0, bytes);
+      before.set(box, earlier);
+      return { box, grownBytes: bytes - earlier };
+    });
+    const writer = decideStop(writers, free, minFreeBytes);
+    if (writer !== null) await settledOrLate(end(writer.box));
+  };
+  const again = () => {
+    if (stopped) return;
+    const room = (1000 * (space.freeBytes() - minFreeBytes)) / fastestBytesPerSecond;
+    const delayMs = Math.min(Math.max(room, intervalMs.least), intervalMs.most);
+    cancel = clock.after(delayMs, () => look().finally(again));
+  };
+  again();
+  return {
+    [Symbol.dispose]() {
+      stopped = true;
+      cancel();
+    },
+  };
+}

@@ -1,0 +1,89 @@
+import type { LayerTool } from "../../launch/layer-tool.ts";
+import type { Layout } from "../../layout.ts";
+import type { Box, Boxes } from "../boxes/boxes.ts";
+import type { Clock } from "../clock.ts";
+import { canWrite, type DiskLook, isDiskLookDue } from "../decide.ts";
+import type { EventLog } from "../events/log.ts";
+import type { Hold } from "../boxes/hold.ts";
+import type { Lifecycle } from "../boxes/lifecycle.ts";
+import type { Space } from "./space.ts";
+import { rootDevice, unlinkedBytes } from "./unlinked.ts";
+
+const intervalMs = 1000;
+const mebibyte = 1024 * 1024;
+
+export interface WatchParts {
+  readonly layout: Layout;
+  readonly boxes: Boxes;
+  readonly hold: Hold;
+  readonly layerTool: LayerTool;
+  readonly lifecycle: Pick<Lifecycle, "end">;
+  readonly events: EventLog;
+  readonly space: Space;
+  readonly clock: Clock;
+  onError(box: Box, error: unknown): void;
+}
+
+/** Looks once a second for kills by the memory limit, and, as the disk fills, for sandboxes over their disk limit. */
+export function startWatch(parts: WatchParts): Disposable {
+  const { boxes, clock, hold, space } = parts;
+  const looks = new WeakMap<Box, DiskLook>();
+  let usedBefore = space.usedBytes();
+  let writtenBytes = 0;
+  let writtenBefore = 0;
+  let cancel = () => {};
+  let stopped = false;
+  const lookAt = async (box: Box) => {
+    await tellOomKills(parts, box);
+    // A new one was made since the look before this one, and may have written all of this.
+    const last = looks.get(box) ?? { at: clock.now(), tookMs: 0, writtenBytes: writtenBefore };
+    looks.set(box, last);
+    const limitBytes = box.record.request.diskMb * mebibyte;
+    if (!isDiskLookDue(last, writtenBytes, limitBytes, clock.now())) return;
+    const look = { at: clock.now(), writtenBytes };
+    await holdDisk(parts, box, limitBytes);
+    looks.set(box, { ...look, tookMs: clock.now() - look.at });
+  };
+  const look = async () => {
+    const used = space.usedBytes();
+    writtenBefore = writtenBytes;
+    writtenBytes += Math.max(0, used - usedBefore);
+    usedBefore = used;
+    const able = [...boxes.all()].filter(({ record }) => canWrite(record.state, hold));
+    // A slow one holds up no other.
+    await Promise.all(able.map((box) => lookAt(box).catch((error) => parts.onError(box, error))));
+  };
+  const again = () => {
+    if (!stopped) cancel = clock.after(intervalMs, () => look().finally(again));
+  };
+  again();
+  return {
+    [Symbol.dispose]() {
+      stopped = true;
+      cancel();
+    },
+  };
+}
+
+async function tellOomKills({ hold, events }: WatchParts, box: Box): Promise<void> {
+  const kills = await hold.oomKills(box);
+  if (kills <= box.oomKills) return;
+  box.oomKills = kills;
+  events.append({ type: "sandbox.out_of_memory", sandbox: box.id, kills });
+}
+
+/** What counts are its files, the logs of its commands, and files that its processes have removed and hold. */
+async function holdDisk(parts: WatchParts, box: Box, limitBytes: number): Promise<void> {
+  const { layout, layerTool, lifecycle } = parts;
+  const isOver = async () => {
+    const shown = await layerTool.measure(layout.box(box.id).root, { mostBytes: limitBytes });
+    return shown > limitBytes || shown + (await heldBytes(parts, box)) > limitBytes;
+  };
+  // Asked twice: a file that is removed between the two counts is in both.
+  if (await isOver()) await lifecycle.end(box.id, "out_of_disk", isOver);
+}
+
+async function heldBytes({ hold }: WatchParts, box: Box): Promise<number> {
+  const device = box.record.process && rootDevice(box.record.process.pid);
+  return device === null ? 0 : unlinkedBytes(await hold.processes(box), device);
+}

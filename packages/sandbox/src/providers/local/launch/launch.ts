@@ -1,0 +1,229 @@
+import { relative } from "node:path";
+import { SlipwayError } from "@slipway/contract";
+import type { CgroupPlan } from "../limits/cgroup.ts";
+import type { BoxLayout } from "../layout.ts";
+
+/** Who sandboxes are on the host when Slipway runs as root. Their layers and boxes belong to it. */
+export const sandboxUid = 61_100;
+
+/** Where the sandbox finds what the host gives it. */
+const inside = {
+  agent: "/run/slipway-agent",
+  egressDirectory: "/run/slipway",
+  egressSocket: "/run/slipway/egress.sock",
+  hostname: "slipway",
+} as const;
+
+/** Where programs inside find the host channel. */
+export const channelInside = `${inside.egressDirectory}/run.sock`;
+
+/** A uid and gid on the host. */
+export interface Identity {
+  readonly uid: number;
+  readonly gid: number;
+}
+
+/** What of the host's /usr and /proc is covered, because it may show what is the host's alone. See `hostMasks`. */
+export interface HostMasks {
+  /** The host has a /usr/etc: the made-up one covers it. */
+  readonly usrEtc: boolean;
+  /** Files in the host's /usr that read as empty. */
+  readonly emptied: readonly string[];
+  /** Files in /proc that can not be opened. */
+  readonly closed: readonly string[];
+}
+
+export interface LaunchSpec {
+  readonly layers: string;
+  readonly mountPoint: string;
+  readonly box: BoxLayout;
+  /** Ids of layers, the highest first. */
+  readonly lowers: readonly string[];
+  /** `host`: the lowest layer is the skeleton and /usr is the host's, read-only. `rootfs`: the layers hold everything. */
+  readonly root: "host" | "rootfs";
+  readonly user: "agent" | "root";
+  readonly workdir: string;
+  readonly limits: AgentLimits;
+  readonly egress: boolean;
+  /** Directories on the host that are read-only in the sandbox at `/opt/<name>`. */
+  readonly tools: readonly { readonly name: string; readonly directory: string }[];
+  readonly forwards: readonly { readonly port: number; readonly to: string }[];
+  /** Paths on the host that the sandboxes' uid can reach. */
+  readonly programs: { readonly bwrap: string; readonly agent: string; readonly seccomp: string };
+  /** Who to become; null when Slipway is an ordinary user, who sandboxes then are. */
+  readonly identity: Identity | null;
+  readonly cgroup: CgroupPlan;
+  readonly masks: HostMasks;
+  /** Nothing is written back when the sandbox ends: a crash of the host may lose files. For image builds. */
+  readonly volatile?: boolean;
+}
+
+/** Limits that pid 1 sets by itself, whatever the control groups do. */
+export interface AgentLimits {
+  readonly processes: number;
+  readonly fileBytes: number;
+  /** 0: none. */
+  readonly dataBytes: number;
+}
+
+/**
+ * Arguments of `slipway-launch`. Its standard output tells the status (see `parseLaunchStatus`), its standard error what
+ * failed. It becomes bubblewrap's outer process, which ends when the sandbox does.
+ */
+export function launchArguments(spec: LaunchSpec): string[] {
+  return ["run", ...privileged(spec), ...startArguments(spec)];
+}
+
+/**
+ * Arguments of a launcher that makes and enters its control groups and makes a box ahead, as `spare`. When it says
+ * `waitingLine` it takes `startArguments` on its standard input.
+ */
+export function standbyArguments(identity: Identity | null, directories: readonly string[], spare: string): string[] {
+  return ["run", "--wait", ...flag("--spare", spare), ...privileged({ identity, cgroup: { directories, sets: [] } })];
+}
+
+export const waitingLine = "waiting\n";
+
+/** What remains to be told to a launcher that stands by. */
+export type StartSpec = Omit<LaunchSpec, "identity" | "cgroup">;
+
+export function startArguments(spec: StartSpec): string[] {
+  return [
+    ...flag("--layers", spec.layers),
+    ...flag("--box", relative(spec.layers, spec.box.root)),
+    ...flag("--mount", spec.mountPoint),
+    ...flag("--seccomp", spec.programs.seccomp),
+    ...(spec.volatile ? ["--volatile"] : []),
+    ...spec.lowers.flatMap((id) => flag("--lower", `${id}/fs`)),
+    ...mountPoints(spec).flatMap((path) => flag("--mount-point", path)),
+    ...flag("--directory", spec.workdir),
+    "--",
+    spec.programs.bwrap,
+    ...namespaces(spec.user),
+    ...fileSystem(spec),
+    "--",
+    inside.agent,
+    ...agentArguments(spec),
+  ];
+}
+
+function privileged({ identity, cgroup }: Pick<LaunchSpec, "identity" | "cgroup">): string[] {
+  return [
+    ...(identity === null ? [] : [...flag("--uid", identity.uid), ...flag("--gid", identity.gid)]),
+    ...cgroup.directories.flatMap((directory) => flag("--cgroup", directory)),
+    ...cgroup.sets.flatMap(({ file, value }) => flag("--set", `${file}=${value}`)),
+  ];
+}
+
+/** Arguments as the launcher takes them on its standard input: each with a NUL, which can therefore be in none of them. */
+export function joinArguments(args: readonly string[]): string {
+  const split = args.find((argument) => argument.includes("\0"));
+  if (split !== undefined) throw new SlipwayError("internal", `an argument with a NUL: ${JSON.stringify(split)}`);
+  return args.map((argument) => `${argument}\0`).join("");
+}
+
+export interface LaunchStatus {
+  /** Pid 1 of the sandbox, as the host numbers it. Ending it ends the sandbox. */
+  readonly childPid: number | null;
+  readonly ready: boolean;
+}
+
+/** Reads what has come so far: bubblewrap's JSON, then the agent's word. */
+export function parseLaunchStatus(text: string): LaunchStatus {
+  const childPid = /"child-pid": (\d+)/.exec(text)?.[1];
+  return { childPid: childPid === undefined ? null : Number(childPid), ready: text.endsWith("ready\n") };
+}
+
+const longestComplaint = 4096;
+
+/** What came beside the status: the launcher and bubblewrap say what failed. */
+export function complaintIn(text: string): string {
+  return text
+    .replace(waitingLine, "")
+    .replace(/^\{\n[^}]*\}\n/m, "")
+    .trim()
+    .slice(0, longestComplaint);
+}
+
+/** Descriptors that the launcher gives to bubblewrap; native/launch/run.c has the whole list. */
+const infoFd = 6;
+const seccompFd = 7;
+
+/** What dpkg and package installers need of root. All count inside the sandbox's user namespace only. */
+const rootCapabilities = [
+  "CHOWN",
+  "DAC_OVERRIDE",
+  "FOWNER",
+  "FSETID",
+  "SETUID",
+  "SETGID",
+  "KILL",
+  "NET_BIND_SERVICE",
+] as const;
+
+function namespaces(user: "agent" | "root"): string[] {
+  const id = user === "root" ? 0 : 1000;
+  return [
+    ...["--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"],
+    ...["--disable-userns", "--as-pid-1", "--new-session", "--clearenv"],
+    ...flag("--uid", id),
+    ...flag("--gid", id),
+    ...flag("--hostname", inside.hostname),
+    ...flag("--chdir", "/"),
+    ...flag("--cap-drop", "ALL"),
+    ...(user === "root" ? rootCapabilities.flatMap((name) => flag("--cap-add", `CAP_${name}`)) : []),
+    ...flag("--seccomp", seccompFd),
+    ...flag("--info-fd", infoFd),
+  ];
+}
+
+const shmBytes = 256 * 1024 * 1024;
+const runBytes = 16 * 1024 * 1024;
+
+function fileSystem(spec: StartSpec): string[] {
+  return [
+    ...["--bind", spec.mountPoint, "/"],
+    ...(spec.root === "host" ? hostUsr(spec) : []),
+    ...["--proc", "/proc", ...spec.masks.closed.flatMap((path) => ["--ro-bind", "/dev/null", path])],
+    // The kernel lets its owner change much of a namespace by it, and of pid 1, which is of the same uid.
+    ...["--remount-ro", "/proc"],
+    // Without read-only, /dev itself would be a tmpfs of half the host's memory.
+    ...["--dev", "/dev", "--perms", "1777", "--size", String(shmBytes), "--tmpfs", "/dev/shm", "--remount-ro", "/dev"],
+    ...["--size", String(runBytes), "--tmpfs", "/run"],
+    ...["--ro-bind", spec.programs.agent, inside.agent],
+    ...(spec.egress ? ["--ro-bind", spec.box.egress, inside.egressDirectory] : []),
+    ...spec.tools.flatMap(({ name, directory }) => ["--ro-bind", directory, toolInside(name)]),
+  ];
+}
+
+/** The overlay's own /usr lies below the host's, out of reach from inside: what is bound from it is the skeleton's. */
+function hostUsr({ mountPoint, masks }: StartSpec): string[] {
+  return [
+    ...["--ro-bind", "/usr", "/usr", "--bind", `${mountPoint}/usr/local`, "/usr/local"],
+    ...(masks.usrEtc ? ["--ro-bind", `${mountPoint}/usr/etc`, "/usr/etc"] : []),
+    ...masks.emptied.flatMap((path) => ["--ro-bind", `${mountPoint}/usr/etc/empty`, path]),
+  ];
+}
+
+function mountPoints({ root, tools }: StartSpec): string[] {
+  const ofHost = root === "host" ? ["/usr/local", "/usr/etc"] : [];
+  return ["/dev", "/proc", "/run", ...ofHost, ...tools.map(({ name }) => toolInside(name))];
+}
+
+function toolInside(name: string): string {
+  return `/opt/${name}`;
+}
+
+function agentArguments({ limits, egress, forwards }: StartSpec): string[] {
+  return [
+    ...flag("--processes", limits.processes),
+    ...flag("--file-bytes", limits.fileBytes),
+    ...flag("--data-bytes", limits.dataBytes),
+    ...(egress ? flag("--egress", inside.egressSocket) : []),
+    ...forwards.flatMap(({ port, to }) => flag("--forward", `${port}=${to}`)),
+  ];
+}
+
+function flag(name: string, value: string | number): [string, string] {
+  return [name, String(value)];
+}
