@@ -134,7 +134,7 @@ export default {
     tsPreCompilationDeps: true,
     doNotFollow: { path: "node_modules" },
     // Other people's programs, installed for tests, and the parts of the demo's app, which fit together once it is built.
-    exclude: { path: "^(scripts/test-(agents|restate)|packages/gateway/demo-app)/" },
+    exclude: { path: "^(scripts/test-(agents|restate)|examples/demo-app)/" },
     enhancedResolveOptions: {
       exportsFields: ["exports"],
       conditionNames: ["import", "node", "default", "types"],

@@ -11,7 +11,7 @@ import { fileURLToPath } from "node:url";
 const root = fileURLToPath(new URL("..", import.meta.url));
 const directories = [
   ".",
-  "packages/gateway/demo-app/scaffold",
+  "examples/demo-app/scaffold",
   ...globSync("scripts/{test-agents/*,test-restate}", { cwd: root }),
 ];
 const [only] = process.argv.slice(2);

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { driverOf } from "./agents/index.ts";
 import { openChannel, startRelay } from "./channel/index.ts";
-import { endOrphans } from "./processes.ts";
+import { endOrphans } from "./system/processes.ts";
 import { run } from "./run.ts";
 import { type RunnerSettings, readSettings } from "./settings.ts";
 import { serveMcp } from "./team/mcp.ts";

@@ -2,7 +2,7 @@ import { SlipwayError } from "@slipway/contract";
 import type { ScriptedProgram } from "@slipway/gateway/scripted";
 import { loop, team } from "@slipway/gateway/scripted";
 import { describe, expect, test } from "vitest";
-import type { Progress } from "./checkpoint.ts";
+import type { Progress } from "./team/checkpoint.ts";
 import { agentEvents, isStatus, isToolStart, startTestRun } from "./testing/run.ts";
 
 const waiting: ScriptedProgram = ({ lastPrompt }) =>

@@ -1,13 +1,13 @@
 import { join } from "node:path";
 import { type ControlMessage, type RunId, type RunnerEvent, type RunTask, SlipwayError } from "@slipway/contract";
 import type { Driver, GatewayAddress } from "./agents/driver.ts";
-import { shortText } from "./agents/program/sizes.ts";
-import { type Checkpoint, openCheckpoint } from "./checkpoint.ts";
-import { createControls } from "./controls.ts";
-import { assembleCrew, type CrewParts } from "./crew.ts";
-import { endOf, type RunnerEnd } from "./end.ts";
+import { shortText } from "./system/sizes.ts";
+import { type Checkpoint, openCheckpoint } from "./team/checkpoint.ts";
+import { createControls } from "./team/controls.ts";
+import { assembleCrew, type CrewParts } from "./team/crew.ts";
+import { endOf, type RunnerEnd } from "./supervise/end.ts";
 import { runPhases } from "./phases/run.ts";
-import { followProgress } from "./progress.ts";
+import { followProgress } from "./team/progress.ts";
 
 /** The host, as far as a run is concerned. */
 export interface RunChannel {

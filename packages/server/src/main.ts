@@ -1,7 +1,7 @@
 import { chmodSync, mkdirSync } from "node:fs";
 import { flushCompileCache } from "node:module";
 import { SlipwayError } from "@slipway/contract";
-import { installedTools } from "@slipway/runner";
+import { installedTools } from "@slipway/agent-host";
 import { createLocalProvider } from "@slipway/sandbox/local";
 import manifest from "../package.json" with { type: "json" };
 import { createAgentCheck } from "./agents.ts";

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Finding } from "@slipway/contract";
-import { keepEndsOf } from "../output.ts";
+import { keepEndsOf } from "../system/output.ts";
 import type { Failure } from "./checks.ts";
 
 /**

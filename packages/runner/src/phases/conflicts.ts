@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { Git } from "../git.ts";
-import { keepEndsOf } from "../output.ts";
+import type { Git } from "../system/git.ts";
+import { keepEndsOf } from "../system/output.ts";
 
 const maxSides = 20;
 const maxSideBytes = 8 * 1024;

@@ -1,4 +1,4 @@
-import type { RunnerEnd } from "../end.ts";
+import type { RunnerEnd } from "../supervise/end.ts";
 
 /** A task run is over before its offer is merged. */
 export class TaskRunEnd extends Error {

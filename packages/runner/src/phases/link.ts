@@ -1,6 +1,6 @@
 import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { Git } from "../git.ts";
+import type { Git } from "../system/git.ts";
 
 export const author = { name: "Slipway", email: "slipway@localhost" } as const;
 /** Where agents find the newest main. */

@@ -1,8 +1,8 @@
 import type { Finding, TaskOrder } from "@slipway/contract";
-import { keepEndsOf } from "../output.ts";
+import { keepEndsOf } from "../system/output.ts";
 import type { Failure } from "./checks.ts";
 import { fence, fenceRule } from "./fence.ts";
-import type { SharedPart } from "./inbox.ts";
+import type { SharedPart } from "../team/inbox.ts";
 
 const maxSharedBytes = 4 * 1024;
 const maxEarlierBytes = 24 * 1024;

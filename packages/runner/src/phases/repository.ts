@@ -1,7 +1,7 @@
 import { mkdir, rename, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { TaskOrder } from "@slipway/contract";
-import { type Git, gitIn } from "../git.ts";
+import { type Git, gitIn } from "../system/git.ts";
 import { bothSides, mergeTree, unsolvedIn } from "./conflicts.ts";
 import { TaskRunEnd } from "./end.ts";
 import { author, findHead, link, mainRef, removeLocks } from "./link.ts";

@@ -1,6 +1,6 @@
 import { commitSchema, findingSchema, type Offered, offeredSchema, offerPath } from "@slipway/contract";
 import { z } from "zod";
-import type { RunnerEnd } from "../end.ts";
+import type { RunnerEnd } from "../supervise/end.ts";
 import { type Attempt, type AttemptParts, followShared, openAttempt } from "./attempt.ts";
 import { type Failure, failureSchema } from "./checks.ts";
 import { TaskRunEnd } from "./end.ts";

@@ -2,9 +2,9 @@ import { randomUUID } from "node:crypto";
 import { type RunnerEvent, repositoryPathSchema, slugSchema, type TaskOrder } from "@slipway/contract";
 import { z } from "zod";
 import type { TeamTool } from "../agents/driver.ts";
-import { keepEndsOf } from "../output.ts";
+import { keepEndsOf } from "../system/output.ts";
 import { fence } from "./fence.ts";
-import type { Inbox } from "./inbox.ts";
+import type { Inbox } from "../team/inbox.ts";
 
 export interface PhaseToolsOptions {
   readonly order: Pick<TaskOrder, "criteria">;

@@ -1,4 +1,4 @@
-import type { FinalEvent } from "../supervise.ts";
+import type { FinalEvent } from "../supervise/supervise.ts";
 import type { Board, BoardTask } from "./board.ts";
 import { resultsPrompt, taskPrompt } from "./prompts.ts";
 

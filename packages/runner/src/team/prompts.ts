@@ -1,4 +1,4 @@
-import { keepEndsOf } from "../output.ts";
+import { keepEndsOf } from "../system/output.ts";
 import type { Board, BoardTask } from "./board.ts";
 
 /** For every agent of a run: what all know, and who it is. */

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { TeamTool } from "../agents/driver.ts";
-import { keepEndsOf } from "../output.ts";
+import { keepEndsOf } from "../system/output.ts";
 import { type Board, boardLimits, newTaskSchema } from "./board.ts";
 
 const maxAnswerBytes = 64 * 1024;

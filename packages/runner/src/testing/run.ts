@@ -4,7 +4,7 @@ import { type ScriptedProgram, startScriptedModel } from "@slipway/gateway/scrip
 import { onTestFinished } from "vitest";
 import { createBuiltinDriver } from "../agents/builtin/index.ts";
 import type { Driver } from "../agents/driver.ts";
-import { openCheckpoint, type Progress } from "../checkpoint.ts";
+import { openCheckpoint, type Progress } from "../team/checkpoint.ts";
 import { run } from "../run.ts";
 import { createMemoryChannel, type MemoryChannel } from "./memory-channel.ts";
 import { makeWorkplace } from "./workplace.ts";

@@ -5,7 +5,7 @@ import type { BuildId, BuildView, StartBuild } from "@slipway/contract";
 import { startBuildSchema } from "@slipway/contract";
 import type { BuildEvent } from "@slipway/engine";
 import type { ScriptedProgram } from "@slipway/gateway/scripted";
-import { installedTools } from "@slipway/runner";
+import { installedTools } from "@slipway/agent-host";
 import type { SandboxProvider } from "@slipway/sandbox";
 import { createLocalProvider } from "@slipway/sandbox/local";
 import { createAgentCheck } from "../agents.ts";

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { type NumberedEvent, newId, type RunEnd, type RunId, SlipwayError } from "@slipway/contract";
-import { agentTool, type Run, runnerTools, startRun, toolDirectories } from "@slipway/runner";
+import { agentTool, type Run, runnerTools, startRun, toolDirectories } from "@slipway/agent-host";
 import { cloneRepo, type OwnedSandbox, projectPath, putDirectory } from "@slipway/sandbox";
 import { takeBaseline } from "./changes.ts";
 import { createDisplay } from "./display.ts";

@@ -2,7 +2,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline/promises";
 import { microUsdPerUsd, printable, type RunEnd, type SandboxId, SlipwayError } from "@slipway/contract";
-import type { Run } from "@slipway/runner";
+import type { Run } from "@slipway/agent-host";
 import type { Sandbox } from "@slipway/sandbox";
 import type { Context } from "../../input/command.ts";
 import { harmless, toJson } from "../../terminal/terminal.ts";

@@ -33,7 +33,7 @@ async function inspect(context: Context): Promise<readonly HostFinding[]> {
 
 /** An agent that is not there is nothing wrong. */
 async function inspectAgents(agentsDir: string): Promise<readonly HostFinding[]> {
-  const { agentPrograms } = await import("@slipway/runner");
+  const { agentPrograms } = await import("@slipway/agent-host");
   return (await agentPrograms(agentsDir)).map(({ name, installed, install }) => ({
     name: `agent ${name}`,
     status: "ok",

@@ -16,7 +16,7 @@ import {
 import { type AgentEvent, SlipwayError } from "@slipway/contract";
 import type { OpenOptions } from "../driver.ts";
 import type { Program } from "../program/process.ts";
-import { idText, shortText } from "../program/sizes.ts";
+import { idText, shortText } from "../../system/sizes.ts";
 import { sessionFailureCapability } from "./session-failure.ts";
 import { terminalOutputCapability } from "./translate.ts";
 

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { FinalEvent } from "../../supervise.ts";
+import type { FinalEvent } from "../../supervise/supervise.ts";
 import type { Agent, Driver, OpenOptions } from "../driver.ts";
 import { eventsOf } from "../program/events.ts";
 import { findProgram, type Surroundings } from "../program/find.ts";

@@ -1,10 +1,10 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { RequestError } from "@agentclientprotocol/sdk";
 import type { AgentErrorKind } from "@slipway/contract";
-import type { FinalEvent } from "../../supervise.ts";
+import type { FinalEvent } from "../../supervise/supervise.ts";
 import { failureEvent } from "../program/failure.ts";
 import { crashOf, type Program } from "../program/process.ts";
-import { shortText } from "../program/sizes.ts";
+import { shortText } from "../../system/sizes.ts";
 import { SessionLost } from "./conversation.ts";
 
 type Ending = Pick<Program, "exit" | "complaint">;

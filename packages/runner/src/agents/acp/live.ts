@@ -1,5 +1,5 @@
 import type { AgentEvent } from "@slipway/contract";
-import type { FinalEvent } from "../../supervise.ts";
+import type { FinalEvent } from "../../supervise/supervise.ts";
 import type { Agent, OpenOptions } from "../driver.ts";
 import type { Program } from "../program/process.ts";
 import type { SessionState } from "../program/session.ts";

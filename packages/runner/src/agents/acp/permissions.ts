@@ -7,7 +7,7 @@ import type {
 } from "@agentclientprotocol/sdk";
 import type { AgentEvent } from "@slipway/contract";
 import type { Agent } from "../driver.ts";
-import { longText, shortText } from "../program/sizes.ts";
+import { longText, shortText } from "../../system/sizes.ts";
 
 export interface Permissions {
   ask(request: RequestPermissionRequest): Promise<RequestPermissionResponse>;

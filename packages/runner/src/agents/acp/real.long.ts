@@ -5,7 +5,7 @@ import { promisify } from "node:util";
 import type { AgentEvent } from "@slipway/contract";
 import type { Action, Fault, ScriptedProgram } from "@slipway/gateway/scripted";
 import { describe, expect, it } from "vitest";
-import { supervise } from "../../supervise.ts";
+import { supervise } from "../../supervise/supervise.ts";
 import { endOf, play, startPlace, testProxy, unending } from "../program/testing.ts";
 import { acpAgent } from "./agents.ts";
 import { createAcpDriver } from "./driver.ts";

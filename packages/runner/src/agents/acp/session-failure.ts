@@ -1,6 +1,6 @@
 import type { AgentErrorKind } from "@slipway/contract";
 import { z } from "zod";
-import type { FinalEvent } from "../../supervise.ts";
+import type { FinalEvent } from "../../supervise/supervise.ts";
 import { failureEvent } from "../program/failure.ts";
 
 /**

@@ -2,8 +2,8 @@ import { createHash } from "node:crypto";
 import type { ContentChunk, PromptResponse, SessionUpdate, ToolCallContent, ToolKind } from "@agentclientprotocol/sdk";
 import type { AgentEvent } from "@slipway/contract";
 import { z } from "zod";
-import type { FinalEvent } from "../../supervise.ts";
-import { idText, longText, shortText } from "../program/sizes.ts";
+import type { FinalEvent } from "../../supervise/supervise.ts";
+import { idText, longText, shortText } from "../../system/sizes.ts";
 import { endOfFailure, sessionFailure } from "./session-failure.ts";
 
 /** One turn's updates as events. */

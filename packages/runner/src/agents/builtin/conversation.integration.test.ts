@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { AgentEvent } from "@slipway/contract";
 import type { ScriptedProgram } from "@slipway/gateway/scripted";
 import { describe, expect, test } from "vitest";
-import { goOnPrompt } from "../text.ts";
+import { goOnPrompt } from "../../system/text.ts";
 import { endedCalls, openTestAgent, takeTurn } from "./testing.ts";
 
 describe("a conversation", () => {

@@ -1,7 +1,7 @@
 import { SlipwayError } from "@slipway/contract";
 import { type ModelMessage, modelMessageSchema } from "ai";
 import { z } from "zod";
-import { goOnPrompt } from "../text.ts";
+import { goOnPrompt } from "../../system/text.ts";
 
 const callSchema = z.strictObject({
   id: z.string(),

@@ -1,9 +1,9 @@
 import { SlipwayError } from "@slipway/contract";
 import { APICallError, JSONParseError, TypeValidationError } from "ai";
 import { z } from "zod";
-import type { FinalEvent } from "../../supervise.ts";
+import type { FinalEvent } from "../../supervise/supervise.ts";
 import { failureEvent } from "../program/failure.ts";
-import { shortText } from "../program/sizes.ts";
+import { shortText } from "../../system/sizes.ts";
 
 /** How a turn ends by an error in the AI SDK's stream. What breaks after a good status is an answer that was cut. */
 export function failureOf(error: unknown): FinalEvent {

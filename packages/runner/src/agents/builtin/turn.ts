@@ -7,7 +7,7 @@ import {
   ToolLoopAgent,
   type ToolSet,
 } from "ai";
-import type { FinalEvent } from "../../supervise.ts";
+import type { FinalEvent } from "../../supervise/supervise.ts";
 import { compact } from "./compaction/run.ts";
 import type { Conversation } from "./conversation.ts";
 import { failureOf } from "./failure.ts";

@@ -5,7 +5,7 @@ import { promisify } from "node:util";
 import type { AgentEvent } from "@slipway/contract";
 import type { Fault, ScriptedProgram } from "@slipway/gateway/scripted";
 import { expect, it, vi } from "vitest";
-import { supervise } from "../../supervise.ts";
+import { supervise } from "../../supervise/supervise.ts";
 import type { Agent } from "../driver.ts";
 import { endOf, play, startPlace, testProxy, unending } from "../program/testing.ts";
 import { createClaudeCodeDriver } from "./driver.ts";

@@ -1,6 +1,6 @@
 import type { AgentEvent } from "@slipway/contract";
 import { z } from "zod";
-import { shortText } from "../program/sizes.ts";
+import { shortText } from "../../system/sizes.ts";
 
 const todoInput = z.object({
   todos: z.array(z.object({ content: z.string(), status: z.enum(["pending", "in_progress", "completed"]) })),

@@ -1,6 +1,6 @@
 import { type AgentErrorKind, type ErrorCode, isErrorCode } from "@slipway/contract";
-import type { FinalEvent } from "../../supervise.ts";
-import { cutText } from "../text.ts";
+import type { FinalEvent } from "../../supervise/supervise.ts";
+import { cutText } from "../../system/text.ts";
 
 export interface FailureFacts {
   /** The HTTP status that the agent got from the gateway, when it tells. */

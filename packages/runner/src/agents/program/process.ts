@@ -2,9 +2,9 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import type { Readable, Writable } from "node:stream";
 import { SlipwayError } from "@slipway/contract";
-import { markProcesses } from "../../processes.ts";
-import type { FinalEvent } from "../../supervise.ts";
-import { shortText } from "./sizes.ts";
+import { markProcesses } from "../../system/processes.ts";
+import type { FinalEvent } from "../../supervise/supervise.ts";
+import { shortText } from "../../system/sizes.ts";
 
 export interface ProgramOptions {
   readonly argv: readonly [string, ...string[]];

@@ -7,7 +7,7 @@ import type { TeamTool } from "../driver.ts";
 import { driverOf } from "../index.ts";
 import { endOf, play, startPlace, unending } from "./testing.ts";
 
-const server = fileURLToPath(new URL("tools-fixture.ts", import.meta.url));
+const server = fileURLToPath(new URL("../testing/tools-fixture.ts", import.meta.url));
 
 const writeNote: ScriptedProgram = ({ step, results }) =>
   step === 0

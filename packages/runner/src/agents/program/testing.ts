@@ -10,7 +10,7 @@ import {
   startScriptedModel,
   type Turn,
 } from "@slipway/gateway/scripted";
-import type { FinalEvent } from "../../supervise.ts";
+import type { FinalEvent } from "../../supervise/supervise.ts";
 import type { Agent, Driver, OpenOptions } from "../driver.ts";
 import type { Surroundings } from "./find.ts";
 

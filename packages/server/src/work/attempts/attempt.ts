@@ -1,6 +1,6 @@
 import { hasCode, printable, type RunEnd, type SandboxId, SlipwayError } from "@slipway/contract";
 import type { AttemptWork } from "@slipway/engine";
-import { findRunner, startTaskRun } from "@slipway/runner";
+import { findRunner, startTaskRun } from "@slipway/agent-host";
 import { projectPath, type Sandbox } from "@slipway/sandbox";
 import { isFullDisk } from "../full-disk.ts";
 import type { BuildRepository } from "../repository/repository.ts";

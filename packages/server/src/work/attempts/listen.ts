@@ -12,7 +12,7 @@ import {
   type TaskPhase,
 } from "@slipway/contract";
 import type { AgentActionRecord, Bridge, NewEvent, Store, WorkingBuild } from "@slipway/engine";
-import type { TaskRun } from "@slipway/runner";
+import type { TaskRun } from "@slipway/agent-host";
 import type { Sandbox } from "@slipway/sandbox";
 import { whenDatabaseIsThere } from "../planning/patience.ts";
 import type { BuildRepository } from "../repository/repository.ts";

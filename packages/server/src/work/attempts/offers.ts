@@ -1,6 +1,6 @@
 import { type Finding, hasCode, type Offered, printable, SlipwayError } from "@slipway/contract";
 import type { NewEvent } from "@slipway/engine";
-import type { TaskRun } from "@slipway/runner";
+import type { TaskRun } from "@slipway/agent-host";
 import { CandidateRefused } from "../repository/quarantine/refusal.ts";
 import type { BuildRepository } from "../repository/repository.ts";
 import { type Taken, usualTakeLimits } from "../repository/quarantine/take.ts";

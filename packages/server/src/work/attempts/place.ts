@@ -1,6 +1,6 @@
 import { type CreateSandboxInput, hasCode, maxLifetimeMs, type SandboxInfo, SlipwayError } from "@slipway/contract";
 import type { WorkingBuild } from "@slipway/engine";
-import { agentTool, runnerTools } from "@slipway/runner";
+import { agentTool, runnerTools } from "@slipway/agent-host";
 import { projectPath, readText, type Sandbox, type SandboxProvider } from "@slipway/sandbox";
 import type { BuildSecrets } from "../build-secrets.ts";
 import { packageEnvironment } from "../workspaces/install.ts";

@@ -20,7 +20,7 @@ import {
   type WorkingBuild,
 } from "@slipway/engine";
 import type { ScriptedProgram } from "@slipway/gateway/scripted";
-import { toolDirectories } from "@slipway/runner";
+import { toolDirectories } from "@slipway/agent-host";
 import type { OwnedSandbox, SandboxProvider } from "@slipway/sandbox";
 import { createLocalProvider } from "@slipway/sandbox/local";
 import { createRunLog, openDatabase, openStore } from "@slipway/store";

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { type Check, type Intent, newId } from "@slipway/contract";
 import { type GateWork, lockIntent, type Store, type Turn, type WorkingBuild } from "@slipway/engine";
-import { toolDirectories } from "@slipway/runner";
+import { toolDirectories } from "@slipway/agent-host";
 import { type OwnedSandbox, projectPath, run, type SandboxProvider } from "@slipway/sandbox";
 import { createLocalProvider } from "@slipway/sandbox/local";
 import { openDatabase, openStore } from "@slipway/store";

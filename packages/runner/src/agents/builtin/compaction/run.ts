@@ -1,5 +1,5 @@
 import { generateText, type LanguageModel, type ModelMessage } from "ai";
-import { keepEndsOf } from "../../../output.ts";
+import { keepEndsOf } from "../../../system/output.ts";
 import { planCompaction } from "./decide.ts";
 
 const maxPartBytes = 4 * 1024;

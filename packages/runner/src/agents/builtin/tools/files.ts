@@ -1,7 +1,7 @@
 import { mkdir, open, readFile, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { z } from "zod";
-import { keepEndsOf } from "../../../output.ts";
+import { keepEndsOf } from "../../../system/output.ts";
 import { pathInside } from "./paths.ts";
 import { type BuiltinTool, defineTool, type ToolOutcome, type Workplace } from "./tool.ts";
 

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { glob } from "node:fs/promises";
 import { relative, resolve } from "node:path";
 import { z } from "zod";
-import { keepEnds } from "../../../output.ts";
+import { keepEnds } from "../../../system/output.ts";
 import { pathInside } from "./paths.ts";
 import { type BuiltinTool, defineTool, type Workplace } from "./tool.ts";
 

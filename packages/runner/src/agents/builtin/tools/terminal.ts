@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { runCommand } from "../../../command.ts";
+import { runCommand } from "../../../system/command.ts";
 import { type BuiltinTool, defineTool, type Workplace } from "./tool.ts";
 
 const maxOutputBytes = 32 * 1024;

@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { keepEnds } from "../../../output.ts";
+import { keepEnds } from "../../../system/output.ts";
 import { makeWorkplace } from "../../../testing/workplace.ts";
 import { workTools } from "./index.ts";
 

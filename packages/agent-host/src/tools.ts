@@ -2,10 +2,8 @@ import { access } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { SlipwayError } from "@slipway/contract";
-import { buildRunner } from "../../build.mjs";
-import { acpAgents, acpTool, unknownAgent } from "../agents/acp/agents.ts";
-import { describedAgents } from "../agents/acp/described.ts";
-import { claudeCode } from "../agents/claude-code/command.ts";
+import { acpAgents, acpTool, claudeCode, describedAgents, unknownAgent } from "@slipway/runner/agents";
+import { buildRunner } from "@slipway/runner/build";
 
 /** Names of the tool directories that every run needs. */
 export const runnerTools = ["node", "runner"] as const;

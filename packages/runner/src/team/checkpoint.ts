@@ -2,10 +2,10 @@ import { mkdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { commitSchema, runIdSchema, SlipwayError } from "@slipway/contract";
 import { z } from "zod";
-import { type DurableFile, durableFile } from "./durable.ts";
+import { type DurableFile, durableFile } from "../system/durable.ts";
 import { mailSchema } from "./mailbox.ts";
-import { inboxSchema, type SharedPart, sharedSchema } from "./phases/inbox.ts";
-import { boardSchema } from "./team/board.ts";
+import { inboxSchema, type SharedPart, sharedSchema } from "./inbox.ts";
+import { boardSchema } from "./board.ts";
 
 /** How far a task run is in its phases. */
 const phasesSchema = z.strictObject({

@@ -1,17 +1,17 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { AgentEvent, RunnerEvent, RunTask } from "@slipway/contract";
-import type { Driver, GatewayAddress, TeamTool, TeamTools } from "./agents/driver.ts";
-import { openChanges } from "./changes.ts";
+import type { Driver, GatewayAddress, TeamTool, TeamTools } from "../agents/driver.ts";
+import { openChanges } from "../system/changes.ts";
 import type { Checkpoint } from "./checkpoint.ts";
 import type { Controls } from "./controls.ts";
 import { type Host, openMember, type Surroundings } from "./member.ts";
 import type { RunProgress } from "./progress.ts";
-import type { FinalEvent } from "./supervise.ts";
-import { runTeam, type Stage } from "./team/flow.ts";
-import { instructionsFor } from "./team/prompts.ts";
-import { serveTeam } from "./team/socket.ts";
-import { teamTools } from "./team/tools.ts";
+import type { FinalEvent } from "../supervise/supervise.ts";
+import { runTeam, type Stage } from "./flow.ts";
+import { instructionsFor } from "./prompts.ts";
+import { serveTeam } from "./socket.ts";
+import { teamTools } from "./tools.ts";
 
 /** The agents of a run: a lead, and workers if it may have some. */
 export interface Crew {

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { readText, run } from "@slipway/sandbox";
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
-import { describeFixture, installFixture } from "../agents/acp/testing.ts";
+import { describeFixture, installFixture } from "@slipway/runner/testing/acp";
 import { agentTestMs, openSite, type Site, toEnd } from "./testing/site.ts";
 
 vi.setConfig({ testTimeout: agentTestMs });

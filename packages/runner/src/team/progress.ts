@@ -1,9 +1,9 @@
 import type { RunId, RunTask, TeamTask } from "@slipway/contract";
 import type { Checkpoint, PhasesProgress } from "./checkpoint.ts";
 import { createMailbox, type Mailbox } from "./mailbox.ts";
-import { createInbox, type Inbox } from "./phases/inbox.ts";
-import { type Board, createBoard, type Note } from "./team/board.ts";
-import type { Stage } from "./team/flow.ts";
+import { createInbox, type Inbox } from "./inbox.ts";
+import { type Board, createBoard, type Note } from "./board.ts";
+import type { Stage } from "./flow.ts";
 
 /** How far the run is. Every change is saved; a save that fails ends the run. */
 export interface RunProgress {

@@ -1,4 +1,4 @@
-import { cutText } from "../text.ts";
+import { cutText } from "./text.ts";
 
 /** As long as the contract's events allow. */
 export const longText = (text: string): string => cutText(text, 64 * 1024);

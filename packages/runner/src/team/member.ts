@@ -1,11 +1,11 @@
 import { once } from "node:events";
 import type { AgentEvent, RunTask } from "@slipway/contract";
-import type { Agent, Driver, GatewayAddress, TeamTools } from "./agents/driver.ts";
-import { goOnPrompt } from "./agents/text.ts";
-import type { Changes } from "./changes.ts";
+import type { Agent, Driver, GatewayAddress, TeamTools } from "../agents/driver.ts";
+import { goOnPrompt } from "../system/text.ts";
+import type { Changes } from "../system/changes.ts";
 import type { Checkpoint } from "./checkpoint.ts";
 import type { Mailbox } from "./mailbox.ts";
-import { type FinalEvent, isFinal, supervise } from "./supervise.ts";
+import { type FinalEvent, isFinal, supervise } from "../supervise/supervise.ts";
 
 /** What all agents of a run have in common. */
 export interface Surroundings {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
 import { type Changes, openChanges } from "./changes.ts";
-import { makeWorkplace } from "./testing/workplace.ts";
+import { makeWorkplace } from "../testing/workplace.ts";
 
 const run = promisify(execFile);
 const environment = { PATH: process.env["PATH"] ?? "" };

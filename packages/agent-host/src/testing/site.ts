@@ -18,7 +18,7 @@ import { type Run, type StartRun, startRun } from "../start.ts";
 import { agentTool, installedTools, runnerTools, toolDirectories } from "../tools.ts";
 
 /** Where set-up puts other people's agents for tests. */
-export const agentsDirectory = fileURLToPath(new URL("../../../../../scripts/test-agents", import.meta.url));
+export const agentsDirectory = fileURLToPath(new URL("../../../../scripts/test-agents", import.meta.url));
 export const agents = ["builtin", "claude-code", "acp:opencode", "acp:codex", "acp:gemini"] as const;
 /** One for each driver. */
 export const drivers = ["builtin", "claude-code", "acp:codex"] as const;

@@ -4,8 +4,8 @@ import { newId, type RunnerEvent } from "@slipway/contract";
 import { isSideCall, type ScriptedProgram, sideAnswer } from "@slipway/gateway/scripted";
 import { run as command, readBytes, type Sandbox } from "@slipway/sandbox";
 import { describe, expect, it, vi } from "vitest";
-import { agentThat, doing, kindOf } from "../phases/testing/agent.ts";
-import { makeProject, type Project, rightSum, wrongSum } from "../phases/testing/project.ts";
+import { agentThat, doing, kindOf } from "@slipway/runner/testing/agent";
+import { makeProject, type Project, rightSum, wrongSum } from "@slipway/runner/testing/project";
 import { attemptEnd, type StartTaskRun, startTaskRun, type TaskRun } from "./task.ts";
 import { agentTestMs, openSite, type Site } from "./testing/site.ts";
 
