@@ -17,10 +17,10 @@ export default {
     },
     {
       name: "stages-meet-in-pipeline",
-      comment: "Every folder of the engine but ports/ is a stage, and only pipeline.ts connects stages.",
+      comment: "Every folder of the engine but ports/ and ask/ is a stage, and only pipeline.ts connects stages.",
       severity: "error",
       from: { path: "^packages/engine/src/([^/]+)", pathNot: ["^packages/engine/src/pipeline\\.ts$", tests] },
-      to: { path: "^packages/engine/src/(?!ports/)[^/]+/", pathNot: "^packages/engine/src/$1/" },
+      to: { path: "^packages/engine/src/(?!(ports|ask)/)[^/]+/", pathNot: "^packages/engine/src/$1/" },
     },
     {
       name: "engine-knows-no-adapters",
@@ -28,7 +28,7 @@ export default {
       severity: "error",
       from: { path: "^packages/engine/", pathNot: tests },
       to: {
-        path: "^packages/(store|gateway|runner|server|client|cli|web)/|^packages/sandbox/src/providers/",
+        path: "^packages/(store|gateway|runner|agent-host|server|client|cli|web)/|^packages/sandbox/src/providers/",
         reachable: true,
       },
     },
@@ -78,15 +78,49 @@ export default {
         "The command line is a face; it makes sandboxes, models and runs itself only where there is no server for that.",
       severity: "error",
       from: { path: "^packages/cli/", pathNot: tests },
-      to: { path: "^packages/(?!(cli|client|contract|sandbox|gateway|runner)/)" },
+      to: { path: "^packages/(?!(cli|client|contract|sandbox|gateway|agent-host)/)" },
     },
     {
-      name: "runner-inside-knows-no-host",
-      comment:
-        "What runs inside a sandbox is bundled by itself: nothing of the host's side is in it, not even by type.",
+      name: "runner-knows-contract",
+      comment: "The runner is bundled and runs inside a sandbox: nothing of the host is in it, not even by type.",
       severity: "error",
-      from: { path: "^packages/runner/src/", pathNot: ["^packages/runner/src/host/", tests] },
-      to: { path: ["^packages/runner/src/host/", "^packages/(?!(runner|contract)/)"] },
+      from: { path: "^packages/runner/src/", pathNot: tests },
+      to: { path: "^packages/(?!(runner|contract)/)" },
+    },
+    {
+      name: "agent-host-knows-what-runs",
+      comment:
+        "It starts a runner in a sandbox, with a run of the gateway. What a run is for is its caller's business.",
+      severity: "error",
+      from: { path: "^packages/agent-host/src/", pathNot: tests },
+      to: { path: "^packages/(?!(agent-host|runner|sandbox|gateway|contract)/)" },
+    },
+    {
+      name: "http-knows-faces",
+      comment: "A route translates; what may be done, and how, is decided by a face.",
+      severity: "error",
+      from: { path: "^packages/server/src/http/", pathNot: tests },
+      to: { path: "^packages/server/src/(?!(http|faces)/)" },
+    },
+    {
+      name: "faces-know-no-http",
+      severity: "error",
+      from: { path: "^packages/server/src/faces/", pathNot: tests },
+      to: { path: "^packages/server/src/http/" },
+    },
+    {
+      name: "work-knows-neither-faces-nor-drive",
+      comment: "Work is asked for by turns and answers with reports. Nothing calls sideways.",
+      severity: "error",
+      from: { path: "^packages/server/src/work/", pathNot: tests },
+      to: { path: "^packages/server/src/(faces|http|drive)/" },
+    },
+    {
+      name: "wiring-is-on-top",
+      comment: "Only the files at the top of the server put its rooms together.",
+      severity: "error",
+      from: { path: "^packages/server/src/[^/]+/", pathNot: tests },
+      to: { path: "^packages/server/src/[^/]+\\.ts$" },
     },
     {
       name: "gateway-knows-no-sandbox",
@@ -119,6 +153,13 @@ export default {
       // Figures are measured on the databases that tests start.
       from: { pathNot: `${tests}|^bench/` },
       to: { path: tests },
+    },
+    {
+      name: "dependencies-are-declared",
+      comment: "What a package imports is in its own package.json, the other packages of this repository included.",
+      severity: "error",
+      from: { path: "^packages/", pathNot: `${tests}|/conformance/` },
+      to: { dependencyTypes: ["npm-no-pkg", "npm-unknown"] },
     },
     { name: "no-cycles", severity: "error", from: {}, to: { circular: true } },
     {

@@ -32,10 +32,15 @@ export async function measureOverhead(report: Report): Promise<void> {
   const times: number[] = [];
   await using parts = new AsyncDisposableStack();
   await using coordinator = await openCoordinator({
-    ...{ store, name: "bench", slots: 1, clock: Date, warn: console.error },
+    store,
+    name: "bench",
+    slots: 1,
+    clock: Date,
+    warn: console.error,
     work(coordinator): Work {
       const planner = createSimulation({
-        ...{ settings: { ...usualWorld, ...plan }, clock },
+        settings: { ...usualWorld, ...plan },
+        clock,
         host: createHost({ store, ring: coordinator.ring }),
       });
       const offer = async ({ task, number: attempt, respawn }: AttemptWork) => {
@@ -57,7 +62,11 @@ export async function measureOverhead(report: Report): Promise<void> {
       };
       const merging = parts.use(
         createMerging({
-          ...{ store, repositories, clock: Date, warn: console.error, report: coordinator.report },
+          store,
+          repositories,
+          clock: Date,
+          warn: console.error,
+          report: coordinator.report,
           preview: { follow: () => {}, close: async () => {} },
           onMain: async () => {},
           gates: {

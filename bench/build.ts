@@ -66,7 +66,12 @@ function measureQueue(
   const rate = (of: (one: Simulated) => number) => median(all.map(of));
   const ours = rate(({ queuePerHour }) => queuePerHour);
   const against = (baseline: number, atLeast: number | undefined) => ({
-    ...{ value: ours / baseline, unit: "ratio", ours, baseline, rawUnit: "merges/h", n: rounds },
+    value: ours / baseline,
+    unit: "ratio",
+    ours,
+    baseline,
+    rawUnit: "merges/h",
+    n: rounds,
     bound: atLeast === undefined ? {} : { atLeast },
   });
   report({

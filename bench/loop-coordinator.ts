@@ -12,7 +12,11 @@ let coordinator: Coordinator | undefined;
 const host = createHost({ store, ring: (build: BuildId) => coordinator?.ring(build) });
 const world = await connectSimulation(socketPath, { host, clock: Date });
 coordinator = await openCoordinator({
-  ...{ store, name: "bench", slots: 100, clock: Date, warn: console.error },
+  store,
+  name: "bench",
+  slots: 100,
+  clock: Date,
+  warn: console.error,
   work: () => world,
 });
 // It is killed before it would do so by itself.

@@ -54,7 +54,11 @@ async function measure(sandboxes: number): Promise<Measured> {
   const world = { ...usualWorld, tasks: [24, 24], edgeProbability: 0, estimateMinutes: [5, 60] } as const;
   const simulations: Simulation[] = [];
   await using coordinator = await openCoordinator({
-    ...{ store, name: "bench", slots: sandboxes, clock: Date, warn: console.error },
+    store,
+    name: "bench",
+    slots: sandboxes,
+    clock: Date,
+    warn: console.error,
     work(coordinator) {
       const host = createHost({ store, ring: coordinator.ring });
       const simulation = createSimulation({ settings: world, clock, host });

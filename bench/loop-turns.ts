@@ -18,7 +18,11 @@ export async function measureTurns(report: Report): Promise<void> {
   let onTurn = () => {};
   using clock = createScaledClock({ startMs: Date.now(), factor: 1 });
   await using coordinator = await openCoordinator({
-    ...{ store, name: "bench", slots, clock: Date, warn: console.error },
+    store,
+    name: "bench",
+    slots,
+    clock: Date,
+    warn: console.error,
     work(coordinator): Work {
       const host = createHost({ store, ring: coordinator.ring });
       const planner = createSimulation({ settings: { ...usualWorld, ...plan }, clock, host });

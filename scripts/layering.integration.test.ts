@@ -7,7 +7,19 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-const packages = ["contract", "engine", "sandbox", "gateway", "runner", "store", "server", "client", "cli", "web"];
+const packages = [
+  "contract",
+  "engine",
+  "sandbox",
+  "gateway",
+  "runner",
+  "agent-host",
+  "store",
+  "server",
+  "client",
+  "cli",
+  "web",
+];
 
 interface Violation {
   rule: string;
@@ -29,11 +41,16 @@ const clean: Record<string, string> = {
   "packages/sandbox/src/provider.ts": `export interface Provider { name: string }`,
   "packages/sandbox/src/providers/local/index.ts": `import "node:fs"; import type { Provider } from "../../provider.ts"; export const local: Provider = { name: "local" };`,
   "packages/gateway/src/index.ts": `import { id } from "@slipway/contract"; export const gateway = id;`,
-  "packages/runner/src/host/index.ts": `export * from "./start.ts";`,
+  "packages/runner/src/index.ts": `export const agents = [];`,
   "packages/runner/src/main.ts": `import { id } from "@slipway/contract"; export const runner = id;`,
-  "packages/runner/src/host/start.ts": `import type { gateway } from "@slipway/gateway"; import type { Provider } from "@slipway/sandbox"; export type Start = [typeof gateway, Provider];`,
+  "packages/agent-host/src/index.ts": `import "@slipway/runner"; import type { gateway } from "@slipway/gateway"; import type { Provider } from "@slipway/sandbox"; export type Start = [typeof gateway, Provider];`,
   "packages/store/src/index.ts": `export const store = 1;`,
-  "packages/server/src/index.ts": `import "@slipway/engine"; import "@slipway/store";`,
+  "packages/server/src/index.ts": `export * from "./compose.ts";`,
+  "packages/server/src/compose.ts": `import "@slipway/engine"; import "@slipway/store"; import "./http/app.ts"; import "./drive/turns.ts";`,
+  "packages/server/src/http/app.ts": `import "../faces/builds.ts";`,
+  "packages/server/src/faces/builds.ts": `import "../work/gates.ts";`,
+  "packages/server/src/work/gates.ts": `export const gates = 1;`,
+  "packages/server/src/drive/turns.ts": `export const turns = 1;`,
   "packages/client/src/index.ts": `import { id } from "@slipway/contract"; export const client = id;`,
   "packages/cli/src/index.ts": `import "@slipway/client"; import "@slipway/contract"; import "@slipway/sandbox/local"; import "@slipway/gateway";`,
   "packages/web/src/index.ts": `import "@slipway/client"; import "@slipway/contract";`,
@@ -83,11 +100,26 @@ const planted: { rule: string; from: string; code: string }[] = [
   { rule: "client-uses-contract", from: "packages/client/src/a.ts", code: `import "@slipway/server";` },
   { rule: "web-uses-client-and-contract", from: "packages/web/src/a.tsx", code: `import "@slipway/sandbox";` },
   {
-    rule: "runner-inside-knows-no-host",
+    rule: "runner-knows-contract",
     from: "packages/runner/src/agents/a.ts",
-    code: `import type { Start } from "../host/start.ts"; export type S = Start;`,
+    code: `import type { Start } from "@slipway/agent-host"; export type S = Start;`,
   },
-  { rule: "runner-inside-knows-no-host", from: "packages/runner/src/b.ts", code: `import "@slipway/gateway";` },
+  { rule: "runner-knows-contract", from: "packages/runner/src/b.ts", code: `import "@slipway/gateway";` },
+  { rule: "agent-host-knows-what-runs", from: "packages/agent-host/src/a.ts", code: `import "@slipway/store";` },
+  { rule: "http-knows-faces", from: "packages/server/src/http/a.ts", code: `import "../work/gates.ts";` },
+  { rule: "faces-know-no-http", from: "packages/server/src/faces/a.ts", code: `import "../http/app.ts";` },
+  {
+    rule: "work-knows-neither-faces-nor-drive",
+    from: "packages/server/src/work/a.ts",
+    code: `import "../faces/builds.ts";`,
+  },
+  {
+    rule: "work-knows-neither-faces-nor-drive",
+    from: "packages/server/src/work/b.ts",
+    code: `import "../drive/turns.ts";`,
+  },
+  { rule: "wiring-is-on-top", from: "packages/server/src/drive/a.ts", code: `import "../compose.ts";` },
+  { rule: "dependencies-are-declared", from: "packages/store/src/f.ts", code: `import "zod";` },
   { rule: "gateway-knows-no-sandbox", from: "packages/gateway/src/a.ts", code: `import "@slipway/sandbox";` },
   {
     rule: "cli-uses-client-contract-and-what-runs-agents",
@@ -150,7 +182,12 @@ async function writeTree(tree: string, files: Record<string, string>): Promise<v
   for (const name of packages) {
     const manifest = join("packages", name, "package.json");
     const exports = { ".": "./src/index.ts", "./*": "./src/providers/*/index.ts" };
-    await writeFile(join(tree, manifest), JSON.stringify({ name: `@slipway/${name}`, type: "module", exports }));
+    const all = packages.map((other) => [`@slipway/${other}`, "1.0.0"]);
+    // The store declares nothing but the vitest of its tests.
+    const dependencies =
+      name === "store" ? { vitest: "1.0.0" } : Object.fromEntries([...all, ["zod", "1.0.0"], ["vitest", "1.0.0"]]);
+    const content = { name: `@slipway/${name}`, type: "module", exports, dependencies };
+    await writeFile(join(tree, manifest), JSON.stringify(content));
     await mkdir(join(tree, "node_modules/@slipway"), { recursive: true });
     await symlink(join("../../packages", name), join(tree, "node_modules/@slipway", name));
   }

@@ -1,9 +1,9 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { describeFixture, installFixture } from "@slipway/runner/testing/acp";
 import { readText, run } from "@slipway/sandbox";
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
-import { describeFixture, installFixture } from "@slipway/runner/testing/acp";
 import { agentTestMs, openSite, type Site, toEnd } from "./testing/site.ts";
 
 vi.setConfig({ testTimeout: agentTestMs });

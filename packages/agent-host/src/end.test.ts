@@ -147,12 +147,10 @@ function silentRun(failedTries: number, failure?: typeof overloaded) {
       if (left-- > 0) throw new SlipwayError("database_busy", "others write");
       ended.resolve({ reason, message });
     },
-    ...{
-      lastResponse: () => failure,
-      lastFailure: () => failure,
-      ranOut: async () => false,
-      hadUnpayable: () => false,
-    },
+    lastResponse: () => failure,
+    lastFailure: () => failure,
+    ranOut: async () => false,
+    hadUnpayable: () => false,
     gaveUp: failure === undefined ? new Promise<never>(() => {}) : Promise.resolve(failure),
   };
 }

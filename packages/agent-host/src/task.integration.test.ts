@@ -2,10 +2,10 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { newId, type RunnerEvent } from "@slipway/contract";
 import { isSideCall, type ScriptedProgram, sideAnswer } from "@slipway/gateway/scripted";
-import { run as command, readBytes, type Sandbox } from "@slipway/sandbox";
-import { describe, expect, it, vi } from "vitest";
 import { agentThat, doing, kindOf } from "@slipway/runner/testing/agent";
 import { makeProject, type Project, rightSum, wrongSum } from "@slipway/runner/testing/project";
+import { run as command, readBytes, type Sandbox } from "@slipway/sandbox";
+import { describe, expect, it, vi } from "vitest";
 import { attemptEnd, type StartTaskRun, startTaskRun, type TaskRun } from "./task.ts";
 import { agentTestMs, openSite, type Site } from "./testing/site.ts";
 
@@ -38,7 +38,10 @@ async function setUp(program: ScriptedProgram): Promise<Stage> {
     requests,
     start: async (sandbox, options = {}) =>
       await startTaskRun({
-        ...{ sandbox, gateway: site.gateway, id: newId("run"), budgetMicroUsd: 1_000_000 },
+        sandbox,
+        gateway: site.gateway,
+        id: newId("run"),
+        budgetMicroUsd: 1_000_000,
         task: { agent: "builtin" },
         order: { ...order, commands },
         main: await readFile(project.bundle),

@@ -55,7 +55,9 @@ export async function startTaskRun({
   const run = await startRun({
     ...options,
     grant: {
-      ...{ id, budgetMicroUsd, roles: [...new Set([role, fixModel] as const)] },
+      id,
+      budgetMicroUsd,
+      roles: [...new Set([role, fixModel] as const)],
       task: { ...task, prompt: "", model: role, order: parsed.data },
     },
   });

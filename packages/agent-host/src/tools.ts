@@ -64,7 +64,10 @@ export async function agentPrograms(agents: string): Promise<readonly AgentProgr
   ];
   const taken = known.map(({ program }) => program.directory);
   const described = (await describedAgents(agents, taken)).map(({ name }) => ({
-    ...{ name: `acp:${name}`, directory: join(agents, name), installed: true, install: "" },
+    name: `acp:${name}`,
+    directory: join(agents, name),
+    installed: true,
+    install: "",
   }));
   const programs = await Promise.all(
     known.map(async ({ name, program }) => {

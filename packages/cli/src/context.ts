@@ -3,10 +3,10 @@ import type { Health } from "@slipway/contract";
 import type { SandboxProvider } from "@slipway/sandbox";
 import type { Arguments, Context, HostFinding, Interrupts } from "./input/command.ts";
 import type { Settings } from "./input/config.ts";
+import type { ConnectOptions } from "./server/connect.ts";
 import type { Environment } from "./terminal/environment.ts";
 import type { Io, Output } from "./terminal/io.ts";
 import { createProgress, silentProgress } from "./terminal/progress.ts";
-import type { ConnectOptions } from "./server/connect.ts";
 import { harmless, harmlessLines, painter, toJson } from "./terminal/terminal.ts";
 
 /** What the program stands on. A test puts its own in. */

@@ -1,12 +1,12 @@
-import { parseArguments } from "./input/arguments.ts";
-import type { Arguments, Command } from "./input/command.ts";
 import { commands } from "./commands/table.ts";
 import { createContext, type Surroundings } from "./context.ts";
+import { parseArguments } from "./input/arguments.ts";
+import type { Arguments, Command } from "./input/command.ts";
 import { brokenPipeExit, describeFailure, Interrupted, ownFailure, UsageError } from "./input/failure.ts";
 import { commandHelp, groupHelp, welcome } from "./input/help.ts";
+import { nearest } from "./input/suggest.ts";
 import { interruptsOf } from "./interrupts.ts";
 import { BrokenPipe, type Io, type Output, openOutput } from "./terminal/io.ts";
-import { nearest } from "./input/suggest.ts";
 import { harmlessLines, type Paint, painter, toJson } from "./terminal/terminal.ts";
 
 /** Runs one command line and answers with the exit code. Never throws. */

@@ -1,4 +1,5 @@
 import type { BuildMode, CompiledChecks, LockedIntent, OpenIntent, Partition, Plan } from "@slipway/contract";
+import { findStart } from "./ask/start.ts";
 import { createTick as createBuildTick, type Tick, type TickParts } from "./build/run.ts";
 import { lockIntent } from "./intent/decide.ts";
 import { compileChecks, draftIntent } from "./intent/run.ts";
@@ -6,7 +7,6 @@ import { createMerging } from "./merge/run.ts";
 import { makePlan } from "./plan/run.ts";
 import type { ModelRoles } from "./ports/models.ts";
 import type { RepositoryReader, StartingPoint } from "./ports/repository.ts";
-import { findStart } from "./ask/start.ts";
 
 // What else is asked of the stages, from outside of the engine.
 export { applyActions } from "./build/apply.ts";

@@ -12,21 +12,21 @@ import {
   runTaskSchema,
   SlipwayError,
 } from "@slipway/contract";
+import { createHealth, type ProviderHealth } from "./admit/health.ts";
+import { createResponses, type SettledResponse } from "./admit/responses.ts";
+import { createRunTokens } from "./admit/run-tokens.ts";
+import { createRuns } from "./admit/runs.ts";
 import { createCassettes } from "./cassettes/cassettes.ts";
 import { createRunChannel, type RunChannel } from "./channel/index.ts";
 import type { GatewayLogLine } from "./listen/exchange.ts";
-import { neededToGoOn } from "./pay/funds.ts";
-import { createHealth, type ProviderHealth } from "./admit/health.ts";
 import type { ListenAddress, Listener } from "./listen/listen.ts";
+import { createGatewayServer } from "./listen/server.ts";
+import { neededToGoOn } from "./pay/funds.ts";
 import { patient, unlessAborted } from "./pay/patience.ts";
 import type { Balance, Clock, Ledger, RunLog } from "./ports/ports.ts";
-import { createResponses, type SettledResponse } from "./admit/responses.ts";
-import { type Route, resolveRoutes } from "./settings/routes.ts";
-import { createRunTokens } from "./admit/run-tokens.ts";
-import { createRuns } from "./admit/runs.ts";
-import { createGatewayServer } from "./listen/server.ts";
-import type { GatewaySettings } from "./settings/settings.ts";
 import { createUpstream } from "./send/upstream.ts";
+import { type Route, resolveRoutes } from "./settings/routes.ts";
+import type { GatewaySettings } from "./settings/settings.ts";
 
 export interface GatewayOptions {
   readonly settings: GatewaySettings;

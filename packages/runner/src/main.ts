@@ -4,9 +4,9 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { driverOf } from "./agents/index.ts";
 import { openChannel, startRelay } from "./channel/index.ts";
-import { endOrphans } from "./system/processes.ts";
 import { run } from "./run.ts";
 import { type RunnerSettings, readSettings } from "./settings.ts";
+import { endOrphans } from "./system/processes.ts";
 import { serveMcp } from "./team/mcp.ts";
 
 const [mode, socketPath] = process.argv.slice(2);
@@ -25,13 +25,11 @@ async function main({ token, socketPath, directory, channelDirectory, environmen
   globalThis.AI_SDK_LOG_WARNINGS = false;
   await endOrphans();
   await mkdir(directory, { recursive: true, mode: 0o700 });
-  await using channel = await openChannel({
-    ...{ socketPath, token, instance: randomUUID() },
-    directory: channelDirectory,
-  });
+  await using channel = await openChannel({ socketPath, token, instance: randomUUID(), directory: channelDirectory });
   const relay = await startRelay(socketPath);
   const surroundings = {
-    ...{ toolsDirectory: "/opt", homesDirectory: join(directory, "homes") },
+    toolsDirectory: "/opt",
+    homesDirectory: join(directory, "homes"),
     environment: { PATH: "/usr/local/bin:/usr/bin:/bin", ...environment },
   };
   await run({

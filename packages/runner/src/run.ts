@@ -1,12 +1,12 @@
 import { join } from "node:path";
 import { type ControlMessage, type RunId, type RunnerEvent, type RunTask, SlipwayError } from "@slipway/contract";
 import type { Driver, GatewayAddress } from "./agents/driver.ts";
+import { runPhases } from "./phases/run.ts";
+import { endOf, type RunnerEnd } from "./supervise/end.ts";
 import { shortText } from "./system/sizes.ts";
 import { type Checkpoint, openCheckpoint } from "./team/checkpoint.ts";
 import { createControls } from "./team/controls.ts";
 import { assembleCrew, type CrewParts } from "./team/crew.ts";
-import { endOf, type RunnerEnd } from "./supervise/end.ts";
-import { runPhases } from "./phases/run.ts";
 import { followProgress } from "./team/progress.ts";
 
 /** The host, as far as a run is concerned. */

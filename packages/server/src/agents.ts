@@ -1,5 +1,5 @@
-import { SlipwayError } from "@slipway/contract";
 import { agentTool, toolDirectories } from "@slipway/agent-host";
+import { SlipwayError } from "@slipway/contract";
 
 /**
  * Tells whether an agent can work on tasks: `tools` are what sandboxes have had since the server's start, `directory` holds

@@ -4,11 +4,11 @@ import { type Bridge, hasEnded, type NewEvent, report, type Store } from "@slipw
 import type { Gateway } from "@slipway/gateway";
 import type { SandboxProvider } from "@slipway/sandbox";
 import { openUsedPorts } from "@slipway/sandbox/local/preview";
+import type { Building } from "./compose.ts";
+import type { Coordinator } from "./drive/coordinator.ts";
 import { readAll } from "./work/all-records.ts";
 import { createAttempts, isAttempt } from "./work/attempts/attempts.ts";
 import { openBuildSecrets } from "./work/build-secrets.ts";
-import type { Building } from "./compose.ts";
-import type { Coordinator } from "./drive/coordinator.ts";
 import { createGates } from "./work/gates/gates.ts";
 import { endAllButMain, endUnwantedRuns } from "./work/left-behind.ts";
 import { dropBranches } from "./work/merging/branches.ts";
@@ -54,7 +54,10 @@ export function createBuilding(parts: BuildingParts): Required<Building> {
   const recorded = recordSandboxes(provider, { store, tell, clock });
   const workspaces = createWorkspaces({ provider: recorded, repositories, secrets });
   const previews = createPreviews({
-    ...{ provider: recorded, workspaces, repositories, directory },
+    provider: recorded,
+    workspaces,
+    repositories,
+    directory,
     usedPorts: openUsedPorts(join(stateDirectory, "preview-ports")),
     insteadOf: async (build, commit) => insteadText(await readInstead({ store, repositoryOf }, build, commit)),
     onReady: (build, address) => void tell(build, report("preview.ready", `preview.ready:${address}`, { address })),
@@ -67,7 +70,15 @@ export function createBuilding(parts: BuildingParts): Required<Building> {
   // Those of builds that have ended, too.
   void previews.reopen();
   const attempts = createAttempts({
-    ...{ provider, repositories, workspaces, secrets, gateway, store, bridge, clock, warn },
+    provider,
+    repositories,
+    workspaces,
+    secrets,
+    gateway,
+    store,
+    bridge,
+    clock,
+    warn,
     report: coordinator.report,
   });
   const remote = parts.remote && createRemote({ ...parts.remote, repositories, store, environment, tell, log: warn });
@@ -75,7 +86,10 @@ export function createBuilding(parts: BuildingParts): Required<Building> {
   remote?.finish().catch((error: Error) => warn(error.message));
   const results = createResults({ repositories, environment, warn });
   const merging = createMerging({
-    ...{ store, repositories, clock, warn },
+    store,
+    repositories,
+    clock,
+    warn,
     gates: createGates({ provider: recorded, workspaces, repositories, store }),
     preview: { follow: (build, commit) => void previews.follow(build, commit), close: previews.end },
     report: coordinator.report,

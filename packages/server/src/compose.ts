@@ -8,17 +8,17 @@ import type { Gateway, GatewaySettings } from "@slipway/gateway";
 import type { ScriptedProgram } from "@slipway/gateway/scripted";
 import { createRunLog, type DatabaseAddress, openDatabase, openStore } from "@slipway/store";
 import { openBridge, type RedisAddress } from "@slipway/store/bridge";
-import type { Attempts } from "./work/attempts/attempts.ts";
-import type { BuildFace } from "./faces/builds/face.ts";
-import type { PreviewParts } from "./faces/builds/preview.ts";
-import { openBuildSecrets } from "./work/build-secrets.ts";
-import { readSource } from "./faces/builds/views.ts";
-import { type BuildFaceParts, type BuildGit, createBuildFace, isUnderway } from "./faces/builds/builds.ts";
 import { type Coordinator, type CoordinatorClock, openCoordinator } from "./drive/coordinator.ts";
 import type { OpenDrive } from "./drive/drive.ts";
 import type { RestateSettings } from "./drive/restate/connect.ts";
-import { readRemoteEnd } from "./work/merging/remote.ts";
+import { type BuildFaceParts, type BuildGit, createBuildFace, isUnderway } from "./faces/builds/builds.ts";
+import type { BuildFace } from "./faces/builds/face.ts";
 import { announcing, createNews } from "./faces/builds/news.ts";
+import type { PreviewParts } from "./faces/builds/preview.ts";
+import type { Attempts } from "./work/attempts/attempts.ts";
+import { readSource } from "./work/build-record.ts";
+import { openBuildSecrets } from "./work/build-secrets.ts";
+import { readRemoteEnd } from "./work/merging/remote.ts";
 import { openModels } from "./work/planning/models.ts";
 import { createPlanning } from "./work/planning/planning.ts";
 import { repositoryName } from "./work/repository/repository.ts";
@@ -94,8 +94,13 @@ export async function composeServer(settings: ServerSettings, options: ServerOpt
   const openDrive = settings.restate && (await openRestate(settings.restate));
   const models = parts.use(
     await openModels({
-      ...{ settings: settings.models, ledger: store.ledger, holder: name, clock, directory: stateDirectory },
-      ...{ log: createRunLog(database), programs: options.programs },
+      settings: settings.models,
+      ledger: store.ledger,
+      holder: name,
+      clock,
+      directory: stateDirectory,
+      log: createRunLog(database),
+      programs: options.programs,
       secret: await keepSecret(join(stateDirectory, "run-secret")),
       ...(settings.models.logPrompts && { logger: (line) => warn(JSON.stringify(line)) }),
     }),
@@ -107,11 +112,20 @@ export async function composeServer(settings: ServerSettings, options: ServerOpt
   let building: Building | undefined;
   const coordinator = parts.use(
     await openCoordinator({
-      ...{ store, openDrive, name, slots, clock, warn, onTurn: news.tell },
+      store,
+      openDrive,
+      name,
+      slots,
+      clock,
+      warn,
+      onTurn: news.tell,
       work(coordinator) {
         const planning = stages.use(
           createPlanning({
-            ...{ store, models, clock, answersDirectory: join(stateDirectory, "answers") },
+            store,
+            models,
+            clock,
+            answersDirectory: join(stateDirectory, "answers"),
             openRepository: (build) => options.openRepository(build, () => readSource(store, build.id)),
             makeMain: async (build) => await attempts.makeMain?.(build),
             ring: async (build) => coordinator.ring(build),
@@ -126,8 +140,14 @@ export async function composeServer(settings: ServerSettings, options: ServerOpt
   );
   const repositoryOf = (build: BuildId) => join(stateDirectory, "builds", build, repositoryName);
   const face = createBuildFace({
-    ...{ store, clock, news, defaults: settings.buildDefaults, ring: coordinator.ring },
-    ...{ provider: settings.provider, checkAgent: options.checkAgent, secrets },
+    store,
+    clock,
+    news,
+    defaults: settings.buildDefaults,
+    ring: coordinator.ring,
+    provider: settings.provider,
+    checkAgent: options.checkAgent,
+    secrets,
     repositoryOf,
     isRepositoryMissing: (build) => building?.gitOf !== undefined && !existsSync(repositoryOf(build)),
     remoteEndOf: (build) => readRemoteEnd(join(stateDirectory, "builds", build)),

@@ -60,14 +60,20 @@ test("every setting arrives", () => {
     SLIPWAY_MODEL: "scripted/planner",
   });
   expect(config).toMatchObject({
-    ...{ stateDirectory: "/srv/state", name: "one", sandboxUid: 4711, minFreeMb: 2048, slots: 200 },
+    stateDirectory: "/srv/state",
+    name: "one",
+    sandboxUid: 4711,
+    minFreeMb: 2048,
+    slots: 200,
     simulation: { speed: 60 },
     remote: { pushUrl: "git@example.com:me/apps.git", pullRequestCommand: "/usr/local/bin/open-pull-request" },
     database: { url: "postgres://user:pass@db/slipway", authToken: "t" },
     redis: { url: "redis://cache:6379", prefix: "mine:" },
     restate: {
-      ...{ url: "http://restate:8080", adminUrl: "http://restate:9070" },
-      ...{ identityKey: expect.any(String), host: "10.0.0.7" },
+      url: "http://restate:8080",
+      adminUrl: "http://restate:9070",
+      identityKey: expect.any(String),
+      host: "10.0.0.7",
     },
     buildDefaults: { slots: 20, timeoutMs: 5_400_000, budgetMicroUsd: 12_500_000, checkpointMs: 60_000 },
   });

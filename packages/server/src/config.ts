@@ -166,7 +166,10 @@ export function readConfig(environment: Environment, host: Host): ServerConfig {
   if (mistakes.length > 0 || models.value === undefined) throw settingsError(mistakes);
   const database = databaseOf(usable, stateDirectory);
   return {
-    ...{ stateDirectory, database, environment, models: models.value },
+    stateDirectory,
+    database,
+    environment,
+    models: models.value,
     name: usable.SLIPWAY_SERVER_NAME,
     redis: usable.REDIS_URL === undefined ? undefined : { url: usable.REDIS_URL, prefix: usable.REDIS_SANDBOX_PREFIX },
     restate: restateOf(usable),

@@ -48,13 +48,12 @@ async function start(environment: NodeJS.ProcessEnv = {}): Promise<Started> {
   const stateDir = join(directory, "state");
   const child = spawn(process.execPath, [program], {
     env: {
-      ...{
-        PATH: process.env["PATH"],
-        NODE_COMPILE_CACHE: compiled,
-        SLIPWAY_STATE_DIR: stateDir,
-        SLIPWAY_MODEL: "scripted/planner",
-      },
-      ...{ SANDBOX_PROVIDER: "simulated", SLIPWAY_SIMULATION_SPEED: "10000" },
+      PATH: process.env["PATH"],
+      NODE_COMPILE_CACHE: compiled,
+      SLIPWAY_STATE_DIR: stateDir,
+      SLIPWAY_MODEL: "scripted/planner",
+      SANDBOX_PROVIDER: "simulated",
+      SLIPWAY_SIMULATION_SPEED: "10000",
       ...environment,
     },
     stdio: ["ignore", "pipe", "pipe"],

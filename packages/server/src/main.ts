@@ -1,20 +1,20 @@
 import { chmodSync, mkdirSync } from "node:fs";
 import { flushCompileCache } from "node:module";
-import { SlipwayError } from "@slipway/contract";
 import { installedTools } from "@slipway/agent-host";
+import { SlipwayError } from "@slipway/contract";
 import { createLocalProvider } from "@slipway/sandbox/local";
 import manifest from "../package.json" with { type: "json" };
 import { createAgentCheck } from "./agents.ts";
 import { createBuilding } from "./building.ts";
 import { composeServer, type ServerOptions, type ServerSettings } from "./compose.ts";
 import { readProcessConfig, type ServerConfig } from "./config.ts";
-import { checkerToolDirectories } from "./work/gates/checker.ts";
 import { createApp } from "./http/app.ts";
 import { listenOnSocket } from "./http/listen.ts";
 import { takeLock } from "./lock.ts";
-import { openRepository } from "./work/planning/repository.ts";
 import { keepServerName } from "./server-name.ts";
 import { createHost, createScaledClock, createSimulation, usualWorld } from "./simulated/index.ts";
+import { checkerToolDirectories } from "./work/gates/checker.ts";
+import { openRepository } from "./work/planning/repository.ts";
 
 /**
  * The server's process. Says one line on its output: that it is ready, or why it is not. What else it has to say goes to
@@ -51,8 +51,11 @@ async function run(config: ServerConfig): Promise<void> {
   const server = parts.use(await composeServer(named, await optionsOf(named, parts)));
   const ending = new AbortController();
   const app = createApp({
-    ...{ builds: server.face, models: server.gateway.health },
-    ...{ version: manifest.version, log, signal: ending.signal },
+    builds: server.face,
+    models: server.gateway.health,
+    version: manifest.version,
+    log,
+    signal: ending.signal,
   });
   parts.use(await listenOnSocket(app, socketPath));
   parts.defer(() => ending.abort());
@@ -81,7 +84,9 @@ async function optionsOf(config: ServerConfig & ServerSettings, parts: AsyncDisp
     simulation === null ? { ...(await installedTools(agentsDirectory)), ...checkerToolDirectories() } : undefined;
   const provider = parts.use(
     createLocalProvider({
-      ...{ stateDir: stateDirectory, environment, ...(sandboxUid !== undefined && { sandboxUid }) },
+      stateDir: stateDirectory,
+      environment,
+      ...(sandboxUid !== undefined && { sandboxUid }),
       ...(minFreeMb !== undefined && { minFreeMb }),
       ...(tools !== undefined && { tools }),
     }),

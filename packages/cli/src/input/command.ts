@@ -1,11 +1,11 @@
 import type { Client } from "@slipway/client";
 import type { Health } from "@slipway/contract";
 import type { SandboxProvider } from "@slipway/sandbox";
-import type { Settings } from "./config.ts";
 import type { Environment } from "../terminal/environment.ts";
 import type { Io, Output } from "../terminal/io.ts";
 import type { Progress } from "../terminal/progress.ts";
 import type { Paint } from "../terminal/terminal.ts";
+import type { Settings } from "./config.ts";
 
 export interface OptionSpec {
   /** What the value is, for help; an option without one is a switch. */

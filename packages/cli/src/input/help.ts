@@ -1,6 +1,6 @@
+import type { Paint } from "../terminal/terminal.ts";
 import { globalOptions } from "./arguments.ts";
 import type { Command, OptionSpecs } from "./command.ts";
-import type { Paint } from "../terminal/terminal.ts";
 
 /** `slipway` alone: what there is, and how to try it. */
 export function welcome(commands: readonly Command[], paint: Paint): string {

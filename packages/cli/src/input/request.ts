@@ -1,9 +1,9 @@
 import { isIP } from "node:net";
 import type { CreateSandboxInput, CustomImage, InjectedSecret, NetworkPolicyInput } from "@slipway/contract";
+import type { Environment } from "../terminal/environment.ts";
 import { parseInteger } from "./arguments.ts";
 import type { Arguments } from "./command.ts";
 import type { Settings } from "./config.ts";
-import type { Environment } from "../terminal/environment.ts";
 import { UsageError } from "./failure.ts";
 import { checkName, nameLabel } from "./resolve.ts";
 import { parseMegabytes, parsePairs, splitCommas } from "./values.ts";

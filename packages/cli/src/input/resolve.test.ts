@@ -1,8 +1,8 @@
 import { newId, type SandboxId } from "@slipway/contract";
 import { expect, test } from "vitest";
-import { findExecId } from "./resolve.ts";
 import { runCli } from "../testing/run-cli.ts";
 import { addSandbox, createStubProvider } from "../testing/stub-provider.ts";
+import { findExecId } from "./resolve.ts";
 
 test("an id, its unique beginning, with and without prefix, and a name all mean the same sandbox", async () => {
   const provider = createStubProvider();

@@ -2,9 +2,9 @@ import { PassThrough, Writable } from "node:stream";
 import type { Client } from "@slipway/client";
 import type { SandboxProvider } from "@slipway/sandbox";
 import type { HostFinding } from "../input/command.ts";
+import { runProgram } from "../program.ts";
 import type { Environment } from "../terminal/environment.ts";
 import type { InputStream, Io, OutputStream } from "../terminal/io.ts";
-import { runProgram } from "../program.ts";
 
 export interface CliOptions {
   readonly provider?: SandboxProvider;

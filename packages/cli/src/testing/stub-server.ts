@@ -70,14 +70,34 @@ export function createStubServer(
 
 export function buildView(changes: Partial<BuildView> = {}): BuildView {
   return {
-    ...{ id: newId("bld"), project: "default", mode: "new", request: "a habit tracker", status: "running" },
-    ...{ reason: null, createdAt: Date.now() - 90_000, updatedAt: Date.now(), endedAt: null, lastEvent: 3 },
+    id: newId("bld"),
+    project: "default",
+    mode: "new",
+    request: "a habit tracker",
+    status: "running",
+    reason: null,
+    createdAt: Date.now() - 90_000,
+    updatedAt: Date.now(),
+    endedAt: null,
+    lastEvent: 3,
     tasks: Object.fromEntries(taskStatuses.map((status) => [status, 0])) as BuildView["tasks"],
     money: { budgetMicroUsd: 100_000_000, spentMicroUsd: 12_000, reservedMicroUsd: 0 },
     settings: buildSettingsSchema.parse({}),
-    ...{ source: null, planning: null, taskList: [], attempts: [], sandboxes: [], candidates: [], criteria: [] },
-    ...{ main: null, repository: null, result: null, repositoryMissing: false, preview: null, nothingToShow: null },
-    ...{ pullRequest: null, remoteFailure: null },
+    source: null,
+    planning: null,
+    taskList: [],
+    attempts: [],
+    sandboxes: [],
+    candidates: [],
+    criteria: [],
+    main: null,
+    repository: null,
+    result: null,
+    repositoryMissing: false,
+    preview: null,
+    nothingToShow: null,
+    pullRequest: null,
+    remoteFailure: null,
     ...changes,
   };
 }
@@ -109,13 +129,23 @@ export const intent: IntentView = {
 
 function task(id: string, dependencies: readonly string[], minutes: number): Task {
   return {
-    ...{ id, title: `Make ${id}`, description: id, component: "frontend", features: ["list"] },
-    ...{ dependencies: [...dependencies], expectedFiles: [], estimate: { minutes, usd: 1.5 }, criteria: [] },
+    id,
+    title: `Make ${id}`,
+    description: id,
+    component: "frontend",
+    features: ["list"],
+    dependencies: [...dependencies],
+    expectedFiles: [],
+    estimate: { minutes, usd: 1.5 },
+    criteria: [],
   };
 }
 
 export const plan: PlanView = {
-  ...{ mode: "new", intentHash: `sha256:${"a".repeat(64)}`, round: 1, partition: "feature" },
+  mode: "new",
+  intentHash: `sha256:${"a".repeat(64)}`,
+  round: 1,
+  partition: "feature",
   tasks: [
     task("setup", [], 10),
     task("list", ["setup"], 30),

@@ -1,5 +1,6 @@
 import { z } from "zod";
-import { buildSourceSchema } from "./builds.ts";
+import { contentHashSchema } from "../base/canonical.ts";
+import { attemptIdSchema, buildIdSchema, candidateIdSchema, sandboxIdSchema } from "../base/ids.ts";
 import {
   buildModes,
   buildSettingsSchema,
@@ -9,12 +10,11 @@ import {
   partitions,
   taskStatuses,
 } from "../builds/build.ts";
-import { contentHashSchema } from "../base/canonical.ts";
-import { attemptIdSchema, buildIdSchema, candidateIdSchema, sandboxIdSchema } from "../base/ids.ts";
 import { intentSchema } from "../builds/intent.ts";
 import { gateVerdicts, mainFileSchema } from "../builds/merge.ts";
-import { usageSchema } from "../runs/models.ts";
 import { taskSchema } from "../builds/plan.ts";
+import { usageSchema } from "../runs/models.ts";
+import { buildSourceSchema } from "./builds.ts";
 
 /** What the server answers. Whoever reads it passes over fields that it does not know. */
 const name = z.string().min(1).max(256);

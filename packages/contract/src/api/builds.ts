@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { buildModes, buildSettingsSchema, buildStatuses, holds } from "../builds/build.ts";
 import { buildIdSchema } from "../base/ids.ts";
+import { buildModes, buildSettingsSchema, buildStatuses, holds } from "../builds/build.ts";
 import { requestTextSchema } from "../builds/intent.ts";
 import { buildSecretsSchema } from "../sandboxes/network.ts";
 

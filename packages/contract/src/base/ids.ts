@@ -44,3 +44,9 @@ export const runIdSchema = idSchema("run");
 export const buildIdSchema = idSchema("bld");
 export const attemptIdSchema = idSchema("att");
 export const candidateIdSchema = idSchema("cnd");
+
+/** Names of criteria, workflows, tasks, features and components: they end up in file names, branches and prompts. */
+export const slugSchema = z
+  .string()
+  .max(64)
+  .regex(/^[a-z0-9]+(-[a-z0-9]+)*$/, "expected a name such as sign-in");

@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { candidateStatuses } from "./build.ts";
 import { candidateIdSchema, sandboxIdSchema } from "../base/ids.ts";
+import { candidateStatuses } from "./build.ts";
 
 /** The bridge: what the sandboxes of one build tell each other. All of it is said by somebody and proves nothing. */
 export const bridgeTopics = [

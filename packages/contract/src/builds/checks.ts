@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { type ContentHash, contentHashSchema } from "../base/canonical.ts";
-import { slugSchema } from "./intent.ts";
+import { slugSchema } from "../base/ids.ts";
 
 /**
  * What is done to a candidate to find out whether a criterion holds or a workflow succeeds. Checks see an app from the

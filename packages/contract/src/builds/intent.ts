@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { type ContentHash, contentHashSchema } from "../base/canonical.ts";
+import { slugSchema } from "../base/ids.ts";
 import { printable } from "../base/printable.ts";
 
 /** What a model writes and a person edits stays below these, so that it fits into a prompt. */
@@ -14,12 +15,6 @@ export const intentLimits = {
 const plain = z.string().overwrite(printable).trim().min(1);
 const line = plain.max(300);
 const paragraph = plain.max(2000);
-
-/** Names of criteria, workflows, tasks, features and components: they end up in file names, branches and prompts. */
-export const slugSchema = z
-  .string()
-  .max(64)
-  .regex(/^[a-z0-9]+(-[a-z0-9]+)*$/, "expected a name such as sign-in");
 
 export const criterionKinds = ["functional", "visual", "performance"] as const;
 export type CriterionKind = (typeof criterionKinds)[number];

@@ -1,8 +1,8 @@
 import { z } from "zod";
-import { type BuildMode, buildModes } from "./build.ts";
 import { type ContentHash, contentHashSchema } from "../base/canonical.ts";
-import { slugSchema } from "./intent.ts";
+import { slugSchema } from "../base/ids.ts";
 import { printable } from "../base/printable.ts";
+import { type BuildMode, buildModes } from "./build.ts";
 
 export const planLimits = {
   maxTasks: 300,

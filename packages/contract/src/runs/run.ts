@@ -1,7 +1,7 @@
 import { z } from "zod";
-import { agentErrorKinds, agentEventSchema, agentNameSchema, doneOutcomes } from "./agent.ts";
 import { runIdSchema } from "../base/ids.ts";
 import { absolutePathSchema } from "../sandboxes/sandbox.ts";
+import { agentErrorKinds, agentEventSchema, agentNameSchema, doneOutcomes } from "./agent.ts";
 import { attemptFailures, taskControlSchemas, taskEventSchemas, taskOrderSchema } from "./task-run.ts";
 
 /** The run channel: what the runner inside a sandbox and the host say to each other. docs/run-channel.md tells the rules. */

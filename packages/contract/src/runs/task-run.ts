@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { slugSchema } from "../builds/intent.ts";
+import { slugSchema } from "../base/ids.ts";
 import { injectedSecretSchema } from "../sandboxes/network.ts";
 import { absolutePathSchema } from "../sandboxes/sandbox.ts";
 

@@ -1,5 +1,4 @@
-import { SlipwayError } from "@slipway/contract";
-import { fence } from "./fence.ts";
+import { fence, SlipwayError } from "@slipway/contract";
 import type { ModelQuestion, ModelRoles } from "../ports/models.ts";
 
 /** Something about an answer that breaks a rule which a schema can not say. */
@@ -30,13 +29,13 @@ const maxQuotedCharacters = 64 * 1024;
 const maxToldFindings = 40;
 
 async function repairPrompt(prompt: string, answer: unknown, findings: readonly Finding[]): Promise<string> {
-  const quoted = await fence("answer", JSON.stringify(answer).slice(0, maxQuotedCharacters));
+  const quoted = fence("answer", JSON.stringify(answer).slice(0, maxQuotedCharacters));
   return [
     prompt,
     "This is your last answer:",
     quoted,
     // Findings quote the answer, which nobody vouches for either.
-    await fence("findings", listed(findings)),
+    fence("findings", listed(findings)),
     "Answer again, whole, with every finding mended and the rest unchanged.",
   ].join("\n\n");
 }

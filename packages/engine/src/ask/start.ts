@@ -1,5 +1,5 @@
 import type { BuildMode } from "@slipway/contract";
-import { fence } from "./fence.ts";
+import { fence } from "@slipway/contract";
 import type { Problem, RepositoryReader, StartingPoint } from "../ports/repository.ts";
 
 /** Looks at what a build begins with, as far as its mode needs it. */
@@ -35,15 +35,12 @@ export async function describeStart(start: StartingPoint): Promise<string[]> {
   const paths = files.slice(0, maxFiles).map((path) => path.slice(0, maxPathCharacters));
   if (files.length > paths.length) paths.push(`(and ${files.length - paths.length} more files)`);
   const parts = [
-    await fence("repository-files", paths.join("\n")),
-    await fence("repository-notes", notes.slice(0, maxNotesCharacters)),
+    fence("repository-files", paths.join("\n")),
+    fence("repository-notes", notes.slice(0, maxNotesCharacters)),
   ];
   if (start.mode === "feature") return parts;
   const problems = start.diagnosis.problems.slice(0, maxProblems).map(problemText);
-  return [
-    ...parts,
-    await fence("problems", problems.join("\n\n") || "None was found; the request says what is wrong."),
-  ];
+  return [...parts, fence("problems", problems.join("\n\n") || "None was found; the request says what is wrong.")];
 }
 
 function problemText({ title, evidence, files }: Problem): string {

@@ -64,13 +64,26 @@ function started(
   nowMs: number,
 ): BuildState {
   const fresh: AttemptState = {
-    ...{ task, number: attempt, level, pattern, from },
-    ...{ phase: "starting", startedAtMs: nowMs, heardAtMs: nowMs, pausedAtMs: null, respawns: 0, outcome: null },
-    ...{ offer: null, answer: null, returns: 0 },
+    task,
+    number: attempt,
+    level,
+    pattern,
+    from,
+    phase: "starting",
+    startedAtMs: nowMs,
+    heardAtMs: nowMs,
+    pausedAtMs: null,
+    respawns: 0,
+    outcome: null,
+    offer: null,
+    answer: null,
+    returns: 0,
   };
   const assigned = changeTask(state, task, (known) => ({
     ...known,
-    ...{ status: "assigned", attempts: attempt, trouble: null },
+    status: "assigned",
+    attempts: attempt,
+    trouble: null,
   }));
   return { ...assigned, attempts: [...state.attempts, fresh] };
 }

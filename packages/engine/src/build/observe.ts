@@ -173,7 +173,10 @@ function returned(
 ): BuildState {
   const back = changeAttempt(refused(state, name.task, answer), name, (attempt) => ({
     ...attempt,
-    ...{ phase: "working", offer: null, answer, returns: attempt.returns + 1 },
+    phase: "working",
+    offer: null,
+    answer,
+    returns: attempt.returns + 1,
     startedAtMs: attempt.startedAtMs + (nowMs - (attempt.offer?.atMs ?? nowMs)),
   }));
   return reach(back, name, "working", nowMs);

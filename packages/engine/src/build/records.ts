@@ -105,7 +105,9 @@ const attemptDetails = z.strictObject({
   offer: z.strictObject({ number: z.int(), atMs }).nullable().default(null),
   answer: z
     .strictObject({
-      ...{ offer: z.int(), findings: findingsSchema, main: z.string().nullable() },
+      offer: z.int(),
+      findings: findingsSchema,
+      main: z.string().nullable(),
       unchanged: z.boolean().optional(),
     })
     .nullable()
@@ -204,7 +206,13 @@ export function changedRecords(change: Change): { tasks: TaskRecord[]; attempts:
 function toTask(build: BuildId, task: TaskState): TaskRecord {
   const { id, component, dependencies, status, attempts, ...details } = task;
   return {
-    ...{ build, id, component, dependencies: [...dependencies], status, attempts, level: task.next.level },
+    build,
+    id,
+    component,
+    dependencies: [...dependencies],
+    status,
+    attempts,
+    level: task.next.level,
     reason: reasonOf(task),
     details: toJson(details),
   };
@@ -232,8 +240,15 @@ function toAttempt({ stored, places }: Change, attempt: AttemptState): AttemptRe
   return {
     ...(known ?? { id: newId("att", startedAtMs), sandbox: null, run: null, score: null }),
     ...places.get(attemptName(task, attempt.number)),
-    ...{ build: stored.build.id, task, status: attempt.pausedAtMs === null ? reached : "paused", phase: reached },
-    ...{ reason: null, startedAt: startedAtMs, heartbeatAt: heardAtMs, endedAt: null, details: toJson(details) },
+    build: stored.build.id,
+    task,
+    status: attempt.pausedAtMs === null ? reached : "paused",
+    phase: reached,
+    reason: null,
+    startedAt: startedAtMs,
+    heartbeatAt: heardAtMs,
+    endedAt: null,
+    details: toJson(details),
   };
 }
 

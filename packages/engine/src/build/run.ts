@@ -180,7 +180,11 @@ function mergingInput(
   const ids = idsOf(attempts);
   const wish = state.status === "paused" && state.wish.kind === "run" ? "pause" : state.wish.kind;
   return {
-    ...{ build: build.id, kept: queue, reports, candidates, nowMs },
+    build: build.id,
+    kept: queue,
+    reports,
+    candidates,
+    nowMs,
     wish: earlyEndOf(state, nowMs) === undefined ? wish : "cancel",
     slots: Math.min(state.settings.slots, maxGates),
     tasks() {

@@ -6,8 +6,15 @@ import { type BuildState, beginBuild, type Outcome } from "./state.ts";
 
 export function task(id: string, dependencies: readonly string[] = [], minutes = 10): Task {
   return {
-    ...{ id, title: id, description: id, component: "app", features: ["app"] },
-    ...{ dependencies: [...dependencies], expectedFiles: [], estimate: { minutes, usd: 1 }, criteria: [] },
+    id,
+    title: id,
+    description: id,
+    component: "app",
+    features: ["app"],
+    dependencies: [...dependencies],
+    expectedFiles: [],
+    estimate: { minutes, usd: 1 },
+    criteria: [],
   };
 }
 

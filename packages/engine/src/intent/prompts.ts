@@ -1,5 +1,5 @@
 import type { BuildMode } from "@slipway/contract";
-import { fenceRule } from "../ask/fence.ts";
+import { fenceRule } from "../ask/fence-rule.ts";
 
 const subjects: Readonly<Record<BuildMode, string>> = {
   new: "a new app",

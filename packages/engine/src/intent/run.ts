@@ -1,15 +1,15 @@
 import {
   type CompiledChecks,
   checkListSchema,
+  fence,
   intentDraftSchema,
   type LockedIntent,
   type OpenIntent,
 } from "@slipway/contract";
 import { askUntilSound } from "../ask/ask.ts";
-import { fence } from "../ask/fence.ts";
+import { describeStart } from "../ask/start.ts";
 import type { ModelRoles } from "../ports/models.ts";
 import type { StartingPoint } from "../ports/repository.ts";
-import { describeStart } from "../ask/start.ts";
 import { checkChecks } from "./checks.ts";
 import { checkIntent, openIntent, readRequest } from "./decide.ts";
 import { checkInstructions, intentInstructions } from "./prompts.ts";
@@ -29,7 +29,7 @@ export async function draftIntent(
   const draft = await askUntilSound(models, {
     role: "intent",
     instructions: intentInstructions(ask.start.mode),
-    prompt: [await fence("request", request), ...(await describeStart(ask.start))].join("\n\n"),
+    prompt: [fence("request", request), ...(await describeStart(ask.start))].join("\n\n"),
     schema: intentDraftSchema,
     check: checkIntent,
     maxOutputTokens,
@@ -47,7 +47,7 @@ export async function compileChecks(
   const { checks } = await askUntilSound(models, {
     role: "intent",
     instructions: checkInstructions,
-    prompt: await fence("contract", JSON.stringify(intent, null, 1)),
+    prompt: fence("contract", JSON.stringify(intent, null, 1)),
     schema: checkListSchema,
     check: (answer) => checkChecks(intent, answer.checks),
     maxOutputTokens,

@@ -16,8 +16,16 @@ const tasks = z.union([name, names.transform(digestOf)]).default(digestOf([]));
 const suspicion = z.strictObject({ gate: name, commit: name, tree: name, tasks, base: name });
 
 const candidate = z.strictObject({
-  ...{ id: name, task: name, attempt: name, dependencies: names, commit: name, tree: name, tailMs: z.number() },
-  ...{ offeredAtMs: atMs, place: count.nullable(), suspicion: suspicion.nullable() },
+  id: name,
+  task: name,
+  attempt: name,
+  dependencies: names,
+  commit: name,
+  tree: name,
+  tailMs: z.number(),
+  offeredAtMs: atMs,
+  place: count.nullable(),
+  suspicion: suspicion.nullable(),
 });
 
 const outcome = z.discriminatedUnion("type", [
@@ -26,18 +34,37 @@ const outcome = z.discriminatedUnion("type", [
 ]);
 
 const run = z.strictObject({
-  ...{ run: count, gate: name, candidate: name, base: name.nullable(), commit: name, tree: name, startedAtMs: atMs },
-  ...{ tasks, ahead: names.default([]) },
+  run: count,
+  gate: name,
+  candidate: name,
+  base: name.nullable(),
+  commit: name,
+  tree: name,
+  startedAtMs: atMs,
+  tasks,
+  ahead: names.default([]),
 });
 
 const result = z.strictObject({
-  ...{ gate: name, tree: name, tasks, passed: z.boolean(), failures: count, errors: count, notBeforeMs: atMs },
+  gate: name,
+  tree: name,
+  tasks,
+  passed: z.boolean(),
+  failures: count,
+  errors: count,
+  notBeforeMs: atMs,
   trouble: z.strictObject({ times: count, reason: z.string() }).nullable().default(null),
-  ...{ findings: findingsSchema, failedAtMs: atMs.default(0) },
+  findings: findingsSchema,
+  failedAtMs: atMs.default(0),
 });
 
 const queueSchema = z.strictObject({
-  ...{ wish: z.enum(["run", "pause", "cancel"]), slots: count, window: count, main, merged: names, ended: names },
+  wish: z.enum(["run", "pause", "cancel"]),
+  slots: count,
+  window: count,
+  main,
+  merged: names,
+  ended: names,
   gates: z.array(z.strictObject({ name, on: z.enum(gateTargets), rank: z.number(), limitMs: z.number() })),
   candidates: z.array(candidate),
   merging: z.strictObject({ candidate: name, task: name, from: name, to: name, tree: name }).nullable(),

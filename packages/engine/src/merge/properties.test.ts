@@ -196,7 +196,13 @@ function turn(queue: MergeQueue, nowMs: number): MergeQueue {
 function play(world: World, check: Check, stopAfter = 5000): History {
   const history: History = {
     queue: begin({ slots: world.slots, gates: world.gates }),
-    ...{ nowMs: 0, commit: "m", merged: [], rejected: new Map(), started: [], told: [], over: false },
+    nowMs: 0,
+    commit: "m",
+    merged: [],
+    rejected: new Map(),
+    started: [],
+    told: [],
+    over: false,
   };
   const waiting = names.slice(0, world.count);
   for (let step = 0; step < stopAfter; step++) {

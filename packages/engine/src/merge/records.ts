@@ -30,8 +30,17 @@ function newRecord({ build, reports, nowMs }: MergingInput, { id, task, attempt,
   const told = reports.find((report) => report.type === "candidate.offered" && report.data.candidate === id);
   const offer = told?.type === "candidate.offered" ? told.data.offer : 0;
   return {
-    ...{ id: id as CandidateId, build, task, attempt: attempt as AttemptId, commit, position: 0, reason: null },
-    ...{ status: "pending", createdAt: nowMs, endedAt: null, details: { offer, tree } },
+    id: id as CandidateId,
+    build,
+    task,
+    attempt: attempt as AttemptId,
+    commit,
+    position: 0,
+    reason: null,
+    status: "pending",
+    createdAt: nowMs,
+    endedAt: null,
+    details: { offer, tree },
   } satisfies CandidateRecord;
 }
 
@@ -106,7 +115,12 @@ export function endedMerges({ input, before, observed, after, actions }: QueueCh
     action.type === "satisfy" ? [{ ...action, from: action.main, to: action.main }] : [],
   );
   return [...(isMerged ? [merging] : []), ...found].map(({ candidate, task, from, to }) => ({
-    ...{ build, candidate: candidate as CandidateId, task, commit: to, parent: from, mergedAt: nowMs },
+    build,
+    candidate: candidate as CandidateId,
+    task,
+    commit: to,
+    parent: from,
+    mergedAt: nowMs,
     position: after.merged.indexOf(task) + 1,
   }));
 }

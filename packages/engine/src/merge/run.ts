@@ -49,7 +49,12 @@ export function createMerging(gates = usualGates): Merging {
 }
 
 const nothing: MergingTurn = {
-  ...{ kept: null, settled: [], items: [], events: [], moving: null, wakeMs: null },
+  kept: null,
+  settled: [],
+  items: [],
+  events: [],
+  moving: null,
+  wakeMs: null,
   records: { candidates: [], gateResults: [], merges: [] },
 };
 

@@ -144,8 +144,19 @@ export const minWindow = 2;
 
 export function openQueue({ gates, slots, main }: NewQueue): MergeQueue {
   return {
-    ...{ wish: "run", slots, window: minWindow, gates, main, merged: [], candidates: [], ended: [] },
-    ...{ merging: null, testMerges: [], runs: [], started: 0, results: [] },
+    wish: "run",
+    slots,
+    window: minWindow,
+    gates,
+    main,
+    merged: [],
+    candidates: [],
+    ended: [],
+    merging: null,
+    testMerges: [],
+    runs: [],
+    started: 0,
+    results: [],
   };
 }
 

@@ -1,5 +1,5 @@
 import { type BuildMode, type Partition, planLimits, usualComponents } from "@slipway/contract";
-import { fenceRule } from "../ask/fence.ts";
+import { fenceRule } from "../ask/fence-rule.ts";
 
 const subjects: Readonly<Record<BuildMode, string>> = {
   new: "The app is new: the first task sets up the project so that it builds, runs and can be tested.",

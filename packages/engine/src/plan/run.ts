@@ -1,9 +1,8 @@
-import { type LockedIntent, type Partition, type Plan, planDraftSchema, type Task } from "@slipway/contract";
+import { fence, type LockedIntent, type Partition, type Plan, planDraftSchema, type Task } from "@slipway/contract";
 import { askUntilSound } from "../ask/ask.ts";
-import { fence } from "../ask/fence.ts";
+import { describeStart } from "../ask/start.ts";
 import type { ModelRoles } from "../ports/models.ts";
 import type { StartingPoint } from "../ports/repository.ts";
-import { describeStart } from "../ask/start.ts";
 import { checkPlan, completePlan, type PlanDemands } from "./decide.ts";
 import { planInstructions, remainingInstructions } from "./prompts.ts";
 
@@ -49,8 +48,8 @@ export async function planRemaining(
   const missing = unsatisfied.map(({ id, evidence }) => `${id}: ${evidence.slice(-maxEvidenceCharacters)}`);
   return askForPlan(models, question, demands, [
     remainingInstructions,
-    await fence("tasks", told.join("\n")),
-    await fence("unsatisfied", missing.join("\n")),
+    fence("tasks", told.join("\n")),
+    fence("unsatisfied", missing.join("\n")),
   ]);
 }
 
@@ -62,7 +61,7 @@ async function askForPlan(
   demands: PlanDemands,
   more: readonly string[],
 ): Promise<Plan> {
-  const contract = await fence("contract", JSON.stringify(locked.intent, null, 1));
+  const contract = fence("contract", JSON.stringify(locked.intent, null, 1));
   const draft = await askUntilSound(models, {
     role: "plan",
     instructions: planInstructions(start.mode, partition),

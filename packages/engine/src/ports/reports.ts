@@ -36,7 +36,8 @@ const outcomeSchema = z.discriminatedUnion("type", [
   z.strictObject({ type: z.literal("died") }),
   /** `by`: not told, it was something else than a model. */
   z.strictObject({
-    ...{ type: z.literal("interrupted"), by: z.literal("model").optional() },
+    type: z.literal("interrupted"),
+    by: z.literal("model").optional(),
     reason: text.max(2000).optional(),
   }),
   /** `budgetMicroUsd`: of the build, when it was refused. */
@@ -71,14 +72,20 @@ const reportSchemas = {
   "plan.made": z.strictObject({ plan: planSchema }),
   /** `budgetMicroUsd`: of the build, before the stage was begun. */
   "stage.failed": z.strictObject({
-    ...{ stage: z.enum(stages), round, code: name, message: text },
+    stage: z.enum(stages),
+    round,
+    code: name,
+    message: text,
     budgetMicroUsd: z.int().min(0).optional(),
   }),
   /** The first sign of life of an attempt; later ones are not reported. */
   "attempt.heard": z.strictObject({ ...life, sandbox: sandboxIdSchema.nullish(), run: runIdSchema.nullish() }),
   /** What it is at, for those who watch. */
   "attempt.progress": z.strictObject({
-    ...{ ...life, phase: name, status: name, text: text.max(2000).default("") },
+    ...life,
+    phase: name,
+    status: name,
+    text: text.max(2000).default(""),
     /** By the sandbox's clock. */
     saidAt: z.int().min(0).optional(),
   }),
@@ -94,19 +101,24 @@ const reportSchemas = {
   "candidate.refused": z.strictObject({ ...offer, findings: findingsSchema }),
   "merge.tested": z.strictObject({ base: commitSchema, commit: commitSchema, outcome: mergeOutcomeSchema }),
   "gate.ended": z.strictObject({
-    ...{ run: z.int().min(1), verdict: z.enum(gateVerdicts), findings: findingsSchema },
+    run: z.int().min(1),
+    verdict: z.enum(gateVerdicts),
+    findings: findingsSchema,
     durationMs: z.int().min(0),
     /** Of an error: what passes by itself, and is not the candidate's. */
     trouble: text.max(2000).optional(),
     /** For those who watch. */
-    ...{ task: name.optional(), gate: name.optional() },
+    task: name.optional(),
+    gate: name.optional(),
   }),
   /**
    * `merged`: the candidate is part of main. `fix`: what it has changed there, for those who meet the same error. `files`: the
    * first of those that it has changed, and `fileCount` how many they are, for those who show main themselves.
    */
   "merge.ended": z.strictObject({
-    ...{ candidate: candidateIdSchema, merged: z.boolean(), main: z.strictObject(commit) },
+    candidate: candidateIdSchema,
+    merged: z.boolean(),
+    main: z.strictObject(commit),
     fix: text.optional(),
     files: z.array(mainFileSchema).max(maxFilesTold).optional(),
     fileCount: z.int().min(0).optional(),
@@ -120,7 +132,8 @@ const reportSchemas = {
   /** Why it is not, for now. The build goes on. */
   "remote.failed": z.strictObject({ reason: text.max(2000) }),
   "satisfaction.checked": z.strictObject({
-    ...{ round, unsatisfied: z.array(name).max(1000) },
+    round,
+    unsatisfied: z.array(name).max(1000),
     /** Of criteria and workflows: what was seen. */
     evidence: z
       .array(z.strictObject({ id: name, satisfied: z.boolean(), text: text.max(2000) }))

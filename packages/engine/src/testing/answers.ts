@@ -42,8 +42,15 @@ export const checks: readonly Check[] = [
 
 export function plannedTask(id: string, more: Partial<Task> = {}): Task {
   return {
-    ...{ id, title: id, description: `Make ${id}`, component: "frontend", features: ["list"], dependencies: [] },
-    ...{ expectedFiles: [`src/${id}.ts`], estimate: { minutes: 30, usd: 2 }, criteria: [] },
+    id,
+    title: id,
+    description: `Make ${id}`,
+    component: "frontend",
+    features: ["list"],
+    dependencies: [],
+    expectedFiles: [`src/${id}.ts`],
+    estimate: { minutes: 30, usd: 2 },
+    criteria: [],
     ...more,
   };
 }

@@ -51,15 +51,20 @@ const toolShapes: Readonly<Record<AgentDialectName, z.ZodType<Json>>> = {
       input_schema: jsonObject,
       // A cache that is kept for long has another price than the table's.
       cache_control: z.object({ type: z.literal("ephemeral") }).nullish(),
-      ...{ strict: flag, defer_loading: flag, eager_input_streaming: flag },
+      strict: flag,
+      defer_loading: flag,
+      eager_input_streaming: flag,
       input_examples: z.array(z.unknown()).nullish(),
     }),
     z.object({
       type: z.string().regex(/^(bash|text_editor|computer|memory)_\d{8}$/),
       name: named.name,
       cache_control: z.object({ type: z.literal("ephemeral") }).nullish(),
-      ...{ display_width_px: z.number().nullish(), display_height_px: z.number().nullish() },
-      ...{ display_number: z.number().nullish(), max_characters: z.number().nullish(), enable_zoom: flag },
+      display_width_px: z.number().nullish(),
+      display_height_px: z.number().nullish(),
+      display_number: z.number().nullish(),
+      max_characters: z.number().nullish(),
+      enable_zoom: flag,
     }),
   ]),
   chat: z.union([

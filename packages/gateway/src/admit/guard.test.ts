@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { AgentDialectName } from "../dialects/dialect.ts";
-import { guardBody } from "./guard.ts";
 import { ask, startTestGateway } from "../testing/gateway.ts";
+import { guardBody } from "./guard.ts";
 
 const part = (content: unknown) => ({ messages: [{ role: "user", content: [content] }] });
 

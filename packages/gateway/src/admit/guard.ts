@@ -1,7 +1,7 @@
 import { SlipwayError } from "@slipway/contract";
-import { agentFunctions, agentTools, choosesAgentTools } from "./agent-tools.ts";
 import { asObject, contentParts, type Json } from "../dialects/content.ts";
 import type { AgentDialectName } from "../dialects/dialect.ts";
+import { agentFunctions, agentTools, choosesAgentTools } from "./agent-tools.ts";
 
 /**
  * Takes out of a request, or refuses, what would reach past the run: programs and searches at the endpoint, which lead

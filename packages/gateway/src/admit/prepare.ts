@@ -1,17 +1,17 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { SlipwayError } from "@slipway/contract";
 import { z } from "zod";
-import { estimateInputTokens, type InputTokens } from "../pay/budget.ts";
 import { asObject, type Json } from "../dialects/content.ts";
 import type { ModelRequest } from "../dialects/conversation.ts";
 import type { AgentDialect, Dialect, DialectName } from "../dialects/dialect.ts";
 import { dialects } from "../dialects/index.ts";
+import { estimateInputTokens, type InputTokens } from "../pay/budget.ts";
+import type { UpstreamRequest } from "../send/upstream.ts";
 import type { Endpoint } from "../settings/endpoints.ts";
-import { guardBody, limitFields } from "./guard.ts";
 import type { ModelPrice } from "../settings/prices.ts";
 import { chooseRoute, type Route } from "../settings/routes.ts";
 import type { GatewaySettings } from "../settings/settings.ts";
-import type { UpstreamRequest } from "../send/upstream.ts";
+import { guardBody, limitFields } from "./guard.ts";
 
 /** An agent's request, ready to be sent to the endpoint of its model. */
 export interface PreparedRequest extends InputTokens {

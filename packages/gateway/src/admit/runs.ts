@@ -2,8 +2,8 @@ import { type ErrorCode, type RunId, SlipwayError } from "@slipway/contract";
 import { createRate, type Rate } from "../channel/rate.ts";
 import { createEstimates, type Estimates } from "../pay/estimates.ts";
 import type { Clock } from "../ports/ports.ts";
-import type { Responses } from "./responses.ts";
 import type { Route } from "../settings/routes.ts";
+import type { Responses } from "./responses.ts";
 
 /** What the gateway holds of a run while it is open. */
 export interface RunEntry {
@@ -52,8 +52,13 @@ export function createRuns(clock: Clock): Runs {
       if (runs.has(id)) throw new SlipwayError("invalid_request", `${id} is open already`);
       const exchanges: RunEntry["exchanges"] = new Map();
       const run: RunEntry = {
-        ...{ id, routes, responses, estimates: createEstimates() },
-        ...{ exchanges, bodyBytes: 0, closed: undefined },
+        id,
+        routes,
+        responses,
+        estimates: createEstimates(),
+        exchanges,
+        bodyBytes: 0,
+        closed: undefined,
         bodyRate: createRate(bodyBytesPerSecond, burstBodyBytes, clock),
         async quiet() {
           while (exchanges.size > 0) await Promise.all(exchanges.values());

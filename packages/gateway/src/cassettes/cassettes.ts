@@ -1,8 +1,8 @@
 import { SlipwayError } from "@slipway/contract";
-import type { Answer, Sink } from "../send/answer.ts";
 import { dialects } from "../dialects/index.ts";
-import type { CassetteSettings } from "../settings/settings.ts";
+import type { Answer, Sink } from "../send/answer.ts";
 import type { Send, UpstreamRequest } from "../send/upstream.ts";
+import type { CassetteSettings } from "../settings/settings.ts";
 import { type CassetteDirectory, openCassetteDirectory, type Recording } from "./cassette.ts";
 import { nearestDifference } from "./difference.ts";
 import { keyOf, normalise } from "./normalise.ts";

@@ -1,8 +1,8 @@
 import type { ServerResponse } from "node:http";
 import { SlipwayError } from "@slipway/contract";
 import { type Answer, collect } from "../send/answer.ts";
-import { type Delivery, passStream } from "./pass-stream.ts";
 import { refusal } from "../send/retry.ts";
+import { type Delivery, passStream } from "./pass-stream.ts";
 import { translateWhole } from "./translate.ts";
 
 /** How the endpoint's answer ended, and what is left to tell the agent once it is settled. */

@@ -3,8 +3,8 @@ import { expect, test } from "vitest";
 import type { Dialect } from "../dialects/dialect.ts";
 import { dialects } from "../dialects/index.ts";
 import { plainRequest, writeStream } from "../dialects/testing.ts";
-import { type Delivery, passStream } from "./pass-stream.ts";
 import { answerOf } from "../testing/answer.ts";
+import { type Delivery, passStream } from "./pass-stream.ts";
 
 const spoken = writeStream(dialects.chat, [
   { type: "start", id: "1", model: "some-model" },

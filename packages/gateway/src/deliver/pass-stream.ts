@@ -1,10 +1,10 @@
 import type { ServerResponse } from "node:http";
 import process from "node:process";
 import { hasCode, SlipwayError } from "@slipway/contract";
-import type { Answer } from "../send/answer.ts";
-import type { Reservation } from "../pay/budget.ts";
-import type { AgentDialect, Meter } from "../dialects/dialect.ts";
 import type { PreparedRequest } from "../admit/prepare.ts";
+import type { AgentDialect, Meter } from "../dialects/dialect.ts";
+import type { Reservation } from "../pay/budget.ts";
+import type { Answer } from "../send/answer.ts";
 import { translateStream } from "./translate.ts";
 
 /** A response on its way to the agent. */

@@ -1,21 +1,21 @@
 import type { IncomingHttpHeaders, ServerResponse } from "node:http";
 import { type ErrorCode, type ModelRole, type RunId, SlipwayError, type Usage } from "@slipway/contract";
+import type { Health, ResponseEnd } from "../admit/health.ts";
+import { prepare } from "../admit/prepare.ts";
+import type { SettledResponse } from "../admit/responses.ts";
 import { countCost, endOf, type Underway } from "../deliver/bill.ts";
-import { reserve } from "../pay/budget.ts";
 import { type Delivered, deliverStream, deliverWhole } from "../deliver/deliver.ts";
 import type { AgentDialect, AgentDialectName } from "../dialects/dialect.ts";
+import { reserve } from "../pay/budget.ts";
 import type { Estimates } from "../pay/estimates.ts";
 import { paidTokens } from "../pay/funds.ts";
-import type { Health, ResponseEnd } from "../admit/health.ts";
 import { patient } from "../pay/patience.ts";
 import type { Clock, Ledger, Settlement } from "../ports/ports.ts";
-import { prepare } from "../admit/prepare.ts";
-import { costOf } from "../settings/prices.ts";
-import type { SettledResponse } from "../admit/responses.ts";
-import type { Route } from "../settings/routes.ts";
 import { sendWithRetries } from "../send/send.ts";
-import type { GatewaySettings } from "../settings/settings.ts";
 import type { Send } from "../send/upstream.ts";
+import { costOf } from "../settings/prices.ts";
+import type { Route } from "../settings/routes.ts";
+import type { GatewaySettings } from "../settings/settings.ts";
 
 export interface ExchangeParts {
   readonly settings: GatewaySettings;
@@ -154,8 +154,15 @@ function log(
   const { role, name } = prepared.route;
   const { retries, firstByteMs, startedAt } = progress;
   logger({
-    ...{ run, role, model: name, dialect: dialect.name, status: response.statusCode, ...bill },
-    ...{ retries, firstByteMs, totalMs: bill.at - startedAt },
+    run,
+    role,
+    model: name,
+    dialect: dialect.name,
+    status: response.statusCode,
+    ...bill,
+    retries,
+    firstByteMs,
+    totalMs: bill.at - startedAt,
     ...(settings.logPrompts ? { prompt: body.toString("utf8") } : {}),
   });
 }

@@ -54,7 +54,10 @@ test("a token stays right when the gateway is made anew with the same secret", a
   await using second = await startTestGateway();
   const [id] = /run_[0-9a-z]+/.exec(first.run.token) ?? [];
   await using again = await second.gateway.openRun({
-    ...{ id: id as ReturnType<typeof newId<"run">>, roles: ["build"], budgetMicroUsd: 1_000_000, task: testTask },
+    id: id as ReturnType<typeof newId<"run">>,
+    roles: ["build"],
+    budgetMicroUsd: 1_000_000,
+    task: testTask,
   });
   expect(again.token).toBe(first.run.token);
   expect(await second.post("/v1/messages", ask(), { token: first.run.token })).toMatchObject({ status: 200 });
@@ -63,7 +66,10 @@ test("a token stays right when the gateway is made anew with the same secret", a
 test("a connection of a sandbox is its run's, and another run's token is refused on it", async () => {
   await using set = await startTestGateway();
   await using other = await set.gateway.openRun({
-    ...{ id: newId("run"), roles: ["build"], budgetMicroUsd: 1_000_000, task: testTask },
+    id: newId("run"),
+    roles: ["build"],
+    budgetMicroUsd: 1_000_000,
+    task: testTask,
   });
   await using pipe = await openPipe(set);
   expect(await post(`${pipe.url}/v1/messages`, ask())).toMatchObject({ status: 200 });

@@ -1,16 +1,16 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { Duplex } from "node:stream";
 import { type RunId, SlipwayError } from "@slipway/contract";
+import { identify, tokenOf } from "../admit/identity.ts";
+import type { RunTokens } from "../admit/run-tokens.ts";
+import type { Runs } from "../admit/runs.ts";
 import { answerError, type RunChannel } from "../channel/index.ts";
 import { anthropic } from "../dialects/anthropic/index.ts";
 import { askedAt } from "../dialects/paths.ts";
 import { type ExchangeParts, sendError } from "./exchange.ts";
 import { createHttpServer } from "./http-server.ts";
-import { identify, tokenOf } from "../admit/identity.ts";
 import { type ListenAddress, type Listener, listenOn } from "./listen.ts";
 import { answerModelCall, countTokens, listModels } from "./model-requests.ts";
-import type { RunTokens } from "../admit/run-tokens.ts";
-import type { Runs } from "../admit/runs.ts";
 
 export interface ServerParts extends ExchangeParts {
   readonly runs: Runs;

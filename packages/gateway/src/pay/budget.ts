@@ -2,10 +2,10 @@ import { randomUUID } from "node:crypto";
 import { microUsdPerUsd, type RunId, SlipwayError, type Usage } from "@slipway/contract";
 import { contentParts, imageCharacters, isDocument, type Json } from "../dialects/content.ts";
 import type { Meter } from "../dialects/dialect.ts";
-import type { Estimates } from "./estimates.ts";
-import { patient, unlessAborted } from "./patience.ts";
 import type { Ledger } from "../ports/ports.ts";
 import { costOf, type ModelPrice } from "../settings/prices.ts";
+import type { Estimates } from "./estimates.ts";
+import { patient, unlessAborted } from "./patience.ts";
 
 /** Money that is set aside for one response; disposed after it is settled. */
 export interface Reservation extends Disposable {

@@ -1,6 +1,6 @@
 import type { Usage } from "@slipway/contract";
-import { estimateInput, estimateOutput, leastTokens, mostExcess } from "./budget.ts";
 import type { Route } from "../settings/routes.ts";
+import { estimateInput, estimateOutput, leastTokens, mostExcess } from "./budget.ts";
 
 /** Of the largest requests that a run has paid for. */
 export interface PaidTokens {

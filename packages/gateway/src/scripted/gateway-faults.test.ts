@@ -1,9 +1,9 @@
 import type { ErrorCode } from "@slipway/contract";
 import { describe, expect, test } from "vitest";
+import type { ResponseEnd } from "../admit/health.ts";
 import type { ModelEvent } from "../dialects/conversation.ts";
 import type { DialectName } from "../dialects/dialect.ts";
 import { dialects } from "../dialects/index.ts";
-import type { ResponseEnd } from "../admit/health.ts";
 import type { Timeouts } from "../settings/settings.ts";
 import type { Fault, Turn } from "./program.ts";
 import { modelRequest } from "./testing/conversation.ts";

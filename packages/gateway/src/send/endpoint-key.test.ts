@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { collect } from "./answer.ts";
 import { cutAt } from "../dialects/testing.ts";
-import { withoutKey } from "./endpoint-key.ts";
 import { answerOf } from "../testing/answer.ts";
+import { collect } from "./answer.ts";
+import { withoutKey } from "./endpoint-key.ts";
 
 const key = "sk-sk-test-sk-te";
 

@@ -1,5 +1,5 @@
-import type { Answer, Sink } from "./answer.ts";
 import type { Endpoint } from "../settings/endpoints.ts";
+import type { Answer, Sink } from "./answer.ts";
 
 const shown = "[key]";
 /** Shorter ones are placeholders, whose words may stand in any answer. */

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { SlipwayError } from "@slipway/contract";
-import { type Answer, collect } from "./answer.ts";
 import type { Clock } from "../ports/ports.ts";
-import { errorMessage, isRetryable, refusal, retryDelayMs } from "./retry.ts";
 import type { Retries } from "../settings/settings.ts";
+import { type Answer, collect } from "./answer.ts";
+import { errorMessage, isRetryable, refusal, retryDelayMs } from "./retry.ts";
 import type { Send, UpstreamRequest } from "./upstream.ts";
 
 interface SendOptions {

@@ -1,9 +1,9 @@
 import { Pool } from "undici";
-import { type Answer, PendingAnswer } from "./answer.ts";
 import type { DialectName } from "../dialects/dialect.ts";
-import { withoutKey } from "./endpoint-key.ts";
 import type { Endpoint } from "../settings/endpoints.ts";
 import type { Timeouts } from "../settings/settings.ts";
+import { type Answer, PendingAnswer } from "./answer.ts";
+import { withoutKey } from "./endpoint-key.ts";
 
 /** A request as an endpoint gets it. */
 export interface UpstreamRequest {

@@ -4,10 +4,10 @@ import { request as httpRequest } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type ModelRole, modelRoles, newId, type RunTaskInput } from "@slipway/contract";
-import type { Endpoint } from "../settings/endpoints.ts";
 import { createGateway, type Gateway, type GatewayLogLine, type OpenRun, openRunLog } from "../index.ts";
 import { createMemoryLedger } from "../journal/ledger.ts";
 import type { Clock, Ledger } from "../ports/ports.ts";
+import type { Endpoint } from "../settings/endpoints.ts";
 import { readPrices } from "../settings/prices.ts";
 import type { GatewaySettings } from "../settings/settings.ts";
 import { startTestUpstream, type TestUpstream } from "./upstream.ts";
@@ -75,7 +75,10 @@ export async function startTestGateway(options: TestGatewayOptions = {}): Promis
   const settings = { ...usual, endpoints, ...options.settings };
   const defects: unknown[] = [];
   const gateway = createGateway({
-    ...{ settings, ledger, log: await openRunLog(directory), secret: "a secret of the tests" },
+    settings,
+    ledger,
+    log: await openRunLog(directory),
+    secret: "a secret of the tests",
     logger(line) {
       lines.push(line);
       logged.emit("line");
@@ -93,7 +96,12 @@ export async function startTestGateway(options: TestGatewayOptions = {}): Promis
   const url = "port" in address ? `http://127.0.0.1:${address.port}` : "";
   const held = parts.move();
   return {
-    ...{ gateway, upstream, run, ledger, lines, url },
+    gateway,
+    upstream,
+    run,
+    ledger,
+    lines,
+    url,
     async settled(count = 1) {
       while (lines.length < count) await once(logged, "line");
     },

@@ -158,8 +158,15 @@ function writeJson(response: ServerResponse, status: number, body: object, heade
 
 function requestOf(body: Record<string, unknown>): ModelRequest {
   return {
-    ...{ model: String(body["model"]), system: "", messages: [], tools: [], toolChoice: "auto" },
-    ...{ maxOutputTokens: undefined, temperature: undefined, stopSequences: [] },
-    ...{ stream: body["stream"] === true, answerSchema: undefined },
+    model: String(body["model"]),
+    system: "",
+    messages: [],
+    tools: [],
+    toolChoice: "auto",
+    maxOutputTokens: undefined,
+    temperature: undefined,
+    stopSequences: [],
+    stream: body["stream"] === true,
+    answerSchema: undefined,
   };
 }

@@ -2,13 +2,13 @@ import { mkdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { openBranchPath, type TaskOrder, type TaskPhase } from "@slipway/contract";
 import { z } from "zod";
-import { assembleCrew, type Crew, type CrewParts } from "../team/crew.ts";
 import { endOf } from "../supervise/end.ts";
+import { assembleCrew, type Crew, type CrewParts } from "../team/crew.ts";
+import type { SharedPart } from "../team/inbox.ts";
 import type { RunProgress } from "../team/progress.ts";
 import { type BesideChecks, createBesideChecks, findingOf } from "./beside.ts";
 import { type Checks, createChecks } from "./checks.ts";
 import { TaskRunEnd } from "./end.ts";
-import type { SharedPart } from "../team/inbox.ts";
 import { createJournal, type Journal } from "./journal.ts";
 import { mainRef } from "./link.ts";
 import { openRepository, type Repository } from "./repository.ts";
@@ -122,7 +122,16 @@ export async function openAttempt(parts: AttemptParts): Promise<Attempt> {
     onFailure: (failure, commit) => controls.find([findingOf(failure, commit)]),
   });
   return {
-    ...{ order, progress, repository, crew, signal, tip, emit, once, beside, share },
+    order,
+    progress,
+    repository,
+    crew,
+    signal,
+    tip,
+    emit,
+    once,
+    beside,
+    share,
     checks: createChecks({ ...checksParts, directory, signal, once }),
     async phase(phase, round, schema, work) {
       return await once(`${phase} ${round}`, schema, async () => {

@@ -42,7 +42,9 @@ test("a runner that is killed in each phase goes on, and repeats no step that wa
       prompt: "",
       order: {
         ...project.order,
-        ...{ base: base.commit, bundle: base.bundle, fixModel: "build" },
+        base: base.commit,
+        bundle: base.bundle,
+        fixModel: "build",
         commands: {
           install: `${where}; [ $at = verify ] || { ${stop("install")}; }`,
           build: `${where}; echo build-$at >> ${log}`,

@@ -1,10 +1,8 @@
-import type { Finding, TaskOrder } from "@slipway/contract";
+import { fence, type TaskOrder } from "@slipway/contract";
 import { keepEndsOf } from "../system/output.ts";
+import { fenceRule, paragraphs } from "../team/host-words.ts";
 import type { Failure } from "./checks.ts";
-import { fence, fenceRule } from "./fence.ts";
-import type { SharedPart } from "../team/inbox.ts";
 
-const maxSharedBytes = 4 * 1024;
 const maxEarlierBytes = 24 * 1024;
 
 /** What each level of error escalation asks for. */
@@ -80,20 +78,7 @@ export function intentPrompt(criteria: TaskOrder["criteria"], isAgain: boolean):
   );
 }
 
-export function findingsPrompt(findings: readonly Finding[]): string {
-  return paragraphs(
-    "Checks of your work have found this. Mend it:",
-    ...findings.map(({ gate, text, file, line }) => fence("finding", `${gate}${placeOf(file, line)}: ${text}`)),
-    fenceRule,
-  );
-}
-
 export const goOnWithWords = "There is more to do on your task:";
-
-export function sharedWords({ name, text }: SharedPart): string {
-  const place = `.slipway/context/${name}.md`;
-  return `What the build shares has changed, see ${place}:\n${fence("context", keepEndsOf(text, maxSharedBytes))}`;
-}
 
 function commandsOf({ commands }: TaskOrder): string | false {
   const named = Object.entries(commands).map(([name, command]) => `${name}: ${command}`);
@@ -110,15 +95,6 @@ function secretsOf({ secrets }: TaskOrder): string | false {
   );
 }
 
-function placeOf(file: string | undefined, line: number | undefined): string {
-  if (file === undefined) return "";
-  return ` (${file}${line === undefined ? "" : `:${line}`})`;
-}
-
 function list(entries: readonly string[]): string {
   return entries.map((entry) => `- ${entry}`).join("\n");
-}
-
-function paragraphs(...parts: readonly (string | false)[]): string {
-  return parts.filter((part) => part !== false && part !== "").join("\n\n");
 }

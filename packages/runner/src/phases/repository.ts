@@ -58,8 +58,10 @@ export interface RepositoryOptions {
 /** For a large project, on a busy machine. */
 const timeoutMs = 300_000;
 const identity = {
-  ...{ GIT_AUTHOR_NAME: author.name, GIT_AUTHOR_EMAIL: author.email },
-  ...{ GIT_COMMITTER_NAME: author.name, GIT_COMMITTER_EMAIL: author.email },
+  GIT_AUTHOR_NAME: author.name,
+  GIT_AUTHOR_EMAIL: author.email,
+  GIT_COMMITTER_NAME: author.name,
+  GIT_COMMITTER_EMAIL: author.email,
 };
 
 export function openRepository(options: RepositoryOptions): Repository {
@@ -74,7 +76,9 @@ export function openRepository(options: RepositoryOptions): Repository {
   /** With refs of its own: the others are the agent's, too. */
   const ownRefs = join(options.directory, "bundle-refs");
   const withOwnRefs = gitIn({
-    ...{ directory: ownRefs, workdir, timeoutMs },
+    directory: ownRefs,
+    workdir,
+    timeoutMs,
     environment: { ...environment, GIT_OBJECT_DIRECTORY: join(directory, "objects") },
   });
   const has = (commit: string) => succeeds(git("cat-file", "-e", `${commit}^{commit}`));

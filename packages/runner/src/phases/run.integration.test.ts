@@ -25,7 +25,10 @@ test("a task goes through its six phases, is offered as a bundle, and is over wh
   const phases = ["initialise", "build", "integrate", "test", "intent", "verify"];
   expect(phasesOf(channel.events)).toEqual(phases.flatMap((phase) => [`${phase} 1 begun`, `${phase} 1 finished`]));
   expect(channel.events).toContainEqual({
-    ...{ type: "criterion", criterion: "adds", satisfied: true, evidence: "The test says so." },
+    type: "criterion",
+    criterion: "adds",
+    satisfied: true,
+    evidence: "The test says so.",
   });
   // Once where the agent works, once in a clean checkout.
   expect(await project.commandsRun()).toEqual(["build", "test", "build", "test"]);
@@ -268,7 +271,11 @@ test("an attempt that goes on from the last one begins with its files, on a newe
       workdir: first.workdir,
       order: {
         ...project.order,
-        ...{ base: main.commit, bundle: main.bundle, from: "last-attempt", level: 2, earlier: ["6 == 5"] },
+        base: main.commit,
+        bundle: main.bundle,
+        from: "last-attempt",
+        level: 2,
+        earlier: ["6 == 5"],
         branch: "attempt/sum-2",
       },
     },

@@ -1,6 +1,7 @@
 import { commitSchema, findingSchema, type Offered, offeredSchema, offerPath } from "@slipway/contract";
 import { z } from "zod";
 import type { RunnerEnd } from "../supervise/end.ts";
+import { findingsPrompt } from "../team/host-words.ts";
 import { type Attempt, type AttemptParts, followShared, openAttempt } from "./attempt.ts";
 import { type Failure, failureSchema } from "./checks.ts";
 import { TaskRunEnd } from "./end.ts";
@@ -8,7 +9,6 @@ import {
   buildPrompt,
   cleanFixPrompt,
   conflictPrompt,
-  findingsPrompt,
   fixPrompt,
   goOnWithWords,
   intentPrompt,

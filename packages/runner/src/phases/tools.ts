@@ -1,9 +1,8 @@
 import { randomUUID } from "node:crypto";
-import { type RunnerEvent, repositoryPathSchema, slugSchema, type TaskOrder } from "@slipway/contract";
+import { fence, type RunnerEvent, repositoryPathSchema, slugSchema, type TaskOrder } from "@slipway/contract";
 import { z } from "zod";
 import type { TeamTool } from "../agents/driver.ts";
 import { keepEndsOf } from "../system/output.ts";
-import { fence } from "./fence.ts";
 import type { Inbox } from "../team/inbox.ts";
 
 export interface PhaseToolsOptions {

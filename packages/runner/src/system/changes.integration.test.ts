@@ -3,8 +3,8 @@ import { chmod, mkdir, rm, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
-import { type Changes, openChanges } from "./changes.ts";
 import { makeWorkplace } from "../testing/workplace.ts";
+import { type Changes, openChanges } from "./changes.ts";
 
 const run = promisify(execFile);
 const environment = { PATH: process.env["PATH"] ?? "" };

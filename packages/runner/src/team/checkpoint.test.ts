@@ -1,9 +1,9 @@
 import { readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { openCheckpoint, type Progress } from "./checkpoint.ts";
 import { durableFile } from "../system/durable.ts";
 import { makeWorkplace } from "../testing/workplace.ts";
+import { openCheckpoint, type Progress } from "./checkpoint.ts";
 
 const progress: Progress = {
   step: 3,

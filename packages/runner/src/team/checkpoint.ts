@@ -3,9 +3,9 @@ import { join } from "node:path";
 import { commitSchema, runIdSchema, SlipwayError } from "@slipway/contract";
 import { z } from "zod";
 import { type DurableFile, durableFile } from "../system/durable.ts";
-import { mailSchema } from "./mailbox.ts";
-import { inboxSchema, type SharedPart, sharedSchema } from "./inbox.ts";
 import { boardSchema } from "./board.ts";
+import { inboxSchema, type SharedPart, sharedSchema } from "./inbox.ts";
+import { mailSchema } from "./mailbox.ts";
 
 /** How far a task run is in its phases. */
 const phasesSchema = z.strictObject({

@@ -1,6 +1,6 @@
 import type { ControlMessage, Finding } from "@slipway/contract";
+import { findingsPrompt, sharedWords } from "./host-words.ts";
 import type { Member } from "./member.ts";
-import { findingsPrompt, sharedWords } from "../phases/prompts.ts";
 import type { RunProgress } from "./progress.ts";
 
 /** What the host says to a run, brought to the agents that are at work. */

@@ -2,13 +2,13 @@ import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { AgentEvent, RunnerEvent, RunTask } from "@slipway/contract";
 import type { Driver, GatewayAddress, TeamTool, TeamTools } from "../agents/driver.ts";
+import type { FinalEvent } from "../supervise/supervise.ts";
 import { openChanges } from "../system/changes.ts";
 import type { Checkpoint } from "./checkpoint.ts";
 import type { Controls } from "./controls.ts";
+import { runTeam, type Stage } from "./flow.ts";
 import { type Host, openMember, type Surroundings } from "./member.ts";
 import type { RunProgress } from "./progress.ts";
-import type { FinalEvent } from "../supervise/supervise.ts";
-import { runTeam, type Stage } from "./flow.ts";
 import { instructionsFor } from "./prompts.ts";
 import { serveTeam } from "./socket.ts";
 import { teamTools } from "./tools.ts";
@@ -67,7 +67,10 @@ export async function assembleCrew(parts: CrewParts): Promise<Crew> {
       const named = (turn: string) => (work.name === undefined ? turn : `${work.name}/${turn}`);
       return await runTeam(
         {
-          ...{ board: progress.board, workers: task.workers, signal, onStage: progress.enter },
+          board: progress.board,
+          workers: task.workers,
+          signal,
+          onStage: progress.enter,
           async lead(turn, prompt) {
             const final = await employ("lead", named(turn), prompt, work);
             await work.onTurn?.();
@@ -87,7 +90,12 @@ async function surround(parts: CrewParts): Promise<Surroundings> {
   await mkdir(task.workdir, { recursive: true });
   const changes = await openChanges({ directory: join(directory, "changes.git"), workdir: task.workdir, environment });
   return {
-    ...{ task, gateway, checkpoint, changes, host, signal },
+    task,
+    gateway,
+    checkpoint,
+    changes,
+    host,
+    signal,
     driver: parts.driver(task.agent),
     mailbox: progress.mailbox,
     remainingMs: progress.remainingMs,

@@ -1,11 +1,11 @@
 import { once } from "node:events";
 import type { AgentEvent, RunTask } from "@slipway/contract";
 import type { Agent, Driver, GatewayAddress, TeamTools } from "../agents/driver.ts";
-import { goOnPrompt } from "../system/text.ts";
+import { type FinalEvent, isFinal, supervise } from "../supervise/supervise.ts";
 import type { Changes } from "../system/changes.ts";
+import { goOnPrompt } from "../system/text.ts";
 import type { Checkpoint } from "./checkpoint.ts";
 import type { Mailbox } from "./mailbox.ts";
-import { type FinalEvent, isFinal, supervise } from "../supervise/supervise.ts";
 
 /** What all agents of a run have in common. */
 export interface Surroundings {
@@ -58,8 +58,15 @@ export async function openMember(surroundings: Surroundings, options: MemberOpti
   const found = await checkpoint.agent(name);
   const wasAtIt = found?.turn === turn;
   const agent = await surroundings.driver.open({
-    ...{ agent: name, workdir: task.workdir, model: options.model, permissions: task.permissions, limits: task.limits },
-    ...{ instructions: options.instructions, gateway: surroundings.gateway, tools: options.tools, signal },
+    agent: name,
+    workdir: task.workdir,
+    model: options.model,
+    permissions: task.permissions,
+    limits: task.limits,
+    instructions: options.instructions,
+    gateway: surroundings.gateway,
+    tools: options.tools,
+    signal,
     state: wasAtIt || !isFresh ? found?.state : undefined,
     save: (state) => checkpoint.saveAgent(name, { turn, state }),
   });

@@ -1,9 +1,9 @@
 import type { RunId, RunTask, TeamTask } from "@slipway/contract";
-import type { Checkpoint, PhasesProgress } from "./checkpoint.ts";
-import { createMailbox, type Mailbox } from "./mailbox.ts";
-import { createInbox, type Inbox } from "./inbox.ts";
 import { type Board, createBoard, type Note } from "./board.ts";
+import type { Checkpoint, PhasesProgress } from "./checkpoint.ts";
 import type { Stage } from "./flow.ts";
+import { createInbox, type Inbox } from "./inbox.ts";
+import { createMailbox, type Mailbox } from "./mailbox.ts";
 
 /** How far the run is. Every change is saved; a save that fails ends the run. */
 export interface RunProgress {
@@ -51,7 +51,13 @@ export function followProgress({ run, task, checkpoint, ...on }: ProgressOptions
   let sharing: Promise<void> = Promise.resolve();
   const save = () =>
     checkpoint.save({
-      ...{ step, run, heard, spentMs: spentMs(), stage, board: board.state(), mail: mailbox.state() },
+      step,
+      run,
+      heard,
+      spentMs: spentMs(),
+      stage,
+      board: board.state(),
+      mail: mailbox.state(),
       ...(task.order !== undefined && { phases, inbox: inbox.state() }),
     });
   const changed = () => void save().catch(on.onFailure);

@@ -27,7 +27,9 @@ export async function openTestHost(program: ScriptedProgram, task: Partial<RunTa
   onTestFinished(() => gateway[Symbol.asyncDispose]());
   await gateway.listen({ path: socketPath });
   const run = await gateway.openRun({
-    ...{ id: newId("run"), roles: ["build"], budgetMicroUsd: 1_000_000 },
+    id: newId("run"),
+    roles: ["build"],
+    budgetMicroUsd: 1_000_000,
     task: { agent: "builtin", prompt: "Go", model: "build", workdir, ...task },
   });
   const runner = await buildRunner();

@@ -4,8 +4,8 @@ import { type ScriptedProgram, startScriptedModel } from "@slipway/gateway/scrip
 import { onTestFinished } from "vitest";
 import { createBuiltinDriver } from "../agents/builtin/index.ts";
 import type { Driver } from "../agents/driver.ts";
-import { openCheckpoint, type Progress } from "../team/checkpoint.ts";
 import { run } from "../run.ts";
+import { openCheckpoint, type Progress } from "../team/checkpoint.ts";
 import { createMemoryChannel, type MemoryChannel } from "./memory-channel.ts";
 import { makeWorkplace } from "./workplace.ts";
 
@@ -32,7 +32,9 @@ export async function startTestRun(
   const environment = { PATH: process.env["PATH"] ?? "" };
   const controller = new AbortController();
   const over = run({
-    ...{ channel, directory, environment },
+    channel,
+    directory,
+    environment,
     gateway: { baseUrl: model.baseUrl, token: "slr_test" },
     driver: () => options.driver ?? createBuiltinDriver({ environment }),
     mcpCommand: (socket) => ["node", "runner.mjs", "mcp", socket],

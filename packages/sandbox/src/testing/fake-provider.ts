@@ -90,8 +90,21 @@ function createSandbox(
       const secrets = network.secrets.map(({ host, header }) => ({ host, header }));
       const limits = { cpu, memoryMb, diskMb, processes };
       return {
-        ...{ id, provider: "fake", image, snapshot: null, state: "running", reason: "started", limits, workdir, user },
-        ...{ createdAt, stateChangedAt: createdAt, expiresAt: createdAt + lifetimeMs, ports, tools, labels },
+        id,
+        provider: "fake",
+        image,
+        snapshot: null,
+        state: "running",
+        reason: "started",
+        limits,
+        workdir,
+        user,
+        createdAt,
+        stateChangedAt: createdAt,
+        expiresAt: createdAt + lifetimeMs,
+        ports,
+        tools,
+        labels,
         network: { ...network, secrets },
       };
     },

@@ -24,7 +24,8 @@ async function begin() {
   const store = await openStore(database, clock, clock);
   const opened = parts.move();
   return {
-    ...{ store, clock },
+    store,
+    clock,
     pass(ms: number) {
       nowMs += ms;
     },
@@ -55,7 +56,13 @@ async function serve(set: Begun, parts: Partial<CoordinatorParts> = {}) {
     heardAtMs: () => undefined,
   });
   const coordinator = await openCoordinator({
-    ...{ store: set.store, work, name, slots: 10, clock: set.clock, leaseMs, sweepMs: 20 },
+    store: set.store,
+    work,
+    name,
+    slots: 10,
+    clock: set.clock,
+    leaseMs,
+    sweepMs: 20,
     onTurn: (build) => void turns.push(build),
     warn: (message) => void warnings.push(message),
     ...parts,
@@ -65,15 +72,25 @@ async function serve(set: Begun, parts: Partial<CoordinatorParts> = {}) {
 
 const hash = `sha256:${"0".repeat(64)}` as const;
 const intent = {
-  ...{ request: "a shop", appType: "shop", character: "calm", coreValue: "buy" },
+  request: "a shop",
+  appType: "shop",
+  character: "calm",
+  coreValue: "buy",
   criteria: ["a", "b", "c", "d", "e"].map((id) => ({ id, kind: "functional" as const, statement: id })),
   workflows: ["x", "y"].map((id) => ({ id, title: id, steps: ["go"], success: "there" })),
   identity: { mood: "calm", colours: ["blue"], typography: "plain", layout: "wide" },
   antiPatterns: ["noise"],
 };
 const cart: Task = {
-  ...{ id: "cart", title: "cart", description: "cart", component: "app", features: ["app"], dependencies: [] },
-  ...{ expectedFiles: [], estimate: { minutes: 10, usd: 1 }, criteria: [] },
+  id: "cart",
+  title: "cart",
+  description: "cart",
+  component: "app",
+  features: ["app"],
+  dependencies: [],
+  expectedFiles: [],
+  estimate: { minutes: 10, usd: 1 },
+  criteria: [],
 };
 
 /** All that the stages would report, at once. */

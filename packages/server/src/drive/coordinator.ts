@@ -158,7 +158,8 @@ export async function openCoordinator(parts: CoordinatorParts): Promise<Coordina
   const tick = createTick({ store, work, fleet, clock, leaseMs });
   const drive = stack.use(
     await openDrive({
-      ...{ name, warn },
+      name,
+      warn,
       async takeTurn(build, by, bell) {
         const turn = await tick(build, by, bell);
         parts.onTurn?.(build);

@@ -30,7 +30,15 @@ async function setUp() {
   const list = async () => branchesViewSchema.parse((await server.ask("GET", path)).body);
   const held = parts.move();
   return {
-    ...{ server, repository, main, sandbox, build, path, list, offer, returned },
+    server,
+    repository,
+    main,
+    sandbox,
+    build,
+    path,
+    list,
+    offer,
+    returned,
     [Symbol.asyncDispose]: () => held.disposeAsync(),
   };
 }
@@ -53,7 +61,8 @@ test("branches of candidates are kept until a person discards them", async () =>
   expect((await list()).branches).toEqual([]);
   expect((await repository.candidates()).size).toBe(0);
   expect(await server.ask("DELETE", `${path}/${id}`)).toMatchObject({
-    ...{ status: 404, body: { error: { code: "branch_not_found" } } },
+    status: 404,
+    body: { error: { code: "branch_not_found" } },
   });
 });
 
@@ -98,7 +107,8 @@ test("there are no branches of a build that is not there, nor of what is no cand
   expect(await server.ask("GET", path)).toMatchObject({ status: 200, body: { repository: null, branches: [] } });
   for (const id of [newId("cnd"), "main", "..%2Fheads%2Fmain"]) {
     expect(await server.ask("DELETE", `${path}/${id}`)).toMatchObject({
-      ...{ status: 404, body: { error: { code: "branch_not_found" } } },
+      status: 404,
+      body: { error: { code: "branch_not_found" } },
     });
   }
 });

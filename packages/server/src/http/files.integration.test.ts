@@ -34,8 +34,13 @@ async function setUp() {
   const moved = { "src/old.txt": null, "src/new.txt": "one\ntwo\nthree\n" };
   const first = await merge((await change({ ...moved, "src/list.ts": "export {};\n" })).tree);
   const { tree } = await change({
-    ...{ ...moved, "src/list.ts": "export const list = [];\n", "README.md": null, "big.txt": tooLarge },
-    ...{ "logo.png": Buffer.from([0x89, 0x50, 0, 1]), "latin.txt": Buffer.from([0xe9, 0x0a]), "-x *": "odd\n" },
+    ...moved,
+    "src/list.ts": "export const list = [];\n",
+    "README.md": null,
+    "big.txt": tooLarge,
+    "logo.png": Buffer.from([0x89, 0x50, 0, 1]),
+    "latin.txt": Buffer.from([0xe9, 0x0a]),
+    "-x *": "odd\n",
   });
   const link = await sandbox.object("blob", "src/new.txt");
   const entries = `${await sandbox.git(["ls-tree", tree])}120000 blob ${link}\tnow\n`;
@@ -47,7 +52,14 @@ async function setUp() {
   const path = `/v1/builds/${build}/files`;
   const held = parts.move();
   return {
-    ...{ server, build, path, began, first, second, candidate, client: createClient(server).builds },
+    server,
+    build,
+    path,
+    began,
+    first,
+    second,
+    candidate,
+    client: createClient(server).builds,
     [Symbol.asyncDispose]: () => held.disposeAsync(),
   };
 }
@@ -55,7 +67,9 @@ async function setUp() {
 test("a merge tells which files it changes, and they are all there to be read at its commit", async () => {
   const { client, build, began, first, second } = world;
   expect(first.data).toMatchObject({
-    ...{ merged: true, main: { commit: first.commit }, fileCount: 2 },
+    merged: true,
+    main: { commit: first.commit },
+    fileCount: 2,
     files: [
       { path: "src/list.ts", change: "added" },
       { path: "src/new.txt", change: "renamed", from: "src/old.txt" },
@@ -74,7 +88,11 @@ test("a merge tells which files it changes, and they are all there to be read at
   const read = (path: string, commit?: string) => client.file(build, { path, ...(commit && { commit }) });
   expect(await read("src/list.ts")).toMatchObject({ commit: second.commit, content: "export const list = [];\n" });
   expect(await read("src/list.ts", first.commit)).toMatchObject({
-    ...{ commit: first.commit, path: "src/list.ts", type: "file", bytes: 11, content: "export {};\n" },
+    commit: first.commit,
+    path: "src/list.ts",
+    type: "file",
+    bytes: 11,
+    content: "export {};\n",
   });
   expect(await read("-x *")).toMatchObject({ content: "odd\n" });
   expect(await read("README.md", began)).toMatchObject({ content: "# App\n" });
@@ -144,7 +162,8 @@ test("a build without a main has no files yet, and one that is not there none at
   await using server = await startTestServer();
   const { body } = await server.ask("POST", "/v1/builds", { body: { request: "a habit tracker" } });
   expect(await server.ask("GET", `/v1/builds/${body.id}/files`)).toMatchObject({
-    ...{ status: 409, body: { error: { code: "not_ready" } } },
+    status: 409,
+    body: { error: { code: "not_ready" } },
   });
   expect(await server.ask("GET", `/v1/builds/${newId("bld")}/files`)).toMatchObject({ status: 404 });
 });

@@ -65,7 +65,12 @@ describe("a build", () => {
     await server.tell(id);
     const { body } = await server.ask("GET", `/v1/builds/${id}`);
     expect(buildViewSchema.parse(body)).toMatchObject({
-      ...{ id, status: "paused", reason: "user", request: "a habit tracker", planning: null, source: null },
+      id,
+      status: "paused",
+      reason: "user",
+      request: "a habit tracker",
+      planning: null,
+      source: null,
       tasks: { pending: 3, merged: 0 },
       money: { budgetMicroUsd: 5_000_000, spentMicroUsd: 0, reservedMicroUsd: 0 },
     });
@@ -280,7 +285,9 @@ test("the plan has its order, its parts, its critical path and its totals", asyn
   await server.tell(id);
   const { body } = await server.ask("GET", `/v1/builds/${id}/plan`);
   expect(body).toMatchObject({
-    ...{ mode: "new", round: 1, partition: "phase" },
+    mode: "new",
+    round: 1,
+    partition: "phase",
     parts: [
       { name: "phase-001", tasks: ["setup"] },
       { name: "phase-002", tasks: ["list", "store"] },

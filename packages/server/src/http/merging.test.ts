@@ -22,7 +22,11 @@ test("a build shows its attempts' words, its candidates, its main and where it r
   const { id, settings, candidates, main, repository, preview, criteria } = buildViewSchema.parse(body);
   expect(settings.agent).toBe("claude-code");
   expect({ candidates, main, repository, preview, criteria }).toEqual({
-    ...{ candidates: [], main: null, repository: null, preview: null, criteria: [] },
+    candidates: [],
+    main: null,
+    repository: null,
+    preview: null,
+    criteria: [],
   });
   const candidate = newId("cnd");
   const setup = { task: "setup", attempt: 1, respawn: 0 };
@@ -37,12 +41,18 @@ test("a build shows its attempts' words, its candidates, its main and where it r
   await server.tell(
     id,
     report("candidate.offered", `candidate:${candidate}`, {
-      ...{ ...setup, candidate, offer: 1, commit: commit("setup"), tree: commit("setup's") },
+      ...setup,
+      candidate,
+      offer: 1,
+      commit: commit("setup"),
+      tree: commit("setup's"),
     }),
   );
   const view = buildViewSchema.parse((await server.ask("GET", `/v1/builds/${id}`)).body);
   expect(view).toMatchObject({
-    ...{ main: commit("main"), repository: expect.stringContaining(id), preview: "http://127.0.0.1:4123/" },
+    main: commit("main"),
+    repository: expect.stringContaining(id),
+    preview: "http://127.0.0.1:4123/",
     attempts: [{ task: "setup", number: 1, phase: "build", doing: "writes src/list.ts" }],
     candidates: [{ id: candidate, task: "setup", commit: commit("setup") }],
   });
@@ -81,19 +91,23 @@ test("a build whose agent is not installed is not begun, and says what to do", a
   const refused = async (agent: string) => (await begin(agent)).body.error;
   const install = `npm install --prefix ${agents}/claude-code @anthropic-ai/claude-code`;
   expect(await refused("claude-code")).toMatchObject({
-    ...{ code: "component_missing", message: expect.stringContaining(install) },
+    code: "component_missing",
+    message: expect.stringContaining(install),
   });
   expect(await refused("acp:emacs")).toMatchObject({
-    ...{ code: "unknown_agent", message: expect.stringContaining("acp:codex") },
+    code: "unknown_agent",
+    message: expect.stringContaining("acp:codex"),
   });
   await mkdir(join(agents, "codex"));
   expect(await refused("acp:codex")).toMatchObject({
-    ...{ code: "component_missing", message: expect.stringContaining("slipway down") },
+    code: "component_missing",
+    message: expect.stringContaining("slipway down"),
   });
   await mkdir(join(agents, "ours"));
   await writeFile(join(agents, "ours", "agent.json"), "{}");
   expect(await refused("acp:ours")).toMatchObject({
-    ...{ code: "invalid_settings", message: expect.stringContaining("ours/agent.json: command") },
+    code: "invalid_settings",
+    message: expect.stringContaining("ours/agent.json: command"),
   });
   expect((await own.ask("GET", "/v1/builds")).body.builds).toEqual([]);
   expect((await begin("builtin")).status).toBe(201);

@@ -99,7 +99,14 @@ test("of a main without a dev server there is told what there is instead, and th
     merges: [{ build: id, candidate, task: "lib", position: 1, commit: main, parent: main, mergedAt: 3 }],
     gateResults: [
       ...(["failed", "passed"] as const).map((verdict, round) => ({
-        ...{ build: id, candidate, gate: "tests", round, verdict, score: null, durationMs: 1, findings: [] },
+        build: id,
+        candidate,
+        gate: "tests",
+        round,
+        verdict,
+        score: null,
+        durationMs: 1,
+        findings: [],
         endedAt: round + 1,
       })),
     ],
@@ -110,8 +117,11 @@ test("of a main without a dev server there is told what there is instead, and th
   const by = { holder: "server-1", generation: 1 };
   await server.store.builds.apply(id, by, { turn, through: lastEvent, events: [], records });
   const instead = {
-    ...{ reason: expect.stringContaining("no dev server"), repository: expect.stringContaining(id) },
-    ...{ branch: "main", commit: main, gates: [{ name: "tests", verdict: "passed" }] },
+    reason: expect.stringContaining("no dev server"),
+    repository: expect.stringContaining(id),
+    branch: "main",
+    commit: main,
+    gates: [{ name: "tests", verdict: "passed" }],
   };
   expect(await builds.openPreview(id)).toEqual({ build: id, address, instead });
   // A merge may still bring one.

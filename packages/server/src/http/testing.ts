@@ -16,11 +16,11 @@ import {
   type WorkItem,
 } from "@slipway/engine";
 import { openDatabase, openStore } from "@slipway/store";
-import type { BuildFace } from "../faces/builds/face.ts";
-import { openBuildSecrets } from "../work/build-secrets.ts";
 import { type BuildFaceParts, createBuildFace } from "../faces/builds/builds.ts";
+import type { BuildFace } from "../faces/builds/face.ts";
 import { createNews } from "../faces/builds/news.ts";
 import { generatedChecks, generatedIntent } from "../simulated/generated.ts";
+import { openBuildSecrets } from "../work/build-secrets.ts";
 import { createApp } from "./app.ts";
 import { listenOnSocket } from "./listen.ts";
 
@@ -110,15 +110,27 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
   const socketPath = join(directory, "server.sock");
   const secrets = openBuildSecrets(join(directory, "builds"));
   const builds = createBuildFace({
-    ...{ store, clock, news, defaults, ring, settleMs: deaf ? 20 : 60_000 },
-    ...{ provider: "simulated", checkAgent: options.checkAgent, gitOf, previews, secrets },
+    store,
+    clock,
+    news,
+    defaults,
+    ring,
+    settleMs: deaf ? 20 : 60_000,
+    provider: "simulated",
+    checkAgent: options.checkAgent,
+    gitOf,
+    previews,
+    secrets,
     repositoryOf: (build) => join(directory, build),
   });
   const listen = async () => {
     const ending = new AbortController();
     const app = createApp({
-      ...{ builds, models: () => models, version: "0.0.0" },
-      ...{ log: (line) => log.push(line), signal: ending.signal },
+      builds,
+      models: () => models,
+      version: "0.0.0",
+      log: (line) => log.push(line),
+      signal: ending.signal,
     });
     const listening = await listenOnSocket(app, socketPath);
     return async () => {
@@ -128,7 +140,12 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
   };
   let stop = await listen();
   return {
-    ...{ directory, socketPath, store, builds, asked, log },
+    directory,
+    socketPath,
+    store,
+    builds,
+    asked,
+    log,
     ask: (method, path, asking) => ask(socketPath, method, path, asking),
     async tell(build, ...events) {
       await store.events.report(build, events);
@@ -164,8 +181,14 @@ async function answerTo(stage: Stage, wanted: string): Promise<NewEvent> {
 
 function task(id: string, dependencies: readonly string[], minutes: number): Task {
   return {
-    ...{ id, title: `Make ${id}`, description: `Make ${id}`, component: "frontend", features: ["list"] },
-    ...{ dependencies: [...dependencies], expectedFiles: [`src/${id}.ts`], estimate: { minutes, usd: 1.5 } },
+    id,
+    title: `Make ${id}`,
+    description: `Make ${id}`,
+    component: "frontend",
+    features: ["list"],
+    dependencies: [...dependencies],
+    expectedFiles: [`src/${id}.ts`],
+    estimate: { minutes, usd: 1.5 },
     criteria: [],
   };
 }

@@ -16,8 +16,16 @@ const wholeMs = 10 * 60_000;
 
 const build: WorkingBuild = { id: newId("bld"), account: "ada", project: "shop", mode: "new", request: "a shop" };
 const attempt: AttemptWork = {
-  ...{ type: "attempt", id: newId("att"), task: "cart", number: 1, respawn: 0, paused: false },
-  ...{ level: null, pattern: null, from: "main", answer: null },
+  type: "attempt",
+  id: newId("att"),
+  task: "cart",
+  number: 1,
+  respawn: 0,
+  paused: false,
+  level: null,
+  pattern: null,
+  from: "main",
+  answer: null,
 };
 
 async function begin() {
@@ -27,7 +35,9 @@ async function begin() {
   const record = createWorldRecord();
   const served = await serveSimulation(socketPath, { settings: calm, clock, witness: record });
   return {
-    ...{ clock, record, simulation: served.simulation },
+    clock,
+    record,
+    simulation: served.simulation,
     connect: (host: Host) => connectSimulation(socketPath, { host, clock }),
     async [Symbol.asyncDispose]() {
       await served[Symbol.asyncDispose]();

@@ -33,7 +33,10 @@ export function generatedIntent({ request }: Pick<WorkingBuild, "request">): Ope
 export function generatedChecks(intentHash: ContentHash) {
   const looks = [...criteria.slice(0, -1), "pack", "start-over"].map(
     (proves): Check => ({
-      ...{ type: "browser", proves, viewport: "phone", appearance: null },
+      type: "browser",
+      proves,
+      viewport: "phone",
+      appearance: null,
       steps: [
         { action: "open", path: "/" },
         { action: "see", target: { role: "text", name: "Socks" } },
@@ -59,7 +62,11 @@ export function generatedTasks(
       .filter((before) => draw(seed, build, id, before, "edge") < edgeProbability)
       .slice(0, planLimits.maxDependencies);
     return {
-      ...{ id, title: id, description: `Make ${id}`, dependencies, features: ["list"] },
+      id,
+      title: id,
+      description: `Make ${id}`,
+      dependencies,
+      features: ["list"],
       component: usualComponents[index % usualComponents.length] ?? "frontend",
       expectedFiles: [`src/${id}.ts`],
       estimate: { minutes: estimateOf(settings, { build, task: id }), usd: 1 },

@@ -36,9 +36,22 @@ export interface SandboxLife {
 export function sandboxChanged(life: SandboxLife, status: "running" | "destroyed", nowMs: number): NewEvent {
   const { id, build, task, createdAt, costMicroUsd } = life;
   const sandbox: SandboxRecord = {
-    ...{ id, build: build.id, account: build.account, project: build.project, provider: "simulated" },
-    ...{ providerId: null, host: null, config: {}, status, reason: null, tasks: [task], score: null, costMicroUsd },
-    ...{ createdAt, activeAt: nowMs, endedAt: status === "destroyed" ? nowMs : null },
+    id,
+    build: build.id,
+    account: build.account,
+    project: build.project,
+    provider: "simulated",
+    providerId: null,
+    host: null,
+    config: {},
+    status,
+    reason: null,
+    tasks: [task],
+    score: null,
+    costMicroUsd,
+    createdAt,
+    activeAt: nowMs,
+    endedAt: status === "destroyed" ? nowMs : null,
   };
   return report("sandbox.changed", `sandbox.changed:${id}:${status}`, { sandbox });
 }
@@ -49,8 +62,14 @@ export function checkpointMade(
 ): NewEvent {
   const id = `${attempt}:${step}`;
   const checkpoint: CheckpointRecord = {
-    ...{ id, build: build.id, attempt, sandbox, snapshot: null },
-    ...{ phase: `step-${step}`, createdAt: nowMs, details: { step } },
+    id,
+    build: build.id,
+    attempt,
+    sandbox,
+    snapshot: null,
+    phase: `step-${step}`,
+    createdAt: nowMs,
+    details: { step },
   };
   return report("checkpoint.made", `checkpoint.made:${id}`, { checkpoint });
 }

@@ -29,11 +29,24 @@ function begin(settings: SimulationSettings = calm) {
   const simulation = createSimulation({ settings, clock, host, witness: record });
   const build: WorkingBuild = { id: newId("bld"), account: "ada", project: "shop", mode: "new", request: "a shop" };
   const attempt: AttemptWork = {
-    ...{ type: "attempt", id: newId("att"), task: "cart", number: 1, respawn: 0, paused: false },
-    ...{ level: null, pattern: null, from: "main", answer: null },
+    type: "attempt",
+    id: newId("att"),
+    task: "cart",
+    number: 1,
+    respawn: 0,
+    paused: false,
+    level: null,
+    pattern: null,
+    from: "main",
+    answer: null,
   };
   return {
-    ...{ clock, money, record, simulation, build, attempt },
+    clock,
+    money,
+    record,
+    simulation,
+    build,
+    attempt,
     carryOut: (change: Partial<AttemptWork> = {}) => simulation.carryOut(build, [{ ...attempt, ...change }]),
     /** Reports since the last look. */
     look: () => notices.splice(0).flatMap(({ reports = [] }) => reports),
@@ -217,7 +230,8 @@ test("20,000 sandboxes run at once, with one list of what is due", async () => {
   const world = begin({ ...calm, steps: [1, 1] });
   const all = Array.from({ length: 20_000 }, (_, index) => ({
     ...world.attempt,
-    ...{ id: newId("att") as AttemptId, task: `task-${index}` },
+    id: newId("att") as AttemptId,
+    task: `task-${index}`,
   }));
   await world.simulation.carryOut(world.build, all);
   await world.simulation.settled();

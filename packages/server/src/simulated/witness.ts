@@ -21,7 +21,9 @@ export function createWorldRecord(): WorldRecord {
   const spentMicroUsd = new Map<BuildId, number>();
   const count = (map: Map<string, number>, key: string) => map.set(key, (map.get(key) ?? 0) + 1);
   return {
-    ...{ starts, steps, spentMicroUsd },
+    starts,
+    steps,
+    spentMicroUsd,
     started: ({ build, task, number }, respawn) => void count(starts, `${build} ${task} ${number} ${respawn}`),
     stepped: ({ build, task, number }, step) => void count(steps, `${build} ${task} ${number} ${step}`),
     spent: ({ build }, microUsd) => void spentMicroUsd.set(build, (spentMicroUsd.get(build) ?? 0) + microUsd),

@@ -28,8 +28,13 @@ export async function openCrashWorld(settings: ServedWorldSettings, drive: Drive
   const restate = drive === "restate" ? parts.use(await startRestate()) : undefined;
   const { databaseUrl, worldSocket, speed } = served;
   const coordinatorSettings: CoordinatorSettings = {
-    ...{ name: "server-1", databaseUrl, redisUrl: redis.url, restate: restate?.settings },
-    ...{ worldSocket, speed, leaseMs: 75_000 },
+    name: "server-1",
+    databaseUrl,
+    redisUrl: redis.url,
+    restate: restate?.settings,
+    worldSocket,
+    speed,
+    leaseMs: 75_000,
   };
   let coordinator = startCoordinator(coordinatorSettings);
   parts.defer(() => coordinator[Symbol.asyncDispose]());
@@ -68,7 +73,9 @@ export async function openCrashWorld(settings: ServedWorldSettings, drive: Drive
   };
   const opened = parts.move();
   return {
-    ...{ ...served, redisUrl: redis.url, strike },
+    ...served,
+    redisUrl: redis.url,
+    strike,
     get coordinator() {
       return coordinator;
     },

@@ -96,7 +96,14 @@ export async function openDemoWorld(): Promise<DemoWorld> {
   };
   const opened = parts.move();
   return {
-    ...{ stateDirectory, model: billed, provider, database, store, price, strike, end },
+    stateDirectory,
+    model: billed,
+    provider,
+    database,
+    store,
+    price,
+    strike,
+    end,
     client: createClient({ socketPath: join(stateDirectory, serverFiles.socket) }),
     log: () => readFileSync(logPath, "utf8").slice(-shownLogBytes),
     [Symbol.asyncDispose]: () => opened.disposeAsync(),
@@ -124,7 +131,9 @@ interface ServerProcess {
 async function startServer(environment: NodeJS.ProcessEnv, logPath: string): Promise<ServerProcess> {
   const log = openSync(logPath, "a");
   const child = spawn(process.execPath, ["--disable-warning=ExperimentalWarning", program], {
-    ...{ stdio: ["ignore", "pipe", log], detached: true, env: environment },
+    stdio: ["ignore", "pipe", log],
+    detached: true,
+    env: environment,
   });
   closeSync(log);
   const exit = once(child, "exit");

@@ -16,8 +16,15 @@ import { tellStuck } from "./tell-stuck.ts";
 const seed = Number(process.env["SLIPWAY_SEED"]);
 
 const world: SimulationSettings = {
-  ...{ ...usualWorld, seed, tasks: [3, 7], edgeProbability: 0.25, estimateMinutes: [60, 120], pace: 0.001 },
-  ...{ steps: [2, 4], stageMs: [200, 2000], rounds: 3 },
+  ...usualWorld,
+  seed,
+  tasks: [3, 7],
+  edgeProbability: 0.25,
+  estimateMinutes: [60, 120],
+  pace: 0.001,
+  steps: [2, 4],
+  stageMs: [200, 2000],
+  rounds: 3,
   shares: { failed: 0.3, interrupted: 0.1, died: 0.15, lost: 0.02, fixed: 0, unsatisfied: 0.3, unplannable: 0.1 },
 };
 const buildsAtOnce = 6;

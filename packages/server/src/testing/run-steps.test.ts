@@ -3,10 +3,18 @@ import { expect, test } from "vitest";
 import { repeatedSteps, stepsBefore, stepsOf } from "./run-steps.ts";
 
 const phase = (name: TaskPhase, status: "begun" | "finished", round = 1): RunnerEvent => ({
-  ...{ type: "phase", phase: name, status, round },
+  type: "phase",
+  phase: name,
+  status,
+  round,
 });
 const ran = (command: "build" | "test", ok = true, at: TaskPhase = "test"): RunnerEvent => ({
-  ...{ type: "command", phase: at, command, ok, durationMs: 1, output: "" },
+  type: "command",
+  phase: at,
+  command,
+  ok,
+  durationMs: 1,
+  output: "",
 });
 const committed = (digit: string): RunnerEvent => ({ type: "committed", commit: digit.repeat(40) });
 const resumed: RunnerEvent = { type: "resumed", step: 1 };

@@ -66,7 +66,10 @@ export const usualChecks: readonly Check[] = [
   ...criteria.map((proves) => answers(proves, "/", "parts")),
   ...["pack", "start-over"].map(
     (proves): Check => ({
-      ...{ type: "browser", proves, viewport: "phone", appearance: null },
+      type: "browser",
+      proves,
+      viewport: "phone",
+      appearance: null,
       steps: [
         { action: "open", path: "/" },
         { action: "see", target: { role: "text", name: "parts" } },
@@ -84,7 +87,12 @@ function planOf(tasks: readonly ScriptedTask[]): Task[] {
   const named = new Set(tasks.flatMap((task) => task.criteria ?? []));
   const [{ id: first = base.id } = {}] = tasks;
   return tasks.map(({ id, dependencies = [first], criteria: own = [] }, index) => ({
-    ...{ id, title: id, description: `Make ${id}`, component: "backend", features: ["parts"], expectedFiles: [] },
+    id,
+    title: id,
+    description: `Make ${id}`,
+    component: "backend",
+    features: ["parts"],
+    expectedFiles: [],
     dependencies: index === 0 ? [] : [...dependencies],
     estimate: { minutes: 5, usd: 0.1 },
     criteria: index === 0 ? criteria.filter((criterion) => !named.has(criterion)) : [...own],
@@ -126,15 +134,14 @@ for (const name of await readdir(new URL("tests/", import.meta.url))) await impo
 `;
 
 const manifest = {
-  ...{ name: "parts", private: true, type: "module" },
+  name: "parts",
+  private: true,
+  type: "module",
   scripts: { dev: "node server.js", test: "node tests.js" },
 };
 
 /** As npm writes it: without one, each install of each attempt would. */
-const lock = {
-  ...{ name: manifest.name, lockfileVersion: 3, requires: true },
-  packages: { "": { name: manifest.name } },
-};
+const lock = { name: manifest.name, lockfileVersion: 3, requires: true, packages: { "": { name: manifest.name } } };
 
 const base = { id: "base" };
 

@@ -47,7 +47,15 @@ export async function openServedWorld({ world, factor, ...given }: ServedWorldSe
   const { simulation } = parts.use(await serveSimulation(worldSocket, { settings: world, clock, witness: record }));
   const opened = parts.move();
   return {
-    ...{ directory, databaseUrl, database, store, speed, clock, worldSocket, simulation, record },
+    directory,
+    databaseUrl,
+    database,
+    store,
+    speed,
+    clock,
+    worldSocket,
+    simulation,
+    record,
     async create(id, settings) {
       const accepted = buildSettingsSchema.parse(settings);
       const details = newBuildDetails(accepted, "none", clock.now());

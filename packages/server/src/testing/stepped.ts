@@ -60,7 +60,10 @@ export async function openSteppedWorld(settings: SimulationSettings, slots = 100
   const due = () => [...wakes].filter(([, atMs]) => atMs <= clock.now()).map(([build]) => build);
 
   return {
-    ...{ store, clock, simulation, record },
+    store,
+    clock,
+    simulation,
+    record,
     async create(id, given = {}) {
       const accepted = buildSettingsSchema.parse(given);
       const details = newBuildDetails(accepted, "none", clock.now());

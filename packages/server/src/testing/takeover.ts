@@ -12,7 +12,12 @@ import { numberedBuild } from "./numbered-build.ts";
 import { openServedWorld } from "./served-world.ts";
 
 const world: SimulationSettings = {
-  ...{ ...usualWorld, seed: 5, tasks: [6, 6], estimateMinutes: [1, 2], pace: 1, stageMs: [200, 2000] },
+  ...usualWorld,
+  seed: 5,
+  tasks: [6, 6],
+  estimateMinutes: [1, 2],
+  pace: 1,
+  stageMs: [200, 2000],
   shares: { ...usualWorld.shares, failed: 0.2, died: 0.1 },
 };
 

@@ -57,7 +57,11 @@ export async function begin({ hold = "none", ...settings }: BuildSettingsInput &
     rmSync(directory, { recursive: true });
   });
   return {
-    ...{ store, build, asked, reattached, heard },
+    store,
+    build,
+    asked,
+    reattached,
+    heard,
     turn: (who = by) => tick(build, who, null),
     restart() {
       tick = newTick();
@@ -87,7 +91,10 @@ afterEach(async () => {
 
 export const hash = `sha256:${"0".repeat(64)}` as const;
 export const intent = {
-  ...{ request: "a shop", appType: "shop", character: "calm", coreValue: "buy" },
+  request: "a shop",
+  appType: "shop",
+  character: "calm",
+  coreValue: "buy",
   criteria: ["a", "b", "c", "d", "e"].map((id) => ({ id, kind: "functional" as const, statement: id })),
   workflows: ["x", "y"].map((id) => ({ id, title: id, steps: ["go"], success: "there" })),
   identity: { mood: "calm", colours: ["blue"], typography: "plain", layout: "wide" },
@@ -100,24 +107,36 @@ export const checks = { intentHash: hash, checks: [check, { ...check, atMost: 20
 
 export function task(id: string, dependencies: string[] = []): Task {
   return {
-    ...{ id, title: id, description: id, component: "app", features: ["app"], dependencies, expectedFiles: [] },
-    ...{ estimate: { minutes: 10, usd: 1 }, criteria: [] },
+    id,
+    title: id,
+    description: id,
+    component: "app",
+    features: ["app"],
+    dependencies,
+    expectedFiles: [],
+    estimate: { minutes: 10, usd: 1 },
+    criteria: [],
   };
 }
 
 export function sandboxOf(build: BuildId) {
   return {
-    ...{
-      id: newId("sbx"),
-      build,
-      account: "ada",
-      project: "shop",
-      provider: "simulated",
-      providerId: null,
-      host: null,
-    },
-    ...{ config: {}, status: "running", reason: null, tasks: ["cart"], score: null, costMicroUsd: 0 },
-    ...{ createdAt: 1, activeAt: 1, endedAt: null },
+    id: newId("sbx"),
+    build,
+    account: "ada",
+    project: "shop",
+    provider: "simulated",
+    providerId: null,
+    host: null,
+    config: {},
+    status: "running",
+    reason: null,
+    tasks: ["cart"],
+    score: null,
+    costMicroUsd: 0,
+    createdAt: 1,
+    activeAt: 1,
+    endedAt: null,
   };
 }
 

@@ -1,11 +1,11 @@
 import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { join } from "node:path";
 import process from "node:process";
+import { installedTools } from "@slipway/agent-host";
 import type { BuildId, BuildView, StartBuild } from "@slipway/contract";
 import { startBuildSchema } from "@slipway/contract";
 import type { BuildEvent } from "@slipway/engine";
 import type { ScriptedProgram } from "@slipway/gateway/scripted";
-import { installedTools } from "@slipway/agent-host";
 import type { SandboxProvider } from "@slipway/sandbox";
 import { createLocalProvider } from "@slipway/sandbox/local";
 import { createAgentCheck } from "../agents.ts";
@@ -67,7 +67,11 @@ export async function openWholeBuilds({
   const warnings: string[] = [];
   const warn = (message: string) => void warnings.push(message);
   const settings = {
-    ...{ stateDirectory, name: "server-1", slots: 100, buildDefaults: {}, provider: "local" },
+    stateDirectory,
+    name: "server-1",
+    slots: 100,
+    buildDefaults: {},
+    provider: "local",
     database: { url: `file:${join(directory, "slipway.db")}` },
     models: {
       ...readModelSettings({ SLIPWAY_MODEL: "scripted/program" }, stateDirectory),
@@ -78,7 +82,10 @@ export async function openWholeBuilds({
   };
   const server = parts.use(
     await composeServer(settings, {
-      ...{ clock, warn, programs: { program }, checkAgent: createAgentCheck(tools, agents) },
+      clock,
+      warn,
+      programs: { program },
+      checkAgent: createAgentCheck(tools, agents),
       openRepository: ({ id }, source) => openRepository({ provider, source, environment, labels: { build: id } }),
       attempts: (made) => createBuilding({ ...made, provider, stateDirectory, environment, remote, clock, warn }),
     }),
@@ -87,7 +94,11 @@ export async function openWholeBuilds({
     openBuildRepository({ directory: join(stateDirectory, "builds", build), environment });
   const held = parts.move();
   return {
-    ...{ directory, server, provider, warnings, repository },
+    directory,
+    server,
+    provider,
+    warnings,
+    repository,
     async start(build) {
       const { id } = await server.face.start("ada", startBuildSchema.parse({ request: "An app of parts", ...build }));
       return id;

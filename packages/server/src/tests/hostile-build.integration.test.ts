@@ -111,7 +111,8 @@ const large: ScriptedTask = {
 
 /** One of the checks has a word in it that is nowhere else. */
 const marked: Check = {
-  ...{ type: "http", proves: "add-item" },
+  type: "http",
+  proves: "add-item",
   exchanges: [
     { method: "GET", path: "/", body: null, expect: { status: 200, bodyContains: [], bodyLacks: ["needle-77"] } },
   ],

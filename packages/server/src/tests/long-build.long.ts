@@ -8,8 +8,14 @@ const hourMs = 3_600_000;
 
 /** Tasks that are tried again and again until nothing is left to try. */
 const stubborn: SimulationSettings = {
-  ...{ ...usualWorld, seed: 3, tasks: [56, 56], edgeProbability: 0, steps: [1, 1], sigma: 0.3 },
-  ...{ estimateMinutes: [7, 7], stepMicroUsd: [1, 10] },
+  ...usualWorld,
+  seed: 3,
+  tasks: [56, 56],
+  edgeProbability: 0,
+  steps: [1, 1],
+  sigma: 0.3,
+  estimateMinutes: [7, 7],
+  stepMicroUsd: [1, 10],
   shares: { ...usualWorld.shares, failed: 0.11, interrupted: 0.88, died: 0.7 },
 };
 

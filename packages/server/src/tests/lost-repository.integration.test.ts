@@ -2,9 +2,9 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { BuildId } from "@slipway/contract";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { attemptAt, openSite } from "../work/attempts/testing.ts";
 import { scriptedApp } from "../testing/scripted-app.ts";
 import { openWholeBuilds, type WholeBuilds } from "../testing/whole-builds.ts";
+import { attemptAt, openSite } from "../work/attempts/testing.ts";
 
 vi.setConfig({ testTimeout: 300_000 });
 const patience = { timeout: 120_000, interval: 100 };

@@ -56,8 +56,11 @@ async function someonesProject(name: string, files: Readonly<Record<string, stri
   await git(directory, "commit", "-qm", "Add prices");
   const manifest = { name: "prices", version: "1.4.0", scripts: { dev: "node server.js", test: "node --test test/" } };
   await put(directory, {
-    ...{ "package.json": JSON.stringify(manifest), "server.js": server, "test/total.test.js": tests },
-    ...{ ".gitignore": "*.log\n", ...files },
+    "package.json": JSON.stringify(manifest),
+    "server.js": server,
+    "test/total.test.js": tests,
+    ".gitignore": "*.log\n",
+    ...files,
   });
   await git(directory, "add", ".");
   await git(directory, "commit", "-qm", "Serve them");
@@ -170,7 +173,9 @@ describe("a repository that is somebody else's", () => {
     await vi.waitFor(async () => expect(await builds.shown(build, "tax")).toBe("with tax 12"));
     const { events } = await builds.server.face.events(build, 0, 500);
     expect(events.find(({ type }) => type === "merge.ended")?.data).toMatchObject({
-      ...{ merged: true, main: { commit: view.main }, fileCount: 3 },
+      merged: true,
+      main: { commit: view.main },
+      fileCount: 3,
       files: [
         { path: "lib/tax.js", change: "added" },
         { path: "server.js", change: "changed" },

@@ -11,7 +11,12 @@ vi.setConfig({ testTimeout: 300_000 });
 
 const dayMs = 24 * 3_600_000;
 const world: SimulationSettings = {
-  ...{ ...usualWorld, seed: 9, tasks: [5, 5], estimateMinutes: [1, 2], pace: 0.1, stageMs: [200, 2000] },
+  ...usualWorld,
+  seed: 9,
+  tasks: [5, 5],
+  estimateMinutes: [1, 2],
+  pace: 0.1,
+  stageMs: [200, 2000],
   shares: { ...usualWorld.shares, failed: 0.2 },
 };
 

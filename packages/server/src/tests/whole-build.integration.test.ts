@@ -14,7 +14,8 @@ import { openWholeBuilds } from "../testing/whole-builds.ts";
 const app = scriptedApp([
   { id: "list", criteria: ["keep-items"], build: () => [] },
   {
-    ...{ id: "cart", dependencies: ["list"] },
+    id: "cart",
+    dependencies: ["list"],
     build: () => [{ tool: "add_tasks", input: { tasks: [{ title: "price" }] } }, ...part("cart")],
   },
   { id: "pay" },

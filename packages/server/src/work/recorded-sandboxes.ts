@@ -41,7 +41,8 @@ export function recordSandboxes(provider: Provider, { store, tell, clock }: Reco
     },
   });
   return {
-    ...{ snapshots: provider.snapshots, capabilities: provider.capabilities },
+    snapshots: provider.snapshots,
+    capabilities: provider.capabilities,
     list: (filter, options) => provider.list(filter, options),
     get: async (id, options) => recorded(await provider.get(id, options)),
     async create(request, options) {

@@ -54,7 +54,8 @@ export function spawnReporter({ url, build, name, calls, eventsPerCall, held, en
   });
   const closed = once(lines, "close");
   return {
-    ...{ acknowledged, begin },
+    acknowledged,
+    begin,
     get busy() {
       return heard.get("busy") ?? 0;
     },

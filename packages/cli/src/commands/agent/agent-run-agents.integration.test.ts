@@ -40,7 +40,9 @@ async function openAgents(programs: Readonly<Record<string, string>>) {
     ...["agent", "run", "--dir", project, "--model", "scripted/demo", "--agent", agent, "Say hello"],
   ];
   return {
-    ...{ project, words, environment: { SLIPWAY_AGENTS: agents } },
+    project,
+    words,
+    environment: { SLIPWAY_AGENTS: agents },
     async [Symbol.asyncDispose]() {
       for (const directory of [project, agents]) await rm(directory, { recursive: true });
     },

@@ -1,7 +1,11 @@
 import { join } from "node:path";
-import { type NumberedEvent, newId, type RunEnd, type RunId, SlipwayError } from "@slipway/contract";
 import { agentTool, type Run, runnerTools, startRun, toolDirectories } from "@slipway/agent-host";
+import { type NumberedEvent, newId, type RunEnd, type RunId, SlipwayError } from "@slipway/contract";
 import { cloneRepo, type OwnedSandbox, projectPath, putDirectory } from "@slipway/sandbox";
+import type { Context } from "../../input/command.ts";
+import { given, networkPolicy } from "../../input/request.ts";
+import { toJson } from "../../terminal/terminal.ts";
+import { counted } from "../sandbox/files/transfer.ts";
 import { takeBaseline } from "./changes.ts";
 import { createDisplay } from "./display.ts";
 import { chooseModels, openModels } from "./models.ts";
@@ -9,10 +13,6 @@ import { checkSource, type Order, readOrder } from "./order.ts";
 import { finish, finishUncollected, formatUsd } from "./outcome.ts";
 import { createRenderer } from "./render.ts";
 import { steer, tooLate } from "./steer.ts";
-import type { Context } from "../../input/command.ts";
-import { counted } from "../sandbox/files/transfer.ts";
-import { given, networkPolicy } from "../../input/request.ts";
-import { toJson } from "../../terminal/terminal.ts";
 
 /** Makes a sandbox, runs an agent in it on a copy of a directory or repository, and offers what it changed. */
 export async function run(context: Context): Promise<number> {

@@ -68,7 +68,10 @@ export async function openModels({ settings, directory, scripted }: ModelChoice)
   const promptsPath = settings.logPrompts ? join(directory, "prompts.jsonl") : undefined;
   const gateway = parts.use(
     createGateway({
-      ...{ settings, ledger, log, secret: randomBytes(32).toString("hex") },
+      settings,
+      ledger,
+      log,
+      secret: randomBytes(32).toString("hex"),
       ...(promptsPath !== undefined && {
         logger: (line) => appendFileSync(promptsPath, `${JSON.stringify(line)}\n`, { mode: 0o600 }),
       }),

@@ -1,8 +1,8 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline/promises";
-import { microUsdPerUsd, printable, type RunEnd, type SandboxId, SlipwayError } from "@slipway/contract";
 import type { Run } from "@slipway/agent-host";
+import { microUsdPerUsd, printable, type RunEnd, type SandboxId, SlipwayError } from "@slipway/contract";
 import type { Sandbox } from "@slipway/sandbox";
 import type { Context } from "../../input/command.ts";
 import { harmless, toJson } from "../../terminal/terminal.ts";

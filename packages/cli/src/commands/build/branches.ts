@@ -1,9 +1,9 @@
 import type { BranchesView } from "@slipway/contract";
-import { oneLine } from "./view/words.ts";
 import type { Context } from "../../input/command.ts";
 import { formatDuration } from "../../input/duration.ts";
 import { findBranchId, findBuildId } from "../../input/resolve.ts";
 import { formatTable, quoted } from "../../terminal/terminal.ts";
+import { oneLine } from "./view/words.ts";
 
 export async function run(context: Context): Promise<void> {
   const { args, interrupts } = context;

@@ -86,7 +86,10 @@ describe("what is asked for", () => {
       [
         "start",
         {
-          ...{ mode: "feature", source: { repository: "git@example.com:shop.git" }, provider: "local", hold: "none" },
+          mode: "feature",
+          source: { repository: "git@example.com:shop.git" },
+          provider: "local",
+          hold: "none",
           settings: { budgetMicroUsd: 2_500_000, slots: 7, agent: "acp:codex", workers: 2 },
         },
       ],
@@ -333,7 +336,8 @@ describe("merge-queue", () => {
       offeredAt: Date.now(),
     };
     const queue: Awaited<ReturnType<BuildsClient["mergeQueue"]>> = {
-      ...{ main: "f00d", window: 4 },
+      main: "f00d",
+      window: 4,
       candidates: [
         {
           ...candidate,
@@ -381,8 +385,12 @@ describe("branches", () => {
     reason: null,
   };
   const pay: BranchView = {
-    ...{ ...shown, id: other, ref: `refs/open/${other}`, task: "pay\u001b[2J" },
-    ...{ status: "unoffered", reason: "timeout" },
+    ...shown,
+    id: other,
+    ref: `refs/open/${other}`,
+    task: "pay\u001b[2J",
+    status: "unoffered",
+    reason: "timeout",
   };
   const kept = { repository: "/var/lib/app/repository.git", branches: [cart, pay] };
 
@@ -449,14 +457,19 @@ describe("preview", () => {
     const { code, stdout } = await run(["preview", "--close", done.id], done, parts);
     expect({ code, stdout }).toEqual({ code: 0, stdout: `${done.id} shows nothing any more\n` });
     expect(JSON.parse((await run(["preview", "--close", "--json"], done, parts)).stdout)).toEqual({
-      ...{ build: done.id, address: null, instead: null },
+      build: done.id,
+      address: null,
+      instead: null,
     });
   });
 
   test("tells what there is instead of a main that has no dev server", async () => {
     const instead = {
-      ...{ reason: "main has no dev\u001b[31m server", repository: "/state/it's/repository.git", branch: "main" },
-      ...{ commit: "f00d", gates: [{ name: "build", verdict: "passed" as const }] },
+      reason: "main has no dev\u001b[31m server",
+      repository: "/state/it's/repository.git",
+      branch: "main",
+      commit: "f00d",
+      gates: [{ name: "build", verdict: "passed" as const }],
     };
     const told: Partial<BuildsClient> = { ...parts, openPreview: async (build) => ({ build, address, instead }) };
     const { code, stdout } = await run(["preview"], done, told);

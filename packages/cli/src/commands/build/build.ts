@@ -1,18 +1,18 @@
 import type { Client } from "@slipway/client";
 import { agentNameSchema, type BuildId, type BuildView, newId, type StartBuild } from "@slipway/contract";
-import { ask, canAsk } from "./ask.ts";
-import { editIntent } from "./edit-intent.ts";
-import { untilHeld } from "./held.ts";
-import { formatMoney } from "./view/money.ts";
-import { readOrder } from "./order.ts";
-import { showResult } from "./view/result.ts";
-import { showIntent } from "./view/show-intent.ts";
-import { showPlan } from "./view/show-plan.ts";
-import { type UserTurn, type Watched, watchBuild } from "./view/watch.ts";
 import type { Context } from "../../input/command.ts";
 import { UsageError } from "../../input/failure.ts";
 import { given } from "../../input/request.ts";
 import { findBuildId } from "../../input/resolve.ts";
+import { ask, canAsk } from "./ask.ts";
+import { editIntent } from "./edit-intent.ts";
+import { untilHeld } from "./held.ts";
+import { readOrder } from "./order.ts";
+import { formatMoney } from "./view/money.ts";
+import { showResult } from "./view/result.ts";
+import { showIntent } from "./view/show-intent.ts";
+import { showPlan } from "./view/show-plan.ts";
+import { type UserTurn, type Watched, watchBuild } from "./view/watch.ts";
 
 /** From a request to an app that runs. */
 export async function run(context: Context): Promise<number> {

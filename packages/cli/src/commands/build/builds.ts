@@ -1,11 +1,11 @@
 import { type BuildStatus, type BuildSummary, buildStatuses } from "@slipway/contract";
-import { formatMoney } from "./view/money.ts";
-import { countTasks, oneLine, statusText } from "./view/words.ts";
 import type { Context } from "../../input/command.ts";
 import { formatDuration } from "../../input/duration.ts";
 import { UsageError } from "../../input/failure.ts";
-import { formatTable } from "../../terminal/terminal.ts";
 import { splitCommas } from "../../input/values.ts";
+import { formatTable } from "../../terminal/terminal.ts";
+import { formatMoney } from "./view/money.ts";
+import { countTasks, oneLine, statusText } from "./view/words.ts";
 
 export async function run(context: Context): Promise<void> {
   const { args, interrupts } = context;

@@ -6,9 +6,9 @@ import { join } from "node:path";
 import { createInterface } from "node:readline/promises";
 import type { Client } from "@slipway/client";
 import { type BuildId, canonicalJson, hasCode, type Intent, type IntentEdit, SlipwayError } from "@slipway/contract";
-import { isYes } from "../agent/steer.ts";
 import type { Context } from "../../input/command.ts";
 import { UsageError } from "../../input/failure.ts";
+import { isYes } from "../agent/steer.ts";
 
 /** An editor that nobody sees waits for ever. */
 export function requireTerminal({ io }: Context): void {

@@ -1,9 +1,9 @@
 import type { Client } from "@slipway/client";
 import type { BuildId, EventView } from "@slipway/contract";
-import { eventText } from "./view/events.ts";
 import type { Context } from "../../input/command.ts";
 import { findBuildId } from "../../input/resolve.ts";
 import { toJson } from "../../terminal/terminal.ts";
+import { eventText } from "./view/events.ts";
 
 export async function run(context: Context): Promise<number> {
   const { args, interrupts } = context;

@@ -1,10 +1,10 @@
 import type { MergeQueueView } from "@slipway/contract";
-import { gatesAndReason } from "./view/task-row.ts";
-import { oneLine } from "./view/words.ts";
 import type { Context } from "../../input/command.ts";
 import { formatDuration } from "../../input/duration.ts";
 import { findBuildId } from "../../input/resolve.ts";
 import { formatFields, formatTable } from "../../terminal/terminal.ts";
+import { gatesAndReason } from "./view/task-row.ts";
+import { oneLine } from "./view/words.ts";
 
 export async function run(context: Context): Promise<void> {
   const { signal } = context.interrupts;

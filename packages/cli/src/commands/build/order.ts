@@ -9,9 +9,9 @@ import {
   type StartBuild,
 } from "@slipway/contract";
 import type { Arguments } from "../../input/command.ts";
-import type { Environment } from "../../terminal/environment.ts";
 import { UsageError } from "../../input/failure.ts";
 import { choice, given, injectedSecrets } from "../../input/request.ts";
+import type { Environment } from "../../terminal/environment.ts";
 import { readBudget, readRequest } from "./limits.ts";
 
 /** What `slipway plan` and `slipway build` are asked for alike. */

@@ -1,11 +1,11 @@
 import { randomUUID } from "node:crypto";
 import type { Client } from "@slipway/client";
 import type { BuildId, BuildView } from "@slipway/contract";
+import type { Context, Run } from "../../input/command.ts";
+import { findBuildId } from "../../input/resolve.ts";
 import { readBudget } from "./limits.ts";
 import { formatMoney } from "./view/money.ts";
 import { missingText, statusText } from "./view/words.ts";
-import type { Context, Run } from "../../input/command.ts";
-import { findBuildId } from "../../input/resolve.ts";
 
 interface Options {
   readonly signal: AbortSignal;

@@ -1,16 +1,16 @@
 import type { Client } from "@slipway/client";
 import { type BuildId, type BuildView, type EventView, microUsdPerUsd, newId, type PlanView } from "@slipway/contract";
+import type { Context } from "../../input/command.ts";
 import { editIntent, requireTerminal } from "./edit-intent.ts";
-import { eventText } from "./view/events.ts";
 import { untilHeld } from "./held.ts";
-import { formatMoney } from "./view/money.ts";
 import { readOrder } from "./order.ts";
 import { checkOut, writeFiles } from "./plan-files.ts";
+import { stageFailed } from "./stage-failure.ts";
+import { eventText } from "./view/events.ts";
+import { formatMoney } from "./view/money.ts";
 import { showIntent } from "./view/show-intent.ts";
 import { showPlan } from "./view/show-plan.ts";
-import { stageFailed } from "./stage-failure.ts";
 import { statusText } from "./view/words.ts";
-import type { Context } from "../../input/command.ts";
 
 /** From a request to a locked intent and a plan, which it shows and writes down. The build waits from then on. */
 export async function run(context: Context): Promise<number> {

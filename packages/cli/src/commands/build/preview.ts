@@ -1,8 +1,8 @@
 import type { PreviewView } from "@slipway/contract";
-import { oneLine } from "./view/words.ts";
 import type { Context } from "../../input/command.ts";
 import { findBuildId } from "../../input/resolve.ts";
 import { quoted } from "../../terminal/terminal.ts";
+import { oneLine } from "./view/words.ts";
 
 export async function run(context: Context): Promise<void> {
   const { args, interrupts } = context;

@@ -1,14 +1,14 @@
 import type { Client } from "@slipway/client";
 import type { BuildView } from "@slipway/contract";
+import type { Context } from "../../input/command.ts";
+import { formatDuration } from "../../input/duration.ts";
+import { findBuildId } from "../../input/resolve.ts";
+import { formatFields, formatTable } from "../../terminal/terminal.ts";
 import { eventText } from "./view/events.ts";
 import { formatMoney } from "./view/money.ts";
 import { adviceOn } from "./view/result.ts";
 import { gatesAndReason } from "./view/task-row.ts";
 import { mergeText, oneLine, previewText, stageText, statusText, tasksText } from "./view/words.ts";
-import type { Context } from "../../input/command.ts";
-import { formatDuration } from "../../input/duration.ts";
-import { findBuildId } from "../../input/resolve.ts";
-import { formatFields, formatTable } from "../../terminal/terminal.ts";
 
 export async function run(context: Context): Promise<void> {
   const { signal } = context.interrupts;

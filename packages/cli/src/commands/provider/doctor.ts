@@ -1,8 +1,8 @@
 import { hasCode, type ModelHealth, SlipwayError } from "@slipway/contract";
-import { formatMoney } from "../build/view/money.ts";
-import { counted } from "../build/view/words.ts";
 import type { Context, HostFinding } from "../../input/command.ts";
 import type { Colour } from "../../terminal/terminal.ts";
+import { formatMoney } from "../build/view/money.ts";
+import { counted } from "../build/view/words.ts";
 
 const failedExit = 1;
 const colours: Readonly<Record<HostFinding["status"], Colour>> = { ok: "green", warn: "yellow", fail: "red" };

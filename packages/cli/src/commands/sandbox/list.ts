@@ -3,8 +3,8 @@ import type { Context } from "../../input/command.ts";
 import { formatDuration } from "../../input/duration.ts";
 import { UsageError } from "../../input/failure.ts";
 import { nameLabel } from "../../input/resolve.ts";
-import { formatTable } from "../../terminal/terminal.ts";
 import { parsePairs, splitCommas } from "../../input/values.ts";
+import { formatTable } from "../../terminal/terminal.ts";
 
 const liveStates: readonly SandboxState[] = ["creating", "running", "sleeping"];
 

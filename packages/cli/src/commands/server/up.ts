@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { serverFiles } from "@slipway/contract";
-import { counted } from "../build/view/words.ts";
 import type { Context } from "../../input/command.ts";
+import { counted } from "../build/view/words.ts";
 
 /** Finds the server, or starts it. */
 export async function run(context: Context): Promise<void> {

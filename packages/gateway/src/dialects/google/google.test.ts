@@ -28,7 +28,11 @@ test("a request as Gemini CLI makes it is read", () => {
       ],
       toolConfig: { functionCallingConfig: { mode: "ANY", allowedFunctionNames: ["write_file"] } },
       generationConfig: {
-        ...{ temperature: 1, topP: 0.95, topK: 64, maxOutputTokens: 1000, stopSequences: ["END"] },
+        temperature: 1,
+        topP: 0.95,
+        topK: 64,
+        maxOutputTokens: 1000,
+        stopSequences: ["END"],
         thinkingConfig: { includeThoughts: true, thinkingBudget: -1 },
         responseMimeType: "application/json",
         responseJsonSchema: { type: "object" },
@@ -162,7 +166,9 @@ test.each([
 
 test("the path names the model and what is wanted of it", () => {
   expect(askedAt("/v1beta/models/build:generateContent")).toEqual({
-    ...{ dialect: google, wants: "answer", fields: { model: "build", stream: false } },
+    dialect: google,
+    wants: "answer",
+    fields: { model: "build", stream: false },
   });
   expect(askedAt("/v1/models/ollama/qwen3:8b:streamGenerateContent")).toMatchObject({
     fields: { model: "ollama/qwen3:8b", stream: true },
@@ -305,8 +311,10 @@ function saidIn(events: readonly ModelEvent[]): Said {
     thinking: joined("thinking"),
     calls: partsOf(parts, "tool_call").map(({ id, name, input }) => ({ id, name, args: JSON.parse(input || "{}") })),
     usage: {
-      ...{ promptTokenCount, candidatesTokenCount: usage.output },
-      ...{ cachedContentTokenCount: usage.cacheRead, totalTokenCount: promptTokenCount + usage.output },
+      promptTokenCount,
+      candidatesTokenCount: usage.output,
+      cachedContentTokenCount: usage.cacheRead,
+      totalTokenCount: promptTokenCount + usage.output,
     },
   };
 }

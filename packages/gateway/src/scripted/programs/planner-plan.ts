@@ -99,7 +99,11 @@ function task(
   more: Partial<Task> & Pick<Task, "title" | "description" | "estimate">,
 ): Task {
   return {
-    ...{ id, component, features: ["whole"], dependencies: [], criteria: [] },
+    id,
+    component,
+    features: ["whole"],
+    dependencies: [],
+    criteria: [],
     expectedFiles: [`src/${component}/${id}.ts`, `src/${component}/${id}.test.ts`],
     ...more,
   };

@@ -1,6 +1,6 @@
 import {
   checkListSchema,
-  contentHash,
+  fence,
   type Intent,
   intentDraftSchema,
   intentLimits,
@@ -15,12 +15,6 @@ import { planner } from "./planner.ts";
 
 const schemas = { intent: intentDraftSchema, checks: checkListSchema, plan: planDraftSchema };
 
-/** As the engine fences what nobody vouches for. */
-async function fence(name: string, text: string): Promise<string> {
-  const mark = (await contentHash(text)).slice("sha256:".length, "sha256:".length + 16);
-  return `<${name} ${mark}>\n${text}\n</${name} ${mark}>`;
-}
-
 async function ask(question: keyof typeof schemas, prompt: string, ...later: string[]): Promise<Turn> {
   const schema = z.toJSONSchema(schemas[question], { io: "input", unrepresentable: "any" });
   const messages = [prompt, ...later].map((text) => user(text));
@@ -28,7 +22,7 @@ async function ask(question: keyof typeof schemas, prompt: string, ...later: str
 }
 
 async function intentOf(request: string, ...parts: string[]): Promise<Intent> {
-  const { object } = await ask("intent", [await fence("request", request), ...parts].join("\n\n"));
+  const { object } = await ask("intent", [fence("request", request), ...parts].join("\n\n"));
   return { ...intentDraftSchema.parse(object), request };
 }
 
@@ -76,11 +70,8 @@ test("a contract of the largest size is served by as many tasks", async () => {
 });
 
 test("what is broken in a repository becomes criteria, and nothing is set up anew", async () => {
-  const problems = await fence(
-    "problems",
-    "npm run test ended with exit code 1\nAssertionError\n\n4 !== 0\nsrc/sum.js",
-  );
-  const files = await fence("repository-files", "src/sum.js");
+  const problems = fence("problems", "npm run test ended with exit code 1\nAssertionError\n\n4 !== 0\nsrc/sum.js");
+  const files = fence("repository-files", "src/sum.js");
   const intent = await intentOf("Repair it", files, problems);
   expect(intent.criteria[0]).toMatchObject({ id: "problem-gone", statement: expect.stringContaining("exit code 1") });
   expect(intent.criteria).toHaveLength(6);
@@ -91,11 +82,11 @@ test("what is broken in a repository becomes criteria, and nothing is set up ane
 
 test("what is left gets tasks with names of their own", async () => {
   const intent = await intentOf("A habit tracker");
-  const tasks = await fence(
+  const tasks = fence(
     "tasks",
     "setup (merged): Set up\nmake-kept-entries (failed): Keep\nmake-kept-entries-2 (failed): Keep",
   );
-  const unsatisfied = await fence("unsatisfied", "kept-entries: gone after a reload\nphone-layout: cut off");
+  const unsatisfied = fence("unsatisfied", "kept-entries: gone after a reload\nphone-layout: cut off");
   const { object } = await ask("plan", [await contract(intent), tasks, unsatisfied].join("\n\n"));
   const planned = planDraftSchema.parse(object).tasks;
   expect(planned.map(({ id, criteria }) => [id, criteria])).toEqual([
@@ -105,7 +96,7 @@ test("what is left gets tasks with names of their own", async () => {
 });
 
 test("a fault comes at every question, or at the one that is named", async () => {
-  const always = await fence("request", "A shop [fault:refusal]");
+  const always = fence("request", "A shop [fault:refusal]");
   expect(await ask("intent", always)).toMatchObject({ fault: "refusal" });
   const intent = await intentOf("A shop [fault:cut x2 @2]");
   expect(intent.coreValue).not.toContain("fault");

@@ -2,12 +2,12 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type ModelRole, newId } from "@slipway/contract";
-import type { DialectName } from "../../dialects/dialect.ts";
-import type { GatewayLogLine } from "../../listen/exchange.ts";
-import { createGateway, type Gateway, type OpenCalls } from "../../gateway.ts";
 import type { ProviderHealth } from "../../admit/health.ts";
+import type { DialectName } from "../../dialects/dialect.ts";
+import { createGateway, type Gateway, type OpenCalls } from "../../gateway.ts";
 import { createMemoryLedger } from "../../journal/ledger.ts";
 import { openRunLog } from "../../journal/run-log.ts";
+import type { GatewayLogLine } from "../../listen/exchange.ts";
 import { readGatewaySettings, type Timeouts } from "../../settings/settings.ts";
 import type { ScriptedProgram, ScriptedRequest } from "../program.ts";
 import { startScriptedModel } from "../server.ts";
@@ -64,7 +64,11 @@ export async function startScriptedGateway(options: Options): Promise<ScriptedGa
   if ("path" in address) throw new Error("expected a port");
   const owned = resources.move();
   return {
-    ...{ calls, asked, lines, connect: gateway.connect, baseUrl: `http://${address.host}:${address.port}` },
+    calls,
+    asked,
+    lines,
+    connect: gateway.connect,
+    baseUrl: `http://${address.host}:${address.port}`,
     health() {
       const health = gateway.health().find(({ provider }) => provider === "scripted");
       if (!health) throw new Error("the gateway does not know its provider");

@@ -14,9 +14,9 @@ import {
   type SessionUpdate,
 } from "@agentclientprotocol/sdk";
 import { type AgentEvent, SlipwayError } from "@slipway/contract";
+import { idText, shortText } from "../../system/sizes.ts";
 import type { OpenOptions } from "../driver.ts";
 import type { Program } from "../program/process.ts";
-import { idText, shortText } from "../../system/sizes.ts";
 import { sessionFailureCapability } from "./session-failure.ts";
 import { terminalOutputCapability } from "./translate.ts";
 

@@ -2,9 +2,9 @@ import { setTimeout as wait } from "node:timers/promises";
 import { RequestError } from "@agentclientprotocol/sdk";
 import type { AgentErrorKind } from "@slipway/contract";
 import type { FinalEvent } from "../../supervise/supervise.ts";
+import { shortText } from "../../system/sizes.ts";
 import { failureEvent } from "../program/failure.ts";
 import { crashOf, type Program } from "../program/process.ts";
-import { shortText } from "../../system/sizes.ts";
 import { SessionLost } from "./conversation.ts";
 
 type Ending = Pick<Program, "exit" | "complaint">;

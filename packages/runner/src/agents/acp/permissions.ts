@@ -6,8 +6,8 @@ import type {
   RequestPermissionResponse,
 } from "@agentclientprotocol/sdk";
 import type { AgentEvent } from "@slipway/contract";
-import type { Agent } from "../driver.ts";
 import { longText, shortText } from "../../system/sizes.ts";
+import type { Agent } from "../driver.ts";
 
 export interface Permissions {
   ask(request: RequestPermissionRequest): Promise<RequestPermissionResponse>;

@@ -19,6 +19,10 @@ export async function installFixture(agents: string, name: string, description: 
   await build({
     entryPoints: [fileURLToPath(new URL("agent-fixture.ts", import.meta.url))],
     outfile: join(directory, "agent.mjs"),
-    ...{ bundle: true, platform: "node", format: "esm", target: "node22", logLevel: "silent" },
+    bundle: true,
+    platform: "node",
+    format: "esm",
+    target: "node22",
+    logLevel: "silent",
   });
 }

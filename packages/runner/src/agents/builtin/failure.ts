@@ -2,8 +2,8 @@ import { SlipwayError } from "@slipway/contract";
 import { APICallError, JSONParseError, TypeValidationError } from "ai";
 import { z } from "zod";
 import type { FinalEvent } from "../../supervise/supervise.ts";
-import { failureEvent } from "../program/failure.ts";
 import { shortText } from "../../system/sizes.ts";
+import { failureEvent } from "../program/failure.ts";
 
 /** How a turn ends by an error in the AI SDK's stream. What breaks after a good status is an answer that was cut. */
 export function failureOf(error: unknown): FinalEvent {

@@ -1,7 +1,7 @@
 import type { AgentEvent } from "@slipway/contract";
 import { jsonSchema, type Tool, type ToolSet, tool } from "ai";
-import type { TeamTool } from "../driver.ts";
 import { longText } from "../../system/sizes.ts";
+import type { TeamTool } from "../driver.ts";
 import type { Conversation } from "./conversation.ts";
 import type { Permissions } from "./permissions.ts";
 import type { BuiltinTool, ToolOutcome } from "./tools/tool.ts";

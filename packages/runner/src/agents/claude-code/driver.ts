@@ -1,12 +1,12 @@
 import { type AgentEvent, hasCode } from "@slipway/contract";
 import { z } from "zod";
 import type { FinalEvent } from "../../supervise/supervise.ts";
+import { shortText } from "../../system/sizes.ts";
 import type { Agent, Driver, OpenOptions } from "../driver.ts";
 import { findProgram, type Surroundings } from "../program/find.ts";
 import { environmentIn, makeHome } from "../program/home.ts";
 import { crashOf, type Program, startProgram } from "../program/process.ts";
 import { sessionState } from "../program/session.ts";
-import { shortText } from "../../system/sizes.ts";
 import { claudeArguments, claudeCode, claudeEnvironment, instructionsFile } from "./command.ts";
 import { type Talk, talkTo } from "./talk.ts";
 import { createTranslation } from "./translate.ts";

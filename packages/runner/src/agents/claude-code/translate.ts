@@ -1,7 +1,7 @@
 import { type AgentErrorKind, type AgentEvent, SlipwayError } from "@slipway/contract";
 import type { FinalEvent } from "../../supervise/supervise.ts";
-import { failureEvent } from "../program/failure.ts";
 import { idText, longText, shortText } from "../../system/sizes.ts";
+import { failureEvent } from "../program/failure.ts";
 import { teamServer } from "./command.ts";
 import type { ClaudeMessage, ClaudeResult } from "./messages.ts";
 import { planOf } from "./plan.ts";

@@ -2,8 +2,8 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import type { Readable, Writable } from "node:stream";
 import { SlipwayError } from "@slipway/contract";
-import { markProcesses } from "../../system/processes.ts";
 import type { FinalEvent } from "../../supervise/supervise.ts";
+import { markProcesses } from "../../system/processes.ts";
 import { shortText } from "../../system/sizes.ts";
 
 export interface ProgramOptions {

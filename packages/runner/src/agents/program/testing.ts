@@ -36,11 +36,19 @@ export interface TestPlace extends AsyncDisposable {
 export const testProxy = "http://127.0.0.1:9";
 const environment = {
   PATH: `${dirname(process.execPath)}:/usr/bin:/bin`,
-  ...{ HTTP_PROXY: testProxy, http_proxy: testProxy, HTTPS_PROXY: testProxy, https_proxy: testProxy },
-  ...{ ALL_PROXY: testProxy, all_proxy: testProxy, NODE_USE_ENV_PROXY: "1" },
+  HTTP_PROXY: testProxy,
+  http_proxy: testProxy,
+  HTTPS_PROXY: testProxy,
+  https_proxy: testProxy,
+  ALL_PROXY: testProxy,
+  all_proxy: testProxy,
+  NODE_USE_ENV_PROXY: "1",
   // Nobody there: an agent that goes by these finds no model.
-  ...{ ANTHROPIC_BASE_URL: testProxy, CLAUDE_CONFIG_DIR: "/dev/null", XDG_CONFIG_HOME: "/dev/null" },
-  ...{ NO_PROXY: "localhost,127.0.0.1,::1", no_proxy: "localhost,127.0.0.1,::1" },
+  ANTHROPIC_BASE_URL: testProxy,
+  CLAUDE_CONFIG_DIR: "/dev/null",
+  XDG_CONFIG_HOME: "/dev/null",
+  NO_PROXY: "localhost,127.0.0.1,::1",
+  no_proxy: "localhost,127.0.0.1,::1",
 };
 
 export async function startPlace(work: ScriptedProgram = silence, toolsDirectory = testAgents): Promise<TestPlace> {

@@ -8,13 +8,12 @@ import { onTestFinished } from "vitest";
 
 const run = promisify(execFile);
 const identity = {
-  ...{
-    GIT_AUTHOR_NAME: "A",
-    GIT_AUTHOR_EMAIL: "a@localhost",
-    GIT_COMMITTER_NAME: "A",
-    GIT_COMMITTER_EMAIL: "a@localhost",
-  },
-  ...{ GIT_CONFIG_GLOBAL: "/dev/null", GIT_CONFIG_NOSYSTEM: "1" },
+  GIT_AUTHOR_NAME: "A",
+  GIT_AUTHOR_EMAIL: "a@localhost",
+  GIT_COMMITTER_NAME: "A",
+  GIT_COMMITTER_EMAIL: "a@localhost",
+  GIT_CONFIG_GLOBAL: "/dev/null",
+  GIT_CONFIG_NOSYSTEM: "1",
 };
 
 /** The host's repository of a small Node project without dependencies, whose test adds numbers. */
@@ -82,7 +81,10 @@ export async function makeProject(): Promise<Project> {
         build: `echo build >> ${log}; node --check sum.mjs`,
         test: `echo test >> ${log}; node test/sum.test.mjs`,
       },
-      ...{ branch, base, bundle, offers: join(root, "offers") },
+      branch,
+      base,
+      bundle,
+      offers: join(root, "offers"),
     },
     async moveMain(files) {
       const before = await git("rev-parse", "HEAD");

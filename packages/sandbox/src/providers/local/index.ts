@@ -11,6 +11,7 @@ import { parseCreate, parseImage } from "../../input.ts";
 import type { Capabilities, SandboxProvider, Snapshots } from "../../provider.ts";
 import { createKeeperClient, type KeeperClient } from "./keeper/client/client.ts";
 import { sandboxUid as defaultSandboxUid } from "./launch/launch.ts";
+import { createTools } from "./launch/tools.ts";
 import { defaultMinFreeMb, type Layout, layoutOf } from "./layout.ts";
 import {
   liveStates,
@@ -22,7 +23,6 @@ import {
   snapshotInfo,
 } from "./record.ts";
 import { createdOrGone, createHandles } from "./sandbox.ts";
-import { createTools } from "./launch/tools.ts";
 
 export interface LocalProviderOptions {
   /** Absolute. Holds everything the provider keeps; one keeper serves it. */

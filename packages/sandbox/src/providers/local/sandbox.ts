@@ -18,17 +18,17 @@ import { holdPath, parseExec, parseFork, parseNetwork, parsePort } from "../../i
 import type { Capabilities, Exec, OwnedSandbox, Sandbox } from "../../provider.ts";
 import { restrict } from "../../restricted.ts";
 import type { Dial } from "./agent/connection.ts";
-import { openCgroup } from "./limits/cgroup-control.ts";
-import { createHostChannels } from "./ports/channel.ts";
 import { attachExec, type ExecHost, startExec } from "./exec/exec.ts";
 import { listExecs } from "./exec/log.ts";
 import { createFiles } from "./files/files.ts";
 import type { DoneBefore, KeeperClient } from "./keeper/client/client.ts";
-import type { Layout } from "./layout.ts";
-import { connectPort } from "./ports/port.ts";
-import { liveStates, readRecord, type SandboxRecord, sandboxInfo, upToDate } from "./record.ts";
 import { baseEnvironment } from "./launch/skeleton.ts";
 import type { Tools } from "./launch/tools.ts";
+import type { Layout } from "./layout.ts";
+import { openCgroup } from "./limits/cgroup-control.ts";
+import { createHostChannels } from "./ports/channel.ts";
+import { connectPort } from "./ports/port.ts";
+import { liveStates, readRecord, type SandboxRecord, sandboxInfo, upToDate } from "./record.ts";
 
 /** Disposing of it closes the host channels that were opened by its handles. */
 export interface SandboxHandles extends AsyncDisposable {

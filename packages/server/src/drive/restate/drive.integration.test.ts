@@ -27,7 +27,11 @@ beforeEach(() => {
 
 const open = (takeTurn: TakeTurn, parts: Partial<RestateDriveParts> = {}) =>
   openRestateDrive({
-    ...{ ...restate.settings, address: restate.address, name: `test-${++names}`, takeTurn, warn: () => {} },
+    ...restate.settings,
+    address: restate.address,
+    name: `test-${++names}`,
+    takeTurn,
+    warn: () => {},
     ...parts,
   });
 interface AdminAnswer {

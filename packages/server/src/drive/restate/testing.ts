@@ -67,7 +67,10 @@ export async function startRestate(): Promise<TestRestate> {
     throw error;
   });
   return {
-    ...{ address, settings: { url: address.ingressUrl, identityKey }, start, kill },
+    address,
+    settings: { url: address.ingressUrl, identityKey },
+    start,
+    kill,
     loseData: () => renameSync(data, join(directory, `lost-${++losses}`)),
     [Symbol.asyncDispose]: end,
   };

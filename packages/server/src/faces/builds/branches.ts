@@ -1,9 +1,9 @@
 import { type BranchView, type BuildId, SlipwayError } from "@slipway/contract";
 import { type AttemptRecord, type CandidateRecord, hasEnded, type Store } from "@slipway/engine";
 import { readAll } from "../../work/all-records.ts";
-import type { BuildFace } from "./face.ts";
-import { queueOf } from "./views.ts";
+import { queueOf } from "../../work/build-record.ts";
 import { type BuildRepository, branchRef } from "../../work/repository/repository.ts";
+import type { BuildFace } from "./face.ts";
 
 export type Branches = Pick<BuildRepository, "candidates" | "openBranches" | "discard">;
 

@@ -25,16 +25,18 @@ import {
   type StoredBuild,
 } from "@slipway/engine";
 import { readAll } from "../../work/all-records.ts";
+import { queueOf, readSource } from "../../work/build-record.ts";
+import type { BuildSecrets } from "../../work/build-secrets.ts";
+import type { RemoteEnd } from "../../work/merging/remote.ts";
 import { type Branches, createBuildBranches } from "./branches.ts";
 import { createBuildEvents } from "./events.ts";
 import type { BuildFace } from "./face.ts";
 import { createBuildFiles, type Files } from "./files.ts";
 import { createBuildIntents } from "./intents.ts";
-import { createBuildPreview, type PreviewParts } from "./preview.ts";
-import type { BuildSecrets } from "../../work/build-secrets.ts";
-import { planViewOf, queueOf, type RemoteEnd, readSource, summaryOf, viewOf } from "./views.ts";
 import { mergeQueueViewOf } from "./merge-views.ts";
 import type { News } from "./news.ts";
+import { createBuildPreview, type PreviewParts } from "./preview.ts";
+import { planViewOf, summaryOf, viewOf } from "./views.ts";
 
 export interface BuildFaceParts {
   readonly store: Store;

@@ -1,8 +1,8 @@
 import { SlipwayError } from "@slipway/contract";
 import { type BuildRecord, hasEnded, type Store } from "@slipway/engine";
 import type { BuildFace } from "./face.ts";
-import { eventViewOf } from "./views.ts";
 import type { News } from "./news.ts";
+import { eventViewOf } from "./views.ts";
 
 const eventsAtOnce = 500;
 

@@ -1,10 +1,10 @@
 import { isUtf8 } from "node:buffer";
 import { apiLimits, type BuildId, hasCode, SlipwayError } from "@slipway/contract";
 import type { Store } from "@slipway/engine";
-import type { BuildFace } from "./face.ts";
 import { mainFileOf } from "../../work/repository/changes.ts";
 import { isBinary } from "../../work/repository/objects.ts";
 import type { BuildRepository } from "../../work/repository/repository.ts";
+import type { BuildFace } from "./face.ts";
 
 export type Files = Pick<BuildRepository, "main" | "isAncestor" | "changedFiles" | "find">;
 

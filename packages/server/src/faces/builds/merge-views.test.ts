@@ -7,8 +7,17 @@ const build = newId("bld");
 
 function record(task: string): CandidateRecord {
   return {
-    ...{ id: newId("cnd"), build, task, attempt: newId("att"), status: "verifying", reason: null, commit: task },
-    ...{ position: 0, createdAt: 7, endedAt: null, details: {} },
+    id: newId("cnd"),
+    build,
+    task,
+    attempt: newId("att"),
+    status: "verifying",
+    reason: null,
+    commit: task,
+    position: 0,
+    createdAt: 7,
+    endedAt: null,
+    details: {},
   };
 }
 
@@ -21,22 +30,22 @@ function candidate({ id, task, attempt, commit }: CandidateRecord, place: number
 }
 
 const result = (gate: string, tree: string, more: object) => ({
-  ...{
-    gate,
-    tree,
-    tasks: "",
-    passed: false,
-    failures: 0,
-    errors: 0,
-    trouble: null,
-    notBeforeMs: 0,
-    findings: [],
-    failedAtMs: 0,
-    ...more,
-  },
+  gate,
+  tree,
+  tasks: "",
+  passed: false,
+  failures: 0,
+  errors: 0,
+  trouble: null,
+  notBeforeMs: 0,
+  findings: [],
+  failedAtMs: 0,
+  ...more,
 });
 const clean = (base: string, commit: string) => ({
-  ...{ base, commit, outcome: { type: "clean" as const, commit: `${base}+${commit}`, tree: `tree ${base}+${commit}` } },
+  base,
+  commit,
+  outcome: { type: "clean" as const, commit: `${base}+${commit}`, tree: `tree ${base}+${commit}` },
 });
 
 const queue: MergeQueue = {
@@ -45,8 +54,15 @@ const queue: MergeQueue = {
   testMerges: [clean("m", "first"), clean("m", "second"), clean("m+first", "second"), clean("first", "third")],
   runs: [
     {
-      ...{ run: 1, gate: "main-test", candidate: second.id, base: "m+first", commit: "m+first+second" },
-      ...{ tree: "tree m+first+second", tasks: "", ahead: [], startedAtMs: 1 },
+      run: 1,
+      gate: "main-test",
+      candidate: second.id,
+      base: "m+first",
+      commit: "m+first+second",
+      tree: "tree m+first+second",
+      tasks: "",
+      ahead: [],
+      startedAtMs: 1,
     },
   ],
   results: [
@@ -91,10 +107,24 @@ test("a conflict with main is a failed compatibility", () => {
 
 test("without a queue there are no candidates, and what was merged and how gates ended is still told", () => {
   const ran = (gate: string, verdict: GateResultRecord["verdict"], round: number): GateResultRecord => ({
-    ...{ build, candidate: first.id, gate, round, verdict, score: null, durationMs: 1, findings: [], endedAt: 1 },
+    build,
+    candidate: first.id,
+    gate,
+    round,
+    verdict,
+    score: null,
+    durationMs: 1,
+    findings: [],
+    endedAt: 1,
   });
   const merge = (task: string, position: number) => ({
-    ...{ build, candidate: newId("cnd"), task, position, commit: `c${position}`, parent: "p", mergedAt: position },
+    build,
+    candidate: newId("cnd"),
+    task,
+    position,
+    commit: `c${position}`,
+    parent: "p",
+    mergedAt: position,
   });
   const view = mergeQueueViewOf(null, {
     candidates: records,

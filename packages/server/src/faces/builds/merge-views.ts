@@ -21,7 +21,12 @@ export function candidateViews(queue: MergeQueue | null, records: readonly Candi
     const index = line.indexOf(candidate);
     return [
       {
-        ...{ id, task, attempt, status, commit, offeredAt: createdAt },
+        id,
+        task,
+        attempt,
+        status,
+        commit,
+        offeredAt: createdAt,
         reason: reason ?? troubleOf(queue, candidate),
         place: index < 0 ? null : index + 1,
         gates: gateStatesOf(queue, candidate),

@@ -1,9 +1,9 @@
 import type { BuildId } from "@slipway/contract";
 import { report } from "@slipway/engine";
 import { expect, test } from "vitest";
+import { openSite } from "../../work/planning/testing.ts";
 import { createBuildEvents } from "./events.ts";
 import { announcing, createNews, type News } from "./news.ts";
-import { openSite } from "../../work/planning/testing.ts";
 
 const never = 2 ** 31 - 1;
 

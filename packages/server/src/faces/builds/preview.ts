@@ -1,9 +1,9 @@
 import { type BuildId, hasCode, type PreviewView, SlipwayError } from "@slipway/contract";
 import type { Store } from "@slipway/engine";
-import type { BuildFace } from "./face.ts";
 import { readInstead } from "../../work/preview/instead.ts";
 import type { Previews } from "../../work/preview/preview.ts";
 import type { BuildRepository } from "../../work/repository/repository.ts";
+import type { BuildFace } from "./face.ts";
 
 export interface PreviewParts {
   readonly store: Pick<Store, "builds">;

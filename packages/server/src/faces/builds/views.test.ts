@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { eventViewOf } from "./views.ts";
 import { startTestServer } from "../../http/testing.ts";
+import { eventViewOf } from "./views.ts";
 
 const event = (data: Record<string, never> | object) =>
   eventViewOf({ sequence: 1, at: 1, type: "intent.drafted", key: null, source: "report", data: { ...data } });

@@ -1,10 +1,8 @@
 import {
   type AttemptView,
-  type BuildId,
   type BuildSource,
   type BuildSummary,
   type BuildView,
-  buildSourceSchema,
   type EventView,
   evidenceViewSchema,
   type IntentView,
@@ -27,15 +25,15 @@ import {
   type MergeQueue,
   type PlanRecord,
   partition,
-  readQueue,
   readState,
-  type Store,
   type StoredBuild,
   type TaskRecord,
 } from "@slipway/engine";
 import { z } from "zod";
-import { candidateViews } from "./merge-views.ts";
+import { queueOf } from "../../work/build-record.ts";
+import type { RemoteEnd } from "../../work/merging/remote.ts";
 import { noDevServer } from "../../work/preview/instead.ts";
+import { candidateViews } from "./merge-views.ts";
 import { refusedOf } from "./refusals.ts";
 
 /** What users see of what the store keeps. */
@@ -47,7 +45,10 @@ export function summaryOf({ build, tasks }: Pick<StoredBuild, "build" | "tasks">
     ...head,
     tasks: countTasks(tasks),
     money: { budgetMicroUsd, spentMicroUsd, reservedMicroUsd },
-    ...{ createdAt, updatedAt, endedAt, lastEvent },
+    createdAt,
+    updatedAt,
+    endedAt,
+    lastEvent,
   };
 }
 
@@ -56,8 +57,6 @@ function countTasks(tasks: readonly TaskRecord[]): Record<TaskStatus, number> {
   for (const { status } of tasks) counts[status]++;
   return counts;
 }
-
-export type RemoteEnd = Pick<BuildView, "pullRequest" | "remoteFailure" | "result">;
 
 export interface ViewParts {
   readonly money: AccountBalance;
@@ -86,12 +85,24 @@ export function viewOf(stored: StoredBuild, parts: ViewParts): BuildView {
     planning: state.planning && planningOf(state.planning),
     taskList: (topologicalOrder(stored.tasks) ?? stored.tasks).map(
       ({ id, status, component, attempts, level, reason }) => ({
-        ...{ id, status, component, attempts, level, reason, ...refusedPart(state, queue, id) },
+        id,
+        status,
+        component,
+        attempts,
+        level,
+        reason,
+        ...refusedPart(state, queue, id),
       }),
     ),
     attempts: stored.attempts.map((record) => attemptViewOf(record, state, recent)),
     sandboxes: stored.sandboxes.map(({ id, provider, status, config, tasks, costMicroUsd, createdAt, activeAt }) => ({
-      ...{ id, provider, status, tasks, costMicroUsd, createdAt, activeAt },
+      id,
+      provider,
+      status,
+      tasks,
+      costMicroUsd,
+      createdAt,
+      activeAt,
       purpose: textOf(field(config, "purpose")) ?? "attempt",
     })),
     candidates: candidateViews(queue, stored.candidates),
@@ -108,10 +119,6 @@ export function viewOf(stored: StoredBuild, parts: ViewParts): BuildView {
 function refusedPart(state: BuildState, queue: MergeQueue | null, id: string): Pick<TaskView, "refused"> {
   const refused = refusedOf(state, queue, id);
   return refused === undefined ? {} : { refused };
-}
-
-export function queueOf({ build }: Pick<StoredBuild, "build">): MergeQueue | null {
-  return readQueue(build.details["queue"] ?? null);
 }
 
 /**
@@ -132,7 +139,14 @@ function attemptViewOf(record: AttemptRecord, { attempts }: BuildState, recent: 
   )?.data;
   const level = attempts.find((attempt) => attempt.task === task && attempt.number === number)?.level ?? null;
   return {
-    ...{ id, task, number, status, sandbox, level, startedAt, heartbeatAt },
+    id,
+    task,
+    number,
+    status,
+    sandbox,
+    level,
+    startedAt,
+    heartbeatAt,
     phase: textOf(said?.["phase"]) ?? phase,
     doing: textOf(said?.["text"]),
   };
@@ -144,12 +158,6 @@ function textOf(value: Json): string | null {
 
 function planningOf({ stage, step, hold }: NonNullable<BuildState["planning"]>): BuildView["planning"] {
   return { stage, step, hold };
-}
-
-/** What a build begins with is in the event that tells of its request. */
-export async function readSource({ events }: Pick<Store, "events">, build: BuildId): Promise<BuildSource | null> {
-  const [first] = await events.read(build, 0, { limit: 1 });
-  return buildSourceSchema.safeParse(first?.data["source"]).data ?? null;
 }
 
 export function intentViewOf(record: IntentRecord | undefined): IntentView {

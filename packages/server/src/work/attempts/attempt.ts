@@ -1,6 +1,6 @@
+import { findRunner, startTaskRun } from "@slipway/agent-host";
 import { hasCode, printable, type RunEnd, type SandboxId, SlipwayError } from "@slipway/contract";
 import type { AttemptWork } from "@slipway/engine";
-import { findRunner, startTaskRun } from "@slipway/agent-host";
 import { projectPath, type Sandbox } from "@slipway/sandbox";
 import { isFullDisk } from "../full-disk.ts";
 import type { BuildRepository } from "../repository/repository.ts";
@@ -141,8 +141,20 @@ export class Attempt {
     const order = { ...(await readOrder(store, build, wanted, base)), secrets, shared: await shared.parts() };
     const { id, task, number, respawn } = wanted;
     const begun: Kept = {
-      ...{ id, task, number, order, respawn, part: 0, sandbox: null, heard: 0, refusedMicroUsd: null },
-      ...{ snapshots: [], checkpoints: 0, offered: null, tip: null, offeredBytes: 0 },
+      id,
+      task,
+      number,
+      order,
+      respawn,
+      part: 0,
+      sandbox: null,
+      heard: 0,
+      refusedMicroUsd: null,
+      snapshots: [],
+      checkpoints: 0,
+      offered: null,
+      tip: null,
+      offeredBytes: 0,
     };
     await kept.write(begun);
     return begun;
@@ -217,7 +229,11 @@ export class Attempt {
     const run = await patiently(
       () =>
         startTaskRun({
-          ...{ sandbox, gateway, id, budgetMicroUsd, order: kept.order },
+          sandbox,
+          gateway,
+          id,
+          budgetMicroUsd,
+          order: kept.order,
           ...(exec !== undefined && { exec }),
           env: { SLIPWAY_RUN_NAME: kept.id },
           task: { agent, workers, workdir: projectPath, limits: { totalMs } },
@@ -226,7 +242,9 @@ export class Attempt {
       signal,
     );
     const checkpoints = createCheckpoints({
-      ...{ sandbox, name: snapshotName(build, kept.id), everyMs: this.#world.checkpointMs },
+      sandbox,
+      name: snapshotName(build, kept.id),
+      everyMs: this.#world.checkpointMs,
       made: async (snapshot, phase) => {
         await this.#checkpointed(sandbox.id, snapshot, phase);
         // Of one that has died meanwhile its end is told.
@@ -247,7 +265,17 @@ export class Attempt {
     const { build, store, bridge, shared, clock, report, warn } = this.#world;
     keepClaims(this.#world, speakerOf(kept), signal);
     await using listener = createListener({
-      ...{ build, kept, sandbox, run, repository, store, bridge, shared, clock, report, signal },
+      build,
+      kept,
+      sandbox,
+      run,
+      repository,
+      store,
+      bridge,
+      shared,
+      clock,
+      report,
+      signal,
       checkpoint: (phase) => checkpoints.wish(phase),
       received: async (change) => void (await this.#keep(change)),
       heard: async (sequence) => void (await this.#keep({ heard: sequence })),

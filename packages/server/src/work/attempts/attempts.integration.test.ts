@@ -90,7 +90,10 @@ it("an attempt's work becomes a candidate, and what is found in it, on a newer m
   expect(attempts.heardAtMs(build.id, "list", 1)).toBeGreaterThan(0);
 
   const main = await repository.commit({
-    ...{ tree: first["tree"], parents: [made?.["commit"]], message: "Another task's", atMs: 0 },
+    tree: first["tree"],
+    parents: [made?.["commit"]],
+    message: "Another task's",
+    atMs: 0,
   });
   await repository.moveMain(made?.["commit"], main);
   await attempts.mainMoved(build, main);

@@ -13,8 +13,8 @@ import {
 import type { Gateway } from "@slipway/gateway";
 import type { SandboxProvider } from "@slipway/sandbox";
 import { readAll } from "../all-records.ts";
+import { readSource } from "../build-record.ts";
 import type { BuildSecrets } from "../build-secrets.ts";
-import { readSource } from "../../faces/builds/views.ts";
 import { whenDatabaseIsThere } from "../planning/patience.ts";
 import type { Repositories } from "../repository/repositories.ts";
 import type { BuildRepository } from "../repository/repository.ts";
@@ -99,7 +99,11 @@ export function createAttempts(parts: AttemptsParts): Attempts {
     const attempts = new Map<AttemptId, Attempt>();
     const repository = mainOf(build);
     const shared = createShared({
-      ...{ build: build.id, scope: patternScope(build), store, bridge, repository },
+      build: build.id,
+      scope: patternScope(build),
+      store,
+      bridge,
+      repository,
       ...(parts.gatherMs && { gatherMs: parts.gatherMs }),
       open: () =>
         new Map([...attempts.values()].flatMap((one) => (one.tip === null ? [] : [[speakerOf(one.name), one.tip]]))),
@@ -123,8 +127,17 @@ export function createAttempts(parts: AttemptsParts): Attempts {
     if (over.has(item.id)) return;
     const { gateway, workspaces, secrets } = parts;
     const world = {
-      ...{ build, provider, gateway, workspaces, store, bridge, clock, warn },
-      ...{ ...opened, secrets, closing: closing.signal },
+      build,
+      provider,
+      gateway,
+      workspaces,
+      store,
+      bridge,
+      clock,
+      warn,
+      ...opened,
+      secrets,
+      closing: closing.signal,
     };
     const { agent, workers, checkpointMs } = await settingsOf(store, build.id);
     if (attempts.has(item.id)) return attempts.get(item.id)?.become(item);

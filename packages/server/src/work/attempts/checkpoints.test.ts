@@ -6,7 +6,9 @@ function openCheckpoints() {
   onTestFinished(() => void vi.useRealTimers());
   const made: string[] = [];
   const checkpoints = createCheckpoints({
-    ...{ sandbox: { snapshot: async () => ({ id: "snp_1" }) }, name: "list", everyMs: 3_600_000 },
+    sandbox: { snapshot: async () => ({ id: "snp_1" }) },
+    name: "list",
+    everyMs: 3_600_000,
     made: async (_: string, phase: string) => void made.push(phase),
     warn: () => {},
   } as unknown as CheckpointsOptions);

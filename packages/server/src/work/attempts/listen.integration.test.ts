@@ -58,13 +58,15 @@ it("of a run that commits without end a branch is taken in each minute", async (
 async function openListener({ readBranch, ...options }: Partial<ListenOptions> & Partial<ListenOptions["run"]>) {
   const site = await openSite();
   const listener = createListener({
-    ...{ repository: site.repository, sandbox: { id: newId("sbx") }, signal: AbortSignal.timeout(100_000) },
-    kept: {
-      ...{ id: newId("att"), task: "list", number: 1, respawn: 0, part: 0, tip: null, offeredBytes: 0 },
-      order: {},
-    },
+    repository: site.repository,
+    sandbox: { id: newId("sbx") },
+    signal: AbortSignal.timeout(100_000),
+    kept: { id: newId("att"), task: "list", number: 1, respawn: 0, part: 0, tip: null, offeredBytes: 0, order: {} },
     run: { id: newId("run"), readBranch },
-    ...{ report: async () => {}, received: async () => {}, heard: async () => {}, clock: { now: () => 0 } },
+    report: async () => {},
+    received: async () => {},
+    heard: async () => {},
+    clock: { now: () => 0 },
     ...options,
   } as unknown as ListenOptions);
   onTestFinished(async () => {

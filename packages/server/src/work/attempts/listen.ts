@@ -1,3 +1,4 @@
+import type { TaskRun } from "@slipway/agent-host";
 import {
   type AgentEvent,
   type BridgeTopic,
@@ -12,7 +13,6 @@ import {
   type TaskPhase,
 } from "@slipway/contract";
 import type { AgentActionRecord, Bridge, NewEvent, Store, WorkingBuild } from "@slipway/engine";
-import type { TaskRun } from "@slipway/agent-host";
 import type { Sandbox } from "@slipway/sandbox";
 import { whenDatabaseIsThere } from "../planning/patience.ts";
 import type { BuildRepository } from "../repository/repository.ts";
@@ -103,7 +103,12 @@ export function createListener(options: ListenOptions): Listener {
     const action = actionOf(event, inputs);
     if (action === undefined || !within("actions")) return;
     const record: AgentActionRecord = {
-      ...{ build: build.id, attempt: kept.id, run: run.id, sequence, agent, at: clock.now() },
+      build: build.id,
+      attempt: kept.id,
+      run: run.id,
+      sequence,
+      agent,
+      at: clock.now(),
       ...action,
     };
     await whenDatabaseIsThere(() => store.actions.record([record]), signal);

@@ -16,7 +16,11 @@ import { plannedBuild } from "./testing.ts";
 
 const execute = promisify(execFile);
 const build: WorkingBuild = {
-  ...{ id: newId("bld"), account: "ada", project: "shop", mode: "feature", request: "Sort the list" },
+  id: newId("bld"),
+  account: "ada",
+  project: "shop",
+  mode: "feature",
+  request: "Sort the list",
 };
 const signal = AbortSignal.timeout(300_000);
 
@@ -154,7 +158,9 @@ it("what a build makes of a repository that it has cloned is pushed on top of th
   await repository.moveMain(main, await repository.commit({ tree, parents: [main], message: "Sort", atMs: 0 }));
   const told: string[] = [];
   await using remote = createRemote({
-    ...{ repositories, environment: process.env, pushUrl: `file://${join(directory, "remote.git")}` },
+    repositories,
+    environment: process.env,
+    pushUrl: `file://${join(directory, "remote.git")}`,
     store: { builds: { get: () => Promise.reject(new Error("not asked for")) } },
     tell: async (_, { type, data }) => void told.push(`${type} ${JSON.stringify(data)}`),
     log: () => {},

@@ -2,9 +2,9 @@ import { type BuildId, type BuildSource, hasCode, printable, SlipwayError } from
 import { type NewEvent, readReport, report, type Store, type WorkingBuild } from "@slipway/engine";
 import { cloneRepo, projectPath, run, type Sandbox, type SandboxProvider } from "@slipway/sandbox";
 import { remoteOf } from "../planning/repository.ts";
-import type { Repositories } from "../repository/repositories.ts";
 import type { CreateSource } from "../repository/create.ts";
 import { isObjectName } from "../repository/objects.ts";
+import type { Repositories } from "../repository/repositories.ts";
 import type { BuildRepository } from "../repository/repository.ts";
 
 export interface MainParts {
@@ -68,7 +68,10 @@ async function clone({ provider, signal }: MainParts, build: WorkingBuild, addre
   const sandbox = made.use(
     await provider.create(
       {
-        ...{ labels, lifetimeMs: 60 * minuteMs, idleMs: null, onEnd: "destroy" },
+        labels,
+        lifetimeMs: 60 * minuteMs,
+        idleMs: null,
+        onEnd: "destroy",
         network: { domains: [remote.hostname], ports: [Number(remote.port || 443)] },
       },
       { signal },

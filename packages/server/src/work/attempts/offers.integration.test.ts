@@ -10,11 +10,20 @@ async function setUp() {
   onTestFinished(() => site[Symbol.asyncDispose]());
   const { repository, main, sandbox } = site;
   const life = {
-    ...{ id: newId("att"), task: "list", number: 1, respawn: 0, part: 0 },
+    id: newId("att"),
+    task: "list",
+    number: 1,
+    respawn: 0,
+    part: 0,
     order: { branch, base: main } as Parameters<typeof takeOffer>[2]["order"],
   };
   const offered: Offered = {
-    ...{ type: "offered", number: 1, commit: "0".repeat(40), tree: "0".repeat(40), main, changed: 1 },
+    type: "offered",
+    number: 1,
+    commit: "0".repeat(40),
+    tree: "0".repeat(40),
+    main,
+    changed: 1,
     tests: { changed: [], deleted: [] },
   };
   const taken = (bundle: AsyncIterable<Uint8Array>, change: Partial<Offered> = {}, mostBytes = 1024 ** 2) => {
@@ -87,7 +96,8 @@ describe("an offer", () => {
   it("that says itself that it has nothing needs no bundle", async () => {
     const { offer, main } = await setUp();
     expect(await offer(failing("internal"), { commit: main, changed: 0 })).toMatchObject({
-      ...{ type: "candidate.offered", data: { commit: main } },
+      type: "candidate.offered",
+      data: { commit: main },
     });
   });
 
@@ -103,7 +113,8 @@ describe("an offer", () => {
     await repository.take(bundle, { id: newId("cnd"), ref: `refs/heads/${branch}`, base: main });
     await repository.moveMain(main, tip);
     expect(await offer(failing("internal"), { main: tip, commit: tip, changed: 0 })).toMatchObject({
-      ...{ type: "candidate.offered", data: { commit: tip } },
+      type: "candidate.offered",
+      data: { commit: tip },
     });
   });
 

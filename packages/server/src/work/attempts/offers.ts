@@ -1,9 +1,9 @@
+import type { TaskRun } from "@slipway/agent-host";
 import { type Finding, hasCode, type Offered, printable, SlipwayError } from "@slipway/contract";
 import type { NewEvent } from "@slipway/engine";
-import type { TaskRun } from "@slipway/agent-host";
 import { CandidateRefused } from "../repository/quarantine/refusal.ts";
-import type { BuildRepository } from "../repository/repository.ts";
 import { type Taken, usualTakeLimits } from "../repository/quarantine/take.ts";
+import type { BuildRepository } from "../repository/repository.ts";
 import type { Kept } from "./kept.ts";
 import { candidateIdOf } from "./names.ts";
 import { patiently } from "./patiently.ts";
@@ -50,11 +50,13 @@ export async function takeOffer(
   const id = candidateIdOf(life.id, life.respawn, offered.number);
   const refused = (findings: readonly Finding[]) => ({
     report: candidateRefused(life, offered.number, findings),
-    ...{ taken: undefined, bytes },
+    taken: undefined,
+    bytes,
   });
   const nothingNew = async (base: string) => ({
     report: candidateOffered(life, offered.number, { commit: base, tree: await repository.treeOf(base) }),
-    ...{ taken: undefined, bytes },
+    taken: undefined,
+    bytes,
   });
   try {
     const base = await baseOf(repository, life.order.base, offered.main);

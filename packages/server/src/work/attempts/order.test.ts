@@ -34,7 +34,10 @@ it("an order has the task, its own criteria and the intent, and no word of how t
   expect(taskOrderSchema.parse(order)).toMatchObject({
     task: { id: "list", title: "Make list" },
     criteria: [{ id: "add-item", statement: "An item can be added to a list" }],
-    ...{ base, branch: "attempt/list-1", level: null, earlier: [] },
+    base,
+    branch: "attempt/list-1",
+    level: null,
+    earlier: [],
   });
   expect(order.intent).toContain("A packing list");
   expect(JSON.stringify(order)).not.toMatch(/SEE|browser/);
@@ -50,7 +53,9 @@ it("a later attempt is told what earlier ones ended with, and the fix that is kn
   const [task] = await store.builds.records(build.id, "tasks", { offset: maxPage });
   if (task === undefined) throw new Error("there is no task");
   const failures = Array.from({ length: 20 }, (_, index) => ({
-    ...{ level: 1, pattern: null, error: `e#` },
+    level: 1,
+    pattern: null,
+    error: `e#`,
     ...(index > 17 && { message: `E${index}` }),
   }));
   const details = { ...task.details, failures };

@@ -40,18 +40,22 @@ export async function readOrder(
   const { intent } = lockedIntentSchema.parse(locked);
   const [fix] = item.pattern === null ? [] : await store.patterns.find(patternScope(build), [item.pattern]);
   return {
-    ...{ task: taskOf(task), criteria: criteriaOf(task, intent), intent: shortIntent(intent) },
-    ...{
-      commands: commandsIn(build.mode),
-      branch: `attempt/${speakerOf(item)}`,
-      base,
-      installed: false,
-      from: item.from,
-      level: item.level,
-    },
+    task: taskOf(task),
+    criteria: criteriaOf(task, intent),
+    intent: shortIntent(intent),
+    commands: commandsIn(build.mode),
+    branch: `attempt/${speakerOf(item)}`,
+    base,
+    installed: false,
+    from: item.from,
+    level: item.level,
     earlier: failuresOf(record),
     ...(fix !== undefined && { knownFix: fix.fix.slice(0, maxFixCharacters) }),
-    ...{ secrets: [], shared: [], maxFixes: 3, commandMs: 600_000, offers: "/var/tmp/slipway-offers" },
+    secrets: [],
+    shared: [],
+    maxFixes: 3,
+    commandMs: 600_000,
+    offers: "/var/tmp/slipway-offers",
   };
 }
 

@@ -1,5 +1,5 @@
-import { hasCode, type RunEnd } from "@slipway/contract";
 import { attemptEnd } from "@slipway/agent-host";
+import { hasCode, type RunEnd } from "@slipway/contract";
 import { isFullDisk } from "../full-disk.ts";
 import type { ToldOutcome } from "./reports.ts";
 

@@ -1,6 +1,6 @@
+import { agentTool, runnerTools } from "@slipway/agent-host";
 import { type CreateSandboxInput, hasCode, maxLifetimeMs, type SandboxInfo, SlipwayError } from "@slipway/contract";
 import type { WorkingBuild } from "@slipway/engine";
-import { agentTool, runnerTools } from "@slipway/agent-host";
 import { projectPath, readText, type Sandbox, type SandboxProvider } from "@slipway/sandbox";
 import type { BuildSecrets } from "../build-secrets.ts";
 import { packageEnvironment } from "../workspaces/install.ts";
@@ -78,7 +78,9 @@ async function requestOf({ agent, secrets }: PlaceParts, build: WorkingBuild, { 
     env: { ...packageEnvironment },
     labels: { build: build.id, purpose, attempt: id, task, number: String(number), respawn: String(respawn) },
     idempotencyKey: `${id}:${respawn}`,
-    ...{ lifetimeMs: maxLifetimeMs, idleMs: null, onEnd: "destroy" },
+    lifetimeMs: maxLifetimeMs,
+    idleMs: null,
+    onEnd: "destroy",
   } satisfies CreateSandboxInput;
 }
 

@@ -87,16 +87,22 @@ export function sandboxChanged(
 ): NewEvent {
   const { id, provider, image, limits, tools, snapshot, labels, reason, createdAt } = info;
   const sandbox: SandboxRecord = {
-    ...{ id, build: build.id, account: build.account, project: build.project, provider, providerId: id },
-    ...{
-      host: null,
-      config: { image, limits, tools: [...tools], snapshot, purpose: labels["purpose"] ?? null },
-      tasks: task === null ? [] : [task],
-      score: null,
-      costMicroUsd,
-    },
-    ...{ status, reason: status === "running" ? reason : null },
-    ...{ createdAt, activeAt: nowMs, endedAt: status === "destroyed" ? nowMs : null },
+    id,
+    build: build.id,
+    account: build.account,
+    project: build.project,
+    provider,
+    providerId: id,
+    host: null,
+    config: { image, limits, tools: [...tools], snapshot, purpose: labels["purpose"] ?? null },
+    tasks: task === null ? [] : [task],
+    score: null,
+    costMicroUsd,
+    status,
+    reason: status === "running" ? reason : null,
+    createdAt,
+    activeAt: nowMs,
+    endedAt: status === "destroyed" ? nowMs : null,
   };
   // It may be stopped and go on more than once.
   const key = status === "destroyed" ? `sandbox.changed:${id}:${status}` : null;
@@ -110,8 +116,14 @@ export function checkpointMade(
   nowMs: number,
 ): NewEvent {
   const checkpoint: CheckpointRecord = {
-    ...{ id: `${attempt}:${checkpoints}`, build: build.id, attempt, sandbox, snapshot, phase },
-    ...{ createdAt: nowMs, details: {} },
+    id: `${attempt}:${checkpoints}`,
+    build: build.id,
+    attempt,
+    sandbox,
+    snapshot,
+    phase,
+    createdAt: nowMs,
+    details: {},
   };
   return report("checkpoint.made", `checkpoint.made:${checkpoint.id}`, { checkpoint });
 }

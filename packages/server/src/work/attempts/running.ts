@@ -1,6 +1,6 @@
+import type { TaskRun } from "@slipway/agent-host";
 import { hasCode, SlipwayError } from "@slipway/contract";
 import type { OfferAnswer } from "@slipway/engine";
-import type { TaskRun } from "@slipway/agent-host";
 import type { Sandbox } from "@slipway/sandbox";
 import type { BuildRepository } from "../repository/repository.ts";
 import type { Checkpoints } from "./checkpoints.ts";

@@ -16,11 +16,17 @@ function open(
   const published: OutgoingMessage[] = [];
   const publishing = gate();
   const records: Readonly<Record<string, readonly unknown[]>> = {
-    ...{ candidates, plans: [], tasks: [], intents: [], gateResults: [], ...more },
+    candidates,
+    plans: [],
+    tasks: [],
+    intents: [],
+    gateResults: [],
+    ...more,
   };
   const known = [{ signature: "no socks", error: "no socks", fix: "--- a\n+++ b" }];
   const shared = createShared({
-    ...{ build, scope: "ada/shop" },
+    build,
+    scope: "ada/shop",
     store: {
       builds: {
         records: async (_: unknown, kind: string, { offset = 0, limit = maxPage, isReversed }: RecordPage = {}) => {
@@ -110,7 +116,11 @@ test("its end waits for what is being said, and nothing is said after it", async
 
 test("what waits to be merged is told of however many were offered before", async () => {
   const before = Array.from({ length: maxPage }, (_, index) => ({
-    ...{ id: newId("cnd"), createdAt: index, task: "cart", status: "merged" as const, reason: null },
+    id: newId("cnd"),
+    createdAt: index,
+    task: "cart",
+    status: "merged" as const,
+    reason: null,
   }));
   const last = { id: newId("cnd"), createdAt: maxPage, task: "pay", status: "verifying" as const, reason: null };
   const { shared } = open([...before, last]);
@@ -126,7 +136,11 @@ test("of many verdicts the last sixty are told of, from those on the newest cand
     status: "merged" as const,
   }));
   const gateResults = ids.map((candidate, index) => ({
-    ...{ candidate, gate: "tests", verdict: "passed", findings: [], endedAt: index },
+    candidate,
+    gate: "tests",
+    verdict: "passed",
+    findings: [],
+    endedAt: index,
   }));
   const { shared, read } = open(candidates, [], { gateResults });
   const parts = await shared.parts();

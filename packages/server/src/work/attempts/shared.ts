@@ -35,8 +35,16 @@ export interface SharedOptions extends ContextSource {
 }
 
 const usualGatherMs = {
-  ...{ plan: 5000, progress: 120_000, discoveries: 1000, ownership: 10_000, conflicts: 1000 },
-  ...{ merges: 5000, errors: 5000, features: 5000, verifications: 5000, fixes: 5000 },
+  plan: 5000,
+  progress: 120_000,
+  discoveries: 1000,
+  ownership: 10_000,
+  conflicts: 1000,
+  merges: 5000,
+  errors: 5000,
+  features: 5000,
+  verifications: 5000,
+  fixes: 5000,
 };
 export type PartName = keyof typeof usualGatherMs;
 
@@ -48,8 +56,15 @@ const followers: Partial<Record<PartName, PartName>> = { plan: "features", merge
 
 /** Where the build's shared context has it. Conflicts are messages of their own. */
 const sections: Partial<Record<PartName, ContextSection>> = {
-  ...{ plan: "plan", progress: "phases", ownership: "ownership", merges: "merges", discoveries: "decisions" },
-  ...{ errors: "errors", features: "features", verifications: "verifications", fixes: "fixes" },
+  plan: "plan",
+  progress: "phases",
+  ownership: "ownership",
+  merges: "merges",
+  discoveries: "decisions",
+  errors: "errors",
+  features: "features",
+  verifications: "verifications",
+  fixes: "fixes",
 };
 
 const maxCharacters = 16 * 1024;
@@ -200,7 +215,9 @@ async function conflictLines({ build, bridge, repository, open }: SharedOptions)
     lines.push(`- ${text}`);
     await bridge
       .publish(build, {
-        ...{ topic: "conflicts", key: `conflicts:${commits.join(":")}`, from: "host" },
+        topic: "conflicts",
+        key: `conflicts:${commits.join(":")}`,
+        from: "host",
         payload: { paths, between, text: text.slice(0, 4000) },
       })
       // Paths that it does not take, or a message that is there with other files: main has moved since.

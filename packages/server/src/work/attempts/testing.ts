@@ -1,6 +1,7 @@
 import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { toolDirectories } from "@slipway/agent-host";
 import {
   type AttemptId,
   buildSettingsSchema,
@@ -20,16 +21,15 @@ import {
   type WorkingBuild,
 } from "@slipway/engine";
 import type { ScriptedProgram } from "@slipway/gateway/scripted";
-import { toolDirectories } from "@slipway/agent-host";
 import type { OwnedSandbox, SandboxProvider } from "@slipway/sandbox";
 import { createLocalProvider } from "@slipway/sandbox/local";
 import { createRunLog, openDatabase, openStore } from "@slipway/store";
 import { openBridge } from "@slipway/store/bridge";
+import { generatedIntent } from "../../simulated/generated.ts";
 import { type BuildSecrets, openBuildSecrets } from "../build-secrets.ts";
 import { openModels, readModelSettings } from "../planning/models.ts";
 import { createRepositories, type Repositories } from "../repository/repositories.ts";
 import type { BuildRepository } from "../repository/repository.ts";
-import { generatedIntent } from "../../simulated/generated.ts";
 import { type Attempts, createAttempts } from "./attempts.ts";
 
 export interface SiteOptions {
@@ -101,8 +101,13 @@ export async function openSite({
         ...readModelSettings({ SLIPWAY_MODEL: "scripted/program" }, directory),
         retries: { tries: 2, baseMs: 10, maxMs: 50, maxRetryAfterMs: 100 },
       },
-      ...{ ledger: store.ledger, log: createRunLog(database), holder: "server-1", clock, directory },
-      ...{ secret: "a secret of the tests", programs: { program } },
+      ledger: store.ledger,
+      log: createRunLog(database),
+      holder: "server-1",
+      clock,
+      directory,
+      secret: "a secret of the tests",
+      programs: { program },
     }),
   );
   const tools = await toolDirectories("builtin", "/nowhere");
@@ -128,7 +133,12 @@ export async function openSite({
   };
   const make = () =>
     createAttempts({
-      ...{ secrets, store, bridge, report, clock, gateway: models.gateway },
+      secrets,
+      store,
+      bridge,
+      report,
+      clock,
+      gateway: models.gateway,
       repositories: {
         ...repositories,
         async of(id) {
@@ -137,7 +147,7 @@ export async function openSite({
         },
       },
       provider: {
-        ...{ name: provider.name, snapshots: provider.snapshots },
+        snapshots: provider.snapshots,
         create: (request, call) =>
           ifRoom(async () => refusing(await provider.create({ ...request, ...sandbox }, call), refuseMain)),
         get: (id, call) => provider.get(id, call),
@@ -157,7 +167,16 @@ export async function openSite({
   };
   const held = parts.move();
   return {
-    ...{ directory, store, bridge, provider, repositories, repository, secrets, build, warnings, reports },
+    directory,
+    store,
+    bridge,
+    provider,
+    repositories,
+    repository,
+    secrets,
+    build,
+    warnings,
+    reports,
     get attempts() {
       return attempts;
     },
@@ -206,7 +225,11 @@ export async function plannedBuild(
   budgetMicroUsd = 10_000_000,
 ): Promise<WorkingBuild> {
   const build: WorkingBuild = {
-    ...{ id: newId("bld"), account: "ada", project: "shop", mode: "new", request: "A packing list" },
+    id: newId("bld"),
+    account: "ada",
+    project: "shop",
+    mode: "new",
+    request: "A packing list",
   };
   const settings = buildSettingsSchema.parse({ budgetMicroUsd });
   const details = newBuildDetails(settings, "none", clock.now());
@@ -215,19 +238,34 @@ export async function plannedBuild(
   await store.leases.take(build.id, driver, 3_600_000);
   const tasks = names.map(
     (id): Task => ({
-      ...{ id, title: `Make ${id}`, description: `Make ${id}.`, component: "frontend", features: ["list"] },
-      ...{ dependencies: [], expectedFiles: [], estimate: { minutes: 5, usd: 1 }, criteria: ["add-item"] },
+      id,
+      title: `Make ${id}`,
+      description: `Make ${id}.`,
+      component: "frontend",
+      features: ["list"],
+      dependencies: [],
+      expectedFiles: [],
+      estimate: { minutes: 5, usd: 1 },
+      criteria: ["add-item"],
     }),
   );
   const next = { level: null, pattern: null, from: "main" };
   await store.builds.apply(build.id, driver, {
-    ...{ turn: 0, through: 0, events: [] },
+    turn: 0,
+    through: 0,
+    events: [],
     records: {
       intents: [{ build: build.id, hash: locked.hash, intent: JSON.parse(JSON.stringify({ locked })) }],
       plans: [{ build: build.id, round: 1, intentHash: locked.hash, tasks }],
       tasks: tasks.map(({ id }) => ({
-        ...{ build: build.id, id, status: "assigned", component: "frontend", dependencies: [], level: null },
-        ...{ attempts: 1, reason: null },
+        build: build.id,
+        id,
+        status: "assigned",
+        component: "frontend",
+        dependencies: [],
+        level: null,
+        attempts: 1,
+        reason: null,
         details: { estimateMs: 1, failures: [], next, interruptions: 0, notBeforeMs: 0, failure: null },
       })),
     },
@@ -237,8 +275,16 @@ export async function plannedBuild(
 
 export function attemptAt(task: string, change: Partial<AttemptWork> = {}): AttemptWork {
   return {
-    ...{ type: "attempt", id: newId("att") as AttemptId, task, number: 1, respawn: 0, paused: false },
-    ...{ level: null, pattern: null, from: "main", answer: null },
+    type: "attempt",
+    id: newId("att") as AttemptId,
+    task,
+    number: 1,
+    respawn: 0,
+    paused: false,
+    level: null,
+    pattern: null,
+    from: "main",
+    answer: null,
     ...change,
   };
 }

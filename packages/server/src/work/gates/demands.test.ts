@@ -6,8 +6,15 @@ const criterion = (id: string): Criterion => ({ id, kind: "functional", statemen
 const visit: Workflow = { id: "visit", title: "A visit", steps: ["Open", "Look"], success: "It is seen." };
 const check = (proves: string): Check => ({ type: "performance", proves, path: "/", metric: "layoutShift", atMost: 1 });
 const task = (id: string, criteria: string[]): Task => ({
-  ...{ id, title: id, description: id, component: "backend", features: ["shop"], dependencies: [], expectedFiles: [] },
-  ...{ estimate: { minutes: 1, usd: 1 }, criteria },
+  id,
+  title: id,
+  description: id,
+  component: "backend",
+  features: ["shop"],
+  dependencies: [],
+  expectedFiles: [],
+  estimate: { minutes: 1, usd: 1 },
+  criteria,
 });
 
 const intent = { criteria: [criterion("adds"), criterion("shares"), criterion("nobody")], workflows: [visit] };

@@ -50,7 +50,11 @@ export function createHttpClient(connect: Connect, origin: URL, limits: Exchange
     const headers = { ...headersOf(origin, body), ...cookieHeader(cookies) };
     const asked = request({
       createConnection: () => connection,
-      ...{ method, path, headers, signal, maxHeaderSize: limits.headerBytes },
+      method,
+      path,
+      headers,
+      signal,
+      maxHeaderSize: limits.headerBytes,
     });
     const response = await responseTo(asked, body);
     keepCookies(cookies, response.headers["set-cookie"] ?? []);

@@ -65,7 +65,9 @@ createServer((request, response) => {
 `;
 
 const sees = (path: string, name: string): Unnamed => ({
-  ...{ type: "browser", viewport: "desktop", appearance: null },
+  type: "browser",
+  viewport: "desktop",
+  appearance: null,
   steps: [
     { action: "open", path },
     { action: "see", target: { role: "heading", name } },

@@ -125,7 +125,12 @@ test("of a task that serves nothing, others must have changed the files that it 
   const build = await site.demand({ theirs: { tasks: ["other"], checks: [get("/", 418)] } });
   const [plan] = await site.store.builds.records(build.id, "plans");
   const task = {
-    ...{ title: "x", description: "x", component: "backend", features: ["shop"], dependencies: [], criteria: [] },
+    title: "x",
+    description: "x",
+    component: "backend",
+    features: ["shop"],
+    dependencies: [],
+    criteria: [],
     estimate: { minutes: 1, usd: 1 },
   };
   const tasks = [
@@ -180,7 +185,9 @@ test("all that the intent asks for is told with evidence, of workflows as well",
   const evidence = await site.gates.satisfaction(build, site.main, new AbortController().signal);
   expect(evidence.filter(({ satisfied }) => !satisfied).map(({ id }) => id)).toEqual(["broken"]);
   expect(evidence.find(({ id }) => id === "first-visit")).toEqual({
-    ...{ id: "first-visit", satisfied: true, text: "GET / was answered with 200, as it has to be." },
+    id: "first-visit",
+    satisfied: true,
+    text: "GET / was answered with 200, as it has to be.",
   });
 });
 

@@ -1,9 +1,9 @@
 import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
+import { toolDirectories } from "@slipway/agent-host";
 import { type Check, type Intent, newId } from "@slipway/contract";
 import { type GateWork, lockIntent, type Store, type Turn, type WorkingBuild } from "@slipway/engine";
-import { toolDirectories } from "@slipway/agent-host";
 import { type OwnedSandbox, projectPath, run, type SandboxProvider } from "@slipway/sandbox";
 import { createLocalProvider } from "@slipway/sandbox/local";
 import { openDatabase, openStore } from "@slipway/store";
@@ -50,7 +50,9 @@ export async function openGateSite(files: Files): Promise<GateSite> {
   const { repository, main, sandbox, offer } = stack.use(await openSite(files));
   const store = await openStore(stack.use(openDatabase({ url: `file:${join(scratch, "slipway.db")}` })), Date);
   const parts: GateParts = {
-    ...{ store, provider, repositories: { of: async () => repository } },
+    store,
+    provider,
+    repositories: { of: async () => repository },
     workspaces: {
       async open(_, commit, { labels = {}, tools = [], signal }) {
         const opened = await provider.create({ ...life, labels, tools }, signal && { signal });
@@ -73,14 +75,28 @@ export async function openGateSite(files: Files): Promise<GateSite> {
   };
   let runs = 0;
   const work: GateSite["work"] = (gate, commit, more) => ({
-    ...{ type: "gate-run", run: ++runs, gate, candidate: newId("cnd"), task: "own", base: null, commit, tree: commit },
+    type: "gate-run",
+    run: ++runs,
+    gate,
+    candidate: newId("cnd"),
+    task: "own",
+    base: null,
+    commit,
+    tree: commit,
     ahead: [],
     ...more,
   });
   const build = await newBuild();
   const held = stack.move();
   return {
-    ...{ provider, parts, gates, store, main, build, put, work },
+    provider,
+    parts,
+    gates,
+    store,
+    main,
+    build,
+    put,
+    work,
     async candidate(changes, parent = main) {
       return (await offer(await sandbox.commit({ files: changes, parents: [parent] }))).commit;
     },
@@ -116,7 +132,11 @@ async function demandRecords({ id: build, request }: WorkingBuild, demands: Read
   }));
   const all: Readonly<Record<string, Demanded>> = { ...demands, ...rest };
   const intent: Intent = {
-    ...{ request, appType: "a shop", character: "plain", coreValue: "to know what to buy", antiPatterns: ["blank"] },
+    request,
+    appType: "a shop",
+    character: "plain",
+    coreValue: "to know what to buy",
+    antiPatterns: ["blank"],
     identity: { mood: "calm", colours: ["green"], typography: "plain", layout: "one column" },
     criteria: Object.keys(all).map((id) => ({ id, kind: "functional", statement: `What ${id} says is true.` })),
     workflows,
@@ -127,15 +147,25 @@ async function demandRecords({ id: build, request }: WorkingBuild, demands: Read
   return {
     intents: [{ build, hash: locked.hash, intent: JSON.parse(JSON.stringify({ locked, start: { mode: "new" } })) }],
     checks: checkedIds.map(([id, demanded]) => ({
-      ...{ build, criterion: id, intentHash: locked.hash },
+      build,
+      criterion: id,
+      intentHash: locked.hash,
       check: demanded.checks.map((check) => ({ ...check, proves: id })),
     })),
     plans: [
       {
-        ...{ build, round: 1, intentHash: locked.hash },
+        build,
+        round: 1,
+        intentHash: locked.hash,
         tasks: [...tasks].map((id) => ({
-          ...{ id, title: id, description: id, component: "backend", features: ["shop"], dependencies: [] },
-          ...{ expectedFiles: [], estimate: { minutes: 1, usd: 1 } },
+          id,
+          title: id,
+          description: id,
+          component: "backend",
+          features: ["shop"],
+          dependencies: [],
+          expectedFiles: [],
+          estimate: { minutes: 1, usd: 1 },
           criteria: Object.keys(all).filter((criterion) => all[criterion]?.tasks.includes(id)),
         })),
       },

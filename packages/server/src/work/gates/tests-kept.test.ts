@@ -8,7 +8,10 @@ const told = ({ against, notes }: Judged) => ({
   notes: notes.map(({ text }) => text),
 });
 const plan = (more: Partial<Planned> = {}): Planned => ({
-  ...{ title: "Prices", description: "Show a price for each item.", expectedFiles: ["src/prices.js"], ...more },
+  title: "Prices",
+  description: "Show a price for each item.",
+  expectedFiles: ["src/prices.js"],
+  ...more,
 });
 
 describe("by sources", () => {
@@ -21,14 +24,16 @@ describe("by sources", () => {
     expect(sources([])).toEqual({ against: [], notes: [] });
     expect(sources([change])).toEqual({ against: [], notes: [changed] });
     expect(sources([{ emptied: 2 }])).toEqual({
-      ...{ against: [expect.stringContaining("2 of the tests that asserted something")], notes: [changed] },
+      against: [expect.stringContaining("2 of the tests that asserted something")],
+      notes: [changed],
     });
   });
 
   test("what the plan says will change is shown and not refused", () => {
     const planned = plan({ expectedFiles: ["tests/a.test.js"] });
     expect(sources([{ emptied: 2 }], planned)).toEqual({
-      ...{ against: [], notes: [expect.stringContaining("assert nothing"), changed] },
+      against: [],
+      notes: [expect.stringContaining("assert nothing"), changed],
     });
     expect(sources([{ emptied: 2 }], plan()).against).toHaveLength(1);
   });
@@ -55,7 +60,9 @@ describe("by sources", () => {
 
 describe("by evidence", () => {
   const run = (name: string, outcome: TestRun["outcome"] = "passed", file: string | null = "tests/a.test.js") => ({
-    ...{ file, name, outcome },
+    file,
+    name,
+    outcome,
   });
   const judged = (before: readonly TestRun[], after: readonly TestRun[], planned?: Planned) =>
     told(againstEvidence("tests", { tests: before, unread: [] }, { tests: after, unread: [] }, planned));

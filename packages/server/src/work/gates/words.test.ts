@@ -4,7 +4,10 @@ import type { CheckOf } from "./outcome.ts";
 import { browserOutcome, performanceOutcome } from "./words.ts";
 
 const check: CheckOf<"browser"> = {
-  ...{ type: "browser", proves: "adds-items", viewport: "phone", appearance: null },
+  type: "browser",
+  proves: "adds-items",
+  viewport: "phone",
+  appearance: null,
   steps: [
     { action: "open", path: "/list" },
     { action: "fill", target: { role: "textbox", name: "Item" }, value: "secret-value" },
@@ -18,7 +21,12 @@ const check: CheckOf<"browser"> = {
 };
 
 const failure = (step: number, why: "missing" | "there" | "refused" | "unopened" | "stuck"): CheckerAnswer => ({
-  ...{ type: "failed", step, why, detail: "the browser's words", page: '- heading "List"', errors: ["GET /api: 500"] },
+  type: "failed",
+  step,
+  why,
+  detail: "the browser's words",
+  page: '- heading "List"',
+  errors: ["GET /api: 500"],
 });
 
 describe("a browser's failure", () => {
@@ -50,7 +58,11 @@ test("looks that were not judged are not passed over in silence", () => {
 
 describe("a figure", () => {
   const paint: CheckOf<"performance"> = {
-    ...{ type: "performance", proves: "is-quick", path: "/", metric: "largestPaintMs", atMost: 500 },
+    type: "performance",
+    proves: "is-quick",
+    path: "/",
+    metric: "largestPaintMs",
+    atMost: 500,
   };
   test.each([
     [[100, 900, 200], true],

@@ -3,8 +3,8 @@ import { join } from "node:path";
 import { newId } from "@slipway/contract";
 import type { NewEvent } from "@slipway/engine";
 import { expect, onTestFinished, test } from "vitest";
-import { createRepositories } from "../repository/repositories.ts";
 import { begin, plan, task } from "../../testing/ticked-build.ts";
+import { createRepositories } from "../repository/repositories.ts";
 import { createMerging } from "./merging.ts";
 
 test("a move of main whose repository is gone is told as none, so that whoever cancels the build waits no longer", async () => {
@@ -19,7 +19,10 @@ test("a move of main whose repository is gone is told as none, so that whoever c
   const told = Promise.withResolvers<readonly NewEvent[]>();
   const unused = () => expect.unreachable();
   await using merging = createMerging({
-    ...{ store, clock: { now: () => 0 }, warn: unused, onMain: unused },
+    store,
+    clock: { now: () => 0 },
+    warn: unused,
+    onMain: unused,
     repositories: createRepositories({ directory: join(directory, "builds"), environment: process.env }),
     gates: { run: unused, check: unused } as never,
     preview: { follow: unused, close: unused },

@@ -1,6 +1,6 @@
 import { type BuildId, hasCode, SlipwayError } from "@slipway/contract";
 import { type MergeWork, maxFilesTold, type NewEvent, report, type Store } from "@slipway/engine";
-import { queueOf } from "../../faces/builds/views.ts";
+import { queueOf } from "../build-record.ts";
 import { mainFileOf } from "../repository/changes.ts";
 import type { BuildRepository } from "../repository/repository.ts";
 
@@ -27,7 +27,10 @@ export async function moveMain(
   const fix = await repository.diff(from, to, { mostBytes: fixBytes }).catch(() => undefined);
   const files = await repository.changedFiles(from, to).catch(() => undefined);
   return report("merge.ended", key, {
-    ...{ candidate, merged: true, main: { commit: to, tree }, ...(fix && { fix: fix.text }) },
+    candidate,
+    merged: true,
+    main: { commit: to, tree },
+    ...(fix && { fix: fix.text }),
     ...(files && { files: files.slice(0, maxFilesTold).map(mainFileOf), fileCount: files.length }),
   });
 }

@@ -43,8 +43,13 @@ export async function openOutbox({ directory, environment, url }: OutboxOptions)
   const transfer = async (args: readonly string[], signal: AbortSignal) => {
     const given = Object.entries(environment).filter(([name]) => !name.startsWith("GIT_") || keptVariables.test(name));
     const env = {
-      ...{ GIT_SSH_COMMAND: "ssh -o BatchMode=yes", ...Object.fromEntries(given), ...objects },
-      ...{ LC_ALL: "C", GIT_DIR: own, GIT_TERMINAL_PROMPT: "0", GIT_ALLOW_PROTOCOL: "file:https:ssh" },
+      GIT_SSH_COMMAND: "ssh -o BatchMode=yes",
+      ...Object.fromEntries(given),
+      ...objects,
+      LC_ALL: "C",
+      GIT_DIR: own,
+      GIT_TERMINAL_PROMPT: "0",
+      GIT_ALLOW_PROTOCOL: "file:https:ssh",
     };
     const quiet = ["-c", "core.hooksPath=/dev/null", "-c", "gc.auto=0", "-c", "maintenance.auto=false"];
     await execute("git", [...quiet, ...args], { env, cwd: "/", timeout: transferMs, signal }).catch((error) => {

@@ -2,9 +2,9 @@ import { join } from "node:path";
 import { type CandidateId, newId } from "@slipway/contract";
 import type { GateWork, OfferAnswer } from "@slipway/engine";
 import { expect, test, vi } from "vitest";
-import { openSite, type Site } from "../repository/testing.ts";
 import { testsOf, unique } from "../../testing/tests-of.ts";
 import { begin, plan, task } from "../../testing/ticked-build.ts";
+import { openSite, type Site } from "../repository/testing.ts";
 import { createMerging, isMerging } from "./merging.ts";
 
 vi.setConfig({ testTimeout: 180_000 });
@@ -35,8 +35,10 @@ function behavioural(id: string): Attempted {
 }
 
 const attempted: Readonly<Record<string, Attempted>> = {
-  ...{ "text-a": textual("text-a"), "text-b": textual("text-b") },
-  ...{ "words-a": behavioural("words-a"), "words-b": behavioural("words-b") },
+  "text-a": textual("text-a"),
+  "text-b": textual("text-b"),
+  "words-a": behavioural("words-a"),
+  "words-b": behavioural("words-b"),
 };
 
 /** The queue as it is, on a real repository; gates are the app's own tests; attempts are only what they offer. */
@@ -64,7 +66,9 @@ async function setUp() {
   const warnings: string[] = [];
   const merging = parts.use(
     createMerging({
-      ...{ store: set.store, clock: { now: () => 0 }, warn: (message) => void warnings.push(message) },
+      store: set.store,
+      clock: { now: () => 0 },
+      warn: (message) => void warnings.push(message),
       repositories: {
         of: async () => repository,
         has: async () => true,
@@ -103,7 +107,12 @@ async function setUp() {
   };
   const held = parts.move();
   return {
-    ...{ set, repository, main: site.main, runs, warnings, offer },
+    set,
+    repository,
+    main: site.main,
+    runs,
+    warnings,
+    offer,
     /** Turns until each task is on main. Each answer is taken once. */
     async untilMerged() {
       const answered = new Set<string>();

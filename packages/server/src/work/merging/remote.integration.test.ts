@@ -30,13 +30,11 @@ async function setUp(mode: WorkingBuild["mode"], settings: (directory: string) =
   }
   await git(theirs, "push", "-q", bare, "trunk");
   const build: WorkingBuild = {
-    ...{
-      id: newId("bld"),
-      account: "ada",
-      project: "shop",
-      mode,
-      request: "Sort $(touch /tmp/evil) the list\nby name",
-    },
+    id: newId("bld"),
+    account: "ada",
+    project: "shop",
+    mode,
+    request: "Sort $(touch /tmp/evil) the list\nby name",
   };
   const repositories = createRepositories({ directory: join(directory, "builds"), environment: process.env });
   const repository = await repositories.of(build.id);
@@ -45,8 +43,11 @@ async function setUp(mode: WorkingBuild["mode"], settings: (directory: string) =
   const logged: string[] = [];
   const state = { status: "running" };
   const parts = {
-    ...{ repositories, environment: { ...process.env, GIT_CONFIG_GLOBAL: join(directory, "gitconfig") } },
-    ...{ pushUrl: `file://${bare}`, finishWaitsMs: [], ...settings(directory) },
+    repositories,
+    environment: { ...process.env, GIT_CONFIG_GLOBAL: join(directory, "gitconfig") },
+    pushUrl: `file://${bare}`,
+    finishWaitsMs: [],
+    ...settings(directory),
     store: { builds: { get: async () => ({ ...build, ...state }) as never } },
     tell: async (_: unknown, event: NewEvent) => void told.push(event),
     log: (message: string) => void logged.push(message),

@@ -3,9 +3,8 @@ import { access, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { promisify } from "node:util";
-import { type BuildId, printable, SlipwayError } from "@slipway/contract";
+import { type BuildId, type BuildView, printable, SlipwayError } from "@slipway/contract";
 import { type NewEvent, report, type Store, type WorkingBuild } from "@slipway/engine";
-import type { RemoteEnd } from "../../faces/builds/views.ts";
 import type { Repositories } from "../repository/repositories.ts";
 import { openOutbox } from "./outbox.ts";
 import { readResult } from "./result.ts";
@@ -51,6 +50,8 @@ const minuteMs = 60_000;
 const usualFinishWaitsMs = [0.25, 0.5, 1, 2, 4, 8, 10, 10, 10, 10].map((minutes) => minutes * minuteMs);
 const noteName = "to-finish";
 const pullRequestName = "pull-request.txt";
+
+export type RemoteEnd = Pick<BuildView, "pullRequest" | "remoteFailure" | "result">;
 
 /** Where what came of a build is, beside its own repository: its last push, its pull request, what can be merged. `directory`: with all that is the build's own. */
 export async function readRemoteEnd(directory: string): Promise<RemoteEnd> {
@@ -106,8 +107,11 @@ export function createRemote(parts: RemoteParts): Remote {
     const [title = ""] = printable(build.request).trim().split("\n", 1);
     const env = {
       ...environment,
-      ...{ SLIPWAY_BUILD: build.id, SLIPWAY_PUSH_URL: pushUrl, SLIPWAY_BRANCH: branchOf(build) },
-      ...{ SLIPWAY_BASE: origin?.branch ?? "main", SLIPWAY_TITLE: title.slice(0, maxTitle) },
+      SLIPWAY_BUILD: build.id,
+      SLIPWAY_PUSH_URL: pushUrl,
+      SLIPWAY_BRANCH: branchOf(build),
+      SLIPWAY_BASE: origin?.branch ?? "main",
+      SLIPWAY_TITLE: title.slice(0, maxTitle),
     };
     // No shell, no arguments: what a user or a model wrote is never read as a command.
     const { stdout } = await execute(command, [], { env, cwd: "/", timeout: commandMs, signal }).catch((error) => {

@@ -2,9 +2,9 @@ import { existsSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { type BuildId, type BuildView, hasCode, SlipwayError } from "@slipway/contract";
-import type { Repositories } from "../repository/repositories.ts";
 import { createGit, type GitSettings } from "../repository/git.ts";
 import { line } from "../repository/objects.ts";
+import type { Repositories } from "../repository/repositories.ts";
 import { type BuildRepository, repositoryName } from "../repository/repository.ts";
 import { replayed } from "./replay.ts";
 

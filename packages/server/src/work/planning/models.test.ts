@@ -14,7 +14,11 @@ async function modelsIn(directory: string, environment: Record<string, string>, 
   return await openModels({
     settings: readModelSettings(environment, directory),
     log: await openRunLog(join(directory, "runs")),
-    ...{ ledger, directory, holder: "server-2", secret: "a secret of the tests", clock: { now: () => Date.now() } },
+    ledger,
+    directory,
+    holder: "server-2",
+    secret: "a secret of the tests",
+    clock: { now: () => Date.now() },
   });
 }
 

@@ -54,7 +54,11 @@ export async function openModels(parts: ModelParts): Promise<ServerModels> {
   }
   const gateway = opened.use(
     createGateway({
-      ...{ settings, log, secret, clock, ledger: createGatewayLedger(ledger, holder) },
+      settings,
+      log,
+      secret,
+      clock,
+      ledger: createGatewayLedger(ledger, holder),
       ...(logger && { logger }),
     }),
   );

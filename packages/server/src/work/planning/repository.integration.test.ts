@@ -75,7 +75,8 @@ describe("a small broken repository", () => {
   test("is planned to be repaired, with what was seen in it", async () => {
     const directory = await directoryOf("planned", broken);
     await using site = await openSite({
-      ...{ request: "Repair it", mode: "fix" },
+      request: "Repair it",
+      mode: "fix",
       openRepository: () => reader({ directory }),
     });
     expect(await site.drive()).toMatchObject({ status: "paused", reason: "user" });
@@ -268,7 +269,9 @@ test("a repository is cloned in the sandbox, which reaches its host only while t
   const fake = createFakeProvider({ git, find: async () => 0 });
   const open = (repository: string) =>
     openRepository({
-      ...{ provider: fake, source: async () => ({ repository }), environment: {} },
+      provider: fake,
+      source: async () => ({ repository }),
+      environment: {},
       labels: { build: repository },
     });
   await using sound = open("https://example.com/app.git");

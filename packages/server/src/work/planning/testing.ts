@@ -91,7 +91,11 @@ export async function openSite(options: SiteOptions = {}): Promise<Site> {
   const models = parts.use(
     await openModels({
       settings: { ...readModelSettings(environment, directory), timeouts, retries },
-      ...{ ledger: store.ledger, log: createRunLog(database), holder: "server-1", clock, directory },
+      ledger: store.ledger,
+      log: createRunLog(database),
+      holder: "server-1",
+      clock,
+      directory,
       secret: "a secret of the tests",
       programs: {
         program(scripted) {
@@ -117,7 +121,10 @@ export async function openSite(options: SiteOptions = {}): Promise<Site> {
   };
   const defects: unknown[] = [];
   const planningParts: PlanningParts = {
-    ...{ store: through(store), models, clock, answersDirectory: join(directory, "answers") },
+    store: through(store),
+    models,
+    clock,
+    answersDirectory: join(directory, "answers"),
     openRepository: options.openRepository ?? noRepository,
     ring: async () => bell.resolve(),
     timing: { waitsMs, watchMs: 20 },
@@ -135,7 +142,15 @@ export async function openSite(options: SiteOptions = {}): Promise<Site> {
   const turn = () => tick(build, { holder: "server-1", generation }, null);
   const held = parts.move();
   return {
-    ...{ directory, store, build, models, asked, lines, defects, turn, rung },
+    directory,
+    store,
+    build,
+    models,
+    asked,
+    lines,
+    defects,
+    turn,
+    rung,
     get planning() {
       return planning;
     },

@@ -23,7 +23,10 @@ export async function readInstead(
     results.toSorted((a, b) => a.endedAt - b.endedAt).map(({ gate, verdict }) => [gate, verdict]),
   );
   return {
-    ...{ reason: noDevServer, repository: repositoryOf(build), branch: "main", commit },
+    reason: noDevServer,
+    repository: repositoryOf(build),
+    branch: "main",
+    commit,
     gates: [...verdicts].map(([name, verdict]) => ({ name, verdict })),
   };
 }

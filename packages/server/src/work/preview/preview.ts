@@ -123,8 +123,13 @@ export function createPreviews(parts: PreviewParts): Previews {
 }
 
 const nothingKept = {
-  ...{ wanted: null, isNothing: false, sandbox: null, commit: null },
-  ...{ port: 0, token: null, closed: false },
+  wanted: null,
+  isNothing: false,
+  sandbox: null,
+  commit: null,
+  port: 0,
+  token: null,
+  closed: false,
 };
 
 const beingMade = "Main is being made ready to be shown.";
@@ -199,8 +204,12 @@ async function openPreview(
   const { port: before, token } = kept;
   const address = made.use(
     await openAddress({
-      ...{ port: devServerPort, usedPorts, connect, pageOnFailure },
-      ...{ hostPort: before || undefined, token: token ?? undefined },
+      port: devServerPort,
+      usedPorts,
+      connect,
+      pageOnFailure,
+      hostPort: before || undefined,
+      token: token ?? undefined,
     }),
   );
   await save({ port: address.hostPort, token: address.token });

@@ -26,7 +26,9 @@ function openPreviews(readyMs: number) {
   const troubles: string[] = [];
   const previews = createPreviews({
     ...place,
-    ...{ workspaces: createWorkspaces(place), directory: join(place.directory, "builds"), readyMs },
+    workspaces: createWorkspaces(place),
+    directory: join(place.directory, "builds"),
+    readyMs,
     usedPorts: openUsedPorts(join(place.directory, "ports")),
     insteadOf: async () => "",
     onReady: () => {},

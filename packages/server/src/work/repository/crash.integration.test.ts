@@ -34,7 +34,9 @@ afterEach(async () => {
 /** With its own group, so that it can be killed together with the gits it has started. */
 function start(...args: readonly string[]) {
   const child = spawn(process.execPath, [fixture, directory, ...args], {
-    ...{ detached: true, stdio: ["pipe", "pipe", "inherit"], env: process.env },
+    detached: true,
+    stdio: ["pipe", "pipe", "inherit"],
+    env: process.env,
   });
   started.push(child);
   const said: string[] = [];
@@ -82,7 +84,10 @@ test.each([["alone"], ["with the gits it has started"]])(
       if (id !== undefined) expect([...(await repository.candidates()).keys()]).toContain(id);
       await fsck();
       const next = await repository.commit({
-        ...{ tree: (await treeOf(main)).trim(), parents: [main], message: `After ${count}`, atMs: 0 },
+        tree: (await treeOf(main)).trim(),
+        parents: [main],
+        message: `After ${count}`,
+        atMs: 0,
       });
       // A git that outlives its process may still move main, once.
       await vi.waitFor(async () => {

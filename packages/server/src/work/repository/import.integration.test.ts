@@ -18,8 +18,11 @@ afterAll(() => rm(scratch, { recursive: true, force: true }));
 const run = promisify(execFile);
 const env = {
   ...process.env,
-  ...{ GIT_CONFIG_GLOBAL: "/dev/null", GIT_AUTHOR_NAME: "U", GIT_AUTHOR_EMAIL: "u@example.com" },
-  ...{ GIT_COMMITTER_NAME: "U", GIT_COMMITTER_EMAIL: "u@example.com" },
+  GIT_CONFIG_GLOBAL: "/dev/null",
+  GIT_AUTHOR_NAME: "U",
+  GIT_AUTHOR_EMAIL: "u@example.com",
+  GIT_COMMITTER_NAME: "U",
+  GIT_COMMITTER_EMAIL: "u@example.com",
 };
 const git = async (directory: string, ...args: string[]) =>
   (await run("git", ["-C", directory, ...args], { env })).stdout;
@@ -69,7 +72,10 @@ async function importOf(from: CreateOptions["from"], limits: CreateOptions["limi
   const repository = await openBuildRepository({ directory, environment: process.env });
   const { main, origin } = await repository.create({ from, atMs: 0, limits });
   return {
-    ...{ directory: join(directory, "repository.git"), repository, main, origin },
+    directory: join(directory, "repository.git"),
+    repository,
+    main,
+    origin,
     async files() {
       const archive = join(scratch, `${builds}.tar`);
       await writeFile(archive, repository.files(main));

@@ -90,7 +90,10 @@ async function findRepository(directory: string, { environment, signal }: Import
   const head = await ask("--verify", "--quiet", "HEAD");
   const branch = line(await git.run(["symbolic-ref", "--quiet", "--short", "HEAD"], { signal, expected: [0, 1] }));
   return {
-    ...{ bare, objects: await path("objects"), index: await path("index"), exclude: await path("info/exclude") },
+    bare,
+    objects: await path("objects"),
+    index: await path("index"),
+    exclude: await path("info/exclude"),
     branch: branch || null,
     commit: head || undefined,
   };
@@ -129,7 +132,10 @@ async function importCommit(
   const untracked = found.bare ? nothing : await lookAtFiles(reader, directory, found, options);
   refuseFindings(directory, await checkTree(reader, tree, limits, { signal }));
   const pack = reader.stream(["pack-objects", "--revs", "--stdout", "-q"], {
-    ...{ input: `${tree}\n`, timeMs: importMs, outputBytes: Number.POSITIVE_INFINITY, signal },
+    input: `${tree}\n`,
+    timeMs: importMs,
+    outputBytes: Number.POSITIVE_INFINITY,
+    signal,
   });
   await git.run(["index-pack", "--stdin", "--strict"], { input: pack, timeMs: importMs, signal });
   const object = keptObject((await reader.run(["cat-file", "commit", found.commit], { signal })).stdout);

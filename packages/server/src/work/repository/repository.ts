@@ -2,20 +2,20 @@ import { existsSync } from "node:fs";
 import { mkdir, readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type AttemptId, attemptIdSchema, type CandidateId, candidateIdSchema, SlipwayError } from "@slipway/contract";
-import { makeBundle } from "./quarantine/bundle.ts";
 import { type ChangedFile, type Cut, changedFiles, diffText } from "./changes.ts";
 import { type CommitOptions, writeCommit } from "./commit.ts";
 import { type CreateOptions, createRepository, mainRef, originFile } from "./create.ts";
-import { type Examined, examine, usualExamineLimits } from "./quarantine/examine.ts";
 import { createGit, type Git, GitFailed, type GitSettings } from "./git.ts";
 import type { Origin } from "./import.ts";
 import { type Merged, type MergeLimits, mergeTrees, usualMergeLimits } from "./merge.ts";
 import { checkObjectNames, line } from "./objects.ts";
 import { createOverlaps, type Overlap, type OverlapOptions } from "./overlap.ts";
+import { makeBundle } from "./quarantine/bundle.ts";
+import { type Examined, examine, usualExamineLimits } from "./quarantine/examine.ts";
 import { openQuarantine, sweepQuarantine } from "./quarantine/quarantine.ts";
+import { checkRef, look, receive, type TakeLimits, type Taken, usualTakeLimits } from "./quarantine/take.ts";
 import { type FoundFile, findFile, readFiles } from "./read.ts";
 import { createRefs } from "./refs.ts";
-import { checkRef, look, receive, type TakeLimits, type Taken, usualTakeLimits } from "./quarantine/take.ts";
 
 /** The git of one build on the host. No tree of it is ever checked out here; commits are given by their full names. */
 export interface BuildRepository {

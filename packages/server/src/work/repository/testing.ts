@@ -5,8 +5,8 @@ import { buffer } from "node:stream/consumers";
 import { type CandidateId, newId } from "@slipway/contract";
 import { expect } from "vitest";
 import { CandidateRefused } from "./quarantine/refusal.ts";
-import { type BuildRepository, openBuildRepository, type TakeOptions } from "./repository.ts";
 import type { TakeLimits, Taken } from "./quarantine/take.ts";
+import { type BuildRepository, openBuildRepository, type TakeOptions } from "./repository.ts";
 
 export const branch = "refs/heads/work";
 
@@ -36,7 +36,11 @@ export async function openSite(files: Readonly<Record<string, string>> = { "READ
   const take: Site["take"] = (given, options = {}) =>
     repository.take(given, { id: newCandidate(), ref: branch, base: main, ...options });
   return {
-    ...{ directory, repository, main, sandbox, take },
+    directory,
+    repository,
+    main,
+    sandbox,
+    take,
     offer: (tip, limits = {}) => take(sandbox.bundle(tip, { needs: [main] }), { limits }),
     async refusalOf(work) {
       const error = await work.then(
@@ -123,7 +127,10 @@ export async function createMaker(directory: string): Promise<Maker> {
     return root;
   };
   return {
-    ...{ directory, git, object, tree },
+    directory,
+    git,
+    object,
+    tree,
     async commit({ tree: given, files = {}, parents = [] }) {
       const root = given ?? (await treeOf(files, parents[0]));
       const who = "Mallory <m@example.com> 1800000000 +0000";

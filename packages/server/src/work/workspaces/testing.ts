@@ -51,13 +51,17 @@ export async function openPlace(): Promise<Place> {
     last = tip;
     return tip;
   };
-  const build: WorkingBuild = {
-    ...{ id: newId("bld"), account: "local", project: "app", mode: "new", request: "An app" },
-  };
+  const build: WorkingBuild = { id: newId("bld"), account: "local", project: "app", mode: "new", request: "An app" };
   const secrets = openBuildSecrets(join(directory, "builds"));
   const opened = made.move();
   return {
-    ...{ secrets, directory, provider, repositories: { of: async () => repository }, build, registry, commit },
+    secrets,
+    directory,
+    provider,
+    repositories: { of: async () => repository },
+    build,
+    registry,
+    commit,
     [Symbol.asyncDispose]: () => opened.disposeAsync(),
   };
 }

@@ -141,7 +141,8 @@ test("a workspace reaches the hosts of its build's secrets, once what it depends
   const workspaces = createWorkspaces({
     ...place,
     provider: {
-      ...{ snapshots: provider.snapshots, capabilities: provider.capabilities },
+      snapshots: provider.snapshots,
+      capabilities: provider.capabilities,
       create(request, call) {
         asked.push(request?.network ?? {});
         return provider.create(request, call);

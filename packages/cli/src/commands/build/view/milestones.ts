@@ -17,13 +17,27 @@ const [good, bad, trouble, plain] = [
 ] as const satisfies readonly (readonly [string, Colour])[];
 
 const milestones: Readonly<Record<string, readonly [string, Colour]>> = {
-  ...{ "intent.drafted": plain, "intent.edited": plain, "intent.locked": good, "plan.made": good },
-  ...{ "remaining.planned": plain, "remaining.unplannable": bad, "satisfaction.checked": plain },
-  ...{ "attempt.respawned": trouble, "task.retried": trouble, "task.merged": good },
-  ...{ "task.satisfied": good, "task.failed": bad },
-  ...{ "candidate.refused": trouble, "merge.rejected": trouble, "merge.test_failed": trouble },
-  ...{ "merge.conflict": trouble, "merge.doubted": trouble, "preview.ready": good },
-  ...{ "budget.warned": trouble, "build.paused": trouble, "build.resumed": plain },
+  "intent.drafted": plain,
+  "intent.edited": plain,
+  "intent.locked": good,
+  "plan.made": good,
+  "remaining.planned": plain,
+  "remaining.unplannable": bad,
+  "satisfaction.checked": plain,
+  "attempt.respawned": trouble,
+  "task.retried": trouble,
+  "task.merged": good,
+  "task.satisfied": good,
+  "task.failed": bad,
+  "candidate.refused": trouble,
+  "merge.rejected": trouble,
+  "merge.test_failed": trouble,
+  "merge.conflict": trouble,
+  "merge.doubted": trouble,
+  "preview.ready": good,
+  "budget.warned": trouble,
+  "build.paused": trouble,
+  "build.resumed": plain,
 };
 
 /** A line for what is worth one beside what is shown anyway. */

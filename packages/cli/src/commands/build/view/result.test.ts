@@ -9,11 +9,17 @@ const costs: CostsView = {
   money: { budgetMicroUsd: 5_000_000, spentMicroUsd: 2_000_000, reservedMicroUsd: 0 },
   by: {
     task: [spent(null, 900_000), spent("cart", 100_000), spent("list", 1_000_000)],
-    ...{ attempt: [], agent: [], gate: [], provider: [] },
+    attempt: [],
+    agent: [],
+    gate: [],
+    provider: [],
   },
 };
 const queue: MergeQueueView = {
-  ...{ main: "f00d", window: 2, candidates: [], merges: [] },
+  main: "f00d",
+  window: 2,
+  candidates: [],
+  merges: [],
   gates: [
     { name: "build", passed: 3, failed: 0, broken: 0 },
     { name: "main-test", passed: 2, failed: 1, broken: 4 },
@@ -22,7 +28,12 @@ const queue: MergeQueueView = {
 const tasks = { ...buildView().tasks, merged: 1, failed: 1 };
 const task = { component: "backend", attempts: 1, level: null };
 const view = buildView({
-  ...{ status: "succeeded", reason: "satisfied", createdAt: 0, endedAt: 90_000, tasks, money: costs.money },
+  status: "succeeded",
+  reason: "satisfied",
+  createdAt: 0,
+  endedAt: 90_000,
+  tasks,
+  money: costs.money,
   taskList: [
     { id: "list", status: "merged", reason: null, ...task },
     { id: "pay", status: "failed", reason: "no\u001b[31m luck", ...task },
@@ -31,7 +42,8 @@ const view = buildView({
     { id: "add-habit", satisfied: true, text: "POST /habits\nanswered \u001b]0;pwned\u00072xx" },
     { id: "phone", satisfied: false, text: "" },
   ],
-  ...{ repository: "/var/lib/it's mine/repository.git", preview: "http://127.0.0.1:4123/" },
+  repository: "/var/lib/it's mine/repository.git",
+  preview: "http://127.0.0.1:4123/",
   result: { repository: "/var/lib/it's mine/result.git", branch: "slipway/bld_1" },
 });
 

@@ -14,8 +14,15 @@ function task(id: string, status: TaskStatus, changes: Partial<TaskView> = {}): 
 }
 
 const attempt = {
-  ...{ id: newId("att"), number: 1, status: "working", phase: "build", doing: "writes src/list.ts" as string | null },
-  ...{ level: null as number | null, sandbox: null, startedAt: nowMs - 62_000, heartbeatAt: null },
+  id: newId("att"),
+  number: 1,
+  status: "working",
+  phase: "build",
+  doing: "writes src/list.ts" as string | null,
+  level: null as number | null,
+  sandbox: null,
+  startedAt: nowMs - 62_000,
+  heartbeatAt: null,
 };
 
 function view(changes: Partial<BuildView> = {}): BuildView {
@@ -28,11 +35,18 @@ function view(changes: Partial<BuildView> = {}): BuildView {
   const tasks = { ...buildView().tasks };
   for (const { status } of taskList) tasks[status]++;
   return buildView({
-    ...{ createdAt: nowMs - 100_000, tasks, taskList },
+    createdAt: nowMs - 100_000,
+    tasks,
+    taskList,
     attempts: [{ ...attempt, task: "list" }],
     candidates: [
       {
-        ...{ id: newId("cnd"), task: "store", attempt: attempt.id, status: "verifying", place: 1, commit: "c0ffee" },
+        id: newId("cnd"),
+        task: "store",
+        attempt: attempt.id,
+        status: "verifying",
+        place: 1,
+        commit: "c0ffee",
         gates: [
           { name: "compatibility", state: "passed" },
           { name: "build", state: "failed" },
@@ -40,7 +54,8 @@ function view(changes: Partial<BuildView> = {}): BuildView {
           { name: "intent", state: "broken" },
           { name: "main-test", state: "open" },
         ],
-        ...{ reason: null, offeredAt: nowMs - 5000 },
+        reason: null,
+        offeredAt: nowMs - 5000,
       },
     ],
     preview: "http://127.0.0.1:4123/",

@@ -71,7 +71,11 @@ function refusedText({ gate, finding, times }: NonNullable<TaskView["refused"]>)
 }
 
 const gateMarks: Readonly<Record<GateState, string>> = {
-  ...{ open: "·", running: "▸", passed: "✓", failed: "✗", broken: "!" },
+  open: "·",
+  running: "▸",
+  passed: "✓",
+  failed: "✗",
+  broken: "!",
 };
 
 /** `in line 2: compatibility ✓ build ✓ tests ▸ intent · main-test ·` */

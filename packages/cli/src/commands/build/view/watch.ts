@@ -3,11 +3,11 @@ import { type BuildId, type BuildView, type EventView, hasCode } from "@slipway/
 import type { Context } from "../../../input/command.ts";
 import { painter, toJson } from "../../../terminal/terminal.ts";
 import { ask, canAsk } from "../ask.ts";
+import { stageFailed } from "../stage-failure.ts";
 import { eventText } from "./events.ts";
 import { createLive } from "./live.ts";
 import { lookAt } from "./look.ts";
 import { isQuiet, milestoneText } from "./milestones.ts";
-import { stageFailed } from "../stage-failure.ts";
 
 export interface Watched {
   readonly id: BuildId;

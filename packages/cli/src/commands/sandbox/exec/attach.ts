@@ -1,7 +1,7 @@
 import type { Context } from "../../../input/command.ts";
-import { reportExec } from "./report.ts";
 import { UsageError } from "../../../input/failure.ts";
 import { findExecId, sandboxOf } from "../../../input/resolve.ts";
+import { reportExec } from "./report.ts";
 
 const byteRange = { min: 0, max: Number.MAX_SAFE_INTEGER };
 

@@ -1,10 +1,10 @@
 import type { ExecRequestInput } from "@slipway/contract";
 import type { Context } from "../../../input/command.ts";
-import { reportExec } from "./report.ts";
 import { UsageError } from "../../../input/failure.ts";
 import { given } from "../../../input/request.ts";
 import { sandboxOf } from "../../../input/resolve.ts";
 import { parsePairs } from "../../../input/values.ts";
+import { reportExec } from "./report.ts";
 
 export async function run(context: Context): Promise<number> {
   const { args } = context;

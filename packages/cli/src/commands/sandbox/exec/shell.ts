@@ -1,8 +1,8 @@
 import type { Context } from "../../../input/command.ts";
-import { reportExec } from "./report.ts";
 import { UsageError } from "../../../input/failure.ts";
 import { sandboxOf } from "../../../input/resolve.ts";
 import { surroundings } from "./exec.ts";
+import { reportExec } from "./report.ts";
 
 const bashOrSh = "if command -v bash >/dev/null 2>&1; then exec bash; else exec sh; fi";
 

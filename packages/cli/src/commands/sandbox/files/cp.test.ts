@@ -4,9 +4,9 @@ import { join } from "node:path";
 import { type FileInfo, SlipwayError } from "@slipway/contract";
 import type { Bytes, SandboxFiles, TreeEntry } from "@slipway/sandbox";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { parseEndpoint } from "./endpoint.ts";
 import { type CliOptions, runCli } from "../../../testing/run-cli.ts";
 import { addSandbox, createStubProvider } from "../../../testing/stub-provider.ts";
+import { parseEndpoint } from "./endpoint.ts";
 
 let here: string;
 beforeEach(async () => {

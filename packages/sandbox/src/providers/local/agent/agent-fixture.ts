@@ -6,8 +6,8 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { newId } from "@slipway/contract";
-import { type Dial, dialAgent } from "./connection.ts";
 import type { ExecHost, ExecStart } from "../exec/exec.ts";
+import { type Dial, dialAgent } from "./connection.ts";
 
 const native = join(dirname(fileURLToPath(import.meta.url)), "../../../../native");
 const uid = 61100;

@@ -2,8 +2,8 @@ import { chmodSync, mkdtempSync, readdirSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeAll, expect, test } from "vitest";
-import { inspectHost } from "./doctor.ts";
 import { createTestHost } from "../launch/launch-fixture.ts";
+import { inspectHost } from "./doctor.ts";
 
 beforeAll(async () => {
   await using _ = await createTestHost();

@@ -3,10 +3,10 @@ import { access, constants, lstat, readFile, statfs } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { detectCgroups, type LimitKind, type Mechanism } from "../limits/cgroup.ts";
-import { probeSandbox } from "./probe.ts";
 import { sandboxUid as defaultSandboxUid } from "../launch/launch.ts";
 import { defaultMinFreeMb, maxStateDirLength } from "../layout.ts";
+import { detectCgroups, type LimitKind, type Mechanism } from "../limits/cgroup.ts";
+import { probeSandbox } from "./probe.ts";
 
 /** One thing that was looked at. `action` says what to do when it is not well. */
 export interface Finding {

@@ -3,10 +3,10 @@ import { chmod, chown, copyFile, mkdir, mkdtemp, rm, writeFile } from "node:fs/p
 import { arch } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { noCgroups } from "../limits/cgroup.ts";
 import { launchArguments } from "../launch/launch.ts";
-import { layoutOf } from "../layout.ts";
 import { seccompFilter } from "../launch/seccomp.ts";
+import { layoutOf } from "../layout.ts";
+import { noCgroups } from "../limits/cgroup.ts";
 
 export interface ProbeOptions {
   /** A directory on the file system to try. */
@@ -38,8 +38,18 @@ export async function probeSandbox({ place, launch, bwrap, sandboxUid }: ProbeOp
         await chown(path, identity.uid, identity.gid);
     }
     const args = launchArguments({
-      ...{ layers: layout.layers, mountPoint: layout.mountPoint, box, lowers: ["base"], root: "rootfs", user: "agent" },
-      ...{ workdir: "/workspace", egress: false, tools: [], forwards: [], identity, cgroup: noCgroups },
+      layers: layout.layers,
+      mountPoint: layout.mountPoint,
+      box,
+      lowers: ["base"],
+      root: "rootfs",
+      user: "agent",
+      workdir: "/workspace",
+      egress: false,
+      tools: [],
+      forwards: [],
+      identity,
+      cgroup: noCgroups,
       limits: { processes: 16, fileBytes: 0, dataBytes: 0 },
       // Without a command the launcher only says how it is used: enough to see that it was reached.
       programs: { bwrap, agent: program, seccomp },

@@ -17,9 +17,6 @@ import {
 import type { Exec } from "../../../provider.ts";
 import type { Dial } from "../agent/connection.ts";
 import { type AgentFailure, abortedError, cutError, decodeFailure, startError } from "../agent/errors.ts";
-import { control, createExecInput } from "./control.ts";
-import { decodeExit, followLog, lostExit, openLog, readExecInfo } from "./log.ts";
-import { createExecOutput, type ExecOutput } from "./output.ts";
 import {
   createFrameDecoder,
   encodeFrame,
@@ -29,6 +26,9 @@ import {
   type Field,
   frameType,
 } from "../agent/wire.ts";
+import { control, createExecInput } from "./control.ts";
+import { decodeExit, followLog, lostExit, openLog, readExecInfo } from "./log.ts";
+import { createExecOutput, type ExecOutput } from "./output.ts";
 
 /** What an exec's handle needs of its sandbox. */
 export interface ExecHost {

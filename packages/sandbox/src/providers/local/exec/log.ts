@@ -10,8 +10,8 @@ import {
   type ExecOffsets,
   execIdSchema,
 } from "@slipway/contract";
-import type { ExecOutput } from "./output.ts";
 import { exitPayloadBytes, frameHeaderBytes, frameLength, frameType, isStream, MalformedFrame } from "../agent/wire.ts";
+import type { ExecOutput } from "./output.ts";
 
 const readBytes = 512 * 1024;
 /** How long a log may be silent before its sandbox is asked whether it lives. */

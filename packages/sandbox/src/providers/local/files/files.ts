@@ -3,17 +3,9 @@ import picomatch from "picomatch";
 import type { SandboxFiles, TreeEntry } from "../../../provider.ts";
 import { type AgentCall, type Dial, expectDone, openCall } from "../agent/connection.ts";
 import { decodeFailure, fileError } from "../agent/errors.ts";
-import { relativeTo, resolvePath } from "./paths.ts";
-import {
-  contentFrames,
-  decodeChange,
-  decodeEntry,
-  decodeMatch,
-  nextOf,
-  treeEntries,
-  treeFrames,
-} from "./tree.ts";
 import { encodeFrame, type Field, frameType, MalformedFrame, streamFrameBytes } from "../agent/wire.ts";
+import { relativeTo, resolvePath } from "./paths.ts";
+import { contentFrames, decodeChange, decodeEntry, decodeMatch, nextOf, treeEntries, treeFrames } from "./tree.ts";
 
 export interface FilesHost {
   readonly dial: Dial;

@@ -1,33 +1,33 @@
 import { createHash } from "node:crypto";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
-import { detectCgroups } from "../limits/cgroup.ts";
 import { readDebianSources } from "../launch/debian-sources.ts";
 import { hostRegistries, hostsOf } from "../launch/host-registries.ts";
 import { startLaunchService } from "../launch/launch-service.ts";
 import { createLaunchpad } from "../launch/launchpad.ts";
 import { createLayerTool } from "../launch/layer-tool.ts";
-import { layoutOf, prepareStateDirectory } from "../layout.ts";
-import type { LayerId } from "../record.ts";
 import { hostMasks } from "../launch/skeleton.ts";
+import { layoutOf, prepareStateDirectory } from "../layout.ts";
+import { detectCgroups } from "../limits/cgroup.ts";
+import type { LayerId } from "../record.ts";
 import { createAgentLink } from "./boxes/agent-link.ts";
 import { type Box, openBoxes } from "./boxes/boxes.ts";
-import type { Clock } from "./clock.ts";
-import { openCertificateAuthority } from "./egress/authority.ts";
-import { openEventLog } from "./events/log.ts";
 import { createHold } from "./boxes/hold.ts";
-import { createImageBuilder } from "./images/build.ts";
-import { openImages } from "./images/images.ts";
 import { openLayers } from "./boxes/layers.ts";
 import { createLifecycle } from "./boxes/lifecycle.ts";
 import { createNetworks } from "./boxes/networks.ts";
 import { createPreviews } from "./boxes/previews.ts";
 import { installPrograms } from "./boxes/programs.ts";
 import { createRuntime } from "./boxes/runtime.ts";
-import type { KeeperSettings } from "./settings.ts";
 import { openSnapshots } from "./boxes/snapshots.ts";
-import { openSpace } from "./watch/space.ts";
+import type { Clock } from "./clock.ts";
+import { openCertificateAuthority } from "./egress/authority.ts";
+import { openEventLog } from "./events/log.ts";
+import { createImageBuilder } from "./images/build.ts";
+import { openImages } from "./images/images.ts";
+import type { KeeperSettings } from "./settings.ts";
 import { createTimers } from "./timers.ts";
+import { openSpace } from "./watch/space.ts";
 
 /** The keeper's parts, wired. Nothing of the state directory has been taken over yet. */
 export type KeeperParts = Awaited<ReturnType<typeof composeKeeper>>;
@@ -82,7 +82,14 @@ export async function composeKeeper(settings: KeeperSettings, clock: Clock, { lo
   for (const spare of readdirSync(layout.spares)) await removeTree(join(layout.spares, spare));
   const launchpad = createLaunchpad({ service, identity, cgroups, spares: layout.spares });
   const runtime = createRuntime({
-    ...{ layout, boxes, launchpad, agent, hold, networks, programs, masks },
+    layout,
+    boxes,
+    launchpad,
+    agent,
+    hold,
+    networks,
+    programs,
+    masks,
     limitsMemory: cgroups.mechanisms.memory !== "none",
     onDeath: (box) => lifecycle.died(box).catch((error) => onError(box, error)),
   });
@@ -107,7 +114,15 @@ export async function composeKeeper(settings: KeeperSettings, clock: Clock, { lo
     collectGarbage: collectSoon,
   });
   const lifecycle = createLifecycle({
-    ...{ layout, boxes, space, clock, runtime, hold, removeTree, onError, collectGarbage: collectSoon },
+    layout,
+    boxes,
+    space,
+    clock,
+    runtime,
+    hold,
+    removeTree,
+    onError,
+    collectGarbage: collectSoon,
     layersOf: (box) => snapshots.capture(box),
     async origin(request, signal) {
       if (request.snapshot !== undefined) {
@@ -120,7 +135,13 @@ export async function composeKeeper(settings: KeeperSettings, clock: Clock, { lo
   });
   const imageBuilder = createImageBuilder({ layout, boxes, layers, lifecycle, snapshots });
   const images = await openImages({
-    ...{ layout, layers, identity, clock, registries, debian, builder: imageBuilder },
+    layout,
+    layers,
+    identity,
+    clock,
+    registries,
+    debian,
+    builder: imageBuilder,
     egressCa: authority.caCertificatePem,
   });
   const timers = createTimers({ clock, events, boxes, lifecycle, snapshots, use: (box) => agent.use(box), onError });
@@ -135,9 +156,31 @@ export async function composeKeeper(settings: KeeperSettings, clock: Clock, { lo
   }
 
   return {
-    ...{ layout, space, clock, events, boxes, agent, cgroups, layers, layerTool, hold, networks, images },
-    ...{ service, launchpad, runtime, imageBuilder, snapshots, lifecycle, timers, previews },
-    ...{ removeTree, collectGarbage, usedLayers, log, onError },
+    layout,
+    space,
+    clock,
+    events,
+    boxes,
+    agent,
+    cgroups,
+    layers,
+    layerTool,
+    hold,
+    networks,
+    images,
+    service,
+    launchpad,
+    runtime,
+    imageBuilder,
+    snapshots,
+    lifecycle,
+    timers,
+    previews,
+    removeTree,
+    collectGarbage,
+    usedLayers,
+    log,
+    onError,
   };
 }
 

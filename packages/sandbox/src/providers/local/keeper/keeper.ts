@@ -3,13 +3,13 @@ import { liveStates } from "../record.ts";
 import type { Box } from "./boxes/boxes.ts";
 import type { Clock } from "./clock.ts";
 import { composeKeeper, type KeeperParts } from "./compose.ts";
-import { startFloorWatch } from "./watch/floor.ts";
-import { startHearing } from "./watch/hearing.ts";
 import { protocolVersion } from "./protocol.ts";
 import { reconcile } from "./reconcile.ts";
 import { type Handlers, serveKeeper } from "./server.ts";
 import type { KeeperSettings } from "./settings.ts";
 import { collectTools } from "./tools.ts";
+import { startFloorWatch } from "./watch/floor.ts";
+import { startHearing } from "./watch/hearing.ts";
 import { writtenBytes } from "./watch/unlinked.ts";
 import { startWatch } from "./watch/watch.ts";
 

@@ -8,12 +8,12 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { type Layout, layoutOf, prepareStateDirectory } from "../layout.ts";
 import { type SandboxRecord, writeRecord } from "../record.ts";
 import { type Boxes, openBoxes } from "./boxes/boxes.ts";
-import { systemClock } from "./clock.ts";
-import { type EventLog, openEventLog } from "./events/log.ts";
 import { openLayers } from "./boxes/layers.ts";
 import { identify } from "./boxes/process.ts";
-import { type ReconcileParts, reconcile } from "./reconcile.ts";
 import { recordFixture } from "./boxes/record-fixture.ts";
+import { systemClock } from "./clock.ts";
+import { type EventLog, openEventLog } from "./events/log.ts";
+import { type ReconcileParts, reconcile } from "./reconcile.ts";
 
 let root: string;
 let layout: Layout;
@@ -35,7 +35,9 @@ function boxesOf(...records: SandboxRecord[]): Boxes {
 
 function partsWith(boxes: Boxes, changes: Partial<ReconcileParts> = {}): ReconcileParts {
   return {
-    ...{ layout, events, boxes },
+    layout,
+    events,
+    boxes,
     layers: openLayers(layout.layers, null, async () => {}),
     hold: { oomKills: async () => 0 } as Partial<ReconcileParts["hold"]> as ReconcileParts["hold"],
     runtime: { end: async () => {} } as Partial<ReconcileParts["runtime"]> as ReconcileParts["runtime"],

@@ -5,12 +5,12 @@ import type { ReconcileReport } from "../../../provider.ts";
 import type { Layout } from "../layout.ts";
 import { liveStates } from "../record.ts";
 import type { Box, Boxes } from "./boxes/boxes.ts";
-import type { EventLog } from "./events/log.ts";
 import type { Hold } from "./boxes/hold.ts";
 import type { Layers } from "./boxes/layers.ts";
 import type { Lifecycle } from "./boxes/lifecycle.ts";
 import { endProcess, identify, isAlive, type ProcessIdentity } from "./boxes/process.ts";
 import type { Runtime } from "./boxes/runtime.ts";
+import type { EventLog } from "./events/log.ts";
 
 export interface ReconcileParts {
   readonly layout: Layout;

@@ -5,9 +5,9 @@ import { newId } from "@slipway/contract";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import type { OwnedSandbox, Sandbox } from "../../../provider.ts";
 import { run } from "../../../run.ts";
-import { detectCgroups } from "../limits/cgroup.ts";
 import { createLocalProvider } from "../index.ts";
 import { layoutOf } from "../layout.ts";
+import { detectCgroups } from "../limits/cgroup.ts";
 import { readRecords, type SandboxRecord, writeRecord } from "../record.ts";
 import { keepersOf, type LocalSetup, setUpLocal } from "../testing.ts";
 

@@ -58,7 +58,11 @@ function setUp(request: object, { operations = 0, sinceMs = 0, clock = manualClo
   });
   timers.schedule(box);
   return {
-    ...{ clock, done, errors, box, timers },
+    clock,
+    done,
+    errors,
+    box,
+    timers,
     setUse: (next: typeof use) => (use = next),
     beforeTurn: (change: () => void) => (inTurn = change),
   };

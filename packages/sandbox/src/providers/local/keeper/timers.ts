@@ -1,10 +1,10 @@
 import { hasCode, SlipwayError } from "@slipway/contract";
 import type { Box, Boxes } from "./boxes/boxes.ts";
+import type { Lifecycle } from "./boxes/lifecycle.ts";
+import type { Snapshots } from "./boxes/snapshots.ts";
 import type { Clock } from "./clock.ts";
 import { type Due, decideIdle, endOf, nextDue, type Use } from "./decide.ts";
 import type { EventLog } from "./events/log.ts";
-import type { Lifecycle } from "./boxes/lifecycle.ts";
-import type { Snapshots } from "./boxes/snapshots.ts";
 
 /** Does what is due for each sandbox by time: notices, ends, sleep, checkpoints. */
 export interface Timers {

@@ -4,11 +4,11 @@ import { arch, tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { newId } from "@slipway/contract";
+import { type Layout, layoutOf } from "../layout.ts";
 import { noCgroups } from "../limits/cgroup.ts";
 import { type Identity, type LaunchSpec, launchArguments, sandboxUid } from "./launch.ts";
 import { type LaunchService, startLaunchService } from "./launch-service.ts";
 import { createLayerTool, type LayerTool } from "./layer-tool.ts";
-import { type Layout, layoutOf } from "../layout.ts";
 import { seccompFilter } from "./seccomp.ts";
 import { ensureSkeleton, hostMasks } from "./skeleton.ts";
 
@@ -60,7 +60,12 @@ export async function createTestHost(): Promise<TestHost> {
   const layerTool = createLayerTool({ service, identity });
 
   return {
-    ...{ layout, identity, launcher, service, layerTool, run: (spec, fds) => runLauncher(launcher, spec, fds) },
+    layout,
+    identity,
+    launcher,
+    service,
+    layerTool,
+    run: (spec, fds) => runLauncher(launcher, spec, fds),
     directory: (name) => directory(join(root, name)),
     spec(script, change = {}) {
       const id = newId("sbx");
@@ -68,18 +73,19 @@ export async function createTestHost(): Promise<TestHost> {
       const agent = join(layout.bin, id);
       writeFileSync(agent, `#!/bin/sh\nexec >&2\n${script}\n`, { mode: 0o755 });
       return {
-        ...{ layers: layout.layers, mountPoint: layout.mountPoint, box: layout.box(id), lowers: [skeleton] },
-        ...{
-          root: "host",
-          user,
-          workdir: "/workspace",
-          egress: false,
-          tools: [],
-          forwards: [],
-          identity,
-          cgroup: noCgroups,
-          masks,
-        },
+        layers: layout.layers,
+        mountPoint: layout.mountPoint,
+        box: layout.box(id),
+        lowers: [skeleton],
+        root: "host",
+        user,
+        workdir: "/workspace",
+        egress: false,
+        tools: [],
+        forwards: [],
+        identity,
+        cgroup: noCgroups,
+        masks,
         limits: { processes: 64, fileBytes: 0, dataBytes: 0 },
         programs: { bwrap: "/usr/bin/bwrap", agent, seccomp: filterPath(layout, user === "root" ? "root" : "user") },
         ...change,

@@ -1,7 +1,7 @@
 import { relative } from "node:path";
 import { SlipwayError } from "@slipway/contract";
-import type { CgroupPlan } from "../limits/cgroup.ts";
 import type { BoxLayout } from "../layout.ts";
+import type { CgroupPlan } from "../limits/cgroup.ts";
 
 /** Who sandboxes are on the host when Slipway runs as root. Their layers and boxes belong to it. */
 export const sandboxUid = 61_100;

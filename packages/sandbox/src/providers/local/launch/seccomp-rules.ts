@@ -70,10 +70,18 @@ const fallocateRules: readonly Line[] = [
  * kernel load a module for whoever asks. FS_IOC_RESVSP and its kin are fallocate.
  */
 const refusedRequests = {
-  ...{ TIOCSTI: 0x5412, TIOCLINUX: 0x541c, TIOCSETD: 0x5423 },
-  ...{ SIOCGIFBR: 0x8940, SIOCSIFBR: 0x8941, SIOCBRADDBR: 0x89a0, SIOCBRDELBR: 0x89a1 },
-  ...{ SIOCGIFVLAN: 0x8982, SIOCSIFVLAN: 0x8983 },
-  ...{ FS_IOC_RESVSP: 0x40305828, FS_IOC_RESVSP64: 0x4030582a, FS_IOC_ZERO_RANGE: 0x40305839 },
+  TIOCSTI: 0x5412,
+  TIOCLINUX: 0x541c,
+  TIOCSETD: 0x5423,
+  SIOCGIFBR: 0x8940,
+  SIOCSIFBR: 0x8941,
+  SIOCBRADDBR: 0x89a0,
+  SIOCBRDELBR: 0x89a1,
+  SIOCGIFVLAN: 0x8982,
+  SIOCSIFVLAN: 0x8983,
+  FS_IOC_RESVSP: 0x40305828,
+  FS_IOC_RESVSP64: 0x4030582a,
+  FS_IOC_ZERO_RANGE: 0x40305839,
 } as const;
 const ioctlRules: readonly Line[] = [
   load(argument(1)),

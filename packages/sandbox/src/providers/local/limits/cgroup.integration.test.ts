@@ -2,10 +2,10 @@ import { mkdirSync, mkdtempSync, readFileSync, rmdirSync, writeFileSync } from "
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type Cgroups, detectCgroups, parseHierarchies } from "./cgroup.ts";
-import { openCgroup } from "./cgroup-control.ts";
 import { createTestHost, type TestHost } from "../launch/launch-fixture.ts";
 import { createLaunchpad } from "../launch/launchpad.ts";
+import { type Cgroups, detectCgroups, parseHierarchies } from "./cgroup.ts";
+import { openCgroup } from "./cgroup-control.ts";
 
 const { mechanisms } = await detectCgroups();
 

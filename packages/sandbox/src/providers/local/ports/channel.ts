@@ -2,12 +2,12 @@ import { once } from "node:events";
 import { rmSync } from "node:fs";
 import { createServer, type Server } from "node:net";
 import { type SandboxId, SlipwayError } from "@slipway/contract";
-import { createConnectionQueue } from "./connection-queue.ts";
 import type { HostChannel } from "../../../provider.ts";
 import type { KeeperClient } from "../keeper/client/client.ts";
 import { channelInside } from "../launch/launch.ts";
 import type { Layout } from "../layout.ts";
 import { acquireProcessLock } from "../process-lock.ts";
+import { createConnectionQueue } from "./connection-queue.ts";
 
 /** The host channels that this process has open. Disposing of it closes them all. */
 export interface HostChannels extends AsyncDisposable {

@@ -20,8 +20,13 @@ test("lines of node:test and of pytest", () => {
 
 test("a report of Vitest or Jest", () => {
   const of = (ancestorTitles: string[], title: string, status: string, more = {}) => ({
-    ...{ ancestorTitles, fullName: [...ancestorTitles, title].join(" "), status, title, duration: 2 },
-    ...{ failureMessages: [], ...more },
+    ancestorTitles,
+    fullName: [...ancestorTitles, title].join(" "),
+    status,
+    title,
+    duration: 2,
+    failureMessages: [],
+    ...more,
   });
   const assertionResults = [
     of(["suite"], "one", "passed"),
@@ -47,15 +52,21 @@ test("a report of Mocha", () => {
 
 test("a report of Playwright", () => {
   const spec = (title: string, ...tests: readonly (readonly [expected: string, status: string])[]) => ({
-    ...{ title, ok: true, file: "a.spec.ts", line: 1 },
+    title,
+    ok: true,
+    file: "a.spec.ts",
+    line: 1,
     tests: tests.map(([expectedStatus, status]) => ({ expectedStatus, status, projectName: "phone", results: [] })),
   });
   const suites = [
     {
-      ...{ title: "a.spec.ts", file: "a.spec.ts", specs: [spec("bad", ["passed", "unexpected"])] },
+      title: "a.spec.ts",
+      file: "a.spec.ts",
+      specs: [spec("bad", ["passed", "unexpected"])],
       suites: [
         {
-          ...{ title: "suite", file: "a.spec.ts" },
+          title: "suite",
+          file: "a.spec.ts",
           specs: [
             ...[spec("one", ["passed", "expected"], ["passed", "flaky"]), spec("two", ["skipped", "skipped"])],
             spec("is to fail", ["failed", "expected"]),

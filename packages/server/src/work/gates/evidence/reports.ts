@@ -42,7 +42,8 @@ const mochaTest = z.object({ fullTitle: text, file: text.nullish() });
 const mocha = z.object({ passes: z.array(mochaTest), failures: z.array(mochaTest), pending: z.array(mochaTest) });
 
 const playwrightSpec = z.object({
-  ...{ title: text, file: text },
+  title: text,
+  file: text,
   tests: z.array(z.object({ projectName: text, expectedStatus: text, status: text })),
 });
 interface PlaywrightSuite {
@@ -51,7 +52,8 @@ interface PlaywrightSuite {
   readonly suites?: readonly PlaywrightSuite[] | undefined;
 }
 const playwrightSuite: z.ZodType<PlaywrightSuite> = z.object({
-  ...{ title: text, specs: z.array(playwrightSpec) },
+  title: text,
+  specs: z.array(playwrightSpec),
   get suites() {
     return z.array(playwrightSuite).optional();
   },
@@ -96,7 +98,8 @@ function parseLines(report: string): TestRun[] {
 function parseJest(report: string): TestRun[] {
   return jest.parse(JSON.parse(report)).testResults.flatMap(({ name: file, assertionResults }) =>
     assertionResults.map(({ ancestorTitles, title, status, failing = false }) => ({
-      ...{ file, name: [...ancestorTitles, title].join(" > ") },
+      file,
+      name: [...ancestorTitles, title].join(" > "),
       outcome: status === "failed" ? "failed" : status === "passed" && !failing ? "passed" : "skipped",
     })),
   );

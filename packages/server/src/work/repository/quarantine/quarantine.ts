@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import { mkdir, readdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { isAlive, parseStat } from "./process.ts";
 import type { Git } from "../git.ts";
+import { isAlive, parseStat } from "./process.ts";
 
 /** A place for objects that the build's repository does not have yet. It goes with all that was not kept. */
 export interface Quarantine extends AsyncDisposable {

@@ -1,12 +1,12 @@
 import { hasCode, SlipwayError } from "@slipway/contract";
-import { openBundle } from "./bundle.ts";
 import { type ChangedFile, changedFiles } from "../changes.ts";
-import { type Examined, type ExamineLimits, examine, usualExamineLimits } from "./examine.ts";
 import type { Git } from "../git.ts";
 import { line } from "../objects.ts";
+import { checkTree, type TreeLimits, usualTreeLimits } from "../tree.ts";
+import { openBundle } from "./bundle.ts";
+import { type Examined, type ExamineLimits, examine, usualExamineLimits } from "./examine.ts";
 import type { Quarantine } from "./quarantine.ts";
 import { asRefusal, CandidateRefused, refuse } from "./refusal.ts";
-import { checkTree, type TreeLimits, usualTreeLimits } from "../tree.ts";
 
 export interface BundleLimits extends TreeLimits {
   readonly bundleBytes: number;
@@ -112,7 +112,11 @@ export async function look(git: Git, { commit, tree }: Received, source: TakeSou
     if (commits > limits.commits) throw refuse(`there are more than ${limits.commits} commits`);
     const changes = await changedFiles(git, base, tree, { signal });
     return {
-      ...{ commit, tree, commits, changes, empty: changes.length === 0 },
+      commit,
+      tree,
+      commits,
+      changes,
+      empty: changes.length === 0,
       ...(await examine(git, changes, limits.examine, { signal })),
     };
   });

@@ -2,9 +2,9 @@ import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { SlipwayError } from "@slipway/contract";
 import type { Layout } from "../../layout.ts";
-import type { Box } from "./boxes.ts";
 import type { Clock } from "../clock.ts";
 import type { Use } from "../decide.ts";
+import type { Box } from "./boxes.ts";
 
 /** The operations that pid 1 answers by itself, without a handler (native/PROTOCOL.md). */
 export interface AgentLink {

@@ -5,12 +5,12 @@ import { createSandboxSchema, newId, SlipwayError } from "@slipway/contract";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { type Layout, layoutOf, prepareStateDirectory } from "../../layout.ts";
 import { writeRecord } from "../../record.ts";
-import { openBoxes } from "./boxes.ts";
 import { systemClock } from "../clock.ts";
 import { openEventLog } from "../events/log.ts";
+import { openSpace } from "../watch/space.ts";
+import { openBoxes } from "./boxes.ts";
 import { createLifecycle, type LifecycleParts } from "./lifecycle.ts";
 import { recordFixture } from "./record-fixture.ts";
-import { openSpace } from "../watch/space.ts";
 
 let root: string;
 let layout: Layout;
@@ -27,7 +27,10 @@ function setUp(runtime: Partial<LifecycleParts["runtime"]>, minFreeBytes = 0) {
   const events = openEventLog(layout.events, () => 0);
   const boxes = openBoxes(layout, events, systemClock, { onChange() {}, onForget() {} });
   const lifecycle = createLifecycle({
-    ...{ layout, boxes, clock: systemClock, space: openSpace(layout.root, minFreeBytes) },
+    layout,
+    boxes,
+    clock: systemClock,
+    space: openSpace(layout.root, minFreeBytes),
     runtime: { reserve: () => ({ cgroups: [] }), end: async () => {}, ...runtime } as LifecycleParts["runtime"],
     hold: {} as LifecycleParts["hold"],
     origin: async () => ({ image: { kind: "host", layers: [] }, lowers: [] }),

@@ -12,11 +12,11 @@ import {
 } from "@slipway/contract";
 import type { Layout } from "../../layout.ts";
 import { type LayerId, liveStates, type RootImage, type SandboxRecord, sandboxInfo, type Tool } from "../../record.ts";
-import type { Box, Boxes } from "./boxes.ts";
 import type { Clock } from "../clock.ts";
+import type { Space } from "../watch/space.ts";
+import type { Box, Boxes } from "./boxes.ts";
 import type { Hold } from "./hold.ts";
 import type { Runtime } from "./runtime.ts";
-import type { Space } from "../watch/space.ts";
 
 /** The states of a sandbox and the ways between them. Operations on one sandbox run one after the other. */
 export interface Lifecycle {

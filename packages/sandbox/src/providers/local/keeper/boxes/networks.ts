@@ -1,11 +1,11 @@
 import { setImmediate } from "node:timers/promises";
 import type { NetworkPolicy } from "@slipway/contract";
 import type { Layout } from "../../layout.ts";
-import type { Box } from "./boxes.ts";
 import type { CertificateAuthority } from "../egress/authority.ts";
 import { createEgress, type Egress } from "../egress/egress.ts";
 import type { Destination } from "../egress/rules.ts";
 import type { EventLog } from "../events/log.ts";
+import type { Box } from "./boxes.ts";
 
 /** The one way out of each sandbox. It is there when nothing is allowed, too: it records what was refused. */
 export interface Networks {

@@ -2,10 +2,10 @@ import { type SandboxId, SlipwayError } from "@slipway/contract";
 import { dialAgent } from "../../agent/connection.ts";
 import type { Layout } from "../../layout.ts";
 import { connectPort } from "../../ports/port.ts";
-import type { Box, Boxes } from "./boxes.ts";
-import type { Lifecycle } from "./lifecycle.ts";
 import { openUsedPorts } from "../preview/ports.ts";
 import { createPreview } from "../preview/preview.ts";
+import type { Box, Boxes } from "./boxes.ts";
+import type { Lifecycle } from "./lifecycle.ts";
 
 /** Addresses for a browser, one per sandbox and port, the same for as long as the sandbox exists. */
 export interface Previews {

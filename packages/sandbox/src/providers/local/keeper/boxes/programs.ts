@@ -12,8 +12,8 @@ import { arch } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { SlipwayError } from "@slipway/contract";
-import type { Layout } from "../../layout.ts";
 import { type Arch, seccompFilter } from "../../launch/seccomp.ts";
+import type { Layout } from "../../layout.ts";
 
 export interface Programs {
   readonly launch: string;

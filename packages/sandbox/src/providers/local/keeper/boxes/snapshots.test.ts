@@ -5,13 +5,13 @@ import { newId } from "@slipway/contract";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { type Layout, layoutOf, prepareStateDirectory } from "../../layout.ts";
 import { writeRecord } from "../../record.ts";
-import { openBoxes } from "./boxes.ts";
 import { systemClock } from "../clock.ts";
 import { openEventLog } from "../events/log.ts";
+import { openSpace } from "../watch/space.ts";
+import { openBoxes } from "./boxes.ts";
 import { openLayers } from "./layers.ts";
 import { recordFixture } from "./record-fixture.ts";
 import { openSnapshots, type SnapshotParts } from "./snapshots.ts";
-import { openSpace } from "../watch/space.ts";
 
 let root: string;
 let layout: Layout;
@@ -44,7 +44,13 @@ function setUp(
   const boxes = openBoxes(layout, events, systemClock, { onChange() {}, onForget() {} });
   const layers = openLayers(layout.layers, null, async (path) => rmSync(path, { recursive: true }));
   const snapshots = openSnapshots({
-    ...{ layout, boxes, layers, events, space, clock: systemClock, collectGarbage() {} },
+    layout,
+    boxes,
+    layers,
+    events,
+    space,
+    clock: systemClock,
+    collectGarbage() {},
     hold: {
       freeze: async () => {},
       thaw: async () => {},

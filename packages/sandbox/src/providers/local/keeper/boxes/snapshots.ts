@@ -3,13 +3,20 @@ import { newId, type SandboxId, SlipwayError, type SnapshotId, type SnapshotInfo
 import { throwIfAborted } from "../../../../abort.ts";
 import { inodesMappedForWriting, type LayerTool } from "../../launch/layer-tool.ts";
 import type { Layout } from "../../layout.ts";
-import { type LayerId, readRecords, removeRecord, type SnapshotRecord, snapshotInfo, writeRecord } from "../../record.ts";
-import type { Box, Boxes } from "./boxes.ts";
+import {
+  type LayerId,
+  readRecords,
+  removeRecord,
+  type SnapshotRecord,
+  snapshotInfo,
+  writeRecord,
+} from "../../record.ts";
 import type { Clock } from "../clock.ts";
 import type { EventLog } from "../events/log.ts";
+import type { Space } from "../watch/space.ts";
+import type { Box, Boxes } from "./boxes.ts";
 import type { Hold } from "./hold.ts";
 import { type Layers, newLayerId } from "./layers.ts";
-import type { Space } from "../watch/space.ts";
 
 export interface Snapshots {
   create(

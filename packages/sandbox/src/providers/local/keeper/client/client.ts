@@ -1,9 +1,9 @@
 import { type ErrorCode, hasCode, type SandboxEvent, SlipwayError } from "@slipway/contract";
 import type { EventOptions } from "../../../../provider.ts";
+import type { Layout } from "../../layout.ts";
 import { type KeeperMethod, type KeeperParams, type KeeperResult, protocolVersion } from "../protocol.ts";
 import type { KeeperSettings } from "../settings.ts";
 import { type CallKeeper, type Connection, callOnce, keeperGone, openConnection } from "./connection.ts";
-import type { Layout } from "../../layout.ts";
 
 export interface KeeperClient extends AsyncDisposable {
   /** Makes sure that a keeper runs, and has taken over what it found. */

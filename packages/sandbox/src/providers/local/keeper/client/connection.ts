@@ -5,6 +5,7 @@ import { connect, type Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { type ErrorBody, isErrorCode, type SandboxEvent, SlipwayError } from "@slipway/contract";
+import { type Layout, prepareStateDirectory } from "../../layout.ts";
 import {
   type KeeperMessage,
   type KeeperMethod,
@@ -16,7 +17,6 @@ import {
   sendLine,
 } from "../protocol.ts";
 import type { KeeperSettings } from "../settings.ts";
-import { type Layout, prepareStateDirectory } from "../../layout.ts";
 
 /** One connection to a keeper of this version. */
 export interface Connection {

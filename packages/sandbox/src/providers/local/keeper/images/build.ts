@@ -10,16 +10,16 @@ import {
 } from "@slipway/contract";
 import { dialAgent } from "../../agent/connection.ts";
 import { type ExecHost, startExec } from "../../exec/exec.ts";
+import { baseEnvironment } from "../../launch/skeleton.ts";
 import type { Layout } from "../../layout.ts";
 import type { LayerId, RootImage } from "../../record.ts";
-import { baseEnvironment } from "../../launch/skeleton.ts";
 import type { Box, Boxes } from "../boxes/boxes.ts";
-import { createBuildOutput } from "./output.ts";
-import type { Recipe, Step } from "./recipes.ts";
-import type { WorkOptions } from "./sharing.ts";
 import type { Layers } from "../boxes/layers.ts";
 import type { Lifecycle } from "../boxes/lifecycle.ts";
 import type { Snapshots } from "../boxes/snapshots.ts";
+import { createBuildOutput } from "./output.ts";
+import type { Recipe, Step } from "./recipes.ts";
+import type { WorkOptions } from "./sharing.ts";
 
 export interface ImageBuilder {
   /**

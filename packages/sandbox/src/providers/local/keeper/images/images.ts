@@ -5,15 +5,15 @@ import { type CustomImage, type Image, SlipwayError } from "@slipway/contract";
 import type { DebianSources } from "../../launch/debian-sources.ts";
 import type { HostRegistries } from "../../launch/host-registries.ts";
 import type { Identity } from "../../launch/launch.ts";
+import { ensureMadeUpLayer, ensureSkeleton } from "../../launch/skeleton.ts";
 import type { Layout } from "../../layout.ts";
 import { type LayerId, type RootImage, readRecords, removeRecord, writeRecord } from "../../record.ts";
-import { ensureMadeUpLayer, ensureSkeleton } from "../../launch/skeleton.ts";
+import type { Layers } from "../boxes/layers.ts";
 import type { Clock } from "../clock.ts";
 import type { ImageBuilder } from "./build.ts";
 import { debianRecipes, rootfsSettings } from "./debian.ts";
 import { contentOf, customRecipe, isNodeImage, type NodeImage, nodeRecipe } from "./recipes.ts";
 import { createSharedWork, type WorkOptions } from "./sharing.ts";
-import type { Layers } from "../boxes/layers.ts";
 
 /** Turns the name or recipe of an image into layers, building them when they are not there yet. */
 export interface Images {

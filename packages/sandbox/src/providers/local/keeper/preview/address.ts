@@ -44,7 +44,10 @@ export async function openAddress(options: AddressOptions): Promise<Address> {
   if (hostPort === undefined || !(await listens(server, hostPort))) await listenAnew(server, usedPorts);
   const url = `http://${loopback}:${portOf(server)}/`;
   return {
-    ...{ hostPort: portOf(server), token, url, visitUrl: `${url}?${tokenParameter}=${token}` },
+    hostPort: portOf(server),
+    token,
+    url,
+    visitUrl: `${url}?${tokenParameter}=${token}`,
     async [Symbol.asyncDispose]() {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       for (const socket of sockets) socket.destroy();

@@ -146,7 +146,9 @@ function upstreamFor(
     mapHeader(answer, "set-cookie", (cookie) => cookieForBrowser(cookie, token));
   const redirect = (answer: HeaderList) => mapHeader(answer, "location", (location) => atPreview(location, port));
   return {
-    ...{ connection, path, headers },
+    connection,
+    path,
+    headers,
     ...(isVisit && { mapBody: (answer) => pageCookies(answer, token) }),
     // The header would clear the cookies of every service of this host.
     mapAnswer: (answer) => redirect(setCookies(without(answer, ["clear-site-data"]))),

@@ -288,13 +288,12 @@ test("a WebSocket of another page is refused although the browser sends the cook
   await using preview = previews();
   const address = await preview.open({ sandbox, port: inner.port });
   const headers = {
-    ...{
-      Connection: "Upgrade",
-      Upgrade: "websocket",
-      "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA==",
-      "Sec-WebSocket-Version": "13",
-    },
-    ...{ Cookie: `${accessCookie(address.token)}=${address.token}`, Origin: "http://evil.example" },
+    Connection: "Upgrade",
+    Upgrade: "websocket",
+    "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA==",
+    "Sec-WebSocket-Version": "13",
+    Cookie: `${accessCookie(address.token)}=${address.token}`,
+    Origin: "http://evil.example",
   };
   expect((await ask(address, "/hmr", headers)).status).toBe(403);
   expect((await ask(address, `/hmr?slipway_token=${address.token}`, headers)).status).toBe(403);

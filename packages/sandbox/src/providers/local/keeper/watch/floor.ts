@@ -1,8 +1,8 @@
 import type { Box, Boxes } from "../boxes/boxes.ts";
-import type { Clock } from "../clock.ts";
-import { canWrite, decideStop } from "../decide.ts";
 import type { Hold } from "../boxes/hold.ts";
 import type { Lifecycle } from "../boxes/lifecycle.ts";
+import type { Clock } from "../clock.ts";
+import { canWrite, decideStop } from "../decide.ts";
 import type { Space } from "./space.ts";
 
 export interface FloorParts {

@@ -2,9 +2,9 @@ import { setImmediate } from "node:timers/promises";
 import { SlipwayError, type StateReason } from "@slipway/contract";
 import { expect, test } from "vitest";
 import type { Box } from "../boxes/boxes.ts";
+import { recordFixture } from "../boxes/record-fixture.ts";
 import { manualClock } from "../clock-fixture.ts";
 import { startHearing } from "./hearing.ts";
-import { recordFixture } from "../boxes/record-fixture.ts";
 
 /** No answer, for half a minute. */
 const silent = [false, false, false, false];

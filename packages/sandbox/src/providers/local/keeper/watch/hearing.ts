@@ -1,8 +1,8 @@
 import { hasCode } from "@slipway/contract";
 import type { AgentLink } from "../boxes/agent-link.ts";
 import type { Box, Boxes } from "../boxes/boxes.ts";
-import type { Clock } from "../clock.ts";
 import type { Lifecycle } from "../boxes/lifecycle.ts";
+import type { Clock } from "../clock.ts";
 
 const intervalMs = 10_000;
 /** Where more want to connect than fit, a question fails at once: one such failure says little. */

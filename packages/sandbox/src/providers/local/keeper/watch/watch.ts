@@ -1,11 +1,11 @@
 import type { LayerTool } from "../../launch/layer-tool.ts";
 import type { Layout } from "../../layout.ts";
 import type { Box, Boxes } from "../boxes/boxes.ts";
+import type { Hold } from "../boxes/hold.ts";
+import type { Lifecycle } from "../boxes/lifecycle.ts";
 import type { Clock } from "../clock.ts";
 import { canWrite, type DiskLook, isDiskLookDue } from "../decide.ts";
 import type { EventLog } from "../events/log.ts";
-import type { Hold } from "../boxes/hold.ts";
-import type { Lifecycle } from "../boxes/lifecycle.ts";
 import type { Space } from "./space.ts";
 import { rootDevice, unlinkedBytes } from "./unlinked.ts";
 
