@@ -6,7 +6,7 @@ import { type AddressInfo, connect } from "node:net";
 import { join } from "node:path";
 import type { Duplex } from "node:stream";
 import type { OwnedSandbox, Sandbox, SandboxProvider } from "@slipway/sandbox";
-import { createLocalProvider } from "@slipway/sandbox/local";
+import { openProvider } from "@slipway/sandbox/open";
 import { inTurn, median, type Report, ratio, runHost } from "./measure.ts";
 
 interface Bench {
@@ -34,7 +34,7 @@ export async function run(report: Report, only: ReadonlySet<string>): Promise<vo
   const scratch = mkdtempSync("/var/tmp/slipway-bench-");
   chmodSync(scratch, 0o711);
   const stateDir = join(scratch, "state");
-  const provider = createLocalProvider({ stateDir, environment: process.env });
+  const provider = await openProvider({ stateDir, environment: process.env });
   try {
     for (const [name, measure] of Object.entries(figures)) {
       if (only.size === 0 || only.has(name)) await measure({ provider, stateDir, scratch, report });

@@ -1,9 +1,9 @@
 // Runs a program in a sandbox of its own: `node examples/sandbox.ts [state directory]`, with Node 24.
 import { resolve } from "node:path";
-import { createLocalProvider } from "@slipway/sandbox/local";
+import { openProvider } from "@slipway/sandbox/open";
 
 const stateDir = resolve(process.argv[2] ?? "/var/tmp/slipway-example");
-await using provider = createLocalProvider({ stateDir, environment: process.env });
+await using provider = await openProvider({ stateDir, environment: process.env });
 
 // Without a network, and gone with all that runs in it when this scope is left, by whatever way.
 await using sandbox = await provider.create({ memoryMb: 512, lifetimeMs: 600_000 });

@@ -23,12 +23,12 @@ export interface Surroundings {
 
 const realSurroundings: Surroundings = {
   async openProvider(settings, environment, tools) {
-    const { createLocalProvider } = await import("@slipway/sandbox/local");
-    return createLocalProvider({ ...hostOptions(settings), environment, tools });
+    const { openProvider } = await import("@slipway/sandbox/open");
+    return await openProvider({ ...settings, environment, tools });
   },
   async inspectHost(settings, environment) {
     const { inspectHost } = await import("@slipway/sandbox/local/doctor");
-    return inspectHost({ ...hostOptions(settings), environment });
+    return inspectHost({ ...settings, environment });
   },
   connectServer: async (options) => (await import("./server/connect.ts")).connectServer(options),
   async serverHealth(stateDir, signal) {
@@ -36,10 +36,6 @@ const realSurroundings: Surroundings = {
     return await findHealth(clientOf(stateDir), signal);
   },
 };
-
-function hostOptions({ stateDir, sandboxUid, minFreeMb }: Settings) {
-  return { stateDir, ...(sandboxUid !== undefined && { sandboxUid }), ...(minFreeMb !== undefined && { minFreeMb }) };
-}
 
 export interface ContextParts {
   readonly io: Io;

@@ -9,6 +9,7 @@ import {
   serverFiles,
   settingsError,
 } from "@slipway/contract";
+import { providerNames } from "@slipway/sandbox/open";
 import { redisRules } from "@slipway/store/bridge";
 import { z } from "zod";
 import type { ServerSettings } from "./compose.ts";
@@ -86,6 +87,7 @@ function isRemote(text: string): boolean {
 
 const databaseSchemes = ["postgres:", "postgresql:", "libsql:", "https:", "http:"];
 const maxSocketPath = 107;
+const providers = [...providerNames, "simulated"] as const;
 
 const environmentSchema = z.object({
   SLIPWAY_STATE_DIR: z
@@ -103,7 +105,7 @@ const environmentSchema = z.object({
     .regex(/^[A-Za-z0-9.:-]{1,253}$/, "expected a name or an address of this machine")
     .optional(),
   SANDBOX_PROVIDER: z
-    .enum(["local", "simulated"], { error: ({ input }) => `"${input}" is none of local, simulated` })
+    .enum(providers, { error: ({ input }) => `"${input}" is none of ${providers.join(", ")}` })
     .optional(),
   SLIPWAY_AGENTS: z
     .string()

@@ -2,7 +2,7 @@ import { chmodSync, mkdirSync } from "node:fs";
 import { flushCompileCache } from "node:module";
 import { installedTools } from "@slipway/agent-host";
 import { SlipwayError } from "@slipway/contract";
-import { createLocalProvider } from "@slipway/sandbox/local";
+import { openProvider } from "@slipway/sandbox/open";
 import manifest from "../package.json" with { type: "json" };
 import { createAgentCheck } from "./agents.ts";
 import { createBuilding } from "./building.ts";
@@ -83,12 +83,14 @@ async function optionsOf(config: ServerConfig & ServerSettings, parts: AsyncDisp
   const tools =
     simulation === null ? { ...(await installedTools(agentsDirectory)), ...checkerToolDirectories() } : undefined;
   const provider = parts.use(
-    createLocalProvider({
+    await openProvider({
+      // A simulation has no sandboxes of its own; repositories are still read in local ones.
+      provider: simulation === null ? config.provider : "local",
       stateDir: stateDirectory,
       environment,
-      ...(sandboxUid !== undefined && { sandboxUid }),
-      ...(minFreeMb !== undefined && { minFreeMb }),
-      ...(tools !== undefined && { tools }),
+      sandboxUid,
+      minFreeMb,
+      tools,
     }),
   );
   // Where sandboxes can not be made, a build would only fail, task by task.

@@ -13,7 +13,7 @@ import {
 } from "@slipway/gateway";
 import { type ScriptedModelOptions, type ScriptedProgram, startScriptedModel } from "@slipway/gateway/scripted";
 import type { Sandbox, SandboxProvider } from "@slipway/sandbox";
-import { createLocalProvider } from "@slipway/sandbox/local";
+import { openProvider } from "@slipway/sandbox/open";
 import { type Run, type StartRun, startRun } from "../start.ts";
 import { agentTool, installedTools, runnerTools, toolDirectories } from "../tools.ts";
 
@@ -87,7 +87,7 @@ export async function openSite(options: SiteOptions): Promise<Site> {
     ...(options.moreAgents === undefined ? [] : [await installedTools(options.moreAgents)]),
   );
   const stateDir = join(directory, "state");
-  const provider = parts.use(createLocalProvider({ stateDir, environment: process.env, tools }));
+  const provider = parts.use(await openProvider({ stateDir, environment: process.env, tools }));
   // A sandbox outlives who made it: none is left to the machine, whatever a test has kept.
   const made = parts.use(new AsyncDisposableStack());
   const held = parts.move();

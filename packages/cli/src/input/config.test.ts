@@ -81,16 +81,12 @@ describe("mistakes", () => {
       /SLIPWAY_STATE_DIR: no files can be kept in "\/proc\/slipway"/,
     ],
     ["an unknown provider", { SANDBOX_PROVIDER: "podman" }, /"podman" is not a provider \(available: local\)/],
-    [
-      "a provider to come",
-      { SANDBOX_PROVIDER: "docker" },
-      /docker provider is not part of this version \(available: local\)/,
-    ],
+    ["a provider to come", { SANDBOX_PROVIDER: "docker" }, /this version has no docker provider \(available: local\)/],
     ["half of Modal's credentials", { MODAL_TOKEN_ID: "x" }, /MODAL_TOKEN_ID is set and MODAL_TOKEN_SECRET is not/],
     [
       "Modal by its credentials",
       { MODAL_TOKEN_ID: "x", MODAL_TOKEN_SECRET: "y" },
-      /credentials are set.*available: local/,
+      /credentials are set.*Set SANDBOX_PROVIDER=local/,
     ],
     [
       "a lifetime shorter than the exec timeout",

@@ -8,12 +8,9 @@ import {
   maxLifetimeMs,
   settingsError,
 } from "@slipway/contract";
+import { type ProviderName, providerMistake } from "@slipway/sandbox/open";
 import { z } from "zod";
 import type { Environment } from "../terminal/environment.ts";
-
-export const providersBuilt = ["local"] as const;
-const providersPlanned = ["docker", "modal"] as const;
-export type ProviderName = (typeof providersBuilt)[number];
 
 export interface Settings {
   readonly provider: ProviderName;
@@ -114,25 +111,17 @@ function defaultStateDir(environment: Environment, host: Host): string {
 }
 
 function providerMistakes(settings: Parsed): string[] {
-  const mistakes = [];
+  const mistakes: string[] = [];
   const { MODAL_TOKEN_ID: tokenId, MODAL_TOKEN_SECRET: tokenSecret } = settings;
   if ((tokenId === undefined) !== (tokenSecret === undefined)) {
     const [set, unset] = tokenId ? ["MODAL_TOKEN_ID", "MODAL_TOKEN_SECRET"] : ["MODAL_TOKEN_SECRET", "MODAL_TOKEN_ID"];
     mistakes.push(`${set} is set and ${unset} is not: set both, or none.`);
   }
-  const chosen = settings.SANDBOX_PROVIDER ?? (tokenId && tokenSecret ? "modal" : "local");
-  if ((providersBuilt as readonly string[]).includes(chosen)) return mistakes;
-  const available = `available: ${providersBuilt.join(", ")}`;
-  if (!(providersPlanned as readonly string[]).includes(chosen)) {
-    mistakes.push(`SANDBOX_PROVIDER: "${chosen}" is not a provider (${available}).`);
-  } else if (settings.SANDBOX_PROVIDER) {
-    mistakes.push(`SANDBOX_PROVIDER: the ${chosen} provider is not part of this version (${available}).`);
-  } else {
-    mistakes.push(
-      `Modal's credentials are set, which chooses the modal provider, and that is not part of this version. Set SANDBOX_PROVIDER (${available}).`,
-    );
+  if (settings.SANDBOX_PROVIDER === undefined && tokenId && tokenSecret) {
+    mistakes.push("Modal's credentials are set, and this version has no modal provider. Set SANDBOX_PROVIDER=local.");
   }
-  return mistakes;
+  const mistake = providerMistake(settings.SANDBOX_PROVIDER ?? "local");
+  return mistake === undefined ? mistakes : [...mistakes, mistake];
 }
 
 function contradictions(settings: Parsed, given: object): string[] {

@@ -10,7 +10,7 @@ import { serverFiles } from "@slipway/contract";
 import type { Store } from "@slipway/engine";
 import { demoBuild } from "@slipway/gateway/scripted";
 import type { SandboxProvider } from "@slipway/sandbox";
-import { createLocalProvider } from "@slipway/sandbox/local";
+import { openProvider } from "@slipway/sandbox/open";
 import { type Database, openDatabase, openStore } from "@slipway/store";
 import { isAlive, type ProcessIdentity } from "../work/repository/quarantine/process.ts";
 import { type BilledModel, startBilledModel } from "./billed-model.ts";
@@ -63,7 +63,7 @@ export async function openDemoWorld(): Promise<DemoWorld> {
     ANTHROPIC_BASE_URL: billed.baseUrl,
     ANTHROPIC_API_KEY: "none",
   };
-  const provider = createLocalProvider({ stateDir: stateDirectory, environment: process.env });
+  const provider = await openProvider({ stateDir: stateDirectory, environment: process.env });
   let server = await startServer(environment, logPath);
   let ending: Promise<void> | undefined;
   const endAll = async () => {

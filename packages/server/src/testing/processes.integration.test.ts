@@ -1,6 +1,6 @@
 import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { createLocalProvider } from "@slipway/sandbox/local";
+import { openProvider } from "@slipway/sandbox/open";
 import { expect, test, vi } from "vitest";
 import { mountsOf } from "./processes.ts";
 
@@ -10,7 +10,7 @@ test("mounts of a sandbox are seen while it runs, though no other process has th
   stack.defer(() => rm(directory, { recursive: true, force: true, maxRetries: 10 }));
   // As root, sandboxes run as another user, who must be able to pass through.
   await chmod(directory, 0o711);
-  const provider = stack.use(createLocalProvider({ stateDir: join(directory, "state"), environment: process.env }));
+  const provider = stack.use(await openProvider({ stateDir: join(directory, "state"), environment: process.env }));
   const sandbox = await provider.create({});
   const seen = mountsOf(directory);
   expect(seen).toContainEqual(expect.stringMatching(/\/state\/mnt .* overlay /));

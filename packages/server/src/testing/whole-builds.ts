@@ -7,7 +7,7 @@ import { startBuildSchema } from "@slipway/contract";
 import type { BuildEvent } from "@slipway/engine";
 import type { ScriptedProgram } from "@slipway/gateway/scripted";
 import type { SandboxProvider } from "@slipway/sandbox";
-import { createLocalProvider } from "@slipway/sandbox/local";
+import { openProvider } from "@slipway/sandbox/open";
 import { createAgentCheck } from "../agents.ts";
 import { createBuilding } from "../building.ts";
 import { composeServer, type Server } from "../compose.ts";
@@ -60,7 +60,7 @@ export async function openWholeBuilds({
   const environment = process.env;
   const stateDirectory = join(directory, "state");
   const tools = { ...(await installedTools(agents)), ...checkerToolDirectories() };
-  const provider = parts.use(createLocalProvider({ stateDir: stateDirectory, environment, tools }));
+  const provider = parts.use(await openProvider({ stateDir: stateDirectory, environment, tools }));
   parts.defer(async () => {
     for (const { id } of await provider.list()) await (await provider.get(id)).destroy();
   });

@@ -3,7 +3,7 @@ import { chmod, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { putDirectory, run, type Sandbox, type SandboxProvider } from "@slipway/sandbox";
-import { createLocalProvider } from "@slipway/sandbox/local";
+import { openProvider } from "@slipway/sandbox/open";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { applyPatch } from "./apply.ts";
 import { takeBaseline } from "./changes.ts";
@@ -18,7 +18,7 @@ beforeAll(async () => {
   scratch = await mkdtemp("/var/tmp/slipway-changes-");
   // As root, sandboxes run as another user, who must be able to pass through.
   await chmod(scratch, 0o711);
-  provider = createLocalProvider({ stateDir: join(scratch, "state"), environment: process.env });
+  provider = await openProvider({ stateDir: join(scratch, "state"), environment: process.env });
 });
 afterAll(async () => {
   await provider[Symbol.asyncDispose]();

@@ -28,16 +28,16 @@ export interface LocalProviderOptions {
   /** Absolute. Holds everything the provider keeps; one keeper serves it. */
   readonly stateDir: string;
   /** Who sandboxes are on the host when this runs as root. */
-  readonly sandboxUid?: number;
+  readonly sandboxUid?: number | undefined;
   /** What sandboxes leave free of the disk that the state directory is on. The keeper takes it from whoever starts it. */
-  readonly minFreeMb?: number;
+  readonly minFreeMb?: number | undefined;
   /** Environment of host programs that set-up work starts, such as npm. Nothing of it enters a sandbox. */
   readonly environment?: Readonly<Record<string, string | undefined>>;
   /**
    * Directories on this machine by the names that a create gives in `tools`: a copy of what one holds then is in the sandbox at
    * `/opt/<name>`. Links that lead out of a directory are left out.
    */
-  readonly tools?: Readonly<Record<string, string>>;
+  readonly tools?: Readonly<Record<string, string>> | undefined;
 }
 
 export const localCapabilities: Capabilities = {

@@ -5,7 +5,7 @@ import { promisify } from "node:util";
 import { type BuildSource, newId } from "@slipway/contract";
 import type { WorkingBuild } from "@slipway/engine";
 import { projectPath, run } from "@slipway/sandbox";
-import { createLocalProvider } from "@slipway/sandbox/local";
+import { openProvider } from "@slipway/sandbox/open";
 import { openDatabase, openStore } from "@slipway/store";
 import { expect, it, onTestFinished } from "vitest";
 import { createRemote } from "../merging/remote.ts";
@@ -28,7 +28,7 @@ async function setUp(source: BuildSource | null = null) {
   const directory = await mkdtemp("/var/tmp/slipway-main-");
   onTestFinished(() => rm(directory, { recursive: true, force: true, maxRetries: 10 }));
   await chmod(directory, 0o711);
-  const provider = createLocalProvider({ stateDir: join(directory, "state"), environment: process.env });
+  const provider = await openProvider({ stateDir: join(directory, "state"), environment: process.env });
   onTestFinished(() => provider[Symbol.asyncDispose]());
   const repository = await openBuildRepository({ directory: join(directory, "build"), environment: process.env });
   const make = (from = source, mode: WorkingBuild["mode"] = "feature") =>

@@ -22,7 +22,7 @@ import {
 } from "@slipway/engine";
 import type { ScriptedProgram } from "@slipway/gateway/scripted";
 import type { OwnedSandbox, SandboxProvider } from "@slipway/sandbox";
-import { createLocalProvider } from "@slipway/sandbox/local";
+import { openProvider } from "@slipway/sandbox/open";
 import { createRunLog, openDatabase, openStore } from "@slipway/store";
 import { openBridge } from "@slipway/store/bridge";
 import { generatedIntent } from "../../simulated/generated.ts";
@@ -112,7 +112,7 @@ export async function openSite({
   );
   const tools = await toolDirectories("builtin", "/nowhere");
   const provider = parts.use(
-    createLocalProvider({ stateDir: join(directory, "state"), environment: process.env, tools }),
+    await openProvider({ stateDir: join(directory, "state"), environment: process.env, tools }),
   );
   parts.defer(async () => {
     for (const { id } of await provider.list()) await (await provider.get(id)).destroy();

@@ -5,7 +5,7 @@ import { toolDirectories } from "@slipway/agent-host";
 import { type Check, type Intent, newId } from "@slipway/contract";
 import { type GateWork, lockIntent, type Store, type Turn, type WorkingBuild } from "@slipway/engine";
 import { type OwnedSandbox, projectPath, run, type SandboxProvider } from "@slipway/sandbox";
-import { createLocalProvider } from "@slipway/sandbox/local";
+import { openProvider } from "@slipway/sandbox/open";
 import { openDatabase, openStore } from "@slipway/store";
 import { openSite } from "../repository/testing.ts";
 import { checkerToolDirectories } from "./checker.ts";
@@ -46,7 +46,7 @@ export async function openGateSite(files: Files): Promise<GateSite> {
   await chmod(scratch, 0o711);
   const tools = { ...(await toolDirectories("builtin", scratch)), ...checkerToolDirectories() };
   const stateDir = join(scratch, "state");
-  const provider = stack.use(createLocalProvider({ stateDir, environment: process.env, tools }));
+  const provider = stack.use(await openProvider({ stateDir, environment: process.env, tools }));
   const { repository, main, sandbox, offer } = stack.use(await openSite(files));
   const store = await openStore(stack.use(openDatabase({ url: `file:${join(scratch, "slipway.db")}` })), Date);
   const parts: GateParts = {

@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import type { BuildSource } from "@slipway/contract";
 import type { SandboxProvider } from "@slipway/sandbox";
-import { createLocalProvider } from "@slipway/sandbox/local";
+import { openProvider } from "@slipway/sandbox/open";
 import { createFakeProvider, type FakeProgram } from "@slipway/sandbox/testing/provider";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openRepository, type RepositoryLimits } from "./repository.ts";
@@ -21,7 +21,7 @@ beforeAll(async () => {
   scratch = await mkdtemp("/var/tmp/slipway-repository-");
   // As root, sandboxes run as another user, who must be able to pass through.
   await chmod(scratch, 0o711);
-  provider = createLocalProvider({ stateDir: join(scratch, "state"), environment: process.env });
+  provider = await openProvider({ stateDir: join(scratch, "state"), environment: process.env });
 });
 afterAll(async () => {
   await provider[Symbol.asyncDispose]();

@@ -9,7 +9,7 @@ import { promisify } from "node:util";
 import { newId } from "@slipway/contract";
 import type { WorkingBuild } from "@slipway/engine";
 import type { SandboxProvider } from "@slipway/sandbox";
-import { createLocalProvider } from "@slipway/sandbox/local";
+import { openProvider } from "@slipway/sandbox/open";
 import { type BuildSecrets, openBuildSecrets } from "../build-secrets.ts";
 import { type BuildRepository, openBuildRepository } from "../repository/repository.ts";
 import { branch, createMaker } from "../repository/testing.ts";
@@ -36,7 +36,7 @@ export async function openPlace(): Promise<Place> {
   await chmod(directory, 0o711);
   const registry = made.use(await openRegistry(join(directory, "registry")));
   const environment = { ...process.env, npm_config_registry: registry.url };
-  const provider = made.use(createLocalProvider({ stateDir: join(directory, "state"), environment }));
+  const provider = made.use(await openProvider({ stateDir: join(directory, "state"), environment }));
   made.defer(async () => {
     for (const { id } of await provider.list()) await (await provider.get(id)).destroy();
   });

@@ -19,8 +19,8 @@ export interface Finding {
 export interface InspectOptions {
   readonly stateDir: string;
   readonly environment: Readonly<Record<string, string | undefined>>;
-  readonly sandboxUid?: number;
-  readonly minFreeMb?: number;
+  readonly sandboxUid?: number | undefined;
+  readonly minFreeMb?: number | undefined;
 }
 
 /** Whether this host can run local sandboxes, and what is weaker than it could be. Leaves nothing behind. */
