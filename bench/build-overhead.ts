@@ -7,7 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { newId } from "@slipway/contract";
 import { type AttemptWork, report as told, type Work } from "@slipway/engine";
-import { openCoordinator } from "@slipway/server/coordinator";
+import { createReports, openCoordinator } from "@slipway/server/coordinator";
 import { createMerging, createRepositories, isMerging } from "@slipway/server/merging";
 import { createHost, createScaledClock, createSimulation, usualWorld } from "@slipway/server/simulated";
 import { createBuild, openSite } from "./loop-site.ts";
@@ -31,68 +31,61 @@ export async function measureOverhead(report: Report): Promise<void> {
   const begunAtMs = new Map<string, number>();
   const times: number[] = [];
   await using parts = new AsyncDisposableStack();
-  await using coordinator = await openCoordinator({
-    store,
-    name: "bench",
-    slots: 1,
-    clock: Date,
-    warn: console.error,
-    work(coordinator): Work {
-      const planner = createSimulation({
-        settings: { ...usualWorld, ...plan },
-        clock,
-        host: createHost({ store, ring: coordinator.ring }),
-      });
-      const offer = async ({ task, number: attempt, respawn }: AttemptWork) => {
-        const life = { task, attempt, respawn };
-        begunAtMs.set(task, performance.now());
-        const candidate = newId("cnd");
-        const bundle = createReadStream(bundles[begunAtMs.size - 1] ?? "");
-        const repository = await repositories.of(build);
-        const { commit, tree } = await repository.take(bundle, {
-          id: candidate,
-          ref: "refs/heads/work",
-          base: main.commit,
-        });
-        await coordinator.report(build, [
-          told("main.made", "main", main),
-          told("attempt.heard", null, life),
-          told("candidate.offered", candidate, { ...life, offer: 1, candidate, commit, tree }),
-        ]);
-      };
-      const merging = parts.use(
-        createMerging({
-          store,
-          repositories,
-          clock: Date,
-          warn: console.error,
-          report: coordinator.report,
-          preview: { follow: () => {}, close: async () => {} },
-          onMain: async () => {},
-          gates: {
-            run: async () => ({ verdict: "passed", findings: [] }),
-            satisfaction: async () => [],
-          },
-        }),
-      );
-      return {
-        async carryOut(working, items) {
-          for (const item of items) {
-            if (item.type === "attempt") void offer(item);
-            if (item.type === "end-attempt") times.push(performance.now() - (begunAtMs.get(item.task) ?? 0));
-          }
-          await planner.carryOut(
-            working,
-            items.filter(({ type }) => type === "stage"),
-          );
-          await merging.carryOut(working, items.filter(isMerging));
-        },
-        reattach: planner.reattach,
-        heardAtMs: () => Date.now(),
-      };
-    },
+  const reports = createReports(store);
+  const planner = createSimulation({
+    settings: { ...usualWorld, ...plan },
+    clock,
+    host: createHost({ store, ring: reports.ring }),
   });
-  coordinator.ring(build);
+  const offer = async ({ task, number: attempt, respawn }: AttemptWork) => {
+    const life = { task, attempt, respawn };
+    begunAtMs.set(task, performance.now());
+    const candidate = newId("cnd");
+    const bundle = createReadStream(bundles[begunAtMs.size - 1] ?? "");
+    const repository = await repositories.of(build);
+    const { commit, tree } = await repository.take(bundle, {
+      id: candidate,
+      ref: "refs/heads/work",
+      base: main.commit,
+    });
+    await reports.report(build, [
+      told("main.made", "main", main),
+      told("attempt.heard", null, life),
+      told("candidate.offered", candidate, { ...life, offer: 1, candidate, commit, tree }),
+    ]);
+  };
+  const merging = parts.use(
+    createMerging({
+      store,
+      repositories,
+      clock: Date,
+      warn: console.error,
+      report: reports.report,
+      preview: { follow: () => {}, close: async () => {} },
+      onMain: async () => {},
+      gates: {
+        run: async () => ({ verdict: "passed", findings: [] }),
+        satisfaction: async () => [],
+      },
+    }),
+  );
+  const work: Work = {
+    async carryOut(working, items) {
+      for (const item of items) {
+        if (item.type === "attempt") void offer(item);
+        if (item.type === "end-attempt") times.push(performance.now() - (begunAtMs.get(item.task) ?? 0));
+      }
+      await planner.carryOut(
+        working,
+        items.filter(({ type }) => type === "stage"),
+      );
+      await merging.carryOut(working, items.filter(isMerging));
+    },
+    reattach: planner.reattach,
+    heardAtMs: () => Date.now(),
+  };
+  parts.use(await openCoordinator({ store, reports, work, name: "bench", slots: 1, clock: Date, warn: console.error }));
+  reports.ring(build);
   while (times.length < tasks) await sleep(20);
   const value = median(times);
   const figure = { unit: "ms", ours: value, baseline: null, n: tasks, bound: {} };

@@ -4,14 +4,8 @@ import process from "node:process";
 import { text } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { openCoordinator } from "@slipway/server/coordinator";
-import {
-  createHost,
-  createScaledClock,
-  createSimulation,
-  type Simulation,
-  usualWorld,
-} from "@slipway/server/simulated";
+import { createReports, openCoordinator } from "@slipway/server/coordinator";
+import { createHost, createScaledClock, createSimulation, usualWorld } from "@slipway/server/simulated";
 import { createBuild, openSite } from "./loop-site.ts";
 import type { Report } from "./measure.ts";
 
@@ -52,23 +46,20 @@ async function measure(sandboxes: number): Promise<Measured> {
   const { store } = site;
   using clock = createScaledClock({ startMs: Date.now(), factor: 1 });
   const world = { ...usualWorld, tasks: [24, 24], edgeProbability: 0, estimateMinutes: [5, 60] } as const;
-  const simulations: Simulation[] = [];
-  await using coordinator = await openCoordinator({
+  const reports = createReports(store);
+  const simulation = createSimulation({ settings: world, clock, host: createHost({ store, ring: reports.ring }) });
+  await using _ = await openCoordinator({
     store,
+    reports,
+    work: simulation,
     name: "bench",
     slots: sandboxes,
     clock: Date,
     warn: console.error,
-    work(coordinator) {
-      const host = createHost({ store, ring: coordinator.ring });
-      const simulation = createSimulation({ settings: world, clock, host });
-      simulations.push(simulation);
-      return simulation;
-    },
   });
   const before = heapUsed();
-  for (let made = 0; made < sandboxes; made += slots) coordinator.ring(await createBuild(store, { slots }));
-  const alive = () => simulations.reduce((sum, simulation) => sum + simulation.alive().length, 0);
+  for (let made = 0; made < sandboxes; made += slots) reports.ring(await createBuild(store, { slots }));
+  const alive = () => simulation.alive().length;
   // Of so many, some have ended already and their successors are just being started.
   while (alive() < 0.99 * sandboxes) await sleep(200);
   const delay = monitorEventLoopDelay({ resolution: 1 });

@@ -1,7 +1,7 @@
 import { performance } from "node:perf_hooks";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type AttemptWork, type NewEvent, report as outcome, type Work } from "@slipway/engine";
-import { openCoordinator } from "@slipway/server/coordinator";
+import { createReports, openCoordinator } from "@slipway/server/coordinator";
 import { createHost, createScaledClock, createSimulation, usualWorld } from "@slipway/server/simulated";
 import { createBuild, openSite } from "./loop-site.ts";
 import { median, type Report } from "./measure.ts";
@@ -17,31 +17,32 @@ export async function measureTurns(report: Report): Promise<void> {
   const begun: AttemptWork[] = [];
   let onTurn = () => {};
   using clock = createScaledClock({ startMs: Date.now(), factor: 1 });
-  await using coordinator = await openCoordinator({
+  const reports = createReports(store);
+  const host = createHost({ store, ring: reports.ring });
+  const planner = createSimulation({ settings: { ...usualWorld, ...plan }, clock, host });
+  const work: Work = {
+    async carryOut(build, items) {
+      begun.push(...items.filter((item) => item.type === "attempt"));
+      onTurn();
+      await planner.carryOut(
+        build,
+        items.filter((item) => item.type === "stage"),
+      );
+    },
+    reattach: planner.reattach,
+    heardAtMs: () => Date.now(),
+  };
+  await using _ = await openCoordinator({
     store,
+    reports,
+    work,
     name: "bench",
     slots,
     clock: Date,
     warn: console.error,
-    work(coordinator): Work {
-      const host = createHost({ store, ring: coordinator.ring });
-      const planner = createSimulation({ settings: { ...usualWorld, ...plan }, clock, host });
-      return {
-        async carryOut(build, items) {
-          begun.push(...items.filter((item) => item.type === "attempt"));
-          onTurn();
-          await planner.carryOut(
-            build,
-            items.filter((item) => item.type === "stage"),
-          );
-        },
-        reattach: planner.reattach,
-        heardAtMs: () => Date.now(),
-      };
-    },
   });
   const build = await createBuild(store, { slots });
-  coordinator.ring(build);
+  reports.ring(build);
   while (begun.length < slots) await sleep(50);
 
   const tell = async (event: NewEvent): Promise<number> => {
@@ -49,7 +50,7 @@ export async function measureTurns(report: Report): Promise<void> {
       onTurn = resolve;
     });
     const startMs = performance.now();
-    await coordinator.report(build, [event]);
+    await reports.report(build, [event]);
     await turn;
     return performance.now() - startMs;
   };

@@ -1,11 +1,9 @@
 import { join } from "node:path";
 import type { BuildId } from "@slipway/contract";
-import { type Bridge, hasEnded, type NewEvent, report, type Store } from "@slipway/engine";
-import type { Gateway } from "@slipway/gateway";
+import { hasEnded, type NewEvent, report, type Work } from "@slipway/engine";
 import type { SandboxProvider } from "@slipway/sandbox";
 import { openUsedPorts } from "@slipway/sandbox/local/preview";
-import type { Building } from "./compose.ts";
-import type { Coordinator } from "./drive/coordinator.ts";
+import type { Building, BuildingPorts } from "./compose.ts";
 import { readAll } from "./work/all-records.ts";
 import { createAttempts, isAttempt } from "./work/attempts/attempts.ts";
 import { openBuildSecrets } from "./work/build-secrets.ts";
@@ -22,12 +20,8 @@ import { createRepositories } from "./work/repository/repositories.ts";
 import { repositoryName } from "./work/repository/repository.ts";
 import { createWorkspaces } from "./work/workspaces/workspaces.ts";
 
-export interface BuildingParts {
+export interface BuildingParts extends BuildingPorts {
   readonly provider: SandboxProvider;
-  readonly gateway: Gateway;
-  readonly store: Store;
-  readonly bridge: Bridge;
-  readonly coordinator: Coordinator;
   readonly stateDirectory: string;
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Left out: main is pushed nowhere. */
@@ -37,8 +31,8 @@ export interface BuildingParts {
 }
 
 /** All that happens to a build's tasks, from an attempt's first file to main and its preview. */
-export function createBuilding(parts: BuildingParts): Required<Building> {
-  const { provider, store, bridge, gateway, coordinator, stateDirectory, environment, clock, warn } = parts;
+export function createBuilding(parts: BuildingParts): Building {
+  const { provider, store, bridge, gateway, reports, stateDirectory, environment, clock, warn } = parts;
   const directory = join(stateDirectory, "builds");
   const repositories = createRepositories({ directory, environment });
   const repositoryOf = (build: BuildId) => join(repositories.directoryOf(build), repositoryName);
@@ -46,7 +40,7 @@ export function createBuilding(parts: BuildingParts): Required<Building> {
   /** A build that has ended tells nothing more. */
   const tell = async (build: BuildId, event: NewEvent) => {
     try {
-      if (!hasEnded(await store.builds.get(build))) await coordinator.report(build, [event]);
+      if (!hasEnded(await store.builds.get(build))) await reports.report(build, [event]);
     } catch (error) {
       warn(`${build}: ${(error as Error).message}`);
     }
@@ -79,7 +73,7 @@ export function createBuilding(parts: BuildingParts): Required<Building> {
     bridge,
     clock,
     warn,
-    report: coordinator.report,
+    report: reports.report,
   });
   const remote = parts.remote && createRemote({ ...parts.remote, repositories, store, environment, tell, log: warn });
   // What a process before this one did not come to.
@@ -92,14 +86,14 @@ export function createBuilding(parts: BuildingParts): Required<Building> {
     warn,
     gates: createGates({ provider: recorded, workspaces, repositories, store }),
     preview: { follow: (build, commit) => void previews.follow(build, commit), close: previews.end },
-    report: coordinator.report,
+    report: reports.report,
     onMain(build, commit) {
       void results.update(build.id);
       void remote?.push(build);
       return attempts.mainMoved(build, commit);
     },
   });
-  return {
+  const work: Work = {
     async carryOut(build, asked) {
       await attempts.carryOut(build, asked.filter(isAttempt));
       await merging.carryOut(build, asked.filter(isMerging));
@@ -125,10 +119,13 @@ export function createBuilding(parts: BuildingParts): Required<Building> {
       // Nobody waits for it: a remote may be slow.
       void remote?.finish(build.id);
     },
+    heardAtMs: attempts.heardAtMs,
+  };
+  return {
+    work,
     makeMain: attempts.makeMain,
     gitOf: repositories.of,
     previews,
-    heardAtMs: attempts.heardAtMs,
     async [Symbol.asyncDispose]() {
       await merging[Symbol.asyncDispose]();
       await results[Symbol.asyncDispose]();

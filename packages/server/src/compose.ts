@@ -8,8 +8,9 @@ import type { Gateway, GatewaySettings } from "@slipway/gateway";
 import type { ScriptedProgram } from "@slipway/gateway/scripted";
 import { createRunLog, type DatabaseAddress, openDatabase, openStore } from "@slipway/store";
 import { openBridge, type RedisAddress } from "@slipway/store/bridge";
-import { type Coordinator, type CoordinatorClock, openCoordinator } from "./drive/coordinator.ts";
+import { type CoordinatorClock, openCoordinator } from "./drive/coordinator.ts";
 import type { OpenDrive } from "./drive/drive.ts";
+import { createReports, type Reports } from "./drive/reports.ts";
 import type { RestateSettings } from "./drive/restate/connect.ts";
 import { type BuildFaceParts, type BuildGit, createBuildFace, isUnderway } from "./faces/builds/builds.ts";
 import type { BuildFace } from "./faces/builds/face.ts";
@@ -42,8 +43,8 @@ export interface ServerSettings {
 }
 
 export interface ServerOptions {
-  /** What happens in sandboxes. */
-  readonly attempts: (parts: AttemptParts) => Building;
+  /** Makes what happens in sandboxes. */
+  readonly building: (parts: BuildingPorts) => Building;
   /** `source`: what the build says that it begins with. */
   readonly openRepository: (
     build: WorkingBuild,
@@ -56,20 +57,20 @@ export interface ServerOptions {
   readonly warn: (message: string) => void;
 }
 
-/** `makeMain`: what a build begins with, before anything is planned. */
-export type Building = Work & Partial<AsyncDisposable & Pick<Attempts, "makeMain"> & Shown>;
-
-/** What faces see of it. */
-interface Shown {
-  gitOf(build: BuildId): Promise<BuildGit>;
-  readonly previews: ReturnType<PreviewParts["previews"]>;
+/** A build's tasks, from the first attempt to main. A simulation has no repository and nothing to show. */
+export interface Building extends AsyncDisposable {
+  readonly work: Work;
+  /** Makes what a build begins with, before anything is planned. */
+  readonly makeMain?: Attempts["makeMain"];
+  gitOf?(build: BuildId): Promise<BuildGit>;
+  readonly previews?: ReturnType<PreviewParts["previews"]>;
 }
 
-export interface AttemptParts {
+export interface BuildingPorts {
   readonly store: Store;
   readonly bridge: Bridge;
   readonly gateway: Gateway;
-  readonly coordinator: Coordinator;
+  readonly reports: Reports;
 }
 
 export interface Server extends AsyncDisposable {
@@ -108,51 +109,37 @@ export async function composeServer(settings: ServerSettings, options: ServerOpt
   const secrets = openBuildSecrets(join(stateDirectory, "builds"));
   // What was kept for a build that its server did not come to begin.
   await secrets.sweep((build) => isUnderway(store, build));
-  const stages = parts.use(new AsyncDisposableStack());
-  let building: Building | undefined;
-  const coordinator = parts.use(
-    await openCoordinator({
+  const reports = createReports(store);
+  const building = parts.use(options.building({ store, bridge, gateway: models.gateway, reports }));
+  const planning = parts.use(
+    createPlanning({
       store,
-      openDrive,
-      name,
-      slots,
+      models,
       clock,
-      warn,
-      onTurn: news.tell,
-      work(coordinator) {
-        const planning = stages.use(
-          createPlanning({
-            store,
-            models,
-            clock,
-            answersDirectory: join(stateDirectory, "answers"),
-            openRepository: (build) => options.openRepository(build, () => readSource(store, build.id)),
-            makeMain: async (build) => await attempts.makeMain?.(build),
-            ring: async (build) => coordinator.ring(build),
-          }),
-        );
-        const attempts = options.attempts({ store, bridge, gateway: models.gateway, coordinator });
-        building = attempts;
-        stages.defer(async () => await attempts[Symbol.asyncDispose]?.());
-        return joinWork(planning, attempts, secrets.remove);
-      },
+      answersDirectory: join(stateDirectory, "answers"),
+      openRepository: (build) => options.openRepository(build, () => readSource(store, build.id)),
+      makeMain: async (build) => await building.makeMain?.(build),
+      ring: async (build) => reports.ring(build),
     }),
   );
+  const work = joinWork(planning, building.work, secrets.remove);
+  const coordinator = { store, reports, openDrive, work, name, slots, clock, warn, onTurn: news.tell };
+  parts.use(await openCoordinator(coordinator));
   const repositoryOf = (build: BuildId) => join(stateDirectory, "builds", build, repositoryName);
   const face = createBuildFace({
     store,
     clock,
     news,
     defaults: settings.buildDefaults,
-    ring: coordinator.ring,
+    ring: reports.ring,
     provider: settings.provider,
     checkAgent: options.checkAgent,
     secrets,
     repositoryOf,
-    isRepositoryMissing: (build) => building?.gitOf !== undefined && !existsSync(repositoryOf(build)),
+    isRepositoryMissing: (build) => building.gitOf !== undefined && !existsSync(repositoryOf(build)),
     remoteEndOf: (build) => readRemoteEnd(join(stateDirectory, "builds", build)),
-    gitOf: async (build) => await building?.gitOf?.(build),
-    previews: () => building?.previews,
+    gitOf: async (build) => await building.gitOf?.(build),
+    previews: () => building.previews,
   });
   const opened = parts.move();
   return { store, face, gateway: models.gateway, [Symbol.asyncDispose]: () => opened.disposeAsync() };

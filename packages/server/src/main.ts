@@ -96,22 +96,22 @@ async function optionsOf(config: ServerConfig & ServerSettings, parts: AsyncDisp
   // Where sandboxes can not be made, a build would only fail, task by task.
   if (simulation === null) await provider.reconcile();
   const clock = { now: () => Date.now() };
-  const building: ServerOptions["attempts"] = (made) =>
+  const building: ServerOptions["building"] = (made) =>
     createBuilding({ ...made, provider, stateDirectory, environment, remote, clock, warn: log });
   return {
     warn: log,
     checkAgent: tools && createAgentCheck(tools, agentsDirectory),
     openRepository: ({ id }, source) => openRepository({ provider, source, environment, labels: { build: id } }),
-    attempts: simulation === null ? building : simulated(simulation.speed, name, parts),
+    building: simulation === null ? building : simulated(simulation.speed, name, parts),
   };
 }
 
-function simulated(speed: number, holder: string, parts: AsyncDisposableStack): ServerOptions["attempts"] {
-  return ({ store, coordinator }) => {
+function simulated(speed: number, holder: string, parts: AsyncDisposableStack): ServerOptions["building"] {
+  return ({ store, reports }) => {
     const clock = parts.use(createScaledClock({ startMs: Date.now(), factor: 1 }));
-    const host = createHost({ store, holder, ring: coordinator.ring });
+    const host = createHost({ store, holder, ring: reports.ring });
     const { pace, stageMs } = usualWorld;
     const world = { ...usualWorld, pace: pace / speed, stageMs: [stageMs[0] / speed, stageMs[1] / speed] as const };
-    return createSimulation({ settings: world, clock, host });
+    return { work: createSimulation({ settings: world, clock, host }), [Symbol.asyncDispose]: async () => {} };
   };
 }

@@ -5,8 +5,9 @@ import { type BuildId, buildSettingsSchema, newId, type Task } from "@slipway/co
 import { type LeaseHolder, maxPage, newBuildDetails, report, type Store, type WorkItem } from "@slipway/engine";
 import { openDatabase, openStore } from "@slipway/store";
 import { describe, expect, test, vi } from "vitest";
-import { type Coordinator, type CoordinatorParts, openCoordinator } from "./coordinator.ts";
+import { type CoordinatorParts, openCoordinator } from "./coordinator.ts";
 import type { Drive } from "./drive.ts";
+import { createReports, type Reports } from "./reports.ts";
 import { openTimers } from "./timers.ts";
 
 const leaseMs = 60_000;
@@ -49,14 +50,16 @@ async function serve(set: Begun, parts: Partial<CoordinatorParts> = {}) {
   const turns: BuildId[] = [];
   const warnings: string[] = [];
   const name = `server-${++servers}`;
-  const work = () => ({
+  const work = {
     carryOut: async ({ id }: { readonly id: BuildId }, items: readonly WorkItem[]) =>
       void asked.push(...items.map((item) => `${item.type} of ${id}`)),
     reattach: async ({ id }: { readonly id: BuildId }) => void reattached.push(id),
     heardAtMs: () => undefined,
-  });
-  const coordinator = await openCoordinator({
+  };
+  const reports = createReports(set.store);
+  const opened = await openCoordinator({
     store: set.store,
+    reports,
     work,
     name,
     slots: 10,
@@ -67,6 +70,7 @@ async function serve(set: Begun, parts: Partial<CoordinatorParts> = {}) {
     warn: (message) => void warnings.push(message),
     ...parts,
   });
+  const coordinator = Object.assign(opened, reports);
   return { coordinator, name, asked, reattached, turns, warnings };
 }
 
@@ -94,7 +98,7 @@ const cart: Task = {
 };
 
 /** All that the stages would report, at once. */
-async function plan(coordinator: Coordinator, build: BuildId): Promise<void> {
+async function plan(coordinator: Reports, build: BuildId): Promise<void> {
   const locked = { status: "locked" as const, intent, hash, lockedAtMs: 1 };
   await coordinator.report(build, [
     report("intent.drafted", "intent.drafted", { open: { status: "open", intent }, start: { mode: "new" } }),
@@ -304,7 +308,7 @@ test("a build whose work is elsewhere is left alone, with its lease and its bell
   let isHere = false;
   let asked = 0;
   const server = await serve(set, {
-    work: () => ({
+    work: {
       async canCarryOn(build) {
         if (build === elsewhere) asked += 1;
         return isHere || build !== elsewhere;
@@ -312,7 +316,7 @@ test("a build whose work is elsewhere is left alone, with its lease and its bell
       carryOut: async () => {},
       reattach: async () => {},
       heardAtMs: () => undefined,
-    }),
+    },
   });
   await using coordinator = server.coordinator;
   coordinator.ring(elsewhere);
@@ -330,8 +334,9 @@ test("a build whose work is nowhere is driven to its end when it is cancelled", 
   await using set = await begin();
   const { store } = set;
   const build = await set.create();
-  const work = { canCarryOn: async () => false, carryOut: async () => {}, reattach: async () => {} };
-  const server = await serve(set, { work: () => ({ ...work, heardAtMs: () => undefined }) });
+  const nothing = async () => {};
+  const work = { canCarryOn: async () => false, carryOut: nothing, reattach: nothing, heardAtMs: () => undefined };
+  const server = await serve(set, { work });
   await using coordinator = server.coordinator;
   await vi.waitFor(() => expect(server.warnings).toEqual([expect.stringMatching("cancel the build")]), quick);
   expect(server.turns).toEqual([]);

@@ -3,7 +3,8 @@ import { createInterface } from "node:readline";
 import type { BuildId } from "@slipway/contract";
 import { openDatabase, openStore } from "@slipway/store";
 import { openBridge } from "@slipway/store/bridge";
-import { type Coordinator, openCoordinator } from "../drive/coordinator.ts";
+import { openCoordinator } from "../drive/coordinator.ts";
+import { createReports } from "../drive/reports.ts";
 import { restateDrive } from "../drive/restate/drive.ts";
 import { scaledNow } from "../simulated/clock.ts";
 import { connectSimulation } from "../simulated/connect.ts";
@@ -24,8 +25,8 @@ const database = parts.use(openDatabase({ url: databaseUrl }));
 const store = await openStore(database, clock, clock);
 const bridge = await openBridge({ database, clock, redis: redisUrl === undefined ? undefined : { url: redisUrl } });
 parts.defer(() => bridge.close());
-let coordinator: Coordinator | undefined;
-const host = createHost({ store, ring: (build) => coordinator?.ring(build) });
+const reports = createReports(store);
+const host = createHost({ store, ring: reports.ring });
 
 /** What sandboxes finish is told to the other sandboxes of the build. */
 const telling: Host = {
@@ -39,11 +40,12 @@ const telling: Host = {
   },
 };
 const world = parts.use(await connectSimulation(worldSocket, { host: telling, clock }));
-coordinator = parts.use(
+parts.use(
   await openCoordinator({
     store,
+    reports,
     openDrive: restate && (await restateDrive(restate)),
-    work: () => world,
+    work: world,
     name,
     slots: 1000,
     clock,
@@ -53,4 +55,4 @@ coordinator = parts.use(
   }),
 );
 process.stdout.write("ready\n");
-for await (const line of createInterface({ input: process.stdin })) coordinator.ring(line as BuildId);
+for await (const line of createInterface({ input: process.stdin })) reports.ring(line as BuildId);

@@ -87,7 +87,7 @@ export async function openWholeBuilds({
       programs: { program },
       checkAgent: createAgentCheck(tools, agents),
       openRepository: ({ id }, source) => openRepository({ provider, source, environment, labels: { build: id } }),
-      attempts: (made) => createBuilding({ ...made, provider, stateDirectory, environment, remote, clock, warn }),
+      building: (made) => createBuilding({ ...made, provider, stateDirectory, environment, remote, clock, warn }),
     }),
   );
   const repository = (build: BuildId) =>
