@@ -9,7 +9,7 @@ import type { Io, Output } from "./terminal/io.ts";
 import { createProgress, silentProgress } from "./terminal/progress.ts";
 import { harmless, harmlessLines, painter, toJson } from "./terminal/terminal.ts";
 
-/** What the program stands on. A test puts its own in. */
+/** The program's connections to the outside. Tests pass their own. */
 export interface Surroundings {
   openProvider(
     settings: Settings,
@@ -70,10 +70,10 @@ export function createContext(parts: ContextParts): Context & AsyncDisposable {
     inspectHost: (known) => surroundings.inspectHost(known, io.env),
     stateDir,
     async server(settings = {}) {
-      const onStart = () => progress.line("starting the server ...");
+      const onStart = () => progress.line("starting the server");
       const onOther = (names: readonly string[]) =>
         progress.line(
-          `the server was started with another ${names.join(", ")}: \`slipway down\` lets the next command start it anew`,
+          `The server runs with other values of ${names.join(", ")}. Run \`slipway down\` to let the next command restart it.`,
         );
       const environment = { ...io.env, ...settings };
       const options = { stateDir: await stateDir(), environment, signal: interrupts.signal, onStart, onOther };
@@ -93,7 +93,7 @@ export function createContext(parts: ContextParts): Context & AsyncDisposable {
       await err.write(`${err.isTerminal ? harmlessLines(line) : line}\n`);
     },
     async [Symbol.asyncDispose]() {
-      // A provider that could not be opened has been reported already.
+      // A provider that failed to open has been reported already.
       const opened = await provider?.catch(() => undefined);
       await opened?.[Symbol.asyncDispose]();
     },

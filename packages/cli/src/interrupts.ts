@@ -3,8 +3,8 @@ import { Interrupted } from "./input/failure.ts";
 import type { Io } from "./terminal/io.ts";
 
 /**
- * The first interrupt aborts the work, and the next one meets no listener and ends the program at once. A command that
- * has a use for interrupts takes them instead.
+ * The first interrupt aborts the work; the next one has no listener and ends the program at once. A command can take
+ * interrupts instead.
  */
 export function interruptsOf(io: Io): Interrupts & Disposable {
   const controller = new AbortController();

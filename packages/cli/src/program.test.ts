@@ -46,7 +46,7 @@ describe("a wrong command line", () => {
     ["an unknown command", ["sandbx"], /Did you mean "slipway sandbox"\?/],
     ["an unknown subcommand", ["sandbox", "crate"], /Did you mean "slipway sandbox create"\?/],
     ["a subcommand without its group", ["create"], /Did you mean "slipway sandbox create"\?/],
-    ["a word near to nothing", ["sandbox", "xyzzy"], /There is no command "slipway sandbox xyzzy"\.\n/],
+    ["a word near to nothing", ["sandbox", "xyzzy"], /Unknown command "slipway sandbox xyzzy"\.\n/],
     ["an unknown option", ["sandbox", "create", "--memroy", "4g"], /Did you mean --memory\?/],
     ["a missing argument", ["sandbox", "info"], /<id> is missing/],
     ["an argument too many", ["sandbox", "info", "a", "b"], /"b" is one argument too many/],
@@ -59,16 +59,16 @@ describe("a wrong command line", () => {
     ["a port that is none", ["sandbox", "create", "--port", "99999"], /--port: "99999" .* 1 to 65535/],
     ["a pair without name", ["sandbox", "create", "--env", "=x"], /--env: "=x" has no name/],
     ["a variable that is not set", ["sandbox", "create", "--secret", "TOKEN"], /TOKEN is not set in this environment/],
-    ["a label without value", ["sandbox", "create", "--label", "a"], /--label: "a" is not written KEY=VALUE/],
+    ["a label without value", ["sandbox", "create", "--label", "a"], /--label: "a" must have the form KEY=VALUE/],
     ["a name like an id", ["sandbox", "create", "--name", "sbx_1"], /--name: "sbx_1" is not a name/],
     ["a name with a colon", ["sandbox", "create", "--name", "a:b"], /is not a name/],
     ["idle longer than the lifetime", ["sandbox", "create", "--lifetime", "1m", "--idle", "2m"], /--idle is longer/],
-    ["none beside other names", ["sandbox", "create", "--net", "none,example.com"], /--net none can not stand/],
-    ["an unknown choice", ["sandbox", "create", "--user", "bob"], /--user: "bob" is none of agent, root/],
+    ["none beside other names", ["sandbox", "create", "--net", "none,example.com"], /--net none cannot be combined/],
+    ["an unknown choice", ["sandbox", "create", "--user", "bob"], /--user: "bob" is not one of agent, root/],
     ["no program", ["sandbox", "exec", "a"], /program to run is missing/],
     ["program options before --", ["sandbox", "exec", "a", "--colour", "--", "ls"], /Put `--` before a program/],
     ["rm of nothing", ["sandbox", "rm"], /No sandbox is named/],
-    ["cp inside this machine", ["sandbox", "cp", "a", "b"], /Neither end is in a sandbox/],
+    ["cp inside this machine", ["sandbox", "cp", "a", "b"], /Neither path is in a sandbox/],
     ["an unknown signal", ["sandbox", "kill", "a", "b", "--signal", "NOPE"], /"NOPE" is not a signal/],
   ];
   test.each(cases)("%s is told with what to do, and exits with 125", async (_, argv, expected) => {
@@ -86,7 +86,7 @@ describe("a wrong command line", () => {
 
   test("the secret in a malformed --inject is not repeated", async () => {
     const { stderr } = await runCli(["sandbox", "create", "--inject", "hunter2"]);
-    expect(stderr).toContain("--inject is written");
+    expect(stderr).toContain("--inject must have the form");
     expect(stderr).not.toContain("hunter2");
   });
 });

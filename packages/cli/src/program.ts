@@ -1,4 +1,4 @@
-import { commands } from "./commands/table.ts";
+import { commands, groups } from "./commands/table.ts";
 import { createContext, type Surroundings } from "./context.ts";
 import { parseArguments } from "./input/arguments.ts";
 import type { Arguments, Command } from "./input/command.ts";
@@ -9,7 +9,7 @@ import { interruptsOf } from "./interrupts.ts";
 import { BrokenPipe, type Io, type Output, openOutput } from "./terminal/io.ts";
 import { harmlessLines, type Paint, painter, toJson } from "./terminal/terminal.ts";
 
-/** Runs one command line and answers with the exit code. Never throws. */
+/** Runs one command line and returns the exit code. Never throws. */
 export async function runProgram(argv: readonly string[], io: Io, surroundings?: Surroundings): Promise<number> {
   const out = openOutput(io.stdout);
   const err = openOutput(io.stderr);
@@ -35,7 +35,7 @@ async function dispatch(argv: readonly string[], io: Io, { out, err, surrounding
   if (words[0] === "help" || (wantsHelp && words.length > 0)) {
     return printHelp(words[0] === "help" ? words.slice(1) : words, out, paint);
   }
-  if (words.length === 0) return print(out, welcome(commands, paint));
+  if (words.length === 0) return print(out, welcome(groups, paint));
   const found = findCommand(words);
   if (!found) return printHelp(beforeOptions(words), out, paint);
   const args = parseArguments(found.command, [...leading, ...words.slice(found.length)]);
@@ -50,14 +50,14 @@ async function runCommand(command: Command, args: Arguments, io: Io, streams: St
   try {
     return (await run(context)) ?? 0;
   } catch (error) {
-    // What an interrupt cut short fails in its own words; the interrupt is the reason.
+    // Work that an interrupt cuts short fails in its own words; report the interrupt.
     throw interrupts.signal.aborted ? interrupts.signal.reason : error;
   } finally {
     context.progress.clear();
   }
 }
 
-/** Options of the whole program may stand before the command's name. */
+/** Global options may come before the command's name. */
 function splitLeading(argv: readonly string[]): { leading: string[]; words: string[] } {
   const first = argv.findIndex((word) => !["--json", "--help", "-h", "--version", "-V"].includes(word));
   const at = first < 0 ? argv.length : first;
@@ -69,7 +69,7 @@ function beforeOptions(words: readonly string[]): string[] {
   return words.slice(0, option < 0 ? words.length : option);
 }
 
-/** The command with the most words that the line begins with. */
+/** The longest command name that the line begins with. */
 function findCommand(words: readonly string[]): { command: Command; length: number } | undefined {
   for (let length = Math.min(3, words.length); length > 0; length--) {
     const name = words.slice(0, length).join(" ");
@@ -80,12 +80,12 @@ function findCommand(words: readonly string[]): { command: Command; length: numb
 }
 
 async function printHelp(words: readonly string[], out: Output, paint: Paint): Promise<number> {
-  if (words.length === 0) return print(out, welcome(commands, paint));
+  if (words.length === 0) return print(out, welcome(groups, paint));
   const found = findCommand(words);
   if (found) return print(out, commandHelp(found.command, paint));
   const name = words.join(" ");
   if (commands.some((command) => command.name.startsWith(`${name} `))) {
-    return print(out, groupHelp(name, commands, paint));
+    return print(out, groupHelp(name, groups, paint));
   }
   throw unknownCommand(words);
 }
@@ -100,8 +100,8 @@ function unknownCommand(words: readonly string[]): UsageError {
   const near = nearest(typed, candidates) ?? nearest(`sandbox ${typed}`, all);
   const help = known.length > 0 ? `slipway ${known.join(" ")} --help` : "slipway help";
   return new UsageError(
-    `There is no command "slipway ${typed}".${near ? ` Did you mean "slipway ${near}"?` : ""}`,
-    `Run \`${help}\` to see the commands.`,
+    `Unknown command "slipway ${typed}".${near ? ` Did you mean "slipway ${near}"?` : ""}`,
+    `Run \`${help}\` for a list of commands.`,
   );
 }
 
@@ -115,7 +115,7 @@ async function printVersion(out: Output): Promise<number> {
   return print(out, `${manifest.version}\n`);
 }
 
-/** Read from the raw words: it must hold for mistakes in the command line, too. */
+/** Reads the raw words, so that it also holds when the command line has a mistake. */
 function wantsJson(argv: readonly string[]): boolean {
   const end = argv.indexOf("--");
   return argv.slice(0, end < 0 ? argv.length : end).includes("--json");

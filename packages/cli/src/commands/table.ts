@@ -1,17 +1,22 @@
-import type { Command } from "../input/command.ts";
+import type { CommandGroup } from "../input/command.ts";
 import { agentCommands } from "./agent/table.ts";
 import { buildCommands } from "./build/table.ts";
-import { providerCommands } from "./provider/table.ts";
-import { programCommands } from "./sandbox/exec/table.ts";
-import { fileCommands } from "./sandbox/files/table.ts";
+import { machineCommands, maintenanceCommands } from "./provider/table.ts";
+import { networkCommands, programCommands } from "./sandbox/exec/table.ts";
+import { fileCommands, snapshotCommands } from "./sandbox/files/table.ts";
 import { lifecycleCommands } from "./sandbox/table-lifecycle.ts";
 
-/** Every command. Help, parsing and suggestions are made from this. */
-export const commands: readonly Command[] = [
-  ...buildCommands,
-  ...agentCommands,
-  ...lifecycleCommands,
-  ...programCommands,
-  ...fileCommands,
-  ...providerCommands,
+/** Every command, in the order of the help. Help, parsing and suggestions are made from this. */
+export const groups: readonly CommandGroup[] = [
+  { title: "Builds", commands: buildCommands },
+  { title: "Agents", commands: agentCommands },
+  { title: "Sandboxes", commands: lifecycleCommands },
+  { title: "Programs", commands: programCommands },
+  { title: "Ports and network", commands: networkCommands },
+  { title: "Files", commands: fileCommands },
+  { title: "Snapshots", commands: snapshotCommands },
+  { title: "Maintenance", commands: maintenanceCommands },
+  { title: "Server and machine", commands: machineCommands },
 ];
+
+export const commands = groups.flatMap((group) => group.commands);

@@ -5,7 +5,7 @@ import { UsageError } from "./failure.ts";
 import { nearest } from "./suggest.ts";
 
 export const globalOptions: OptionSpecs = {
-  json: { help: "Print JSON for programs" },
+  json: { help: "Print JSON" },
   help: { short: "h", help: "Print this help" },
 };
 
@@ -13,25 +13,26 @@ type Values = ReadonlyMap<string, readonly (string | true)[]>;
 
 export function parseArguments(command: Command, words: readonly string[]): Arguments {
   const options = { ...command.options, ...globalOptions };
-  const { head, program } = command.program ? splitProgram(command, options, words) : { head: words, program: [] };
+  const { head, program } = command.takesProgram ? splitProgram(command, options, words) : { head: words, program: [] };
   const { values, positionals } = parseOptions(command, options, head);
   if (!values.has("help")) checkPositionals(command, positionals, program);
   return accessors(command, options, values, positionals, program);
 }
 
-/** Options may stand before and after the arguments; what follows `--` or the last argument belongs to the program. */
+/** Options may come before or after the arguments; what follows `--` or the last argument belongs to the program. */
 function splitProgram(command: Command, options: OptionSpecs, words: readonly string[]) {
   const takesValue = (word: string) =>
     Object.entries(options).some(
       ([name, spec]) => spec.value !== undefined && (word === `--${name}` || word === `-${spec.short}`),
     );
+  const argumentCount = command.arguments?.length ?? 0;
   let seen = 0;
   for (let i = 0; i < words.length; i++) {
     const word = words[i] ?? "";
     if (word === "--") return { head: words.slice(0, i), program: words.slice(i + 1) };
     if (word.startsWith("-") && word.length > 1) {
       if (takesValue(word)) i++;
-    } else if (++seen > command.arguments.length) {
+    } else if (++seen > argumentCount) {
       return { head: words.slice(0, i), program: words.slice(i) };
     }
   }
@@ -85,13 +86,13 @@ function optionValue(token: OptionToken, placeholder: string): string {
   const value = token.value;
   const missing = value === undefined || (!token.inlineValue && value.startsWith("-") && value.length > 1);
   if (!missing) return value;
-  const hint = value === undefined ? "" : ` A value that begins with a dash is written ${token.rawName}=${value}.`;
+  const hint = value === undefined ? "" : ` Write a value that begins with a dash as ${token.rawName}=${value}.`;
   throw new UsageError(`${token.rawName} needs a value: ${placeholder}.${hint}`);
 }
 
 function unknownOption(command: Command, options: OptionSpecs, rawName: string): UsageError {
   const near = nearest(rawName.replace(/^-+/, ""), Object.keys(options));
-  const dashes = command.program ? " Put `--` before a program whose own options follow." : "";
+  const dashes = command.takesProgram ? " Put `--` before a program that has options of its own." : "";
   return new UsageError(
     `slipway ${command.name} has no option ${rawName}.${near ? ` Did you mean --${near}?` : ""}`,
     `See slipway help ${command.name}.${dashes}`,
@@ -99,15 +100,15 @@ function unknownOption(command: Command, options: OptionSpecs, rawName: string):
 }
 
 function checkPositionals(command: Command, positionals: readonly string[], program: readonly string[]): void {
-  const required = command.arguments.filter((argument) => !argument.optional);
-  const missing = required[positionals.length];
+  const known = command.arguments ?? [];
+  const missing = known.filter((argument) => !argument.optional)[positionals.length];
   const usage = `See slipway help ${command.name}.`;
   if (missing) throw new UsageError(`<${missing.name}> is missing: ${missing.help}.`, usage);
-  const most = command.arguments.at(-1)?.many ? Number.POSITIVE_INFINITY : command.arguments.length;
+  const most = known.at(-1)?.many ? Number.POSITIVE_INFINITY : known.length;
   if (positionals.length > most) throw new UsageError(`"${positionals[most]}" is one argument too many.`, usage);
-  if (command.program === "required" && program.length === 0) {
+  if (command.takesProgram && program.length === 0) {
     const example = `slipway ${command.name} ${positionals[0] ?? "<id>"} -- ls -la`;
-    throw new UsageError("The program to run is missing.", `Write it behind \`--\`: ${example}`);
+    throw new UsageError("The program to run is missing.", `Write it after \`--\`: ${example}`);
   }
 }
 
@@ -126,7 +127,7 @@ function accessors(
     const value = all(option)[0];
     return typeof value === "string" ? value : undefined;
   };
-  const index = (name: string) => command.arguments.findIndex((argument) => argument.name === name);
+  const index = (name: string) => command.arguments?.findIndex((argument) => argument.name === name) ?? -1;
   const durationMs = (option: string) => convert(text(option), (value) => parseDurationMs(value, `--${option}`));
   return {
     flag: (option) => all(option).length > 0,

@@ -1,6 +1,7 @@
 import type { Client } from "@slipway/client";
 import type { Health } from "@slipway/contract";
 import type { SandboxProvider } from "@slipway/sandbox";
+import type { Finding } from "@slipway/sandbox/local/doctor";
 import type { Environment } from "../terminal/environment.ts";
 import type { Io, Output } from "../terminal/io.ts";
 import type { Progress } from "../terminal/progress.ts";
@@ -8,12 +9,14 @@ import type { Paint } from "../terminal/terminal.ts";
 import type { Settings } from "./config.ts";
 
 export interface OptionSpec {
-  /** What the value is, for help; an option without one is a switch. */
+  /** Placeholder in the help; an option without one is a switch. */
   readonly value?: string;
   readonly short?: string;
   /** May be given more than once. */
   readonly multiple?: boolean;
   readonly help: string;
+  /** What holds without the option, for help. */
+  readonly default?: string;
 }
 
 export type OptionSpecs = Readonly<Record<string, OptionSpec>>;
@@ -22,28 +25,32 @@ export interface ArgumentSpec {
   readonly name: string;
   readonly help: string;
   readonly optional?: boolean;
-  /** Takes all that follow. Only the last argument can. */
+  /** Takes all words that follow. Only the last argument can. */
   readonly many?: boolean;
 }
 
 export interface Command {
-  /** The words that name it, for instance `sandbox image build`. */
+  /** Its words, for example `sandbox image build`. */
   readonly name: string;
   readonly aliases?: readonly string[];
   readonly summary: string;
-  readonly group: string;
-  readonly arguments: readonly ArgumentSpec[];
-  /** A program and its arguments, behind the others, taken as they are. */
-  readonly program?: "required" | "optional";
-  readonly options: OptionSpecs;
+  readonly arguments?: readonly ArgumentSpec[];
+  /** A program and its arguments follow the others, taken as they are. */
+  readonly takesProgram?: true;
+  readonly options?: OptionSpecs;
   /** Paragraphs below the options. */
   readonly notes?: readonly string[];
   readonly examples?: readonly string[];
-  /** Loaded when the command is run: what a command does not need is never read. */
+  /** Called when the command runs, so that no other command's modules are loaded. */
   load(): Promise<{ run: Run }>;
 }
 
-/** The parsed command line of one command. Asking for an option that the command does not declare is a defect. */
+export interface CommandGroup {
+  readonly title: string;
+  readonly commands: readonly Command[];
+}
+
+/** The parsed command line of one command. Reading an option that the command does not declare is a defect. */
 export interface Arguments {
   flag(option: string): boolean;
   text(option: string): string | undefined;
@@ -60,7 +67,7 @@ export interface Arguments {
   readonly program: readonly string[];
 }
 
-/** Answers with the exit code; nothing means 0. */
+/** Returns the exit code; nothing means 0. */
 // biome-ignore lint/suspicious/noConfusingVoidType: most commands end without a code of their own
 export type Run = (context: Context) => Promise<number | void>;
 
@@ -74,34 +81,29 @@ export interface Context {
   readonly progress: Progress;
   readonly interrupts: Interrupts;
   settings(): Promise<Settings>;
-  /** Opened at the first use, with that use's tool directories; closed by the program. */
+  /** Opens it on first use, with that call's tool directories; the program closes it. */
   provider(tools?: Readonly<Record<string, string>>): Promise<SandboxProvider>;
   inspectHost(settings: Settings): Promise<readonly HostFinding[]>;
-  /** Where the server's socket and log are. */
+  /** The directory of the server's socket and log. */
   stateDir(): Promise<string>;
-  /** The server of this machine, which is started when it does not run; `settings`: beside those of the environment. */
+  /** Connects to the server, starting it if needed; `settings` are added to the environment. */
   server(settings?: Environment): Promise<Client>;
-  /** Of the server of this machine; undefined: none runs. */
+  /** Undefined if no server is running. */
   serverHealth(): Promise<Health | undefined>;
   /** One JSON document, or the text for people. */
   result(value: unknown, text: string | (() => string)): Promise<void>;
-  /** Cleans text that came out of a sandbox when a terminal would read it. */
+  /** Makes text from a sandbox harmless when the output is a terminal. */
   clean(text: string): string;
-  /** A line for people on standard error; none with --json. */
+  /** A line for people on standard error; silent with --json. */
   note(line: string): Promise<void>;
 }
 
-/** One thing that `doctor` looked at. */
-export interface HostFinding {
-  readonly name: string;
-  readonly status: "ok" | "warn" | "fail";
-  readonly detail: string;
-  readonly action?: string | null | undefined;
-}
+/** One check of `doctor`. */
+export type HostFinding = Omit<Finding, "action"> & Partial<Pick<Finding, "action">>;
 
 export interface Interrupts {
-  /** Aborts when the user interrupts and nobody has taken the signals. */
+  /** Aborts on an interrupt that no handler has taken. */
   readonly signal: AbortSignal;
-  /** Sends interrupts to the handler until it is disposed. */
+  /** Sends interrupts to the handler until the result is disposed. */
   take(handler: (signal: "SIGINT" | "SIGTERM") => void): Disposable;
 }

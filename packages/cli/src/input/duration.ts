@@ -3,7 +3,7 @@ import { UsageError } from "./failure.ts";
 const unitsMs = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 const example = "a duration such as 90s, 20m, 2h, 1d or 500ms";
 
-/** `90s`, `1h30m`, `500ms`. A bare number is refused: nobody can tell seconds from milliseconds. */
+/** `90s`, `1h30m`, `500ms`. Refuses a bare number: it could mean seconds or milliseconds. */
 export function parseDurationMs(text: string, what: string): number {
   if (!/^(\d+(\.\d+)?(ms|s|m|h|d))+$/.test(text)) throw new UsageError(`${what}: "${text}" is not ${example}.`);
   let totalMs = 0;

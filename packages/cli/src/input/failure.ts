@@ -1,19 +1,19 @@
-/** Our own failures; a command's own exit codes are below. */
+/** Exit code of Slipway's own failures; a program's own exit codes are below it. */
 export const ownFailure = 125;
 export const brokenPipeExit = 141;
 
-/** The command line itself is wrong. Carries no provider vocabulary, so that help and parsing stay quick to load. */
+/** The command line itself is wrong. Imports nothing of a provider, so that help and parsing load fast. */
 export class UsageError extends Error {
   readonly action: string;
 
-  constructor(message: string, action = "Run the command with --help to see what it takes.") {
+  constructor(message: string, action = "Run the command with --help for its arguments and options.") {
     super(message);
     this.name = "UsageError";
     this.action = action;
   }
 }
 
-/** The user, or the system, told the program to end. */
+/** The user or the system sent SIGINT or SIGTERM. */
 export class Interrupted extends Error {
   readonly exitCode: number;
 
@@ -31,7 +31,7 @@ export interface Failure {
   readonly action: string;
 }
 
-/** What to tell about an error. The stack is for those who asked for it. */
+/** Describes an error for people and for JSON, without its stack. */
 export async function describeFailure(error: unknown): Promise<Failure & { defect: boolean }> {
   if (error instanceof UsageError) {
     return { code: "invalid_request", message: error.message, retry: "never", action: error.action, defect: false };
@@ -44,24 +44,24 @@ export async function describeFailure(error: unknown): Promise<Failure & { defec
   const system = systemFailure(error);
   if (system) return { ...system, defect: false };
   const message = error instanceof Error ? error.message : String(error);
-  const action = "Run it again with SLIPWAY_DEBUG=1 and report what it prints.";
+  const action = "Run it again with SLIPWAY_DEBUG=1 and report the output.";
   return { code: "internal", message, retry: "never", action, defect: true };
 }
 
 const systemActions: Readonly<Record<string, string>> = {
   ENOENT: "Check the path.",
-  EACCES: "Choose a path that you may use, or run as a user who may.",
-  EPERM: "Choose a path that you may use, or run as a user who may.",
+  EACCES: "Choose a path that you have access to, or run as another user.",
+  EPERM: "Choose a path that you have access to, or run as another user.",
   EISDIR: "Name a file instead of a directory.",
   ENOTDIR: "Name a directory instead of a file.",
-  EEXIST: "Remove what is there, or choose another path.",
+  EEXIST: "Remove the existing file, or choose another path.",
   ENOSPC: "Free some space on this machine.",
-  EROFS: "Choose a path that can be written.",
+  EROFS: "Choose a writable path.",
   ELOOP: "Choose a path without symbolic links.",
-  EADDRINUSE: "Choose another port with --listen, or --listen 0 for any free one.",
+  EADDRINUSE: "Choose another port with --listen, or --listen 0 for any free port.",
 };
 
-/** Failures of this machine's files and ports that a user can do something about. */
+/** Failures of local files and ports that a user can fix. */
 function systemFailure(error: unknown): Failure | undefined {
   if (!(error instanceof Error) || !("code" in error) || typeof error.code !== "string") return undefined;
   const action = systemActions[error.code];

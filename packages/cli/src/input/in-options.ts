@@ -4,13 +4,13 @@ import { formatDuration } from "./duration.ts";
 
 interface Option {
   readonly name: string;
-  /** How its numbers are written. */
+  /** Formats its numbers. */
   readonly show?: (value: number) => string;
 }
 
 const megabytes = (value: number) => `${value} MB`;
 
-/** The option that each field of a request comes from. */
+/** The option behind each field of a request. */
 const options: Readonly<Record<string, Option>> = {
   cpu: { name: "--cpu" },
   memoryMb: { name: "--memory", show: megabytes },
@@ -34,7 +34,7 @@ const options: Readonly<Record<string, Option>> = {
   "network.forwards": { name: "--tunnel" },
 };
 
-/** Runs a call whose request was made of options: a refusal of the request then names these, not its fields. */
+/** Runs a call with a request that was made of options. A refusal names the options, not the fields. */
 export async function inOptions<T>(request: object, call: () => Promise<T>): Promise<T> {
   try {
     return await call();
@@ -44,7 +44,7 @@ export async function inOptions<T>(request: object, call: () => Promise<T>): Pro
   }
 }
 
-/** Null when nothing is wrong with the fields, or with one that has no option. */
+/** Null if no field is wrong, or if a wrong field has no option. */
 function mistakesOf(request: object): string | null {
   const { error } = createSandboxSchema.safeParse(request);
   const mistakes = error?.issues.map((issue) => mistake(issue, request)) ?? [null];
@@ -62,7 +62,7 @@ function mistake(issue: Issue, request: object): string | null {
     return `${name}: ${show(value)} is less than ${show(Number(issue.minimum))}.`;
   if (typeof value === "number" && issue.code === "too_big")
     return `${name}: ${show(value)} is more than ${show(Number(issue.maximum))}.`;
-  // The values of secrets are not shown.
+  // Never show the values of secrets.
   const shown = typeof value === "string" && name.startsWith("--net") ? `"${value}": ` : "";
   return `${name}: ${shown}${issue.message}.`;
 }

@@ -1,4 +1,6 @@
+import { statSync } from "node:fs";
 import { isIP } from "node:net";
+import { resolve } from "node:path";
 import type { CreateSandboxInput, CustomImage, InjectedSecret, NetworkPolicyInput } from "@slipway/contract";
 import type { Environment } from "../terminal/environment.ts";
 import { parseInteger } from "./arguments.ts";
@@ -10,7 +12,7 @@ import { parseMegabytes, parsePairs, splitCommas } from "./values.ts";
 
 export type SandboxChoices = Omit<CreateSandboxInput, "image" | "snapshot" | "user">;
 
-/** What the options of a create or a fork ask for; options that are not given are left out. */
+/** What the options of a create or a fork ask for; omits options that are not given. */
 export function sandboxChoices(args: Arguments, environment: Environment): SandboxChoices {
   const network = networkPolicy(args, environment);
   const name = args.text("name");
@@ -37,7 +39,7 @@ export function sandboxChoices(args: Arguments, environment: Environment): Sandb
   });
 }
 
-/** Lifetime and idle time as asked for or as set, which must not contradict each other. */
+/** Lifetime and idle time from options or settings; throws if they contradict each other. */
 export function timeChoices(
   choices: SandboxChoices,
   settings: Settings,
@@ -53,7 +55,7 @@ export function timeChoices(
   return { lifetimeMs, idleMs: idleMs === undefined ? Math.min(settings.idleMs, lifetimeMs) : idleMs };
 }
 
-/** Undefined when no option speaks of the network. */
+/** Undefined if no network option is given. */
 export function networkPolicy(args: Arguments, environment: Environment): NetworkPolicyInput | undefined {
   const names = splitCommas(args.list("net"));
   const netPorts = ports(args, "net-port");
@@ -63,7 +65,7 @@ export function networkPolicy(args: Arguments, environment: Environment): Networ
   if (names.length + secrets.length + forwards.length === 0 && !registries && !netPorts) return undefined;
   const closed = names.includes("none");
   if (closed && (names.length > 1 || registries)) {
-    throw new UsageError("--net none can not stand beside other names or --registries.", "Give one or the other.");
+    throw new UsageError("--net none cannot be combined with other names or --registries.", "Give one or the other.");
   }
   const reachable = closed ? [] : names;
   const isRange = (name: string) => name.includes("/") || isIP(name) > 0;
@@ -85,7 +87,7 @@ export function injectedSecrets(args: Arguments, environment: Environment): Inje
 
 export type ImageChoice = CustomImage["base"] | Partial<CustomImage>;
 
-/** `named`: the image of an argument, where the command has one. */
+/** `named`: the image argument, for commands that have one. */
 export function imageChoice(args: Arguments, named?: string): ImageChoice | undefined {
   const base = (named ?? args.text("image")) as CustomImage["base"] | undefined;
   const [apt, npm, pip] = [args.list("apt"), args.list("npm"), args.list("pip")].map(splitCommas);
@@ -96,10 +98,31 @@ export function imageChoice(args: Arguments, named?: string): ImageChoice | unde
 
 export function choice<T extends string>(args: Arguments, option: string, allowed: readonly T[]): T | undefined {
   const value = args.text(option);
-  if (value === undefined) return undefined;
-  const found = allowed.find((candidate) => candidate === value);
-  if (found === undefined) throw new UsageError(`--${option}: "${value}" is none of ${allowed.join(", ")}.`);
+  return value === undefined ? undefined : oneOf(allowed, value, `--${option}`);
+}
+
+export function oneOf<T extends string>(allowed: readonly T[], text: string, what: string): T {
+  const found = allowed.find((candidate) => candidate === text);
+  if (found === undefined) throw new UsageError(`${what}: "${text}" is not one of ${allowed.join(", ")}.`);
   return found;
+}
+
+/** `--dir` or `--repo`, of which one is given at most. */
+export function sourceChoice(args: Arguments): { directory?: string; repository?: string } {
+  const [directory, repository] = [args.text("dir"), args.text("repo")];
+  if (directory !== undefined && repository !== undefined) {
+    throw new UsageError("--dir cannot be combined with --repo.", "Give one or the other.");
+  }
+  return given({ directory, repository });
+}
+
+/** The absolute path of an existing directory. */
+export function directoryAt(path = "."): string {
+  const absolute = resolve(path);
+  const found = statSync(absolute, { throwIfNoEntry: false });
+  if (found?.isDirectory()) return absolute;
+  const wrong = found ? `${absolute} is not a directory.` : `There is no directory ${absolute}.`;
+  throw new UsageError(wrong, "Name a directory with --dir, or a repository with --repo.");
 }
 
 export const portRange = { min: 1, max: 65_535 };
@@ -121,8 +144,8 @@ function asRange(name: string): string {
 function injected(text: string, environment: Environment) {
   const match = /^(?:(https?):\/\/)?([^:=]+):([^:=]+)=(.+)$/s.exec(text);
   const [, scheme, host, header, value] = match ?? [];
-  // The value is left out of the message: it is a secret.
-  if (!host || !header || !value) throw new UsageError("--inject is written host:header=value.");
+  // The message omits the value: it is a secret.
+  if (!host || !header || !value) throw new UsageError("--inject must have the form host:header=value.");
   const secret = { host, header, value, ...(scheme && { scheme: scheme as "https" | "http" }) };
   const variable = /^env:(.+)$/.exec(value)?.[1];
   if (variable === undefined) return secret;
@@ -134,7 +157,7 @@ function injected(text: string, environment: Environment) {
 function tunnel(text: string) {
   const match = /^(\d+)=(.+:\d+)$/.exec(text);
   const [, port, to] = match ?? [];
-  if (!port || !to) throw new UsageError(`--tunnel: "${text}" is not written port=host:port.`);
+  if (!port || !to) throw new UsageError(`--tunnel: "${text}" must have the form port=host:port.`);
   return { port: parseInteger(port, "--tunnel", portRange), to };
 }
 
@@ -150,7 +173,7 @@ type Given<T> = { [K in keyof T as undefined extends T[K] ? never : K]: T[K] } &
   [K in keyof T as undefined extends T[K] ? K : never]?: Exclude<T[K], undefined>;
 };
 
-/** The same object without what is undefined. */
+/** The same object without undefined fields. */
 export function given<T extends object>(object: T): Given<T> {
   return Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined)) as Given<T>;
 }

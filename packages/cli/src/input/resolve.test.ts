@@ -20,7 +20,7 @@ test("a beginning that fits two sandboxes is refused and shows them", async () =
   const [a, b] = [addSandbox(provider), addSandbox(provider, { labels: { name: "web" } })];
   const { code, stderr } = await runCli(["sandbox", "info", "sbx_"], { provider });
   expect(code).toBe(125);
-  expect(stderr).toContain(`fits more than one sandbox: ${a.id}, ${b.id} (web)`);
+  expect(stderr).toContain(`matches more than one sandbox: ${a.id}, ${b.id} (web)`);
 });
 
 test("an end of an id that has 3 characters is enough, and a shorter one says so", async () => {
@@ -31,7 +31,7 @@ test("an end of an id that has 3 characters is enough, and a shorter one says so
   expect(JSON.parse(stdout).id).toBe(id);
   const { code, stderr } = await runCli(["sandbox", "info", "bc"], { provider });
   expect(code).toBe(125);
-  expect(stderr).toContain("an end of an id needs 3 characters");
+  expect(stderr).toContain("The end of an ID needs 3 characters");
 });
 
 test("a name goes before a beginning of an id", async () => {

@@ -1,4 +1,4 @@
-/** The candidate that the user most likely meant; none when nothing is near. */
+/** The candidate that the user most likely meant; undefined if none is close. */
 export function nearest(word: string, candidates: readonly string[]): string | undefined {
   const farthest = Math.max(1, Math.floor(word.length / 3));
   let best: { candidate: string; distance: number } | undefined;
@@ -9,7 +9,7 @@ export function nearest(word: string, candidates: readonly string[]): string | u
   return best?.candidate;
 }
 
-/** Insertions, deletions, replacements and swaps of neighbours. */
+/** Counts insertions, deletions, replacements and swaps of neighbours. */
 function editDistance(a: string, b: string): number {
   const rows = [Array.from({ length: b.length + 1 }, (_, j) => j)];
   for (let i = 1; i <= a.length; i++) {

@@ -9,7 +9,7 @@ export function parseMegabytes(text: string, what: string): number {
   return Math.round(Number(match[1]) * factor);
 }
 
-/** KEY=VALUE pairs. With an environment, KEY alone takes its value from there, which keeps it out of shell histories. */
+/** KEY=VALUE pairs. With an environment, KEY alone reads its value from there, which keeps it out of shell histories. */
 export function parsePairs(pairs: readonly string[], what: string, environment?: Environment): Record<string, string> {
   const record: Record<string, string> = {};
   for (const pair of pairs) {
@@ -18,7 +18,9 @@ export function parsePairs(pairs: readonly string[], what: string, environment?:
     if (key === "") throw new UsageError(`${what}: "${pair}" has no name before the "=".`);
     const value = equals < 0 ? environment?.[key] : pair.slice(equals + 1);
     if (value === undefined) {
-      const reason = environment ? `has no "=", and ${key} is not set in this environment` : `is not written KEY=VALUE`;
+      const reason = environment
+        ? `has no "=", and ${key} is not set in this environment`
+        : "must have the form KEY=VALUE";
       throw new UsageError(`${what}: "${pair}" ${reason}.`);
     }
     Object.defineProperty(record, key, { value, enumerable: true, configurable: true, writable: true });

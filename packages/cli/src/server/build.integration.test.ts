@@ -112,7 +112,7 @@ test("down --pause leaves nothing at work, and says what it did", async () => {
   expect({ code, stdout }).toMatchObject({
     code: 0,
     stdout: expect.stringMatching(
-      new RegExp(`^${id} is paused: slipway resume ${id}\nthe server \\(process \\d+\\) has ended\n$`),
+      new RegExp(`^${id} is paused; resume it with: slipway resume ${id}\nserver \\(process \\d+\\) stopped\n$`),
     ),
   });
 });

@@ -7,17 +7,17 @@ import { changedSettings, type ServerStart } from "./started-with.ts";
 
 export interface ConnectOptions extends ServerStart {
   readonly signal: AbortSignal;
-  /** There is no server yet, and one is started. */
+  /** Called before a server is started. */
   onStart(): void;
-  /** The one that runs was started with other values of these settings. */
+  /** Called if the running server has other values of these settings. */
   onOther(names: readonly string[]): void;
 }
 
-/** Another command line may be starting one at the same time. */
+/** How long to wait for a server that another command line is starting. */
 const otherStartMs = 120_000;
 const retryMs = 100;
 
-/** The server of the state directory; one is started when none runs. */
+/** Connects to the server of the state directory, starting one if needed. */
 export async function connectServer({ onStart, onOther, signal, ...start }: ConnectOptions): Promise<Client> {
   const client = clientOf(start.stateDir);
   const running = await findHealth(client, signal);
@@ -50,7 +50,7 @@ export async function isThere(client: Client, signal: AbortSignal): Promise<bool
   return (await findHealth(client, signal)) !== undefined;
 }
 
-/** Undefined: there is no server. */
+/** Undefined if no server is running. */
 export async function findHealth(client: Client, signal: AbortSignal): Promise<Health | undefined> {
   const limit = AbortSignal.timeout(answerMs);
   try {
@@ -58,7 +58,7 @@ export async function findHealth(client: Client, signal: AbortSignal): Promise<H
   } catch (error) {
     if (hasCode(error, "server_unavailable")) return undefined;
     if (signal.aborted || !limit.aborted) throw error;
-    throw new SlipwayError("server_unavailable", `the server has not answered for ${answerMs / 1000} s`, {
+    throw new SlipwayError("server_unavailable", `The server did not answer within ${answerMs / 1000} s.`, {
       cause: error,
     });
   }

@@ -110,8 +110,8 @@ test.each([
   expect(code).toBe(125);
   expect(stderr).toMatch(expected);
   const { id, planning } = await json("status");
-  expect(stderr).toContain(`slipway resume ${id} goes on with the drafted intent, slipway cancel ${id} ends it`);
-  const [, kept] = /your edit is kept in (.*)/.exec(stderr) ?? [];
+  expect(stderr).toContain(`slipway resume ${id} continues with the drafted intent, slipway cancel ${id} cancels it`);
+  const [, kept] = /your edit is saved in (.*)/.exec(stderr) ?? [];
   expect(kept === undefined).toBe(editor === "false");
   if (kept !== undefined) {
     expect(await readFile(kept.trim(), "utf8")).toMatch(/^\{/);

@@ -7,10 +7,10 @@ import { fileURLToPath } from "node:url";
 import { isErrorCode, SlipwayError, serverFiles } from "@slipway/contract";
 import { noteSettings, type ServerStart } from "./started-with.ts";
 
-/** A program of its own, found by its path: nothing of it is part of the command line. */
+/** A program of its own, started by path: the command line imports nothing of it. */
 const program = fileURLToPath(new URL("../../../server/src/main.ts", import.meta.url));
 
-/** Starts a server that outlives this program. Answers when it is ready; fails with what it says is wrong. */
+/** Starts a server that outlives this program. Returns when it is ready; throws the error it reports. */
 export async function startInBackground({ stateDir, environment }: ServerStart, signal: AbortSignal): Promise<void> {
   const log = openLog(stateDir);
   const child = spawnServer({ stateDir, environment }, { detached: true, cwd: "/", stderr: log.descriptor });
@@ -43,7 +43,7 @@ export function spawnServer(
   });
 }
 
-/** What the user named from where they are: the server runs elsewhere. */
+/** Resolves the user's relative paths: the server runs in another directory. */
 function placesFromHere(environment: ServerStart["environment"]): Record<string, string> {
   const places = ["SLIPWAY_PRICES", "SLIPWAY_CASSETTES"].flatMap((name) => {
     const path = environment[name];
@@ -52,7 +52,7 @@ function placesFromHere(environment: ServerStart["environment"]): Record<string,
   return Object.fromEntries(places);
 }
 
-/** The server says one line: that it is ready, or why it is not. `words` are its last ones, should it say nothing. */
+/** The server prints one line: that it is ready, or its error. If it prints nothing, the error shows `words`. */
 export async function untilReady(child: ChildProcess, words: () => string): Promise<void> {
   const failed = once(child, "error").then(([error]) => Promise.reject(error as Error));
   const said = (async () => {
@@ -65,7 +65,7 @@ export async function untilReady(child: ChildProcess, words: () => string): Prom
   })();
   failed.catch(() => undefined);
   const line = await Promise.race([said, failed]);
-  if (line === "") throw new SlipwayError("server_unavailable", `the server does not start: ${words()}`);
+  if (line === "") throw new SlipwayError("server_unavailable", `The server did not start: ${words()}`);
   const { error } = JSON.parse(line) as { error?: { code: unknown; message: string } };
   if (error) throw new SlipwayError(isErrorCode(error.code) ? error.code : "server_unavailable", error.message);
 }
@@ -73,7 +73,7 @@ export async function untilReady(child: ChildProcess, words: () => string): Prom
 const maxLogBytes = 10 * 1024 * 1024;
 
 function openLog(stateDir: string): { path: string; descriptor: number; size: number } {
-  // As root, other users' sandboxes pass through the state directory.
+  // As root, sandboxes of another user traverse the state directory.
   const mode = process.getuid?.() === 0 ? 0o711 : 0o700;
   if (mkdirSync(stateDir, { recursive: true, mode }) !== undefined) chmodSync(stateDir, mode);
   const path = join(stateDir, serverFiles.log);

@@ -10,23 +10,23 @@ export interface ServerStart {
   readonly environment: Environment;
 }
 
-/** Settings that a server reads once, when it starts: sandboxes, limits of builds, models and their keys, stores. */
+/** Settings that a server reads once, at its start. */
 const serverSetting =
   /^(SANDBOX_PROVIDER|MAX_PARALLEL_SANDBOXES|BUILD_\w+|DATABASE_URL|REDIS_\w+|RESTATE_\w+|SLIPWAY_(MODEL|PRICES|CASSETTE|LOG_PROMPTS|ENDPOINTS|KEY|AGENTS|PUSH_URL|PULL_REQUEST|SIMULATION|FLEET|SERVER|DATABASE|RESTATE|SANDBOX_UID)\w*|\w+_API_KEY|\w+_BASE_URL)$/;
 
 const noteSchema = z.object({ pid: z.int(), settings: z.record(z.string(), z.string()) });
 
-/** Leaves what the server was started with, for the commands that find it running. Values are kept as digests. */
+/** Records the settings that the server was started with, as digests, for later commands. */
 export async function noteSettings({ stateDir, environment }: ServerStart, pid: number | undefined): Promise<void> {
   const note = { pid, settings: Object.fromEntries(settingsOf(environment)) };
-  // It is a hint: the server runs without it.
+  // Only a hint: the server works without it.
   await writeFile(join(stateDir, serverFiles.settings), JSON.stringify(note), { mode: 0o600 }).catch(() => {});
 }
 
-/** What this environment sets otherwise than the one in which the server with this pid was started, by name. */
+/** Names of the settings that differ from those that the server with this pid was started with. */
 export async function changedSettings({ stateDir, environment }: ServerStart, pid: number): Promise<string[]> {
-  const text = await readFile(join(stateDir, serverFiles.settings), "utf8").catch(() => "null");
-  const note = noteSchema.safeParse(tryJson(text)).data;
+  const text = readFile(join(stateDir, serverFiles.settings), "utf8");
+  const note = noteSchema.safeParse(await text.then(JSON.parse).catch(() => null)).data;
   if (note?.pid !== pid) return [];
   return [...settingsOf(environment)].filter(([name, digest]) => note.settings[name] !== digest).map(([name]) => name);
 }
@@ -34,13 +34,5 @@ export async function changedSettings({ stateDir, environment }: ServerStart, pi
 function* settingsOf(environment: Environment): Iterable<[string, string]> {
   for (const [name, value] of Object.entries(environment)) {
     if (value && serverSetting.test(name)) yield [name, createHash("sha256").update(value).digest("hex")];
-  }
-}
-
-function tryJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
   }
 }

@@ -2,13 +2,13 @@ import process from "node:process";
 import type { Readable, Writable } from "node:stream";
 import type { Environment } from "./environment.ts";
 
-/** All that the program touches of its surroundings, so that a test can run it inside itself. */
+/** The program's streams, environment and signals, so that a test can run it in its own process. */
 export interface Io {
   readonly stdin: InputStream;
   readonly stdout: OutputStream;
   readonly stderr: OutputStream;
   readonly env: Environment;
-  /** Answers with a function that takes the listener away again. */
+  /** Returns a function that removes the listener. */
   onSignal(name: NodeJS.Signals, listener: () => void): () => void;
 }
 
@@ -28,7 +28,7 @@ export function processIo(env: Environment): Io {
   };
 }
 
-/** The reader of our output went away. Ends the program without a word. */
+/** The reader of our output is gone. Ends the program silently. */
 export class BrokenPipe extends Error {
   constructor() {
     super("the reader of the output is gone");
@@ -36,7 +36,7 @@ export class BrokenPipe extends Error {
   }
 }
 
-/** A stream that is written with back-pressure, and that can break without an unhandled error. */
+/** Writes with back-pressure; a broken stream causes no unhandled error. */
 export interface Output {
   readonly isTerminal: boolean;
   write(data: string | Uint8Array): Promise<void>;
@@ -55,7 +55,7 @@ export function openOutput(stream: OutputStream): Output {
       if (failure) throw failure;
       if (data.length === 0) return;
       await new Promise<void>((resolve, reject) => {
-        // The callback comes when the bytes are with the system: a slow reader slows whoever writes here.
+        // The callback runs once the system has the bytes, so a slow reader slows the writer.
         stream.write(data, (error) => {
           if (!error) return resolve();
           const { code } = error as NodeJS.ErrnoException;

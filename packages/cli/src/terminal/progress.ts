@@ -1,11 +1,11 @@
 import type { Output } from "./io.ts";
 import { harmless, type Paint } from "./terminal.ts";
 
-/** What goes on during long work, on standard error. A terminal sees one line that changes; a file sees every line. */
+/** Progress of long work, on standard error: one changing line on a terminal. */
 export interface Progress {
-  /** Replaces the line on a terminal; nothing elsewhere. */
+  /** Replaces the line on a terminal; does nothing elsewhere. */
   status(text: string): void;
-  /** Stays visible. */
+  /** Prints a line that stays. */
   line(text: string): void;
   clear(): void;
 }
@@ -14,7 +14,7 @@ export const silentProgress: Progress = { status() {}, line() {}, clear() {} };
 
 export function createProgress(err: Output, paint: Paint): Progress {
   let drawn = false;
-  // A progress line that nobody can read is no reason to fail the work.
+  // An unreadable progress line must not fail the work.
   const write = (text: string) => void err.write(text).catch(() => {});
   const clear = () => {
     if (drawn) write("\r\x1b[2K");

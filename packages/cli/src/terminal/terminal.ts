@@ -1,21 +1,21 @@
 import type { Environment } from "./environment.ts";
 import type { Output } from "./io.ts";
 
-/** C0, DEL, C1, line separators and the marks that turn the direction of text around. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+/** C0, DEL, C1, line separators and bidirectional marks. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern looks for them
 const controls = /[\u0000-\u001f\u007f-\u009f\u2028\u2029\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 
-/** Text that came out of a sandbox, made harmless for a terminal. */
+/** Makes text from a sandbox harmless for a terminal. */
 export function harmless(text: string): string {
   return text.replace(controls, "?");
 }
 
-/** The same for text of several lines. */
+/** The same for several lines. */
 export function harmlessLines(text: string): string {
   return text.split("\n").map(harmless).join("\n");
 }
 
-/** One line of JSON. Controls that JSON lets stand are escaped, as terminals obey them, too. */
+/** One line of JSON. Also escapes control characters that JSON allows and terminals obey. */
 export function toJson(value: unknown): string {
   return JSON.stringify(value).replace(controls, (character) => {
     return `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
@@ -32,8 +32,9 @@ export function painter(output: Pick<Output, "isTerminal">, environment: Environ
   return (colour, text) => (coloured ? `\x1b[${colourCodes[colour]}m${text}\x1b[0m` : text);
 }
 
-/** Columns as wide as their widest cell; the last one is not padded. Cells are shown as they are: clean them first. */
+/** Aligned columns; empty without rows. Prints cells as they are: clean them first. */
 export function formatTable(header: readonly string[], rows: readonly (readonly string[])[], paint: Paint): string {
+  if (rows.length === 0) return "";
   const widths = header.map((title, column) =>
     Math.max(title.length, ...rows.map((row) => (row[column] ?? "").length)),
   );
@@ -42,13 +43,13 @@ export function formatTable(header: readonly string[], rows: readonly (readonly 
   return [paint("dim", line(header)), ...rows.map(line)].map((text) => `${text.trimEnd()}\n`).join("");
 }
 
-/** `name:  value` lines, values aligned. */
+/** `name:  value` lines with aligned values. */
 export function formatFields(fields: readonly (readonly [string, string])[], paint: Paint): string {
   const width = Math.max(...fields.map(([name]) => name.length)) + 2;
   return fields.map(([name, value]) => `${paint("dim", `${name}:`.padEnd(width))}${value}\n`).join("");
 }
 
-/** For a shell. */
+/** Quotes a word for a shell. */
 export function quoted(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }

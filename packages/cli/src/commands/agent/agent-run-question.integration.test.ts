@@ -16,8 +16,8 @@ afterAll(() => bin?.[Symbol.asyncDispose]());
 
 it.each<[string, string, string, string[]]>([
   ["yes applies them", "y\\r", "applied to", ["hello.mjs", "hello.test.mjs"]],
-  ["no keeps them as a file", "n\\r", "not applied; the changes are kept in", []],
-  ["Ctrl-C keeps them as a file", "\\x03", "not applied; the changes are kept in", []],
+  ["no keeps them as a file", "n\\r", "not applied; changes saved in", []],
+  ["Ctrl-C keeps them as a file", "\\x03", "not applied; changes saved in", []],
 ])("at a terminal it is asked whether to apply the changes: %s", async (_, typed, told, files) => {
   const project = await mkdtemp(join(tmpdir(), "agent-run-"));
   const words = ["agent", "run", "--dir", project, "--model", "scripted/demo", "Say hello"];

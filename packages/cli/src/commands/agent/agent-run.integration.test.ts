@@ -41,7 +41,7 @@ it("an agent works on a copy; --apply brings its changes to the directory", asyn
 it("without --apply, and with nobody to ask, the directory stays as it is", async () => {
   const { code, stderr } = await run(...scripted, "Say hello");
   expect(code).toBe(0);
-  const [, file] = /not applied; the changes are kept in (.*)\n/.exec(stderr) ?? [];
+  const [, file] = /not applied; changes saved in (.*)\n/.exec(stderr) ?? [];
   expect(await readFile(String(file), "utf8")).toContain("+++ b/hello.mjs");
   expect(await readdir(project)).toEqual(["README.md"]);
 });

@@ -5,20 +5,20 @@ import { cloneRepo, type OwnedSandbox, projectPath, putDirectory } from "@slipwa
 import type { Context } from "../../input/command.ts";
 import { given, networkPolicy } from "../../input/request.ts";
 import { toJson } from "../../terminal/terminal.ts";
+import { formatMoney } from "../build/view/money.ts";
 import { counted } from "../sandbox/files/transfer.ts";
 import { takeBaseline } from "./changes.ts";
 import { createDisplay } from "./display.ts";
 import { chooseModels, openModels } from "./models.ts";
-import { checkSource, type Order, readOrder } from "./order.ts";
-import { finish, finishUncollected, formatUsd } from "./outcome.ts";
+import { type Order, readOrder } from "./order.ts";
+import { finish, finishUncollected } from "./outcome.ts";
 import { createRenderer } from "./render.ts";
 import { steer, tooLate } from "./steer.ts";
 
-/** Makes a sandbox, runs an agent in it on a copy of a directory or repository, and offers what it changed. */
+/** Runs an agent in a new sandbox on a copy of a directory or repository, and offers its changes. */
 export async function run(context: Context): Promise<number> {
   const { signal } = context.interrupts;
   const order = readOrder(context.args);
-  await checkSource(order);
   const { stateDir, agentsDir } = await context.settings();
   const id = newId("run");
   const directory = join(stateDir, "runs", id);
@@ -31,16 +31,16 @@ export async function run(context: Context): Promise<number> {
   parts.defer(async () => {
     if (!isKept) await sandbox[Symbol.asyncDispose]();
   });
-  // After the provider has made the state directory, whose mode matters.
+  // After the provider has created the state directory with its mode.
   const models = parts.use(await openModels(chosen));
-  if (models.promptsPath !== undefined) await context.note(`prompts are written to ${models.promptsPath}`);
+  if (models.promptsPath !== undefined) await context.note(`logging prompts to ${models.promptsPath}`);
   const workdir = await fill(context, sandbox, order);
-  context.progress.status("remembering the files as they are");
+  context.progress.status("recording the original files");
   const baseline = await takeBaseline(sandbox, workdir, { signal });
   context.progress.clear();
-  await context.note(`run ${id} in sandbox ${sandbox.id}; look in with: slipway sandbox shell ${sandbox.id}`);
+  await context.note(`run ${id} in sandbox ${sandbox.id}; to look inside: slipway sandbox shell ${sandbox.id}`);
   if (order.workers > 0 && chosen.settings.models.build.startsWith("scripted/")) {
-    await context.note("scripted models hand out no tasks: the workers stay idle");
+    await context.note("scripted models assign no tasks, so the workers stay idle");
   }
   context.progress.status(`starting ${order.agent}`);
   const { agent, prompt, workers, permissions, totalMs, budgetMicroUsd } = order;
@@ -67,7 +67,7 @@ export async function run(context: Context): Promise<number> {
   });
 }
 
-/** The runner needs to live longer than its own limit, so that it can say how it ended. */
+/** The runner must outlive its own limit to report how it ended. */
 const reserveMs = 10 * 60_000;
 
 function sandboxRequest(context: Context, order: Order, id: RunId) {
@@ -76,7 +76,7 @@ function sandboxRequest(context: Context, order: Order, id: RunId) {
     tools: [...runnerTools, ...(tool === undefined ? [] : [tool])],
     lifetimeMs: order.totalMs + reserveMs,
     idleMs: null,
-    // One that dies keeps its files: they were paid for. This command destroys it.
+    // A sandbox that dies keeps its files, which cost money. This command destroys it.
     onEnd: "stop" as const,
     labels: { run: id },
     ...given({ network: networkPolicy(context.args, context.io.env) }),
@@ -89,10 +89,10 @@ async function fill(context: Context, sandbox: OwnedSandbox, { source }: Order):
     context.progress.status(`cloning ${source.repository}`);
     const { exitCode, stderr } = await cloneRepo(sandbox, source.repository, { signal });
     if (exitCode === 0) return projectPath;
-    throw new SlipwayError("exec_failed", `git can not clone ${source.repository}: ${stderr.trim().slice(-1000)}`);
+    throw new SlipwayError("exec_failed", `git cannot clone ${source.repository}: ${stderr.trim().slice(-1000)}`);
   }
   const leftOut: string[] = [];
-  const onLeftOut = (path: string, reason: string) => void leftOut.push(`left out: ${path}: ${reason}`);
+  const onLeftOut = (path: string, reason: string) => void leftOut.push(`skipped ${path}: ${reason}`);
   const { workdir } = await sandbox.info({ signal });
   await putDirectory(
     sandbox,
@@ -111,9 +111,9 @@ async function follow(context: Context, run: Run): Promise<RunEnd> {
   const display = createDisplay(context.out, context.progress);
   for await (const event of run.events()) {
     await display.write(context.json ? `${toJson(event)}\n` : render(event));
-    // After the event itself: what is asked for comes before the question.
+    // Show a permission request before its question.
     steering.see(event);
-    if (endsStep(event)) display.status(`${formatUsd((await run.balance()).spentMicroUsd)} so far`);
+    if (endsStep(event)) display.status(`${formatMoney((await run.balance()).spentMicroUsd)} so far`);
   }
   await display.endLine();
   return run.ended;

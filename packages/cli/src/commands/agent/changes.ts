@@ -1,17 +1,17 @@
 import { SlipwayError } from "@slipway/contract";
 import type { Sandbox } from "@slipway/sandbox";
 
-/** Beside the project's own repository, which belongs to the agent. What it tells is a claim like all that is inside. */
+/** Separate from the project's repository, which belongs to the agent. Untrusted, like everything inside. */
 const gitDirectory = "/var/tmp/slipway-base.git";
 const ignored = ["node_modules/", ".git/"];
 
-/** What the files of a sandbox are compared with later. */
+/** The original files of a sandbox, for a later comparison. */
 export interface Baseline {
-  /** The changes since, as a patch that `git apply` takes; empty when nothing changed. Files need not be UTF-8, nor is it then. */
+  /** The changes since, as a patch for `git apply`; empty if nothing changed. Not UTF-8 if the files are not. */
   diff(options: { readonly signal: AbortSignal }): Promise<Buffer>;
 }
 
-/** Remembers the files of the workdir as they are now, and makes it a repository if it is none, as agents expect one. */
+/** Records the files of the workdir, and makes it a repository if it is none, as agents expect. */
 export async function takeBaseline(
   sandbox: Sandbox,
   workdir: string,
@@ -57,11 +57,11 @@ async function inside(sandbox: Sandbox, workdir: string, shell: string, signal: 
     }
     if (chunk.type === "output_truncated" || bytes > maxDiffBytes) {
       await exec.kill();
-      throw new SlipwayError("too_large", `the changes are more than ${maxDiffBytes / 1024 / 1024} MB`);
+      throw new SlipwayError("too_large", `The changes exceed ${maxDiffBytes / 1024 / 1024} MB.`);
     }
   }
   const { exitCode } = await exec.wait({ signal });
   if (exitCode === 0) return Buffer.concat(streams.stdout);
   const complaint = Buffer.concat(streams.stderr).toString().trim().slice(-1000);
-  throw new SlipwayError("exec_failed", `git failed in the sandbox: ${complaint}`);
+  throw new SlipwayError("exec_failed", `Git failed in the sandbox: ${complaint}`);
 }

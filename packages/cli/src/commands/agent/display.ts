@@ -1,12 +1,12 @@
 import type { Output } from "../../terminal/io.ts";
 import type { Progress } from "../../terminal/progress.ts";
 
-/** Where a run is shown: its words on one stream, and below them a line that changes on the other. Both may be one terminal. */
+/** Shows a run's text on one stream and a changing status line on the other. Both may be one terminal. */
 export interface Display {
   write(text: string): Promise<void>;
-  /** Shown until the next words. While a line is unfinished there is no place for it: it would erase what was said. */
+  /** Shown until the next text; skipped on an unfinished line, which it would erase. */
   status(text: string): void;
-  /** Ends the line that was begun, if there is one. */
+  /** Ends an unfinished line. */
   endLine(): Promise<void>;
 }
 

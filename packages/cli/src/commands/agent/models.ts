@@ -18,18 +18,18 @@ import type { Environment } from "../../terminal/environment.ts";
 /** A gateway for one run, in this process. */
 export interface Models extends AsyncDisposable {
   readonly gateway: Gateway;
-  /** The model of the role `build`, without its provider: as agents name it. */
+  /** The model of the role `build` as agents name it, without its provider. */
   readonly model: string;
-  /** Where the words of each request are kept; undefined: nowhere. */
+  /** The prompt log; undefined if prompts are not logged. */
   readonly promptsPath: string | undefined;
 }
 
-/** What a run's models will be. Fails for what can not work: an unknown model, a missing key, no price. */
+/** Chooses a run's models. Throws for an unknown model, a missing key or a missing price. */
 export function chooseModels(options: {
   readonly environment: Environment;
   /** The run's own: its books and what it reports are kept there. */
   readonly directory: string;
-  /** `provider/model`; undefined: as the settings say. */
+  /** `provider/model`; undefined for the one in the settings. */
   readonly model: string | undefined;
 }): ModelChoice {
   const { environment, directory, model } = options;
@@ -47,7 +47,7 @@ function checkProgram(model: string): void {
   const [provider, program] = model.split("/");
   if (provider !== "scripted" || (program !== undefined && Object.hasOwn(programs, program))) return;
   const known = Object.keys(programs).map((name) => `scripted/${name}`);
-  throw new SlipwayError("unknown_model", `there is no ${model}; there are ${known.join(", ")}`);
+  throw new SlipwayError("unknown_model", `Unknown model ${model}. Known scripted models: ${known.join(", ")}.`);
 }
 
 export interface ModelChoice {

@@ -1,14 +1,14 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { createInterface } from "node:readline/promises";
 import type { Run } from "@slipway/agent-host";
 import { microUsdPerUsd, printable, type RunEnd, type SandboxId, SlipwayError } from "@slipway/contract";
 import type { Sandbox } from "@slipway/sandbox";
 import type { Context } from "../../input/command.ts";
 import { harmless, toJson } from "../../terminal/terminal.ts";
+import { ask, canAsk } from "../build/ask.ts";
+import { formatMoney } from "../build/view/money.ts";
 import { applyPatch } from "./apply.ts";
 import type { Order } from "./order.ts";
-import { isYes } from "./steer.ts";
 
 interface Ended {
   readonly order: Order;
@@ -18,13 +18,13 @@ interface Ended {
 
 export interface Outcome extends Ended {
   readonly patch: Buffer;
-  /** The run's own, where changes stay that are not applied. */
+  /** The run's own, for changes that are not applied. */
   readonly directory: string;
-  /** Of a sandbox that is kept. */
+  /** A sandbox that is kept. */
   readonly sandbox: SandboxId | undefined;
 }
 
-/** Says how the run ended and what it cost, shows the changes, and applies them when that is wanted. Answers with the exit code. */
+/** Reports the end, the cost and the changes, and applies the changes if the user wants. Returns the exit code. */
 export async function finish(context: Context, outcome: Outcome): Promise<number> {
   const { order, end, patch } = outcome;
   const completed = end.reason === "completed";
@@ -33,7 +33,7 @@ export async function finish(context: Context, outcome: Outcome): Promise<number
   const applied = patch.length > 0 && (await wanted(context, order, completed)) && (await apply(context, outcome));
   if (patch.length > 0 && !applied) await keep(context, outcome);
   await sayResult(context, outcome, { applied, sandbox: outcome.sandbox, patch: patch.toString("utf8") });
-  if (outcome.sandbox !== undefined) await context.note(`kept: slipway sandbox shell ${outcome.sandbox}`);
+  if (outcome.sandbox !== undefined) await context.note(`sandbox kept: slipway sandbox shell ${outcome.sandbox}`);
   return completed ? 0 : 1;
 }
 
@@ -42,12 +42,12 @@ export interface Uncollected extends Ended {
   readonly workdir: string;
 }
 
-/** The changes can not be had: says how the run ended and what it cost all the same, and how to get at its files. */
+/** For changes that cannot be collected: reports the end and the cost, and how to get the files. */
 export async function finishUncollected(context: Context, outcome: Uncollected): Promise<void> {
   const { order, sandbox, workdir } = outcome;
   if (!context.json) await context.out.write("\n");
   await sayEnd(context, outcome, "changes not collected");
-  // Stopped, it has no end by time. One that has ended by itself is in no other state.
+  // A stopped sandbox does not expire. One that has ended is stopped already.
   if (!order.keep) await sandbox.stop().catch(ifExpected);
   const state = await sandbox.info().then((info) => info.state, ifExpected);
   await sayResult(context, outcome, { applied: false, sandbox: sandbox.id, patch: null });
@@ -59,20 +59,20 @@ export async function finishUncollected(context: Context, outcome: Uncollected):
 async function sayEnd(context: Context, { order, run, end }: Ended, changes: string): Promise<void> {
   if (context.json) return;
   const completed = end.reason === "completed";
-  // Of a completed run the message is what the agent has just said.
+  // A completed run's message repeats what the agent has just said.
   const why = completed || end.message === "" ? "" : `: ${harmless(end.message)}`;
   const how = `${context.paint(completed ? "green" : "red", end.reason)}${why}`;
-  await context.out.write(`${how}, ${formatUsd((await run.balance()).spentMicroUsd)}, ${changes}\n`);
+  await context.out.write(`${how}, ${formatMoney((await run.balance()).spentMicroUsd)}, ${changes}\n`);
   if (end.reason === "budget")
     await context.note(
-      `the budget of ${formatUsd(order.budgetMicroUsd)} does not cover the next request; --budget gives more`,
+      `the budget of ${formatMoney(order.budgetMicroUsd)} does not cover the next request; raise it with --budget`,
     );
 }
 
 interface Told {
   readonly applied: boolean;
   readonly sandbox: SandboxId | undefined;
-  /** Null: it could not be had. */
+  /** Null if it could not be collected. */
   readonly patch: string | null;
 }
 
@@ -86,35 +86,32 @@ function ifExpected(error: unknown): undefined {
   if (!(error instanceof SlipwayError)) throw error;
 }
 
-/** What an agent left behind that did not finish is never applied without a word. */
+/** Never applies the changes of an unfinished run without asking. */
 async function wanted(context: Context, order: Order, completed: boolean): Promise<boolean> {
   if (order.apply !== undefined && (completed || !order.apply)) return order.apply;
-  if (context.json || context.io.stdin.isTTY !== true) {
-    if (order.apply === undefined) await context.note("--apply applies the changes of a completed run");
+  if (!canAsk(context)) {
+    if (order.apply === undefined) await context.note("use --apply to apply the changes of a completed run");
     return false;
   }
-  const asking = createInterface({ input: context.io.stdin, output: context.io.stderr });
   try {
-    const question = `Apply these changes to ${targetOf(order)}? [y/N] `;
-    return isYes(await asking.question(question, { signal: context.interrupts.signal }));
+    const question = `Apply these changes to ${targetOf(order)}? [y/N]`;
+    return (await ask(context, question, context.interrupts.signal)) === "y";
   } catch (error) {
-    // Ctrl-C and Ctrl-D are a no.
+    // Ctrl-C means no.
     if (!(error instanceof Error) || error.name !== "AbortError") throw error;
     await context.err.write("\n");
     return false;
-  } finally {
-    asking.close();
   }
 }
 
-/** The sandbox goes, and what was paid for stays. */
+/** Saves changes that are not applied: the sandbox is destroyed. */
 async function keep(context: Context, { directory, patch }: Outcome): Promise<void> {
   const file = join(directory, "changes.patch");
   await writeFile(file, patch);
-  await context.note(`not applied; the changes are kept in ${file}`);
+  await context.note(`not applied; changes saved in ${file}`);
 }
 
-/** Changes that do not fit any more are kept as a file: they were paid for. */
+/** Saves changes that no longer apply as a file. */
 async function apply(context: Context, { order, run, patch }: Outcome): Promise<boolean> {
   const target = targetOf(order);
   try {
@@ -122,14 +119,14 @@ async function apply(context: Context, { order, run, patch }: Outcome): Promise<
   } catch (error) {
     const file = join(target, `slipway-${run.id}.patch`);
     await writeFile(file, patch, { flag: "wx" });
-    await context.note(`the changes are kept in ${file}`);
+    await context.note(`changes saved in ${file}`);
     throw error;
   }
   await context.note(`applied to ${target}`);
   return true;
 }
 
-/** A cloned repository's changes go to the directory the command is run in. */
+/** Changes of a cloned repository go to the current directory. */
 function targetOf({ source }: Order): string {
   return "directory" in source ? source.directory : process.cwd();
 }
@@ -147,7 +144,7 @@ function coloured(patch: Buffer, context: Context): string {
     .join("\n");
 }
 
-/** Without what only programs read: object names, and the bytes of binary files. */
+/** Without object names and the bytes of binary files. */
 export function readable(patch: string): string {
   return patch
     .replaceAll(/^index [0-9a-f]+\.\.[0-9a-f]+.*\n?/gm, "")
@@ -159,8 +156,4 @@ function changed(patch: Buffer): string {
   const files = patch.toString("latin1").match(/^diff --git /gm)?.length ?? 0;
   if (files === 0) return "nothing changed";
   return files === 1 ? "1 file changed" : `${files} files changed`;
-}
-
-export function formatUsd(microUsd: number): string {
-  return `${(microUsd / microUsdPerUsd).toFixed(4)} USD`;
 }

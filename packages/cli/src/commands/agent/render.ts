@@ -2,9 +2,9 @@ import { type AgentEvent, type NumberedEvent, printable, type RunnerEvent } from
 import type { Paint } from "../../terminal/terminal.ts";
 import { harmless } from "../../terminal/terminal.ts";
 
-/** Turns what a run reports into lines for people. All of it comes out of a sandbox. */
+/** Formats a run's events for people. All text comes from a sandbox. */
 export function createRenderer(paint: Paint): (event: NumberedEvent) => string {
-  /** The agent whose text is on an unfinished line. */
+  /** The agent whose text is on the unfinished line. */
   let speaking: string | undefined;
   const breakLine = () => {
     const text = speaking === undefined ? "" : "\n";
@@ -36,7 +36,7 @@ function lineOf(event: RunnerEvent, paint: Paint): string | undefined {
     case "note":
       return `${label(event.agent, paint)}${paint("cyan", "note")} ${harmless(event.text)}`;
     case "resumed":
-      return paint("yellow", `the runner came back and goes on after step ${event.step}`);
+      return paint("yellow", `runner restarted; continues after step ${event.step}`);
     case "phase":
       return `${paint("cyan", "phase")} ${event.phase} ${event.status}`;
     case "command":
@@ -92,10 +92,10 @@ function shorten(text: string): string {
   return line.length > shownCharacters ? `${line.slice(0, shownCharacters)} …` : line;
 }
 
-/** What agents call the part of a tool's input that tells the most. */
+/** Agents' names for the most telling field of a tool's input. */
 const tellingFields = ["command", "cmd", "file_path", "filePath", "path", "paths", "pattern", "query", "text", "title"];
 
-/** Of JSON, its most telling field; of anything else, all. */
+/** The most telling field of JSON; anything else unchanged. */
 function gistOf(input: string): string {
   const value = parsed(input);
   const { files, tasks } = fieldsOf(value);
@@ -104,7 +104,7 @@ function gistOf(input: string): string {
   return gists.includes(undefined) ? input : gists.join(", ");
 }
 
-/** What is nested in it is hostile, too: it is neither searched nor turned into text. */
+/** Nested values may be hostile: never search them or convert them to text. */
 function tellingField(value: unknown): string | undefined {
   const fields = fieldsOf(value);
   for (const name of tellingFields) {

@@ -2,15 +2,15 @@ import { createInterface } from "node:readline";
 import { type Control, hasCode, type NumberedEvent } from "@slipway/contract";
 import type { Context } from "../../input/command.ts";
 
-/** What the user says to a run while it works. */
+/** Carries the user's input to a run while it works. */
 export interface Steering extends Disposable {
-  /** Tells it what happens, so that it knows which permission a yes or no is for. */
+  /** Shows it each event, so that it knows which permission a yes or no answers. */
   see(event: NumberedEvent): void;
 }
 
 /**
- * Lines that are typed become messages; while an agent asks for a permission, a yes or no answers it. The first Ctrl-C
- * interrupts the agents, the second cancels the run. Where nobody can type, permissions are refused.
+ * Sends typed lines as messages; while an agent asks for a permission, a yes or no answers it. The first Ctrl-C
+ * interrupts the agents, the second cancels the run. Refuses permissions if nobody can type.
  */
 export function steer(context: Context, send: (control: Control) => void): Steering {
   const interactive = context.io.stdin.isTTY === true && !context.json;
@@ -29,14 +29,14 @@ export function steer(context: Context, send: (control: Control) => void): Steer
     interrupts++;
     if (interrupts > 1 || !interactive || signal === "SIGTERM") return send({ type: "cancel" });
     send({ type: "interrupt" });
-    void context.note("interrupted: say what to do next, or press Ctrl-C again to cancel");
+    void context.note("interrupted: type what to do next, or press Ctrl-C again to cancel");
   });
   return {
     see({ event }) {
       if (event.type !== "agent" || event.event.type !== "permission") return;
       waiting.push(event.event.id);
-      if (interactive) void context.note("allow it? y or n, then Enter");
-      else answer(false, "nobody is there to answer");
+      if (interactive) void context.note("allow it? Type y or n, then Enter");
+      else answer(false, "nobody can answer");
     },
     [Symbol.dispose]() {
       taken[Symbol.dispose]();
@@ -45,13 +45,13 @@ export function steer(context: Context, send: (control: Control) => void): Steer
   };
 }
 
-export function isYes(line: string): boolean {
+function isYes(line: string): boolean {
   return /^\s*y(es)?\s*$/i.test(line);
 }
 
 /**
- * What a run can not be told any more is lost: it is over, or an agent that asks for permissions without end has used up
- * what it may be told. A cancel takes effect even then.
+ * Drops a message that comes too late: the run is over, or an agent that keeps asking for permissions has used up its
+ * message limit. A cancel takes effect even then.
  */
 export function tooLate(error: unknown): void {
   if (!hasCode(error, "run_ended") && !hasCode(error, "too_large")) throw error;

@@ -2,15 +2,12 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import type { Context } from "../../input/command.ts";
 
-/** Whether there is somebody to ask. */
+/** Whether a person can answer. */
 export function canAsk({ io, err, json }: Context): boolean {
   return !json && io.stdin.isTTY === true && err.isTerminal;
 }
 
-/**
- * The first letter of the answer, small; none for a bare Enter or the end of the input. Ctrl-C stays a signal: the
- * terminal is left as it is.
- */
+/** Returns the first letter of the answer in lower case; "" for Enter or the end of input. Ctrl-C stays a signal. */
 export async function ask({ io, err }: Context, question: string, signal: AbortSignal): Promise<string> {
   await err.write(`${question} `);
   const lines = createInterface({ input: io.stdin });

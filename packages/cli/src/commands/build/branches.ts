@@ -19,14 +19,13 @@ export async function run(context: Context): Promise<void> {
   const kept = await client.builds.branches(build, { signal });
   await context.result(kept, () => table(kept, context));
   const { repository, branches } = kept;
-  if (branches.length === 0) await context.note(`${build} keeps no branches`);
+  if (branches.length === 0) await context.note(`${build} has no branches`);
   else if (repository !== null) {
-    await context.note(`fetch one: git fetch ${quoted(oneLine(repository))} <ref>`);
+    await context.note(`To fetch one: git fetch ${quoted(oneLine(repository))} <ref>`);
   }
 }
 
 function table({ branches }: BranchesView, { paint }: Context): string {
-  if (branches.length === 0) return "";
   const now = Date.now();
   const rows = branches.map(({ ref, task, status, reason, commit, at }) => [
     oneLine(ref),

@@ -119,12 +119,12 @@ describe("what is asked for", () => {
   });
 
   test.each<[string, string[], RegExp]>([
-    ["an agent that there is not", ["--agent", "hal"], /--agent: "hal" is none of builtin/],
+    ["an agent that there is not", ["--agent", "hal"], /--agent: "hal" is not builtin/],
     ["no sandboxes", ["--parallel", "0"], /--parallel: "0" is not a whole number from 1 to 1000/],
     ["too many workers", ["--workers", "5"], /--workers: "5" is not a whole number from 0 to 4/],
-    ["a repository for a new app", ["-m", "new", "--repo", "."], /A new app begins with no repository/],
+    ["a repository for a new app", ["-m", "new", "--repo", "."], /A new app has no repository/],
     ["a path that there is not", ["--repo", "/nope"], /There is no directory \/nope/],
-    ["a secret without a host", ["--inject", "x-key=t0p"], /--inject is written host:header=value/],
+    ["a secret without a host", ["--inject", "x-key=t0p"], /--inject must have the form host:header=value/],
     ["a secret for no host", ["--inject", "*.a.com:x-key=t0p"], /--inject: name one host, without a wildcard/],
     ["a secret that is not set", ["--inject", "a.com:x-key=env:T0P"], /T0P is not set in this environment/],
     ["a secret twice", ["--inject", "a.com:x=1", "--inject", "a.com:X=2"], /--inject: name each header of a host once/],
@@ -208,7 +208,7 @@ describe("on a terminal", () => {
     const { code, stderr, calls } = await answer(["build", "x"], [held, planned, done], ["\n", "y\n"], turns);
     expect({ code, calls }).toEqual({ code: 0, calls: ["start", "lock", "resume"] });
     expect(stderr).toMatch(
-      /Intent .*A habit can be added.*Is this what you want\?.*Plan 4 tasks.*Carry it out, for at most 100\.00 USD\?/s,
+      /Intent .*A habit can be added.*Is this what you want\?.*Plan 4 tasks.*Carry it out for at most 100\.00 USD\?/s,
     );
   });
 
@@ -362,14 +362,14 @@ describe("merge-queue", () => {
     };
     const { code, stdout } = await run(["merge-queue"], done, { mergeQueue: async () => queue });
     expect(code).toBe(0);
-    expect(stdout).toContain("merged: 1, the last one setup\n");
+    expect(stdout).toContain("merged: 1, last setup\n");
     expect(stdout).toContain("gates:  build 2/3 passed\n");
     expect(stdout).toMatch(/^1 {6}cart {2}verifying {2}c0ffee0123 {2}\d+m?s {2}build ✓ {2}tests ▸$/m);
     expect(stdout).toMatch(/^- {6}pay {3}pending .*build ·$/m);
   });
 
   test("of a build without a main says so", async () => {
-    expect((await run(["merge-queue"])).stderr).toContain("there is nothing in main yet");
+    expect((await run(["merge-queue"])).stderr).toContain("main is empty");
   });
 });
 
@@ -399,7 +399,7 @@ describe("branches", () => {
     expect(code).toBe(0);
     expect(stdout).toMatch(new RegExp(`^${cart.ref} {2}cart {2}merged +c0ffee0123 {2}\\d+m( \\d+s)? ago$`, "m"));
     expect(stdout).toMatch(new RegExp(`^${pay.ref} +pay {3}unoffered \\(timeout\\) {2}c0ffee0123`, "m"));
-    expect(stderr).toBe("fetch one: git fetch /var/lib/app/repository.git <ref>\n");
+    expect(stderr).toBe("To fetch one: git fetch /var/lib/app/repository.git <ref>\n");
   });
 
   test("are one document with --json", async () => {
@@ -408,7 +408,7 @@ describe("branches", () => {
   });
 
   test("of a build that keeps none are none", async () => {
-    expect(await run(["branches"])).toMatchObject({ code: 0, stdout: "", stderr: `${done.id} keeps no branches\n` });
+    expect(await run(["branches"])).toMatchObject({ code: 0, stdout: "", stderr: `${done.id} has no branches\n` });
   });
 
   test("are discarded by an id or a part of one", async () => {
@@ -455,7 +455,7 @@ describe("preview", () => {
 
   test("is closed with --close", async () => {
     const { code, stdout } = await run(["preview", "--close", done.id], done, parts);
-    expect({ code, stdout }).toEqual({ code: 0, stdout: `${done.id} shows nothing any more\n` });
+    expect({ code, stdout }).toEqual({ code: 0, stdout: `preview of ${done.id} closed\n` });
     expect(JSON.parse((await run(["preview", "--close", "--json"], done, parts)).stdout)).toEqual({
       build: done.id,
       address: null,
@@ -475,7 +475,7 @@ describe("preview", () => {
     const { code, stdout } = await run(["preview"], done, told);
     expect(code).toBe(0);
     expect(stdout.split("\n")).toEqual([
-      `${done.id} has nothing to show: main has no dev server. There is instead:`,
+      `${done.id} has no preview: main has no dev server. You can look at this instead:`,
       "repository: git clone '/state/it'\\''s/repository.git' app",
       "branch:     main, at f00d",
       "gates:      build passed",

@@ -5,8 +5,7 @@ import { UsageError } from "../../input/failure.ts";
 import { given } from "../../input/request.ts";
 import { findBuildId } from "../../input/resolve.ts";
 import { ask, canAsk } from "./ask.ts";
-import { editIntent } from "./edit-intent.ts";
-import { untilHeld } from "./held.ts";
+import { editIntent, untilHeld } from "./edit-intent.ts";
 import { readOrder } from "./order.ts";
 import { formatMoney } from "./view/money.ts";
 import { showResult } from "./view/result.ts";
@@ -14,7 +13,7 @@ import { showIntent } from "./view/show-intent.ts";
 import { showPlan } from "./view/show-plan.ts";
 import { type UserTurn, type Watched, watchBuild } from "./view/watch.ts";
 
-/** From a request to an app that runs. */
+/** Builds a running app from a request. */
 export async function run(context: Context): Promise<number> {
   const { args, interrupts } = context;
   const { signal } = interrupts;
@@ -28,7 +27,7 @@ export async function run(context: Context): Promise<number> {
   return await showResult(context, client, view, left);
 }
 
-/** Comes back to a build. */
+/** Returns to a build. */
 export async function watch(context: Context): Promise<number> {
   const { signal } = context.interrupts;
   const client = await context.server();
@@ -42,7 +41,7 @@ async function readBuildOrder({ args, io }: Context): Promise<StartBuild> {
   const order = await readOrder(args, io.env);
   const agent = args.text("agent");
   if (agent !== undefined && !agentNameSchema.safeParse(agent).success) {
-    throw new UsageError(`--agent: "${agent}" is none of builtin, claude-code or acp:<name>.`);
+    throw new UsageError(`--agent: "${agent}" is not builtin, claude-code or acp:<name>.`);
   }
   const slots = args.integer("parallel", { min: 1, max: 1000 });
   const workers = args.integer("workers", { min: 0, max: 4 });
@@ -50,7 +49,7 @@ async function readBuildOrder({ args, io }: Context): Promise<StartBuild> {
   return { ...order, settings, ...given({ provider: args.text("provider") }) };
 }
 
-/** The user's word on the intent, and then, once, on the plan: a later pause is one that was asked for. */
+/** Asks the user to confirm the intent, then once the plan: any later pause was requested. */
 function turnsOf(context: Context, client: Client, id: BuildId): NonNullable<Watched["onTurn"]> {
   let isPlanShown = false;
   return async ({ type }, signal) => {
@@ -89,7 +88,7 @@ async function agreeOnPlan(
   await context.err.write(`\n${showPlan(plan, context.paint)}\n`);
   const answer = await ask(
     context,
-    `Carry it out, for at most ${formatMoney(money.budgetMicroUsd)}? [Y]es, or [n]ot now:`,
+    `Carry it out for at most ${formatMoney(money.budgetMicroUsd)}? [Y]es or [n]ot now:`,
     signal,
   );
   if (answer !== "y" && answer !== "") return "leave";

@@ -18,7 +18,7 @@ describe("builds", () => {
     const view = buildView({ request: hostile, tasks: { ...counts, merged: 2, pending: 1 } });
     const { code, stdout } = await run(["builds"], [view]);
     expect(code).toBe(0);
-    expect(stdout).toMatch(/^ID +STATUS +MERGED +SPENT +BEGUN +REQUEST\n/);
+    expect(stdout).toMatch(/^ID +STATUS +MERGED +SPENT +STARTED +REQUEST\n/);
     expect(stdout).toMatch(
       / running {2}2 of 3 {2}0\.0120 USD of 100\.00 USD {2}1m \d+s ago {2}a shop with two lines\n/,
     );
@@ -37,7 +37,7 @@ describe("builds", () => {
     const { code, stderr } = await run(["builds", "--status", "asleep"]);
     expect({ code, stderr }).toMatchObject({
       code: 125,
-      stderr: expect.stringContaining('"asleep" is none of planning'),
+      stderr: expect.stringContaining('"asleep" is not one of planning'),
     });
   });
 });
@@ -57,8 +57,8 @@ describe("an id", () => {
     expect(await show(first.id.slice(-6))).toBe(first.id);
   });
 
-  test("that fits more than one build, or none, is refused", async () => {
-    expect((await run(["status", "bld_1"], [second, first])).stderr).toMatch(/fits more than one build/);
+  test("that matches more than one build, or none, is refused", async () => {
+    expect((await run(["status", "bld_1"], [second, first])).stderr).toMatch(/matches more than one build/);
     for (const id of ["nothing", first.id.slice(-2), ""]) {
       expect(await run(["status", id], [first])).toMatchObject({
         code: 125,
@@ -219,7 +219,7 @@ describe("orders", () => {
     const { stdout, stderr } = await run(["cancel", ended.id], [ended]);
     expect({ stdout, stderr }).toEqual({
       stdout: `${ended.id} cancelled\n`,
-      stderr: expect.stringMatching(/missing, \/state.*nothing of its work is left/),
+      stderr: expect.stringMatching(/missing, \/state.*its work is lost/),
     });
   });
 
@@ -302,7 +302,7 @@ describe("logs", () => {
       }),
     });
     const cli = startCli(["logs", "-f", view.id], { server, onStdout: () => cli.signal("SIGINT") });
-    expect(await cli.ended).toMatchObject({ code: 0, stderr: expect.stringContaining("The build goes on") });
+    expect(await cli.ended).toMatchObject({ code: 0, stderr: expect.stringContaining("The build continues") });
   });
 });
 
@@ -362,7 +362,7 @@ describe("plan", () => {
     const poor = { ...view, money: { ...view.money, budgetMicroUsd: 5_000_000 } };
     const { code, stderr } = await run(["plan", "--out", out, "a", "habit tracker"], [poor], planned);
     expect(code).toBe(0);
-    expect(stderr).toContain("by its estimates the plan costs more than the budget of 5.00 USD");
+    expect(stderr).toContain("the plan's estimate exceeds the budget of 5.00 USD");
   });
 
   test("takes a repository, a partition and a budget", async () => {
@@ -392,17 +392,25 @@ describe("plan", () => {
 
   test.each<[string, string[], RegExp]>([
     ["nothing", ["plan", " "], /The request is empty/],
-    ["an unknown mode", ["plan", "--mode", "old", "x"], /--mode: "old" is none of new, feature, fix/],
-    ["a directory for a new app", ["plan", "-m", "new", "--dir", ".", "x"], /A new app begins with no repository/],
-    ["two sources", ["plan", "-m", "fix", "--dir", ".", "--repo", "https://x/y", "x"], /--dir excludes --repo/],
+    ["an unknown mode", ["plan", "--mode", "old", "x"], /--mode: "old" is not one of new, feature, fix/],
+    ["a directory for a new app", ["plan", "-m", "new", "--dir", ".", "x"], /A new app has no repository/],
+    [
+      "two sources",
+      ["plan", "-m", "fix", "--dir", ".", "--repo", "https://x/y", "x"],
+      /--dir cannot be combined with --repo/,
+    ],
     ["a directory that there is not", ["plan", "-m", "fix", "--dir", "/nope", "x"], /There is no directory \/nope/],
     ["a budget that is none", ["plan", "--budget", "-3", "x"], /--budget/],
-    ["a budget of nothing", ["plan", "--budget", "0", "x"], /--budget: 0 is no budget\..*more than 0/s],
-    ["a budget beyond all", ["plan", "--budget", "2000000", "x"], /--budget: 2000000 is no budget/],
-    ["too many words", ["plan", "x".repeat(20_001)], /The request has 20001 characters, and at most 20000 are read/],
-    ["a file as directory", ["plan", "--out", import.meta.filename, "x"], /--out: .*builds\.test\.ts is no directory/],
-    ["a file as parent", ["plan", "--out", `${import.meta.filename}/a/b`, "x"], /--out: .*test\.ts is no directory/],
-    ["the kernel's directory", ["plan", "--out", "/proc/a/b", "x"], /--out: no files can be kept in \/proc\/a\/b/],
+    ["a budget of nothing", ["plan", "--budget", "0", "x"], /--budget: 0 is out of range\..*more than 0/s],
+    ["a budget beyond all", ["plan", "--budget", "2000000", "x"], /--budget: 2000000 is out of range/],
+    ["too many words", ["plan", "x".repeat(20_001)], /The request has 20001 characters; the limit is 20000/],
+    [
+      "a file as directory",
+      ["plan", "--out", import.meta.filename, "x"],
+      /--out: .*builds\.test\.ts is not a directory/,
+    ],
+    ["a file as parent", ["plan", "--out", `${import.meta.filename}/a/b`, "x"], /--out: .*test\.ts is not a directory/],
+    ["the kernel's directory", ["plan", "--out", "/proc/a/b", "x"], /--out: \/proc\/a\/b cannot hold files/],
   ])("of %s begins no build", async (_, argv, expected) => {
     const { code, stderr, server } = await run(argv, [view], planned);
     expect({ code, calls: server.calls }).toEqual({ code: 125, calls: [] });

@@ -26,7 +26,7 @@ interface Followed {
   print(event: EventView): Promise<void>;
 }
 
-/** An interrupt ends the looking and is no failure. */
+/** An interrupt stops the output and is a success. */
 async function follow(context: Context, client: Client, { id, after, print }: Followed): Promise<number> {
   const ended = new AbortController();
   using _interrupts = context.interrupts.take(() => ended.abort());
@@ -36,7 +36,7 @@ async function follow(context: Context, client: Client, { id, after, print }: Fo
     return status === "succeeded" ? 0 : 1;
   } catch (error) {
     if (!ended.signal.aborted) throw error;
-    await context.note(`The build goes on: slipway logs -f ${id}`);
+    await context.note(`The build continues: slipway logs -f ${id}`);
     return 0;
   }
 }

@@ -14,8 +14,8 @@ export async function run(context: Context): Promise<void> {
   await context.result(queue, () =>
     [fields(queue, context), candidates(queue, context)].join("\n").trimEnd().concat("\n"),
   );
-  if (queue.main === null) await context.note("there is nothing in main yet");
-  else if (queue.candidates.length === 0) await context.note("nothing waits to be merged");
+  if (queue.main === null) await context.note("main is empty");
+  else if (queue.candidates.length === 0) await context.note("the merge queue is empty");
 }
 
 function fields({ main, merges, window, gates }: MergeQueueView, { paint }: Context): string {
@@ -24,16 +24,15 @@ function fields({ main, merges, window, gates }: MergeQueueView, { paint }: Cont
   return formatFields(
     [
       ["main", main === null ? "-" : oneLine(main, 64)],
-      ["merged", last === undefined ? "nothing yet" : `${merges.length}, the last one ${oneLine(last.task)}`],
-      ["window", window === 0 ? "-" : `${window} candidates on top of each other`],
-      ["gates", ran.length === 0 ? "none has run yet" : `${ran.join(", ")} passed`],
+      ["merged", last === undefined ? "nothing yet" : `${merges.length}, last ${oneLine(last.task)}`],
+      ["window", window === 0 ? "-" : `${window} candidates tested on top of each other`],
+      ["gates", ran.length === 0 ? "none run yet" : `${ran.join(", ")} passed`],
     ],
     paint,
   );
 }
 
 function candidates({ candidates }: MergeQueueView, { paint }: Context): string {
-  if (candidates.length === 0) return "";
   const now = Date.now();
   const rows = candidates.map(({ place, task, status, commit, offeredAt, ...candidate }) => [
     place === null ? "-" : String(place),

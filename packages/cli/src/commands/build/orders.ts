@@ -3,7 +3,7 @@ import type { Client } from "@slipway/client";
 import type { BuildId, BuildView } from "@slipway/contract";
 import type { Context, Run } from "../../input/command.ts";
 import { findBuildId } from "../../input/resolve.ts";
-import { readBudget } from "./limits.ts";
+import { readBudget } from "./order.ts";
 import { formatMoney } from "./view/money.ts";
 import { missingText, statusText } from "./view/words.ts";
 
@@ -22,13 +22,13 @@ function order(give: Order): Run {
     const view = await give(client, id, { signal, key: randomUUID() }, context);
     await context.result(view, `${view.id} ${statusText(view)}\n`);
     if (view.repositoryMissing) {
-      const end = view.endedAt === null ? "it can not go on, only be cancelled" : "nothing of its work is left";
+      const end = view.endedAt === null ? "it can only be cancelled" : "its work is lost";
       await context.note(`${missingText(view)}: ${end}`);
     }
     if (view.status === "paused" && view.reason === "budget") {
       const { budgetMicroUsd, spentMicroUsd } = view.money;
-      const spent = `${formatMoney(spentMicroUsd)} of ${formatMoney(budgetMicroUsd)} are spent`;
-      await context.note(`${spent}: slipway resume --budget <usd> ${view.id} gives it more`);
+      const spent = `${formatMoney(spentMicroUsd)} of ${formatMoney(budgetMicroUsd)} spent`;
+      await context.note(`${spent}; to raise the budget: slipway resume --budget <usd> ${view.id}`);
     }
   };
 }
@@ -36,7 +36,7 @@ function order(give: Order): Run {
 export const pause = order((client, id, options) => client.builds.pause(id, options));
 export const cancel = order((client, id, options) => client.builds.cancel(id, options));
 
-/** Whatever the build waits for: more money, a word about its intent, or just to go on. */
+/** Resumes a build that waits for money, for its intent or for its user. */
 export const resume = order(async (client, id, { signal, key }, { args }) => {
   const budgetMicroUsd = readBudget(args);
   const { planning } = await client.builds.get(id, { signal });
@@ -44,6 +44,6 @@ export const resume = order(async (client, id, { signal, key }, { args }) => {
     budgetMicroUsd === undefined
       ? await client.builds.resume(id, { signal, key })
       : await client.builds.setBudget(id, budgetMicroUsd, { signal, key, resume: true });
-  // Last: an order to go on that came after it could end the next hold, too.
+  // Last: a resume after the lock could also end the next hold.
   return planning?.step === "held" ? await client.builds.lock(id, { signal }) : view;
 });

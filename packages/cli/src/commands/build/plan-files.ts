@@ -6,24 +6,24 @@ import { UsageError } from "../../input/failure.ts";
 
 const ownDirectory = ".slipway";
 
-/** Fails when no files can be written there: while nothing is begun, and not when all of it is paid for. */
+/** Throws if the directory is not writable, before any money is spent. */
 export async function checkOut(out: string = ownDirectory): Promise<void> {
   const directory = resolve(out);
-  const refuse = (why: string) => new UsageError(`--out: ${why}.`, "Choose a directory that you may write to.");
-  if (isKernelPath(directory)) throw refuse(`no files can be kept in ${directory}`);
+  const refuse = (why: string) => new UsageError(`--out: ${why}.`, "Choose a writable directory.");
+  if (isKernelPath(directory)) throw refuse(`${directory} cannot hold files`);
   for (let path = directory; ; path = dirname(path)) {
     const found = await stat(path).catch((error: NodeJS.ErrnoException) => {
       if (error.code !== "ENOENT" && error.code !== "ENOTDIR") throw refuse(error.message);
     });
     if (found === undefined) continue;
-    if (!found.isDirectory()) throw refuse(`${path} is no directory`);
+    if (!found.isDirectory()) throw refuse(`${path} is not a directory`);
     return await access(path, constants.W_OK | constants.X_OK).catch((error: Error) => {
       throw refuse(error.message);
     });
   }
 }
 
-/** As JSON, into the directory that was asked for, or into one of the build's own that git passes over. */
+/** Writes JSON files to the given directory, or to one of the build's own that git ignores. */
 export async function writeFiles(
   { out, id }: { readonly out: string | undefined; readonly id: string },
   files: Readonly<Record<string, unknown>>,
@@ -40,7 +40,7 @@ export async function writeFiles(
   return paths;
 }
 
-/** What is there is the user's. */
+/** Leaves an existing file alone: it is the user's. */
 async function ignore(directory: string): Promise<void> {
   await writeFile(join(directory, ".gitignore"), "*\n", { flag: "wx" }).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== "EEXIST") throw error;

@@ -1,8 +1,7 @@
 import type { Client } from "@slipway/client";
 import { type BuildId, type BuildView, type EventView, microUsdPerUsd, newId, type PlanView } from "@slipway/contract";
 import type { Context } from "../../input/command.ts";
-import { editIntent, requireTerminal } from "./edit-intent.ts";
-import { untilHeld } from "./held.ts";
+import { editIntent, requireTerminal, untilHeld } from "./edit-intent.ts";
 import { readOrder } from "./order.ts";
 import { checkOut, writeFiles } from "./plan-files.ts";
 import { stageFailed } from "./stage-failure.ts";
@@ -12,7 +11,7 @@ import { showIntent } from "./view/show-intent.ts";
 import { showPlan } from "./view/show-plan.ts";
 import { statusText } from "./view/words.ts";
 
-/** From a request to a locked intent and a plan, which it shows and writes down. The build waits from then on. */
+/** Turns a request into a locked intent and a plan, and shows and saves both. The build stays paused. */
 export async function run(context: Context): Promise<number> {
   const { args, interrupts } = context;
   const { signal } = interrupts;
@@ -27,7 +26,7 @@ export async function run(context: Context): Promise<number> {
   const { id } = await client.builds.start({ id: newId("bld"), ...wanted }, { signal });
   await context.note(`build ${id}`);
   const view = await follow(context, client, id).catch(async (error) => {
-    if (signal.aborted) await context.note(`it goes on: slipway logs -f ${id}, or slipway cancel ${id}`);
+    if (signal.aborted) await context.note(`planning continues: slipway logs -f ${id}, or slipway cancel ${id}`);
     throw error;
   });
   if (view.planning !== null) return await withoutPlan(context, view);
@@ -36,16 +35,16 @@ export async function run(context: Context): Promise<number> {
   await context.result({ build: view, intent, plan, files }, () =>
     [showIntent(intent, context.paint), showPlan(plan, context.paint)].join("\n"),
   );
-  await context.note(`cost of planning: ${formatMoney(view.money.spentMicroUsd)}; written: ${files.join(", ")}`);
+  await context.note(`planning cost ${formatMoney(view.money.spentMicroUsd)}; saved ${files.join(", ")}`);
   const { budgetMicroUsd } = view.money;
   if (plan.totals.usd * microUsdPerUsd > budgetMicroUsd) {
-    await context.note(`by its estimates the plan costs more than the budget of ${formatMoney(budgetMicroUsd)}`);
+    await context.note(`the plan's estimate exceeds the budget of ${formatMoney(budgetMicroUsd)}`);
   }
-  await context.note(`carry it out with: slipway resume ${id}`);
+  await context.note(`To carry it out: slipway resume ${id}`);
   return 0;
 }
 
-/** Until there is a plan, or the build waits or has ended without one. */
+/** Follows the build until it has a plan, waits or ends. */
 async function follow(context: Context, client: Client, id: BuildId): Promise<BuildView> {
   const { signal } = context.interrupts;
   for await (const event of client.builds.follow(id, { signal })) {
@@ -53,7 +52,7 @@ async function follow(context: Context, client: Client, id: BuildId): Promise<Bu
     if (event.type === "stage.began") context.progress.status(eventText(event));
     else context.progress.line(`${eventText(event)}${await costAfter(event, client, id, signal)}`);
     if (event.type === "intent.drafted" && context.args.flag("edit")) await edit(context, client, id);
-    // What a stage has made is kept by the turn that these tell of.
+    // Only the turn behind these events stores what a stage has made.
     if (event.type !== "build.paused" && event.type !== "build.ended") continue;
     const view = await client.builds.get(id, { signal });
     if (view.status !== "planning") return view;
@@ -63,7 +62,7 @@ async function follow(context: Context, client: Client, id: BuildId): Promise<Bu
 
 const paidStages = ["intent.drafted", "intent.locked", "plan.made"];
 
-/** What the models have cost by the end of a stage. */
+/** Model costs at the end of a stage. */
 async function costAfter({ type }: EventView, client: Client, id: BuildId, signal: AbortSignal): Promise<string> {
   if (!paidStages.includes(type)) return "";
   const { money } = await client.builds.get(id, { signal });
@@ -80,7 +79,7 @@ async function edit(context: Context, client: Client, id: BuildId): Promise<void
 async function withoutPlan(context: Context, view: BuildView): Promise<number> {
   await context.result({ build: view }, `${view.id} ${statusText(view)}\n`);
   if (view.status === "paused" && view.reason === "budget") {
-    await context.note(`its budget does not cover the planning: slipway resume --budget <usd> ${view.id}`);
+    await context.note(`The budget does not cover planning. To raise it: slipway resume --budget <usd> ${view.id}`);
   }
   return 1;
 }

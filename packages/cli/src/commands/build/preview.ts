@@ -15,12 +15,12 @@ export async function run(context: Context): Promise<void> {
 }
 
 function textOf({ build, address, instead }: PreviewView): string {
-  if (address === null) return `${build} shows nothing any more`;
+  if (address === null) return `preview of ${build} closed`;
   if (instead === null) return oneLine(address);
   const { reason, repository, branch, commit, gates } = instead;
   const verdicts = gates.map(({ name, verdict }) => `${oneLine(name)} ${verdict}`);
   return [
-    `${build} has nothing to show: ${oneLine(reason, 300)}. There is instead:`,
+    `${build} has no preview: ${oneLine(reason, 300)}. You can look at this instead:`,
     `repository: git clone ${quoted(oneLine(repository))} app`,
     `branch:     ${oneLine(branch)}, at ${oneLine(commit)}`,
     ...(verdicts.length === 0 ? [] : [`gates:      ${verdicts.join(", ")}`]),

@@ -1,10 +1,10 @@
 import { isErrorCode, printable, SlipwayError } from "@slipway/contract";
 import type { Context } from "../../input/command.ts";
 
-/** Codes of what is set where the server was started, which may be long ago and elsewhere. */
+/** Errors in settings of the server, which may have been started long ago and elsewhere. */
 const settingCodes = ["missing_key", "unknown_model", "unknown_price", "model_key_refused"];
 
-/** A stage before the first task has failed, and with it the build; but for want of money it is paused, and says so. */
+/** Throws the error of a failed stage. Without enough money the build is paused instead, and says so itself. */
 export async function stageFailed(
   context: Context,
   { code, message }: Readonly<Record<string, unknown>>,
@@ -12,9 +12,9 @@ export async function stageFailed(
   if (code === "budget_exhausted") return;
   if (settingCodes.includes(String(code))) {
     await context.note(
-      "The server keeps the settings it was started with: `slipway down` lets the next command start it anew.",
+      "The server keeps the settings it started with. Run `slipway down` to let the next command restart it.",
     );
-    await context.note("Without a key, `npm run demo` in the repository shows a whole build.");
+    await context.note("`npm run demo` in the repository shows a whole build without a key.");
   }
   throw new SlipwayError(isErrorCode(code) ? code : "internal", printable(String(message)));
 }

@@ -33,7 +33,7 @@ export async function run(context: Context): Promise<void> {
 
 const lastEvents = 20;
 
-/** Why there is no plan. */
+/** Why planning failed. */
 async function findFailure(client: Client, view: BuildView, signal: AbortSignal): Promise<string | undefined> {
   if (view.status !== "failed" || view.planning === null) return undefined;
   const range = { after: Math.max(0, view.lastEvent - lastEvents), limit: lastEvents };
@@ -53,7 +53,7 @@ function fields(view: BuildView, failure: string | undefined): [string, string][
     ["request", oneLine(view.request, 400)],
     ["status", statusText(view)],
     ...field("why", failure),
-    ...field("stage", planning === null || isOver(view) ? undefined : stageText(planning)),
+    ...field("stage", planning === null || view.endedAt !== null ? undefined : stageText(planning)),
     ["mode", view.mode],
     ...field(
       "source",
@@ -63,7 +63,7 @@ function fields(view: BuildView, failure: string | undefined): [string, string][
     ["tasks", tasksText(view.tasks)],
     ["money", `${formatMoney(money.spentMicroUsd)} spent of ${formatMoney(money.budgetMicroUsd)}${reserved}`],
     ["limits", `${settings.slots} sandboxes at once, ${formatDuration(settings.timeoutMs)} of work`],
-    ["begun", time(view.createdAt)],
+    ["started", time(view.createdAt)],
     ...field("ended", view.endedAt === null ? undefined : time(view.endedAt)),
     ...field("criteria", view.criteria.length === 0 ? undefined : criteriaText(view.criteria)),
     ...field("main", view.main === null ? undefined : oneLine(view.main)),
@@ -81,7 +81,6 @@ function criteriaText(criteria: BuildView["criteria"]): string {
 }
 
 function tasks({ taskList }: BuildView, { paint }: Context): string {
-  if (taskList.length === 0) return "";
   const rows = taskList.map(({ id, status, component, attempts, level, reason }) => [
     oneLine(id),
     status,
@@ -93,18 +92,17 @@ function tasks({ taskList }: BuildView, { paint }: Context): string {
   return formatTable(["TASK", "STATUS", "COMPONENT", "ATTEMPTS", "LEVEL", "REASON"], rows, paint);
 }
 
-/** Tasks that go back and forth between gates and their agents. */
+/** Tasks whose candidates gates have refused. */
 function refused({ taskList }: BuildView, { paint }: Context): string {
   const rows = taskList.flatMap(({ id, refused: back }) =>
     back === undefined
       ? []
       : [[oneLine(id), oneLine(back.gate), String(back.times), oneLine(back.next, 80), oneLine(back.finding, 120)]],
   );
-  return rows.length === 0 ? "" : formatTable(["REFUSED", "BY", "TIMES", "NEXT", "WHY"], rows, paint);
+  return formatTable(["REFUSED", "BY", "TIMES", "NEXT", "WHY"], rows, paint);
 }
 
 function attempts(view: BuildView, { paint }: Context): string {
-  if (view.attempts.length === 0) return "";
   const now = Date.now();
   const rows = view.attempts.map(({ task, status, phase, doing, level, sandbox, startedAt, heartbeatAt }) => [
     oneLine(task),
@@ -119,7 +117,6 @@ function attempts(view: BuildView, { paint }: Context): string {
 }
 
 function candidates(view: BuildView, { paint }: Context): string {
-  if (view.candidates.length === 0) return "";
   const rows = view.candidates.map(({ task, place, ...candidate }) => [
     oneLine(task),
     place === null ? "-" : String(place),
@@ -129,7 +126,6 @@ function candidates(view: BuildView, { paint }: Context): string {
 }
 
 function sandboxes(view: BuildView, { paint }: Context): string {
-  if (view.sandboxes.length === 0) return "";
   const now = Date.now();
   const rows = view.sandboxes.map(({ id, provider, status, purpose, tasks, costMicroUsd, activeAt }) => [
     id,
@@ -141,8 +137,4 @@ function sandboxes(view: BuildView, { paint }: Context): string {
     oneLine(tasks.join(", "), 60),
   ]);
   return formatTable(["SANDBOX", "STATUS", "PROVIDER", "COST", "ACTIVE", "PURPOSE", "TASKS"], rows, paint);
-}
-
-function isOver({ endedAt }: BuildView): boolean {
-  return endedAt !== null;
 }

@@ -1,45 +1,50 @@
 import type { Command, OptionSpecs } from "../../input/command.ts";
+import { injectOption } from "../options.ts";
 
-const group = "Builds";
-const idArgument = { name: "id", help: "the build's id, or a beginning or an end of one" };
-const newest = { ...idArgument, help: `${idArgument.help} (the newest build)`, optional: true };
+const idArgument = { name: "id", help: "Build ID, or a unique start or end of it" };
+const newest = { ...idArgument, help: `${idArgument.help} (default: the newest build)`, optional: true };
+const request = { name: "request", help: "What you want, in plain words", many: true };
 
 const orderOptions: OptionSpecs = {
   mode: {
     value: "new|feature|fix",
     short: "m",
-    help: "A new app, a feature of a repository, or its repair (feature with a repository, else new)",
+    help: "Build a new app, add a feature to a repository, or fix one",
+    default: "feature with a repository, else new",
   },
-  dir: { value: "path", short: "d", help: "The repository's directory, for feature and fix (this one)" },
-  repo: { value: "url|path", help: "A git repository to clone, or the path of one" },
-  partition: { value: "phase|feature|component", help: "What tasks are cut by (feature)" },
-  budget: { value: "usd", short: "b", help: "What the build may cost at most, in US dollars (BUILD_BUDGET_USD)" },
-  inject: {
-    value: "host:header=value",
-    multiple: true,
-    help: "A credential for a service of the app, added to requests by https outside of the sandboxes; env:NAME as value takes it from this environment, http:// before the host adds it to plain requests instead, in clear text",
-  },
+  dir: { value: "path", short: "d", help: "Directory of the repository, for feature and fix", default: "this one" },
+  repo: { value: "url|path", help: "Git repository to clone" },
+  partition: { value: "phase|feature|component", help: "How to divide the work into tasks", default: "feature" },
+  budget: { value: "usd", short: "b", help: "Limit for model costs, in US dollars", default: "BUILD_BUDGET_USD" },
+  inject: injectOption,
 };
 const buildExits =
-  "Exit codes: 0 it succeeded, 1 it failed, 2 it was cancelled, 3 it is paused and waits, 4 it goes on without you; 125 when planning or Slipway failed.";
+  "Exit codes: 0 succeeded, 1 failed, 2 cancelled, 3 paused, 4 still running after you detached, 125 planning or Slipway failed.";
+
+const order = (name: "pause" | "resume" | "cancel") => async () => ({ run: (await import("./orders.ts"))[name] });
 
 export const buildCommands: readonly Command[] = [
   {
     name: "build",
-    group,
-    summary: "Turn a request into an app that runs, and watch it grow",
-    arguments: [{ name: "request", help: "what you want, in words", many: true }],
+    summary: "Build an app from a request and watch the progress",
+    arguments: [request],
     options: {
       ...orderOptions,
-      parallel: { value: "number", short: "p", help: "Sandboxes that work at the same time (MAX_PARALLEL_SANDBOXES)" },
-      agent: { value: "name", help: "Who works on the tasks: builtin, claude-code or acp:<name> (builtin)" },
-      workers: { value: "number", help: "Workers that the lead of a task may hand parts to, up to 4 (0)" },
-      provider: { value: "name", help: "What the sandboxes must be of (SANDBOX_PROVIDER)" },
-      yes: { short: "y", help: "Ask nothing: lock the intent and carry out the plan as they are made" },
+      parallel: {
+        value: "number",
+        short: "p",
+        help: "Sandboxes that work at the same time",
+        default: "MAX_PARALLEL_SANDBOXES",
+      },
+      agent: { value: "name", help: "Agent: builtin, claude-code or acp:<name>", default: "builtin" },
+      workers: { value: "number", help: "Workers that the lead of a task may hand parts to, 0 to 4", default: "0" },
+      provider: { value: "name", help: "Sandbox provider to require", default: "SANDBOX_PROVIDER" },
+      yes: { short: "y", help: "Lock the intent and carry out the plan without asking" },
     },
     notes: [
-      "On a terminal the intent and the plan are shown and asked for before work starts. Ctrl-C asks whether to detach, pause or cancel; a second one detaches. The server drives the build: closing the terminal changes nothing.",
-      "With --json every event is one line, and the last line is the result.",
+      "On a terminal, asks you to confirm the intent and the plan before work starts.",
+      "Ctrl-C asks whether to detach, pause or cancel; a second Ctrl-C detaches. The server drives the build, so closing the terminal does not stop it.",
+      "With --json, prints one event per line; the last line is the result.",
       buildExits,
     ],
     examples: [
@@ -53,26 +58,28 @@ export const buildCommands: readonly Command[] = [
   },
   {
     name: "watch",
-    group,
-    summary: "Come back to a build and watch it as `slipway build` does",
+    summary: "Return to a build and watch its progress",
     arguments: [newest],
-    options: {},
-    notes: ["With --json every new event is one line, and the last line is the result.", buildExits],
+    notes: ["With --json, prints one new event per line; the last line is the result.", buildExits],
     load: async () => ({ run: (await import("./build.ts")).watch }),
   },
   {
     name: "plan",
-    group,
-    summary: "Turn a request into a locked intent and a plan, and stop there",
-    arguments: [{ name: "request", help: "what you want, in words", many: true }],
+    summary: "Turn a request into a locked intent and a plan, without building",
+    arguments: [request],
     options: {
       ...orderOptions,
       edit: { short: "e", help: "Open the intent in $EDITOR before it is locked" },
-      out: { value: "path", short: "o", help: "Where slipway-intent.json and slipway-plan.json go (.slipway/<id>)" },
+      out: {
+        value: "path",
+        short: "o",
+        help: "Directory for slipway-intent.json and slipway-plan.json",
+        default: ".slipway/<id>",
+      },
     },
     notes: [
-      "The build stays paused: `slipway resume <id>` carries the plan out. Planning goes on when you leave it with Ctrl-C.",
-      "Exit codes: 0 when there is a plan; 1 when the build waits, or was cancelled, without one; 125 when a stage or Slipway failed.",
+      "The build stays paused; `slipway resume <id>` carries the plan out. Planning continues if you leave with Ctrl-C.",
+      "Exit codes: 0 planned; 1 paused or cancelled without a plan; 125 a stage or Slipway failed.",
     ],
     examples: [
       'plan "a habit tracker"',
@@ -83,132 +90,74 @@ export const buildCommands: readonly Command[] = [
   },
   {
     name: "builds",
-    group,
     summary: "List builds, newest first",
-    arguments: [],
     options: {
       status: {
         value: "status",
         multiple: true,
         help: "Only planning, running, paused, succeeded, failed or cancelled",
       },
-      limit: { value: "number", short: "n", help: "How many at most (20)" },
-      quiet: { short: "q", help: "Print ids only" },
+      limit: { value: "number", short: "n", help: "Number of builds, 1 to 100", default: "20" },
+      quiet: { short: "q", help: "Print IDs only" },
     },
     load: () => import("./builds.ts"),
   },
   {
     name: "status",
-    group,
-    summary: "Show all about a build: its tasks, what runs, its money",
+    summary: "Show a build's tasks, sandboxes and costs",
     arguments: [newest],
-    options: {},
     load: () => import("./status.ts"),
   },
   {
     name: "logs",
-    group,
-    summary: "Show what has happened in a build",
+    summary: "Show a build's events",
     arguments: [newest],
     options: {
-      follow: { short: "f", help: "Go on with what happens until the build ends" },
-      after: { value: "sequence", help: "Only events after this one (0)" },
+      follow: { short: "f", help: "Keep printing new events until the build ends" },
+      after: { value: "sequence", help: "Only events after this sequence number", default: "0" },
     },
     notes: [
-      "With --json every event is one line.",
-      "With --follow it exits with 0 when the build succeeds and with 1 when it fails or is cancelled. Ctrl-C ends the looking, not the build.",
+      "With --json, prints one event per line.",
+      "With --follow, exits with 0 if the build succeeds and with 1 if it fails or is cancelled. Ctrl-C stops the output, not the build.",
     ],
     load: () => import("./logs.ts"),
   },
-  {
-    name: "pause",
-    group,
-    summary: "Let a build stand still; nothing is thrown away",
-    arguments: [idArgument],
-    options: {},
-    load: async () => ({ run: (await import("./orders.ts")).pause }),
-  },
+  { name: "pause", summary: "Pause a build", arguments: [idArgument], load: order("pause") },
   {
     name: "resume",
-    group,
-    summary: "Let a build go on: one that is paused, is planned only, or waits for its intent",
+    summary: "Resume a paused or held build",
     arguments: [idArgument],
-    options: { budget: { value: "usd", short: "b", help: "Set what the build may cost in all, in US dollars" } },
+    options: { budget: { value: "usd", short: "b", help: "Set the build's total budget, in US dollars" } },
     examples: ["resume --budget 50 4kx2"],
-    load: async () => ({ run: (await import("./orders.ts")).resume }),
+    load: order("resume"),
   },
-  {
-    name: "cancel",
-    group,
-    summary: "End a build and all that it runs",
-    arguments: [idArgument],
-    options: {},
-    load: async () => ({ run: (await import("./orders.ts")).cancel }),
-  },
+  { name: "cancel", summary: "Cancel a build", arguments: [idArgument], load: order("cancel") },
   {
     name: "merge-queue",
-    group,
-    summary: "Show what waits to be merged, and how far each is with its gates",
+    summary: "Show the merge queue and the gates of each candidate",
     arguments: [newest],
-    options: {},
-    notes: ["Gates: ✓ passed, ✗ failed, ▸ runs, ! could not be run, · still to come."],
+    notes: ["Gates: ✓ passed, ✗ failed, ▸ running, ! could not run, · not yet run."],
     load: () => import("./merge-queue.ts"),
   },
   {
     name: "branches",
-    group,
-    summary: "List the branches that a build keeps of its attempts, or discard one",
+    summary: "List the branches that a build keeps, or discard one",
     arguments: [newest],
-    options: {
-      discard: { value: "branch", help: "Remove this one: its ref, or an end of it" },
-    },
+    options: { discard: { value: "branch", help: "Remove this branch: its ref, or a unique end of it" } },
     notes: [
-      "Each is a ref of the build's repository: git fetch <repository> <ref>.",
-      "Work that is not on main is kept when the build ends, until it is discarded here.",
+      "Each branch is a ref of the build's repository: git fetch <repository> <ref>.",
+      "Work that is not on main stays after the build ends, until you discard it.",
     ],
     examples: ["branches", "branches --discard 7f3q 4kx2"],
     load: () => import("./branches.ts"),
   },
   {
     name: "preview",
-    group,
-    summary: "Tell where a build's main is to be seen, and show it there; or close that",
+    summary: "Print, open or close a build's preview",
     arguments: [newest],
-    options: { close: { help: "End what runs for it and what its address lets in, until it is asked for again" } },
-    notes: ["What is shown follows main while the build runs, and stays when it has ended, unless it was cancelled."],
+    options: { close: { help: "Stop the preview and revoke its URL until it is opened again" } },
+    notes: ["The preview follows main while the build runs, and stays after it ends unless the build was cancelled."],
     examples: ["preview", "preview --close 4kx2"],
     load: () => import("./preview.ts"),
-  },
-  {
-    name: "up",
-    group: "Upkeep",
-    summary: "Start the server that builds are driven by, in the background",
-    arguments: [],
-    options: {},
-    notes: [
-      "Commands that need a server start one, too, when none runs. Its log is server.log in the state directory.",
-      "Builds go on where they were when a server starts again.",
-    ],
-    load: () => import("../server/up.ts"),
-  },
-  {
-    name: "down",
-    group: "Upkeep",
-    summary: "End the server in order",
-    arguments: [],
-    options: { pause: { help: "Pause the builds that it drives first: nothing of them runs any more" } },
-    notes: [
-      "Without --pause builds are handed over: their sandboxes go on, and the next server on this state directory goes on with them. Another one on the same database takes over what has no main yet.",
-    ],
-    load: () => import("../server/down.ts"),
-  },
-  {
-    name: "server",
-    group: "Upkeep",
-    summary: "Run the server that builds are driven by, in the foreground",
-    arguments: [],
-    options: {},
-    notes: ["SIGTERM and Ctrl-C end it as `slipway down` does."],
-    load: () => import("../server/server.ts"),
   },
 ];

@@ -22,7 +22,7 @@ test("a failed finding exits with 1", async () => {
   const { code, stdout, stderr } = await runCli(["doctor"], { findings: [fine, broken] });
   expect(code).toBe(1);
   expect(stdout).toContain("fail  cc: not found\n      what to do: Install gcc.\n");
-  expect(stderr).toContain("can not run here");
+  expect(stderr).toContain("cannot run here");
 });
 
 test("--json prints one document", async () => {
@@ -45,7 +45,7 @@ test("agents are listed, with what installs those that are not there", async () 
     expect(stdout).toContain("ok    agent acp:opencode: installed\n");
     expect(stdout).toContain("ok    agent acp:ours: installed\n");
     const install = `npm install --prefix ${agents}/claude-code @anthropic-ai/claude-code`;
-    expect(stdout).toContain(`ok    agent claude-code: not installed; to have it: ${install}\n`);
+    expect(stdout).toContain(`ok    agent claude-code: not installed; to install it: ${install}\n`);
     await writeFile(join(agents, "ours", "agent.json"), "{}");
     const wrong = await runCli(["doctor"], { env: { SLIPWAY_AGENTS: agents } });
     expect(wrong.code).toBe(1);
@@ -69,7 +69,7 @@ test("of a server that runs, each provider of models that was used has a line", 
   expect(code).toBe(0);
   expect(stdout).toContain("ok    server: process 1, version 0.0.0\n");
   expect(stdout).toMatch(/ok {4}models of anthropic: 13 requests, 1 open, 1 failed, 2 retried, .*1\.23.*\n/);
-  expect(stdout).toMatch(/warn {2}models of ollama: 1 request, 1 failed, .*; the last failure was missing_key\n/);
+  expect(stdout).toMatch(/warn {2}models of ollama: 1 request, 1 failed, .*; last failure: missing_key\n/);
   expect(stdout).not.toContain("models of openai");
 });
 

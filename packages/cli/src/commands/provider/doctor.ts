@@ -11,11 +11,11 @@ export async function run(context: Context): Promise<number> {
   const findings = await inspect(context);
   const healthy = findings.every((finding) => finding.status !== "fail");
   await context.result({ healthy, findings }, () => findings.map((finding) => lines(finding, context)).join(""));
-  if (!healthy) await context.note("Sandboxes can not run here until what failed is put right.");
+  if (!healthy) await context.note("Sandboxes cannot run here until the failed checks are fixed.");
   return healthy ? 0 : failedExit;
 }
 
-/** Wrong settings are a finding like others: this is the command that people run when something is wrong. */
+/** Reports wrong settings as a finding: people run this command when something is wrong. */
 async function inspect(context: Context): Promise<readonly HostFinding[]> {
   try {
     const settings = await context.settings();
@@ -31,17 +31,17 @@ async function inspect(context: Context): Promise<readonly HostFinding[]> {
   }
 }
 
-/** An agent that is not there is nothing wrong. */
+/** A missing agent is fine. */
 async function inspectAgents(agentsDir: string): Promise<readonly HostFinding[]> {
   const { agentPrograms } = await import("@slipway/agent-host");
   return (await agentPrograms(agentsDir)).map(({ name, installed, install }) => ({
     name: `agent ${name}`,
     status: "ok",
-    detail: installed ? "installed" : `not installed; to have it: ${install}`,
+    detail: installed ? "installed" : `not installed; to install it: ${install}`,
   }));
 }
 
-/** No server is nothing wrong, either: the next build starts one. */
+/** A missing server is fine: the next build starts one. */
 async function inspectServer(context: Context): Promise<readonly HostFinding[]> {
   try {
     const health = await context.serverHealth();
@@ -55,7 +55,7 @@ async function inspectServer(context: Context): Promise<readonly HostFinding[]> 
   }
 }
 
-/** Since the server began. */
+/** Counts since the server started. */
 function modelFinding({
   provider,
   requests,
@@ -72,7 +72,7 @@ function modelFinding({
     ...told.map(([word, count]) => `${count} ${word}`),
     formatMoney(microUsd),
   ];
-  const last = lastErrorCode === undefined ? "" : `; the last failure was ${lastErrorCode}`;
+  const last = lastErrorCode === undefined ? "" : `; last failure: ${lastErrorCode}`;
   const works = ends.complete > 0 || ends.failed === 0;
   return { name: `models of ${provider}`, status: works ? "ok" : "warn", detail: `${words.join(", ")}${last}` };
 }

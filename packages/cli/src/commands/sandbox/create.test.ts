@@ -113,7 +113,7 @@ describe("create", () => {
   test("a snapshot excludes an image", async () => {
     const { code, stderr } = await createWith(["--snapshot", "x", "--image", "debian"]);
     expect(code).toBe(125);
-    expect(stderr).toContain("brings its own image");
+    expect(stderr).toContain("cannot be combined with an image");
   });
 });
 
@@ -169,8 +169,8 @@ describe("keep-alive", () => {
     });
   });
 
-  test("tells when the sandbox ends sooner than asked for, and only then", async () => {
-    expect((await keepAlive("20h", 3_600_000)).stderr).toContain("sooner than asked for");
+  test("tells when the sandbox ends sooner than requested, and only then", async () => {
+    expect((await keepAlive("20h", 3_600_000)).stderr).toContain("sooner than requested");
     expect((await keepAlive("1h", 3_600_000)).stderr).toBe("");
   });
 });

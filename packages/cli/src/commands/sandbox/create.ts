@@ -2,7 +2,15 @@ import type { SandboxProvider } from "@slipway/sandbox";
 import type { Context } from "../../input/command.ts";
 import { UsageError } from "../../input/failure.ts";
 import { inOptions } from "../../input/in-options.ts";
-import { choice, given, type ImageChoice, imageChoice, sandboxChoices, timeChoices } from "../../input/request.ts";
+import {
+  choice,
+  given,
+  type ImageChoice,
+  imageChoice,
+  type SandboxChoices,
+  sandboxChoices,
+  timeChoices,
+} from "../../input/request.ts";
 import { findSnapshotId, nameLabel } from "../../input/resolve.ts";
 
 export async function run(context: Context): Promise<void> {
@@ -14,11 +22,11 @@ export async function run(context: Context): Promise<void> {
   const user = choice(args, "user", ["agent", "root"]);
   const from = args.text("snapshot");
   if (from !== undefined && image !== undefined) {
-    throw new UsageError("--snapshot brings its own image.", "Leave out the options that choose an image.");
+    throw new UsageError("--snapshot cannot be combined with an image.", "Remove the options that choose an image.");
   }
   const provider = await context.provider();
   const name = choices.labels?.[nameLabel];
-  if (name !== undefined && choices.idempotencyKey === undefined) await refuseTakenName(provider, name, signal);
+  await refuseTakenName(provider, choices, signal);
   const snapshot = from === undefined ? undefined : await findSnapshotId(provider, from, signal);
   if (image !== undefined) await prepareImage(context, provider, image);
   context.progress.status("creating the sandbox");
@@ -26,15 +34,21 @@ export async function run(context: Context): Promise<void> {
   const sandbox = await inOptions(request, () => provider.create(request, { signal }));
   context.progress.clear();
   await context.result(context.json ? await sandbox.info({ signal }) : null, `${sandbox.id}\n`);
-  if (context.out.isTerminal) await context.note(`Open a shell in it: slipway sandbox shell ${name ?? sandbox.id}`);
+  if (context.out.isTerminal) await context.note(`Open a shell: slipway sandbox shell ${name ?? sandbox.id}`);
 }
 
-/** Not a guarantee, as two creates can run at once; a doubled name is refused as ambiguous later. */
-export async function refuseTakenName(provider: SandboxProvider, name: string, signal: AbortSignal): Promise<void> {
+/** Not a guarantee: two creates can run at once. A name used twice is later refused as ambiguous. */
+export async function refuseTakenName(
+  provider: SandboxProvider,
+  { labels, idempotencyKey }: SandboxChoices,
+  signal: AbortSignal,
+): Promise<void> {
+  const name = labels?.[nameLabel];
+  if (name === undefined || idempotencyKey !== undefined) return;
   const [taken] = await provider.list({ labels: { [nameLabel]: name } }, { signal });
   if (!taken) return;
   throw new UsageError(
-    `There is a sandbox named "${name}" already: ${taken.id}, ${taken.state}.`,
+    `The name "${name}" is taken by ${taken.id}, which is ${taken.state}.`,
     `Choose another name, use that sandbox, or remove it: slipway sandbox rm ${name}`,
   );
 }

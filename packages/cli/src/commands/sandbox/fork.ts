@@ -7,12 +7,9 @@ import { refuseTakenName } from "./create.ts";
 export async function run(context: Context): Promise<void> {
   const { signal } = context.interrupts;
   const choices = sandboxChoices(context.args, context.io.env);
-  const name = choices.labels?.[nameLabel];
-  if (name !== undefined && choices.idempotencyKey === undefined) {
-    await refuseTakenName(await context.provider(), name, signal);
-  }
+  await refuseTakenName(await context.provider(), choices, signal);
   const origin = await sandboxOf(context);
-  // A name stands for one sandbox: the fork takes over the other labels only.
+  // A name belongs to one sandbox: the fork inherits only the other labels.
   const { [nameLabel]: _, ...inherited } = (await origin.info({ signal })).labels;
   context.progress.status("forking the sandbox");
   const overrides = { ...choices, labels: { ...inherited, ...choices.labels } };

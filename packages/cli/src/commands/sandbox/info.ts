@@ -41,9 +41,11 @@ function fields(info: SandboxInfo, context: Context): [string, string][] {
 function networkText(network: SandboxInfo["network"]): string {
   const reachable = [...network.domains, ...network.cidrs, ...(network.registries ? ["package registries"] : [])];
   const parts = reachable.length > 0 ? [`${reachable.join(", ")} on ports ${network.ports.join(", ")}`] : [];
-  parts.push(...network.forwards.map((forward) => `port ${forward.port} inside leads to ${forward.to}`));
+  parts.push(...network.forwards.map((forward) => `port ${forward.port} inside forwards to ${forward.to}`));
   parts.push(
-    ...network.secrets.map(({ scheme = "https", host, header }) => `${header} is added for ${scheme}://${host}`),
+    ...network.secrets.map(
+      ({ scheme = "https", host, header }) => `${header} is added to requests to ${scheme}://${host}`,
+    ),
   );
   return parts.join("; ") || "none";
 }

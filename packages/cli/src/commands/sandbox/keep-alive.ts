@@ -5,7 +5,7 @@ import { UsageError } from "../../input/failure.ts";
 import { sandboxOf } from "../../input/resolve.ts";
 
 const longest = `${maxLifetimeMs / 3_600_000} hours`;
-const limit = `No sandbox lives past ${longest} from its creation; a snapshot or a fork keeps its files for longer.`;
+const limit = `A sandbox lives at most ${longest} from its creation; a snapshot or a fork keeps its files for longer.`;
 
 export async function run(context: Context): Promise<void> {
   const wanted = context.args.argument("duration");
@@ -19,5 +19,5 @@ export async function run(context: Context): Promise<void> {
     { sandbox: sandbox.id, expiresAt },
     `${sandbox.id} ends in ${left}, at ${new Date(expiresAt).toISOString()}\n`,
   );
-  if (expiresAt < askedFor) await context.note(`That is sooner than asked for. ${limit}`);
+  if (expiresAt < askedFor) await context.note(`That is sooner than requested. ${limit}`);
 }

@@ -1,7 +1,7 @@
 import { type SandboxInfo, type SandboxState, sandboxStates } from "@slipway/contract";
 import type { Context } from "../../input/command.ts";
 import { formatDuration } from "../../input/duration.ts";
-import { UsageError } from "../../input/failure.ts";
+import { oneOf } from "../../input/request.ts";
 import { nameLabel } from "../../input/resolve.ts";
 import { parsePairs, splitCommas } from "../../input/values.ts";
 import { formatTable } from "../../terminal/terminal.ts";
@@ -10,7 +10,7 @@ const liveStates: readonly SandboxState[] = ["creating", "running", "sleeping"];
 
 export async function run(context: Context): Promise<void> {
   const { args, interrupts } = context;
-  const states = splitCommas(args.list("state")).map(asState);
+  const states = splitCommas(args.list("state")).map((text) => oneOf(sandboxStates, text, "--state"));
   const labels = parsePairs(args.list("label"), "--label");
   const provider = await context.provider();
   const found = await provider.list({ labels }, { signal: interrupts.signal });
@@ -19,18 +19,11 @@ export async function run(context: Context): Promise<void> {
   if (!context.json && args.flag("quiet")) return context.out.write(shown.map((info) => `${info.id}\n`).join(""));
   await context.result(shown, () => table(shown, context));
   const hidden = states.length > 0 ? 0 : found.length - shown.length;
-  if (hidden > 0) await context.note(`${hidden} more, stopped or failed: --all shows them.`);
+  if (hidden > 0) await context.note(`${hidden} more (stopped or failed); --all shows them.`);
   else if (shown.length === 0) await context.note("No sandboxes. Create one: slipway sandbox create");
 }
 
-function asState(text: string): SandboxState {
-  const state = sandboxStates.find((candidate) => candidate === text);
-  if (!state) throw new UsageError(`--state: "${text}" is none of ${sandboxStates.join(", ")}.`);
-  return state;
-}
-
 function table(infos: readonly SandboxInfo[], context: Context): string {
-  if (infos.length === 0) return "";
   const now = Date.now();
   const rows = infos.map((info) => [
     info.id,

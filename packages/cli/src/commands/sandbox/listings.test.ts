@@ -16,7 +16,7 @@ describe("list", () => {
       new RegExp(`${id} +web +running +started +default +2 cpu, 4096 MB +1m \\d+s ago +in (1h|59m \\d+s)`),
     );
     expect(stdout.trimEnd().split("\n")).toHaveLength(2);
-    expect(stderr).toBe("1 more, stopped or failed: --all shows them.\n");
+    expect(stderr).toBe("1 more (stopped or failed); --all shows them.\n");
   });
 
   test("filters by state and label", async () => {
@@ -112,7 +112,7 @@ describe("rm", () => {
     const { code, stdout, stderr } = await runCli(["sandbox", "rm", "nope", id], { provider });
     expect(code).toBe(125);
     expect(stdout).toBe(`${id} destroyed: 3 processes ended, none left; files gone\n`);
-    expect(stderr).toContain('begins or ends with "nope"');
+    expect(stderr).toContain('No sandbox matches "nope"');
   });
 
   test("--all --json prints one document", async () => {

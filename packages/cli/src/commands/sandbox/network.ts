@@ -7,9 +7,9 @@ import { sandboxOf } from "../../input/resolve.ts";
 export async function run(context: Context): Promise<void> {
   const { signal } = context.interrupts;
   const policy = networkPolicy(context.args, context.io.env);
-  if (!policy) throw new UsageError("No policy is given.", "Give --net with what it may reach, or --net none.");
+  if (!policy) throw new UsageError("No policy is given.", "Give --net with the domains to allow, or --net none.");
   const sandbox = await sandboxOf(context);
   await inOptions({ network: policy }, () => sandbox.setNetwork(policy, { signal }));
   const { network } = await sandbox.info({ signal });
-  await context.result({ sandbox: sandbox.id, network }, `${sandbox.id} network changed\n`);
+  await context.result({ sandbox: sandbox.id, network }, `${sandbox.id} network policy replaced\n`);
 }

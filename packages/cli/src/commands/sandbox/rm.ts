@@ -7,12 +7,12 @@ type Outcome =
   | { readonly sandbox: string; readonly receipt: DestroyReceipt }
   | { readonly sandbox: string; readonly failure: Failure };
 
-/** Goes on after a sandbox that could not be destroyed, and says at the end which those are. */
+/** Continues after a failure, and reports all failures at the end. */
 export async function run(context: Context): Promise<number> {
   const ids = context.args.many("id");
   const all = context.args.flag("all");
   if (all === ids.length > 0) {
-    throw new UsageError(all ? "--all and ids exclude each other." : "No sandbox is named.", "Give ids, or --all.");
+    throw new UsageError(all ? "--all cannot be combined with IDs." : "No sandbox is named.", "Give IDs, or --all.");
   }
   const outcomes: Outcome[] = [];
   for (const text of all ? await everyId(context) : ids) {
@@ -25,7 +25,7 @@ export async function run(context: Context): Promise<number> {
     "failure" in outcome ? [{ sandbox: outcome.sandbox, ...outcome.failure }] : [],
   );
   await context.result({ receipts, errors }, "");
-  if (outcomes.length === 0) await context.note("There are no sandboxes.");
+  if (outcomes.length === 0) await context.note("No sandboxes.");
   return errors.length > 0 ? ownFailure : 0;
 }
 

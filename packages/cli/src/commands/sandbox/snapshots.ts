@@ -34,7 +34,7 @@ export async function change(context: Context): Promise<void> {
   const name = args.text("name");
   const expiresInMs = args.durationOrNever("expires");
   if (name === undefined && expiresInMs === undefined) {
-    throw new UsageError("Nothing is to be changed.", "Give --name or --expires.");
+    throw new UsageError("No change is given.", "Give --name or --expires.");
   }
   const provider = await context.provider();
   const id = await findSnapshotId(provider, args.argument("snapshot-id"), signal);
@@ -58,7 +58,6 @@ export async function remove(context: Context): Promise<void> {
 }
 
 function table(snapshots: readonly SnapshotInfo[], context: Context): string {
-  if (snapshots.length === 0) return "";
   const now = Date.now();
   const rows = snapshots.map((snapshot) => [
     snapshot.id,

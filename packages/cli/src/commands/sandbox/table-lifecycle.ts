@@ -1,22 +1,21 @@
 import type { Command } from "../../input/command.ts";
 import { idArgument, imageOptions, sandboxOptions } from "../options.ts";
 
-const group = "Sandboxes";
-const states = "creating, running, sleeping, stopped or error";
+const transition = (name: "sleep" | "wake" | "stop" | "start") => async () => ({
+  run: (await import("./transitions.ts"))[name],
+});
 
 export const lifecycleCommands: readonly Command[] = [
   {
     name: "sandbox create",
-    group,
-    summary: "Create a sandbox and print its id",
-    arguments: [],
+    summary: "Create a sandbox and print its ID",
     options: {
       ...imageOptions,
-      snapshot: { value: "snapshot-id", help: "Start from this snapshot's files" },
-      user: { value: "agent|root", help: "Who programs run as inside (agent)" },
+      snapshot: { value: "snapshot-id", help: "Start from the files of this snapshot" },
+      user: { value: "agent|root", help: "User that programs run as inside", default: "agent" },
       ...sandboxOptions,
     },
-    notes: ["It has no network unless --net or --registries say so."],
+    notes: ["The network is closed unless --net or --registries opens it."],
     examples: [
       "sandbox create",
       "sandbox create --name web --memory 2g --lifetime 4h --registries",
@@ -26,82 +25,58 @@ export const lifecycleCommands: readonly Command[] = [
   },
   {
     name: "sandbox list",
-    group,
     summary: "List sandboxes",
-    arguments: [],
     options: {
-      all: { short: "a", help: "Also those that are stopped or failed" },
-      state: { value: "state", multiple: true, help: `Only ${states}` },
-      label: { value: "key=value", multiple: true, help: "Only with this label" },
-      quiet: { short: "q", help: "Print ids only" },
+      all: { short: "a", help: "Include stopped and failed sandboxes" },
+      state: { value: "state", multiple: true, help: "Only creating, running, sleeping, stopped or error" },
+      label: { value: "key=value", multiple: true, help: "Only sandboxes with this label" },
+      quiet: { short: "q", help: "Print IDs only" },
     },
     load: () => import("./list.ts"),
   },
   {
     name: "sandbox info",
-    group,
-    summary: "Show all about one sandbox",
+    summary: "Show a sandbox's details",
     arguments: [idArgument],
-    options: {},
     load: () => import("./info.ts"),
   },
   {
     name: "sandbox fork",
-    group,
-    summary: "Create a sandbox with another one's files and print its id",
+    summary: "Create a sandbox with a copy of another one's files and print its ID",
     arguments: [idArgument],
-    options: sandboxOptions,
-    notes: ["What no option changes is taken over from the first one."],
+    options: Object.fromEntries(
+      Object.entries(sandboxOptions).map(([name, { default: _, ...option }]) => [name, option]),
+    ),
+    notes: ["Without an option, the setting of the source sandbox applies."],
     load: () => import("./fork.ts"),
   },
   {
     name: "sandbox sleep",
-    group,
-    summary: "Freeze a sandbox; its next use wakes it",
+    summary: "Freeze a sandbox; the next use wakes it",
     arguments: [idArgument],
-    options: {},
-    load: async () => ({ run: (await import("./transitions.ts")).sleep }),
+    load: transition("sleep"),
   },
-  {
-    name: "sandbox wake",
-    group,
-    summary: "Wake a sleeping sandbox",
-    arguments: [idArgument],
-    options: {},
-    load: async () => ({ run: (await import("./transitions.ts")).wake }),
-  },
+  { name: "sandbox wake", summary: "Wake a sleeping sandbox", arguments: [idArgument], load: transition("wake") },
   {
     name: "sandbox stop",
-    group,
     summary: "End a sandbox's programs and keep its files",
     arguments: [idArgument],
-    options: {},
-    load: async () => ({ run: (await import("./transitions.ts")).stop }),
+    load: transition("stop"),
   },
-  {
-    name: "sandbox start",
-    group,
-    summary: "Start a stopped sandbox",
-    arguments: [idArgument],
-    options: {},
-    load: async () => ({ run: (await import("./transitions.ts")).start }),
-  },
+  { name: "sandbox start", summary: "Start a stopped sandbox", arguments: [idArgument], load: transition("start") },
   {
     name: "sandbox keep-alive",
-    group,
     summary: "Extend a sandbox's lifetime",
-    arguments: [idArgument, { name: "duration", help: "at least this long from now, for instance 2h" }],
-    options: {},
-    notes: ["No sandbox lives past 24 hours from its creation."],
+    arguments: [idArgument, { name: "duration", help: "Minimum time from now, for example 2h" }],
+    notes: ["A sandbox lives at most 24 hours from its creation."],
     load: () => import("./keep-alive.ts"),
   },
   {
     name: "sandbox rm",
     aliases: ["sandbox destroy"],
-    group,
-    summary: "Destroy sandboxes with their programs and files, and print what is proven gone",
+    summary: "Destroy sandboxes with their programs and files, and print receipts",
     arguments: [{ ...idArgument, optional: true, many: true }],
-    options: { all: { short: "a", help: "All sandboxes" } },
+    options: { all: { short: "a", help: "Destroy all sandboxes" } },
     load: () => import("./rm.ts"),
   },
 ];

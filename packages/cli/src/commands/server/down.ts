@@ -10,11 +10,11 @@ const endMs = 60_000;
 const pauseMs = 60_000;
 const pollMs = 50;
 
-/** Ends the server in order. What it drives is paused when asked for; else the next server goes on with it. */
+/** Shuts the server down. Its builds are paused if asked for; otherwise the next server continues them. */
 export async function run(context: Context): Promise<void> {
   const { signal } = context.interrupts;
   const client = clientOf(await context.stateDir());
-  if (!(await isThere(client, signal))) return await context.result({ stopped: false }, "there is no server\n");
+  if (!(await isThere(client, signal))) return await context.result({ stopped: false }, "no server is running\n");
   const { pid } = await client.health({ signal });
   const underway = await buildsUnderway(client, signal);
   const paused = context.args.flag("pause") ? await pauseAll(client, underway, signal) : [];
@@ -23,9 +23,9 @@ export async function run(context: Context): Promise<void> {
   await untilGone(pid, signal);
   await context.result({ stopped: true, pid, paused, handedOver }, () =>
     [
-      ...paused.map((id) => `${id} is paused: slipway resume ${id}\n`),
-      `the server (process ${pid}) has ended\n`,
-      ...handedOver.map((id) => `${id} goes on with the next server: slipway up\n`),
+      ...paused.map((id) => `${id} is paused; resume it with: slipway resume ${id}\n`),
+      `server (process ${pid}) stopped\n`,
+      ...handedOver.map((id) => `${id} continues with the next server: slipway up\n`),
     ].join(""),
   );
 }
@@ -41,7 +41,7 @@ async function buildsUnderway(client: Client, signal: AbortSignal): Promise<Buil
   return ids;
 }
 
-/** Answers those that have come to a stop. */
+/** Returns the builds that have stopped. */
 async function pauseAll(client: Client, builds: readonly BuildId[], signal: AbortSignal): Promise<BuildId[]> {
   for (const id of builds) {
     await client.builds.pause(id, { signal, key: randomUUID() }).catch((error) => {
@@ -65,7 +65,7 @@ async function untilGone(pid: number, signal: AbortSignal): Promise<void> {
   const deadline = performance.now() + endMs;
   while (isAlive(pid)) {
     if (performance.now() > deadline) {
-      throw new SlipwayError("server_running", `the server (process ${pid}) does not end`);
+      throw new SlipwayError("server_running", `The server (process ${pid}) does not stop.`);
     }
     await delay(pollMs, undefined, { signal });
   }

@@ -8,11 +8,11 @@ export async function run(context: Context): Promise<number> {
   const start = { stateDir, environment: context.io.env };
   const child = spawnServer(start, { stderr: "inherit" });
   const exited = once(child, "exit") as Promise<[number | null, string | null]>;
-  // A terminal sends an interrupt to both: the server ends in order, and this program after it.
+  // A terminal sends an interrupt to both: the server shuts down, then this program ends.
   using _interrupts = context.interrupts.take((signal) => {
     if (signal === "SIGTERM" || !isInTerminal(context)) child.kill(signal);
   });
-  await untilReady(child, () => "it has ended without a word");
+  await untilReady(child, () => "it ended without an error message");
   await noteSettings(start, child.pid);
   const [code] = await exited;
   return code ?? 1;

@@ -8,11 +8,10 @@ export async function run(context: Context): Promise<void> {
   const sandbox = await sandboxOf(context);
   const execs = await sandbox.execs({ signal: context.interrupts.signal });
   await context.result(execs, () => table(execs, context));
-  if (execs.length === 0) await context.note("Nothing has been run in it yet.");
+  if (execs.length === 0) await context.note("No execs yet.");
 }
 
 function table(execs: readonly ExecInfo[], context: Context): string {
-  if (execs.length === 0) return "";
   const now = Date.now();
   const rows = execs.map((exec) => [
     exec.id,

@@ -8,7 +8,7 @@ import { describeFailure } from "../../../input/failure.ts";
 import { portRange } from "../../../input/request.ts";
 import { sandboxOf } from "../../../input/resolve.ts";
 
-/** Ctrl-C is the way this ends, so it ends well. */
+/** Runs until Ctrl-C, which is a success. */
 export async function run(context: Context): Promise<number> {
   const port = parseInteger(context.args.argument("port"), "<port>", portRange);
   const listen = context.args.integer("listen", { min: 0, max: 65_535 }) ?? port;
@@ -24,7 +24,7 @@ export async function run(context: Context): Promise<number> {
   try {
     await context.result(
       { sandbox: sandbox.id, port, listen: { host: address.address, port: address.port } },
-      `http://${address.address}:${address.port} leads to port ${port} of ${sandbox.id}; Ctrl-C ends it\n`,
+      `http://${address.address}:${address.port} forwards to port ${port} of ${sandbox.id}; Ctrl-C stops it\n`,
     );
     if (!ended.signal.aborted) await once(ended.signal, "abort");
     return 0;
@@ -47,7 +47,7 @@ async function carry(
   socket: Socket,
   signal: AbortSignal,
 ): Promise<void> {
-  // Each direction ends by itself; a reset by either side is the everyday end of a connection.
+  // Each direction ends on its own; a reset by either side is a normal end.
   socket.on("error", () => {});
   try {
     const inside = await sandbox.connect(port, { signal });

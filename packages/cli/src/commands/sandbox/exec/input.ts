@@ -2,7 +2,7 @@ import { hasCode } from "@slipway/contract";
 import type { Exec } from "@slipway/sandbox";
 import type { InputStream } from "../../../terminal/io.ts";
 
-/** Passes standard input on until it ends, the command does, or it is disposed. Reads no faster than the command. */
+/** Forwards standard input until it or the program ends, or it is disposed. Reads no faster than the program. */
 export function passInput(stdin: InputStream, exec: Exec, onFailure: (error: unknown) => void): Disposable {
   const onData = (data: Buffer) => {
     stdin.pause();
@@ -20,12 +20,12 @@ export function passInput(stdin: InputStream, exec: Exec, onFailure: (error: unk
     if (!active) return;
     active = false;
     stdin.off("data", onData).off("end", onEnd);
-    // A paused standard input does not keep the program alive.
+    // Paused standard input does not keep this process alive.
     stdin.pause();
   };
   const failed = (error: unknown) => {
     stop();
-    // A command may end without reading all that it is given.
+    // A program may end without reading all of its input.
     if (!hasCode(error, "exec_ended")) onFailure(error);
   };
   stdin.on("data", onData).on("end", onEnd);
@@ -33,7 +33,7 @@ export function passInput(stdin: InputStream, exec: Exec, onFailure: (error: unk
   return { [Symbol.dispose]: stop };
 }
 
-/** Keys go to the sandbox as they are typed. Disposing gives the terminal back as it was. */
+/** Sends keys to the sandbox as they are typed. Disposing restores the terminal. */
 export function rawTerminal(stdin: InputStream): Disposable {
   if (!stdin.isTTY || !stdin.setRawMode) return { [Symbol.dispose]() {} };
   stdin.setRawMode(true);

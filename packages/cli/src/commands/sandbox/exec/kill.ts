@@ -14,7 +14,7 @@ export async function run(context: Context): Promise<void> {
   await using exec = await sandbox.attach(id, { signal });
   if (toSend) {
     await exec.signal(toSend, { tree: true, signal });
-    await context.result({ execId: id, signal: toSend }, `${id} was sent ${toSend}\n`);
+    await context.result({ execId: id, signal: toSend }, `${toSend} sent to ${id}\n`);
     return;
   }
   context.progress.status(`ending ${id}`);

@@ -8,11 +8,11 @@ import { passInput, rawTerminal } from "./input.ts";
 export interface StreamOptions {
   readonly input: boolean;
   readonly terminal: boolean;
-  /** `forward`: the command is interrupted. `detach`: it goes on without us. */
+  /** `forward` interrupts the program; `detach` leaves it running. */
   readonly onInterrupt: "forward" | "detach";
 }
 
-/** Connects a command to this program until its observed end. A sink that takes its time slows the command. */
+/** Connects a program to this one until its observed end. A slow sink slows the program. */
 export async function streamExec(
   context: Context,
   exec: Exec,
@@ -30,7 +30,7 @@ export async function streamExec(
     return await exec.wait({ signal: ended.signal });
   } catch (error) {
     if (ended.signal.aborted) throw ended.signal.reason;
-    // A program that writes to nobody ends in a shell's pipe, and so it does here.
+    // As in a shell's pipe, a program whose output has no reader gets SIGPIPE.
     const pointless = error instanceof BrokenPipe && onInterrupt === "forward";
     if (pointless) await exec.signal("SIGPIPE", { tree: true }).catch(() => {});
     throw error;
@@ -39,7 +39,7 @@ export async function streamExec(
 
 type InterruptHandler = (name: "SIGINT" | "SIGTERM") => void;
 
-/** The first interrupt is passed on to all that the command has started, the second kills it. */
+/** Forwards the first interrupt to the whole process tree; the second kills it. */
 function interruptHandler(
   context: Context,
   exec: Exec,
@@ -50,18 +50,19 @@ function interruptHandler(
   return (name) => {
     const letGo = () => ended.abort(new Interrupted(name));
     if (options.onInterrupt === "detach") return letGo();
-    // Without its terminal a session is over, as after closing a window.
+    // A session ends with its terminal, as when a window is closed.
     if (options.terminal) return void exec.signal("SIGHUP", { tree: true }).then(letGo, letGo);
     const sent = ++count === 1 ? exec.signal(name, { tree: true }) : exec.kill({ graceMs: 0 });
-    // An exec that has ended meanwhile is what was wanted.
+    // An exec that has just ended needs no signal.
     sent.catch(() => {});
-    if (count === 1 && context.err.isTerminal) context.note("interrupting; once more kills it").catch(() => {});
+    if (count === 1 && context.err.isTerminal)
+      context.note("interrupting; press Ctrl-C again to kill it").catch(() => {});
   };
 }
 
 function followSize(context: Context, exec: Exec): Disposable {
   const remove = context.out.onResize(() => {
-    // The next change of size repairs one that was lost.
+    // The next resize makes up for a lost one.
     exec.resize(context.out.size()).catch(() => {});
   });
   return { [Symbol.dispose]: remove };

@@ -1,26 +1,25 @@
 import type { Command } from "../../../input/command.ts";
-import { execArgument, idArgument, networkOptions, streamOptions } from "../../options.ts";
-
-const programs = "Programs";
-const network = "Ports and network";
+import { execArgument, idArgument, networkOptions, startOptions, streamOptions } from "../../options.ts";
 
 export const programCommands: readonly Command[] = [
   {
     name: "sandbox exec",
-    group: programs,
-    summary: "Run a program in a sandbox and exit as it does",
+    summary: "Run a program in a sandbox and exit with its exit code",
     arguments: [idArgument],
-    program: "required",
+    takesProgram: true,
     options: {
       ...streamOptions,
-      cwd: { value: "path", short: "w", help: "Directory to start in (the sandbox's workdir)" },
-      env: { value: "name=value", short: "e", multiple: true, help: "Variable; a name alone takes it from here" },
-      timeout: { value: "duration|never", help: "Killed after this long (300s; never with --tty or --detach)" },
-      detach: { short: "d", help: "Leave it running and print its exec id" },
+      ...startOptions,
+      timeout: {
+        value: "duration|never",
+        help: "Kill the program after this long",
+        default: "SLIPWAY_EXEC_TIMEOUT, 300s; never with --tty or --detach",
+      },
+      detach: { short: "d", help: "Leave it running and print its exec ID" },
     },
     notes: [
-      "Exit codes: the program's own; 128 + n when signal n ended it; 124 after a timeout; 125 when Slipway failed.",
-      "Ctrl-C interrupts the program, a second one kills it with all it has started.",
+      "Exit codes: the program's own; 128 + n if signal n ended it; 124 after a timeout; 125 if Slipway failed.",
+      "Ctrl-C interrupts the program; a second Ctrl-C kills its whole process tree.",
     ],
     examples: [
       "sandbox exec web -- npm test",
@@ -31,70 +30,66 @@ export const programCommands: readonly Command[] = [
   },
   {
     name: "sandbox shell",
-    group: programs,
-    summary: "Open an interactive shell (bash, or sh where there is none)",
+    summary: "Open an interactive shell (bash, or sh if there is no bash)",
     arguments: [idArgument],
-    options: {
-      cwd: { value: "path", short: "w", help: "Directory to start in (the sandbox's workdir)" },
-      env: { value: "name=value", short: "e", multiple: true, help: "Variable; a name alone takes it from here" },
-    },
-    load: () => import("./shell.ts"),
+    options: startOptions,
+    load: async () => ({ run: (await import("./exec.ts")).shell }),
   },
   {
     name: "sandbox attach",
-    group: programs,
-    summary: "Follow an exec's output, from its first byte or a given one, and exit as it does",
+    summary: "Follow an exec's output, from the start or a byte offset, and exit with its exit code",
     arguments: [idArgument, execArgument],
     options: {
       ...streamOptions,
-      "from-stdout": { value: "bytes", help: "Leave out this much of standard output (0)" },
-      "from-stderr": { value: "bytes", help: "Leave out this much of standard error (0)" },
+      "from-stdout": { value: "bytes", help: "Skip this much of standard output", default: "0" },
+      "from-stderr": { value: "bytes", help: "Skip this much of standard error", default: "0" },
     },
-    notes: ["Ctrl-C lets go of the exec; it goes on."],
-    load: () => import("./attach.ts"),
+    notes: ["Ctrl-C detaches; the exec keeps running."],
+    load: async () => ({ run: (await import("./exec.ts")).attach }),
   },
   {
     name: "sandbox execs",
-    group: programs,
     summary: "List a sandbox's execs",
     arguments: [idArgument],
-    options: {},
     load: () => import("./execs.ts"),
   },
   {
     name: "sandbox kill",
-    group: programs,
-    summary: "End an exec with all it has started",
+    summary: "Kill an exec and its whole process tree",
     arguments: [idArgument, execArgument],
     options: {
-      grace: { value: "duration", help: "Time between TERM and KILL" },
-      signal: { value: "name", short: "s", help: "Only send this signal, for instance SIGHUP" },
+      grace: { value: "duration", help: "Time between SIGTERM and SIGKILL" },
+      signal: { value: "name", short: "s", help: "Only send this signal, for example SIGHUP" },
     },
     load: () => import("./kill.ts"),
   },
+];
+
+export const networkCommands: readonly Command[] = [
   {
     name: "sandbox url",
-    group: network,
-    summary: "Print the address of a port, with its access token",
-    arguments: [idArgument, { name: "port", help: "the port inside (SANDBOX_PREVIEW_PORT, 3000)", optional: true }],
-    options: {},
+    summary: "Print the URL of a port, with its access token",
+    arguments: [
+      idArgument,
+      { name: "port", help: "Port inside the sandbox (default: SANDBOX_PREVIEW_PORT, 3000)", optional: true },
+    ],
     load: () => import("./url.ts"),
   },
   {
     name: "sandbox forward",
-    group: network,
-    summary: "Make a port of a sandbox reachable on this machine until Ctrl-C",
-    arguments: [idArgument, { name: "port", help: "the port inside" }],
-    options: { listen: { value: "port", short: "l", help: "Port on 127.0.0.1 (the same one; 0 for any free one)" } },
+    summary: "Forward a local port to a port of a sandbox until Ctrl-C",
+    arguments: [idArgument, { name: "port", help: "Port inside the sandbox" }],
+    options: {
+      listen: { value: "port", short: "l", help: "Port on 127.0.0.1; 0 for any free one", default: "the same port" },
+    },
     load: () => import("./forward.ts"),
   },
   {
     name: "sandbox network",
-    group: network,
-    summary: "Replace what a sandbox may reach",
+    summary: "Replace a sandbox's network policy",
     arguments: [idArgument],
     options: networkOptions,
-    notes: ["The whole policy is replaced: --net none closes everything."],
+    notes: ["The options replace the whole policy; --net none closes the network."],
     load: () => import("../network.ts"),
   },
 ];

@@ -12,7 +12,7 @@ export async function run(context: Context): Promise<void> {
   const [from, to] = [parseEndpoint(context.args.argument("from")), parseEndpoint(context.args.argument("to"))];
   const copied = await copy(context, from, to);
   context.progress.clear();
-  for (const { path, reason } of copied.leftOut) await context.note(`left out: ${path}: ${reason}`);
+  for (const { path, reason } of copied.leftOut) await context.note(`skipped ${path}: ${reason}`);
   if (to.kind === "standard") return;
   await context.result(copied, "");
   if (context.out.isTerminal) {
@@ -24,15 +24,15 @@ export async function run(context: Context): Promise<void> {
 async function copy(context: Context, from: Endpoint, to: Endpoint): Promise<Copied> {
   const { signal } = context.interrupts;
   if (from.kind === "sandbox" && to.kind === "sandbox") {
-    throw new UsageError("Both ends are in a sandbox.", "Copy out first, then in; or fork the sandbox.");
+    throw new UsageError("Both paths are in a sandbox.", "Copy out first, then in; or fork the sandbox.");
   }
   if (from.kind === "sandbox" && to.kind !== "sandbox") {
     if (to.kind === "standard" && context.json)
-      throw new SlipwayError("invalid_request", "--json and - exclude each other.");
+      throw new SlipwayError("invalid_request", "--json cannot be combined with -.");
     return copyOut(context, await findSandbox(await context.provider(), from.id, signal), from.path, to);
   }
   if (to.kind === "sandbox" && from.kind !== "sandbox") {
     return copyIn(context, from, await findSandbox(await context.provider(), to.id, signal), to.path);
   }
-  throw new UsageError("Neither end is in a sandbox.", "Write one of them as <id>:<path>.");
+  throw new UsageError("Neither path is in a sandbox.", "Write one of them as <id>:<path>.");
 }

@@ -3,7 +3,7 @@ export type Endpoint =
   | { readonly kind: "sandbox"; readonly id: string; readonly path: string }
   | { readonly kind: "standard" };
 
-/** `-`, `<id>:<path>`, or a path here; `./a:b` is a path here. An empty path inside means the workdir. */
+/** `-`, `<id>:<path>` or a local path such as `./a:b`. An empty path in a sandbox means its workdir. */
 export function parseEndpoint(text: string): Endpoint {
   if (text === "-") return { kind: "standard" };
   const colon = text.indexOf(":");
@@ -12,7 +12,7 @@ export function parseEndpoint(text: string): Endpoint {
   return { kind: "sandbox", id, path: text.slice(colon + 1) || "." };
 }
 
-/** `dir/.`: the content of a directory, without the directory itself. */
+/** `dir/.`: the contents of a directory, without the directory itself. */
 export function isContentOnly(path: string): boolean {
   return path === "." || path === "/" || path.endsWith("/.") || path === ".." || path.endsWith("/..");
 }

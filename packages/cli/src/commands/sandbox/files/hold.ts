@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { constants, type Stats } from "node:fs";
+import { constants, lstatSync } from "node:fs";
 import { chmod, lstat, mkdir, open, realpath, rename, rm, symlink, unlink } from "node:fs/promises";
 import { join } from "node:path";
 import { SlipwayError } from "@slipway/contract";
@@ -16,8 +16,8 @@ export interface WriteOptions {
 }
 
 /**
- * Writes an untrusted tree below a directory of this machine. No entry is written outside of it or through a link: an
- * entry that would be ends the copy. Links are made last, so that none of the tree's own is there while files are written.
+ * Writes an untrusted tree below a local directory. Stops at an entry that would land outside it or pass through a link.
+ * Makes links last, so that none of the tree's own exists while files are written.
  */
 export async function writeTree(
   directory: string,
@@ -35,7 +35,7 @@ export async function writeTree(
     options.signal.throwIfAborted();
     const parts = heldParts(entry.path);
     const path = parts.join("/");
-    if (seen.has(path)) throw new SlipwayError("invalid_request", `The tree has ${path || "its root"} twice.`);
+    if (seen.has(path)) throw new SlipwayError("invalid_request", `The tree contains ${path || "its root"} twice.`);
     seen.add(path);
     if (entry.type === "directory") {
       await makeDirectories(root, parts);
@@ -60,29 +60,28 @@ export async function writeTree(
 function heldParts(path: string): string[] {
   const parts = path.split("/").filter((part) => part !== "" && part !== ".");
   if (path.startsWith("/") || parts.includes("..") || path.includes("\0")) {
-    throw new SlipwayError("path_outside", `The tree has an entry that leads out of it: ${path}`);
+    throw new SlipwayError("path_outside", `The tree has an entry outside itself: ${path}`);
   }
   return parts;
 }
 
-/** Makes what is missing and answers with the real path, which is checked to have no link in it each time. */
+/** Makes missing directories and returns the real path, which it checks for links each time. */
 async function makeDirectories(root: string, parts: readonly string[]): Promise<string> {
   const whole = join(root, ...parts);
   if ((await realpath(whole).catch(() => undefined)) === whole && (await lstat(whole)).isDirectory()) return whole;
   let path = root;
   for (const part of parts) {
     path = join(path, part);
-    const stats = await lstatOrNone(path);
+    const stats = lstatSync(path, { throwIfNoEntry: false });
     if (!stats) await mkdir(path, 0o755);
     else if (stats.isSymbolicLink())
-      throw new SlipwayError("path_outside", `${path} is a link here; nothing is written through it.`);
-    else if (!stats.isDirectory())
-      throw new SlipwayError("not_a_directory", `${path} is in the way: it is not a directory.`);
+      throw new SlipwayError("path_outside", `${path} is a local link; Slipway does not write through links.`);
+    else if (!stats.isDirectory()) throw new SlipwayError("not_a_directory", `${path} exists and is not a directory.`);
   }
   return path;
 }
 
-/** Writes beside and renames: a link of that name is replaced, never followed, and readers see the old or the new file. */
+/** Writes a temporary file and renames it: replaces a link instead of following it, and readers never see half a file. */
 export async function replaceFile(
   parent: string,
   name: string,
@@ -115,7 +114,7 @@ async function writeNew(
     bytes += chunk.length;
     onBytes(chunk.length);
   }
-  // Without set-user-id and its kin: they would be this machine's, not the sandbox's.
+  // Without set-user-ID and the like, which would take effect on this machine.
   await file.chmod(mode & 0o777);
   return bytes;
 }
@@ -131,13 +130,13 @@ async function makeLinks(root: string, links: ReadonlyMap<string, string>): Prom
   for (const [path, target] of links) {
     const parts = path.split("/");
     if (!staysInside(parts, target)) {
-      leftOut.push({ path, reason: `a link that leads outside: ${target}` });
+      leftOut.push({ path, reason: `link points outside: ${target}` });
       continue;
     }
     const place = join(await makeDirectories(root, parts.slice(0, -1)), parts.at(-1) ?? "");
-    const stats = await lstatOrNone(place);
+    const stats = lstatSync(place, { throwIfNoEntry: false });
     if (stats?.isDirectory()) {
-      leftOut.push({ path, reason: "a link where a directory is" });
+      leftOut.push({ path, reason: "a directory is in place of the link" });
       continue;
     }
     if (stats) await unlink(place);
@@ -147,8 +146,8 @@ async function makeLinks(root: string, links: ReadonlyMap<string, string>): Prom
 }
 
 /**
- * Only `../` first and names after, no higher than the tree's root. A `..` behind a name could leave through another
- * link, so it is refused, too.
+ * Accepts `../` steps first, no higher than the tree's root, then names. A `..` after a name could escape through
+ * another link.
  */
 export function staysInside(parts: readonly string[], target: string): boolean {
   if (target === "" || target.startsWith("/") || target.includes("\0")) return false;
@@ -158,19 +157,10 @@ export function staysInside(parts: readonly string[], target: string): boolean {
   return ups <= parts.length - 1 && !steps.slice(ups).includes("..");
 }
 
-/** Last and deepest first, as a directory may forbid its owner to write; the owner keeps the right to remove it. */
+/** Runs last and deepest first: a mode may forbid writing. The owner keeps the right to remove the directory. */
 async function setModes(root: string, modes: ReadonlyMap<string, number>): Promise<void> {
   for (const [path, mode] of [...modes].reverse()) {
     const real = await makeDirectories(root, heldParts(path));
     await chmod(real, (mode & 0o777) | 0o700);
-  }
-}
-
-async function lstatOrNone(path: string): Promise<Stats | undefined> {
-  try {
-    return await lstat(path);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
-    throw error;
   }
 }

@@ -17,7 +17,7 @@ export async function copyIn(context: Context, from: Source, sandbox: Sandbox, p
   const existing = await statOrNone(sandbox.files, path, signal);
   const intoDirectory = existing?.type === "directory" || path.endsWith("/");
   if (from.kind === "standard") {
-    if (intoDirectory) throw new UsageError(`${path} is a directory.`, "Name the file that standard input becomes.");
+    if (intoDirectory) throw new UsageError(`${path} is a directory.`, "Name the file to write standard input to.");
     return writeFile(sandbox, path, standardInput(context, options.onBytes), signal);
   }
   const source = await stat(from.path);

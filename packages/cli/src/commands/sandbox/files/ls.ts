@@ -17,7 +17,6 @@ export async function run(context: Context): Promise<void> {
 }
 
 function table(found: readonly FileInfo[], top: FileInfo, context: Context): string {
-  if (found.length === 0) return "";
   const base = top.path.endsWith("/") ? top.path : `${top.path}/`;
   const rows = found.map((info) => {
     const name = info.path.startsWith(base) ? info.path.slice(base.length) : info.path;

@@ -1,5 +1,5 @@
-import { createWriteStream, type Stats } from "node:fs";
-import { lstat, realpath, stat } from "node:fs/promises";
+import { createWriteStream, statSync } from "node:fs";
+import { lstat, realpath } from "node:fs/promises";
 import { basename, dirname, join, posix, resolve } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { SlipwayError } from "@slipway/contract";
@@ -11,7 +11,7 @@ import { type Copied, counted } from "./transfer.ts";
 
 type Destination = Exclude<Endpoint, { kind: "sandbox" }>;
 
-/** Copies a file or a tree out of a sandbox. Its content and names are untrusted; the destination is the user's word. */
+/** Copies a file or tree out of a sandbox. Contents and names are untrusted; the destination is the user's. */
 export async function copyOut(context: Context, sandbox: Sandbox, path: string, to: Destination): Promise<Copied> {
   const options = counted(context);
   const { signal } = options;
@@ -34,12 +34,12 @@ export async function copyOut(context: Context, sandbox: Sandbox, path: string, 
   return { entries: 1, bytes, leftOut: [] };
 }
 
-/** A directory that exists takes the tree below its name, which must not be a link planted there. */
+/** An existing directory receives the tree under its own name, which must not be a link. */
 async function treeTarget(from: string, to: string): Promise<string> {
-  if (!(await statOrNone(to))?.isDirectory() || isContentOnly(from)) return to;
+  if (!statSync(to, { throwIfNoEntry: false })?.isDirectory() || isContentOnly(from)) return to;
   const target = join(to, posix.basename(from));
   if ((await lstat(target).catch(() => undefined))?.isSymbolicLink()) {
-    throw new SlipwayError("path_outside", `${target} is a link here; nothing is written through it.`);
+    throw new SlipwayError("path_outside", `${target} is a local link; Slipway does not write through links.`);
   }
   return target;
 }
@@ -58,16 +58,16 @@ interface FileSource {
   readonly mode: number;
 }
 
-/** A link that the user names as the destination is followed; one that happens to lie in a directory is replaced. */
+/** Follows a link that the user names as the destination; replaces one inside a directory. */
 async function writeLocal(to: string, name: string, source: FileSource, options: WriteOptions): Promise<number> {
-  const existing = await statOrNone(to);
+  const existing = statSync(to, { throwIfNoEntry: false });
   if (existing?.isDirectory() || to.endsWith("/")) return replaceFile(await realpath(to), name, source, options);
   if (existing && !existing.isFile()) return writeThrough(to, source, options);
   const file = existing ? await realpath(to) : resolve(to);
   return replaceFile(await realpath(dirname(file)), basename(file), source, options);
 }
 
-/** Pipes and devices are written to, not replaced. */
+/** Writes to pipes and devices instead of replacing them. */
 async function writeThrough(to: string, { content }: FileSource, { signal, onBytes }: WriteOptions): Promise<number> {
   let bytes = 0;
   async function* counting() {
@@ -79,13 +79,4 @@ async function writeThrough(to: string, { content }: FileSource, { signal, onByt
   }
   await pipeline(counting, createWriteStream(to, { flags: "w" }), { signal });
   return bytes;
-}
-
-async function statOrNone(path: string): Promise<Stats | undefined> {
-  try {
-    return await stat(path);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
-    throw error;
-  }
 }

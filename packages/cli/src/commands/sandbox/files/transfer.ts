@@ -10,7 +10,7 @@ export interface Copied {
 
 const redrawMs = 80;
 
-/** Options for a copy that shows how far it is. */
+/** Options for a copy that shows its progress. */
 export function counted(context: Context): { signal: AbortSignal; onBytes(bytes: number): void } {
   let total = 0;
   let shownAt = 0;
