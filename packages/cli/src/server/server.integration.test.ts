@@ -102,8 +102,8 @@ test("an intent is edited before it is locked", async () => {
 });
 
 test.each([
-  ["that fails", "false", /the editor \(false\) ended with 1.*code: exec_failed/s],
-  ["that leaves no JSON", "sh -c 'echo {>$0'", /the file is not JSON.*code: invalid_request/s],
+  ["that fails", "false", /The editor \(false\) ended with 1.*code: exec_failed/s],
+  ["that leaves no JSON", "sh -c 'echo {>$0'", /The file is not JSON.*code: invalid_request/s],
   ["that breaks the intent", `sh -c 'echo {\\"criteria\\":[]}>$0'`, /criteria.*code: invalid_request/s],
 ])("an editor %s locks nothing, what it wrote is kept, and the build waits", async (_, editor, expected) => {
   const { code, stderr } = await edit(editor, "--out", here);

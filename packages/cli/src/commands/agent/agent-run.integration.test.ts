@@ -86,7 +86,7 @@ it("changes that do not fit any more are kept as a file, and nothing is half don
 it("prompts are written down when that is asked for, for nobody else to read", async () => {
   const words = ["agent", "run", "--dir", project, ...scripted, "Say hello"];
   const asked = await bin.run(words, "", { SLIPWAY_LOG_PROMPTS: "1" });
-  const [, file] = /prompts are written to (.*)\n/.exec(asked.stderr) ?? [];
+  const [, file] = /logging prompts to (.*)\n/.exec(asked.stderr) ?? [];
   expect(await readFile(String(file), "utf8")).toContain("Say hello");
   expect((await stat(String(file))).mode & 0o777).toBe(0o600);
   const usual = await bin.run(words);
@@ -130,8 +130,8 @@ describe("what can not work is refused with what to do:", () => {
   it("a budget of nothing", async () => {
     const { code, stdout, stderr } = await run(...scripted, "--budget", "0", "Say hello");
     expect(code).toBe(1);
-    expect(stderr).toContain("--budget gives more");
-    expect(stdout).toMatch(/budget.*0\.0000 USD/);
+    expect(stderr).toContain("raise it with --budget");
+    expect(stdout).toMatch(/budget.*0\.00 USD/);
   });
 });
 
@@ -160,6 +160,6 @@ it("a repository is cloned instead of a directory; where that fails, git says wh
   const kept = await bin.run(["sandbox", "exec", result.sandbox, "--", "cat", "/workspace/project/README.md"]);
   expect(kept.stdout).toBe("# Project\n");
   const closed = await bin.run([...cloning, "Say hello"]);
-  expect(closed).toMatchObject({ code: 125, stderr: expect.stringMatching(/git can not clone.*exec_failed/s) });
+  expect(closed).toMatchObject({ code: 125, stderr: expect.stringMatching(/git cannot clone.*exec_failed/s) });
   remote.close();
 });
