@@ -1,4 +1,4 @@
-// Runs every static check, also after one has failed, and says at the end which did.
+// Runs every static check, and lists the failed ones at the end.
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 

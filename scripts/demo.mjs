@@ -1,6 +1,5 @@
-// Builds a whole app without a key: the models' answers are scripted, everything else is real. Drives Slipway by its own
-// command line. `--exit` ends all that was started and exits with 0 when the app is what was asked for; `--agent` is that
-// of `slipway build`.
+// Builds a whole app without a key: the models' answers are scripted, everything else is real. Uses Slipway's own
+// command line.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { homedir } from "node:os";
@@ -12,26 +11,38 @@ import { defaultStateDirectory } from "@slipway/contract";
 
 const request =
   "A shopping list that a household shares: rooms, changes that everyone sees at once, and nothing is lost.";
-/** The task whose sandbox is destroyed in the middle of its work. */
+/** The task whose sandbox the demo destroys while it works. */
 const unlucky = "look";
 
-const { values: options } = parseArgs({ options: { exit: { type: "boolean" }, agent: { type: "string" } } });
+const usage = `Usage: npm run demo [-- <options>]
+
+Builds a whole app from one request, without a key.
+
+Options
+  --exit          Stop everything at the end; exit with 0 if the app passes its tests and every check
+  --agent <name>  Agent, as in slipway build --agent (default: builtin)
+  --help          Print this help`;
+
+const { values: options } = parseArgs({
+  options: { exit: { type: "boolean" }, agent: { type: "string" }, help: { type: "boolean" } },
+});
 const bin = fileURLToPath(new URL("../bin/slipway", import.meta.url));
 const environment = demoEnvironment(process.env);
 const isTerminal = process.stderr.isTTY === true;
-// A terminal sends it to the command line as well, which asks what to do.
+// A terminal also sends it to the command line, which asks what to do.
 process.on("SIGINT", () => {});
 const terminated = new Promise((resolve) => process.on("SIGTERM", resolve));
 
-process.exitCode = await run();
+if (options.help) console.log(usage);
+else process.exitCode = await run();
 
 async function run() {
   say(introduction());
   try {
     const isBuilt = await build();
     if (isBuilt && !options.exit && isTerminal) {
-      say("\nThe preview stays up. Ctrl-C ends all of it.");
-      // Waiting for a signal alone, Node would end.
+      say("\nThe preview stays up. Press Ctrl-C to stop everything.");
+      // Node would exit while it waits for signals only.
       const staying = setInterval(() => {}, 3_600_000);
       await Promise.race([once(process, "SIGINT"), terminated]);
       clearInterval(staying);
@@ -58,7 +69,7 @@ async function build() {
   return (await mainPassesItsTests(id)) && (await allIsSatisfied(id));
 }
 
-/** The build, and all that happens in it; what this demo does to it happens here, too. */
+/** Follows the build's events, and destroys the sandbox of the unlucky task. */
 async function follow(before, signal) {
   const events = [];
   const id = await newBuild(before, signal);
@@ -87,11 +98,11 @@ async function newBuild(before, signal) {
 }
 
 async function destroy(sandbox) {
-  if (!isTerminal) say(`demo: the sandbox of ${unlucky} is destroyed now: slipway sandbox rm ${sandbox}`);
+  if (!isTerminal) say(`demo: destroying the sandbox of ${unlucky}: slipway sandbox rm ${sandbox}`);
   await slipway("sandbox", "rm", sandbox).catch(() => {});
 }
 
-/** Once more, for whoever does not believe the gates: in main's own sandbox. A demo that was killed may have left another one. */
+/** Runs main's tests once more, in the preview's sandbox. A killed demo may have left another build's preview. */
 async function mainPassesItsTests(build) {
   const sandboxes = await slipwayJson("sandbox", "list");
   const main = sandboxes.find(({ labels }) => labels.purpose === "preview" && labels.build === build);
@@ -99,7 +110,7 @@ async function mainPassesItsTests(build) {
   try {
     const output = await slipway("sandbox", "exec", "--cwd", "/workspace/project", main.id, "--", "npm", "test");
     const count = /^(?:#|ℹ) pass (\d+)$/m.exec(output)?.[1];
-    say(`Main passes its own tests: ${count}.`);
+    say(`Main passes its ${count} tests.`);
     return true;
   } catch (error) {
     return failed(`main fails its own tests:\n${error.message}`);
@@ -113,7 +124,7 @@ async function allIsSatisfied(build) {
   return failed(`the build is ${status}; not satisfied: ${missing.join(", ") || "nothing was checked"}`);
 }
 
-/** Ends the build, the server and every sandbox of the demo; what was installed stays for the next time. */
+/** Stops the build, the server and every sandbox of the demo; keeps what it installed for the next time. */
 async function cleanUp() {
   const builds = await slipwayJson("builds").catch(() => []);
   for (const { id } of builds.filter(({ endedAt }) => endedAt === null)) await slipway("cancel", id).catch(warn);
@@ -127,30 +138,28 @@ function introduction() {
   ${request}
 
 Three things go wrong on purpose:
-  storage and live-hub change the same lines: whoever is second puts both together;
-  entries fails its own tests: it is tried again, one level higher, or by the fix that an earlier demo has taught;
-  the sandbox of ${unlucky} is destroyed at work: another one goes on from its last checkpoint.
+  storage and live-hub change the same lines; the agent of the second one merges them
+  entries fails its own tests; it is retried one level higher, or with the fix from an earlier demo
+  the sandbox of ${unlucky} is destroyed; another one continues from its last checkpoint
 `;
 }
 
-/** What went wrong on the way, and how it was handled, from the build's own events. */
+/** What went wrong and how it was handled, from the build's events. */
 function whatHappened(events) {
   const of = (...types) => events.filter(({ type }) => types.includes(type));
   const lines = [
-    ...of("merge.conflict").map(({ data }) => `${data.task} conflicted with main, and its agent put both together`),
-    ...of("task.retried").map(
-      ({ data }) => `${data.task} failed its tests, and was tried again ${howAgain(data.next)}`,
-    ),
-    ...of("attempt.respawned").map(({ data }) => `the sandbox of ${data.task} died, and another one went on`),
+    ...of("merge.conflict").map(({ data }) => `${data.task} conflicted with main; its agent merged both`),
+    ...of("task.retried").map(({ data }) => `${data.task} failed its tests and was retried ${howAgain(data.next)}`),
+    ...of("attempt.respawned").map(({ data }) => `the sandbox of ${data.task} died; another one continued`),
   ];
-  return ["\nOn the way:", ...lines.map((line) => `  ${line}`)].join("\n");
+  return ["\nWhat went wrong, and was repaired:", ...lines.map((line) => `  ${line}`)].join("\n");
 }
 
 function howAgain({ level }) {
-  return level === 0 ? "with a fix that was known" : `at level ${level}`;
+  return level === 0 ? "with a known fix" : `at level ${level}`;
 }
 
-/** The demo is the same everywhere: settings of the user's own builds are left out. It uses the agents that are installed. */
+/** Omits the settings of the user's own builds, so that the demo is the same everywhere. Uses the installed agents. */
 function demoEnvironment({ SLIPWAY_STATE_DIR, SLIPWAY_AGENTS, ...given }) {
   const own = /^(SLIPWAY_(?!SANDBOX_UID)|DATABASE_URL|REDIS_|RESTATE_|SANDBOX_|MODAL_|MAX_PARALLEL_SANDBOXES|BUILD_)/;
   const host = { isRoot: process.getuid?.() === 0, home: homedir(), dataHome: given.XDG_DATA_HOME };
@@ -171,9 +180,9 @@ async function slipwayJson(...argv) {
   return JSON.parse(await slipway(...argv, "--json"));
 }
 
-/** What the command says. Its failure holds all of it. */
+/** Returns the command's output; a failure contains all of it. */
 async function slipway(...argv) {
-  // Ctrl-C is for what the user sees: these run to their end.
+  // Detached from the terminal: Ctrl-C must not interrupt them.
   const child = spawn(process.execPath, [bin, ...argv], { env: environment, detached: true });
   let [output, errors] = ["", ""];
   child.stdout.on("data", (chunk) => {

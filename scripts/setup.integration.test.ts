@@ -60,8 +60,9 @@ it("a missing program is installed, after an update when the first try fails", a
   );
   expect(await setUp()).toMatchObject({ code: 0 });
   const apt = (await calls()).filter((line) => line.startsWith("apt-get"));
-  const install = "apt-get -q install -y --no-install-recommends bubblewrap";
-  expect(apt).toEqual([install, "apt-get -q update", install]);
+  const patient = "apt-get -q -o DPkg::Lock::Timeout=300";
+  const install = `${patient} install -y --no-install-recommends bubblewrap`;
+  expect(apt).toEqual([install, `${patient} update`, install]);
 });
 
 it("without a way to install them, missing programs are named with their packages", async () => {

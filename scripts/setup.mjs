@@ -1,5 +1,5 @@
-// Makes a checkout ready to run: npm packages, system programs, the sandbox's C programs. Quick when there is nothing to do.
-// Plain JavaScript on built-ins only: the machine's own Node (20 or newer) runs it before anything is installed.
+// Makes a checkout ready to run: npm packages, system programs, the sandbox's C programs. Fast if nothing is missing.
+// Plain JavaScript without packages: the machine's own Node (20 or newer) runs it before anything is installed.
 import { spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
@@ -21,16 +21,16 @@ const programs = [
   { command: "bwrap", packages: ["bubblewrap"], for: "run", why: "isolates the sandboxes" },
   { command: "git", packages: ["git"], for: "run", why: "carries the work between sandboxes" },
   { command: "debootstrap", packages: ["debootstrap"], for: "run", why: "builds the debian image" },
-  { command: "chromium", packages: ["chromium"], for: "run", why: "looks at apps as their users do" },
+  { command: "chromium", packages: ["chromium"], for: "run", why: "opens apps as their users do" },
   { command: "cc", packages: ["gcc", "libc6-dev"], for: "run", why: "compiles the sandbox's first process" },
-  { command: "curl", packages: ["curl"], for: "test", why: "asks the egress proxy as a client of its own" },
+  { command: "curl", packages: ["curl"], for: "test", why: "is an independent client of the egress proxy" },
   { command: "python3", packages: ["python3"], for: "test", why: "runs small programs inside sandboxes" },
-  { command: "redis-server", packages: ["redis-server"], for: "test", why: "carries the bridge's messages" },
-  { command: "pg_ctlcluster", packages: ["postgresql"], for: "test", why: "keeps the store's records" },
+  { command: "redis-server", packages: ["redis-server"], for: "test", why: "carries messages of the bridge" },
+  { command: "pg_ctlcluster", packages: ["postgresql"], for: "test", why: "holds the records of the store" },
   { command: "setpriv", packages: ["util-linux"], for: "test", why: "runs tests as an ordinary user" },
 ];
 
-/** npm packages of hundreds of files that every start loads, and the files by which they are imported. */
+/** npm packages whose hundreds of files every start loads, with their entry files. */
 const scattered = [
   { name: "kysely", entries: ["dist/index.js"] },
   { name: "zod", entries: ["index.js", "v4/index.js", "v4/core/index.js", "v4/mini/index.js"] },
@@ -53,7 +53,7 @@ try {
 
 async function setUp() {
   if (Number.parseInt(process.versions.node, 10) < 20) {
-    throw new SetupError(`needs Node 20 or newer to begin with; this is ${process.version}.`);
+    throw new SetupError(`Node 20 or newer is required; this is ${process.version}.`);
   }
   const release = await takeTurn();
   try {
@@ -67,7 +67,7 @@ async function setUp() {
   }
 }
 
-/** Waits until no other set-up of this checkout runs. The kernel frees the lock when its holder dies, so it never goes stale. */
+/** Waits for other set-ups of this checkout. The kernel frees the lock when its holder dies, so it is never stale. */
 async function takeTurn() {
   const holder = spawn("flock", [join(root, ".setup.lock"), "sh", "-c", "echo; exec cat"], {
     stdio: ["pipe", "pipe", "inherit"],
@@ -75,28 +75,28 @@ async function takeTurn() {
   const held = once(holder.stdout, "data").then(() => "held");
   const lost = once(holder, "exit").catch((error) => error);
   const first = await Promise.race([held, lost, sleep(1000, "waiting", { ref: false })]);
-  if (first === "waiting") say("another set-up of this checkout is running, waiting for it");
+  if (first === "waiting") say("waiting for another set-up of this checkout");
   if ((await Promise.race([held, lost])) !== "held") {
-    throw new SetupError("could not lock .setup.lock with `flock` (Debian package util-linux).");
+    throw new SetupError("cannot lock .setup.lock with `flock` (Debian package util-linux).");
   }
   return () => holder.stdin.end();
 }
 
-/** Installs what a directory's lock names, unless that is what was installed there last. */
+/** Installs the packages of a directory's lock file, unless they are installed already. */
 function installModules(directory, options) {
   const stamp = join(directory, "node_modules/.slipway-setup");
   const wanted = createHash("sha256")
     .update(readFileSync(join(directory, "package-lock.json")))
     .digest("hex");
   if (existsSync(stamp) && readFileSync(stamp, "utf8") === wanted) return;
-  say(`installing npm packages${directory === root ? "" : ` of ${relative(root, directory)}`}`);
+  say(`installing npm packages${directory === root ? "" : ` in ${relative(root, directory)}`}`);
   rmSync(stamp, { force: true });
   const npm = process.env.npm_execpath ? [process.execPath, process.env.npm_execpath] : ["npm"];
   run([...npm, "ci", ...options, "--loglevel=error"], "`npm ci` failed.", directory);
   writeFileSync(stamp, wanted);
 }
 
-/** Makes a package a few files, which load in a fraction of the time. Its entries go on sharing what they share. */
+/** Bundles a package into a few files, which load faster. Its entries keep sharing their common code. */
 function joinFiles({ name, entries }) {
   const directory = join(root, "node_modules", name);
   const stamp = join(directory, ".slipway-joined");
@@ -105,15 +105,15 @@ function joinFiles({ name, entries }) {
   rmSync(made, { recursive: true, force: true });
   const esbuild = join(root, "node_modules/.bin/esbuild");
   const options = ["--bundle", "--splitting", "--format=esm", "--platform=node", "--outbase=.", `--outdir=${made}`];
-  run([esbuild, ...entries, ...options, "--log-level=warning"], `could not join the files of ${name}.`, directory);
+  run([esbuild, ...entries, ...options, "--log-level=warning"], `could not bundle ${name}.`, directory);
   const chunks = readdirSync(made).filter((file) => file.startsWith("chunk-"));
-  // One at a time and whole, each after what it imports: a program may be loading them.
+  // One whole file at a time, imports first: a program may be loading them.
   for (const file of [...chunks, ...entries]) renameSync(join(made, file), join(directory, file));
   rmSync(made, { recursive: true });
   writeFileSync(stamp, "");
 }
 
-/** Programs of others that only tests run. Each coding agent has a directory of its own, as on a user's machine. */
+/** Third-party programs for tests. Each coding agent has its own directory, as on a user's machine. */
 function installForTests() {
   const agents = existsSync(testAgents) ? readdirSync(testAgents).map((agent) => join(testAgents, agent)) : [];
   for (const directory of [...agents, ...[testRestate].filter(existsSync)]) {
@@ -133,20 +133,21 @@ function installPrograms() {
     );
   }
   say(`installing ${packages.join(", ")}`);
-  const apt = [...prefix, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q"];
+  // Another apt may hold the lock, such as the set-up of another checkout.
+  const lockTimeout = ["-o", "DPkg::Lock::Timeout=300"];
+  const apt = [...prefix, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q", ...lockTimeout];
   const install = [...apt, "install", "-y", "--no-install-recommends", ...packages];
-  // The package lists may be absent or out of date, and fetching them is slow: only when the first try fails.
+  // The package lists may be missing or stale. Fetching them is slow, so only after a failure.
   if (exitCode(install) !== 0) {
     say("updating the package lists");
     run([...apt, "update"], "`apt-get update` failed.");
     run(install, `could not install ${packages.join(", ")}.`);
   }
   const still = missing.find((program) => !find(program.command));
-  if (still)
-    throw new SetupError(`${still.packages.join(", ")} is installed, but there is no ${still.command} in PATH.`);
+  if (still) throw new SetupError(`${still.packages.join(", ")} is installed, but ${still.command} is not in PATH.`);
 }
 
-/** What to put before a command so that it runs as root; undefined when that takes a password. */
+/** A prefix that runs a command as root; undefined if that needs a password. */
 function rootPrefix() {
   if (process.getuid?.() === 0) return [];
   return spawnSync("sudo", ["-n", "true"]).status === 0 ? ["sudo", "-n"] : undefined;
