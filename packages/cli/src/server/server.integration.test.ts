@@ -144,11 +144,11 @@ test("a command says that it starts the server, and later ones what they would h
   const builds = async (more: NodeJS.ProcessEnv = {}) =>
     (await slipway.run(["builds"], "", { ...own, ...more })).stderr;
   try {
-    expect(await builds()).toMatch(/^starting the server \.\.\.\n/);
-    expect(await builds()).not.toMatch(/starting|started/);
-    expect(await builds({ BUILD_BUDGET_USD: "" })).not.toMatch(/started/);
+    expect(await builds()).toMatch(/^starting the server\n/);
+    expect(await builds()).not.toMatch(/starting|other values/);
+    expect(await builds({ BUILD_BUDGET_USD: "" })).not.toMatch(/other values/);
     expect(await builds({ BUILD_BUDGET_USD: "8", ANTHROPIC_API_KEY: "secret-2" })).toMatch(
-      /^the server was started with another (BUILD_BUDGET_USD, ANTHROPIC_API_KEY|ANTHROPIC_API_KEY, BUILD_BUDGET_USD): `slipway down`/,
+      /^The server runs with other values of (BUILD_BUDGET_USD, ANTHROPIC_API_KEY|ANTHROPIC_API_KEY, BUILD_BUDGET_USD)\. Run `slipway down`/,
     );
     expect(await readFile(join(own.SLIPWAY_STATE_DIR, serverFiles.settings), "utf8")).not.toContain("secret");
   } finally {

@@ -64,7 +64,7 @@ process.exit(3);`;
   await using agents = await openAgents({ large });
   const { code, stdout, stderr } = await bin.run(agents.words("acp:large"), "", agents.environment);
   expect(code).toBe(125);
-  expect(stdout).toMatch(/crashed: .*, 0\.\d{4} USD, changes not collected/);
+  expect(stdout).toMatch(/crashed: .*, 0\.00 USD, changes not collected/);
   expect(stderr).toContain("code: too_large");
   const [, told = ""] = /kept, stopped; its files: (slipway .*) <to>\n/.exec(stderr) ?? [];
   const out = join(agents.project, "out");
