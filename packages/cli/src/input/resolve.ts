@@ -2,6 +2,7 @@ import type { Client } from "@slipway/client";
 import {
   type BranchId,
   type BuildId,
+  type BuildStatus,
   branchIdSchema,
   buildIdSchema,
   type ErrorCode,
@@ -50,21 +51,35 @@ export function findSnapshotId(provider: SandboxProvider, text: string, signal: 
 const searchedBuilds = 1000;
 
 /** An undefined text means the newest build. */
-export async function findBuildId(client: Client, text: string | undefined, signal: AbortSignal): Promise<BuildId> {
+async function findBuildId(client: Client, text: string | undefined, signal: AbortSignal): Promise<BuildId> {
   if (text !== undefined) return find(buildKind, text, () => newestBuilds(client, signal));
   const { builds } = await client.builds.list({ limit: 1 }, { signal });
   if (builds[0]) return builds[0].id;
   throw new SlipwayError("build_not_found", "There are no builds yet.");
 }
 
+/** The server, and the build of a command's `<id>`. */
+export async function buildOf({ args, interrupts, server }: Context) {
+  const { signal } = interrupts;
+  const client = await server();
+  return { client, signal, id: await findBuildId(client, args.optional("id"), signal) };
+}
+
 async function newestBuilds(client: Client, signal: AbortSignal): Promise<Entry<BuildId>[]> {
   const known: Entry<BuildId>[] = [];
-  for (let before: BuildId | null | undefined; before !== null && known.length < searchedBuilds; ) {
-    const { builds, next } = await client.builds.list({ limit: 100, ...(before && { before }) }, { signal });
-    known.push(...builds.map(unnamed));
-    before = next;
+  for await (const build of everyBuild(client, {}, signal)) {
+    if (known.push(unnamed(build)) === searchedBuilds) break;
   }
   return known;
+}
+
+/** Newest first. */
+export async function* everyBuild(client: Client, filter: { statuses?: readonly BuildStatus[] }, signal: AbortSignal) {
+  for (let before: BuildId | null | undefined; before !== null; ) {
+    const { builds, next } = await client.builds.list({ ...filter, limit: 100, ...(before && { before }) }, { signal });
+    yield* builds;
+    before = next;
+  }
 }
 
 /** A branch that the build keeps; its ref serves as its name. */

@@ -32,7 +32,7 @@ export async function connectServer({ onStart, onOther, signal, ...start }: Conn
   } catch (error) {
     if (!hasCode(error, "server_running")) throw error;
     const deadline = performance.now() + otherStartMs;
-    while (!(await isThere(client, signal))) {
+    while ((await findHealth(client, signal)) === undefined) {
       if (performance.now() > deadline) throw error;
       await delay(retryMs, undefined, { signal });
     }
@@ -45,10 +45,6 @@ export function clientOf(stateDir: string): Client {
 }
 
 const answerMs = 30_000;
-
-export async function isThere(client: Client, signal: AbortSignal): Promise<boolean> {
-  return (await findHealth(client, signal)) !== undefined;
-}
 
 /** Undefined if no server is running. */
 export async function findHealth(client: Client, signal: AbortSignal): Promise<Health | undefined> {

@@ -1,16 +1,13 @@
 import type { BranchesView } from "@slipway/contract";
 import type { Context } from "../../input/command.ts";
 import { formatDuration } from "../../input/duration.ts";
-import { findBranchId, findBuildId } from "../../input/resolve.ts";
+import { buildOf, findBranchId } from "../../input/resolve.ts";
 import { formatTable, quoted } from "../../terminal/terminal.ts";
 import { oneLine } from "./view/words.ts";
 
 export async function run(context: Context): Promise<void> {
-  const { args, interrupts } = context;
-  const { signal } = interrupts;
-  const client = await context.server();
-  const build = await findBuildId(client, args.optional("id"), signal);
-  const wanted = args.text("discard");
+  const { client, id: build, signal } = await buildOf(context);
+  const wanted = context.args.text("discard");
   if (wanted !== undefined) {
     const branch = await findBranchId(client, build, wanted, signal);
     const gone = await client.builds.discardBranch(build, branch, { signal });

@@ -3,7 +3,7 @@ import { agentNameSchema, type BuildId, type BuildView, newId, type StartBuild }
 import type { Context } from "../../input/command.ts";
 import { UsageError } from "../../input/failure.ts";
 import { given } from "../../input/request.ts";
-import { findBuildId } from "../../input/resolve.ts";
+import { buildOf } from "../../input/resolve.ts";
 import { ask, canAsk } from "./ask.ts";
 import { editIntent, untilHeld } from "./edit-intent.ts";
 import { readOrder } from "./order.ts";
@@ -29,11 +29,10 @@ export async function run(context: Context): Promise<number> {
 
 /** Returns to a build. */
 export async function watch(context: Context): Promise<number> {
-  const { signal } = context.interrupts;
-  const client = await context.server();
-  const view = await client.builds.get(await findBuildId(client, context.args.optional("id"), signal), { signal });
+  const { client, id, signal } = await buildOf(context);
+  const view = await client.builds.get(id, { signal });
   if (view.endedAt !== null || view.status === "paused") return await showResult(context, client, view, false);
-  const { view: last, left } = await watchBuild(context, client, { id: view.id, after: view.lastEvent });
+  const { view: last, left } = await watchBuild(context, client, { id, after: view.lastEvent });
   return await showResult(context, client, last, left);
 }
 

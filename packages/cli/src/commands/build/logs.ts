@@ -1,19 +1,18 @@
 import type { Client } from "@slipway/client";
 import type { BuildId, EventView } from "@slipway/contract";
 import type { Context } from "../../input/command.ts";
-import { findBuildId } from "../../input/resolve.ts";
+import { buildOf } from "../../input/resolve.ts";
 import { toJson } from "../../terminal/terminal.ts";
 import { eventText } from "./view/events.ts";
 
 export async function run(context: Context): Promise<number> {
-  const { args, interrupts } = context;
+  const { args } = context;
   const after = args.integer("after", { min: 0, max: Number.MAX_SAFE_INTEGER }) ?? 0;
-  const client = await context.server();
-  const id = await findBuildId(client, args.optional("id"), interrupts.signal);
+  const { client, id, signal } = await buildOf(context);
   const print = (event: EventView) => context.out.write(context.json ? `${toJson(event)}\n` : line(event, context));
   if (args.flag("follow")) return await follow(context, client, { id, after, print });
   for (let from = after; ; ) {
-    const { events, next } = await client.builds.events(id, { after: from, limit: 500 }, { signal: interrupts.signal });
+    const { events, next } = await client.builds.events(id, { after: from, limit: 500 }, { signal });
     for (const event of events) await print(event);
     if (events.length === 0) return 0;
     from = next;

@@ -1,15 +1,13 @@
 import type { MergeQueueView } from "@slipway/contract";
 import type { Context } from "../../input/command.ts";
 import { formatDuration } from "../../input/duration.ts";
-import { findBuildId } from "../../input/resolve.ts";
+import { buildOf } from "../../input/resolve.ts";
 import { formatFields, formatTable } from "../../terminal/terminal.ts";
 import { gatesAndReason } from "./view/task-row.ts";
 import { oneLine } from "./view/words.ts";
 
 export async function run(context: Context): Promise<void> {
-  const { signal } = context.interrupts;
-  const client = await context.server();
-  const id = await findBuildId(client, context.args.optional("id"), signal);
+  const { client, id, signal } = await buildOf(context);
   const queue = await client.builds.mergeQueue(id, { signal });
   await context.result(queue, () =>
     [fields(queue, context), candidates(queue, context)].join("\n").trimEnd().concat("\n"),

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { Client } from "@slipway/client";
 import type { BuildId, BuildView } from "@slipway/contract";
 import type { Context, Run } from "../../input/command.ts";
-import { findBuildId } from "../../input/resolve.ts";
+import { buildOf } from "../../input/resolve.ts";
 import { readBudget } from "./order.ts";
 import { formatMoney } from "./view/money.ts";
 import { missingText, statusText } from "./view/words.ts";
@@ -16,9 +16,7 @@ type Order = (client: Client, id: BuildId, options: Options, context: Context) =
 
 function order(give: Order): Run {
   return async (context) => {
-    const { signal } = context.interrupts;
-    const client = await context.server();
-    const id = await findBuildId(client, context.args.argument("id"), signal);
+    const { client, id, signal } = await buildOf(context);
     const view = await give(client, id, { signal, key: randomUUID() }, context);
     await context.result(view, `${view.id} ${statusText(view)}\n`);
     if (view.repositoryMissing) {

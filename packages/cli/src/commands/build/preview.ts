@@ -1,16 +1,13 @@
 import type { PreviewView } from "@slipway/contract";
 import type { Context } from "../../input/command.ts";
-import { findBuildId } from "../../input/resolve.ts";
+import { buildOf } from "../../input/resolve.ts";
 import { quoted } from "../../terminal/terminal.ts";
 import { oneLine } from "./view/words.ts";
 
 export async function run(context: Context): Promise<void> {
-  const { args, interrupts } = context;
-  const { signal } = interrupts;
-  const client = await context.server();
-  const id = await findBuildId(client, args.optional("id"), signal);
+  const { client, id, signal } = await buildOf(context);
   const { openPreview, closePreview } = client.builds;
-  const view = await (args.flag("close") ? closePreview : openPreview)(id, { signal });
+  const view = await (context.args.flag("close") ? closePreview : openPreview)(id, { signal });
   await context.result(view, `${textOf(view)}\n`);
 }
 

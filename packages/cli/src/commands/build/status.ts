@@ -2,7 +2,7 @@ import type { Client } from "@slipway/client";
 import type { BuildView } from "@slipway/contract";
 import type { Context } from "../../input/command.ts";
 import { formatDuration } from "../../input/duration.ts";
-import { findBuildId } from "../../input/resolve.ts";
+import { buildOf } from "../../input/resolve.ts";
 import { formatFields, formatTable } from "../../terminal/terminal.ts";
 import { eventText } from "./view/events.ts";
 import { formatMoney } from "./view/money.ts";
@@ -11,9 +11,8 @@ import { gatesAndReason } from "./view/task-row.ts";
 import { mergeText, oneLine, previewText, stageText, statusText, tasksText } from "./view/words.ts";
 
 export async function run(context: Context): Promise<void> {
-  const { signal } = context.interrupts;
-  const client = await context.server();
-  const view = await client.builds.get(await findBuildId(client, context.args.optional("id"), signal), { signal });
+  const { client, id, signal } = await buildOf(context);
+  const view = await client.builds.get(id, { signal });
   const failure = await findFailure(client, view, signal);
   await context.result(view, () =>
     [

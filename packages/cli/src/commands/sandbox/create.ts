@@ -11,7 +11,7 @@ import {
   sandboxChoices,
   timeChoices,
 } from "../../input/request.ts";
-import { findSnapshotId, nameLabel } from "../../input/resolve.ts";
+import { findSnapshotId, nameLabel, sandboxOf } from "../../input/resolve.ts";
 
 export async function run(context: Context): Promise<void> {
   const { args, interrupts } = context;
@@ -37,8 +37,22 @@ export async function run(context: Context): Promise<void> {
   if (context.out.isTerminal) await context.note(`Open a shell: slipway sandbox shell ${name ?? sandbox.id}`);
 }
 
+export async function fork(context: Context): Promise<void> {
+  const { signal } = context.interrupts;
+  const choices = sandboxChoices(context.args, context.io.env);
+  await refuseTakenName(await context.provider(), choices, signal);
+  const origin = await sandboxOf(context);
+  // A name belongs to one sandbox: the fork inherits only the other labels.
+  const { [nameLabel]: _, ...inherited } = (await origin.info({ signal })).labels;
+  context.progress.status("forking the sandbox");
+  const overrides = { ...choices, labels: { ...inherited, ...choices.labels } };
+  const sandbox = await inOptions(overrides, () => origin.fork(overrides, { signal }));
+  context.progress.clear();
+  await context.result(context.json ? await sandbox.info({ signal }) : null, `${sandbox.id}\n`);
+}
+
 /** Not a guarantee: two creates can run at once. A name used twice is later refused as ambiguous. */
-export async function refuseTakenName(
+async function refuseTakenName(
   provider: SandboxProvider,
   { labels, idempotencyKey }: SandboxChoices,
   signal: AbortSignal,

@@ -48,7 +48,7 @@ export const lifecycleCommands: readonly Command[] = [
       Object.entries(sandboxOptions).map(([name, { default: _, ...option }]) => [name, option]),
     ),
     notes: ["Without an option, the setting of the source sandbox applies."],
-    load: () => import("./fork.ts"),
+    load: async () => ({ run: (await import("./create.ts")).fork }),
   },
   {
     name: "sandbox sleep",

@@ -4,7 +4,8 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Client } from "@slipway/client";
 import { type BuildId, hasCode, SlipwayError } from "@slipway/contract";
 import type { Context } from "../../input/command.ts";
-import { clientOf, isThere } from "../../server/connect.ts";
+import { everyBuild } from "../../input/resolve.ts";
+import { clientOf, findHealth } from "../../server/connect.ts";
 
 const endMs = 60_000;
 const pauseMs = 60_000;
@@ -14,9 +15,11 @@ const pollMs = 50;
 export async function run(context: Context): Promise<void> {
   const { signal } = context.interrupts;
   const client = clientOf(await context.stateDir());
-  if (!(await isThere(client, signal))) return await context.result({ stopped: false }, "no server is running\n");
-  const { pid } = await client.health({ signal });
-  const underway = await buildsUnderway(client, signal);
+  const health = await findHealth(client, signal);
+  if (health === undefined) return await context.result({ stopped: false }, "no server is running\n");
+  const { pid } = health;
+  const builds = everyBuild(client, { statuses: ["planning", "running"] }, signal);
+  const underway = (await Array.fromAsync(builds)).map(({ id }) => id);
   const paused = context.args.flag("pause") ? await pauseAll(client, underway, signal) : [];
   const handedOver = underway.filter((id) => !paused.includes(id));
   process.kill(pid, "SIGTERM");
@@ -28,17 +31,6 @@ export async function run(context: Context): Promise<void> {
       ...handedOver.map((id) => `${id} continues with the next server: slipway up\n`),
     ].join(""),
   );
-}
-
-async function buildsUnderway(client: Client, signal: AbortSignal): Promise<BuildId[]> {
-  const ids: BuildId[] = [];
-  for (let before: BuildId | null | undefined; before !== null; ) {
-    const filter = { statuses: ["planning", "running"] as const, limit: 100, ...(before && { before }) };
-    const { builds, next } = await client.builds.list(filter, { signal });
-    ids.push(...builds.map(({ id }) => id));
-    before = next;
-  }
-  return ids;
 }
 
 /** Returns the builds that have stopped. */

@@ -73,7 +73,7 @@ export const networkCommands: readonly Command[] = [
       idArgument,
       { name: "port", help: "Port inside the sandbox (default: SANDBOX_PREVIEW_PORT, 3000)", optional: true },
     ],
-    load: () => import("./url.ts"),
+    load: async () => ({ run: (await import("./ports.ts")).url }),
   },
   {
     name: "sandbox forward",
@@ -82,7 +82,7 @@ export const networkCommands: readonly Command[] = [
     options: {
       listen: { value: "port", short: "l", help: "Port on 127.0.0.1; 0 for any free one", default: "the same port" },
     },
-    load: () => import("./forward.ts"),
+    load: async () => ({ run: (await import("./ports.ts")).forward }),
   },
   {
     name: "sandbox network",

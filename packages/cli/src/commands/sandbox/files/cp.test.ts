@@ -6,7 +6,7 @@ import type { Bytes, SandboxFiles, TreeEntry } from "@slipway/sandbox";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { type CliOptions, runCli } from "../../../testing/run-cli.ts";
 import { addSandbox, createStubProvider } from "../../../testing/stub-provider.ts";
-import { parseEndpoint } from "./endpoint.ts";
+import { parseEndpoint } from "./transfer.ts";
 
 let here: string;
 beforeEach(async () => {

@@ -3,10 +3,9 @@ import type { Context } from "../../../input/command.ts";
 import { UsageError } from "../../../input/failure.ts";
 import { findSandbox } from "../../../input/resolve.ts";
 import { formatBytes } from "../../../terminal/terminal.ts";
-import { type Endpoint, parseEndpoint } from "./endpoint.ts";
 import { copyIn } from "./in.ts";
 import { copyOut } from "./out.ts";
-import type { Copied } from "./transfer.ts";
+import { type Copied, type Endpoint, parseEndpoint } from "./transfer.ts";
 
 export async function run(context: Context): Promise<void> {
   const [from, to] = [parseEndpoint(context.args.argument("from")), parseEndpoint(context.args.argument("to"))];

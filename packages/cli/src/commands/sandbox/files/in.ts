@@ -4,9 +4,8 @@ import { type FileInfo, hasCode } from "@slipway/contract";
 import { type Bytes, readLocal, type Sandbox, type SandboxFiles, walkTree } from "@slipway/sandbox";
 import type { Context } from "../../../input/command.ts";
 import { UsageError } from "../../../input/failure.ts";
-import { type Endpoint, isContentOnly } from "./endpoint.ts";
 import type { LeftOut } from "./hold.ts";
-import { type Copied, counted } from "./transfer.ts";
+import { type Copied, counted, type Endpoint, isContentOnly } from "./transfer.ts";
 
 type Source = Exclude<Endpoint, { kind: "sandbox" }>;
 

@@ -5,9 +5,8 @@ import { pipeline } from "node:stream/promises";
 import { SlipwayError } from "@slipway/contract";
 import type { Sandbox } from "@slipway/sandbox";
 import type { Context } from "../../../input/command.ts";
-import { type Endpoint, isContentOnly } from "./endpoint.ts";
 import { replaceFile, type WriteOptions, writeTree } from "./hold.ts";
-import { type Copied, counted } from "./transfer.ts";
+import { type Copied, counted, type Endpoint, isContentOnly } from "./transfer.ts";
 
 type Destination = Exclude<Endpoint, { kind: "sandbox" }>;
 

@@ -9,7 +9,7 @@ import { portRange } from "../../../input/request.ts";
 import { sandboxOf } from "../../../input/resolve.ts";
 
 /** Runs until Ctrl-C, which is a success. */
-export async function run(context: Context): Promise<number> {
+export async function forward(context: Context): Promise<number> {
   const port = parseInteger(context.args.argument("port"), "<port>", portRange);
   const listen = context.args.integer("listen", { min: 0, max: 65_535 }) ?? port;
   const sandbox = await sandboxOf(context);
@@ -32,6 +32,15 @@ export async function run(context: Context): Promise<number> {
     server.close();
     for (const socket of sockets) socket.destroy();
   }
+}
+
+/** Prints the preview URL of a port. */
+export async function url(context: Context): Promise<void> {
+  const text = context.args.optional("port");
+  const port = text === undefined ? (await context.settings()).previewPort : parseInteger(text, "<port>", portRange);
+  const sandbox = await sandboxOf(context);
+  const address = await sandbox.previewUrl(port, { signal: context.interrupts.signal });
+  await context.result({ sandbox: sandbox.id, port, url: address }, `${address}\n`);
 }
 
 async function listenOn(server: Server, port: number): Promise<AddressInfo> {
