@@ -65,7 +65,7 @@ function entriesOf(directory, leftOut) {
 
 async function run({ repo, home, tmp }, args) {
   const { CI, NODE_EXTRA_CA_CERTS, SSL_CERT_FILE, SLIPWAY_LANE, SLIPWAY_SEED } = process.env;
-  // The checkout may be in a directory that the user can not enter: its own Node is taken from the copy.
+  // The checkout may be in a directory that the user cannot enter: its own Node is taken from the copy.
   const node = process.execPath.startsWith(root) ? join(repo, process.execPath.slice(root.length)) : process.execPath;
   const path = `${dirname(node)}:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin`;
   const given = { CI, NODE_EXTRA_CA_CERTS, SSL_CERT_FILE, SLIPWAY_LANE, SLIPWAY_SEED };

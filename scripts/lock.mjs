@@ -59,6 +59,6 @@ function platformOf(name) {
   const words = name.split(/[/-]/);
   const cpu = words.filter((word) => /^(arm|arm64|ia32|x64|ppc64|riscv64|s390x|wasm32)$/.test(word));
   const os = words.filter((word) => /^(android|darwin|freebsd|linux|openharmony|win32)$/.test(word));
-  if (cpu.length === 0) throw new Error(`can not tell from its name for which platform ${name} is`);
+  if (cpu.length === 0) throw new Error(`cannot tell the platform of ${name} from its name`);
   return { cpu, ...(os.length > 0 && { os }) };
 }

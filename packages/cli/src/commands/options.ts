@@ -15,7 +15,7 @@ export const injectOption: OptionSpec = {
   multiple: true,
   help:
     "Add this header to requests to one host, outside the sandbox, which never sees it. Value env:NAME reads a variable. " +
-    "Uses HTTPS; a host that begins with http:// uses plain HTTP",
+    "Uses HTTPS; a host that begins with http:// uses plain HTTP, in clear text",
 };
 
 export const networkOptions: OptionSpecs = {

@@ -166,7 +166,7 @@ test("what a plan leaves in a project is nothing to git", async () => {
   expect(await readdir(join(here, ".slipway", id))).toEqual(["slipway-intent.json", "slipway-plan.json"]);
 });
 
-describe("a server that can not start", () => {
+describe("a server that cannot start", () => {
   test("looks for files where its user is", async () => {
     const env = { SLIPWAY_STATE_DIR: join(here, "priced"), SLIPWAY_PRICES: "no-such-prices.json" };
     const { code, stderr } = await slipway.run(["builds"], "", env);

@@ -95,7 +95,7 @@ it("prompts are written down when that is asked for, for nobody else to read", a
   expect(await readdir(join(bin.stateDir, "runs", String(id)))).not.toContain("prompts.jsonl");
 });
 
-describe("what can not work is refused with what to do:", () => {
+describe("what cannot work is refused with what to do:", () => {
   it.each<[string, string[], string[]]>([
     ["a missing key", ["Say hello"], ["ANTHROPIC_API_KEY", "code: missing_key"]],
     ["an unknown provider", ["--model", "nowhere/model", "Say hello"], ["nowhere", "code: unknown_model"]],

@@ -31,7 +31,7 @@ it.each<[string, RunnerEvent]>([
   ["a task", { type: "task", task: { id: 1, title: "\x1b[2J", status: "pending", owner: "\x1b[2J" } }],
   ["an error", agent({ type: "error", kind: "crashed", message: "\x1b[2J" })],
   ["a permission", agent({ type: "permission", id: "1", tool: "\x1b[2J", input: "\x1b[2J" })],
-])("%s can not command the terminal", (_, event) => {
+])("%s cannot command the terminal", (_, event) => {
   expect(show(event)).not.toContain("\x1b");
 });
 
@@ -56,7 +56,7 @@ it.each([
 it.each([
   ["nested too deeply to be written", `{"files":[${"[".repeat(30_000)}${"]".repeat(30_000)}]}`],
   ["nested too deeply to be joined", `{"command":${"[".repeat(30_000)}${"]".repeat(30_000)}}`],
-  ["no text and can not become one", '{"command":[{"toString":1,"valueOf":1}]}'],
+  ["no text and cannot become one", '{"command":[{"toString":1,"valueOf":1}]}'],
 ])("an input that is %s is shown all the same", (_, input) => {
   const event = agent({ type: "tool", phase: "start", id: "1", name: "tool", kind: "other", input });
   expect(show(event)).toMatch(/^tool .*\n$/);

@@ -82,7 +82,7 @@ describe("ls", () => {
     expect(stdout).toMatch(/^MODE .*\nlrw-r----- .* a -> b\n-rw-r----- +2\.0 KB +1970-01-01 00:00:00 +b\n$/);
   });
 
-  test("a name can not send control sequences to a terminal", async () => {
+  test("a name cannot send control sequences to a terminal", async () => {
     const options = { provider: providerWith([entry(evil)]), terminal: true, env: { NO_COLOR: "1" } };
     const { stdout } = await runCli(["sandbox", "ls", "box"], options);
     expect(stdout).toContain("?]0;owned??root\n");

@@ -42,7 +42,7 @@ describe("exit codes", () => {
     expect(code).toBe(expected);
   });
 
-  test("a program that can not be started is our failure", async () => {
+  test("a program that cannot be started is our failure", async () => {
     const exec = () => Promise.reject(new SlipwayError("exec_not_started", "nope: no such program"));
     const provider = createStubProvider({}, { exec });
     addSandbox(provider, { labels: { name: "box" } });

@@ -176,7 +176,7 @@ describe("out of a sandbox", () => {
     expect(stderr).toContain("code: path_outside");
   });
 
-  test("a directory can not become standard output", async () => {
+  test("a directory cannot become standard output", async () => {
     const { provider } = sandboxWith({ "/dist": info("directory") });
     const { code, stderr } = await cp("box:/dist", "-", { provider });
     expect(code).toBe(125);

@@ -196,7 +196,7 @@ test.each([
   expect(staysInside(path.split("/"), target)).toBe(expected);
 });
 
-test("a tree whose destination can not be written fails as this machine's failure", async () => {
+test("a tree whose destination cannot be written fails as this machine's failure", async () => {
   await writeFile(join(base, "out", "tree"), "a file");
   await expect(write(file("a"))).rejects.toMatchObject({ code: "EEXIST" });
 });
