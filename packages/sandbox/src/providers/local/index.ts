@@ -86,7 +86,7 @@ export function createLocalProvider(options: LocalProviderOptions): SandboxProvi
       throwIfAborted(signal);
       await settle(layout, keeper);
       const wanted = Object.entries(labels);
-      return recordsIn<SandboxRecord>(layout.records.sandboxes)
+      return readRecords<SandboxRecord>(layout.records.sandboxes)
         .map(sandboxInfo)
         .filter((info) => states === undefined || states.includes(info.state))
         .filter((info) => wanted.every(([name, value]) => info.labels[name] === value));
@@ -114,7 +114,7 @@ function snapshotsOf(layout: Layout, keeper: KeeperClient): Snapshots {
   return {
     async list({ signal } = {}) {
       throwIfAborted(signal);
-      return recordsIn<SnapshotRecord>(layout.records.snapshots).map(snapshotInfo);
+      return readRecords<SnapshotRecord>(layout.records.snapshots).map(snapshotInfo);
     },
     async get(id, { signal } = {}) {
       throwIfAborted(signal);
@@ -133,17 +133,8 @@ function snapshotsOf(layout: Layout, keeper: KeeperClient): Snapshots {
 
 /** Records that say something runs are true only under a keeper: a new one checks them before it answers. */
 async function settle(layout: Layout, keeper: KeeperClient): Promise<void> {
-  const live = recordsIn<SandboxRecord>(layout.records.sandboxes).some(({ state }) => liveStates.includes(state));
+  const live = readRecords<SandboxRecord>(layout.records.sandboxes).some(({ state }) => liveStates.includes(state));
   if (live) await keeper.connect();
-}
-
-function recordsIn<T>(directory: string): T[] {
-  try {
-    return readRecords<T>(directory);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
-    throw error;
-  }
 }
 
 async function* ofSandbox(

@@ -1,16 +1,18 @@
-import { readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { readFileSync, rmSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import type {
-  CreateSandbox,
-  NetworkPolicy,
-  SandboxId,
-  SandboxInfo,
-  SandboxState,
-  SnapshotId,
-  SnapshotInfo,
-  StateReason,
+import {
+  type CreateSandbox,
+  type NetworkPolicy,
+  type SandboxId,
+  type SandboxInfo,
+  type SandboxState,
+  SlipwayError,
+  type SnapshotId,
+  type SnapshotInfo,
+  type StateReason,
 } from "@slipway/contract";
+import { namesIn, replaceFile } from "./state-files.ts";
 
 /** A read-only file tree below a sandbox's own. The name of its directory in `layers`. */
 export type LayerId = string;
@@ -68,9 +70,7 @@ export interface SnapshotRecord extends SnapshotInfo {
 }
 
 export function writeRecord(path: string, record: unknown): void {
-  const temporary = `${path}.new`;
-  writeFileSync(temporary, JSON.stringify(record), { mode: 0o600 });
-  renameSync(temporary, path);
+  replaceFile(path, JSON.stringify(record), 0o600);
 }
 
 export function removeRecord(path: string): void {
@@ -89,7 +89,7 @@ export async function readRecord<T>(path: string): Promise<T | null> {
 /** All records of a directory, oldest first. */
 export function readRecords<T>(directory: string): T[] {
   const records: T[] = [];
-  for (const name of readdirSync(directory).sort()) {
+  for (const name of namesIn(directory)) {
     if (!name.endsWith(".json")) continue;
     try {
       records.push(JSON.parse(readFileSync(join(directory, name), "utf8")) as T);
@@ -142,6 +142,10 @@ export function snapshotInfo({
   ...info
 }: SnapshotRecord): SnapshotInfo {
   return info;
+}
+
+export function sandboxNotFound(id: SandboxId): SlipwayError {
+  return new SlipwayError("sandbox_not_found", `No sandbox ${id}.`);
 }
 
 export const liveStates: readonly SandboxState[] = ["creating", "running", "sleeping"];

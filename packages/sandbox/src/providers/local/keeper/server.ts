@@ -1,6 +1,6 @@
-import { rmSync } from "node:fs";
-import { createServer, type Server, type Socket } from "node:net";
+import { createServer, type Socket } from "node:net";
 import { type ErrorBody, SlipwayError } from "@slipway/contract";
+import { listenAt } from "../unix-socket.ts";
 import type { EventLog } from "./events/log.ts";
 import { streamEvents } from "./events/stream.ts";
 import {
@@ -60,9 +60,8 @@ export async function serveKeeper(
       if (sockets.size === 0) hooks.onIdle();
     });
   });
-  await listen(server, path);
-  // A failed accept, for instance without free descriptors, is no reason to stop.
-  server.on("error", () => undefined);
+  // Whoever can write to the socket controls the sandboxes.
+  await listenAt(server, path, 0o600);
   return {
     get connections() {
       return sockets.size;
@@ -114,15 +113,4 @@ function errorBody(error: unknown): ErrorBody {
     "internal",
     `the keeper failed: ${error instanceof Error ? error.message : String(error)}`,
   ).toJSON();
-}
-
-function listen(server: Server, path: string): Promise<void> {
-  rmSync(path, { force: true });
-  // Whoever can write to the socket rules the sandboxes: it is the owner's alone from the start, whatever the umask is.
-  const umask = process.umask(0o177);
-  return new Promise((resolve, reject) => {
-    server.once("error", reject);
-    server.listen(path, resolve);
-    process.umask(umask);
-  });
 }

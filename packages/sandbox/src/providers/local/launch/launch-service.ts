@@ -1,9 +1,9 @@
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { rmSync } from "node:fs";
-import { createServer, type Server, type Socket } from "node:net";
+import { createServer, type Socket } from "node:net";
 import { SlipwayError } from "@slipway/contract";
+import { listenAt } from "../unix-socket.ts";
 import { joinArguments } from "./launch.ts";
 
 /**
@@ -41,7 +41,7 @@ const answerLimitMs = 60_000;
 export async function startLaunchService({ program, socketPath }: LaunchServiceOptions): Promise<LaunchService> {
   const waiting: Waiting = new Map();
   const server = createServer({ allowHalfOpen: true }, (socket) => welcome(socket, waiting));
-  await listen(server, socketPath);
+  await listenAt(server, socketPath, 0o600);
   // What waits for an answer keeps the process alive, the service by itself does not.
   server.unref();
   let service: ServiceProcess | null = null;
@@ -125,21 +125,6 @@ function welcome(socket: Socket, waiting: Waiting): void {
       },
     });
   });
-}
-
-async function listen(server: Server, path: string): Promise<void> {
-  rmSync(path, { force: true });
-  const listening = once(server, "listening");
-  // Bound with its mode from the start.
-  const umask = process.umask(0o177);
-  try {
-    server.listen(path);
-  } finally {
-    process.umask(umask);
-  }
-  await listening;
-  // A failed accept, for instance without free descriptors, is no reason to stop.
-  server.on("error", () => undefined);
 }
 
 export function killIfThere(pid: number): void {

@@ -57,17 +57,11 @@ export async function hostMasks(): Promise<HostMasks> {
   };
 }
 
-export interface EnvironmentOptions {
-  readonly user: "agent" | "root";
-  /** The sandbox has a way out: programs that know proxies are told about it. */
-  readonly egress: boolean;
-}
-
 /** Where the agent listens for the egress, on the sandbox's loopback. */
 const egressPort = 3128;
 
-/** What every command of a sandbox starts with; requests add to it. */
-export function baseEnvironment({ user, egress }: EnvironmentOptions): Record<string, string> {
+/** The environment of every command; requests add to it. */
+export function baseEnvironment(user: "agent" | "root"): Record<string, string> {
   return {
     PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     HOME: user === "root" ? "/root" : "/home/agent",
@@ -77,7 +71,7 @@ export function baseEnvironment({ user, egress }: EnvironmentOptions): Record<st
     LANG: "C.UTF-8",
     TMPDIR: "/tmp",
     NPM_CONFIG_GLOBALCONFIG: "/etc/npmrc",
-    ...(egress ? proxyEnvironment({ port: egressPort, caBundlePath }) : { NODE_EXTRA_CA_CERTS: caBundlePath }),
+    ...proxyEnvironment({ port: egressPort, caBundlePath }),
   };
 }
 

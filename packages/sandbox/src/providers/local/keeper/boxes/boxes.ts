@@ -1,7 +1,7 @@
 import type { Socket } from "node:net";
-import { type SandboxId, type SandboxState, SlipwayError, type StateReason } from "@slipway/contract";
+import type { SandboxId, SandboxState, StateReason } from "@slipway/contract";
 import type { Layout } from "../../layout.ts";
-import { readRecords, removeRecord, type SandboxRecord, upToDate, writeRecord } from "../../record.ts";
+import { readRecords, removeRecord, type SandboxRecord, sandboxNotFound, upToDate, writeRecord } from "../../record.ts";
 import type { Clock } from "../clock.ts";
 import type { TimingMemory } from "../decide.ts";
 import type { EventLog } from "../events/log.ts";
@@ -50,7 +50,7 @@ export function openBoxes(layout: Layout, events: EventLog, clock: Clock, hooks:
   for (const record of readRecords<SandboxRecord>(layout.records.sandboxes)) hold(upToDate(record));
 
   const update = (box: Box, change: Partial<SandboxRecord>) => {
-    if (condemned.has(box) || boxes.get(box.id) !== box) throw notFound(box.id);
+    if (condemned.has(box) || boxes.get(box.id) !== box) throw sandboxNotFound(box.id);
     box.record = { ...box.record, ...change };
     writeRecord(layout.sandboxRecord(box.id), box.record);
     hooks.onChange(box);
@@ -60,7 +60,7 @@ export function openBoxes(layout: Layout, events: EventLog, clock: Clock, hooks:
     find: (id) => boxes.get(id),
     get(id) {
       const box = boxes.get(id);
-      if (box === undefined) throw notFound(id);
+      if (box === undefined) throw sandboxNotFound(id);
       return box;
     },
     add(record) {
@@ -94,15 +94,11 @@ export function openBoxes(layout: Layout, events: EventLog, clock: Clock, hooks:
     },
     exclusive(box, operation) {
       const result = box.queue.then(async () => {
-        if (boxes.get(box.id) !== box) throw notFound(box.id);
+        if (boxes.get(box.id) !== box) throw sandboxNotFound(box.id);
         return operation();
       });
       box.queue = result.catch(() => undefined);
       return result;
     },
   };
-}
-
-function notFound(id: SandboxId): SlipwayError {
-  return new SlipwayError("sandbox_not_found", `there is no sandbox ${id}`);
 }

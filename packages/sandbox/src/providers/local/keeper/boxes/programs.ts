@@ -1,19 +1,11 @@
-import {
-  accessSync,
-  chmodSync,
-  constants,
-  copyFileSync,
-  existsSync,
-  readFileSync,
-  renameSync,
-  writeFileSync,
-} from "node:fs";
+import { accessSync, chmodSync, constants, existsSync, readFileSync } from "node:fs";
 import { arch } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { SlipwayError } from "@slipway/contract";
 import { type Arch, seccompFilter } from "../../launch/seccomp.ts";
 import type { Layout } from "../../layout.ts";
+import { replaceFile } from "../../state-files.ts";
 
 export interface Programs {
   readonly launch: string;
@@ -48,18 +40,15 @@ function install(layout: Layout, name: string): string {
   }
   const target = join(layout.bin, name);
   if (existsSync(target) && readFileSync(source).equals(readFileSync(target))) return target;
-  const temporary = `${target}.new`;
-  copyFileSync(source, temporary);
-  chmodSync(temporary, 0o755);
-  renameSync(temporary, target);
+  replaceFile(target, readFileSync(source), 0o755);
+  // Whatever the umask is.
+  chmodSync(target, 0o755);
   return target;
 }
 
 function installFilter(layout: Layout, profile: "user" | "root", architecture: Arch): string {
   const target = join(layout.bin, `seccomp-${profile}.bpf`);
-  const temporary = `${target}.new`;
-  writeFileSync(temporary, seccompFilter(profile, architecture), { mode: 0o644 });
-  renameSync(temporary, target);
+  replaceFile(target, seccompFilter(profile, architecture), 0o644);
   return target;
 }
 

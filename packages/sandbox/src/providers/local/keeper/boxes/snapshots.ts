@@ -1,4 +1,3 @@
-import { readdirSync } from "node:fs";
 import { newId, type SandboxId, SlipwayError, type SnapshotId, type SnapshotInfo } from "@slipway/contract";
 import { throwIfAborted } from "../../../../abort.ts";
 import { inodesMappedForWriting, type LayerTool } from "../../launch/layer-tool.ts";
@@ -11,6 +10,7 @@ import {
   snapshotInfo,
   writeRecord,
 } from "../../record.ts";
+import { namesIn } from "../../state-files.ts";
 import type { Clock } from "../clock.ts";
 import type { EventLog } from "../events/log.ts";
 import type { Space } from "../watch/space.ts";
@@ -178,7 +178,7 @@ export function openSnapshots(parts: SnapshotParts): Snapshots {
 /** A stopped sandbox's upper becomes a layer by one rename. The record names the layer first: a crash in between is mended on start. */
 async function seal(parts: SnapshotParts, box: Box): Promise<Capture> {
   const { upper } = parts.layout.box(box.id);
-  if (!hasEntries(upper)) return { lowers: box.record.lowers, bytes: 0, [Symbol.dispose]() {} };
+  if (namesIn(upper).length === 0) return { lowers: box.record.lowers, bytes: 0, [Symbol.dispose]() {} };
   const layer = newLayerId();
   const lowers = [layer, ...box.record.lowers];
   parts.boxes.update(box, { lowers, incremental: null });
@@ -227,13 +227,4 @@ async function copy({ layout, layers, layerTool, hold, boxes, space }: SnapshotP
   const bytes = await layerTool.measure(layers.tree(layer));
   const held = holding.move();
   return { lowers: [layer, ...lowers], bytes, [Symbol.dispose]: () => held.dispose() };
-}
-
-function hasEntries(directory: string): boolean {
-  try {
-    return readdirSync(directory).length > 0;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return false;
-    throw error;
-  }
 }

@@ -2,6 +2,7 @@ import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { TLSSocket } from "node:tls";
+import { readExactly } from "../../ports/read.ts";
 import { responseOn } from "../relay/exchange.ts";
 import { splice } from "../relay/splice.ts";
 import { answerTo, sendAnswer, socksReplyTo } from "./answers.ts";
@@ -9,7 +10,6 @@ import type { CertificateAuthority } from "./authority.ts";
 import type { Target } from "./decide.ts";
 import type { Gate, Reached } from "./gate.ts";
 import { parseHost } from "./host.ts";
-import { readExactly } from "./read.ts";
 import { type Opened, targetOf } from "./requests.ts";
 import { readSocksRequest, socksReply, socksVersion, writeSocksReply } from "./socks.ts";
 

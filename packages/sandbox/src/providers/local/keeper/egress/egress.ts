@@ -1,9 +1,9 @@
-import { rmSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import type { Socket } from "node:net";
 import { networkInterfaces } from "node:os";
 import type { Duplex } from "node:stream";
 import type { NetworkPolicy } from "@slipway/contract";
+import { listenAt } from "../../unix-socket.ts";
 import type { CertificateAuthority } from "./authority.ts";
 import { createConnectionHandlers } from "./connections.ts";
 import { type DialAddresses, dial } from "./dial.ts";
@@ -124,7 +124,7 @@ export async function createEgress(options: EgressOptions): Promise<Egress> {
   server.on("request", (request, response) => guard(requests.onRequest(request, response), request.socket));
   server.on("upgrade", (request, client, head) => guard(requests.onUpgrade(request, client, head), client));
   server.on("connect", (request, client, head) => guard(connections.onConnect(request, client, head), client));
-  await listen(server, socketPath, socketMode);
+  await listenAt(server, socketPath, socketMode);
 
   const close = async () => {
     const closed = new Promise<void>((resolve) => server.close(() => resolve()));
@@ -171,24 +171,6 @@ function takeConnections(server: Server): (connection: Duplex) => void {
 /** Whatever goes wrong with one client is the end of that client only. */
 function guard(work: Promise<void>, client: Duplex): void {
   work.catch(() => client.destroy());
-}
-
-async function listen(server: Server, path: string, mode: number): Promise<void> {
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
-  server.once("error", reject);
-  server.once("listening", resolve);
-  rmSync(path, { force: true });
-  // Bound with its mode from the start: a chmod afterwards would follow a link planted meanwhile.
-  const umask = process.umask(0o777 & ~mode);
-  try {
-    server.listen(path);
-  } finally {
-    process.umask(umask);
-  }
-  await promise;
-  server.off("error", reject);
-  // A failed accept, for instance without free descriptors, is no reason to stop.
-  server.on("error", () => undefined);
 }
 
 function addressesOfHost(): string[] {

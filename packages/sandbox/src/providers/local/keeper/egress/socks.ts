@@ -1,7 +1,7 @@
 import type { Duplex } from "node:stream";
+import { readExactly } from "../../ports/read.ts";
 import { formatAddress } from "./address.ts";
 import type { Target } from "./decide.ts";
-import { readExactly } from "./read.ts";
 
 /** RFC 1928: version 5, no authentication, CONNECT only. */
 export const socksVersion = 5;

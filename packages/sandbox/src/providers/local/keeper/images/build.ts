@@ -128,7 +128,7 @@ async function runStep(
   { signal, progress = () => {} }: WorkOptions,
 ): Promise<{ failure: string | null; lastLines: string }> {
   progress(title);
-  const environment = { ...baseEnvironment({ user: "root", egress: true }), DEBIAN_FRONTEND: "noninteractive", ...env };
+  const environment = { ...baseEnvironment("root"), DEBIAN_FRONTEND: "noninteractive", ...env };
   const start = { id: newId("exc"), argv, cwd: "/", env: environment, timeoutMs: buildLimitMs } as const;
   await using exec = await startExec(host, { ...start, stdin: "none", background: false }, signal);
   const output = createBuildOutput(progress);
