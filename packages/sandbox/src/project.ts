@@ -107,11 +107,13 @@ export async function testProject(
 /** Starts the dev server in the background and answers when its port does. One that does not get there is ended. */
 export async function startDevServer(sandbox: RestrictedSandbox, options: DevServerOptions = {}): Promise<DevServer> {
   const { path = projectPath, port = devServerPort, signal } = options;
-  const call = signal === undefined ? {} : { signal };
   const command = planDevServer(await readFacts(sandbox, options), port);
   if (command === null)
     throw new SlipwayError("exec_not_started", `${path} has no dev server: no dev or start script, no index.html.`);
-  const exec = await sandbox.exec({ argv: [...command.argv], env: command.env, cwd: path, background: true }, call);
+  const exec = await sandbox.exec(
+    { argv: [...command.argv], env: command.env, cwd: path, background: true },
+    { signal },
+  );
   try {
     await untilAnswers(sandbox, exec, port, options);
     return { exec, port };
@@ -129,7 +131,6 @@ async function untilAnswers(
   options: DevServerOptions,
 ): Promise<void> {
   const { clock = realClock, readyMs = defaultReadyMs, signal } = options;
-  const call = signal === undefined ? {} : { signal };
   const [answered, over] = [new AbortController(), new AbortController()];
   clock.sleep(readyMs, answered.signal).then(
     () => over.abort(),
@@ -139,7 +140,7 @@ async function untilAnswers(
   try {
     while (!(await answers(sandbox, port, stop))) {
       throwIfAborted(signal);
-      const { exit } = (await sandbox.execs(call)).find(({ id }) => id === exec.id) ?? { exit: null };
+      const { exit } = (await sandbox.execs({ signal })).find(({ id }) => id === exec.id) ?? { exit: null };
       if (exit !== null) {
         const words = await lastWords(sandbox, exec);
         throw new SlipwayError("exec_ended", `The dev server ended before it answered: ${words}`);
@@ -189,12 +190,12 @@ async function readFacts(
   sandbox: RestrictedSandbox,
   { path = projectPath, signal }: ProjectOptions,
 ): Promise<ProjectFacts> {
-  const call = signal === undefined ? {} : { signal };
   const names = new Set<string>();
-  for await (const entry of sandbox.files.list(path, call))
+  for await (const entry of sandbox.files.list(path, { signal }))
     names.add(entry.path.slice(entry.path.lastIndexOf("/") + 1));
   let manifest: Manifest | null = null;
-  if (names.has("package.json")) manifest = parseManifest(await readText(sandbox.files, `${path}/package.json`, call));
+  if (names.has("package.json"))
+    manifest = parseManifest(await readText(sandbox.files, `${path}/package.json`, { signal }));
   return { names, manifest };
 }
 
@@ -203,13 +204,6 @@ async function step(
   argv: readonly string[],
   { path = projectPath, timeoutMs, env, signal }: ProjectOptions & { env: Record<string, string> },
 ): Promise<ProjectStep> {
-  const options = {
-    cwd: path,
-    env,
-    // What went wrong is told last.
-    keep: "end" as const,
-    ...(timeoutMs === undefined ? {} : { timeoutMs }),
-    ...(signal === undefined ? {} : { signal }),
-  };
-  return { argv, ...(await run(sandbox, argv, options)) };
+  // Errors come last.
+  return { argv, ...(await run(sandbox, argv, { cwd: path, env, keep: "end", timeoutMs, signal })) };
 }

@@ -67,7 +67,7 @@ export interface Capabilities {
 }
 
 export interface CallOptions {
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
 }
 
 export interface ImageOptions extends CallOptions {
@@ -122,7 +122,7 @@ export interface RestrictedSandbox {
   /** Answers when the program has been started; fails with `exec_not_started` when it can not be. */
   exec(request: ExecRequestInput, options?: CallOptions): Promise<Exec>;
   /** A running or ended exec, its output from the given bytes on. */
-  attach(id: ExecId, options?: CallOptions & { from?: ExecOffsets }): Promise<Exec>;
+  attach(id: ExecId, options?: CallOptions & { from?: ExecOffsets | undefined }): Promise<Exec>;
   execs(options?: CallOptions): Promise<ExecInfo[]>;
   readonly files: SandboxFiles;
   /** A byte pipe to a port inside. */

@@ -29,7 +29,7 @@ export async function run(
   options: RunOptions = {},
 ): Promise<RunResult> {
   const { signal, input, maxBytes = defaultRunBytes, keep = "beginning", ...request } = options;
-  const call = signal === undefined ? {} : { signal };
+  const call = { signal };
   const what = typeof command === "string" ? { shell: command } : { argv: [...command] };
   await using exec = await sandbox.exec({ ...request, ...what, stdin: input === undefined ? "none" : "open" }, call);
   const streams = { stdout: new Kept(maxBytes, keep), stderr: new Kept(maxBytes, keep) };

@@ -112,7 +112,7 @@ function createHandle(handle: Handle): Sandbox {
     async attach(exec, { from, signal } = {}) {
       await settled();
       if (!execIdSchema.safeParse(exec).success) throw new SlipwayError("exec_not_found", `No exec ${exec}.`);
-      return withOomReason(await attachExec(host, exec, { ...(from && { from }), ...(signal && { signal }) }));
+      return withOomReason(await attachExec(host, exec, { from, signal }));
     },
     async execs() {
       await settled();

@@ -106,7 +106,7 @@ async function attachOr(error: Error, host: ExecHost, id: ExecId): Promise<Exec>
 export async function attachExec(
   host: ExecHost,
   id: ExecId,
-  { from = nothing, signal }: { from?: ExecOffsets; signal?: AbortSignal } = {},
+  { from = nothing, signal }: { from?: ExecOffsets | undefined; signal?: AbortSignal | undefined } = {},
 ): Promise<Exec> {
   throwIfAborted(signal);
   const output = new ExecOutput(from);

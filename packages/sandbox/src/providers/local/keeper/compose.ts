@@ -45,7 +45,7 @@ export async function composeKeeper(settings: KeeperSettings, clock: Clock, { lo
   const space = openSpace(layout.root, settings.minFreeBytes);
   const programs = installPrograms(layout);
   const service = await startLaunchService({ program: programs.launch, socketPath: layout.launchSocket });
-  const layerTool = createLayerTool({ service, identity });
+  const layerTool = createLayerTool(service, identity);
   const removeTree = (path: string) => layerTool.remove(path);
   const onError = (box: Box, error: unknown) => log(`${box.id}: ${(error as Error).stack}`);
 

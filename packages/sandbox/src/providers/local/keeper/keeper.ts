@@ -110,8 +110,8 @@ function handlersOf(parts: KeeperParts, close: () => void): Handlers {
       clock.after(0, close);
       return null;
     },
-    create: ({ id, request, tools }, { signal }) => lifecycle.create(id, { request, tools }, signal),
-    fork: ({ id, from, request, tools }, { signal }) => lifecycle.fork(id, from, { request, tools }, signal),
+    create: (params, { signal }) => lifecycle.create(params, signal),
+    fork: (params, { signal }) => lifecycle.fork(params, signal),
     sleep: ({ id }) => done(lifecycle.sleep(id)),
     wake: ({ id }) => done(lifecycle.wake(id)),
     stop: ({ id }) => done(lifecycle.stop(id)),

@@ -54,8 +54,6 @@ export interface LaunchSpec {
   readonly identity: Identity | null;
   readonly cgroup: CgroupPlan;
   readonly masks: HostMasks;
-  /** Nothing is written back when the sandbox ends: a crash of the host may lose files. For image builds. */
-  readonly volatile?: boolean;
 }
 
 /** Limits that pid 1 sets by itself, whatever the control groups do. */
@@ -93,7 +91,6 @@ export function startArguments(spec: StartSpec): string[] {
     ...flag("--box", relative(spec.layers, spec.box.root)),
     ...flag("--mount", spec.mountPoint),
     ...flag("--seccomp", spec.programs.seccomp),
-    ...(spec.volatile ? ["--volatile"] : []),
     ...spec.lowers.flatMap((id) => flag("--lower", `${id}/fs`)),
     ...mountPoints(spec).flatMap((path) => flag("--mount-point", path)),
     ...flag("--directory", spec.workdir),

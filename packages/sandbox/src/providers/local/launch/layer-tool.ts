@@ -7,16 +7,13 @@ import { doneLine, type LaunchService } from "./launch-service.ts";
 /** Work on trees that untrusted code wrote, done by `slipway-launch layer` with the rights of the sandboxes' uid. */
 export interface LayerTool {
   /** Copies a sandbox's upper, which nothing changes meanwhile, into the new directory `to`. */
-  copy(request: CopyRequest, options?: { readonly signal?: AbortSignal }): Promise<void>;
+  copy(request: CopyRequest): Promise<void>;
   /** Merges layers into the new directory `to` by hard links. What they delete from layers below stays deleted. */
-  flatten(
-    request: { readonly to: string; readonly lowestFirst: readonly string[] },
-    options?: { readonly signal?: AbortSignal },
-  ): Promise<void>;
+  flatten(request: { readonly to: string; readonly lowestFirst: readonly string[] }): Promise<void>;
   /** Bytes on disk, each file once; stops counting when past `mostBytes`. The tree may be in use. */
-  measure(path: string, options?: { readonly mostBytes?: number; readonly signal?: AbortSignal }): Promise<number>;
+  measure(path: string, options?: { readonly mostBytes?: number }): Promise<number>;
   /** Removes the tree. Nothing there is fine. */
-  remove(path: string, options?: { readonly signal?: AbortSignal }): Promise<void>;
+  remove(path: string): Promise<void>;
 }
 
 export interface CopyRequest {
@@ -31,33 +28,27 @@ export interface CopyRequest {
   readonly changing?: readonly number[];
 }
 
-export function createLayerTool({
-  service,
-  identity,
-}: {
-  readonly service: LaunchService;
-  readonly identity: Identity | null;
-}): LayerTool {
+export function createLayerTool(service: LaunchService, identity: Identity | null): LayerTool {
   const who = identity === null ? [] : ["--uid", String(identity.uid), "--gid", String(identity.gid)];
-  const run = (args: readonly string[], signal?: AbortSignal) => runTool(service, ["layer", ...who, ...args], signal);
+  const run = (...args: readonly string[]) => runTool(service, ["layer", ...who, ...args]);
   return {
-    async copy({ from, to, manifest, previous, previousManifest, changing = [] }, { signal } = {}) {
+    async copy({ from, to, manifest, previous, previousManifest, changing = [] }) {
       const earlier =
         previous === undefined || previousManifest === undefined
           ? []
           : ["--previous", previous, "--previous-manifest", previousManifest];
       const inodes = changing.flatMap((inode) => ["--changing", String(inode)]);
-      await run(["copy", "--from", from, "--to", to, "--manifest", manifest, ...earlier, ...inodes], signal);
+      await run("copy", "--from", from, "--to", to, "--manifest", manifest, ...earlier, ...inodes);
     },
-    async flatten({ to, lowestFirst }, { signal } = {}) {
-      await run(["flatten", "--to", to, ...lowestFirst], signal);
+    async flatten({ to, lowestFirst }) {
+      await run("flatten", "--to", to, ...lowestFirst);
     },
-    async measure(path, { mostBytes, signal } = {}) {
+    async measure(path, { mostBytes } = {}) {
       const most = mostBytes === undefined ? [] : ["--most", String(mostBytes)];
-      return Number(await run(["measure", path, ...most], signal));
+      return Number(await run("measure", path, ...most));
     },
-    async remove(path, { signal } = {}) {
-      await run(["remove", path], signal);
+    async remove(path) {
+      await run("remove", path);
     },
   };
 }
@@ -75,7 +66,7 @@ export async function inodesMappedForWriting(pids: readonly number[]): Promise<n
       if (inode !== 0) inodes.add(inode);
     }
     if (inodes.size > mostInodes || budget.bytes < 0)
-      throw new SlipwayError("too_large", "its processes map too many files for a copy while they run; stop it first");
+      throw new SlipwayError("too_large", "Too many mapped files to snapshot it live. Stop the sandbox first.");
   }
   return [...inodes];
 }
@@ -106,25 +97,15 @@ export async function* mapLines(pid: number, budget: { bytes: number }): AsyncIt
   }
 }
 
-/** What it prints, without the line that says it is done. */
-async function runTool(
-  service: LaunchService,
-  args: readonly string[],
-  signal: AbortSignal | undefined,
-): Promise<string> {
-  const aborted = () => new SlipwayError("aborted", "the work on layers was given up", { cause: signal?.reason });
-  if (signal?.aborted) throw aborted();
-  const { connection, kill } = await service.run(args);
-  signal?.addEventListener("abort", kill, { once: true });
-  if (signal?.aborted) kill();
+/** Returns what it prints, without the line that says it is done. */
+async function runTool(service: LaunchService, args: readonly string[]): Promise<string> {
+  const { connection } = await service.run(args);
   try {
     const said = await text(connection);
     if (said.endsWith(doneLine)) return said.slice(0, -doneLine.length);
-    if (signal?.aborted) throw aborted();
-    const complaint = said.trim() || "slipway-launch ended without a word";
+    const complaint = said.trim() || "slipway-launch ended without a message.";
     throw new SlipwayError(codeOf(complaint), complaint);
   } finally {
-    signal?.removeEventListener("abort", kill);
     connection.destroy();
   }
 }

@@ -6,18 +6,16 @@ import { SlipwayError } from "@slipway/contract";
 /** The control groups of one sandbox. All answers come from the kernel, so a later process can ask as well. */
 export interface Cgroup {
   /** Resolves when every process stands still. */
-  freeze(options?: { readonly signal?: AbortSignal }): Promise<void>;
+  freeze(): Promise<void>;
   thaw(): Promise<void>;
   /** It is frozen, or about to be. */
   isFreezing(): Promise<boolean>;
   /** How many processes the kernel has ended for want of memory. */
   oomKills(): Promise<number>;
-  /** Null without a memory controller. */
-  memoryBytes(): Promise<number | null>;
   /** Pids, as the host numbers them. */
   processes(): Promise<number[]>;
   /** Resolves when no process is left. */
-  kill(options?: { readonly signal?: AbortSignal }): Promise<void>;
+  kill(): Promise<void>;
   remove(): Promise<void>;
 }
 
@@ -37,9 +35,9 @@ export async function openCgroup(directories: readonly string[]): Promise<Cgroup
 
   return {
     processes,
-    async freeze({ signal } = {}) {
+    async freeze() {
       await freezer.set(true);
-      await until(freezer.frozen, { what: "freeze", signal });
+      await until("freeze", freezer.frozen);
     },
     thaw: () => freezer.set(false),
     isFreezing: freezer.freezing,
@@ -47,24 +45,17 @@ export async function openCgroup(directories: readonly string[]): Promise<Cgroup
       const events = (await read("memory.events")) ?? (await read("memory.oom_control")) ?? "";
       return Number(/^oom_kill (\d+)$/m.exec(events)?.[1] ?? 0);
     },
-    async memoryBytes() {
-      const text = (await read("memory.current")) ?? (await read("memory.usage_in_bytes"));
-      return text === null ? null : Number(text);
-    },
-    async kill({ signal } = {}) {
+    async kill() {
       const killFile = files.get("cgroup.kill");
       if (killFile !== undefined) await writeFile(killFile, "1").catch(whenGone);
-      await until(
-        async () => {
-          const pids = await processes();
-          if (killFile === undefined) await killFrozen(freezer, pids);
-          return pids.length === 0;
-        },
-        { what: "end", signal },
-      );
+      await until("end", async () => {
+        const pids = await processes();
+        if (killFile === undefined) await killFrozen(freezer, pids);
+        return pids.length === 0;
+      });
     },
     async remove() {
-      for (const directory of directories) await until(() => removed(directory), { what: "leave" });
+      for (const directory of directories) await until("leave", () => removed(directory));
     },
   };
 }
@@ -123,15 +114,12 @@ async function removed(directory: string): Promise<boolean> {
 
 const patienceMs = 30_000;
 
-async function until(
-  done: () => Promise<boolean>,
-  { what, signal }: { what: string; signal?: AbortSignal | undefined },
-): Promise<void> {
+async function until(what: string, done: () => Promise<boolean>): Promise<void> {
   const deadline = performance.now() + patienceMs;
   for (let waitMs = 0.5; !(await done()); waitMs = Math.min(waitMs * 2, 50)) {
     if (performance.now() > deadline)
       throw new SlipwayError("internal", `The sandbox's processes did not ${what} within ${patienceMs / 1000} s.`);
-    await sleep(waitMs, undefined, { signal });
+    await sleep(waitMs);
   }
 }
 

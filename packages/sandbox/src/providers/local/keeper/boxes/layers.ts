@@ -12,7 +12,7 @@ export interface Layers {
   manifest(id: LayerId): string;
   has(id: LayerId): boolean;
   /** Makes a layer: `fill` puts its tree into `fs` of the given directory. Held until a record names it. */
-  add(fill: (directory: string) => Promise<void> | void, id?: LayerId): Promise<HeldLayer>;
+  add(fill: (directory: string) => Promise<void> | void): Promise<HeldLayer>;
   /** Moves a stopped sandbox's upper into the layer that its record names already. Can be repeated after a crash. */
   adopt(id: LayerId, upper: string): void;
   /** Removes every layer that is neither held nor named in `used`; with `growing`, half-made ones as well. */
@@ -41,7 +41,8 @@ export function openLayers(
     tree: (id) => join(directory, id, "fs"),
     manifest: (id) => join(directory, id, "manifest"),
     has: (id) => existsSync(join(directory, id)),
-    async add(fill, id = newLayerId()) {
+    async add(fill) {
+      const id = newLayerId();
       // A layer appears under its name only when it is whole.
       const growing = join(directory, id + growingSuffix);
       own(growing);

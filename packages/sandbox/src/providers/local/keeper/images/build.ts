@@ -58,7 +58,7 @@ export function createImageBuilder(parts: BuilderParts): ImageBuilder {
       const id = newId("sbx");
       bases.set(id, base);
       try {
-        await lifecycle.create(id, { request: buildSandbox(id), tools: [] }, options.signal);
+        await lifecycle.create({ id, request: buildSandbox(id), tools: [] }, options.signal);
         await runRecipe(parts, id, recipe, options).catch((error) => explain(boxes, id, options.signal, error));
         await lifecycle.stop(id);
         const box = boxes.get(id);
