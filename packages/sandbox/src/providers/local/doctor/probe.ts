@@ -18,7 +18,7 @@ export interface ProbeOptions {
 
 const run = promisify(execFile);
 
-/** Starts a sandbox that ends at once. Null when that worked, else the program's own words. */
+/** Starts a sandbox that ends at once. Null when that works, else the program's message. */
 export async function probeSandbox({ place, launch, bwrap, sandboxUid }: ProbeOptions): Promise<string | null> {
   const identity = process.getuid?.() === 0 ? { uid: sandboxUid, gid: sandboxUid } : null;
   const root = await mkdtemp(join(place, ".slipway-doctor-"));
@@ -51,7 +51,7 @@ export async function probeSandbox({ place, launch, bwrap, sandboxUid }: ProbeOp
       identity,
       cgroup: noCgroups,
       limits: { processes: 16, fileBytes: 0, dataBytes: 0 },
-      // Without a command the launcher only says how it is used: enough to see that it was reached.
+      // Stands in for the agent: its usage message proves that it was reached.
       programs: { bwrap, agent: program, seccomp },
       masks: { usrEtc: false, emptied: [], closed: [] },
     });
@@ -66,7 +66,7 @@ export async function probeSandbox({ place, launch, bwrap, sandboxUid }: ProbeOp
   }
 }
 
-/** The launcher, as the sandbox's pid 1, refuses the agent's arguments. */
+/** Started as pid 1, the launcher refuses the agent's arguments. */
 function reached(error: unknown): boolean {
   return (error as { stderr?: string }).stderr?.includes("expected 'run' or 'layer'") === true;
 }

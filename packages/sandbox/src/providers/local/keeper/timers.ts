@@ -90,7 +90,7 @@ async function perform(parts: TimerParts, box: Box, due: Due): Promise<void> {
   }
 }
 
-/** Can be repeated after a crash: the snapshot's id is in the record. */
+/** Repeatable after a crash: the record holds the snapshot's id. */
 async function keepSleptOut({ boxes, lifecycle, snapshots }: TimerParts, box: Box): Promise<void> {
   const { owedSnapshot, request } = box.record;
   if (owedSnapshot === null) return;

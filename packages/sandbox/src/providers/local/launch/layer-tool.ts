@@ -4,24 +4,24 @@ import { type ErrorCode, SlipwayError } from "@slipway/contract";
 import type { Identity } from "./launch.ts";
 import { doneLine, type LaunchService } from "./launch-service.ts";
 
-/** Work on trees that untrusted code wrote, done by `slipway-launch layer` with the rights of the sandboxes' uid. */
+/** Works on trees that untrusted code wrote, through `slipway-launch layer`, with the rights of the sandboxes' uid. */
 export interface LayerTool {
-  /** Copies a sandbox's upper, which nothing changes meanwhile, into the new directory `to`. */
+  /** Copies a sandbox's upper into the new directory `to`. Nothing may change it meanwhile. */
   copy(request: CopyRequest): Promise<void>;
   /** Merges layers into the new directory `to` by hard links. What they delete from layers below stays deleted. */
   flatten(request: { readonly to: string; readonly lowestFirst: readonly string[] }): Promise<void>;
-  /** Bytes on disk, each file once; stops counting when past `mostBytes`. The tree may be in use. */
+  /** Bytes on disk, each file once; stops counting past `mostBytes`. The tree may be in use. */
   measure(path: string, options?: { readonly mostBytes?: number }): Promise<number>;
-  /** Removes the tree. Nothing there is fine. */
+  /** Removes the tree, if it exists. */
   remove(path: string): Promise<void>;
 }
 
 export interface CopyRequest {
   readonly from: string;
   readonly to: string;
-  /** Where to note what was copied, for the next copy to compare with. */
+  /** The file to describe the copy in, for the next copy to compare with. */
   readonly manifest: string;
-  /** An earlier copy of the same upper and its manifest: what is unchanged since is linked. */
+  /** An earlier copy of the same upper, and its manifest: hard-links what has not changed. */
   readonly previous?: string;
   readonly previousManifest?: string;
   /** See `inodesMappedForWriting`. */
@@ -54,8 +54,8 @@ export function createLayerTool(service: LaunchService, identity: Identity | nul
 }
 
 /**
- * Files that the processes map for shared writing. The kernel may not tell that they change, so a copy must not take
- * them for unchanged the next time. Ask while the processes stand still.
+ * Files that the processes map for shared writing: they may change without a new ctime, so the next copy must copy them again.
+ * Call while the processes are frozen.
  */
 export async function inodesMappedForWriting(pids: readonly number[]): Promise<number[]> {
   const inodes = new Set<number>();
@@ -71,7 +71,7 @@ export async function inodesMappedForWriting(pids: readonly number[]): Promise<n
   return [...inodes];
 }
 
-/** Processes choose how many maps they have and how long their paths are: gigabytes, if they like. */
+/** Untrusted processes choose the number of maps and the length of their paths. */
 const mostMapBytes = 64 * 1024 * 1024;
 /** Each becomes an argument of the tool. */
 const mostInodes = 10_000;
@@ -84,7 +84,7 @@ export async function* mapLines(pid: number, budget: { bytes: number }): AsyncIt
     const block = Buffer.allocUnsafe(64 * 1024);
     let rest = "";
     while (budget.bytes >= 0) {
-      // A process that has ended meanwhile maps nothing.
+      // The process may have ended.
       const { bytesRead } = await file.read(block).catch(() => ({ bytesRead: 0 }));
       if (bytesRead === 0) return;
       budget.bytes -= bytesRead;

@@ -8,11 +8,11 @@ import { caBundlePath, type SkeletonEntry, type SkeletonSources, skeletonEntries
 export interface MadeUpLayerOptions {
   /** The directory of all layers; the layer becomes `<layers>/<id>/fs`. */
   readonly layers: string;
-  /** Who it shall belong to, when Slipway runs as root. */
+  /** Its owner, when Slipway runs as root. */
   readonly identity: Identity | null;
 }
 
-/** The base layer of the `host` image, by its id. Built when the host's files have changed since the last time. */
+/** The id of the `host` image's base layer. Builds it when the host's files have changed. */
 export async function ensureSkeleton({
   layers,
   identity,
@@ -31,18 +31,18 @@ export async function ensureMadeUpLayer(
   if (await exists(join(layers, id))) return id;
   const building = join(layers, `.${id}-${process.pid}-${performance.now()}`);
   await mkdir(building, { mode: 0o755 });
-  // Owned from the first moment: what a crash leaves behind is removed with the sandboxes' rights.
+  // Owned from the start: what a crash leaves is removed with the sandboxes' rights.
   if (identity !== null) await lchown(building, identity.uid, identity.gid);
   await writeEntries(join(building, "fs"), entries, identity);
   await rename(building, join(layers, id)).catch(async (error: NodeJS.ErrnoException) => {
     await rm(building, { recursive: true, force: true });
-    // Another process was faster, with the same content.
+    // Another process was faster.
     if (error.code !== "ENOTEMPTY" && error.code !== "EEXIST") throw error;
   });
   return id;
 }
 
-/** What of this host's /usr and /proc a sandbox must not see. */
+/** Files of this host's /usr and /proc that a sandbox must not see. */
 export async function hostMasks(): Promise<HostMasks> {
   const present = async (paths: readonly string[]) => {
     const found = await Promise.all(paths.map(async (path) => ((await exists(path)) ? [path] : [])));
@@ -52,12 +52,12 @@ export async function hostMasks(): Promise<HostMasks> {
     usrEtc: await exists("/usr/etc"),
     // Site-wide settings of pip and npm may hold credentials.
     emptied: await present(["/usr/pip.conf", "/usr/lib/node_modules/npm/npmrc", "/usr/share/nodejs/npm/npmrc"]),
-    // Lists the keys of the session that Slipway was started from.
+    // Lists the keys of Slipway's session.
     closed: await present(["/proc/keys"]),
   };
 }
 
-/** Where the agent listens for the egress, on the sandbox's loopback. */
+/** Where the agent forwards the egress, on the sandbox's loopback. */
 const egressPort = 3128;
 
 /** The environment of every command; requests add to it. */

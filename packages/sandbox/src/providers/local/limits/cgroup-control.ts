@@ -3,14 +3,14 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { SlipwayError } from "@slipway/contract";
 
-/** The control groups of one sandbox. All answers come from the kernel, so a later process can ask as well. */
+/** The control groups of one sandbox. The kernel holds all state, so a later process can open them too. */
 export interface Cgroup {
-  /** Resolves when every process stands still. */
+  /** Resolves when every process is frozen. */
   freeze(): Promise<void>;
   thaw(): Promise<void>;
-  /** It is frozen, or about to be. */
+  /** Whether it is frozen or about to be. */
   isFreezing(): Promise<boolean>;
-  /** How many processes the kernel has ended for want of memory. */
+  /** How many processes the OOM killer has ended. */
   oomKills(): Promise<number>;
   /** Pids, as the host numbers them. */
   processes(): Promise<number[]>;
@@ -19,7 +19,7 @@ export interface Cgroup {
   remove(): Promise<void>;
 }
 
-/** `directories` are those of the plan the sandbox was started with. Without any, nothing can be frozen or counted. */
+/** `directories`: those of the plan that the sandbox started with. Without any, it cannot freeze or count. */
 export async function openCgroup(directories: readonly string[]): Promise<Cgroup> {
   const files = new Map<string, string>();
   for (const directory of directories) {
@@ -73,7 +73,7 @@ function freezerOf(files: ReadonlyMap<string, string>, read: (name: string) => P
     async set(frozen) {
       if (v2 !== undefined) await writeFile(v2, frozen ? "1" : "0");
       else if (v1 !== undefined) await writeFile(v1, frozen ? "FROZEN" : "THAWED");
-      else throw new SlipwayError("capability_missing", "This host gives no control group that freezes.");
+      else throw new SlipwayError("capability_missing", "This host has no control group that freezes.");
     },
     async freezing() {
       const asked = (await read(v2 === undefined ? "freezer.state" : "cgroup.freeze"))?.trim();
@@ -87,14 +87,14 @@ function freezerOf(files: ReadonlyMap<string, string>, read: (name: string) => P
   };
 }
 
-/** While they are frozen, none of them can fork away and no pid can pass to another process. */
+/** Frozen processes cannot fork, and their pids cannot be reused. */
 async function killFrozen(freezer: Freezer, pids: readonly number[]): Promise<void> {
   await freezer.set(true).catch(() => {});
   for (const pid of pids) {
     try {
       process.kill(pid, "SIGKILL");
     } catch {
-      // Ended in the meantime.
+      // It has ended.
     }
   }
   await freezer.set(false).catch(() => {});

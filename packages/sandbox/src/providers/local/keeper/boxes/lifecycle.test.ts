@@ -92,7 +92,7 @@ test("without room on the disk nothing is created, while what is there can be st
   const record = recordFixture();
   writeRecord(layout.sandboxRecord(record.id), record);
   const { boxes, lifecycle } = setUp({ launch: async () => {} }, Number.MAX_SAFE_INTEGER);
-  const message = /has \d+ MB left on its disk, and sandboxes leave \d+ MB of it free/;
+  const message = /has \d+ MB left on its disk, and sandboxes must leave \d+ MB free/;
   const refusal = { code: "out_of_disk", message: expect.stringMatching(message) };
   await expect(lifecycle.create({ id: newId("sbx"), ...wanted }, signal)).rejects.toMatchObject(refusal);
   await expect(lifecycle.fork({ id: newId("sbx"), from: record.id, ...wanted }, signal)).rejects.toMatchObject(refusal);

@@ -16,11 +16,11 @@ export interface Programs {
 
 const built = fileURLToPath(new URL("../../../../../native/build/", import.meta.url));
 
-/** Puts what sandboxes start with into the state directory, where their uid can reach it. Running ones keep what they have. */
+/** Installs the programs of sandboxes into the state directory, where their uid can reach them. Running sandboxes keep theirs. */
 export function installPrograms(layout: Layout): Programs {
   const architecture = arch();
   if (architecture !== "x64" && architecture !== "arm64") {
-    throw new SlipwayError("component_missing", `local sandboxes need an x64 or arm64 machine, not ${architecture}`);
+    throw new SlipwayError("component_missing", `Local sandboxes need an x64 or arm64 machine, not ${architecture}.`);
   }
   return {
     launch: install(layout, "slipway-launch"),
@@ -35,7 +35,7 @@ function install(layout: Layout, name: string): string {
   if (!existsSync(source)) {
     throw new SlipwayError(
       "component_missing",
-      `${name} has not been compiled; run \`npm run setup\` in the repository (it needs a C compiler)`,
+      `${name} is not compiled. Run \`npm run setup\` in the repository (it needs a C compiler).`,
     );
   }
   const target = join(layout.bin, name);
@@ -61,6 +61,6 @@ function findBubblewrap(): string {
   }
   throw new SlipwayError(
     "component_missing",
-    "bubblewrap is not installed; install the package `bubblewrap` (it provides bwrap)",
+    "bubblewrap is not installed. Install the package `bubblewrap`, which provides bwrap.",
   );
 }

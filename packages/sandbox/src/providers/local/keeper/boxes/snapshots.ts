@@ -25,7 +25,7 @@ export interface Snapshots {
     options: { name: string | null; expiresInMs: number | null },
     signal?: AbortSignal,
   ): Promise<SnapshotInfo>;
-  /** A periodic snapshot; only the newest ones of a sandbox are kept. */
+  /** Takes a periodic snapshot and deletes old ones of the sandbox. */
   checkpoint(id: SandboxId): Promise<void>;
   find(id: SnapshotId): SnapshotRecord;
   update(
@@ -33,13 +33,13 @@ export interface Snapshots {
     change: { name?: string | null | undefined; expiresInMs?: number | null | undefined },
   ): SnapshotInfo;
   delete(id: SnapshotId): void;
-  /** The sandbox's present files as layers. The caller holds the sandbox's queue. */
+  /** The sandbox's current files as layers. The caller holds the sandbox's queue. */
   capture(box: Box): Promise<Capture>;
   usedLayers(): Iterable<LayerId>;
   deleteExpired(): void;
 }
 
-/** Layers that hold a sandbox's files, topmost first; kept from the garbage collector until disposed of. */
+/** Layers of a sandbox's files, topmost first. Held from the garbage collector until disposed of. */
 export interface Capture extends Disposable {
   readonly lowers: readonly LayerId[];
   readonly bytes: number;
@@ -64,7 +64,7 @@ export interface SnapshotParts {
   collectGarbage(): void;
 }
 
-/** Overlay takes about 100 layers; a sandbox's own are merged into one long before. */
+/** With more own layers a stopped sandbox's are merged. An overlay takes about 100. */
 const maxOwnLayers = 24;
 const checkpointsKept = 2;
 const soonMs = 10 * 60_000;
@@ -87,7 +87,7 @@ export function openSnapshots(parts: SnapshotParts): Snapshots {
     expireInTime(record);
     return snapshotInfo(record);
   };
-  /** A timer may come before its time; an end that is far off is found when the keeper reconciles. */
+  /** A timer may fire early. Reconciling finds a distant end. */
   const expireInTime = ({ id, expiresAt }: SnapshotRecord) => {
     const leftMs = (expiresAt ?? Number.POSITIVE_INFINITY) - clock.now();
     if (leftMs > soonMs) return;
@@ -100,7 +100,7 @@ export function openSnapshots(parts: SnapshotParts): Snapshots {
   for (const record of records.values()) expireInTime(record);
   const find = (id: SnapshotId): SnapshotRecord => {
     const record = records.get(id);
-    if (record === undefined) throw new SlipwayError("snapshot_not_found", `there is no snapshot ${id}`);
+    if (record === undefined) throw new SlipwayError("snapshot_not_found", `No snapshot ${id}.`);
     return record;
   };
   const capture = (box: Box) => (box.record.process === null ? seal(parts, box) : copy(parts, box));
@@ -164,7 +164,7 @@ export function openSnapshots(parts: SnapshotParts): Snapshots {
     delete(id) {
       find(id);
       const users = [...boxes.all()].filter((box) => box.record.request.snapshot === id).map((box) => box.id);
-      if (users.length > 0) throw new SlipwayError("snapshot_in_use", `${id} is what ${users.join(", ")} started from`);
+      if (users.length > 0) throw new SlipwayError("snapshot_in_use", `${users.join(", ")} started from ${id}.`);
       remove(id);
     },
     capture,
@@ -175,7 +175,7 @@ export function openSnapshots(parts: SnapshotParts): Snapshots {
   };
 }
 
-/** A stopped sandbox's upper becomes a layer by one rename. The record names the layer first: a crash in between is mended on start. */
+/** Turns a stopped sandbox's upper into a layer by one rename. The record names the layer first: a restart repairs a crash between. */
 async function seal(parts: SnapshotParts, box: Box): Promise<Capture> {
   const { upper } = parts.layout.box(box.id);
   if (namesIn(upper).length === 0) return { lowers: box.record.lowers, bytes: 0, [Symbol.dispose]() {} };
@@ -198,7 +198,7 @@ async function flatten({ layers, layerTool, boxes }: SnapshotParts, box: Box, by
   return { lowers: box.record.lowers, bytes, [Symbol.dispose]() {} };
 }
 
-/** A live sandbox's upper is copied while nothing in it runs; files that the last copy has are linked, not copied. */
+/** Copies a live sandbox's upper while it is frozen, with hard links to what the last copy already has. */
 async function copy({ layout, layers, layerTool, hold, boxes, space }: SnapshotParts, box: Box): Promise<Capture> {
   space.require();
   const { incremental, state, lowers } = box.record;

@@ -21,16 +21,11 @@ export interface ConnectionOptions {
   readonly serveHttp: (connection: Duplex, openedFor?: Opened) => void;
 }
 
-export interface ConnectionHandlers {
-  /** Tells SOCKS from HTTP by the first byte. */
-  onConnection(client: Socket): Promise<void>;
-  onConnect(request: IncomingMessage, client: Duplex, head: Buffer): Promise<void>;
-}
-
-export function createConnectionHandlers(options: ConnectionOptions): ConnectionHandlers {
+export function createConnectionHandlers(options: ConnectionOptions) {
   const { limits, serveHttp } = options;
   return {
-    onConnection: async (client) => {
+    /** Tells SOCKS from HTTP by the first byte. */
+    onConnection: async (client: Socket): Promise<void> => {
       const deadline = setTimeout(() => client.destroy(), limits.headersMs).unref();
       try {
         const first = await readExactly(client, 1);
@@ -48,7 +43,7 @@ export function createConnectionHandlers(options: ConnectionOptions): Connection
         clearTimeout(deadline);
       }
     },
-    onConnect: async (request, client, head) => {
+    onConnect: async (request: IncomingMessage, client: Duplex, head: Buffer): Promise<void> => {
       client.on("error", () => client.destroy());
       if (head.length > 0) client.unshift(head);
       const target = targetOf(request.url ?? "");

@@ -47,13 +47,12 @@ export interface EgressStats {
   readonly clients: number;
   /** Connections to the outside now. */
   readonly upstream: number;
-  readonly accepted: number;
   /** Clients turned away because there were too many. */
   readonly dropped: number;
   readonly refused: number;
 }
 
-export interface Egress extends AsyncDisposable {
+export interface Egress {
   /** Holds for what is opened from now on; open connections that it does not allow are cut. */
   setPolicy(policy: NetworkPolicy): void;
   stats(): EgressStats;
@@ -78,7 +77,7 @@ const lookupsAtOnce = 8;
 export async function createEgress(options: EgressOptions): Promise<Egress> {
   const { socketPath, socketMode = 0o600, registries, certificateAuthority, upstreamCa } = options;
   const limits = { ...defaultLimits, ...options.limits };
-  const counts = { accepted: 0, dropped: 0, refused: 0 };
+  const counts = { dropped: 0, refused: 0 };
   const refusals = createRefusalLedger(options.onRefused);
   const gate = createGate({
     rules: compileRules(options.policy, registries),
@@ -112,7 +111,6 @@ export async function createEgress(options: EgressOptions): Promise<Egress> {
   });
   const clients = new Set<Socket>();
   server.on("connection", (client) => {
-    counts.accepted += 1;
     clients.add(client);
     client.on("error", () => client.destroy());
     client.once("close", () => clients.delete(client));
@@ -137,7 +135,6 @@ export async function createEgress(options: EgressOptions): Promise<Egress> {
     setPolicy: (policy) => gate.setRules(compileRules(policy, registries)),
     stats: () => ({ ...counts, clients: clients.size, upstream: gate.open }),
     close,
-    [Symbol.asyncDispose]: close,
   };
 }
 

@@ -36,15 +36,10 @@ interface Addressed extends Opened {
   readonly path: string;
 }
 
-export interface RequestHandlers {
-  onRequest(request: IncomingMessage, response: ServerResponse): Promise<void>;
-  onUpgrade(request: IncomingMessage, client: Duplex, head: Buffer): Promise<void>;
-}
-
-export function createRequestHandlers(options: RequestOptions): RequestHandlers {
+export function createRequestHandlers(options: RequestOptions) {
   const { limits } = options;
   return {
-    onRequest: async (request, response) => {
+    onRequest: async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
       const abort = new AbortController();
       response.once("close", () => abort.abort());
       const upstream = await prepare(request, options, abort.signal);
@@ -52,7 +47,7 @@ export function createRequestHandlers(options: RequestOptions): RequestHandlers 
       if (abort.signal.aborted) return void upstream.connection.destroy();
       exchange(request, response, upstream, limits, (failure) => sendAnswer(response, answerToFailure(failure)));
     },
-    onUpgrade: async (request, client, head) => {
+    onUpgrade: async (request: IncomingMessage, client: Duplex, head: Buffer): Promise<void> => {
       const abort = new AbortController();
       client.on("error", () => client.destroy());
       client.once("close", () => abort.abort());

@@ -310,7 +310,7 @@ test("the address stays: while open, and after a restart when the port is still 
   const other = await first.open({ sandbox, port: 5173 });
   expect(other.hostPort).not.toBe(address.hostPort);
   expect(other.token).not.toBe(address.token);
-  await first.close();
+  await first[Symbol.asyncDispose]();
   await using second = previews();
   const { hostPort, token, visitUrl } = address;
   expect(await second.open({ sandbox, port: 3000, hostPort, token })).toMatchObject({ hostPort, token, visitUrl });

@@ -23,9 +23,8 @@ export interface PreviewRequest {
 export interface Preview extends AsyncDisposable {
   /** The address of a sandbox's port, listening. The same while it is open. */
   open(request: PreviewRequest): Promise<Address>;
-  /** Closes the address of one port, or all of the sandbox's. */
-  release(sandbox: SandboxId, port?: number): Promise<void>;
-  close(): Promise<void>;
+  /** Closes all addresses of the sandbox. */
+  release(sandbox: SandboxId): Promise<void>;
 }
 
 /** Reverse proxies into sandboxes, one loopback port for each of their ports. */
@@ -39,7 +38,6 @@ export function createPreview({ connect, usedPorts }: PreviewOptions): Preview {
     for (const [key] of leaving) addresses.delete(key);
     await Promise.allSettled(leaving.map(async ([, address]) => (await address)[Symbol.asyncDispose]()));
   };
-  const close = () => release(() => true);
   return {
     open: async (request) => {
       const key = `${request.sandbox}:${request.port}`;
@@ -52,9 +50,7 @@ export function createPreview({ connect, usedPorts }: PreviewOptions): Preview {
         throw error;
       }
     },
-    release: (sandbox, port) =>
-      release((key) => (port === undefined ? key.startsWith(`${sandbox}:`) : key === `${sandbox}:${port}`)),
-    close,
-    [Symbol.asyncDispose]: close,
+    release: (sandbox) => release((key) => key.startsWith(`${sandbox}:`)),
+    [Symbol.asyncDispose]: () => release(() => true),
   };
 }
