@@ -119,23 +119,19 @@ function specific(issue: Issue): Issue[] {
   return nearest.flatMap((inner) => specific({ ...inner, path: [...issue.path, ...inner.path] }));
 }
 
-function createCode({ path }: Issue, input: unknown): ErrorCode {
-  switch (path[0]) {
-    case "cpu":
-    case "memoryMb":
-    case "diskMb":
-    case "processes":
-    case "lifetimeMs":
-      return "invalid_limits";
-    case "image":
-      return imageCode((input as { image?: unknown }).image);
-    case "ports":
-      return "invalid_port";
-    case "network":
-      return "invalid_network";
-    default:
-      return "invalid_request";
-  }
+const fieldCodes: Readonly<Record<string, ErrorCode>> = {
+  cpu: "invalid_limits",
+  memoryMb: "invalid_limits",
+  diskMb: "invalid_limits",
+  processes: "invalid_limits",
+  lifetimeMs: "invalid_limits",
+  ports: "invalid_port",
+  network: "invalid_network",
+};
+
+function createCode({ path: [field] }: Issue, input: unknown): ErrorCode {
+  if (field === "image") return imageCode((input as { image?: unknown }).image);
+  return fieldCodes[String(field)] ?? "invalid_request";
 }
 
 function imageCode(image: unknown): ErrorCode {

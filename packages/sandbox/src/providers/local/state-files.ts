@@ -1,4 +1,5 @@
-import { readdirSync, renameSync, writeFileSync } from "node:fs";
+import { constants, readdirSync, renameSync, writeFileSync } from "node:fs";
+import { access } from "node:fs/promises";
 
 /** Sorted; none when the directory does not exist. */
 export function namesIn(directory: string): string[] {
@@ -15,4 +16,12 @@ export function replaceFile(path: string, content: string | Uint8Array, mode: nu
   const draft = `${path}.new`;
   writeFileSync(draft, content, { mode });
   renameSync(draft, path);
+}
+
+/** Whether a path exists and, with a mode, can be used so. */
+export async function canAccess(path: string, mode: number = constants.F_OK): Promise<boolean> {
+  return access(path, mode).then(
+    () => true,
+    () => false,
+  );
 }

@@ -1,11 +1,12 @@
 import { execFile } from "node:child_process";
-import { access, constants, lstat, readFile, statfs } from "node:fs/promises";
+import { constants, lstat, readFile, statfs } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { sandboxUid as defaultSandboxUid } from "../launch/launch.ts";
 import { defaultMinFreeMb, maxStateDirLength } from "../layout.ts";
 import { detectCgroups, type LimitKind, type Mechanism } from "../limits/cgroup.ts";
+import { canAccess } from "../state-files.ts";
 import { probeSandbox } from "./probe.ts";
 
 /** One check of the host. `action` says what to do when its status is not ok. */
@@ -108,7 +109,7 @@ async function inspectProgram(name: string, path: string, action: string): Promi
 async function findProgram(name: string, path: string): Promise<string | null> {
   for (const directory of path.split(":")) {
     const program = join(directory, name);
-    if (await allowed(program, constants.X_OK)) return program;
+    if (await canAccess(program, constants.X_OK)) return program;
   }
   return null;
 }
@@ -122,7 +123,7 @@ async function inspectStateDirectory(stateDir: string, minFreeMb: number): Promi
     return fail(name, detail, "Choose a shorter SLIPWAY_STATE_DIR.");
   }
   const existing = await nearestExisting(stateDir);
-  if (!(await allowed(existing, constants.W_OK))) {
+  if (!(await canAccess(existing, constants.W_OK))) {
     return fail(name, `${existing} is not writable`, "Choose another SLIPWAY_STATE_DIR, or change its owner.");
   }
   const { uid } = await lstat(existing);
@@ -143,10 +144,10 @@ async function inspectSandbox(stateDir: string, path: string, sandboxUid: number
   const bwrap = await findProgram("bwrap", path);
   const launch = fileURLToPath(new URL("../../../../native/build/slipway-launch", import.meta.url));
   const place = await nearestExisting(stateDir);
-  if (!(await allowed(launch, constants.X_OK))) {
+  if (!(await canAccess(launch, constants.X_OK))) {
     return [fail("native programs", "not compiled", "Run `npm run setup`; it needs a C compiler.")];
   }
-  if (bwrap === null || !(await allowed(place, constants.W_OK))) return [];
+  if (bwrap === null || !(await canAccess(place, constants.W_OK))) return [];
   const failure = await probeSandbox({ place, launch, bwrap, sandboxUid });
   return [
     failure === null
@@ -185,14 +186,7 @@ async function inspectLimits(): Promise<Finding[]> {
 }
 
 async function nearestExisting(path: string): Promise<string> {
-  return (await allowed(path, constants.F_OK)) || path === "/" ? path : nearestExisting(dirname(path));
-}
-
-async function allowed(path: string, mode: number): Promise<boolean> {
-  return access(path, mode).then(
-    () => true,
-    () => false,
-  );
+  return (await canAccess(path)) || path === "/" ? path : nearestExisting(dirname(path));
 }
 
 async function read(path: string): Promise<string | null> {

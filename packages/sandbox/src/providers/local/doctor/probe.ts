@@ -58,20 +58,12 @@ export async function probeSandbox({ place, launch, bwrap, sandboxUid }: ProbeOp
     await run(program, args, { env: {}, timeout: 20_000 });
     return null;
   } catch (error) {
-    return reached(error) ? null : wordsOf(error);
+    const { stderr, message } = error as { stderr?: string; message: string };
+    // Started as pid 1, the launcher refuses the agent's arguments.
+    return stderr?.includes("expected 'run' or 'layer'") ? null : stderr?.trim() || message;
   } finally {
     const who = identity === null ? [] : ["--uid", String(sandboxUid), "--gid", String(sandboxUid)];
     await run(launch, ["layer", ...who, "remove", box.root], { env: {} }).catch(() => {});
     await rm(root, { recursive: true, force: true });
   }
-}
-
-/** Started as pid 1, the launcher refuses the agent's arguments. */
-function reached(error: unknown): boolean {
-  return (error as { stderr?: string }).stderr?.includes("expected 'run' or 'layer'") === true;
-}
-
-function wordsOf(error: unknown): string {
-  const { stderr, message } = error as { stderr?: string; message: string };
-  return stderr?.trim() || message;
 }

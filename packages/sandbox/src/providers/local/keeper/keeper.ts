@@ -117,8 +117,8 @@ function handlersOf(parts: KeeperParts, close: () => void): Handlers {
       return done(networks.setPolicy(box));
     },
     preview: ({ id, port }) => previews.url(boxes.get(id), port),
-    snapshot: ({ id, snapshot, ...options }, { signal }) => snapshots.create(id, snapshot, options, signal),
-    updateSnapshot: ({ id, ...change }) => snapshots.update(id, change),
+    snapshot: (params, { signal }) => snapshots.create(params, signal),
+    updateSnapshot: (params) => snapshots.update(params),
     deleteSnapshot: ({ id }) => {
       snapshots.delete(id);
       return null;

@@ -94,7 +94,7 @@ async function perform(parts: TimerParts, box: Box, due: Due): Promise<void> {
 async function keepSleptOut({ boxes, lifecycle, snapshots }: TimerParts, box: Box): Promise<void> {
   const { owedSnapshot, request } = box.record;
   if (owedSnapshot === null) return;
-  await snapshots.create(box.id, owedSnapshot, { name: "slept-out", expiresInMs: null });
+  await snapshots.create({ id: box.id, snapshot: owedSnapshot, name: "slept-out", expiresInMs: null });
   if (request.onEnd === "destroy") await lifecycle.destroy(box.id, "slept_out");
   else boxes.update(box, { owedSnapshot: null });
 }

@@ -135,7 +135,7 @@ describe("the launcher", () => {
     });
     const many = host.spec("true", { lowers: Array.from({ length: 400 }, (_, index) => `layer-${index}`) });
     expect((await host.run(many)).output).toBe(
-      "slipway-launch: 400 layers are too many for one overlay: flatten them\n",
+      "slipway-launch: 400 layers are too many for one overlay; flatten them\n",
     );
   });
 

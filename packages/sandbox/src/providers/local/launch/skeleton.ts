@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto";
-import { access, chmod, lchown, mkdir, rename, rm, symlink, writeFile } from "node:fs/promises";
+import { chmod, lchown, mkdir, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { proxyEnvironment } from "../keeper/egress/environment.ts";
+import { canAccess } from "../state-files.ts";
 import type { HostMasks, Identity } from "./launch.ts";
 import { caBundlePath, type SkeletonEntry, type SkeletonSources, skeletonEntries } from "./skeleton-entries.ts";
 
@@ -28,7 +29,7 @@ export async function ensureMadeUpLayer(
   { layers, identity }: MadeUpLayerOptions,
 ): Promise<string> {
   const id = `${name}-${hashOf(entries)}`;
-  if (await exists(join(layers, id))) return id;
+  if (await canAccess(join(layers, id))) return id;
   const building = join(layers, `.${id}-${process.pid}-${performance.now()}`);
   await mkdir(building, { mode: 0o755 });
   // Owned from the start: what a crash leaves is removed with the sandboxes' rights.
@@ -45,11 +46,11 @@ export async function ensureMadeUpLayer(
 /** Files of this host's /usr and /proc that a sandbox must not see. */
 export async function hostMasks(): Promise<HostMasks> {
   const present = async (paths: readonly string[]) => {
-    const found = await Promise.all(paths.map(async (path) => ((await exists(path)) ? [path] : [])));
+    const found = await Promise.all(paths.map(async (path) => ((await canAccess(path)) ? [path] : [])));
     return found.flat();
   };
   return {
-    usrEtc: await exists("/usr/etc"),
+    usrEtc: await canAccess("/usr/etc"),
     // Site-wide settings of pip and npm may hold credentials.
     emptied: await present(["/usr/pip.conf", "/usr/lib/node_modules/npm/npmrc", "/usr/share/nodejs/npm/npmrc"]),
     // Lists the keys of Slipway's session.
@@ -102,11 +103,4 @@ async function writeEntries(
     await own(path);
     if (entry.type !== "symlink") await chmod(path, entry.mode);
   }
-}
-
-async function exists(path: string): Promise<boolean> {
-  return access(path).then(
-    () => true,
-    () => false,
-  );
 }

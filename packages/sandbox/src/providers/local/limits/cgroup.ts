@@ -1,6 +1,7 @@
-import { access, constants, mkdir, readdir, readFile, rmdir, writeFile } from "node:fs/promises";
+import { constants, mkdir, readdir, readFile, rmdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Limits } from "@slipway/contract";
+import { canAccess } from "../state-files.ts";
 
 export type LimitKind = "memory" | "cpu" | "pids" | "freeze";
 export type Mechanism = "cgroup v1" | "cgroup v2" | "none";
@@ -103,7 +104,7 @@ function below(root: string, path: string): string {
 async function placeIn(hierarchy: Hierarchy): Promise<Place | null> {
   if (hierarchy.version === 2) return placeInV2(hierarchy);
   const kinds = limitKinds.filter((kind) => hierarchy.controllers.includes(controllerOf[kind]));
-  return kinds.length > 0 && (await writable(hierarchy.own))
+  return kinds.length > 0 && (await canAccess(hierarchy.own, constants.W_OK))
     ? { version: 1, kinds, base: hierarchy.own, leave: false }
     : null;
 }
@@ -114,10 +115,10 @@ async function placeIn(hierarchy: Hierarchy): Promise<Place | null> {
  * delegated group. Freezing needs no controllers.
  */
 async function placeInV2({ own, mountPoint }: Hierarchy): Promise<Place | null> {
-  const ownKinds = (await writable(own)) ? await kindsOfV2(own) : [];
+  const ownKinds = (await canAccess(own, constants.W_OK)) ? await kindsOfV2(own) : [];
   if (ownKinds.length > 0 && (await isRealRoot(own))) return { version: 2, kinds: ownKinds, base: own, leave: false };
-  const rootInReach = (await isRealRoot(mountPoint)) && (await writable(mountPoint));
-  const delegated = ownKinds.length > 1 && (await writable(join(own, "cgroup.subtree_control")));
+  const rootInReach = (await isRealRoot(mountPoint)) && (await canAccess(mountPoint, constants.W_OK));
+  const delegated = ownKinds.length > 1 && (await canAccess(join(own, "cgroup.subtree_control"), constants.W_OK));
   if (delegated && (!rootInReach || (await isAlone(own))))
     return { version: 2, kinds: ownKinds, base: own, leave: true };
   if (rootInReach) return { version: 2, kinds: await kindsOfV2(mountPoint), base: mountPoint, leave: false };
@@ -138,7 +139,7 @@ async function kindsOfV2(directory: string): Promise<LimitKind[]> {
 }
 
 async function isRealRoot(directory: string): Promise<boolean> {
-  return (await exists(join(directory, "cgroup.procs"))) && !(await exists(join(directory, "cgroup.type")));
+  return (await canAccess(join(directory, "cgroup.procs"))) && !(await canAccess(join(directory, "cgroup.type")));
 }
 
 async function prepare(places: readonly Place[], parent: string): Promise<Cgroups> {
@@ -147,7 +148,7 @@ async function prepare(places: readonly Place[], parent: string): Promise<Cgroup
   );
   const chosen = choose(parents);
   const [memory, cpu, pids] = [chosen.memory, chosen.cpu, chosen.pids];
-  const swap = memory && (await exists(join(memory.base, swapFile[memory.version])));
+  const swap = memory && (await canAccess(join(memory.base, swapFile[memory.version])));
   const bases = [...new Set(Object.values(chosen).map(({ base }) => base))];
   const directories = (name: string) => bases.map((base) => join(base, name));
   return {
@@ -252,18 +253,4 @@ function mechanismsOf(places: readonly Place[]): Record<LimitKind, Mechanism> {
 
 async function readText(path: string): Promise<string | null> {
   return readFile(path, "utf8").catch(() => null);
-}
-
-async function exists(path: string): Promise<boolean> {
-  return access(path).then(
-    () => true,
-    () => false,
-  );
-}
-
-async function writable(path: string): Promise<boolean> {
-  return access(path, constants.W_OK).then(
-    () => true,
-    () => false,
-  );
 }

@@ -63,7 +63,10 @@ function setUp(
       ...tool,
     } as SnapshotParts["layerTool"],
   });
-  return { layers, create: () => snapshots.create(record.id, newId("snp"), { name: null, expiresInMs: null }) };
+  return {
+    layers,
+    create: () => snapshots.create({ id: record.id, snapshot: newId("snp"), name: null, expiresInMs: null }),
+  };
 }
 
 test.each(faults)(

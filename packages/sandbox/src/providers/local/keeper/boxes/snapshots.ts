@@ -13,25 +13,18 @@ import {
 import { namesIn } from "../../state-files.ts";
 import type { Clock } from "../clock.ts";
 import type { EventLog } from "../events/log.ts";
+import type { KeeperParams } from "../protocol.ts";
 import type { Space } from "../watch/space.ts";
 import type { Box, Boxes } from "./boxes.ts";
 import type { Hold } from "./hold.ts";
 import { type Layers, newLayerId } from "./layers.ts";
 
 export interface Snapshots {
-  create(
-    id: SandboxId,
-    snapshot: SnapshotId,
-    options: { name: string | null; expiresInMs: number | null },
-    signal?: AbortSignal,
-  ): Promise<SnapshotInfo>;
+  create(wanted: KeeperParams<"snapshot">, signal?: AbortSignal): Promise<SnapshotInfo>;
   /** Takes a periodic snapshot and deletes old ones of the sandbox. */
   checkpoint(id: SandboxId): Promise<void>;
   find(id: SnapshotId): SnapshotRecord;
-  update(
-    id: SnapshotId,
-    change: { name?: string | null | undefined; expiresInMs?: number | null | undefined },
-  ): SnapshotInfo;
+  update(change: KeeperParams<"updateSnapshot">): SnapshotInfo;
   delete(id: SnapshotId): void;
   /** The sandbox's current files as layers. The caller holds the sandbox's queue. */
   capture(box: Box): Promise<Capture>;
@@ -43,13 +36,6 @@ export interface Snapshots {
 export interface Capture extends Disposable {
   readonly lowers: readonly LayerId[];
   readonly bytes: number;
-}
-
-interface NewSnapshot {
-  readonly name: string | null;
-  readonly expiresInMs: number | null;
-  readonly checkpoint: boolean;
-  readonly signal?: AbortSignal | undefined;
 }
 
 export interface SnapshotParts {
@@ -106,9 +92,9 @@ export function openSnapshots(parts: SnapshotParts): Snapshots {
   const capture = (box: Box) => (box.record.process === null ? seal(parts, box) : copy(parts, box));
 
   const create = async (
-    id: SandboxId,
-    snapshot: SnapshotId,
-    { name, expiresInMs, checkpoint, signal }: NewSnapshot,
+    { id, snapshot, name, expiresInMs }: KeeperParams<"snapshot">,
+    checkpoint: boolean,
+    signal?: AbortSignal,
   ): Promise<SnapshotInfo> => {
     const existing = records.get(snapshot);
     if (existing !== undefined) return snapshotInfo(existing);
@@ -141,12 +127,11 @@ export function openSnapshots(parts: SnapshotParts): Snapshots {
   };
 
   return {
-    create: (id, snapshot, { name, expiresInMs }, signal) =>
-      create(id, snapshot, { name, expiresInMs, checkpoint: false, signal }),
+    create: (wanted, signal) => create(wanted, false, signal),
     async checkpoint(id) {
       try {
-        const options = { name: checkpointName, expiresInMs: null, checkpoint: true };
-        await create(id, newId("snp", clock.now()), options);
+        const snapshot = newId("snp", clock.now());
+        await create({ id, snapshot, name: checkpointName, expiresInMs: null }, true);
       } catch (error) {
         events.append({ type: "snapshot.failed", sandbox: id, message: (error as Error).message });
         return;
@@ -155,7 +140,7 @@ export function openSnapshots(parts: SnapshotParts): Snapshots {
       for (const old of own.slice(0, -checkpointsKept)) remove(old.id);
     },
     find,
-    update(id, { name, expiresInMs }) {
+    update({ id, name, expiresInMs }) {
       const record = find(id);
       const expiresAt =
         expiresInMs === undefined ? record.expiresAt : expiresInMs === null ? null : clock.now() + expiresInMs;

@@ -17,7 +17,7 @@ export interface ConnectionOptions {
   readonly gate: Gate;
   readonly limits: { readonly idleMs: number; readonly headersMs: number };
   readonly certificateAuthority: CertificateAuthority;
-  /** Reads the connection as HTTP; every request on it is for what it was opened for. */
+  /** Reads the connection as HTTP. With `openedFor`, every request on it is for that. */
   readonly serveHttp: (connection: Duplex, openedFor?: Opened) => void;
 }
 
@@ -60,7 +60,7 @@ interface TunnelReplies {
   refuse(unreached: Exclude<Reached, { outcome: "open" }>): void;
 }
 
-/** Carries bytes unread, unless the host has injected secrets: then the connection ends here and its requests are read. */
+/** Carries bytes unread, unless the host has injected secrets: then terminates the connection here and reads its requests. */
 async function openTunnel(
   target: Target,
   client: Duplex,

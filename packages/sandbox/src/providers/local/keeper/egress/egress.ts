@@ -17,22 +17,22 @@ export interface EgressOptions {
   readonly socketPath: string;
   readonly socketMode?: number;
   readonly policy: NetworkPolicy;
-  /** The host's package registries, allowed while the policy says `registries`. */
+  /** The host's package registries, for policies with `registries`. */
   readonly registries?: readonly Destination[];
   readonly certificateAuthority: CertificateAuthority;
-  /** Called at a bounded rate, however many connections are refused. */
+  /** Called at a bounded rate, however many refusals there are. */
   readonly onRefused: (refusal: Refusal) => void;
   readonly resolve?: Resolve;
   readonly dial?: DialAddresses;
   /** The host's own addresses, closed like private ones. */
   readonly ownAddresses?: () => readonly string[];
-  /** Authorities that the servers of injected hosts are verified against, instead of Node's. */
+  /** Authorities for the servers of injected hosts, instead of Node's. */
   readonly upstreamCa?: string | readonly string[];
   readonly limits?: Partial<EgressLimits>;
 }
 
 export interface EgressLimits {
-  /** Of clients, and again of connections to the outside. */
+  /** Limit of clients, and of connections to the outside. */
   readonly connections: number;
   readonly connectMs: number;
   readonly idleMs: number;
@@ -53,7 +53,7 @@ export interface EgressStats {
 }
 
 export interface Egress {
-  /** Holds for what is opened from now on; open connections that it does not allow are cut. */
+  /** Applies at once. Cuts open connections that it does not allow. */
   setPolicy(policy: NetworkPolicy): void;
   stats(): EgressStats;
   /** Cuts all connections and removes the socket. */
@@ -71,8 +71,8 @@ const defaultLimits: EgressLimits = {
 const lookupsAtOnce = 8;
 
 /**
- * The only way out of one sandbox: HTTP proxy and SOCKS5 on one unix socket. Everything that comes in is hostile. Removes a
- * stale socket at the path; the caller sees to it that no other egress lives there.
+ * The only way out of a sandbox: HTTP proxy and SOCKS5 on one unix socket. All input is hostile. Replaces a stale socket; the
+ * caller makes sure that no other egress uses the path.
  */
 export async function createEgress(options: EgressOptions): Promise<Egress> {
   const { socketPath, socketMode = 0o600, registries, certificateAuthority, upstreamCa } = options;
@@ -144,19 +144,19 @@ function createHttpServer(limits: EgressLimits): Server {
     requireHostHeader: true,
     maxHeaderSize: limits.headerBytes,
     headersTimeout: limits.headersMs,
-    // Bodies may take long; the idle time bounds them.
+    // Bodies may take long; idleMs bounds them.
     requestTimeout: 0,
     keepAliveTimeout: limits.idleMs,
     connectionsCheckingInterval: Math.min(1000, limits.headersMs),
     shouldUpgradeCallback: ({ headers }) => headers.upgrade?.toLowerCase() === "websocket",
   });
   server.maxConnections = limits.connections;
-  // Node would silently drop headers past a count, framing included; their bytes are bounded above.
+  // With a limit, Node silently drops headers past it, even framing. maxHeaderSize bounds them.
   server.maxHeadersCount = 0;
   return server;
 }
 
-/** Takes the accepted connections away from the HTTP server; the function gives it those that speak HTTP. */
+/** Detaches accepted connections from the HTTP server. The result gives it those that speak HTTP. */
 function takeConnections(server: Server): (connection: Duplex) => void {
   const serve = server.listeners("connection");
   server.removeAllListeners("connection");
@@ -165,7 +165,7 @@ function takeConnections(server: Server): (connection: Duplex) => void {
   };
 }
 
-/** Whatever goes wrong with one client is the end of that client only. */
+/** A failure with one client affects only that client. */
 function guard(work: Promise<void>, client: Duplex): void {
   work.catch(() => client.destroy());
 }

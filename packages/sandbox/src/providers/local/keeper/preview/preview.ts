@@ -5,7 +5,7 @@ import { type Address, openAddress, type UsedPorts } from "./address.ts";
 export interface PreviewOptions {
   /**
    * A new connection to a port inside a sandbox. Rejects with a SlipwayError: `connection_refused` when nothing listens,
-   * `sandbox_not_running` and its like when there is nothing to connect to.
+   * `sandbox_not_running` or similar without a running sandbox.
    */
   readonly connect: (sandbox: SandboxId, port: number, options: { signal: AbortSignal }) => Promise<Duplex>;
   readonly usedPorts: UsedPorts;
@@ -15,19 +15,19 @@ export interface PreviewRequest {
   readonly sandbox: SandboxId;
   /** Inside the sandbox. */
   readonly port: number;
-  /** The address it had before. */
+  /** Its earlier address. */
   readonly hostPort?: number;
   readonly token?: string;
 }
 
 export interface Preview extends AsyncDisposable {
-  /** The address of a sandbox's port, listening. The same while it is open. */
+  /** A listening address of a sandbox's port, the same while it is open. */
   open(request: PreviewRequest): Promise<Address>;
   /** Closes all addresses of the sandbox. */
   release(sandbox: SandboxId): Promise<void>;
 }
 
-/** Reverse proxies into sandboxes, one loopback port for each of their ports. */
+/** Reverse proxies into sandboxes, with one loopback port for each of their ports. */
 export function createPreview({ connect, usedPorts }: PreviewOptions): Preview {
   const addresses = new Map<string, Promise<Address>>();
 
