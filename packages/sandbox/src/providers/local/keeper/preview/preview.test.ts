@@ -112,7 +112,7 @@ test("no name but its own leads to a preview, whoever asks", async () => {
   await using preview = previews({ connect: (_, port) => connecting(port) });
   const address = await preview.open({ sandbox, port: 3000 });
   const answer = await ask(address, "/", { Host: "rebound.example", "X-Slipway-Token": address.token });
-  expect(answer).toMatchObject({ status: 421, text: expect.stringContaining("by no other") });
+  expect(answer).toMatchObject({ status: 421, text: expect.stringContaining("answers only at") });
   expect(connecting).not.toHaveBeenCalled();
 });
 
