@@ -92,8 +92,8 @@ struct failure {
 };
 
 /*
- * Runs in the vfork child, with the handler's memory but its own descriptors, signal handlers and limits. Closes every other
- * descriptor before it looks up a path: a link to /proc/self/fd/4 then leads nowhere.
+ * Runs in the vfork child, with the handler's memory but its own descriptors, signal handlers and limits. Closes
+ * every other descriptor before it looks up a path: a link to /proc/self/fd/4 then leads nowhere.
  */
 static _Noreturn void become(const struct command *command, struct ends child, struct failure *failure) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -1,6 +1,6 @@
 /*
- * The file operations. Each runs in its own handler, inside the sandbox's mounts, with the rights of the sandbox's user and
- * no descriptor but its connection: a path may lead anywhere in the sandbox, but not out of it.
+ * The file operations. Each runs in its own handler, inside the sandbox's mounts, with the rights of the sandbox's
+ * user and no descriptor but its connection: a path may lead anywhere in the sandbox, but not out of it.
  */
 #pragma once
 #include "agent.h"

@@ -1,7 +1,7 @@
 /*
- * The way out: relays TCP listeners inside to the egress proxy's unix socket. One child of pid 1 serves all connections, so
- * they use no processes reserved for handlers. Pid 1 holds the listeners: they exist before the first command, and no program
- * can take their ports while the child is gone.
+ * The way out: relays TCP listeners inside to the egress proxy's unix socket. One child of pid 1 serves all
+ * connections, so they use no processes reserved for handlers. Pid 1 holds the listeners: they exist before the first
+ * command, and no program can take their ports while the child is gone.
  */
 #include "relay.h"
 #include <arpa/inet.h>
@@ -118,9 +118,9 @@ static int connect_own(uint16_t port) {
 }
 
 /*
- * Some programs look for ::1 in NO_PROXY only with brackets, which others do not accept there, so they ask the proxy for the
- * sandbox's own ::1. This connects them to it, when somebody listens. A request that arrives in parts, or that names it in
- * another form, goes to the proxy.
+ * Some programs look for ::1 in NO_PROXY only with brackets, which others do not accept there, so they ask the proxy
+ * for the sandbox's own ::1. This connects them to it, when somebody listens. A request that arrives in parts, or
+ * that names it in another form, goes to the proxy.
  */
 static bool turn_back(struct tunnel *tunnel) {
     static const char scheme[] = " http://", established[] = "HTTP/1.1 200 OK\r\n\r\n";

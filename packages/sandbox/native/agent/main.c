@@ -16,8 +16,8 @@ enum { MAX_CONNECTIONS = 1024, FIRST_BYTES_MS = 10000, ACCEPT_AGAIN_MS = 50, SMA
 struct options options = {.processes = 512, .overdue_ms = 30000};
 
 /*
- * Accepted and not handed on: its request is incomplete, it is parked, or it was refused and still sends. Closing a refused
- * one too early would discard the refusal.
+ * Accepted and not handed on: its request is incomplete, it is parked, or it was refused and still sends. Closing a
+ * refused one too early would discard the refusal.
  */
 struct connection {
     int fd;

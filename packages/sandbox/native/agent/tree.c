@@ -1,6 +1,6 @@
 /*
- * Processes by descent. A handler is a child subreaper, so whatever its command starts, even a daemon, stays below it. /proc
- * is the only list of processes that a hostile one cannot leave.
+ * Processes by descent. A handler is a child subreaper, so whatever its command starts, even a daemon, stays below
+ * it. /proc is the only list of processes that a hostile one cannot leave.
  */
 #include "agent.h"
 #include <dirent.h>

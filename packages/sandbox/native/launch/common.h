@@ -15,8 +15,8 @@ char *option_value(int argc, char **argv, int *at);
 unsigned long long option_number(int argc, char **argv, int *at);
 
 /*
- * Whose rights the program works with. Started as root it becomes this uid and gid for good, without supplementary groups;
- * neither may be 0. Started as an ordinary user it stays that user and ignores them.
+ * Whose rights the program works with. Started as root it becomes this uid and gid for good, without supplementary
+ * groups; neither may be 0. Started as an ordinary user it stays that user and ignores them.
  */
 struct identity {
 	uid_t uid;

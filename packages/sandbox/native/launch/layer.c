@@ -10,8 +10,8 @@
  *   remove DIR
  *       removes DIR recursively
  *
- * All run as root of a user namespace with the one uid: modes of its own files do not matter, and other files stay out of
- * reach.
+ * All run as root of a user namespace with the one uid: modes of its own files do not matter, and other files stay
+ * out of reach.
  */
 #define _GNU_SOURCE
 #include "layer.h"

@@ -1,10 +1,10 @@
 /*
- * An incremental copy. The manifest of a copy holds the inode, ctime and size of each source file. A file that still has the
- * same was not written since: it becomes a hard link to the previous copy.
+ * An incremental copy. The manifest of a copy holds the inode, ctime and size of each source file. A file that still
+ * has the same was not written since: it becomes a hard link to the previous copy.
  *
- * The manifest leaves out files that could change without a new ctime: those whose ctime is within the clock's step, and
- * those that a process maps for shared writing (the caller names their inodes), because the kernel does not track writes to
- * dirty pages.
+ * The manifest leaves out files that could change without a new ctime: those whose ctime is within the clock's step,
+ * and those that a process maps for shared writing (the caller names their inodes), because the kernel does not track
+ * writes to dirty pages.
  */
 #define _GNU_SOURCE
 #include "common.h"

@@ -10,8 +10,8 @@
 static void apply_directory(int from, int to, int depth);
 
 /*
- * The directory of this name in the lower tree, or a new empty one where there is none or the higher one hides it. A new
- * directory in place of something else stays opaque: that hid the layers below, too.
+ * The directory of this name in the lower tree, or a new empty one where there is none or the higher one hides it. A
+ * new directory in place of something else stays opaque: that hid the layers below, too.
  */
 static int directory_under(int to, const char *name, bool hides)
 {

@@ -14,14 +14,14 @@
  *   --set FILE=VALUE    written after the groups are made; repeated
  *   --wait              prints "waiting\n", then reads the rest of the arguments from standard input, each with a NUL
  *
- * Entering a control group can take the kernel many milliseconds. --wait does it ahead: the program waits in its groups,
- * unprivileged and in its namespaces, until it is told what to start. It exits when its input ends without arguments.
- * --uid, --gid, --cgroup and --set are not taken from standard input.
+ * Entering a control group can take the kernel many milliseconds. --wait does it ahead: the program waits in its
+ * groups, unprivileged and in its namespaces, until it is told what to start. It exits when its input ends without
+ * arguments. --uid, --gid, --cgroup and --set are not taken from standard input.
  *
- * Standard output is the status pipe: it carries bwrap's --info-fd JSON, then the agent's "ready\n".
- * Standard error carries one line when a step fails, and bwrap's own messages. bwrap starts with these descriptors:
- * 0 and 1 /dev/null, 2 as given, 3 the listening socket BOX/agent.sock, 4 BOX/execs, 5 and 6 the status pipe (5 for
- * the agent, 6 for --info-fd), 7 the filter; with an empty environment, in its own session. No other descriptor passes.
+ * Standard output is the status pipe: it carries bwrap's --info-fd JSON, then the agent's "ready\n". Standard error
+ * carries one line when a step fails, and bwrap's own messages. bwrap starts with these descriptors: 0 and 1
+ * /dev/null, 2 as given, 3 the listening socket BOX/agent.sock, 4 BOX/execs, 5 and 6 the status pipe (5 for the
+ * agent, 6 for --info-fd), 7 the filter; with an empty environment, in its own session. No other descriptor passes.
  */
 #define _GNU_SOURCE
 #include "box.h"
@@ -189,8 +189,8 @@ static int open_beneath(int root, const char *path, unsigned long long resolve)
 }
 
 /*
- * mkdir -p inside the overlay. Its content is untrusted, and bwrap still sees the host while it mounts: a link would lead
- * it out of the overlay.
+ * mkdir -p inside the overlay. Its content is untrusted, and bwrap still sees the host while it mounts: a link would
+ * lead it out of the overlay.
  */
 static void ensure_directory(int root, const char *absolute, unsigned long long resolve)
 {
@@ -245,8 +245,8 @@ static void limit_to(int resource, rlim_t most)
 }
 
 /*
- * The kernel counts inotify instances and watches by uid across namespaces, and all sandboxes share one uid: each gets a
- * part, so that one cannot exhaust them.
+ * The kernel counts inotify instances and watches by uid across namespaces, and all sandboxes share one uid: each
+ * gets a part, so that one cannot exhaust them.
  */
 static void share_watches(void)
 {

@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 
 /*
- * Untrusted code wrote the trees. They are walked by descriptors, one directory at a time, without following links; no path
- * into them is longer than one name.
+ * Untrusted code wrote the trees. They are walked by descriptors, one directory at a time, without following links;
+ * no path into them is longer than one name.
  */
 
 /* Deeper than any path can name. Deeper trees are refused. */
