@@ -96,9 +96,9 @@ export interface Sandbox extends RestrictedSandbox {
   /** A stable address with an access token, for a browser. */
   previewUrl(port: number, options?: CallOptions): Promise<string>;
   /**
-   * Listens for programs inside. Survives sleep and wake, stop and start; ends with the sandbox, the provider or the process,
-   * after which anyone can open it again. Fails with `channel_in_use` while another has it. Its connections are untrusted and do
-   * not keep the sandbox awake.
+   * Listens for programs inside. Survives sleep and wake, stop and start; ends with the sandbox, the provider or the
+   * process, after which anyone can open it again. Fails with `channel_in_use` while another has it. Its connections
+   * are untrusted and do not keep the sandbox awake.
    */
   openChannel(options?: CallOptions): Promise<HostChannel>;
   /** The view for agents and tools: without stop, network policy and credentials. */

@@ -22,8 +22,8 @@ export async function putDirectory(
 }
 
 /**
- * The entries of a directory that an agent gets. Of a git repository, only what git tracks or would add: not its `.git`, whose
- * settings may hold credentials, nor what it ignores.
+ * The entries of a directory that an agent gets. Of a git repository, only what git tracks or would add: not its
+ * `.git`, whose settings may hold credentials, nor what it ignores.
  */
 export async function* directoryEntries(
   directory: string,

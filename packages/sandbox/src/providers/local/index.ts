@@ -34,8 +34,8 @@ export interface LocalProviderOptions {
   /** Environment of host programs such as npm. None of it enters a sandbox. */
   readonly environment?: Readonly<Record<string, string | undefined>>;
   /**
-   * Directories of this machine, by the names in a create's `tools`. The sandbox gets a copy at `/opt/<name>`, without links that
-   * lead out of the directory.
+   * Directories of this machine, by the names in a create's `tools`. The sandbox gets a copy at `/opt/<name>`, without
+   * links that lead out of the directory.
    */
   readonly tools?: Readonly<Record<string, string>> | undefined;
 }

@@ -3,8 +3,8 @@ import { dirname, isAbsolute, join } from "node:path";
 import { type SandboxId, SlipwayError, type SnapshotId } from "@slipway/contract";
 
 /**
- * The state directory. As root, `layers`, `boxes` and `spares` belong to the sandboxes' uid, because the overlay is mounted
- * with its rights; everything else belongs to root and is closed to that uid.
+ * The state directory. As root, `layers`, `boxes` and `spares` belong to the sandboxes' uid, because the overlay is
+ * mounted with its rights; everything else belongs to root and is closed to that uid.
  */
 export type Layout = ReturnType<typeof layoutOf>;
 

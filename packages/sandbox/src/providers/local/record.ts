@@ -18,12 +18,15 @@ import { namesIn, replaceFile } from "./state-files.ts";
 export type LayerId = string;
 
 /**
- * What the keeper knows of a sandbox: one JSON file each, which only the keeper writes. Not synced to disk: a machine that loses
- * power loses the sandboxes themselves as well.
+ * What the keeper knows of a sandbox: one JSON file each, which only the keeper writes. Not synced to disk: a machine
+ * that loses power loses the sandboxes themselves as well.
  */
 export interface SandboxRecord {
   readonly id: SandboxId;
-  /** With its secrets: only the owner can read the file. Never changes: the next create with its key is compared with it. */
+  /**
+   * With its secrets: only the owner can read the file. Never changes: the next create with its key is compared with
+   * it.
+   */
   readonly request: CreateSandbox;
   /** The current policy. */
   readonly network: NetworkPolicy;

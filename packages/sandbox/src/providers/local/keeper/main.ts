@@ -5,9 +5,9 @@ import { startKeeper } from "./keeper.ts";
 import type { KeeperStart } from "./protocol.ts";
 
 /**
- * The keeper's process: `node main.ts <state directory> <uid of sandboxes> <bytes to leave free>`. Exits at once when another
- * keeper has the state directory. The environment is not passed as arguments: it may hold keys, and everyone on the machine can
- * read arguments.
+ * The keeper's process: `node main.ts <state directory> <uid of sandboxes> <bytes to leave free>`. Exits at once when
+ * another keeper has the state directory. The environment is not passed as arguments: it may hold keys, and everyone
+ * on the machine can read arguments.
  */
 const [stateDir = "", sandboxUid, minFreeBytes] = process.argv.slice(2);
 const settings = {

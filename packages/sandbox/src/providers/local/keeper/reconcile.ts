@@ -27,8 +27,8 @@ export interface ReconcileParts {
 }
 
 /**
- * Makes what runs agree with what is recorded. `starting`: a new keeper takes over what the last one left, which may have been
- * killed at any point. A failure with one sandbox does not stop the others.
+ * Makes what runs agree with what is recorded. `starting`: a new keeper takes over what the last one left, which may
+ * have been killed at any point. A failure with one sandbox does not stop the others.
  */
 export async function reconcile(parts: ReconcileParts, { starting }: { starting: boolean }): Promise<ReconcileReport> {
   const { layout, boxes, onError } = parts;
@@ -129,8 +129,8 @@ function finishSeal({ layout, layers }: ReconcileParts, box: Box): void {
 const boxPath = /\/boxes\/(sbx_[0-9a-z]+)(?:\/|$)/;
 
 /**
- * The running sandboxes of this state directory, by the command lines of their launchers or outer bubblewraps. Counts only the
- * keeper's own pid namespace: programs inside a sandbox choose their command line, but not their namespace.
+ * The running sandboxes of this state directory, by the command lines of their launchers or outer bubblewraps. Counts
+ * only the keeper's own pid namespace: programs inside a sandbox choose their command line, but not their namespace.
  */
 export function findSandboxProcesses(layout: Layout): Map<SandboxId, ProcessIdentity> {
   const found = new Map<SandboxId, ProcessIdentity>();

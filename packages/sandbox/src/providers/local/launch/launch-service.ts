@@ -7,8 +7,8 @@ import { listenAt } from "../unix-socket.ts";
 import { joinArguments } from "./launch.ts";
 
 /**
- * Starts `slipway-launch` through a small process that forks: a fork of Node blocks it for milliseconds. The other side is
- * native/launch/serve.c. The service ends with this process; what it has started does not.
+ * Starts `slipway-launch` through a small process that forks: a fork of Node blocks it for milliseconds. The other
+ * side is native/launch/serve.c. The service ends with this process; what it has started does not.
  */
 export interface LaunchService extends AsyncDisposable {
   /** Starts `slipway-launch` with these arguments. Restarts a service that has died. */

@@ -47,7 +47,7 @@ describe("what a sandbox is", () => {
   });
 });
 
-describe("what a sandbox can not do", () => {
+describe("what a sandbox cannot do", () => {
   test("inherit descriptors: it has the socket, the log directory and the status pipe", async () => {
     const secret = openSync("/etc/passwd", "r");
     const fds = Array.from({ length: 20 }, () => secret);

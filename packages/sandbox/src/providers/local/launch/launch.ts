@@ -65,8 +65,8 @@ export interface AgentLimits {
 }
 
 /**
- * Arguments of `slipway-launch`. Its standard output carries the status (see `parseLaunchStatus`), its standard error what
- * failed. It becomes bubblewrap's outer process, which ends with the sandbox.
+ * Arguments of `slipway-launch`. Its standard output carries the status (see `parseLaunchStatus`), its standard error
+ * what failed. It becomes bubblewrap's outer process, which ends with the sandbox.
  */
 export function launchArguments(spec: LaunchSpec): string[] {
   return ["run", ...privileged(spec), ...startArguments(spec)];

@@ -54,8 +54,8 @@ export function createLayerTool(service: LaunchService, identity: Identity | nul
 }
 
 /**
- * Files that the processes map for shared writing: they may change without a new ctime, so the next copy must copy them again.
- * Call while the processes are frozen.
+ * Files that the processes map for shared writing: they may change without a new ctime, so the next copy must copy
+ * them again. Call while the processes are frozen.
  */
 export async function inodesMappedForWriting(pids: readonly number[]): Promise<number[]> {
   const inodes = new Set<number>();

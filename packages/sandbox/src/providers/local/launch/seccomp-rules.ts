@@ -55,8 +55,8 @@ const socketRules: readonly Line[] = [
 const socketpairRules = allowValues(0, [family.unix], errno.EAFNOSUPPORT);
 
 /**
- * Takes disk space at once, without writing, faster than a watch can see. Programs write instead where the file system lacks
- * the call. FALLOC_FL_PUNCH_HOLE gives space back.
+ * Takes disk space at once, without writing, faster than a watch can see. Programs write instead where the file system
+ * lacks the call. FALLOC_FL_PUNCH_HOLE gives space back.
  */
 const fallocateRules: readonly Line[] = [
   load(argument(1)),
@@ -67,8 +67,8 @@ const fallocateRules: readonly Line[] = [
 ];
 
 /**
- * TIOCSTI and TIOCLINUX put characters into a terminal's input. TIOCSETD and the bridge and VLAN requests load kernel modules
- * for any user. FS_IOC_RESVSP and its like are fallocate.
+ * TIOCSTI and TIOCLINUX put characters into a terminal's input. TIOCSETD and the bridge and VLAN requests load kernel
+ * modules for any user. FS_IOC_RESVSP and its like are fallocate.
  */
 const refusedRequests = {
   TIOCSTI: 0x5412,
@@ -87,8 +87,8 @@ const refusedRequests = {
 const ioctlRules = refuseValues(1, Object.values(refusedRequests));
 
 /**
- * Options that load a module (TCP_ULP, UDP_ENCAP, the keys of TCP_AO), that attach a filter, or that only routers and the like
- * use. TCP options from TCP_AO on are newer than this table.
+ * Options that load a module (TCP_ULP, UDP_ENCAP, the keys of TCP_AO), that attach a filter, or that only routers and
+ * the like use. TCP options from TCP_AO on are newer than this table.
  */
 const level = { socket: 1, tcp: 6, udp: 17 } as const;
 const refusedTcp = { TCP_MD5SIG: 14, TCP_REPAIR: 19, TCP_ULP: 31, TCP_MD5SIG_EXT: 32 } as const;
@@ -118,14 +118,14 @@ const setsockoptRules: readonly Line[] = [
 const personalityRules = allowValues(0, [0, 0x0040000, 0xffffffff], errno.EPERM);
 
 /**
- * PR_SET_MM moves what /proc shows as the command line: gigabytes for whoever lists processes on the host. PR_SCHED_CORE keeps
- * the sibling threads of a core from everyone else.
+ * PR_SET_MM moves what /proc shows as the command line: gigabytes for whoever lists processes on the host.
+ * PR_SCHED_CORE keeps the sibling threads of a core from everyone else.
  */
 const prctlRules = refuseValues(0, [35, 62]);
 
 /**
- * RLIMIT_CORE stays as the launcher set it: with 0, a crash runs the host's crash handler as root. Programs that turn their
- * dumps off exit when they cannot, so the call succeeds without effect.
+ * RLIMIT_CORE stays as the launcher set it: with 0, a crash runs the host's crash handler as root. Programs that turn
+ * their dumps off exit when they cannot, so the call succeeds without effect.
  */
 const rlimitCore = 4;
 const keepCore: readonly Line[] = [equal(rlimitCore, "keep"), returns(allow), label("keep"), returns(errno.none)];
@@ -148,8 +148,8 @@ const prlimitRules: readonly Line[] = [
 ];
 
 /**
- * Protects pid 1's share of the processors, which it needs to answer the host. Other numbers stay allowed: thread libraries
- * name a program's own threads by them.
+ * Protects pid 1's share of the processors, which it needs to answer the host. Other numbers stay allowed: thread
+ * libraries name a program's own threads by them.
  */
 const scheduleRules = refuseValues(0, [1]);
 

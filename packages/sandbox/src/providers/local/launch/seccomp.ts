@@ -17,9 +17,9 @@ import {
 import { inspected } from "./seccomp-rules.ts";
 
 /**
- * The system call filter of local sandboxes, as classic BPF. Refuses calls that reach rarely used parts of the kernel, other
- * namespaces or the terminal, and allows the rest. Calls newer than this table get ENOSYS, so that a kernel update opens
- * nothing.
+ * The system call filter of local sandboxes, as classic BPF. Refuses calls that reach rarely used parts of the kernel,
+ * other namespaces or the terminal, and allows the rest. Calls newer than this table get ENOSYS, so that a kernel
+ * update opens nothing.
  */
 export type Arch = "x64" | "arm64";
 
@@ -165,7 +165,10 @@ const refused = (Object.keys(syscalls) as Syscall[]).filter(
 
 const auditArch = { x64: 0xc000003e, arm64: 0xc00000b7 } as const satisfies Record<Arch, number>;
 
-/** Kills processes that use another architecture's calls, which have other numbers. x32 calls set a bit above every number. */
+/**
+ * Kills processes that use another architecture's calls, which have other numbers. x32 calls set a bit above every
+ * number.
+ */
 function guardArch(arch: Arch): Instruction[] {
   return assemble([
     load(dataArch),

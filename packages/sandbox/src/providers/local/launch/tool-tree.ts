@@ -12,7 +12,10 @@ export type TreePart =
 /** A larger directory is probably a mistake. */
 const mostParts = 200_000;
 
-/** All entries below a directory, parents first, in a fixed order. Leaves out special files and links that lead out of it. */
+/**
+ * All entries below a directory, parents first, in a fixed order. Leaves out special files and links that lead out of
+ * it.
+ */
 export async function surveyTree(root: string): Promise<TreePart[]> {
   const parts: TreePart[] = [];
   const visit = async (directory: string) => {
@@ -46,8 +49,8 @@ async function linkPart(root: string, path: string): Promise<TreePart[]> {
 }
 
 /**
- * Copies the parts into the new directory `to`, readable by all and writable by the owner. Returns the digest of the copy's
- * names, modes, sizes and content.
+ * Copies the parts into the new directory `to`, readable by all and writable by the owner. Returns the digest of the
+ * copy's names, modes, sizes and content.
  */
 export async function copyTree(root: string, parts: readonly TreePart[], to: string): Promise<string> {
   const digest = createHash("sha256");

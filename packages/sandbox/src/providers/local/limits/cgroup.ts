@@ -111,8 +111,8 @@ async function placeIn(hierarchy: Hierarchy): Promise<Place | null> {
 
 /**
  * In v2, only the real root and groups without processes give their children controllers. So the own group, if it has
- * controllers, is emptied into a child; if others are in it, only when the real root is out of reach, as in a container or a
- * delegated group. Freezing needs no controllers.
+ * controllers, is emptied into a child; if others are in it, only when the real root is out of reach, as in a
+ * container or a delegated group. Freezing needs no controllers.
  */
 async function placeInV2({ own, mountPoint }: Hierarchy): Promise<Place | null> {
   const ownKinds = (await canAccess(own, constants.W_OK)) ? await kindsOfV2(own) : [];

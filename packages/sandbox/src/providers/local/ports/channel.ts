@@ -54,8 +54,8 @@ export function createHostChannels(
 }
 
 /**
- * The socket's directory is bound read-only into the sandbox and is never cleared while the sandbox exists. The lock tells
- * a live holder from the socket that a killed one left.
+ * The socket's directory is bound read-only into the sandbox and is never cleared while the sandbox exists. The lock
+ * tells a live holder from the socket that a killed one left.
  */
 async function listenIn(path: string, id: SandboxId): Promise<HostChannel> {
   const lock = await acquireProcessLock("channel", path);

@@ -70,7 +70,7 @@ function setUp(
 }
 
 test.each(faults)(
-  "a copy of a sandbox that can not be %s leaves no layer that is never collected",
+  "a copy of a sandbox that cannot be %s leaves no layer that is never collected",
   async (_what, hold, tool) => {
     const { layers, create } = setUp("running", hold, tool);
     await expect(create()).rejects.toThrow("refused");

@@ -27,8 +27,8 @@ const renewDays = 5;
 const cachedLeaves = 512;
 
 /**
- * The authority of one state directory, from its file. Replaces one that is missing, expires soon, does not parse or could have
- * been read by others; sandboxes that trust the old one then need the new certificate.
+ * The authority of one state directory, from its file. Replaces one that is missing, expires soon, does not parse or
+ * could have been read by others; sandboxes that trust the old one then need the new certificate.
  */
 export async function openCertificateAuthority({
   file,

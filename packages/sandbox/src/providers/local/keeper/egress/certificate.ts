@@ -39,8 +39,8 @@ const keyUsageBits = {
 const serverAuth = sequence(objectIdentifier(oid.serverAuth));
 
 /**
- * A root that can only sign server certificates for domain names: no authorities, no addresses. Names cannot be constrained
- * further, because a policy may name any host later.
+ * A root that can only sign server certificates for domain names: no authorities, no addresses. Names cannot be
+ * constrained further, because a policy may name any host later.
  */
 export function rootCertificate(name: string, key: KeyObject, validity: Validity): string {
   const anyAddress = [4, 16].map((bytes) => sequence(implicit(generalName.ip, Buffer.alloc(bytes * 2))));

@@ -71,8 +71,8 @@ const defaultLimits: EgressLimits = {
 const lookupsAtOnce = 8;
 
 /**
- * The only way out of a sandbox: HTTP proxy and SOCKS5 on one unix socket. All input is hostile. Replaces a stale socket; the
- * caller makes sure that no other egress uses the path.
+ * The only way out of a sandbox: HTTP proxy and SOCKS5 on one unix socket. All input is hostile. Replaces a stale
+ * socket; the caller makes sure that no other egress uses the path.
  */
 export async function createEgress(options: EgressOptions): Promise<Egress> {
   const { socketPath, socketMode = 0o600, registries, certificateAuthority, upstreamCa } = options;

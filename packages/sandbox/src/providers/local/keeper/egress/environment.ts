@@ -10,8 +10,8 @@ export function proxyEnvironment({ port, caBundlePath }: ProxyEnvironmentOptions
   return {
     // Not socks5h: Python's httpx needs an extra package for that.
     ...each(proxyVariables, `http://127.0.0.1:${port}`),
-    // Without brackets: Python's httpx does not start with them. Node's fetch and Python's urllib look for `[::1]`; the agent
-    // leads requests for it back to the sandbox.
+    // Without brackets: Python's httpx does not start with them. Node's fetch and Python's urllib look for `[::1]`;
+    // the agent leads requests for it back to the sandbox.
     ...each(directVariables, "localhost,127.0.0.1,::1"),
     // Node's fetch and http ignore the variables above without this one.
     NODE_USE_ENV_PROXY: "1",

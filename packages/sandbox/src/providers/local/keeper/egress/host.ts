@@ -8,8 +8,8 @@ export type Host =
 const label = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
 
 /**
- * Parses the host of a request: a canonical address, IPv6 with or without brackets, or an ASCII domain name. Undefined for
- * anything else, above all for spellings that resolvers read as addresses (127.1, 0x7f.1, 2130706433).
+ * Parses the host of a request: a canonical address, IPv6 with or without brackets, or an ASCII domain name. Undefined
+ * for anything else, above all for spellings that resolvers read as addresses (127.1, 0x7f.1, 2130706433).
  */
 export function parseHost(text: string): Host | undefined {
   const bracketed = /^\[(.*)\]$/.exec(text);

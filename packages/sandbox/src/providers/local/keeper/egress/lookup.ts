@@ -10,8 +10,8 @@ export const resolveBySystem: Resolve = async (name) => {
 };
 
 /**
- * Bounds a resolver: at most `concurrency` lookups at once, so that one sandbox cannot take all threads of the process, and no
- * addresses after `timeoutMs` or on a failure.
+ * Bounds a resolver: at most `concurrency` lookups at once, so that one sandbox cannot take all threads of the
+ * process, and no addresses after `timeoutMs` or on a failure.
  */
 export function boundedResolve(resolve: Resolve, concurrency: number, timeoutMs: number): Resolve {
   const waiting: (() => void)[] = [];

@@ -16,8 +16,8 @@ export interface RefusalLedger {
 }
 
 /**
- * Reports each refusal at once, within bounds. A repeated refusal is reported once more at the end of its window, with the
- * count of the rest. Past `perWindow` different refusals, only counts them by rule.
+ * Reports each refusal at once, within bounds. A repeated refusal is reported once more at the end of its window, with
+ * the count of the rest. Past `perWindow` different refusals, only counts them by rule.
  */
 export function createRefusalLedger(
   report: (refusal: Refusal) => void,

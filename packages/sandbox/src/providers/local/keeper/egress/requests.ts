@@ -121,8 +121,8 @@ export function targetOf(authority: string, defaultPort?: number): Target {
 }
 
 /**
- * Secrets replace the client's headers of the same names. No answer or error of the egress holds them, but a host that echoes
- * request headers shows them to the sandbox: a policy must name only hosts that do not.
+ * Secrets replace the client's headers of the same names. No answer or error of the egress holds them, but a host that
+ * echoes request headers shows them to the sandbox: a policy must name only hosts that do not.
  */
 function headersFor(
   request: IncomingMessage,

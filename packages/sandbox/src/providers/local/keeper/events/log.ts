@@ -16,8 +16,8 @@ export interface EventLog {
 const rotateBytes = 8 * 1024 * 1024;
 
 /**
- * Only the keeper writes it, so sequence numbers have no gaps. Keeps the newest 8 to 16 MiB. Reports only events that it could
- * write completely.
+ * Only the keeper writes it, so sequence numbers have no gaps. Keeps the newest 8 to 16 MiB. Reports only events that
+ * it could write completely.
  */
 export function openEventLog(
   path: string,

@@ -9,8 +9,8 @@ export interface EventSink {
 }
 
 /**
- * Sends the kept events after a sequence number, then each new one, without gaps. What a slow receiver has not taken yet stays
- * in the log, not in memory. Returns a function that stops it.
+ * Sends the kept events after a sequence number, then each new one, without gaps. What a slow receiver has not taken
+ * yet stays in the log, not in memory. Returns a function that stops it.
  */
 export function streamEvents(log: EventLog, after: number, sink: EventSink): () => void {
   let sent = Math.min(after, log.last);

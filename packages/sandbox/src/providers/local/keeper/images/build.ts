@@ -23,7 +23,8 @@ import type { WorkOptions } from "./sharing.ts";
 
 export interface ImageBuilder {
   /**
-   * Runs a recipe on a base, in a sandbox that it destroys. `keep` gets the new layers, topmost first, and must record them.
+   * Runs a recipe on a base, in a sandbox that it destroys. `keep` gets the new layers, topmost first, and must record
+   * them.
    */
   build<T>(request: BuildRequest, keep: (layers: readonly LayerId[]) => Promise<T> | T): Promise<T>;
   /** The base of a build's own sandbox; undefined for any other request. */

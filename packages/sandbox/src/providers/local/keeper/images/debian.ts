@@ -71,7 +71,8 @@ done
 ${syncFiles}`;
 
 /**
- * The layer above every image with its own root: settings that follow the host's, so that their change needs no new image.
+ * The layer above every image with its own root: settings that follow the host's, so that their change needs no new
+ * image.
  */
 export async function rootfsSettings(sources: SkeletonSources, debian: DebianSources): Promise<SkeletonEntry[]> {
   return [

@@ -19,8 +19,8 @@ export type Access =
   | { readonly verdict: "refuse"; readonly status: 400 | 401 | 403 | 421 };
 
 /**
- * Decides who may see a preview. A cookie alone counts only for requests of the preview's own pages and for navigation: a
- * browser also sends it with requests of other pages and other previews on this host.
+ * Decides who may see a preview. A cookie alone counts only for requests of the preview's own pages and for
+ * navigation: a browser also sends it with requests of other pages and other previews on this host.
  */
 export function decideAccess(visit: Visit, token: string, hostPort: number): Access {
   const { host, origin } = visit.headers;

@@ -3,9 +3,9 @@ import type { HeaderList } from "../relay/headers.ts";
 import { prefixOf } from "./cookies.ts";
 
 /**
- * Gives scripts of the app's pages a `document.cookie` with the app's own names, so that scripts and the app can share cookies.
- * It protects nothing; the entrance does. Undefined when the answer is no page. Has no effect on a page whose policy forbids
- * inline scripts.
+ * Gives scripts of the app's pages a `document.cookie` with the app's own names, so that scripts and the app can share
+ * cookies. It protects nothing; the entrance does. Undefined when the answer is no page. Has no effect on a page whose
+ * policy forbids inline scripts.
  */
 export function pageCookies(answer: HeaderList, token: string): Transform | undefined {
   const isPage = answer.some(([name, value]) => /^content-type$/i.test(name) && /^text\/html\b/i.test(value));

@@ -2,8 +2,8 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
 /**
- * The ports that previews have used, one file each. A browser may still hold a page, a cookie or a service worker of a former
- * preview, so no other preview gets its port, in any process.
+ * The ports that previews have used, one file each. A browser may still hold a page, a cookie or a service worker of a
+ * former preview, so no other preview gets its port, in any process.
  */
 export interface UsedPorts {
   /** True when no preview has used it. */

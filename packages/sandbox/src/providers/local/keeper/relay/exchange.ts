@@ -25,9 +25,9 @@ export interface ExchangeLimits {
 export type ExchangeFailure = "upstream_failed" | "upstream_timeout" | "body_too_large";
 
 /**
- * Sends the client's request over the connection and streams the answer back. Parses and rewrites both messages, so that the
- * two sides cannot disagree about where one ends. Calls `onFailure` before the answer has begun; later failures cut the client,
- * so that it does not take a part for the whole.
+ * Sends the client's request over the connection and streams the answer back. Parses and rewrites both messages, so
+ * that the two sides cannot disagree about where one ends. Calls `onFailure` before the answer has begun; later
+ * failures cut the client, so that it does not take a part for the whole.
  */
 export function exchange(
   request: IncomingMessage,

@@ -2,8 +2,8 @@ import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 
 /**
- * Carries bytes both ways until both sides have ended. Passes on the end of one side while the other direction continues; a
- * failure of one side cuts both, as does `idleMs` without traffic.
+ * Carries bytes both ways until both sides have ended. Passes on the end of one side while the other direction
+ * continues; a failure of one side cuts both, as does `idleMs` without traffic.
  */
 export function splice(client: Duplex, upstream: Duplex, idleMs: number): void {
   const cut = () => {

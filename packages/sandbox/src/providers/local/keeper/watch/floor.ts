@@ -23,8 +23,8 @@ const intervalMs = { least: 200, most: 1000 };
 const endingMs = 5000;
 
 /**
- * Keeps part of the machine's disk free even where the sandboxes' own limits do not hold: stops the one that writes most, then
- * the next, until there is room again. Leaves alone those that write nothing.
+ * Keeps part of the machine's disk free even where the sandboxes' own limits do not hold: stops the one that writes
+ * most, then the next, until there is room again. Leaves alone those that write nothing.
  */
 export function startFloorWatch(parts: FloorParts): Disposable {
   const { boxes, clock, hold, lifecycle, space, onError } = parts;

@@ -17,8 +17,8 @@ export interface HearingParts {
 }
 
 /**
- * Ends running sandboxes whose pid 1 stops answering. Callers wait for pid 1 without a limit of their own: the end tells them,
- * and the sandbox's commands end as `lost`.
+ * Ends running sandboxes whose pid 1 stops answering. Callers wait for pid 1 without a limit of their own: the end
+ * tells them, and the sandbox's commands end as `lost`.
  */
 export function startHearing(parts: HearingParts): Disposable {
   const { boxes, agent, lifecycle, clock, onError } = parts;

@@ -12,8 +12,9 @@ const mostMapBytes = 8 * 1024 * 1024;
 const atOnce = 256;
 
 /**
- * Bytes on disk of the device's deleted files that the processes have open or mapped. Each thread may have its own descriptors.
- * Only root sees the targets of mappings, and the descriptors of untraceable processes. Reads nothing but /proc.
+ * Bytes on disk of the device's deleted files that the processes have open or mapped. Each thread may have its own
+ * descriptors. Only root sees the targets of mappings, and the descriptors of untraceable processes. Reads nothing but
+ * /proc.
  */
 export async function unlinkedBytes(pids: readonly number[], device: number): Promise<number> {
   const blocks = new Map<number, number>();
