@@ -41,7 +41,7 @@ export function createExecInput(dial: Dial, id: ExecId, live: () => Socket | nul
     }
     return own;
   };
-  const sendAll = async (frames: Iterable<Buffer>, signal: AbortSignal | undefined): Promise<void> => {
+  const sendAll = async (frames: readonly Buffer[], signal: AbortSignal | undefined): Promise<void> => {
     for (const frame of frames) {
       throwIfAborted(signal);
       const socket = await connection();
@@ -50,7 +50,7 @@ export function createExecInput(dial: Dial, id: ExecId, live: () => Socket | nul
     }
   };
   /** Runs calls in order. */
-  const enqueue = (frames: Iterable<Buffer>, signal: AbortSignal | undefined): Promise<void> => {
+  const enqueue = (frames: readonly Buffer[], signal: AbortSignal | undefined): Promise<void> => {
     const before = last;
     const mine = before === null ? sendAll(frames, signal) : before.catch(() => {}).then(() => sendAll(frames, signal));
     last = mine;
@@ -61,7 +61,8 @@ export function createExecInput(dial: Dial, id: ExecId, live: () => Socket | nul
     return mine;
   };
   return {
-    write: (data, signal) => enqueue(bytesFrames(data), signal),
+    // Copied now: the caller may reuse its buffer.
+    write: (data, signal) => enqueue([...bytesFrames(data)], signal),
     end: (signal) => enqueue([encodeFrame(frameType.end)], signal),
     release() {
       // A half-close: the command still gets what was written.
