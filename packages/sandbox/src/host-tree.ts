@@ -10,24 +10,32 @@ export interface WalkOptions {
   readonly onLeftOut: (path: string, reason: string) => void;
 }
 
-/** A tree of this machine, parents before children. Links are taken as links. */
+/** Yields a directory tree of this machine, parents first. Follows no links. */
 export async function* walkTree(root: string, options: WalkOptions, below = ""): AsyncGenerator<TreeEntry> {
   for (const name of (await readdir(join(root, below))).sort()) {
     options.signal.throwIfAborted();
     const path = below === "" ? name : `${below}/${name}`;
     const stats = await lstat(join(root, path));
-    const mode = stats.mode & 0o777;
-    if (stats.isDirectory()) {
-      yield { type: "directory", path, mode };
+    const entry = await fileOrLink(root, path, stats, options);
+    if (entry !== undefined) yield entry;
+    else if (stats.isDirectory()) {
+      yield { type: "directory", path, mode: stats.mode & 0o777 };
       yield* walkTree(root, options, path);
-    } else if (stats.isFile()) {
-      yield { type: "file", path, mode, content: readLocal(join(root, path), options, constants.O_NOFOLLOW) };
-    } else if (stats.isSymbolicLink()) {
-      yield { type: "symlink", path, target: await readlink(join(root, path)) };
-    } else {
-      options.onLeftOut(path, kindOf(stats));
-    }
+    } else options.onLeftOut(path, kindOf(stats));
   }
+}
+
+/** Undefined for anything but a file or a symbolic link. */
+export async function fileOrLink(
+  root: string,
+  path: string,
+  stats: Stats,
+  options: WalkOptions,
+): Promise<TreeEntry | undefined> {
+  const local = join(root, path);
+  if (stats.isSymbolicLink()) return { type: "symlink", path, target: await readlink(local) };
+  if (!stats.isFile()) return undefined;
+  return { type: "file", path, mode: stats.mode & 0o777, content: readLocal(local, options, constants.O_NOFOLLOW) };
 }
 
 export async function* readLocal(
@@ -36,7 +44,7 @@ export async function* readLocal(
   flags = 0,
 ): AsyncGenerator<Uint8Array> {
   await using file = await open(path, constants.O_RDONLY | flags);
-  // A fresh buffer per chunk: whoever takes it may keep it.
+  // A fresh buffer per chunk: the consumer may keep it.
   for (;;) {
     options.signal.throwIfAborted();
     const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(256 * 1024), 0, undefined, null);

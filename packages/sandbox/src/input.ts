@@ -13,7 +13,7 @@ import {
 import type { z } from "zod";
 import type { Capabilities } from "./provider.ts";
 
-/** What a caller sent, checked once. Every provider parses with these, so that all refuse the same with the same code. */
+/** Validates a caller's input once. Every provider uses these, so that all refuse the same input with the same code. */
 export function parseCreate(input: unknown, capabilities: Capabilities): CreateSandbox {
   const request = parse(createSandboxSchema, input, createCode);
   if (request.gpu !== undefined && !capabilities.gpu) throw missing("gpu");
@@ -24,7 +24,7 @@ export function parseCreate(input: unknown, capabilities: Capabilities): CreateS
   return request;
 }
 
-/** A fork's request: what is not overridden is taken over, but for the key that named the first create. */
+/** A fork inherits what is not overridden, except the idempotency key. */
 export function parseFork(
   overrides: unknown,
   { idempotencyKey: _key, ...inherited }: CreateSandbox,
@@ -33,7 +33,7 @@ export function parseFork(
   return parseCreate({ ...inherited, ...(overrides as object) }, capabilities);
 }
 
-/** The request with its argv settled: a shell text is run by `sh -c`. */
+/** Turns a shell text into an argv for `sh -c`. */
 export function parseExec(input: unknown, capabilities: Capabilities): ExecRequest & { readonly argv: string[] } {
   const request = parse(execRequestSchema, input, () => "invalid_request");
   if (request.pty !== undefined && !capabilities.pty) throw missing("pty");
@@ -56,34 +56,28 @@ export function parsePort(port: number, open: readonly number[]): number {
   if (Number.isInteger(port) && port >= 1 && port <= 65535 && open.includes(port)) return port;
   throw new SlipwayError(
     "invalid_port",
-    `Port ${port} is not open in this sandbox; it opens ${open.join(", ") || "none"}.`,
+    `Port ${port} is not open in this sandbox. Open ports: ${open.join(", ") || "none"}.`,
   );
 }
 
-/** The absolute form of a path inside a sandbox. Symbolic links are the file system's to hold. */
+const maxPathBytes = 4095;
+
+/** The absolute form of a path inside a sandbox, by its text alone: the file system resolves symbolic links. */
 export function holdPath(path: string, workdir: string): string {
-  if (path === "" || path.length > 4096 || path.includes("\0")) {
-    throw new SlipwayError("invalid_request", "A path has 1 to 4096 characters and no NUL.");
-  }
+  if (path === "" || path.includes("\0"))
+    throw new SlipwayError("invalid_request", "A path is not empty and holds no NUL.");
   let depth = path.startsWith("/") ? 0 : segments(workdir).length;
   for (const segment of segments(path)) {
     depth += segment === ".." ? -1 : 1;
     if (depth < 0) throw new SlipwayError("path_outside", `${path} leads out of the sandbox.`);
   }
-  return posix.resolve("/", workdir, path);
+  const resolved = posix.resolve("/", workdir, path);
+  if (Buffer.byteLength(resolved) > maxPathBytes)
+    throw new SlipwayError("invalid_request", `A path has at most ${maxPathBytes} bytes.`);
+  return resolved;
 }
 
-/** The parts of an entry's path in a tree, which must stay below the tree's root. */
-export function holdEntry(path: string): string[] {
-  if (path.includes("\0")) throw new SlipwayError("invalid_request", "A path has no NUL.");
-  const parts = segments(path);
-  if (path.startsWith("/") || parts.length === 0 || parts.includes("..")) {
-    throw new SlipwayError("path_outside", `${path} is not a path below the tree's root.`);
-  }
-  return parts;
-}
-
-/** For an operation that rests on a capability the provider declares false. */
+/** The error for a capability that the provider declares false. */
 export function missing(capability: keyof Capabilities): SlipwayError {
   return new SlipwayError("capability_missing", `This provider does not have the capability ${capability}.`);
 }
@@ -114,7 +108,7 @@ function parse<S extends z.ZodType>(
 
 type Issue = z.core.$ZodIssue;
 
-/** Of a union, the alternative that came nearest: the one whose mistakes lie deepest. */
+/** Reports only the nearest alternative of a union: the one whose mistakes lie deepest. */
 function specific(issue: Issue): Issue[] {
   if (issue.code !== "invalid_union") return [issue];
   const depth = (issues: Issue[]) => Math.max(0, ...issues.map(({ path }) => path.length));
@@ -125,23 +119,19 @@ function specific(issue: Issue): Issue[] {
   return nearest.flatMap((inner) => specific({ ...inner, path: [...issue.path, ...inner.path] }));
 }
 
-function createCode({ path }: Issue, input: unknown): ErrorCode {
-  switch (path[0]) {
-    case "cpu":
-    case "memoryMb":
-    case "diskMb":
-    case "processes":
-    case "lifetimeMs":
-      return "invalid_limits";
-    case "image":
-      return imageCode((input as { image?: unknown }).image);
-    case "ports":
-      return "invalid_port";
-    case "network":
-      return "invalid_network";
-    default:
-      return "invalid_request";
-  }
+const fieldCodes: Readonly<Record<string, ErrorCode>> = {
+  cpu: "invalid_limits",
+  memoryMb: "invalid_limits",
+  diskMb: "invalid_limits",
+  processes: "invalid_limits",
+  lifetimeMs: "invalid_limits",
+  ports: "invalid_port",
+  network: "invalid_network",
+};
+
+function createCode({ path: [field] }: Issue, input: unknown): ErrorCode {
+  if (field === "image") return imageCode((input as { image?: unknown }).image);
+  return fieldCodes[String(field)] ?? "invalid_request";
 }
 
 function imageCode(image: unknown): ErrorCode {

@@ -1,4 +1,4 @@
-/** What is known of a project before anything of it runs. Its manifest is untrusted text of the project. */
+/** What is known of a project before any of its code runs. The manifest is untrusted. */
 export interface ProjectFacts {
   /** Names in the project's top directory. */
   readonly names: ReadonlySet<string>;
@@ -19,10 +19,10 @@ export interface DevCommand {
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** Where a dev server listens inside: the sandbox's ports lead to its loopback. */
+/** The sandbox's ports lead to its loopback. */
 const host = "127.0.0.1";
 
-/** Reads a package.json. What has another shape than expected is left out. */
+/** Reads a package.json. Leaves out what has an unexpected shape. */
 export function parseManifest(text: string): Manifest | null {
   let json: unknown;
   try {
@@ -43,7 +43,7 @@ export function parseManifest(text: string): Manifest | null {
   };
 }
 
-/** By the lock file, else by the manifest's word, else npm. */
+/** By the lock file, else by the manifest, else npm. */
 export function packageManagerOf({ names, manifest }: ProjectFacts): PackageManager {
   if (names.has("pnpm-lock.yaml")) return "pnpm";
   if (names.has("yarn.lock")) return "yarn";
@@ -52,7 +52,7 @@ export function packageManagerOf({ names, manifest }: ProjectFacts): PackageMana
   return named === "pnpm" || named === "yarn" ? named : "npm";
 }
 
-/** The commands that install what the project names, exactly as its lock file says where there is one. */
+/** The commands that install the project's dependencies, by its lock file where there is one. */
 export function planInstall(facts: ProjectFacts): (readonly string[])[] {
   const commands: (readonly string[])[] = [];
   if (facts.manifest !== null) commands.push(nodeInstall(facts));
@@ -79,7 +79,7 @@ function pythonInstall(names: ReadonlySet<string>): readonly string[] | null {
   return names.has("pyproject.toml") || names.has("setup.py") ? ["-e", "."] : null;
 }
 
-/** A script of the manifest with arguments for what it runs; null when there is no such script. */
+/** Runs a script of the manifest with arguments; null when there is no such script. */
 export function planScript(
   facts: ProjectFacts,
   script: string,
@@ -91,14 +91,14 @@ export function planScript(
   return [manager, "run", script, ...separator, ...args];
 }
 
-/** Tests of a Python project run by pytest when it has no script for them. */
+/** By the manifest's script, else by pytest for a Python project. */
 export function planTest(facts: ProjectFacts): readonly string[] | null {
   const script = planScript(facts, "test");
   if (script !== null || pythonInstall(facts.names) === null) return script;
   return [".venv/bin/python", "-m", "pytest"];
 }
 
-/** The dev server on this port: the project's own script where it has one, a server of its files where it is only that. */
+/** Starts a dev server on the port: by the project's own script where it has one, else a server of its files. */
 export function planDevServer(facts: ProjectFacts, port: number): DevCommand | null {
   const env = { PORT: String(port), HOST: host, HOSTNAME: host, BROWSER: "none" };
   const args = portArguments(facts.manifest, port);
@@ -113,7 +113,7 @@ export function planDevServer(facts: ProjectFacts, port: number): DevCommand | n
   return null;
 }
 
-/** How a framework is told its port. One that is not known gets it by the variable PORT. */
+/** Arguments that set a framework's port. Others read the variable PORT. */
 function portArguments(manifest: Manifest | null, port: number): readonly string[] {
   const has = (name: string) => manifest?.dependencies.has(name) ?? false;
   if (has("next")) return ["--port", String(port), "--hostname", host];

@@ -20,18 +20,18 @@ export const devServerPort = 5173;
 export interface ProjectOptions extends CallOptions {
   /** The project's directory. */
   readonly path?: string;
-  /** Of each command; the port's default unless said. */
+  /** For each command. */
   readonly timeoutMs?: number;
 }
 
 export interface CloneOptions extends ProjectOptions {
-  /** A branch or a tag; the remote's own choice unless said. */
+  /** A branch or a tag; by default the remote's. */
   readonly ref?: string;
-  /** How many commits; all unless said. */
+  /** How many commits; by default all. */
   readonly depth?: number;
 }
 
-/** A command that ran to its end. Its failure is an answer, not an exception. */
+/** A command that ran to its end. A failure is a result, not an exception. */
 export interface ProjectStep extends RunResult {
   readonly argv: readonly string[];
 }
@@ -39,7 +39,7 @@ export interface ProjectStep extends RunResult {
 export interface DevServerOptions extends CallOptions {
   readonly path?: string;
   readonly port?: number;
-  /** How long the server has to answer. */
+  /** How long the server may take to answer. */
   readonly readyMs?: number;
   readonly clock?: { sleep(ms: number, signal?: AbortSignal): Promise<unknown> };
 }
@@ -53,7 +53,7 @@ const longTimeoutMs = 900_000;
 const defaultReadyMs = 60_000;
 const realClock = { sleep: (ms: number, signal?: AbortSignal) => wait(ms, undefined, signal && { signal }) };
 
-/** Clones a repository into the project's directory. git asks nobody for a password and follows no remote helper. */
+/** Clones a repository into the project's directory, without password prompts and remote helpers. */
 export async function cloneRepo(
   sandbox: RestrictedSandbox,
   url: string,
@@ -61,7 +61,7 @@ export async function cloneRepo(
 ): Promise<ProjectStep> {
   const { ref, depth, path = projectPath } = options;
   if (url.startsWith("-") || ref?.startsWith("-")) {
-    throw new SlipwayError("invalid_request", "A repository's address or ref does not start with a dash.");
+    throw new SlipwayError("invalid_request", "The address or ref of a repository must not start with a dash.");
   }
   const limits = [
     ...(ref === undefined ? [] : ["--branch", ref]),
@@ -71,7 +71,7 @@ export async function cloneRepo(
   return await step(sandbox, argv, { ...options, path: "/", env: { GIT_TERMINAL_PROMPT: "0" } });
 }
 
-/** Installs what the lock files and manifests name, one step per command, up to the first that fails. */
+/** Installs the project's dependencies, one step per command, up to the first that fails. */
 export async function installDependencies(
   sandbox: RestrictedSandbox,
   options: ProjectOptions = {},
@@ -104,14 +104,16 @@ export async function testProject(
   return argv === null ? null : await step(sandbox, argv, { timeoutMs: longTimeoutMs, ...options, env });
 }
 
-/** Starts the dev server in the background and answers when its port does. One that does not get there is ended. */
+/** Starts the dev server in the background and resolves when its port answers. Kills a server that does not get there. */
 export async function startDevServer(sandbox: RestrictedSandbox, options: DevServerOptions = {}): Promise<DevServer> {
   const { path = projectPath, port = devServerPort, signal } = options;
-  const call = signal === undefined ? {} : { signal };
   const command = planDevServer(await readFacts(sandbox, options), port);
   if (command === null)
     throw new SlipwayError("exec_not_started", `${path} has no dev server: no dev or start script, no index.html.`);
-  const exec = await sandbox.exec({ argv: [...command.argv], env: command.env, cwd: path, background: true }, call);
+  const exec = await sandbox.exec(
+    { argv: [...command.argv], env: command.env, cwd: path, background: true },
+    { signal },
+  );
   try {
     await untilAnswers(sandbox, exec, port, options);
     return { exec, port };
@@ -129,7 +131,6 @@ async function untilAnswers(
   options: DevServerOptions,
 ): Promise<void> {
   const { clock = realClock, readyMs = defaultReadyMs, signal } = options;
-  const call = signal === undefined ? {} : { signal };
   const [answered, over] = [new AbortController(), new AbortController()];
   clock.sleep(readyMs, answered.signal).then(
     () => over.abort(),
@@ -139,7 +140,7 @@ async function untilAnswers(
   try {
     while (!(await answers(sandbox, port, stop))) {
       throwIfAborted(signal);
-      const { exit } = (await sandbox.execs(call)).find(({ id }) => id === exec.id) ?? { exit: null };
+      const { exit } = (await sandbox.execs({ signal })).find(({ id }) => id === exec.id) ?? { exit: null };
       if (exit !== null) {
         const words = await lastWords(sandbox, exec);
         throw new SlipwayError("exec_ended", `The dev server ended before it answered: ${words}`);
@@ -156,8 +157,8 @@ async function untilAnswers(
 }
 
 /**
- * Any bytes to a request are an answer; what status they say is the project's matter. One that takes the connection and is
- * silent has not answered when it is time to stop.
+ * Any bytes are an answer, whatever their status. A server that accepts the connection and stays silent has not answered when
+ * `stop` is aborted.
  */
 async function answers(sandbox: RestrictedSandbox, port: number, stop: AbortSignal): Promise<boolean> {
   try {
@@ -177,7 +178,7 @@ async function answers(sandbox: RestrictedSandbox, port: number, stop: AbortSign
   }
 }
 
-/** The end of what a command has said; one that still runs is waited for. */
+/** The end of a command's output. Waits for a command that still runs. */
 export async function lastWords(sandbox: RestrictedSandbox, exec: Exec): Promise<string> {
   const words: Uint8Array[] = [];
   for await (const chunk of (await sandbox.attach(exec.id)).output())
@@ -189,12 +190,12 @@ async function readFacts(
   sandbox: RestrictedSandbox,
   { path = projectPath, signal }: ProjectOptions,
 ): Promise<ProjectFacts> {
-  const call = signal === undefined ? {} : { signal };
   const names = new Set<string>();
-  for await (const entry of sandbox.files.list(path, call))
+  for await (const entry of sandbox.files.list(path, { signal }))
     names.add(entry.path.slice(entry.path.lastIndexOf("/") + 1));
   let manifest: Manifest | null = null;
-  if (names.has("package.json")) manifest = parseManifest(await readText(sandbox.files, `${path}/package.json`, call));
+  if (names.has("package.json"))
+    manifest = parseManifest(await readText(sandbox.files, `${path}/package.json`, { signal }));
   return { names, manifest };
 }
 
@@ -203,13 +204,6 @@ async function step(
   argv: readonly string[],
   { path = projectPath, timeoutMs, env, signal }: ProjectOptions & { env: Record<string, string> },
 ): Promise<ProjectStep> {
-  const options = {
-    cwd: path,
-    env,
-    // What went wrong is told last.
-    keep: "end" as const,
-    ...(timeoutMs === undefined ? {} : { timeoutMs }),
-    ...(signal === undefined ? {} : { signal }),
-  };
-  return { argv, ...(await run(sandbox, argv, options)) };
+  // Errors come last.
+  return { argv, ...(await run(sandbox, argv, { cwd: path, env, keep: "end", timeoutMs, signal })) };
 }

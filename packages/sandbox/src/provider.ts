@@ -21,11 +21,11 @@ import type {
   SnapshotInfo,
 } from "@slipway/contract";
 
-/** The port between Slipway and whatever runs sandboxes. docs/guides/add-a-provider.md tells how to write one. */
+/** The port between Slipway and what runs sandboxes. See docs/guides/add-a-provider.md. */
 export interface SandboxProvider extends AsyncDisposable {
   readonly name: string;
   readonly capabilities: Capabilities;
-  /** Answers when the sandbox takes execs. A create that fails leaves nothing behind. */
+  /** Resolves when the sandbox accepts execs. A failed create leaves nothing behind. */
   create(request: CreateSandboxInput, options?: CallOptions): Promise<OwnedSandbox>;
   get(id: SandboxId, options?: CallOptions): Promise<Sandbox>;
   list(filter?: ListFilter, options?: CallOptions): Promise<SandboxInfo[]>;
@@ -33,23 +33,23 @@ export interface SandboxProvider extends AsyncDisposable {
   /** Builds and caches an image ahead of the first create that names it. */
   prepareImage(image: string | Partial<CustomImage>, options?: ImageOptions): Promise<void>;
   events(options?: EventOptions): AsyncIterable<SandboxEvent>;
-  /** Compares what runs with what is recorded; adopts or ends strays. Also done on start and on a timer. */
+  /** Compares what runs with what is recorded; adopts or ends strays. Also runs on start and on a timer. */
   reconcile(options?: CallOptions): Promise<ReconcileReport>;
 }
 
 export interface EventOptions extends CallOptions {
-  /** 0, as when it is left out: all that are kept. */
+  /** 0, the default: all kept events. */
   readonly after?: number | undefined;
   readonly sandbox?: SandboxId | undefined;
-  /** False: the kept ones only. Else live ones follow, until the signal. */
+  /** False: only kept events. By default live ones follow, until the signal. */
   readonly follow?: boolean | undefined;
 }
 
-/** What a provider can do. A capability it lacks is declared false and refused with `capability_missing`, never faked. */
+/** What a provider can do. It refuses what it lacks with `capability_missing` and fakes nothing. */
 export interface Capabilities {
   readonly pty: boolean;
   readonly ptyResize: boolean;
-  /** An exec goes on and can be attached when the process that started it is gone. */
+  /** An exec continues, and can be attached to, when the process that started it is gone. */
   readonly execSurvivesCaller: boolean;
   readonly watch: boolean;
   readonly sleep: boolean;
@@ -60,14 +60,14 @@ export interface Capabilities {
   readonly previewUrls: boolean;
   readonly customImages: boolean;
   readonly gpu: boolean;
-  /** Programs inside reach the caller's process by a socket: `openChannel`. */
+  /** Programs inside reach the caller's process through a socket: `openChannel`. */
   readonly hostChannel: boolean;
-  /** Directories of programs that the host has set up are in a sandbox that names them, at no cost for each. */
+  /** Sandboxes can name tool directories of the host, at no cost for each sandbox. */
   readonly tools: boolean;
 }
 
 export interface CallOptions {
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
 }
 
 export interface ImageOptions extends CallOptions {
@@ -81,14 +81,14 @@ export interface ListFilter {
 
 export interface Sandbox extends RestrictedSandbox {
   snapshot(options?: SnapshotOptions): Promise<SnapshotInfo>;
-  /** A new sandbox with this one's files. What is not overridden is taken over from this one. */
+  /** A new sandbox with this one's files. Inherits what is not overridden. */
   fork(overrides?: ForkOverrides, options?: CallOptions): Promise<OwnedSandbox>;
   sleep(options?: CallOptions): Promise<void>;
   wake(options?: CallOptions): Promise<void>;
   /** Ends all processes, keeps the files. */
   stop(options?: CallOptions): Promise<void>;
   start(options?: CallOptions): Promise<void>;
-  /** Ends processes and files, and says what is proven gone. Works in every state. */
+  /** Ends the processes, deletes the files, and reports what is proven gone. Works in every state. */
   destroy(options?: CallOptions): Promise<DestroyReceipt>;
   /** Extends the lifetime to at least this long from now, never past 24 hours from creation. */
   keepAlive(forMs: number, options?: CallOptions): Promise<{ expiresAt: number }>;
@@ -96,45 +96,45 @@ export interface Sandbox extends RestrictedSandbox {
   /** A stable address with an access token, for a browser. */
   previewUrl(port: number, options?: CallOptions): Promise<string>;
   /**
-   * Listens for programs inside. It goes on over sleep and wake, stop and start; it ends with the sandbox, the provider or
-   * the process, and then anyone opens it anew. Fails with `channel_in_use` while another has it. What comes in is untrusted,
-   * and is no use of the sandbox: it does not keep it awake.
+   * Listens for programs inside. Survives sleep and wake, stop and start; ends with the sandbox, the provider or the
+   * process, after which anyone can open it again. Fails with `channel_in_use` while another has it. Its connections
+   * are untrusted and do not keep the sandbox awake.
    */
   openChannel(options?: CallOptions): Promise<HostChannel>;
-  /** What agents and tools get: they can not stop it, re-network it or see its credentials. */
+  /** The view for agents and tools: without stop, network policy and credentials. */
   restricted(): RestrictedSandbox;
 }
 
 /** The host's end of a socket inside a sandbox. Disposing of it cuts its connections. */
 export interface HostChannel extends AsyncDisposable {
-  /** Path of the unix socket inside. While nobody listens a dial fails, so programs inside dial again. */
+  /** Path of the unix socket inside. A dial fails while nobody listens, so programs inside must retry. */
   readonly inside: string;
-  /** Connections that programs inside make, until the signal or the channel's end. Each is given out once; who gets one ends it. */
+  /** Yields each connection that programs inside make, until the signal or the channel's end. The consumer closes it. */
   connections(options?: CallOptions): AsyncIterable<Duplex>;
 }
 
-/** Held by whoever created it: leaving the `await using` scope destroys the sandbox. */
+/** For whoever created it: leaving the `await using` scope destroys the sandbox. */
 export type OwnedSandbox = Sandbox & AsyncDisposable;
 
 export interface RestrictedSandbox {
   readonly id: SandboxId;
   info(options?: CallOptions): Promise<SandboxInfo>;
-  /** Answers when the program has been started; fails with `exec_not_started` when it can not be. */
+  /** Resolves when the program has started; fails with `exec_not_started` when it cannot. */
   exec(request: ExecRequestInput, options?: CallOptions): Promise<Exec>;
   /** A running or ended exec, its output from the given bytes on. */
-  attach(id: ExecId, options?: CallOptions & { from?: ExecOffsets }): Promise<Exec>;
+  attach(id: ExecId, options?: CallOptions & { from?: ExecOffsets | undefined }): Promise<Exec>;
   execs(options?: CallOptions): Promise<ExecInfo[]>;
   readonly files: SandboxFiles;
   /** A byte pipe to a port inside. */
   connect(port: number, options?: CallOptions): Promise<Duplex>;
 }
 
-/** A handle on a command. Disposing it lets go of the connection; the command goes on. */
+/** A handle on a command. Disposing of it closes the connection; the command continues. */
 export interface Exec extends AsyncDisposable {
   readonly id: ExecId;
-  /** Can be taken once. A reader that is slow slows the command. Ends after the last byte; then `wait` answers. */
+  /** Can be read once. A slow reader slows the command. Ends after the last byte; then `wait` resolves. */
   output(options?: CallOptions): AsyncIterable<ExecChunk>;
-  /** Resolves when the command has taken the bytes or they are buffered within bounds. */
+  /** Resolves when the command has the bytes, or a bounded buffer does. */
   write(data: Uint8Array | string, options?: CallOptions): Promise<void>;
   /** Ends standard input. */
   end(options?: CallOptions): Promise<void>;
@@ -143,7 +143,7 @@ export interface Exec extends AsyncDisposable {
   /** TERM, a grace period, then KILL, to the whole process tree. Resolves when all of it is gone. */
   kill(options?: CallOptions & { graceMs?: number }): Promise<void>;
   resize(size: { cols: number; rows: number }, options?: CallOptions): Promise<void>;
-  /** The observed end. Output that nobody has taken is discarded. */
+  /** The observed exit. Discards output that nobody reads. */
   wait(options?: CallOptions): Promise<ExecExit>;
 }
 
@@ -157,19 +157,19 @@ export interface SandboxFiles {
   /** Entries below a directory that match the glob (default: its direct children). */
   list(path: string, options?: CallOptions & { glob?: string }): AsyncIterable<FileInfo>;
   mkdir(path: string, options?: CallOptions & { mode?: number }): Promise<void>;
-  /** Works across layers, too. */
+  /** Also works across layers. */
   move(from: string, to: string, options?: CallOptions & { overwrite?: boolean }): Promise<void>;
   remove(path: string, options?: CallOptions & { recursive?: boolean }): Promise<void>;
   watch(path: string, options?: CallOptions & { recursive?: boolean }): AsyncIterable<FileChange>;
   /** Lines that contain the text, or match the POSIX extended regular expression. */
   search(query: string, options?: CallOptions & SearchOptions): AsyncIterable<SearchMatch>;
-  /** Puts a tree below a directory. Entries are held inside it. */
+  /** Writes a tree below a directory. No entry can leave it. */
   upload(
     path: string,
     entries: AsyncIterable<TreeEntry> | Iterable<TreeEntry>,
     options?: CallOptions,
   ): Promise<{ entries: number; bytes: number }>;
-  /** A tree, depth first. What comes out is untrusted: hold its paths before writing them anywhere. */
+  /** A tree, depth first. It is untrusted: check its paths before writing them anywhere. */
   download(path: string, options?: CallOptions): AsyncIterable<TreeEntry>;
   /** Many small files in one call: path -> content. */
   hydrate(files: Readonly<Record<string, string | Uint8Array>>, options?: CallOptions): Promise<void>;
@@ -190,7 +190,7 @@ export type TreeEntry =
 
 export interface SnapshotOptions extends CallOptions {
   readonly name?: string;
-  /** Deleted by itself after this long; none: kept. */
+  /** Deletes the snapshot after this long; by default it stays. */
   readonly expiresInMs?: number;
 }
 
@@ -209,12 +209,12 @@ export interface Snapshots {
 export type ForkOverrides = Partial<Omit<CreateSandboxInput, "image" | "snapshot" | "user">>;
 
 export interface ReconcileReport {
-  /** Ran, and were recorded as something else. */
+  /** Ran, but were not recorded as running. */
   readonly adopted: readonly SandboxId[];
-  /** Were recorded as running, and do not. */
+  /** Were recorded as running, but did not run. */
   readonly lost: readonly SandboxId[];
   /** Ran without a record; ended. */
   readonly ended: readonly string[];
-  /** Layers that nothing used; removed. */
+  /** How many unused layers it removed. */
   readonly layersRemoved: number;
 }

@@ -1,14 +1,13 @@
 import { spawn } from "node:child_process";
-import { constants } from "node:fs";
-import { lstat, readlink, realpath } from "node:fs/promises";
+import { lstat, realpath } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { SlipwayError } from "@slipway/contract";
-import { readLocal, type WalkOptions, walkTree } from "./host-tree.ts";
+import { fileOrLink, type WalkOptions, walkTree } from "./host-tree.ts";
 import type { RestrictedSandbox, TreeEntry } from "./provider.ts";
 
-/** Of this process, for the git program. */
+/** For the git program. */
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Copies a directory into a sandbox's workdir. */
@@ -23,8 +22,8 @@ export async function putDirectory(
 }
 
 /**
- * What of a directory an agent gets. Of a git repository only what git tracks or would add: neither its `.git`, whose
- * settings may hold credentials, nor what it ignores.
+ * The entries of a directory that an agent gets. Of a git repository, only what git tracks or would add: not its
+ * `.git`, whose settings may hold credentials, nor what it ignores.
  */
 export async function* directoryEntries(
   directory: string,
@@ -35,10 +34,10 @@ export async function* directoryEntries(
   yield* listed ? entriesOf(directory, listed, options) : withoutGit(walkTree(directory, options));
 }
 
-/** Nobody vouches for the index; what git says of it is held in memory. */
+/** The index is untrusted, and git's list is held in memory. */
 const maxListBytes = 64 * 1024 * 1024;
 
-/** Undefined where there is no repository. Paths are relative to the directory, which may be below the repository's root. */
+/** Undefined outside a repository. Paths are relative to the directory, which may be below the repository's root. */
 async function listedByGit(
   directory: string,
   environment: Environment,
@@ -52,9 +51,9 @@ async function listedByGit(
   const [paths, complaint, exitCode] = await Promise.all([readList(child.stdout), text(child.stderr), code]);
   if (exitCode === 0) return paths.split("\0").filter((path) => path !== "");
   if (complaint.includes("not a git repository (or any")) return undefined;
-  // Without the list, what is ignored would be copied: secrets, for instance.
+  // Without the list, the copy would include ignored files, such as secrets.
   const words = complaint.trim().slice(0, 2000);
-  throw new SlipwayError("invalid_request", `git can not list the files of ${directory}: ${words}`);
+  throw new SlipwayError("invalid_request", `git cannot list the files of ${directory}: ${words}`);
 }
 
 /** Leaving the loop early closes the pipe, which ends git. */
@@ -64,14 +63,14 @@ async function readList(output: Readable): Promise<string> {
   for await (const chunk of output) {
     bytes += chunk.length;
     if (bytes > maxListBytes) {
-      throw new SlipwayError("too_large", `git lists more than ${maxListBytes} bytes of names`);
+      throw new SlipwayError("too_large", `git lists more than ${maxListBytes} bytes of names.`);
     }
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString();
 }
 
-/** The repository's settings may be anybody's: they are to start no program, be it to fetch what is missing. */
+/** The repository's settings are untrusted: they must start no program, not even to fetch missing objects. */
 function gitEnvironment(environment: Environment): NodeJS.ProcessEnv {
   const own = Object.entries(environment).filter(([name]) => !name.startsWith("GIT_"));
   return { ...Object.fromEntries(own), LC_ALL: "C", GIT_ALLOW_PROTOCOL: "", GIT_NO_LAZY_FETCH: "1" };
@@ -82,21 +81,18 @@ async function* entriesOf(root: string, paths: readonly string[], options: WalkO
   for (const path of paths) {
     options.signal.throwIfAborted();
     const stats = await lstat(join(root, path)).catch(undefinedWhenMissing);
-    // Tracked, and deleted since.
+    // Tracked, but deleted.
     if (stats === undefined) continue;
     if (!(await isInside(path))) options.onLeftOut(path, "it lies behind a link");
-    else if (stats.isFile()) {
-      const content = readLocal(join(root, path), options, constants.O_NOFOLLOW);
-      yield { type: "file", path, mode: stats.mode & 0o777, content };
-    } else if (stats.isSymbolicLink()) {
-      yield { type: "symlink", path, target: await readlink(join(root, path)) };
-    } else {
-      options.onLeftOut(path, stats.isDirectory() ? "a repository of its own" : "neither a file nor a link");
+    else {
+      const entry = await fileOrLink(root, path, stats, options);
+      if (entry !== undefined) yield entry;
+      else options.onLeftOut(path, stats.isDirectory() ? "a repository of its own" : "neither a file nor a link");
     }
   }
 }
 
-/** An index can name what git itself never puts there: files behind links, or above the directory. */
+/** A forged index can name files behind links, or above the directory. */
 function createInsideCheck(realRoot: string): (path: string) => Promise<boolean> {
   const known = new Map<string, boolean>();
   return async (path) => {

@@ -1,8 +1,7 @@
 import type { CallOptions, Exec, RestrictedSandbox, SandboxFiles } from "./provider.ts";
 
 /**
- * The view of a sandbox that agents and tools get. Made of new objects: what it does not have can not be reached
- * through it, by property or by prototype.
+ * The view of a sandbox for agents and tools. Built of new objects, so that no property or prototype leads to the rest.
  */
 export function restrict(sandbox: RestrictedSandbox): RestrictedSandbox {
   return Object.freeze({

@@ -2,11 +2,11 @@ import { type ExecExit, type ExecRequestInput, hasCode, SlipwayError } from "@sl
 import type { CallOptions, Exec, RestrictedSandbox, SandboxFiles } from "./provider.ts";
 
 export interface RunOptions extends CallOptions, Omit<ExecRequestInput, "argv" | "shell" | "stdin" | "pty"> {
-  /** Given to standard input, which then ends. */
+  /** Written to standard input, which then ends. */
   readonly input?: Uint8Array | string;
-  /** What is kept of each stream; the rest is read and dropped. */
+  /** How much to keep of each stream; the rest is read and dropped. */
   readonly maxBytes?: number;
-  /** Which part of a stream is kept when it has more; the beginning unless said. */
+  /** Which part of a longer stream to keep; by default the beginning. */
   readonly keep?: "beginning" | "end";
 }
 
@@ -16,20 +16,20 @@ export interface RunResult {
   readonly exitCode: number | null;
   readonly stdout: string;
   readonly stderr: string;
-  /** More came than `maxBytes` of a stream. */
+  /** A stream had more than `maxBytes`. */
   readonly truncated: boolean;
 }
 
 const defaultRunBytes = 8 * 1024 * 1024;
 
-/** Runs a command to its end: an argv, or a text for `sh -c`. Bytes that are no UTF-8 become replacement characters. */
+/** Runs a command to its end: an argv, or a text for `sh -c`. Decodes output as UTF-8, with replacement characters. */
 export async function run(
   sandbox: Pick<RestrictedSandbox, "exec">,
   command: readonly string[] | string,
   options: RunOptions = {},
 ): Promise<RunResult> {
   const { signal, input, maxBytes = defaultRunBytes, keep = "beginning", ...request } = options;
-  const call = signal === undefined ? {} : { signal };
+  const call = { signal };
   const what = typeof command === "string" ? { shell: command } : { argv: [...command] };
   await using exec = await sandbox.exec({ ...request, ...what, stdin: input === undefined ? "none" : "open" }, call);
   const streams = { stdout: new Kept(maxBytes, keep), stderr: new Kept(maxBytes, keep) };
@@ -71,7 +71,7 @@ export async function readText(
   return new TextDecoder("utf-8", { ignoreBOM: true }).decode(await readBytes(files, path, options));
 }
 
-/** A command that ends without reading its input is no failure of the run. */
+/** A command may end without reading its input. */
 async function feed(exec: Exec, input: Uint8Array | string, call: CallOptions): Promise<void> {
   try {
     await exec.write(input, call);

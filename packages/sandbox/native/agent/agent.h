@@ -14,7 +14,7 @@ enum {
     LISTEN_FD = 3,
     LOGS_FD = 4,
     READY_FD = 5,
-    /* Where a handler finds its connection, and an exec handler the socket that pid 1 routes control connections over. */
+    /* In a handler: its connection, and, for an exec, the socket over which pid 1 hands it control connections. */
     CONNECTION_FD = 6,
     ROUTE_FD = 7,
 };
@@ -24,6 +24,7 @@ enum {
     MAX_FRAME = 256 << 10,
     FRAME_HEADER = 5,
     EXIT_PAYLOAD = 4 + 4 + 1 + 8 + 8 + 8,
+    FAILURE_ROOM = 512,
     ID_SIZE = 64,
     MAX_HANDLERS = 4096,
     HANDLER_RESERVE = 32,
@@ -32,40 +33,40 @@ enum {
 
 struct options {
     uint64_t processes, file_bytes, data_bytes;
-    uint64_t overdue_ms; /* how long a command may outlive its timeout before its handler is killed for it */
+    uint64_t overdue_ms; /* a handler whose command outlives its timeout by this is killed */
     const char *egress;
     const char *const *forwards;
     int forward_count;
-    struct rlimit open_files; /* of commands; pid 1 and handlers have more */
+    struct rlimit open_files; /* for commands; pid 1 and handlers have more */
 };
 extern struct options options;
 
-/* shared.c: what handlers tell pid 1, in memory that survives them when they are killed. */
+/* shared.c: what handlers tell pid 1, in memory that survives them. */
 struct slot {
     _Atomic pid_t pid;
     atomic_bool named;      /* id is set: the exec can be routed to, and has a log */
-    atomic_bool started;    /* execve succeeded, or was answered with a failure */
-    atomic_bool finished;   /* the log needs no exit from pid 1 */
+    atomic_bool started;    /* execve succeeded or failed, and the host was told */
+    atomic_bool finished;   /* pid 1 need not end the log */
     _Atomic int64_t idle_since_ms; /* 0: counts as use */
     _Atomic int64_t start_ms;
-    _Atomic int64_t end_by_ms; /* of the command, on the awake clock; 0: no timeout, or it has ended */
+    _Atomic int64_t end_by_ms; /* on the awake clock; 0: no timeout, or the command has ended */
     _Atomic uint64_t log_bytes; /* length of the log up to its last whole batch of frames */
     _Atomic uint64_t output_bytes[2];
     char id[ID_SIZE];
 };
 struct shared {
-    /* Odd while pid 1 forks: a child may then exist that no slot names yet. */
+    /* Odd while pid 1 forks: a child may exist that no slot names yet. */
     atomic_uint fork_count;
-    /* Of the clock of awake_ms: what it is behind by; below zero: it stands still at the opposite of this. */
+    /* How far awake_ms is behind now_ms. When negative, the clock is stopped at the opposite of this. */
     _Atomic int64_t awake_clock;
     _Atomic pid_t forwarder;
-    atomic_uint slots_used; /* no slot from here on was ever taken */
+    atomic_uint slots_used; /* slots from here on were never used */
     struct slot slots[MAX_HANDLERS];
 };
 extern struct shared *shared;
 void shared_open(void);
 int64_t now_ms(void);
-/* A clock that stands still while the sandbox sleeps. Pid 1 alone stops it and lets it go on. */
+/* A clock that stops while the sandbox sleeps. Only pid 1 stops and continues it. */
 int64_t awake_ms(void);
 void awake_clock_stop(void);
 void awake_clock_go_on(void);
@@ -77,7 +78,7 @@ struct request {
     const char *fields;
     size_t length;
 };
-/* Bytes from a connection. After the request, `data` holds frames only. */
+/* Buffers a connection. After the request, `data` holds only frames. */
 struct reader {
     int fd;
     unsigned char *data;
@@ -94,11 +95,11 @@ const char *field(const struct request *request, char key);
 /* The next field with the key, after `previous` (NULL: the first). */
 const char *next_field(const struct request *request, char key, const char *previous);
 uint64_t number_field(const struct request *request, char key, uint64_t otherwise);
-/* 1: a frame, 0: not all of it is here yet, -1: malformed. */
+/* 1: a frame; 0: part of it is missing; -1: malformed. */
 int take_frame(struct reader *reader, struct frame *frame);
-/* read(2) into the free room: its result. */
+/* Reads into the free room; the result of read(2). */
 ssize_t fill(struct reader *reader);
-/* Blocks; false at the end of the connection or a malformed frame. */
+/* Blocks. False at the end of the connection or on a malformed frame. */
 bool next_frame(struct reader *reader, struct frame *frame);
 
 void put_u16(unsigned char *at, uint16_t value);
@@ -107,12 +108,12 @@ void put_u64(unsigned char *at, uint64_t value);
 uint16_t get_u16(const unsigned char *at);
 uint32_t get_u32(const unsigned char *at);
 void put_header(unsigned char *at, unsigned char type, size_t length);
-/* Name, NUL, message; the length of the payload. */
-size_t failure_payload(unsigned char *at, size_t room, int error, const char *message);
+/* A whole frame: the name of the errno, NUL, the message. Returns its length. */
+size_t failure_frame(unsigned char *frame, size_t room, int error, const char *message);
 bool write_all(int fd, const void *data, size_t length);
 bool send_frame(int fd, unsigned char type, const void *payload, size_t length);
 void send_failure(int fd, int error, const char *message);
-/* Never blocks and never fails: for pid 1. */
+/* For pid 1: never blocks, ignores errors. */
 void reply_failure(int fd, int error, const char *message);
 
 /* exec.c, command.c, log.c: one exec. */
@@ -122,12 +123,12 @@ struct command {
     const char *cwd;
     bool stdin_open, tty;
     uint16_t columns, rows;
-    /* The handler's ends; -1: none. A terminal is all of them in `output[0]` and `input`. */
+    /* The handler's ends; -1: none. A terminal is both `output[0]` and `input`. */
     int input, output[2];
     pid_t pid;
 };
 bool command_parse(struct command *command, const struct request *request);
-/* 0, or the errno of what failed, named by `*what`. */
+/* 0, or an errno; `*what` names what failed. */
 int command_start(struct command *command, const char **what);
 void command_resize(const struct command *command, uint16_t columns, uint16_t rows);
 
@@ -135,25 +136,25 @@ enum end_reason { EXITED, SIGNALED, TIMED_OUT, KILLED, LOST };
 struct log {
     int fd;
     uint64_t limit;
-    bool cut; /* its end is marked: only the exit follows */
+    bool cut; /* the limit cut it: only the exit follows */
     struct slot *slot;
 };
 int log_create(struct log *log, const struct request *request, struct slot *slot);
 void log_discard(struct log *log);
-/* Frames with their headers. */
+/* Whole frames, with their headers. */
 void log_output(struct log *log, const unsigned char *frames, size_t length);
 void log_exit(struct log *log, const unsigned char *frame);
 /* A whole frame of FRAME_HEADER + EXIT_PAYLOAD bytes. */
 void exit_frame(unsigned char *at, int code, int signal, enum end_reason reason, uint64_t duration_ms, const struct slot *slot);
-/* For pid 1: ends the log of a handler that was killed. */
+/* For pid 1: ends the log of a killed handler. */
 void log_lost(const struct slot *slot);
 
 /* tree.c: processes by descent. */
 /* Signals every living descendant of the caller once. */
 void signal_tree(int signal);
-/* Stops until nothing new appears, then kills; bounded. True when no living descendant is left. */
+/* Stops all descendants until no new one appears, then kills them; bounded. True when none is left alive. */
 bool kill_tree(void);
-/* For a child of pid 1: ends what is below pid 1 and neither a handler or forwarder nor below one. */
+/* For a child of pid 1: ends the processes below pid 1 that are no handler or forwarder, nor below one. */
 _Noreturn void sweep_strays(void);
 
 /* relay.c, port.c, forward.c: bytes between sockets. */
@@ -161,5 +162,5 @@ _Noreturn void handle_port(const struct request *request);
 void forwarder_listen(void);
 _Noreturn void run_forwarder(void);
 
-/* The file operations; each answers and exits. */
+/* Answers a file operation and exits. */
 _Noreturn void handle_file_operation(struct reader *reader, const struct request *request);

@@ -50,7 +50,7 @@ struct ends {
 static int open_terminal(struct command *command, struct ends *child) {
     int master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC | O_NONBLOCK);
     if (master < 0 || grantpt(master) != 0 || unlockpt(master) != 0) return errno;
-    /* By descriptor: a path to the terminal could be made to lead elsewhere. */
+    /* By descriptor: a path to the terminal could lead elsewhere. */
     int slave = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
     if (slave < 0) return errno;
     command->input = command->output[0] = master;
@@ -92,8 +92,8 @@ struct failure {
 };
 
 /*
- * Runs in the vfork child, on the handler's memory but its own descriptors, dispositions and limits. Every descriptor
- * but the three is closed before a path is looked up: a link to /proc/self/fd/4 then leads nowhere.
+ * Runs in the vfork child, with the handler's memory but its own descriptors, signal handlers and limits. Closes
+ * every other descriptor before it looks up a path: a link to /proc/self/fd/4 then leads nowhere.
  */
 static _Noreturn void become(const struct command *command, struct ends child, struct failure *failure) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -122,7 +122,7 @@ static _Noreturn void become(const struct command *command, struct ends child, s
     _exit(127);
 }
 
-/* A function of its own: what the caller keeps in registers is not the child's to change. */
+/* Separate, so that the child cannot change the caller's registers. */
 static __attribute__((noinline)) pid_t spawn(const struct command *command, struct ends child, struct failure *failure) {
     pid_t pid = vfork();
     if (pid == 0) become(command, child, failure);
@@ -136,9 +136,9 @@ int command_start(struct command *command, const char **what) {
     if (error) return error;
     environ = command->env;
     struct failure failure = {0};
-    /* A command may not be started on the processes that are kept for handlers. */
+    /* The processes reserved for handlers start no command. */
     allow_processes(options.processes);
-    /* Answers when execve succeeded or the child is gone; the handler's memory needs no copy. */
+    /* vfork returns when execve has succeeded or the child is gone, and copies no memory. */
     pid_t pid = spawn(command, child, &failure);
     error = errno;
     allow_processes(options.processes + HANDLER_RESERVE);

@@ -8,7 +8,7 @@
 
 enum { READ_CHUNK = 128 << 10 };
 
-/* 0, or why the content of such a thing is nobody's to read or replace. */
+/* 0, or the errno for anything but a regular file. */
 static int refusal(mode_t mode) { return S_ISREG(mode) ? 0 : S_ISDIR(mode) ? EISDIR : ENOTSUP; }
 
 void handle_read(const struct request *request) {
@@ -32,7 +32,7 @@ void handle_read(const struct request *request) {
     _exit(0);
 }
 
-/* The content as it comes: 0, an errno, or -1 when the host has gone. */
+/* Writes the content as it arrives: 0, an errno, or -1 when the host has disconnected. */
 static int receive(struct reader *reader, int fd, uint64_t *bytes) {
     struct frame frame;
     while (next_frame(reader, &frame)) {
@@ -60,7 +60,7 @@ void handle_write(struct reader *reader, const struct request *request) {
     uint64_t bytes = 0;
     int error = receive(reader, fd, &bytes);
     if (!error && fchmod(fd, mode) != 0) error = errno;
-    /* Before the answer: a program that is still open for writing can not be started. */
+    /* Before the answer: a file that is open for writing cannot be executed. */
     if (close(fd) != 0 && !error) error = errno;
     if (!error && renameat(parent, temporary, parent, name) != 0) error = errno;
     if (error) unlinkat(parent, temporary, 0);

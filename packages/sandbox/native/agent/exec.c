@@ -1,4 +1,4 @@
-/* The handler of one exec: moves its bytes, keeps its log and its timeout, ends its tree. */
+/* The handler of one exec: moves its bytes, writes its log, keeps its timeout, ends its tree. */
 #include "exec.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +18,7 @@ static void begin_ending(struct exec *exec, enum end_reason reason, int64_t grac
 static bool peer_is_slow(const struct exec *exec) { return exec->peers[0].fd >= 0 && exec->peers[0].queued > 0; }
 
 static void close_output(struct exec *exec, int stream) {
-    /* A terminal's one descriptor is closed with its input. */
+    /* A terminal's descriptor is closed as its input. */
     if (exec->command.output[stream] != exec->command.input) close(exec->command.output[stream]);
     exec->command.output[stream] = -1;
 }
@@ -36,7 +36,7 @@ static void read_output(struct exec *exec, int stream) {
     atomic_fetch_add_explicit(&exec->slot->output_bytes[stream], (uint64_t)got, memory_order_relaxed);
     put_header(frame, stream ? 'e' : 'o', (size_t)got);
     log_output(&exec->log, frame, FRAME_HEADER + (size_t)got);
-    /* Only now that it is kept: the command may go on, and end this handler, as soon as its pipe has room. */
+    /* After the log has it: as soon as its pipe has room the command may go on, and kill this handler. */
     if (got == PIPE_DEFAULT && !exec->wide[stream]) {
         exec->wide[stream] = true;
         fcntl(fd, F_SETPIPE_SZ, WIDE_PIPE);
@@ -56,12 +56,12 @@ static void reap(struct exec *exec) {
     int status;
     pid_t pid;
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-        /* A command can make its handler its tracer: it then stops here, and has not ended. */
+        /* A command can make its handler its tracer: then this is a stop, not an end. */
         if (!WIFEXITED(status) && !WIFSIGNALED(status)) {
             ptrace(PTRACE_DETACH, pid, NULL, NULL);
             continue;
         }
-        /* Once: its pid may be another process after it. */
+        /* Once: another process may get its pid. */
         if (pid != exec->command.pid || exec->ended) continue;
         note_end(exec, status);
         exec->drain_until_ms = now_ms() + DRAIN_SILENCE_MS;
@@ -70,7 +70,7 @@ static void reap(struct exec *exec) {
     exec->childless = pid < 0 && errno == ECHILD;
 }
 
-/* All are dead, but a process of another exec traces one and keeps its end to itself. pid 1 reaps what this leaves. */
+/* All are dead, but a process of another exec traces one, which hides its end. pid 1 reaps it. */
 static void end_unseen(struct exec *exec) {
     exec->childless = true;
     if (exec->ended) return;
@@ -92,7 +92,7 @@ static bool is_drained(struct exec *exec) {
         exec->drain_limit_ms = now + DRAIN_MOST_MS;
     }
     if (now >= exec->drain_limit_ms) return true;
-    /* A handler that did not get to run for a while has not heard silence. */
+    /* A handler that was not scheduled for a while has not seen silence. */
     return now >= exec->drain_until_ms && !output_waits(exec);
 }
 
@@ -102,7 +102,7 @@ static void send_exit(struct exec *exec) {
     unsigned char frame[FRAME_HEADER + EXIT_PAYLOAD];
     exit_frame(frame, reason == EXITED ? WEXITSTATUS(exec->status) : -1, WIFSIGNALED(exec->status) ? WTERMSIG(exec->status) : 0, reason,
                (uint64_t)exec->duration_ms, exec->slot);
-    /* Whoever has seen the exit also sees that it is no use any more. */
+    /* First: whoever sees the exit must see that the exec no longer counts as use. */
     atomic_store(&exec->slot->idle_since_ms, now_ms());
     log_exit(&exec->log, frame);
     peer_send(&exec->peers[0], frame, sizeof frame);
@@ -125,7 +125,7 @@ static void write_input(struct exec *exec) {
     }
 }
 
-/* False: there is no room for it yet. */
+/* False when there is no room yet. */
 static bool take_input(struct exec *exec, const struct frame *frame) {
     if (exec->command.input < 0 || exec->input_ending || exec->exit_sent) return true;
     size_t waiting = exec->input_end - exec->input_start;
@@ -156,7 +156,7 @@ static void send_signal(struct exec *exec, struct peer *peer, const struct frame
     peer_done(peer);
 }
 
-/* False: the frame has to wait. A malformed one ends the peer. */
+/* False when the frame has to wait. A malformed frame closes the peer. */
 static bool take(struct exec *exec, struct peer *peer, const struct frame *frame) {
     if (frame->type == 'i') return take_input(exec, frame);
     if (frame->type == 'c') end_input(exec);
@@ -202,7 +202,7 @@ static void begin_ending(struct exec *exec, enum end_reason reason, int64_t grac
 
 static int64_t sooner(int64_t a, int64_t b) { return b != 0 && b < a ? b : a; }
 
-/* What time alone brings; answers how long to wait for more, in ms. */
+/* Does what is due; returns the ms until more is, or -1. */
 static int run_timers(struct exec *exec) {
     int64_t now = now_ms();
     if (!exec->ended && exec->timeout_ms && awake_ms() >= exec->timeout_ms) {
@@ -253,7 +253,7 @@ static _Noreturn void run(struct exec *exec) {
         if (!exec->childless) reap(exec);
         if (exec->ended && !exec->exit_sent && is_drained(exec)) send_exit(exec);
         int wait_ms = run_timers(exec);
-        /* Who waits for the tree's end does not wait for a reader that takes no output. */
+        /* Who waits for the tree's end need not wait for a slow reader of output. */
         for (int i = 0; exec->childless && i < MAX_PEERS; i++)
             if (exec->peers[i].fd >= 0 && exec->peers[i].awaits_end) peer_done(&exec->peers[i]);
         if (exec->childless && exec->exit_sent && !peer_is_slow(exec)) _exit(0);
@@ -266,11 +266,9 @@ void handle_exec(struct reader *reader, const struct request *request, struct sl
     exec.slot = slot;
     peers_init(exec.peers, *reader);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    const char *what = "request";
+    const char *what = "exec";
     int error = command_parse(&exec.command, request) ? log_create(&exec.log, request, slot) : EINVAL;
-    if (!error) {
-        if ((error = command_start(&exec.command, &what))) log_discard(&exec.log);
-    } else what = "exec";
+    if (!error && (error = command_start(&exec.command, &what))) log_discard(&exec.log);
     atomic_store(&slot->started, true);
     if (error) {
         send_failure(CONNECTION_FD, error, what);

@@ -99,9 +99,9 @@ static _Noreturn void handle_mkdir(const struct request *request) {
 
 static void limit_resources(void) {
     if (options.file_bytes) setrlimit(RLIMIT_FSIZE, &(struct rlimit){options.file_bytes, options.file_bytes});
-    /* EFBIG instead of an end without an answer. */
+    /* For EFBIG instead of a death without an answer. */
     signal(SIGXFSZ, SIG_IGN);
-    /* A regular expression can ask for any amount. */
+    /* A regular expression can take any amount of memory. */
     setrlimit(RLIMIT_DATA, &(struct rlimit){SEARCH_MEMORY, SEARCH_MEMORY});
 }
 

@@ -1,7 +1,7 @@
 /*
- * The way out: TCP listeners inside, relayed to the egress proxy's unix socket. One process serves all connections, so
- * they take nothing from the processes that are kept for handlers. It is pid 1's child like handlers are. Pid 1 itself holds
- * the listeners: they are there before the first command, and no program can take their ports while the process is gone.
+ * The way out: relays TCP listeners inside to the egress proxy's unix socket. One child of pid 1 serves all
+ * connections, so they use no processes reserved for handlers. Pid 1 holds the listeners: they exist before the first
+ * command, and no program can take their ports while the child is gone.
  */
 #include "relay.h"
 #include <arpa/inet.h>
@@ -19,12 +19,12 @@ enum { PROXY_PORT = 3128, MAX_LISTENERS = 65, MAX_RELAYS = 256, GREETING = 512, 
 
 struct listener {
     int fd;
-    const char *target; /* HOST:PORT to CONNECT to; NULL: the program inside speaks to the proxy itself */
+    const char *target; /* HOST:PORT to CONNECT to; NULL: the program inside talks to the proxy itself */
 };
 struct tunnel {
     struct relay relay;
-    bool greeting; /* the proxy's answer to CONNECT is not here yet */
-    bool unread;   /* what the program inside asks of the proxy is not here yet */
+    bool greeting; /* waits for the proxy's answer to CONNECT */
+    bool unread;   /* waits for the program's request to the proxy */
 };
 static struct listener listeners[MAX_LISTENERS];
 static int listener_count;
@@ -79,7 +79,7 @@ static void accept_from(const struct listener *listener) {
     }
 }
 
-/* Takes the proxy's answer off the stream. False: refused or gone. */
+/* Takes the proxy's answer off the stream. False when it refused or closed. */
 static bool greet(struct tunnel *tunnel) {
     struct flow *flow = &tunnel->relay.flow[1];
     ssize_t got = recv(tunnel->relay.fd[1], flow->data + flow->end, sizeof flow->data - flow->end, 0);
@@ -94,7 +94,7 @@ static bool greet(struct tunnel *tunnel) {
     return true;
 }
 
-/* The port of "[::1]:PORT" at the text, before one of `stops`; 0: it is none. */
+/* The port of a text "[::1]:PORT" that ends before one of `stops`; 0 for any other text. */
 static uint16_t own_port(const char *text, const char *stops, const char **end) {
     static const char own[] = "[::1]:";
     if (strncmp(text, own, sizeof own - 1) != 0) return 0;
@@ -106,7 +106,7 @@ static uint16_t own_port(const char *text, const char *stops, const char **end) 
     return port > 65535 ? 0 : (uint16_t)port;
 }
 
-/* Waits only for a server that does not accept: it takes or refuses a connection at once otherwise. */
+/* The timeout is for a server that does not accept; any other takes or refuses a connection at once. */
 static int connect_own(uint16_t port) {
     struct sockaddr_in6 address = {.sin6_family = AF_INET6, .sin6_port = htons(port), .sin6_addr = IN6ADDR_LOOPBACK_INIT};
     struct timeval patience = {.tv_usec = 100000};
@@ -118,9 +118,9 @@ static int connect_own(uint16_t port) {
 }
 
 /*
- * Some programs ask the proxy for the sandbox's own ::1, because they look for it in NO_PROXY with brackets around it; others
- * do not start with brackets in there. They are led to it, when somebody listens. What comes in parts, or names it otherwise, is
- * the proxy's.
+ * Some programs look for ::1 in NO_PROXY only with brackets, which others do not accept there, so they ask the proxy
+ * for the sandbox's own ::1. This connects them to it, when somebody listens. A request that arrives in parts, or
+ * that names it in another form, goes to the proxy.
  */
 static bool turn_back(struct tunnel *tunnel) {
     static const char scheme[] = " http://", established[] = "HTTP/1.1 200 OK\r\n\r\n";
@@ -163,7 +163,7 @@ void forwarder_listen(void) {
     }
 }
 
-/* Closes what is pid 1's alone. Listeners are opened one after the other, so their numbers rise. */
+/* Closes pid 1's other descriptors. Listeners were opened in order, so their numbers rise. */
 static void keep_listeners(void) {
     unsigned from = LISTEN_FD;
     for (int i = 0; i < listener_count; i++) {

@@ -10,7 +10,7 @@
 
 enum { START_MS = 10000, RESPAWN_MS = 100 };
 
-/* What only pid 1 knows of a handler; shared->slots has the rest. */
+/* What only pid 1 knows of a handler. shared->slots has the rest. */
 struct handler {
     unsigned char op;
     int route;
@@ -24,7 +24,7 @@ static int64_t forward_at_ms, sweep_at_ms; /* 0: not wanted */
 static bool is_exec(unsigned char op) { return op == 'X' || op == 'B'; }
 static bool counts(unsigned char op) { return op != 'B' && op != 'n'; }
 
-/* Every child of pid 1 is forked here, so that the sweeper can tell a fresh one from a stray. */
+/* Forks every child of pid 1, so that the sweeper can tell a new one from a stray. */
 static pid_t fork_counted(_Atomic pid_t *record) {
     atomic_fetch_add(&shared->fork_count, 1);
     pid_t pid = fork();
@@ -33,7 +33,7 @@ static pid_t fork_counted(_Atomic pid_t *record) {
     return pid;
 }
 
-/* Descriptors of other operations would stay open in the handler, and their hosts would never see them end. */
+/* With a copy of another operation's descriptor here, its host would never see it close. */
 static void keep_only(int connection, int route) {
     dup3(connection, CONNECTION_FD, O_CLOEXEC);
     if (route >= 0) dup3(route, ROUTE_FD, O_CLOEXEC);
@@ -43,7 +43,7 @@ static void keep_only(int connection, int route) {
 }
 
 static _Noreturn void handle(unsigned char op, int connection, int route, struct slot *slot) {
-    /* Moved out of the way first: either may have the number the other goes to. */
+    /* Through high numbers: either may have the number that the other gets. */
     int high_connection = fcntl(connection, F_DUPFD_CLOEXEC, 16), high_route = route < 0 ? -1 : fcntl(route, F_DUPFD_CLOEXEC, 16);
     keep_only(high_connection, high_route);
     struct timeval patience = {.tv_sec = 10};
@@ -126,7 +126,7 @@ unsigned handlers_in_use(int64_t *last_ms) {
     return in_use;
 }
 
-/* A handler that was killed leaves processes that nobody bounds any more, and perhaps a log without an end. */
+/* A killed handler leaves processes without bounds, and perhaps a log without an exit. */
 static void mourn(const struct slot *slot) {
     if (atomic_load(&slot->named) && !atomic_load(&slot->finished)) log_lost(slot);
     sweep_at_ms = now_ms();
@@ -202,7 +202,7 @@ void handlers_reap(bool asleep) {
     for (unsigned i = 0; i < used; i++) {
         struct handler *handler = &handlers[i];
         if (shared->slots[i].pid == 0) continue;
-        /* Hostile code may keep a handler from running, by its priority for instance, and so from ending the command. */
+        /* Hostile code may keep a handler from running, for instance by its priority, and so from ending the command. */
         int64_t end_by_ms = atomic_load(&shared->slots[i].end_by_ms);
         if (end_by_ms && awake_ms() >= end_by_ms) {
             atomic_store(&shared->slots[i].end_by_ms, 0);
@@ -211,7 +211,7 @@ void handlers_reap(bool asleep) {
         if (handler->start_by_ms == 0) continue;
         if (atomic_load(&shared->slots[i].started)) handler->start_by_ms = 0;
         else if (asleep) handler->start_by_ms = now + START_MS;
-        /* Its child was stopped between vfork and execve: the handler can not see that. */
+        /* Its child was stopped between vfork and execve, which the handler cannot see. */
         else if (now >= handler->start_by_ms) kill(shared->slots[i].pid, SIGKILL);
     }
     if (asleep) return;

@@ -1,4 +1,4 @@
-/* The log of an exec: written by its handler, ended by pid 1 when the handler is killed, read by the host. */
+/* The log of an exec: its handler writes it, pid 1 ends it when the handler is killed, the host reads it. */
 #include "agent.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@ static bool id_is_plain(const char *id) {
     return length > 0 && length < ID_SIZE && strspn(id, "abcdefghijklmnopqrstuvwxyz0123456789_") == length;
 }
 
-/* Whole frames or nothing: what a failing disk took in part is cut off again. */
+/* Whole frames or nothing: cuts off what a full disk took in part. */
 static bool append(struct log *log, const unsigned char *frames, size_t length) {
     uint64_t before = atomic_load_explicit(&log->slot->log_bytes, memory_order_relaxed);
     if (!write_all(log->fd, frames, length)) {
@@ -85,7 +85,7 @@ void exit_frame(unsigned char *at, int code, int signal, enum end_reason reason,
     put_u64(at + 25, atomic_load(&slot->output_bytes[1]));
 }
 
-/* Where the whole frames end: what the handler vouched for, and frames it had written but not yet counted. */
+/* Where the whole frames end: after those that the handler counted, and those it wrote without counting them. */
 static off_t end_of_frames(int fd, off_t vouched) {
     struct stat info;
     if (fstat(fd, &info) != 0) return vouched;

@@ -16,8 +16,8 @@ enum { MAX_CONNECTIONS = 1024, FIRST_BYTES_MS = 10000, ACCEPT_AGAIN_MS = 50, SMA
 struct options options = {.processes = 512, .overdue_ms = 30000};
 
 /*
- * Accepted and not handed on: its request is not here yet, it is parked, or it was refused and is still sending. Closing
- * it then would take the refusal from the host's hands.
+ * Accepted and not handed on: its request is incomplete, it is parked, or it was refused and still sends. Closing a
+ * refused one too early would discard the refusal.
  */
 struct connection {
     int fd;
@@ -45,14 +45,14 @@ static void parse_arguments(int count, char **arguments) {
 static void on_child(int signal) { (void)signal; }
 
 static void prepare(void) {
-    /* Before anything else runs in the sandbox: nothing inside may trace this process or open its descriptors. */
+    /* First: nothing inside may trace this process or open its descriptors. */
     if (prctl(PR_SET_DUMPABLE, 0) != 0) exit(70);
     for (int fd = 0; fd < 3; fd++)
         if (fcntl(fd, F_GETFD) < 0) (void)!open("/dev/null", O_RDWR);
     for (int fd = LISTEN_FD; fd <= READY_FD; fd++) fcntl(fd, F_SETFD, FD_CLOEXEC);
     fcntl(LISTEN_FD, F_SETFL, O_NONBLOCK);
     umask(022);
-    /* Whoever started the agent may have ignored some; commands begin with the defaults. */
+    /* The parent may have ignored some. Commands start with the defaults. */
     for (int number = 1; number < NSIG; number++) signal(number, SIG_DFL);
     signal(SIGPIPE, SIG_IGN);
     struct sigaction action = {.sa_handler = on_child};
@@ -66,7 +66,7 @@ static void prepare(void) {
     getrlimit(RLIMIT_NOFILE, &options.open_files);
     rlim_t most_files = options.open_files.rlim_max;
     setrlimit(RLIMIT_NOFILE, &(struct rlimit){most_files, most_files});
-    /* The kernel counts descriptors on their way between processes for all of a uid, and lets nobody pass one above its own limit: pid 1 still can. */
+    /* The kernel counts descriptors in flight by uid, against the sender's own limit: pid 1 needs room above that of commands. */
     rlim_t for_commands = most_files > 2 * FILE_RESERVE ? most_files - FILE_RESERVE : most_files / 2;
     if (options.open_files.rlim_cur < for_commands) for_commands = options.open_files.rlim_cur;
     options.open_files = (struct rlimit){for_commands, for_commands};
@@ -100,7 +100,7 @@ static void continue_all(void) {
 
 enum outcome { WAIT, DONE, PARK, REFUSE };
 
-/* An operation that pid 1 answers itself. Its whole request is small and read at once. */
+/* Answers an operation in pid 1. Its request is small and read at once. */
 static enum outcome serve_inline(int fd, unsigned char op, size_t request_length) {
     char request[SMALL_REQUEST];
     if (request_length > sizeof request) return DONE;

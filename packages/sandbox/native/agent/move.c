@@ -1,4 +1,4 @@
-/* Moves and removes. A move that the file system refuses as one between two of its layers is a copy, put in place at once. */
+/* Moves and removes. Copies and renames where the file system refuses a move between its layers. */
 #include "files.h"
 #include <dirent.h>
 #include <errno.h>
@@ -77,7 +77,7 @@ static int empty_directory(int directory, const char *name, unsigned depth) {
 int remove_tree(int directory, const char *name, unsigned depth) {
     if (unlinkat(directory, name, 0) == 0 || errno == ENOENT) return 0;
     if (errno != EISDIR && errno != EPERM) return errno;
-    /* Entries that are made while it is emptied make it not empty again. */
+    /* Something may create entries meanwhile. */
     for (int attempt = 0; attempt < 8; attempt++) {
         if (unlinkat(directory, name, AT_REMOVEDIR) == 0 || errno == ENOENT) return 0;
         if (errno != ENOTEMPTY && errno != EEXIST) return errno;
@@ -119,7 +119,7 @@ static bool is_inside(const char *path, const char *directory) {
 
 void handle_move(const struct request *request) {
     const char *from_path = path_field(request, 'p'), *to_path = path_field(request, 'q'), *from_name, *to_name;
-    if (is_inside(to_path, from_path)) fail(EINVAL, "a directory can not be moved into itself");
+    if (is_inside(to_path, from_path)) fail(EINVAL, "a directory cannot be moved into itself");
     int from = open_parent(from_path, false, &from_name);
     if (from < 0) fail(errno == EISDIR ? EBUSY : errno, "from");
     struct stat info;

@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+enum { BENEATH = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS };
 static const char temporary_prefix[] = ".slipway-";
 
 static int resolve(int directory, const char *path, int flags, uint64_t rules) {
@@ -22,31 +23,27 @@ static int resolve(int directory, const char *path, int flags, uint64_t rules) {
 }
 
 int open_path(const char *path, int flags) {
-    /* What a device or a pipe does when it is opened must not hold the handler, nor give it a terminal. */
+    /* Opening a device or a pipe must not block the handler, nor give it a terminal. */
     int quiet = flags & O_PATH ? 0 : O_NONBLOCK | O_NOCTTY;
     return resolve(AT_FDCWD, path, flags | quiet, RESOLVE_NO_MAGICLINKS);
 }
 
-int open_beneath(int directory, const char *path, int flags) {
-    return resolve(directory, path, flags, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
-}
+int open_beneath(int directory, const char *path, int flags) { return resolve(directory, path, flags, BENEATH); }
 
 /* One name below an opened directory; the mode is for one that is made. */
-static int enter(int directory, const char *name, mode_t mode) {
-    int fd = resolve(directory, name, O_PATH | O_DIRECTORY, RESOLVE_NO_MAGICLINKS);
+static int enter(int directory, const char *name, mode_t mode, uint64_t rules) {
+    int fd = resolve(directory, name, O_PATH | O_DIRECTORY, rules);
     if (fd >= 0 || errno != ENOENT) return fd;
     if (mkdirat(directory, name, mode) != 0 && errno != EEXIST) return -1;
-    return resolve(directory, name, O_PATH | O_DIRECTORY, RESOLVE_NO_MAGICLINKS);
+    return resolve(directory, name, O_PATH | O_DIRECTORY, rules);
 }
 
-int make_directories(const char *path, mode_t mode) {
-    int fd = open_path(path, O_PATH | O_DIRECTORY);
-    if (fd >= 0 || errno != ENOENT) return fd;
+/* Makes what is missing of a path below `fd`, which it closes. The last directory gets the mode. */
+static int make_below(int fd, const char *path, mode_t mode, uint64_t rules) {
     char *copy = strdup(path), *rest = NULL;
-    fd = copy ? open_path("/", O_PATH | O_DIRECTORY) : -1;
-    for (char *name = strtok_r(copy, "/", &rest); name && fd >= 0;) {
+    for (char *name = copy ? strtok_r(copy, "/", &rest) : NULL; name && fd >= 0;) {
         char *next = strtok_r(NULL, "/", &rest);
-        int inner = enter(fd, name, next ? 0755 : mode);
+        int inner = enter(fd, name, next ? 0755 : mode, rules);
         int error = errno;
         close(fd);
         errno = error;
@@ -56,6 +53,14 @@ int make_directories(const char *path, mode_t mode) {
     free(copy);
     return fd;
 }
+
+int make_directories(const char *path, mode_t mode) {
+    int fd = open_path(path, O_PATH | O_DIRECTORY);
+    if (fd >= 0 || errno != ENOENT) return fd;
+    return make_below(open_path("/", O_PATH | O_DIRECTORY), path, mode, RESOLVE_NO_MAGICLINKS);
+}
+
+int make_beneath(int directory, const char *path) { return make_below(dup(directory), path, 0755, BENEATH); }
 
 int open_parent(const char *path, bool create, const char **name) {
     static char parent[4096];

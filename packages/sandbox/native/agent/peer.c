@@ -1,4 +1,4 @@
-/* Connections of the host to an exec's handler. None of them can block it. */
+/* The host's connections to an exec's handler. None can block it. */
 #include "exec.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* More than the output that may wait: a slow reader's standard input is still taken. */
+/* More than output can queue: standard input from a slow reader still arrives. */
 enum { QUEUE_FULL = 512 << 10 };
 
 void peers_init(struct peer *peers, struct reader first) {
@@ -25,7 +25,7 @@ void peer_close(struct peer *peer) {
 }
 
 static void add(struct peer *peers, int fd) {
-    /* Peer 0 is never reused: output goes to who started the exec. */
+    /* Never reuses peer 0: output goes only to who started the exec. */
     for (int i = 1; i < MAX_PEERS; i++) {
         struct peer *peer = &peers[i];
         if (peer->fd >= 0) continue;
@@ -62,7 +62,7 @@ struct pollfd peer_poll(const struct peer *peer) {
     short events = 0;
     if (!peer->paused && !peer->at_end && peer->queued < QUEUE_FULL) events |= POLLIN;
     if (peer->queued > 0) events |= POLLOUT;
-    /* A hang-up is reported even unasked: a peer that has to wait is left out. */
+    /* Leaves out a peer that has to wait: poll reports a hang-up even unasked. */
     return (struct pollfd){.fd = events ? peer->fd : -1, .events = events};
 }
 
@@ -137,8 +137,6 @@ void peer_done(struct peer *peer) {
 }
 
 void peer_fail(struct peer *peer, int error, const char *message) {
-    unsigned char frame[FRAME_HEADER + 256];
-    size_t length = failure_payload(frame + FRAME_HEADER, sizeof frame - FRAME_HEADER, error, message);
-    put_header(frame, 'F', length);
-    peer_send(peer, frame, FRAME_HEADER + length);
+    unsigned char frame[FAILURE_ROOM];
+    peer_send(peer, frame, failure_frame(frame, sizeof frame, error, message));
 }

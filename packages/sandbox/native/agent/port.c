@@ -16,7 +16,7 @@ static int connect_to(const struct sockaddr *address, socklen_t length) {
     return -1;
 }
 
-/* Servers that say "localhost" listen on either. */
+/* A server on "localhost" may listen on either. */
 static int connect_local(uint16_t port) {
     struct sockaddr_in four = {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr = {htonl(INADDR_LOOPBACK)}};
     struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = htons(port), .sin6_addr = IN6ADDR_LOOPBACK_INIT};

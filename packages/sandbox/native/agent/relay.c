@@ -25,7 +25,7 @@ void relay_poll(const struct relay *relay, struct pollfd fds[2]) {
         short events = 0;
         if (!from->at_end && from->start == from->end) events |= POLLIN;
         if (to->start < to->end) events |= POLLOUT;
-        /* A hang-up is reported even unasked: a side that has to wait is left out. */
+        /* Leaves out a side that has to wait: poll reports a hang-up even unasked. */
         fds[i] = (struct pollfd){.fd = events ? relay->fd[i] : -1, .events = events};
     }
 }

@@ -17,6 +17,6 @@ struct relay {
 };
 void relay_open(struct relay *relay, int a, int b);
 void relay_poll(const struct relay *relay, struct pollfd fds[2]);
-/* False when it is over; both descriptors are closed then. */
+/* False when it is over; then both descriptors are closed. */
 bool relay_work(struct relay *relay, const struct pollfd fds[2]);
 void relay_close(struct relay *relay);

@@ -1,4 +1,4 @@
-/* Finds lines. Files with a NUL in their first block are taken for binary and left out. */
+/* Finds lines. Skips files with a NUL in their first block as binary. */
 #include "files.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -47,7 +47,7 @@ static void search_file(struct search *search, int fd, const char *path) {
         char *line = data, *end = data + used, *newline;
         while ((newline = memchr(line, '\n', (size_t)(end - line))) || (line < end && (got == 0 || (line == data && used == sizeof data)))) {
             size_t length = (size_t)((newline ? newline : end) - line);
-            /* Of a line longer than the room, its first part is searched. */
+            /* Searches only the first part of a line longer than the buffer. */
             if (!in_long_line && matches(search, line, length)) report(search, path, line_number, line, length);
             in_long_line = !newline;
             if (newline) line_number++;
@@ -84,7 +84,7 @@ void handle_search(const struct request *request) {
         fail(error == REG_ESPACE ? E2BIG : EINVAL, message);
     }
     struct stat info;
-    /* What /proc shows is not files, and endless. */
+    /* /proc is endless and holds no files. */
     if (stat("/proc/self", &info) == 0) search.proc = info.st_dev;
     int fd = open_path(path, O_RDONLY);
     if (fd < 0 || fstat(fd, &info) != 0) fail(errno, "open");

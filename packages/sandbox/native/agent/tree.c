@@ -1,6 +1,6 @@
 /*
- * Processes by descent. A handler is a child subreaper, so whatever its command started, daemons too, stays below it.
- * /proc is the only list of processes that a hostile one can not leave.
+ * Processes by descent. A handler is a child subreaper, so whatever its command starts, even a daemon, stays below
+ * it. /proc is the only list of processes that a hostile one cannot leave.
  */
 #include "agent.h"
 #include <dirent.h>
@@ -25,7 +25,7 @@ struct processes {
     size_t count, room;
 };
 
-/* Fields 3, 4 and 20 of /proc/PID/stat. The name before them may hold anything, so they are found behind its last ')'. */
+/* Fields 3, 4 and 20 of /proc/PID/stat. They follow the last ')': the name before them may hold anything. */
 static bool read_stat(int proc, const char *name, struct process *process) {
     char path[32], text[512];
     snprintf(path, sizeof path, "%.20s/stat", name);
@@ -40,7 +40,7 @@ static bool read_stat(int proc, const char *name, struct process *process) {
     int parent, threads;
     if (!after || sscanf(after + 1, " %c %d %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %d", &state, &parent, &threads) != 3) return false;
     process->parent = parent;
-    /* One whose first thread has ended looks like a zombie while the others go on. */
+    /* A process whose first thread has ended looks like a zombie while other threads run. */
     process->alive = (state != 'Z' && state != 'X') || threads > 1;
     return true;
 }
@@ -76,7 +76,7 @@ static bool scan(struct processes *found) {
     return true;
 }
 
-/* Which tree: all below the calling handler, or, for pid 1's sweeper, what is below pid 1 and below no handler. */
+/* All below the calling handler or, for pid 1's sweeper, all below pid 1 and below no handler. */
 struct scope {
     pid_t root;
     bool strays;
@@ -101,12 +101,12 @@ static enum place place_of(const struct processes *found, struct process *proces
     return process->place;
 }
 
-/* Keeps in `found` the living processes of the scope. */
+/* Finds the living processes of the scope. */
 static bool scan_scope(struct processes *found, const struct scope *scope) {
     unsigned forks = atomic_load(&shared->fork_count);
     if (!scan(found)) return false;
     for (size_t i = 0; i < found->count; i++) place_of(found, &found->list[i], scope, 0);
-    /* A handler that pid 1 forked meanwhile may be in the list and in no slot yet. */
+    /* A handler that pid 1 forked meanwhile may be in the list, but in no slot yet. */
     if (scope->strays && (forks % 2 != 0 || atomic_load(&shared->fork_count) != forks)) return false;
     size_t kept = 0;
     for (size_t i = 0; i < found->count; i++)
@@ -121,7 +121,7 @@ static void signal_all(const struct processes *found, int signal) {
 
 static void pause_briefly(void) { nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL); }
 
-/* Stops round after round, until one finds nothing that the round before had not: a fork bomb that is stopped does not fork. */
+/* Stops all, round after round, until a round finds no new process: a stopped fork bomb does not fork. */
 static void freeze(const struct scope *scope) {
     struct processes before = {0}, found = {0};
     for (int round = 0; round < STOP_ROUNDS; round++) {
@@ -138,7 +138,7 @@ static void freeze(const struct scope *scope) {
     free(found.list);
 }
 
-/* True when none is left. */
+/* True when none is left alive. */
 static bool end_scope(const struct scope *scope) {
     freeze(scope);
     struct processes found = {0};

@@ -1,4 +1,4 @@
-/* Puts a tree below a directory. No entry can leave it, by its name or through a link that is there or comes in. */
+/* Writes a tree below a directory. No entry can leave it, neither by its name nor through an old or a new link. */
 #include "files.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -7,10 +7,10 @@
 
 struct upload {
     int base;
-    int file; /* the file whose bytes come; -1: none */
+    int file; /* receives the next bytes; -1: none */
     mode_t mode;
     uint64_t entries, bytes;
-    /* The directory of the entry before: siblings come together. */
+    /* The directory of the previous entry: siblings follow each other. */
     int parent;
     char parent_path[4096];
 };
@@ -25,26 +25,6 @@ static bool is_held(const char *path) {
         if (name[size] == 0) return true;
         name += size + 1;
     }
-}
-
-static int enter(int directory, const char *name) {
-    int fd = open_beneath(directory, name, O_PATH | O_DIRECTORY);
-    if (fd >= 0 || errno != ENOENT) return fd;
-    if (mkdirat(directory, name, 0755) != 0 && errno != EEXIST) return -1;
-    return open_beneath(directory, name, O_PATH | O_DIRECTORY);
-}
-
-static int make_beneath(int base, const char *path) {
-    char copy[4096], *rest;
-    strcpy(copy, path);
-    int fd = dup(base);
-    for (char *name = strtok_r(copy, "/", &rest); name && fd >= 0; name = strtok_r(NULL, "/", &rest)) {
-        int inner = enter(fd, name), error = errno;
-        close(fd);
-        errno = error;
-        fd = inner;
-    }
-    return fd;
 }
 
 /* The directory that holds the entry, and the entry's name in it. */
@@ -71,7 +51,7 @@ static int close_file(struct upload *upload) {
 static int put_directory(int parent, const char *name, mode_t mode) {
     if (mkdirat(parent, name, 0755) != 0 && errno != EEXIST) return errno;
     int fd = open_beneath(parent, name, O_RDONLY | O_DIRECTORY);
-    /* A directory that its owner may not read is still there; its mode is left. */
+    /* An unreadable directory keeps its mode. */
     if (fd < 0) return errno == EACCES ? 0 : errno;
     int error = fchmod(fd, mode) == 0 ? 0 : errno;
     close(fd);
@@ -82,7 +62,7 @@ static int open_fresh(int parent, const char *name) {
     return openat(parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 }
 
-/* Never written into what is there: it may be a link, or shared with another name. */
+/* Never writes into an existing file: it may have another name too. */
 static int put_file(struct upload *upload, int parent, const char *name) {
     upload->file = open_fresh(parent, name);
     if (upload->file < 0 && errno == EEXIST) {
@@ -138,7 +118,7 @@ void handle_upload(struct reader *reader, const struct request *request) {
     do {
         if (!next_frame(reader, &frame)) _exit(0);
         int error = take(&upload, &frame);
-        /* An entry that is not malformed has a path that ends. */
+        /* Only a malformed entry may have a path without an end. */
         if (error) fail_sending(reader, error, frame.type == 'h' && error != EBADMSG ? (const char *)frame.payload + 5 : "upload");
     } while (frame.type != 'c');
     unsigned char payload[16];

@@ -1,4 +1,4 @@
-/* Walks a tree by descriptors: a directory that is swapped for a link meanwhile is not followed. */
+/* Walks a tree by descriptors: does not follow a directory that becomes a link meanwhile. */
 #include "files.h"
 #include <dirent.h>
 #include <errno.h>
@@ -21,7 +21,7 @@ static void visit_entry(struct walker *walker, int directory, const char *name, 
     bool separated = length == 0 || walker->path[length - 1] == '/';
     if (length + name_length + 2 > sizeof walker->path) return;
     struct visit visit = {.directory = directory, .name = name, .path = walker->path};
-    /* Gone since it was listed. */
+    /* Deleted since it was listed. */
     if (fstatat(directory, name, &visit.info, AT_SYMLINK_NOFOLLOW) != 0) return;
     size_t end = length;
     if (!separated) walker->path[end++] = '/';
@@ -33,7 +33,7 @@ static void visit_entry(struct walker *walker, int directory, const char *name, 
     if (inner >= 0) walk_into(walker, inner, end + name_length, level + 1);
 }
 
-/* Takes the descriptor. */
+/* Closes the descriptor. */
 static void walk_into(struct walker *walker, int directory, size_t length, unsigned level) {
     DIR *stream = fdopendir(directory);
     if (!stream) {

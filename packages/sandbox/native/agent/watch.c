@@ -1,4 +1,4 @@
-/* Changes below a directory, or of one name in it: a file that is replaced goes on being watched. */
+/* Watches a tree, or one name in a directory: a file that is replaced stays watched. */
 #include "files.h"
 #include <dirent.h>
 #include <errno.h>
@@ -10,14 +10,14 @@
 #include <sys/inotify.h>
 #include <unistd.h>
 
-/* Counts every watch there ever was: their numbers are not used again. */
+/* Over the handler's life: the kernel does not reuse their numbers. */
 enum { MAX_WATCHES = 1 << 20 };
 static const uint32_t interesting =
     IN_CREATE | IN_MODIFY | IN_ATTRIB | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR | IN_EXCL_UNLINK;
 
 static int notify;
 static bool recursive;
-static const char *only_name; /* of the one file that is watched; NULL: the whole directory */
+static const char *only_name; /* the one file to watch; NULL: the whole directory */
 static char **paths; /* by watch descriptor */
 static int path_room;
 
@@ -53,7 +53,7 @@ static int add_watch(int fd, const char *path) {
     return paths[watch] ? 0 : ENOMEM;
 }
 
-/* Watches a directory and what is below. One that is new had entries before its watch: they are reported. */
+/* Watches a directory and what is below. Reports the entries of a new one, which may be older than its watch. */
 static void watch_below(int parent, const char *name, const char *path, bool is_new, unsigned depth) {
     int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0 || depth >= MAX_DEPTH) {
@@ -80,7 +80,7 @@ static void watch_below(int parent, const char *name, const char *path, bool is_
 
 static void take_event(const struct inotify_event *event) {
     static char path[PATH_ROOM];
-    if (event->mask & IN_Q_OVERFLOW) fail(EOVERFLOW, "changes came faster than they were taken");
+    if (event->mask & IN_Q_OVERFLOW) fail(EOVERFLOW, "changes came faster than they were read");
     const char *directory = event->wd >= 0 && event->wd < path_room ? paths[event->wd] : NULL;
     if (!directory) return;
     if (event->mask & (IN_DELETE_SELF | IN_MOVE_SELF)) {

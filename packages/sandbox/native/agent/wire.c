@@ -8,7 +8,7 @@
 
 enum { LENGTH_PREFIX = 4, REQUEST_SPACE = LENGTH_PREFIX + MAX_REQUEST + 2 * (FRAME_HEADER + MAX_FRAME) };
 
-/* Pages of it that no request touches cost nothing. */
+/* Pages that no request touches cost nothing. */
 static unsigned char request_space[REQUEST_SPACE];
 
 void reader_for_request(struct reader *reader, int fd) {
@@ -30,7 +30,7 @@ bool read_request(struct reader *reader, struct request *request) {
     const unsigned char *body = reader->data + LENGTH_PREFIX;
     if (length > 1 && body[length - 1] != 0) return false;
     *request = (struct request){.op = body[0], .fields = (const char *)body + 1, .length = length - 1};
-    /* The request stays where it is; what follows is the room for frames. */
+    /* The request stays in place; the rest of the buffer is for frames. */
     size_t used = LENGTH_PREFIX + length;
     reader->data += used;
     reader->capacity -= used;
@@ -114,13 +114,14 @@ void put_header(unsigned char *at, unsigned char type, size_t length) {
     put_u32(at + 1, (uint32_t)length);
 }
 
-size_t failure_payload(unsigned char *at, size_t room, int error, const char *message) {
+size_t failure_frame(unsigned char *frame, size_t room, int error, const char *message) {
     const char *name = strerrorname_np(error);
     if (!name) name = "EIO";
-    size_t name_length = strlen(name) + 1, message_length = strnlen(message, room - name_length);
-    memcpy(at, name, name_length);
-    memcpy(at + name_length, message, message_length);
-    return name_length + message_length;
+    size_t name_length = strlen(name) + 1, message_length = strnlen(message, room - FRAME_HEADER - name_length);
+    put_header(frame, 'F', name_length + message_length);
+    memcpy(frame + FRAME_HEADER, name, name_length);
+    memcpy(frame + FRAME_HEADER + name_length, message, message_length);
+    return FRAME_HEADER + name_length + message_length;
 }
 
 bool write_all(int fd, const void *data, size_t length) {
@@ -153,13 +154,11 @@ bool send_frame(int fd, unsigned char type, const void *payload, size_t length) 
 }
 
 void send_failure(int fd, int error, const char *message) {
-    unsigned char payload[512];
-    send_frame(fd, 'F', payload, failure_payload(payload, sizeof payload, error, message));
+    unsigned char frame[FAILURE_ROOM];
+    write_all(fd, frame, failure_frame(frame, sizeof frame, error, message));
 }
 
 void reply_failure(int fd, int error, const char *message) {
-    unsigned char frame[FRAME_HEADER + 512];
-    size_t length = failure_payload(frame + FRAME_HEADER, sizeof frame - FRAME_HEADER, error, message);
-    put_header(frame, 'F', length);
-    (void)!send(fd, frame, FRAME_HEADER + length, MSG_DONTWAIT | MSG_NOSIGNAL);
+    unsigned char frame[FAILURE_ROOM];
+    (void)!send(fd, frame, failure_frame(frame, sizeof frame, error, message), MSG_DONTWAIT | MSG_NOSIGNAL);
 }

@@ -5,37 +5,11 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <sched.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
-
-void fail(const char *step, ...)
-{
-	int error = errno;
-	char words[512];
-	va_list list;
-
-	va_start(list, step);
-	vsnprintf(words, sizeof words, step, list);
-	va_end(list);
-	dprintf(STDERR_FILENO, "slipway-launch: %s: %s\n", words, strerror(error));
-	exit(1);
-}
-
-void usage(const char *message, ...)
-{
-	char words[512];
-	va_list list;
-
-	va_start(list, message);
-	vsnprintf(words, sizeof words, message, list);
-	va_end(list);
-	dprintf(STDERR_FILENO, "slipway-launch: %s\n", words);
-	exit(2);
-}
 
 char *option_value(int argc, char **argv, int *at)
 {

@@ -2,16 +2,16 @@
  * slipway-launch layer [--uid N --gid N] ...
  *
  *   copy --from UPPER --to DIR --manifest FILE [--previous DIR --previous-manifest FILE] [--changing INODE...]
- *       makes DIR a copy of UPPER, linking to the previous copy what has not changed, and writes its manifest
+ *       copies UPPER to DIR, hard-links what has not changed since the previous copy, and writes a manifest
  *   flatten --to DIR LOWEST... HIGHEST
- *       makes DIR, the layers in one, by hard links; what they delete from layers below them stays deleted
+ *       merges the layers into DIR by hard links; what they delete from layers below stays deleted
  *   measure DIR [--most BYTES]
- *       prints the bytes DIR takes on disk, counting no further than past BYTES
+ *       prints the bytes that DIR takes on disk; stops counting past BYTES
  *   remove DIR
- *       removes DIR with all that is in it
+ *       removes DIR recursively
  *
- * All work as root of a user namespace that holds the one uid: files that are closed to their own owner are no obstacle,
- * and others' files stay out of reach.
+ * All run as root of a user namespace with the one uid: modes of its own files do not matter, and other files stay
+ * out of reach.
  */
 #define _GNU_SOURCE
 #include "layer.h"

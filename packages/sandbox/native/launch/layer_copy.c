@@ -1,10 +1,10 @@
 /*
- * An incremental copy. The manifest of a copy holds, for each file, the source's inode, ctime and size; where they are
- * the same again the file has not been written since, and the previous copy's file is linked.
+ * An incremental copy. The manifest of a copy holds the inode, ctime and size of each source file. A file that still
+ * has the same was not written since: it becomes a hard link to the previous copy.
  *
- * Two kinds of files are left out of the manifest, because they could change once more without a new ctime: those whose
- * ctime is within the clock's step, and those that a process maps for shared writing (the caller names their inodes),
- * whose pages the kernel does not watch while they are dirty.
+ * The manifest leaves out files that could change without a new ctime: those whose ctime is within the clock's step,
+ * and those that a process maps for shared writing (the caller names their inodes), because the kernel does not track
+ * writes to dirty pages.
  */
 #define _GNU_SOURCE
 #include "common.h"
@@ -19,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* One record of a manifest; its path follows, with a NUL. Read only by the machine that wrote it. */
+/* A record of a manifest; its path follows, with a NUL. Only the machine that wrote it reads it. */
 struct record {
 	uint64_t inode, size;
 	int64_t seconds;
@@ -152,7 +152,7 @@ static void remember(struct copy *copy, const struct stat *status)
 		fail("write the manifest");
 }
 
-/* True when the file's other name has been copied and now has this one, too. */
+/* True when another name of the file has been copied already, and is now linked. */
 static bool link_other_name(struct copy *copy, int to, const char *name, const struct stat *status)
 {
 	const char *first;
@@ -167,7 +167,7 @@ static bool link_other_name(struct copy *copy, int to, const char *name, const s
 	if (!first)
 		return false;
 	free(path);
-	/* Too many links, or a path too long to name: a file of its own will do. */
+	/* With too many links, or too long a path, it becomes a separate file. */
 	return !linkat(copy->to_root, first, to, name, 0);
 }
 
@@ -183,7 +183,7 @@ static void copy_entry(struct copy *copy, int from, int to, int previous, const 
 	remember(copy, status);
 }
 
-/* Appends a name to the path and answers with the length to go back to. */
+/* Appends a name to the path; returns the length to go back to. */
 static size_t enter(struct copy *copy, const char *name)
 {
 	size_t before = copy->path_length;

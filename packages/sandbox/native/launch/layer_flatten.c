@@ -10,8 +10,8 @@
 static void apply_directory(int from, int to, int depth);
 
 /*
- * The lower tree's content under this name, if it is a directory and the higher one does not hide it; else an empty one.
- * A directory in the place of something else hides what lies below that, as the something did.
+ * The directory of this name in the lower tree, or a new empty one where there is none or the higher one hides it. A
+ * new directory in place of something else stays opaque: that hid the layers below, too.
  */
 static int directory_under(int to, const char *name, bool hides)
 {

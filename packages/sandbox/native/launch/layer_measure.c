@@ -13,7 +13,7 @@ struct measure {
 	struct inode_table seen;
 };
 
-/* What an empty file counts for: file systems run out of inodes, too. */
+/* An empty file counts as this: file systems run out of inodes, too. */
 enum { MIN_BLOCKS = 8 };
 
 static void add(struct measure *measure, const struct stat *status)
@@ -22,12 +22,12 @@ static void add(struct measure *measure, const struct stat *status)
 		measure->bytes += status->st_blocks > MIN_BLOCKS ? (uint64_t)status->st_blocks * 512 : MIN_BLOCKS * 512;
 }
 
-/* The tree may change while it is measured: what is gone counts nothing. */
+/* The tree may change meanwhile: what is gone counts as nothing. */
 static void measure_directory(struct measure *measure, struct walk *walk, int depth)
 {
 	const char *name;
 
-	/* What is too deep to be looked at must not be a place to hide in: it counts as endless. */
+	/* Too deep to look at counts as endless, so that nothing can hide there. */
 	if (depth > MOST_DEPTH)
 		measure->bytes = UINT64_MAX;
 	while (measure->bytes <= measure->most && measure->bytes != UINT64_MAX && (name = walk_next(walk))) {

@@ -1,14 +1,16 @@
 /*
- * slipway-launch: what Slipway's local sandboxes need to have done outside Node.
+ * slipway-launch: the work of local sandboxes that Node cannot do.
  *
  *   run     starts a sandbox (run.c)
- *   layer   works on the file trees that sandboxes are stacked from (layer*.c)
- *   serve   forks a process for each of these, as often as it is asked to (serve.c)
+ *   layer   copies, merges, measures and removes layers (layer*.c)
+ *   serve   forks a process for each request of these (serve.c)
  *
- * `run` and `layer` begin by giving up root: everything they touch afterwards was written by untrusted code.
+ * `run` and `layer` drop root first: everything they touch afterwards was written by untrusted code.
  */
+#define _GNU_SOURCE
 #include "common.h"
 
+#include <errno.h>
 #include <string.h>
 
 int command_main(int argc, char **argv)
@@ -22,6 +24,8 @@ int command_main(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+	/* What errors begin with, whatever the file is called. */
+	program_invocation_short_name = "slipway-launch";
 	if (argc > 1 && !strcmp(argv[1], "serve"))
 		return serve_main(argc - 2, argv + 2);
 	return command_main(argc - 1, argv + 1);

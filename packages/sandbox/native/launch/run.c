@@ -3,28 +3,28 @@
  *
  *   --layers DIR        working directory; the other paths may be relative to it
  *   --lower DIR         a lower layer of the overlay, highest first; repeated
- *   --spare DIR         absolute; with --wait: a box made ahead, which becomes BOX unless that exists
- *   --box DIR           the sandbox's host directory; made when missing, with upper, work, execs and egress
- *   --mount DIR         where the overlay is mounted, in a mount namespace of its own
- *   --mount-point PATH  a directory that bwrap mounts on: made in the overlay, refused when it is or lies below a link
- *   --directory PATH    a directory that is made in the overlay when missing
- *   --volatile          the overlay answers fsync at once and writes nothing back when it ends
+ *   --spare DIR         absolute; with --wait: a box to make ahead, which becomes BOX unless that exists
+ *   --box DIR           the sandbox's host directory; makes what is missing of it, upper, work, execs and egress
+ *   --mount DIR         where to mount the overlay, in a mount namespace of its own
+ *   --mount-point PATH  a directory that bwrap mounts on: made in the overlay, refused when its path has a link
+ *   --directory PATH    a directory to make in the overlay when missing
  *   --seccomp FILE      the filter for bwrap
- *   --uid N --gid N     who the sandbox is outside, when started as root
+ *   --uid N --gid N     the sandbox's identity outside, when started as root
  *   --cgroup DIR        a control group to make and enter; repeated
  *   --set FILE=VALUE    written after the groups are made; repeated
- *   --wait              says "waiting\n", then takes the rest of the arguments on standard input, each with a NUL, until its end
+ *   --wait              prints "waiting\n", then reads the rest of the arguments from standard input, each with a NUL
  *
- * Entering a control group can take the kernel many milliseconds. With --wait that is done ahead: the program stands in
- * its groups, unprivileged and in its namespaces, until it is told what to start; an end of input without arguments
- * ends it. --uid, --gid, --cgroup and --set can not come by standard input.
+ * Entering a control group can take the kernel many milliseconds. --wait does it ahead: the program waits in its
+ * groups, unprivileged and in its namespaces, until it is told what to start. It exits when its input ends without
+ * arguments. --uid, --gid, --cgroup and --set are not taken from standard input.
  *
- * Standard output is the status pipe: bwrap's --info-fd JSON comes on it, then the agent's "ready\n", or its end.
- * Standard error takes one line when a step fails, and bwrap's own complaints. bwrap is started with these descriptors:
- * 0 and 1 /dev/null, 2 as given, 3 the listening socket BOX/agent.sock, 4 BOX/execs, 5 and 6 the status pipe (5 for
- * the agent, 6 for --info-fd), 7 the filter; with an empty environment, in its own session. No other descriptor passes.
+ * Standard output is the status pipe: it carries bwrap's --info-fd JSON, then the agent's "ready\n". Standard error
+ * carries one line when a step fails, and bwrap's own messages. bwrap starts with these descriptors: 0 and 1
+ * /dev/null, 2 as given, 3 the listening socket BOX/agent.sock, 4 BOX/execs, 5 and 6 the status pipe (5 for the
+ * agent, 6 for --info-fd), 7 the filter; with an empty environment, in its own session. No other descriptor passes.
  */
 #define _GNU_SOURCE
+#include "box.h"
 #include "common.h"
 
 #include <errno.h>
@@ -37,10 +37,8 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 enum { FD_AGENT_SOCKET = 3, FD_EXECS, FD_READY, FD_INFO, FD_SECCOMP, FD_FIRST_UNUSED };
@@ -55,10 +53,18 @@ struct list {
 
 struct run {
 	struct identity identity;
-	const char *layers, *box, *spare, *mount, *seccomp;
+	char *layers, *box, *spare, *mount, *seccomp;
 	struct list lowers, mount_points, directories, cgroups, sets;
-	bool volatile_upper, wait;
+	bool wait;
 	char **command;
+};
+
+/* Where an option's value goes: one of these is set. */
+struct option {
+	const char *name;
+	char **value;
+	struct list *list;
+	bool *flag;
 };
 
 static void append(struct list *list, int most, char *item)
@@ -68,59 +74,52 @@ static void append(struct list *list, int most, char *item)
 	list->items[list->count++] = item;
 }
 
-/* True for options that need the rights the program starts with. */
-static bool parse_privileged(struct run *run, int argc, char **argv, int *at)
+/* True when argv[*at] was one of the options, which end with an empty one. */
+static bool parse_option(const struct option *option, int argc, char **argv, int *at)
 {
-	if (identity_option(&run->identity, argc, argv, at))
-		return true;
-	if (!strcmp(argv[*at], "--cgroup"))
-		append(&run->cgroups, argc, option_value(argc, argv, at));
-	else if (!strcmp(argv[*at], "--set"))
-		append(&run->sets, argc, option_value(argc, argv, at));
-	else
+	while (option->name && strcmp(argv[*at], option->name))
+		option++;
+	if (!option->name)
 		return false;
+	if (option->flag)
+		*option->flag = true;
+	else if (option->list)
+		append(option->list, argc, option_value(argc, argv, at));
+	else
+		*option->value = option_value(argc, argv, at);
 	return true;
 }
 
+/* `privileged`: also takes the options that need the rights the program starts with. */
 static void parse(struct run *run, int argc, char **argv, bool privileged)
 {
-	for (int at = 0; at < argc; at++) {
-		const char *name = argv[at];
+	const struct option groups[] = { { "--cgroup", .list = &run->cgroups }, { "--set", .list = &run->sets }, { 0 } };
+	const struct option options[] = {
+		{ "--layers", .value = &run->layers },
+		{ "--box", .value = &run->box },
+		{ "--spare", .value = &run->spare },
+		{ "--mount", .value = &run->mount },
+		{ "--seccomp", .value = &run->seccomp },
+		{ "--lower", .list = &run->lowers },
+		{ "--mount-point", .list = &run->mount_points },
+		{ "--directory", .list = &run->directories },
+		{ "--wait", .flag = &run->wait },
+		{ 0 },
+	};
 
-		if (!strcmp(name, "--")) {
+	for (int at = 0; at < argc; at++) {
+		if (!strcmp(argv[at], "--")) {
 			run->command = argv + at + 1;
 			return;
 		}
-		if (privileged && parse_privileged(run, argc, argv, &at))
+		if (privileged && (identity_option(&run->identity, argc, argv, &at) || parse_option(groups, argc, argv, &at)))
 			continue;
-		if (!strcmp(name, "--wait"))
-			run->wait = true;
-		else if (!strcmp(name, "--spare"))
-			run->spare = option_value(argc, argv, &at);
-		else if (!strcmp(name, "--volatile"))
-			run->volatile_upper = true;
-		else if (!strcmp(name, "--layers"))
-			run->layers = option_value(argc, argv, &at);
-		else if (!strcmp(name, "--box"))
-			run->box = option_value(argc, argv, &at);
-		else if (!strcmp(name, "--mount"))
-			run->mount = option_value(argc, argv, &at);
-		else if (!strcmp(name, "--seccomp"))
-			run->seccomp = option_value(argc, argv, &at);
-		else if (!strcmp(name, "--lower"))
-			append(&run->lowers, argc, option_value(argc, argv, &at));
-		else if (!strcmp(name, "--mount-point"))
-			append(&run->mount_points, argc, option_value(argc, argv, &at));
-		else if (!strcmp(name, "--directory"))
-			append(&run->directories, argc, option_value(argc, argv, &at));
-		else
-			usage("unknown option %s", name);
+		if (!parse_option(options, argc, argv, &at))
+			usage("unknown option %s", argv[at]);
 	}
 }
 
-static void remove_box(const char *path);
-
-/* Everything on standard input until its end, split at the NULs. */
+/* Reads standard input to its end. */
 static void parse_input(struct run *run)
 {
 	enum { MOST = 1 << 20 };
@@ -169,103 +168,15 @@ static void enter_cgroups(const struct run *run)
 	}
 }
 
-static void make_directory(int at, const char *name)
-{
-	if (mkdirat(at, name, 0700) && errno != EEXIST)
-		fail("make %s", name);
-}
-
-static const char *const box_parts[] = { "upper", "work", "execs", "egress" };
-enum { BOX_PARTS = sizeof box_parts / sizeof *box_parts };
-
-/* Makes the box and answers with it opened. A restart finds everything in place. */
-static int make_box(const char *path)
-{
-	int box;
-
-	make_directory(AT_FDCWD, path);
-	box = open_directory(path);
-	for (int i = 0; i < BOX_PARTS; i++)
-		make_directory(box, box_parts[i]);
-	/* It is what the sandbox sees as its root. The box itself stays closed. */
-	if (fchmodat(box, "upper", 0755, 0))
-		fail("open upper to all");
-	return box;
-}
-
-/* Of a box that nothing has used yet. */
-static void remove_box(const char *path)
-{
-	int box = open_directory(path);
-
-	unlinkat(box, "agent.sock", 0);
-	for (int i = 0; i < BOX_PARTS; i++)
-		unlinkat(box, box_parts[i], AT_REMOVEDIR);
-	close(box);
-	rmdir(path);
-}
-
-/* Bound by a name relative to the box, which always fits into sun_path. */
-static int listen_in(int box)
-{
-	struct sockaddr_un address = { .sun_family = AF_UNIX, .sun_path = "agent.sock" };
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), back = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-
-	if (fd < 0 || back < 0)
-		fail("make the agent's socket");
-	if (unlinkat(box, address.sun_path, 0) && errno != ENOENT)
-		fail("remove the old agent.sock");
-	if (fchdir(box) || bind(fd, (struct sockaddr *)&address, sizeof address) || chmod(address.sun_path, 0600) || listen(fd, 1024) || fchdir(back))
-		fail("listen on agent.sock");
-	close(back);
-	return fd;
-}
-
-struct box {
-	int directory, agent_socket;
-};
-
-static struct box open_box(const char *path)
-{
-	struct box box = { .directory = make_box(path) };
-
-	box.agent_socket = listen_in(box.directory);
-	return box;
-}
-
-/* Directories take a file system long to make: a launcher that stands by has some ready. A restart has its own already. */
-static struct box take_spare(const struct run *run, struct box spare)
-{
-	if (!renameat2(AT_FDCWD, run->spare, AT_FDCWD, run->box, RENAME_NOREPLACE))
-		return spare;
-	if (errno != EEXIST)
-		fail("move the spare box to %s", run->box);
-	close(spare.directory);
-	close(spare.agent_socket);
-	remove_box(run->spare);
-	return open_box(run->box);
-}
-
-/* Left by a volatile overlay that has ended; with it the next mount is refused. */
-static void forget_volatile(int box)
-{
-	if (unlinkat(box, "work/work/incompat/volatile/dirty", 0) && errno != ENOENT)
-		fail("remove the volatile mark");
-	if (unlinkat(box, "work/work/incompat/volatile", AT_REMOVEDIR) && errno != ENOENT)
-		fail("remove the volatile mark");
-}
-
-static void mount_overlay(const struct run *run, int box)
+static void mount_overlay(const struct run *run)
 {
 	char options[OPTIONS_SIZE];
-	size_t length = snprintf(options, sizeof options, "userxattr%s,upperdir=%s/upper,workdir=%s/work,lowerdir=",
-				 run->volatile_upper ? ",volatile" : "", run->box, run->box);
+	size_t length = snprintf(options, sizeof options, "userxattr,upperdir=%s/upper,workdir=%s/work,lowerdir=", run->box, run->box);
 
 	for (int i = 0; i < run->lowers.count && length < sizeof options; i++)
 		length += snprintf(options + length, sizeof options - length, "%s%s", i ? ":" : "", run->lowers.items[i]);
 	if (length >= sizeof options)
-		usage("%d layers are too many for one overlay: flatten them", run->lowers.count);
-	forget_volatile(box);
+		usage("%d layers are too many for one overlay; flatten them", run->lowers.count);
 	if (mount("overlay", run->mount, "overlay", MS_NOSUID | MS_NODEV, options))
 		fail("mount the overlay of %d layers", run->lowers.count);
 }
@@ -278,8 +189,8 @@ static int open_beneath(int root, const char *path, unsigned long long resolve)
 }
 
 /*
- * mkdir -p inside the overlay. Its content is untrusted: a link in it would lead bwrap, which still sees the host while
- * it mounts, out of it.
+ * mkdir -p inside the overlay. Its content is untrusted, and bwrap still sees the host while it mounts: a link would
+ * lead it out of the overlay.
  */
 static void ensure_directory(int root, const char *absolute, unsigned long long resolve)
 {
@@ -334,8 +245,8 @@ static void limit_to(int resource, rlim_t most)
 }
 
 /*
- * All sandboxes are one uid to the kernel, which counts some things by uid, namespaces or not: each sandbox gets a part,
- * so that one can not take what the others need.
+ * The kernel counts inotify instances and watches by uid across namespaces, and all sandboxes share one uid: each
+ * gets a part, so that one cannot exhaust them.
  */
 static void share_watches(void)
 {
@@ -361,7 +272,7 @@ static void share_watches(void)
 
 static void set_process_limits(void)
 {
-	/* 1 and not 0: a core_pattern that pipes to a program of the host runs it in spite of 0. */
+	/* Not 0: with 0, a core_pattern that pipes to a program of the host still runs it. */
 	struct rlimit core = { 1, 1 }, files;
 
 	if (setrlimit(RLIMIT_CORE, &core))
@@ -378,7 +289,7 @@ static void set_process_limits(void)
 		fail("set no_new_privs");
 }
 
-/* Moves the descriptors to their fixed numbers, by way of high ones that collide with none of them. */
+/* Moves the descriptors to their fixed numbers, through high numbers that collide with none of them. */
 static void arrange_descriptors(int agent_socket, int execs, int filter)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -399,6 +310,20 @@ static void arrange_descriptors(int agent_socket, int execs, int filter)
 		fail("close descriptors");
 }
 
+/* Uses the rights the program starts with, then gives them up. */
+static void drop_privileges(const struct run *run)
+{
+	enter_cgroups(run);
+	/* When the host runs out of memory, sandboxes go before the keeper. Set as root, they cannot lower it again. */
+	write_file("/proc/self/oom_score_adj", "500");
+	become(&run->identity);
+	setsid();
+	enter_user_namespace(CLONE_NEWNS);
+	share_watches();
+	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL))
+		fail("make mounts private");
+}
+
 int run_main(int argc, char **argv)
 {
 	struct run run = { 0 };
@@ -409,15 +334,7 @@ int run_main(int argc, char **argv)
 	parse(&run, argc, argv, true);
 	if (!run.wait)
 		require_complete(&run);
-	enter_cgroups(&run);
-	/* When the host runs out of memory, sandboxes go before what keeps them. Said as root, they can not take it back. */
-	write_file("/proc/self/oom_score_adj", "500");
-	become(&run.identity);
-	setsid();
-	enter_user_namespace(CLONE_NEWNS);
-	share_watches();
-	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL))
-		fail("make mounts private");
+	drop_privileges(&run);
 	umask(077);
 	if (run.spare)
 		box = open_box(run.spare);
@@ -428,12 +345,12 @@ int run_main(int argc, char **argv)
 	}
 	if (chdir(run.layers))
 		fail("enter %s", run.layers);
-	box = run.spare ? take_spare(&run, box) : open_box(run.box);
+	box = run.spare ? take_spare(run.spare, box, run.box) : open_box(run.box);
 	execs = openat(box.directory, "execs", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	filter = open(run.seccomp, O_RDONLY | O_CLOEXEC);
 	if (execs < 0 || filter < 0)
 		fail("open %s", execs < 0 ? "execs" : run.seccomp);
-	mount_overlay(&run, box.directory);
+	mount_overlay(&run);
 	umask(022);
 	make_directories(&run);
 	set_process_limits();

@@ -24,7 +24,7 @@
 
 enum { MOST_REQUEST = 2 << 20 };
 
-/* False when the input ends before. A request that was cut short is none. */
+/* False when the input ends before: ignores a request that is cut short. */
 static bool read_whole(void *to, size_t length)
 {
 	for (size_t have = 0; have < length;) {
@@ -54,7 +54,7 @@ static char *read_request(size_t *length)
 	return read_whole(text, *length) ? text : NULL;
 }
 
-/* To nobody but the program that started the service: when that was killed, the next one may listen at the same path. */
+/* Only to the process that started the service: after its death another one may listen at the path. */
 static void talk_to(const char *path, pid_t listener)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -101,7 +101,7 @@ int serve_main(int argc, char **argv)
 		usage("serve needs a socket");
 	if (syscall(SYS_close_range, STDERR_FILENO + 1, ~0U, 0))
 		fail("close descriptors");
-	/* The kernel then buries the children. */
+	/* The kernel then reaps the children. */
 	signal(SIGCHLD, SIG_IGN);
 	while ((text = read_request(&length))) {
 		pid_t child = fork();

@@ -7,11 +7,11 @@
 #include <sys/stat.h>
 
 /*
- * Trees were written by untrusted code. They are walked by descriptors, a directory at a time, without following links;
- * nothing in them is addressed by a longer path than one name.
+ * Untrusted code wrote the trees. They are walked by descriptors, one directory at a time, without following links;
+ * no path into them is longer than one name.
  */
 
-/* Deeper than any path that can be named. Trees beyond it are refused. */
+/* Deeper than any path can name. Deeper trees are refused. */
 enum { MOST_DEPTH = 2048 };
 
 struct walk {
@@ -28,19 +28,19 @@ void check_depth(int depth);
 int make_child_directory(int parent, const char *name);
 int open_child_directory(int parent, const char *name);
 
-bool is_whiteout(const struct stat *status);
+#define OVERLAY_ATTRIBUTE "user.overlay."
 bool is_opaque(int directory);
 void make_opaque(int directory);
 
-/* Makes `name` in `to` the same as `name` in `from`, which is not a directory. Keeps mode, times and extended attributes. */
+/* Copies `name`, which is not a directory, with its mode, times and extended attributes. */
 void copy_node(int from, int to, const char *name, const struct stat *status);
-/* Mode, times and extended attributes of a directory, after its content is in place. */
+/* Copies mode, times and extended attributes of a directory. Call after its content is in place. */
 void copy_directory_attributes(int from, int to, const struct stat *status);
 
-/* Removes whatever `name` is. Nothing there is fine. Stays on one file system. */
+/* Removes whatever `name` is, if it exists. Stays on one file system. */
 void remove_at(int parent, const char *name);
 
-/* Remembers a text for each inode number. */
+/* Keeps a text for each inode number. */
 struct inode_table {
 	struct inode_slot {
 		uint64_t inode;
@@ -48,7 +48,7 @@ struct inode_table {
 	} *slots;
 	size_t size, count;
 };
-/* The text kept for the inode, after keeping `text` for it if there was none: NULL when it is new. */
+/* The text of the inode. When it has none yet: keeps `text` and returns NULL. */
 const char *inode_table_add(struct inode_table *table, uint64_t inode, const char *text);
 
 #endif

@@ -33,7 +33,10 @@ const programs = {
   takeSignal: "trap 'printf taken; exit 5' USR1; echo ready; while :; do sleep 0.02; done",
   /** A sign of life in a file, twenty times a second. */
   beat: 'while :; do echo x >> "$1"; sleep 0.05; done',
-  /** A daemon that left its parent, its session and its terminal, and ignores polite signals; the command goes on beside it. */
+  /**
+   * A daemon that left its parent, its session and its terminal, and ignores polite signals; the command goes on
+   * beside it.
+   */
   daemon: `setsid sh -c '(setsid sh -c "trap \\"\\" TERM HUP INT; while :; do echo x >> $0; sleep 0.05; done" "$0" &)' "$1" </dev/null >/dev/null 2>&1; echo ready; sleep 60`,
   /** Ends at once while a child still holds its output. */
   leaveChild: "sleep 30 & echo left",
@@ -70,7 +73,10 @@ def echo(connection):
 server = socket.create_server(("127.0.0.1", int(sys.argv[1])))
 print("ready", flush=True)
 while True: threading.Thread(target=echo, args=(server.accept()[0],), daemon=True).start()' "$1"`,
-  /** Sends its input to the host channel, and puts out what comes back; says `ready` first when asked to. Exits 1 when nobody listens. */
+  /**
+   * Sends its input to the host channel, and puts out what comes back; says `ready` first when asked to. Exits 1 when
+   * nobody listens.
+   */
   callHost: `exec python3 -c '
 import socket, sys, threading
 host = socket.socket(socket.AF_UNIX)

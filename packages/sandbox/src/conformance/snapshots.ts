@@ -69,7 +69,7 @@ export function describeSnapshots(c: Conformance): void {
       await expectCode(c.create({ snapshot: snapshot.id }), "snapshot_not_found");
     });
 
-    test("that a sandbox starts from can not be deleted", async () => {
+    test("that a sandbox starts from cannot be deleted", async () => {
       await using source = await prepared("x");
       const { id } = await source.snapshot();
       const restored = await c.create({ snapshot: id });

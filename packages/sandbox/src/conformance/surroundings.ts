@@ -88,7 +88,7 @@ export function describeSurroundings(c: Conformance): void {
   test("more processes than allowed are refused as such, and ended ones make room", async () => {
     await using sandbox = await c.create({ processes: 16 });
     const execs: Exec[] = [];
-    // Of one process each: one that can not fork ends, and makes room for the next.
+    // Of one process each: one that cannot fork ends, and makes room for the next.
     const waiting = { ...command("echoInput"), stdin: "open", background: true } as const;
     const fill = async () => {
       for (let i = 0; i < 100; i++) execs.push(await sandbox.exec(waiting));

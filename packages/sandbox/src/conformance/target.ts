@@ -3,11 +3,17 @@ import type { OtherCoordinator } from "./coordinator.ts";
 
 /** What a provider's test hands to the suite. */
 export interface ConformanceSubject {
-  /** As the provider declares them. Which tests exist depends on them, and one test compares them with the provider's own. */
+  /**
+   * As the provider declares them. Which tests exist depends on them, and one test compares them with the provider's
+   * own.
+   */
   readonly capabilities: Capabilities;
   /** Called once. The provider starts without sandboxes. */
   setup(): Promise<ConformanceTarget>;
-  /** Breaks every connection between the provider and its sandboxes, once. Without it the suite breaks them from its own side only. */
+  /**
+   * Breaks every connection between the provider and its sandboxes, once. Without it the suite breaks them from its
+   * own side only.
+   */
   readonly cutConnections?: (target: ConformanceTarget) => Promise<void>;
 }
 

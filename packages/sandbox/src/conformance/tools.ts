@@ -24,7 +24,7 @@ export function describeTools(c: Conformance): void {
     });
 
     for (const user of ["agent", "root"] as const) {
-      test(`can not be changed by ${user} inside`, async () => {
+      test(`cannot be changed by ${user} inside`, async () => {
         await using sandbox = await c.create({ tools: ["greeter"], user });
         const attempts = ["echo > words/greeting", "rm words/greeting", "touch new", "chmod 777 .", "mv hello bye"];
         for (const attempt of attempts)

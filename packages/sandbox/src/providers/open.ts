@@ -12,7 +12,7 @@ export interface ProviderSettings extends LocalProviderOptions {
   readonly provider?: string | undefined;
 }
 
-/** The only way to a provider. Loads the code of the one that is asked for; any other name is `invalid_settings`. */
+/** Loads and opens a provider by its settings. An unknown name is `invalid_settings`. */
 export async function openProvider(settings: ProviderSettings): Promise<SandboxProvider> {
   const mistake = providerMistake(settings.provider ?? "local");
   if (mistake !== undefined) throw settingsError([mistake]);
@@ -20,7 +20,7 @@ export async function openProvider(settings: ProviderSettings): Promise<SandboxP
   return createLocalProvider(settings);
 }
 
-/** What is wrong with a value of SANDBOX_PROVIDER, if anything. */
+/** What is wrong with a value of SANDBOX_PROVIDER; undefined when nothing is. */
 export function providerMistake(name: string): string | undefined {
   if ((providerNames as readonly string[]).includes(name)) return undefined;
   const available = `available: ${providerNames.join(", ")}`;

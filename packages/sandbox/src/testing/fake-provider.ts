@@ -50,7 +50,10 @@ interface FakeOutput {
   write(data: Uint8Array | string): void;
 }
 
-/** Sandboxes in memory, for tests of what uses a provider: files, and programs by their names. The rest of the port is not there. */
+/**
+ * Sandboxes in memory, for tests of what uses a provider: files, and programs by their names. The rest of the port is
+ * not there.
+ */
 export function createFakeProvider(programs: Readonly<Record<string, FakeProgram>> = {}): SandboxProvider {
   const sandboxes = new Map<SandboxId, OwnedSandbox>();
   return {

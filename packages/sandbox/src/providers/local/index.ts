@@ -25,17 +25,17 @@ import {
 import { createdOrGone, createHandles } from "./sandbox.ts";
 
 export interface LocalProviderOptions {
-  /** Absolute. Holds everything the provider keeps; one keeper serves it. */
+  /** Absolute. Holds all of the provider's state; one keeper serves it. */
   readonly stateDir: string;
-  /** Who sandboxes are on the host when this runs as root. */
+  /** The uid of sandboxes on the host when this runs as root. */
   readonly sandboxUid?: number | undefined;
-  /** What sandboxes leave free of the disk that the state directory is on. The keeper takes it from whoever starts it. */
+  /** What sandboxes leave free of the state directory's disk. Whoever starts the keeper sets it. */
   readonly minFreeMb?: number | undefined;
-  /** Environment of host programs that set-up work starts, such as npm. Nothing of it enters a sandbox. */
+  /** Environment of host programs such as npm. None of it enters a sandbox. */
   readonly environment?: Readonly<Record<string, string | undefined>>;
   /**
-   * Directories on this machine by the names that a create gives in `tools`: a copy of what one holds then is in the sandbox at
-   * `/opt/<name>`. Links that lead out of a directory are left out.
+   * Directories of this machine, by the names in a create's `tools`. The sandbox gets a copy at `/opt/<name>`, without
+   * links that lead out of the directory.
    */
   readonly tools?: Readonly<Record<string, string>> | undefined;
 }
@@ -86,7 +86,7 @@ export function createLocalProvider(options: LocalProviderOptions): SandboxProvi
       throwIfAborted(signal);
       await settle(layout, keeper);
       const wanted = Object.entries(labels);
-      return recordsIn<SandboxRecord>(layout.records.sandboxes)
+      return readRecords<SandboxRecord>(layout.records.sandboxes)
         .map(sandboxInfo)
         .filter((info) => states === undefined || states.includes(info.state))
         .filter((info) => wanted.every(([name, value]) => info.labels[name] === value));
@@ -108,13 +108,13 @@ function snapshotsOf(layout: Layout, keeper: KeeperClient): Snapshots {
     const record = snapshotIdSchema.safeParse(id).success
       ? await readRecord<SnapshotRecord>(layout.snapshotRecord(id))
       : null;
-    if (record === null) throw new SlipwayError("snapshot_not_found", `there is no snapshot ${id}`);
+    if (record === null) throw new SlipwayError("snapshot_not_found", `No snapshot ${id}.`);
     return record;
   };
   return {
     async list({ signal } = {}) {
       throwIfAborted(signal);
-      return recordsIn<SnapshotRecord>(layout.records.snapshots).map(snapshotInfo);
+      return readRecords<SnapshotRecord>(layout.records.snapshots).map(snapshotInfo);
     },
     async get(id, { signal } = {}) {
       throwIfAborted(signal);
@@ -131,19 +131,10 @@ function snapshotsOf(layout: Layout, keeper: KeeperClient): Snapshots {
   };
 }
 
-/** Records that say something runs are true only under a keeper: a new one checks them before it answers. */
+/** Without a keeper, what is recorded as live may have ended; a new keeper checks the records before it answers. */
 async function settle(layout: Layout, keeper: KeeperClient): Promise<void> {
-  const live = recordsIn<SandboxRecord>(layout.records.sandboxes).some(({ state }) => liveStates.includes(state));
+  const live = readRecords<SandboxRecord>(layout.records.sandboxes).some(({ state }) => liveStates.includes(state));
   if (live) await keeper.connect();
-}
-
-function recordsIn<T>(directory: string): T[] {
-  try {
-    return readRecords<T>(directory);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
-    throw error;
-  }
 }
 
 async function* ofSandbox(

@@ -3,8 +3,8 @@ import { once } from "node:events";
 import { createServer } from "node:net";
 
 /**
- * Holds what a path stands for, for one purpose; null when a process holds it already, be it this one. An abstract socket is a
- * lock that the kernel frees with its holder, however that ends.
+ * Locks a path for one purpose; null when any process, even this one, holds the lock. The lock is an abstract socket,
+ * which the kernel frees with its holder, however that ends.
  */
 export async function acquireProcessLock(purpose: string, path: string): Promise<AsyncDisposable | null> {
   const name = createHash("sha256").update(`${process.getuid?.()}:${path}`).digest("hex");

@@ -1,49 +1,54 @@
-import { readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { readFileSync, rmSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import type {
-  CreateSandbox,
-  NetworkPolicy,
-  SandboxId,
-  SandboxInfo,
-  SandboxState,
-  SnapshotId,
-  SnapshotInfo,
-  StateReason,
+import {
+  type CreateSandbox,
+  type NetworkPolicy,
+  type SandboxId,
+  type SandboxInfo,
+  type SandboxState,
+  SlipwayError,
+  type SnapshotId,
+  type SnapshotInfo,
+  type StateReason,
 } from "@slipway/contract";
+import { namesIn, replaceFile } from "./state-files.ts";
 
 /** A read-only file tree below a sandbox's own. The name of its directory in `layers`. */
 export type LayerId = string;
 
 /**
- * What the keeper knows of a sandbox. One JSON file each, written by the keeper alone, replaced by rename. Not
- * synced to disk: a machine that loses power loses the sandboxes themselves as well.
+ * What the keeper knows of a sandbox: one JSON file each, which only the keeper writes. Not synced to disk: a machine
+ * that loses power loses the sandboxes themselves as well.
  */
 export interface SandboxRecord {
   readonly id: SandboxId;
-  /** As parsed, secrets included: the file is readable by its owner only. Never changed: a key's next create is compared with it. */
+  /**
+   * With its secrets: only the owner can read the file. Never changes: the next create with its key is compared with
+   * it.
+   */
   readonly request: CreateSandbox;
-  /** The policy at present. */
+  /** The current policy. */
   readonly network: NetworkPolicy;
   readonly state: SandboxState;
   readonly reason: StateReason;
   readonly createdAt: number;
   readonly stateChangedAt: number;
-  /** False until its create has been answered. */
+  /** False until its create has succeeded. */
   readonly wasRunning: boolean;
   /** End by time while running. Sleep pauses the lifetime. */
   readonly expiresAt: number;
-  /** What no keep-alive extends the lifetime past. */
+  /** The latest end that a keep-alive can set. */
   readonly endsBy: number;
   readonly image: RootImage;
   /** Everything below the upper, topmost first; the image's own layers are the last ones. */
   readonly lowers: readonly LayerId[];
   readonly process: { readonly pid: number; readonly startTime: string } | null;
   readonly cgroups: readonly string[];
-  /** The layer and manifest that the next snapshot while running is measured against. */
+  /** The layer that the next live snapshot is compared with. */
   readonly incremental: LayerId | null;
   readonly tools: readonly Tool[];
-  /** The snapshot that a sandbox whose sleep ran out is still to leave. */
+  /** The snapshot that a sandbox whose sleep ran out must still leave. */
   readonly owedSnapshot: SnapshotId | null;
   readonly previews: Readonly<Record<string, { readonly hostPort: number; readonly token: string }>>;
 }
@@ -61,16 +66,14 @@ export interface RootImage {
 }
 
 export interface SnapshotRecord extends SnapshotInfo {
-  /** Taken by itself, and removed when newer ones are there. */
+  /** Taken periodically, and removed when newer ones exist. */
   readonly checkpoint: boolean;
   readonly root: RootImage;
   readonly lowers: readonly LayerId[];
 }
 
 export function writeRecord(path: string, record: unknown): void {
-  const temporary = `${path}.new`;
-  writeFileSync(temporary, JSON.stringify(record), { mode: 0o600 });
-  renameSync(temporary, path);
+  replaceFile(path, JSON.stringify(record), 0o600);
 }
 
 export function removeRecord(path: string): void {
@@ -89,7 +92,7 @@ export async function readRecord<T>(path: string): Promise<T | null> {
 /** All records of a directory, oldest first. */
 export function readRecords<T>(directory: string): T[] {
   const records: T[] = [];
-  for (const name of readdirSync(directory).sort()) {
+  for (const name of namesIn(directory)) {
     if (!name.endsWith(".json")) continue;
     try {
       records.push(JSON.parse(readFileSync(join(directory, name), "utf8")) as T);
@@ -100,7 +103,7 @@ export function readRecords<T>(directory: string): T[] {
   return records;
 }
 
-/** With what records of earlier versions lack. */
+/** Adds what records of earlier versions lack. */
 export function upToDate(record: SandboxRecord): SandboxRecord {
   const { request, network, tools, owedSnapshot } = record;
   return {
@@ -142,6 +145,10 @@ export function snapshotInfo({
   ...info
 }: SnapshotRecord): SnapshotInfo {
   return info;
+}
+
+export function sandboxNotFound(id: SandboxId): SlipwayError {
+  return new SlipwayError("sandbox_not_found", `No sandbox ${id}.`);
 }
 
 export const liveStates: readonly SandboxState[] = ["creating", "running", "sleeping"];

@@ -1,23 +1,27 @@
-import { connect, type Socket } from "node:net";
+import type { Socket } from "node:net";
 import { SlipwayError } from "@slipway/contract";
-import { abortedError, cutError } from "./errors.ts";
-import { createFrameDecoder, encodeRequest, type Field, frameType } from "./wire.ts";
+import { abortable, abortedError, throwIfAborted } from "../../../abort.ts";
+import { connectSocket } from "../unix-socket.ts";
+import { cutError, fileError } from "./errors.ts";
+import { encodeRequest, type Fields, FrameDecoder, frameType } from "./wire.ts";
 
-/** A new connection to the sandbox's agent. Whoever injects it may wake a sleeping sandbox first. */
+/** Opens a connection to the sandbox's agent. An implementation may wake a sleeping sandbox first. */
 export type Dial = () => Promise<Socket>;
 
 export function dialAgent(socketPath: string): Dial {
   return () =>
-    new Promise((resolve, reject) => {
-      const socket = connect(socketPath);
-      const fail = (cause: Error) =>
-        reject(new SlipwayError("sandbox_not_running", "the sandbox does not answer", { cause }));
-      socket.once("error", fail);
-      socket.once("connect", () => {
-        socket.off("error", fail);
-        resolve(socket);
-      });
+    connectSocket(socketPath).catch((cause) => {
+      throw new SlipwayError("sandbox_not_running", "The sandbox does not answer.", { cause });
     });
+}
+
+/** Dials, unless the caller aborts before or meanwhile. */
+export async function dialUnlessAborted(dial: Dial, signal: AbortSignal | undefined): Promise<Socket> {
+  throwIfAborted(signal);
+  const socket = await dial();
+  if (!signal?.aborted) return socket;
+  socket.destroy();
+  throw abortedError(signal);
 }
 
 export interface Frame {
@@ -25,31 +29,26 @@ export interface Frame {
   readonly payload: Buffer;
 }
 
-/** One operation over one connection. */
-export interface AgentCall {
+/** One operation over one connection. Disposing of it closes the connection. */
+export interface AgentCall extends Disposable {
   /** The next frame, or part of a stream; null at the end of the connection. */
   next(): Promise<Frame | null>;
   /** Resolves when more can be sent; rejects when the connection has ended. */
   send(data: Uint8Array): Promise<void>;
-  close(): void;
 }
 
-/** Above this, frames that wait to be taken pause the connection. */
+/** Above this, queued frames pause the connection. */
 const fullBytes = 1024 * 1024;
 
 export async function openCall(
   dial: Dial,
   operation: string,
-  fields: readonly Field[],
+  fields: Fields,
   signal?: AbortSignal,
 ): Promise<AgentCall> {
-  if (signal?.aborted) throw abortedError(signal);
+  throwIfAborted(signal);
   const request = encodeRequest(operation, fields);
-  const socket = await dial();
-  if (signal?.aborted) {
-    socket.destroy();
-    throw abortedError(signal);
-  }
+  const socket = await dialUnlessAborted(dial, signal);
   socket.write(request);
   return createCall(socket, signal);
 }
@@ -68,12 +67,12 @@ function createCall(socket: Socket, signal: AbortSignal | undefined): AgentCall 
     queue.push({ type, payload });
     queuedBytes += payload.length;
   };
-  const decoder = createFrameDecoder({ stream: add, frame: add });
+  const decoder = new FrameDecoder({ stream: add, frame: add });
   const fail = (error: Error) => {
     failure ??= error;
     socket.destroy();
   };
-  const onAbort = () => fail(abortedError(signal as AbortSignal));
+  const onAbort = () => fail(abortedError(signal));
   signal?.addEventListener("abort", onAbort, { once: true });
   socket.on("data", (chunk: Buffer) => {
     try {
@@ -84,7 +83,7 @@ function createCall(socket: Socket, signal: AbortSignal | undefined): AgentCall 
     if (queuedBytes >= fullBytes) socket.pause();
     notify();
   });
-  // A broken connection is one that ended early; `close` follows.
+  // `close` follows and tells the reader.
   socket.on("error", () => {});
   socket.on("close", () => {
     signal?.removeEventListener("abort", onAbort);
@@ -109,11 +108,11 @@ function createCall(socket: Socket, signal: AbortSignal | undefined): AgentCall 
     },
     async send(data) {
       if (failure !== null) throw failure;
-      if (ended || socket.destroyed) throw cutError("all was sent");
+      if (ended || socket.destroyed) throw cutError("everything was sent");
       if (!socket.write(data)) await drained(socket);
       if (failure !== null) throw failure;
     },
-    close() {
+    [Symbol.dispose]() {
       signal?.removeEventListener("abort", onAbort);
       socket.destroy();
     },
@@ -121,21 +120,28 @@ function createCall(socket: Socket, signal: AbortSignal | undefined): AgentCall 
 }
 
 /** Resolves when the socket takes more, or has closed. */
-export function drained(socket: Socket): Promise<void> {
-  return new Promise((resolve) => {
+export function drained(socket: Socket, signal?: AbortSignal): Promise<void> {
+  return abortable(signal, ({ resolve }) => {
     const done = () => {
       socket.off("drain", done).off("close", done);
       resolve();
     };
     socket.on("drain", done).on("close", done);
+    return () => socket.off("drain", done).off("close", done);
   });
 }
 
-/** Waits for the `K` of an operation, or throws what `failed` makes of its `F`. */
-export async function expectDone(call: AgentCall, failed: (payload: Buffer) => Error): Promise<Buffer> {
+/** The next frame. Throws on a failure or an early end. */
+export async function nextFrame(call: AgentCall, subject: string): Promise<Frame> {
   const frame = await call.next();
-  if (frame === null) throw cutError("it answered");
-  if (frame.type === frameType.failed) throw failed(frame.payload);
-  if (frame.type !== frameType.done) throw new SlipwayError("internal", `the agent answered with frame ${frame.type}`);
-  return frame.payload;
+  if (frame === null) throw cutError("the operation was done");
+  if (frame.type === frameType.failed) throw fileError(frame.payload, subject);
+  return frame;
+}
+
+/** The payload of the `K` that completes an operation. */
+export async function expectDone(call: AgentCall, subject: string): Promise<Buffer> {
+  const { type, payload } = await nextFrame(call, subject);
+  if (type !== frameType.done) throw new SlipwayError("internal", `Unexpected frame ${type} from the agent.`);
+  return payload;
 }

@@ -1,11 +1,11 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { createFrameDecoder, encodeFrame, encodeRequest, frameType, MalformedFrame, maxFrameBytes } from "./wire.ts";
+import { encodeFrame, encodeRequest, FrameDecoder, frameType, MalformedFrame, maxFrameBytes } from "./wire.ts";
 
 function decodeIn(pieces: Buffer[]): { streams: Record<number, Buffer>; frames: [number, string][] } {
   const streams: Record<number, Buffer> = {};
   const frames: [number, string][] = [];
-  const decoder = createFrameDecoder({
+  const decoder = new FrameDecoder({
     stream(type, data) {
       streams[type] = Buffer.concat([streams[type] ?? Buffer.alloc(0), data]);
     },
@@ -44,16 +44,13 @@ describe("frames", () => {
 
 describe("a request", () => {
   it("has its length, its operation and its fields", () => {
-    expect(
-      encodeRequest("X", [
-        ["a", "hé"],
-        ["s", ""],
-      ]).toString("latin1"),
-    ).toBe("\x08\0\0\0Xah\xc3\xa9\0s\0");
+    expect(encodeRequest("X", { a: ["hé", "b"], s: "", t: undefined }).toString("latin1")).toBe(
+      "\x0b\0\0\0Xah\xc3\xa9\0ab\0s\0",
+    );
   });
 
   it("above two MiB is refused", () => {
-    expect(() => encodeRequest("X", [["a", "x".repeat(2 * 1024 * 1024)]])).toThrow(RangeError);
+    expect(() => encodeRequest("X", { a: "x".repeat(2 * 1024 * 1024) })).toThrow(RangeError);
   });
 });
 

@@ -4,7 +4,7 @@ export const maxFrameBytes = 256 * 1024;
 const maxRequestBytes = 2 * 1024 * 1024;
 export const frameHeaderBytes = 5;
 export const exitPayloadBytes = 33;
-/** How much of a stream goes into one frame from here: the agent's own unit, well below the limit. */
+/** The most of a stream that the host puts into one frame. */
 export const streamFrameBytes = 64 * 1024;
 
 /** Frame types, as the byte that stands for them. */
@@ -28,39 +28,35 @@ export const frameType = {
   truncated: 0x74,
 } as const;
 
-export type Field = readonly [key: string, value: string | Uint8Array];
+/** Fields by key: a list repeats its key, undefined leaves it out. Callers make sure that no value holds a NUL. */
+export type Fields = Readonly<Record<string, string | readonly string[] | undefined>>;
 
-/** Fields hold anything but NUL; whoever builds them from a caller's words has checked that. */
-export function encodeRequest(operation: string, fields: readonly Field[]): Buffer {
-  let length = 1;
-  for (const [, value] of fields) length += 2 + (typeof value === "string" ? Buffer.byteLength(value) : value.length);
-  if (length > maxRequestBytes) throw new RangeError(`a request of ${length} bytes is above ${maxRequestBytes}`);
+export function encodeRequest(operation: string, fields: Fields = {}): Buffer {
+  let body = operation;
+  for (const key in fields) for (const value of [fields[key] ?? []].flat()) body += `${key}${value}\0`;
+  const length = Buffer.byteLength(body);
+  if (length > maxRequestBytes) throw new RangeError(`A request of ${length} bytes exceeds ${maxRequestBytes}.`);
   const request = Buffer.allocUnsafe(4 + length);
   request.writeUInt32LE(length, 0);
-  let at = 4 + request.write(operation, 4, 1, "latin1");
-  for (const [key, value] of fields) {
-    at += request.write(key, at, 1, "latin1");
-    if (typeof value === "string") at += request.write(value, at);
-    else {
-      request.set(value, at);
-      at += value.length;
-    }
-    request[at++] = 0;
-  }
+  request.write(body, 4);
   return request;
 }
 
 export function encodeFrame(type: number, payload: Uint8Array = empty): Buffer {
-  const frame = Buffer.allocUnsafe(frameHeaderBytes + payload.length);
-  writeHeader(frame, type, payload.length);
+  const { length } = payload;
+  if (length > maxFrameBytes) throw new RangeError(`A frame of ${length} bytes exceeds ${maxFrameBytes}.`);
+  const frame = Buffer.allocUnsafe(frameHeaderBytes + length);
+  frame[0] = type;
+  frame.writeUInt32LE(length, 1);
   frame.set(payload, frameHeaderBytes);
   return frame;
 }
 
-export function encodeHeader(type: number, length: number): Buffer {
-  const header = Buffer.allocUnsafe(frameHeaderBytes);
-  writeHeader(header, type, length);
-  return header;
+/** Bytes of standard input, or of a file, as frames. */
+export function* bytesFrames(data: Uint8Array | string): Iterable<Buffer> {
+  const bytes = typeof data === "string" ? Buffer.from(data) : data;
+  for (let at = 0; at < bytes.length; at += streamFrameBytes)
+    yield encodeFrame(frameType.bytes, bytes.subarray(at, at + streamFrameBytes));
 }
 
 export function encodeKill(graceMs: number): Buffer {
@@ -76,14 +72,10 @@ export function encodeWindowSize(size: { cols: number; rows: number }): Buffer {
   return encodeFrame(frameType.windowSize, payload);
 }
 
-/** What a decoder tells. Bytes of streams come as they arrive, in parts; every other frame comes whole. */
+/** Where a decoder puts what it reads. Bytes of streams come as they arrive, in parts; every other frame comes whole. */
 export interface FrameSink {
   stream(type: number, data: Buffer): void;
   frame(type: number, payload: Buffer): void;
-}
-
-export interface FrameDecoder {
-  push(chunk: Buffer): void;
 }
 
 export class MalformedFrame extends Error {
@@ -94,18 +86,14 @@ export function isStream(type: number): boolean {
   return type === frameType.stdout || type === frameType.stderr || type === frameType.data;
 }
 
-/** The checked length of a frame. The start of a log names the arguments and may be as long as their request. */
+/** Checks the length of a frame. The start of a log holds the arguments and may be as long as their request. */
 export function frameLength(type: number, length: number): number {
   if (length > (type === frameType.start ? maxRequestBytes : maxFrameBytes))
-    throw new MalformedFrame(`a frame of ${length} bytes`);
+    throw new MalformedFrame(`A frame has ${length} bytes.`);
   return length;
 }
 
-export function createFrameDecoder(sink: FrameSink): FrameDecoder {
-  return new Decoder(sink);
-}
-
-class Decoder implements FrameDecoder {
+export class FrameDecoder {
   readonly #sink: FrameSink;
   #header: Buffer = empty;
   #type = 0;
@@ -167,9 +155,3 @@ class Decoder implements FrameDecoder {
 }
 
 const empty: Buffer = Buffer.alloc(0);
-
-function writeHeader(target: Buffer, type: number, length: number): void {
-  if (length > maxFrameBytes) throw new RangeError(`a frame of ${length} bytes is above ${maxFrameBytes}`);
-  target[0] = type;
-  target.writeUInt32LE(length, 1);
-}

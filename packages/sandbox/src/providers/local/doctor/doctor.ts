@@ -1,14 +1,15 @@
 import { execFile } from "node:child_process";
-import { access, constants, lstat, readFile, statfs } from "node:fs/promises";
+import { constants, lstat, readFile, statfs } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { sandboxUid as defaultSandboxUid } from "../launch/launch.ts";
 import { defaultMinFreeMb, maxStateDirLength } from "../layout.ts";
 import { detectCgroups, type LimitKind, type Mechanism } from "../limits/cgroup.ts";
+import { canAccess } from "../state-files.ts";
 import { probeSandbox } from "./probe.ts";
 
-/** One thing that was looked at. `action` says what to do when it is not well. */
+/** One check of the host. `action` says what to do when its status is not ok. */
 export interface Finding {
   readonly name: string;
   readonly status: "ok" | "warn" | "fail";
@@ -23,11 +24,11 @@ export interface InspectOptions {
   readonly minFreeMb?: number | undefined;
 }
 
-/** Whether this host can run local sandboxes, and what is weaker than it could be. Leaves nothing behind. */
+/** Checks whether this host can run local sandboxes, and which limits are weak. Leaves nothing behind. */
 export async function inspectHost(options: InspectOptions): Promise<Finding[]> {
   const { stateDir, environment, sandboxUid, minFreeMb = defaultMinFreeMb } = options;
   const path = environment["PATH"] ?? "/usr/local/bin:/usr/bin:/bin";
-  const program = (name: string, missing: MissingProgram) => inspectProgram(name, path, missing);
+  const program = (name: string, action: string) => inspectProgram(name, path, action);
   const findings = await Promise.all([
     inspectUser(sandboxUid ?? defaultSandboxUid),
     inspectKernel(),
@@ -37,12 +38,9 @@ export async function inspectHost(options: InspectOptions): Promise<Finding[]> {
     inspectStateDirectory(stateDir, minFreeMb),
     inspectSandbox(stateDir, path, sandboxUid ?? defaultSandboxUid),
     inspectLimits(),
-    program("cc", {
-      status: "warn",
-      action: "Install a C compiler (Debian and Ubuntu: apt-get install gcc libc6-dev).",
-    }),
-    program("git", { status: "warn", action: "Install git: builds keep their work in it." }),
-    program("debootstrap", { status: "warn", action: "Install debootstrap to use the `debian` and `nodeXX` images." }),
+    program("cc", "Install a C compiler (Debian and Ubuntu: apt-get install gcc libc6-dev)."),
+    program("git", "Install git: builds keep their work in it."),
+    program("debootstrap", "Install debootstrap to use the `debian` and `nodeXX` images."),
   ]);
   return findings.flat();
 }
@@ -53,8 +51,8 @@ const fail = (name: string, detail: string, action: string): Finding => ({ name,
 
 async function inspectUser(sandboxUid: number): Promise<Finding> {
   const uid = process.getuid?.() ?? -1;
-  if (uid !== 0) return ok("user", `uid ${uid}; sandboxes are this user outside, in namespaces of their own`);
-  return ok("user", `root; sandboxes are uid ${sandboxUid} outside`);
+  if (uid !== 0) return ok("user", `uid ${uid}; sandboxes run as this user, in their own namespaces`);
+  return ok("user", `root; sandboxes run as uid ${sandboxUid}`);
 }
 
 async function inspectKernel(): Promise<Finding> {
@@ -63,14 +61,14 @@ async function inspectKernel(): Promise<Finding> {
   const new_ = major > 5 || (major === 5 && minor >= 11);
   return new_
     ? ok("kernel", `Linux ${release}`)
-    : fail("kernel", `Linux ${release} can not mount an overlay without root`, "Use Linux 5.11 or newer.");
+    : fail("kernel", `Linux ${release} cannot mount an overlay without root`, "Use Linux 5.11 or newer.");
 }
 
 async function inspectUserNamespaces(): Promise<Finding> {
   const name = "user namespaces";
   const setting = async (path: string) => Number((await read(`/proc/sys/${path}`)) ?? Number.NaN);
   const most = await setting("user/max_user_namespaces");
-  if (most === 0) return fail(name, "switched off", "Set them: sysctl -w user.max_user_namespaces=15000");
+  if (most === 0) return fail(name, "switched off", "Enable them: sysctl -w user.max_user_namespaces=15000");
   if ((await setting("kernel/unprivileged_userns_clone")) === 0) {
     return fail(name, "only root may make them", "Allow them: sysctl -w kernel.unprivileged_userns_clone=1");
   }
@@ -85,17 +83,9 @@ async function inspectUserNamespaces(): Promise<Finding> {
 }
 
 async function inspectMergedUsr(): Promise<Finding> {
-  const merged = await lstat("/bin").then(
-    (stats) => stats.isSymbolicLink(),
-    () => false,
-  );
-  return merged
-    ? ok("host image", "/bin is part of /usr")
-    : fail(
-        "host image",
-        "/bin is a directory of its own",
-        "Use a distribution with a merged /usr, or the `debian` image.",
-      );
+  if ((await lstat("/bin").catch(() => null))?.isSymbolicLink()) return ok("host image", "/bin is part of /usr");
+  const advice = "Use a distribution with a merged /usr, or the `debian` image.";
+  return fail("host image", "/bin is a separate directory", advice);
 }
 
 const run = promisify(execFile);
@@ -104,29 +94,22 @@ async function inspectBubblewrap(path: string): Promise<Finding> {
   const install = "Install bubblewrap 0.8 or newer (Debian and Ubuntu: apt-get install bubblewrap).";
   const program = await findProgram("bwrap", path);
   if (program === null) return fail("bubblewrap", "not found", install);
-  const version = await run(program, ["--version"]).then(
-    ({ stdout }) => stdout.trim(),
-    () => "",
-  );
+  const { stdout } = await run(program, ["--version"]).catch(() => ({ stdout: "" }));
+  const version = stdout.trim();
   const [, major = "0", minor = "0"] = /(\d+)\.(\d+)/.exec(version) ?? [];
   const new_ = Number(major) > 0 || Number(minor) >= 8;
   return new_ ? ok("bubblewrap", version) : fail("bubblewrap", version || "does not run", install);
 }
 
-interface MissingProgram {
-  readonly status: "warn" | "fail";
-  readonly action: string;
-}
-
-async function inspectProgram(name: string, path: string, { status, action }: MissingProgram): Promise<Finding> {
+async function inspectProgram(name: string, path: string, action: string): Promise<Finding> {
   const program = await findProgram(name, `${path}:/usr/sbin:/sbin`);
-  return program === null ? { name, status, detail: "not found", action } : ok(name, program);
+  return program === null ? warn(name, "not found", action) : ok(name, program);
 }
 
 async function findProgram(name: string, path: string): Promise<string | null> {
   for (const directory of path.split(":")) {
     const program = join(directory, name);
-    if (await allowed(program, constants.X_OK)) return program;
+    if (await canAccess(program, constants.X_OK)) return program;
   }
   return null;
 }
@@ -136,15 +119,12 @@ const lowSpaceBytes = 2 * 1024 ** 3;
 async function inspectStateDirectory(stateDir: string, minFreeMb: number): Promise<Finding> {
   const name = "state directory";
   if (stateDir.length > maxStateDirLength) {
-    return fail(
-      name,
-      `${stateDir} is longer than ${maxStateDirLength} characters`,
-      "Choose a shorter SLIPWAY_STATE_DIR.",
-    );
+    const detail = `${stateDir} is longer than ${maxStateDirLength} characters`;
+    return fail(name, detail, "Choose a shorter SLIPWAY_STATE_DIR.");
   }
   const existing = await nearestExisting(stateDir);
-  if (!(await allowed(existing, constants.W_OK))) {
-    return fail(name, `${existing} can not be written to`, "Choose another SLIPWAY_STATE_DIR, or change its owner.");
+  if (!(await canAccess(existing, constants.W_OK))) {
+    return fail(name, `${existing} is not writable`, "Choose another SLIPWAY_STATE_DIR, or change its owner.");
   }
   const { uid } = await lstat(existing);
   if (existing === stateDir && uid !== process.getuid?.()) {
@@ -153,7 +133,7 @@ async function inspectStateDirectory(stateDir: string, minFreeMb: number): Promi
   const { bavail, bsize } = await statfs(existing);
   const free = `${((bavail * bsize) / 1024 ** 3).toFixed(1)} GB free`;
   if (bavail * bsize < minFreeMb * 1024 ** 2) {
-    const detail = `${stateDir}, ${free}: less than the ${minFreeMb} MB that sandboxes leave`;
+    const detail = `${stateDir}, ${free}: less than the ${minFreeMb} MB that sandboxes must leave free`;
     return fail(name, detail, "Make room, choose a larger disk, or set a smaller SLIPWAY_MIN_FREE_MB.");
   }
   if (bavail * bsize < lowSpaceBytes) return warn(name, `${stateDir}, ${free}`, "Make room, or choose a larger disk.");
@@ -164,10 +144,10 @@ async function inspectSandbox(stateDir: string, path: string, sandboxUid: number
   const bwrap = await findProgram("bwrap", path);
   const launch = fileURLToPath(new URL("../../../../native/build/slipway-launch", import.meta.url));
   const place = await nearestExisting(stateDir);
-  if (!(await allowed(launch, constants.X_OK))) {
+  if (!(await canAccess(launch, constants.X_OK))) {
     return [fail("native programs", "not compiled", "Run `npm run setup`; it needs a C compiler.")];
   }
-  if (bwrap === null || !(await allowed(place, constants.W_OK))) return [];
+  if (bwrap === null || !(await canAccess(place, constants.W_OK))) return [];
   const failure = await probeSandbox({ place, launch, bwrap, sandboxUid });
   return [
     failure === null
@@ -183,11 +163,11 @@ function trialAction(failure: string): string {
   if (/namespace|uid_map|Permission denied/.test(failure))
     return "Allow user namespaces; see the finding on them above.";
   if (/overlay/.test(failure)) return "Put SLIPWAY_STATE_DIR on ext4, xfs, btrfs or tmpfs.";
-  return "See the message; it is the launcher's or bubblewrap's own.";
+  return "See the message: it comes from the launcher or bubblewrap.";
 }
 
 const withoutCgroup: Readonly<Record<LimitKind, string>> = {
-  memory: "each process by RLIMIT_DATA; there is no cap on all of them together",
+  memory: "each process by RLIMIT_DATA; no limit on all of them together",
   cpu: "not limited",
   pids: "by RLIMIT_NPROC",
   freeze: "by SIGSTOP",
@@ -206,14 +186,7 @@ async function inspectLimits(): Promise<Finding[]> {
 }
 
 async function nearestExisting(path: string): Promise<string> {
-  return (await allowed(path, constants.F_OK)) || path === "/" ? path : nearestExisting(dirname(path));
-}
-
-async function allowed(path: string, mode: number): Promise<boolean> {
-  return access(path, mode).then(
-    () => true,
-    () => false,
-  );
+  return (await canAccess(path)) || path === "/" ? path : nearestExisting(dirname(path));
 }
 
 async function read(path: string): Promise<string | null> {

@@ -18,7 +18,7 @@ export interface ProbeOptions {
 
 const run = promisify(execFile);
 
-/** Starts a sandbox that ends at once. Null when that worked, else the program's own words. */
+/** Starts a sandbox that ends at once. Null when that works, else the program's message. */
 export async function probeSandbox({ place, launch, bwrap, sandboxUid }: ProbeOptions): Promise<string | null> {
   const identity = process.getuid?.() === 0 ? { uid: sandboxUid, gid: sandboxUid } : null;
   const root = await mkdtemp(join(place, ".slipway-doctor-"));
@@ -51,27 +51,19 @@ export async function probeSandbox({ place, launch, bwrap, sandboxUid }: ProbeOp
       identity,
       cgroup: noCgroups,
       limits: { processes: 16, fileBytes: 0, dataBytes: 0 },
-      // Without a command the launcher only says how it is used: enough to see that it was reached.
+      // Stands in for the agent: its usage message proves that it was reached.
       programs: { bwrap, agent: program, seccomp },
       masks: { usrEtc: false, emptied: [], closed: [] },
     });
     await run(program, args, { env: {}, timeout: 20_000 });
     return null;
   } catch (error) {
-    return reached(error) ? null : wordsOf(error);
+    const { stderr, message } = error as { stderr?: string; message: string };
+    // Started as pid 1, the launcher refuses the agent's arguments.
+    return stderr?.includes("expected 'run' or 'layer'") ? null : stderr?.trim() || message;
   } finally {
     const who = identity === null ? [] : ["--uid", String(sandboxUid), "--gid", String(sandboxUid)];
     await run(launch, ["layer", ...who, "remove", box.root], { env: {} }).catch(() => {});
     await rm(root, { recursive: true, force: true });
   }
-}
-
-/** The launcher, as the sandbox's pid 1, refuses the agent's arguments. */
-function reached(error: unknown): boolean {
-  return (error as { stderr?: string }).stderr?.includes("expected 'run' or 'layer'") === true;
-}
-
-function wordsOf(error: unknown): string {
-  const { stderr, message } = error as { stderr?: string; message: string };
-  return stderr?.trim() || message;
 }

@@ -20,7 +20,7 @@ describe.each(users)("the agent, to %s inside,", (user) => {
   });
   const alive = async () => expect((await run(sandbox, ["true"])).exitCode).toBe(0);
 
-  test("shows no memory, no descriptor and no root, and can not be traced", async () => {
+  test("shows no memory, no descriptor and no root, and cannot be traced", async () => {
     const { stdout } = await attacker.run(sandbox, "intruder");
     expect(stdout.split("\n").filter((line) => line.endsWith(": done"))).toEqual([]);
     // Pid 1, this exec's handler and the forwarder.

@@ -37,7 +37,7 @@ const unreadablePaths = [
   ...["/etc/shadow", "/root/.ssh/id_rsa", "/proc/1/pagemap", "/sys/kernel/debug", "/var/run/docker.sock"],
 ];
 
-describe.each(users)("%s inside can not", (user) => {
+describe.each(users)("%s inside cannot", (user) => {
   let sandbox: OwnedSandbox;
   let calls: Map<string, string>;
   let paths: Map<string, string>;
@@ -93,7 +93,7 @@ describe.each(users)("%s inside", (user) => {
     );
   });
 
-  test("has a /dev of six harmless devices, which it can not add to", async () => {
+  test("has a /dev of six harmless devices, which it cannot add to", async () => {
     const devices = await shell("stat -c '%F %n' /dev/* | sed -n 's/^[a-z]* special file //p' | sort | tr '\\n' ' '");
     expect(devices).toBe("/dev/full /dev/null /dev/random /dev/tty /dev/urandom /dev/zero");
     expect((await run(sandbox, "ln -s /proc/1/fd /dev/evil")).exitCode).not.toBe(0);

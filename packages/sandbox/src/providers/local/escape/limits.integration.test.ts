@@ -95,7 +95,7 @@ describe("disk:", () => {
 });
 
 describe("disk that no directory shows:", () => {
-  // Where a mapping leads, and what is open in a process that can not be traced, is only root's to see.
+  // Where a mapping leads, and what is open in a process that cannot be traced, is only root's to see.
   const isRoot = process.getuid?.() === 0;
   const ways = ["unlinked", "nameless", "thread", ...(isRoot ? ["mapped"] : [])];
   test.each(ways)(

@@ -74,7 +74,7 @@ describe("a sandbox", () => {
     expect((await run(hostile, "ls -A /run/slipway")).stdout.trim()).toBe("egress.sock");
   });
 
-  test("has one way out in /run/slipway, which it can not replace", async () => {
+  test("has one way out in /run/slipway, which it cannot replace", async () => {
     const script =
       "rm -f /run/slipway/egress.sock; ln -s /etc/passwd /run/slipway/x; mv /run/slipway /run/other; ls /run";
     const { stdout, stderr } = await run(hostile, script);

@@ -1,26 +1,25 @@
 import type { Socket } from "node:net";
 import { type ExecId, hasCode, SlipwayError } from "@slipway/contract";
+import { throwIfAborted } from "../../../abort.ts";
 import { type Dial, drained, expectDone, openCall } from "../agent/connection.ts";
-import { abortedError, cutError, decodeFailure, fileError } from "../agent/errors.ts";
-import { encodeFrame, encodeHeader, encodeRequest, frameType, streamFrameBytes } from "../agent/wire.ts";
+import { cutError } from "../agent/errors.ts";
+import { bytesFrames, encodeFrame, encodeRequest, frameType } from "../agent/wire.ts";
 
-/** Sends one control frame over a connection of its own, so that it waits behind no standard input, and awaits its answer. */
+/** Sends one control frame and awaits its answer. Its own connection keeps it from waiting behind standard input. */
 export async function control(dial: Dial, id: ExecId, frame: Buffer, signal?: AbortSignal): Promise<void> {
-  const call = await openCall(dial, "C", [["i", id]], signal);
+  using call = await openCall(dial, "C", { i: id }, signal);
   try {
     await call.send(frame);
-    await expectDone(call, (payload) => fileError(decodeFailure(payload), id));
+    await expectDone(call, id);
   } catch (error) {
-    // The handler ended while the connection was on its way to it.
+    // The handler ended before the connection reached it.
     if (hasCode(error, "provider_unavailable"))
-      throw new SlipwayError("exec_ended", `${id} has ended`, { cause: error });
+      throw new SlipwayError("exec_ended", `${id} has ended.`, { cause: error });
     throw error;
-  } finally {
-    call.close();
   }
 }
 
-/** An exec's standard input, over the connection that started it or, without one, over a control connection. */
+/** An exec's standard input: over the connection that started it while that is open, else over a control connection. */
 export interface ExecInput {
   write(data: Uint8Array | string, signal?: AbortSignal): Promise<void>;
   end(signal?: AbortSignal): Promise<void>;
@@ -36,21 +35,21 @@ export function createExecInput(dial: Dial, id: ExecId, live: () => Socket | nul
     if (current !== null) return current;
     if (own === null || own.destroyed) {
       own = await dial();
-      // What comes back is a refusal, which ends in the close that writers see.
+      // Only a refusal comes back; the close that follows tells writers.
       own.on("error", () => {}).resume();
-      own.write(encodeRequest("C", [["i", id]]));
+      own.write(encodeRequest("C", { i: id }));
     }
     return own;
   };
   const sendAll = async (frames: readonly Buffer[], signal: AbortSignal | undefined): Promise<void> => {
     for (const frame of frames) {
-      if (signal?.aborted) throw abortedError(signal);
+      throwIfAborted(signal);
       const socket = await connection();
-      if (socket.destroyed) throw cutError("standard input was taken");
-      if (!socket.write(frame)) await abortableDrain(socket, signal);
+      if (socket.destroyed) throw cutError("standard input was sent");
+      if (!socket.write(frame)) await drained(socket, signal);
     }
   };
-  /** Calls go in order: each waits for the one before. */
+  /** Runs calls in order. */
   const enqueue = (frames: readonly Buffer[], signal: AbortSignal | undefined): Promise<void> => {
     const before = last;
     const mine = before === null ? sendAll(frames, signal) : before.catch(() => {}).then(() => sendAll(frames, signal));
@@ -62,36 +61,12 @@ export function createExecInput(dial: Dial, id: ExecId, live: () => Socket | nul
     return mine;
   };
   return {
-    write: (data, signal) => enqueue(inputFrames(data), signal),
+    // Copied now: the caller may reuse its buffer.
+    write: (data, signal) => enqueue([...bytesFrames(data)], signal),
     end: (signal) => enqueue([encodeFrame(frameType.end)], signal),
     release() {
-      // Ends after what was written: the rest of it still belongs to the command.
+      // A half-close: the command still gets what was written.
       own?.end();
     },
   };
-}
-
-function inputFrames(data: Uint8Array | string): Buffer[] {
-  const bytes =
-    typeof data === "string" ? Buffer.from(data) : Buffer.from(data.buffer, data.byteOffset, data.byteLength);
-  const frames: Buffer[] = [];
-  for (let at = 0; at < bytes.length; at += streamFrameBytes) {
-    const part = bytes.subarray(at, at + streamFrameBytes);
-    frames.push(Buffer.concat([encodeHeader(frameType.bytes, part.length), part]));
-  }
-  return frames;
-}
-
-async function abortableDrain(socket: Socket, signal: AbortSignal | undefined): Promise<void> {
-  if (signal === undefined) return await drained(socket);
-  let onAbort = () => {};
-  const aborted = new Promise<never>((_, reject) => {
-    onAbort = () => reject(abortedError(signal));
-    signal.addEventListener("abort", onAbort, { once: true });
-  });
-  try {
-    await Promise.race([drained(socket), aborted]);
-  } finally {
-    signal.removeEventListener("abort", onAbort);
-  }
 }

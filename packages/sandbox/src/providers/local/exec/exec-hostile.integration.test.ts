@@ -26,9 +26,8 @@ async function textOf(script: string): Promise<string> {
 }
 
 async function status(): Promise<{ operations: number; sinceMs: number }> {
-  const call = await openCall(box.dial, "Q", []);
+  using call = await openCall(box.dial, "Q", {});
   const frame = await call.next();
-  call.close();
   if (frame === null) throw new Error("no status");
   return { operations: frame.payload.readUInt32LE(0), sinceMs: Number(frame.payload.readBigUInt64LE(4)) };
 }
@@ -179,12 +178,12 @@ describe("pid 1", () => {
     const exec = await sh(`: ${mark}; while :; do echo; sleep 0.02; done`, { timeoutMs });
     const output = exec.output()[Symbol.asyncIterator]();
     await output.next();
-    const call = await openCall(box.dial, "Z", []);
+    const call = await openCall(box.dial, "Z", {});
     await call.next();
     await vi.waitFor(() => expect(statesOf(mark)).toEqual(new Set(["T"])));
     await delay(timeoutMs);
     expect(statesOf(mark)).toEqual(new Set(["T"]));
-    const wake = await openCall(box.dial, "Y", []);
+    const wake = await openCall(box.dial, "Y", {});
     await wake.next();
     await vi.waitFor(() => expect(statesOf(mark)).not.toContain("T"));
     expect(await exec.wait()).toMatchObject({ reason: "timeout" });

@@ -69,7 +69,7 @@ describe("a command", () => {
     [["no-such-program"], {}, "exec_not_started"],
     [["/etc"], {}, "exec_not_started"],
     [["true"], { cwd: "/nowhere" }, "exec_not_started"],
-  ] as const)("that can not be started says so: %j", async (argv, change, code) => {
+  ] as const)("that cannot be started says so: %j", async (argv, change, code) => {
     await expect(run(argv, change)).rejects.toSatisfy((error) => hasCode(error, code));
   });
 
@@ -89,7 +89,7 @@ describe("a command", () => {
     expect((await all(await sh("sleep 1.2; echo woke"))).stdout).toBe("woke\n");
   });
 
-  it("can not write a file above the limit", async () => {
+  it("cannot write a file above the limit", async () => {
     expect((await all(await sh("head -c 2000000 /dev/zero > big"))).exit.exitCode).not.toBe(0);
   });
 
@@ -212,7 +212,7 @@ describe("a terminal", () => {
     expect((await all(exec)).stdout).toContain("done");
   });
 
-  it("that is none can not be resized", async () => {
+  it("that is none cannot be resized", async () => {
     const exec = await run(["sleep", "10"]);
     await expect(exec.resize({ cols: 1, rows: 1 })).rejects.toSatisfy((error) => hasCode(error, "invalid_request"));
     await exec.kill({ graceMs: 0 });

@@ -14,32 +14,25 @@ import {
   hasCode,
   SlipwayError,
 } from "@slipway/contract";
+import { abortable, throwIfAborted, type Waiter } from "../../../abort.ts";
 import type { Exec } from "../../../provider.ts";
-import type { Dial } from "../agent/connection.ts";
-import { type AgentFailure, abortedError, cutError, decodeFailure, startError } from "../agent/errors.ts";
-import {
-  createFrameDecoder,
-  encodeFrame,
-  encodeKill,
-  encodeRequest,
-  encodeWindowSize,
-  type Field,
-  frameType,
-} from "../agent/wire.ts";
+import { type Dial, dialUnlessAborted } from "../agent/connection.ts";
+import { type AgentFailure, cutError, decodeFailure, startError } from "../agent/errors.ts";
+import { encodeFrame, encodeKill, encodeRequest, encodeWindowSize, FrameDecoder, frameType } from "../agent/wire.ts";
 import { control, createExecInput } from "./control.ts";
 import { decodeExit, followLog, lostExit, openLog, readExecInfo } from "./log.ts";
-import { createExecOutput, type ExecOutput } from "./output.ts";
+import { ExecOutput } from "./output.ts";
 
-/** What an exec's handle needs of its sandbox. */
+/** What execs need of their sandbox. */
 export interface ExecHost {
   readonly dial: Dial;
   /** The sandbox's `execs` directory on the host. */
   readonly logDir: string;
-  /** Whether the sandbox's pid 1 is still there; asked when a log has been silent for a while. */
+  /** Whether the sandbox's pid 1 still runs. Asked when a log has not grown for a while. */
   readonly isAlive: () => Promise<boolean>;
 }
 
-/** A checked request: nothing in it holds a NUL. */
+/** A validated request: nothing in it holds a NUL. */
 export interface ExecStart {
   readonly id: ExecId;
   readonly argv: readonly string[];
@@ -54,27 +47,23 @@ export interface ExecStart {
   readonly logLimitBytes?: number;
 }
 
-/** Longer than pid 1 lets a handler take for its start: it ends the log of one that it has killed for that. */
+/** Longer than pid 1 gives a handler to start. Pid 1 ends the log of a handler that it kills for being late. */
 const startWaitMs = 20_000;
 const nothing: ExecOffsets = { stdout: 0, stderr: 0 };
 
-/** Answers when the program runs. An exec id that has a log already is attached to instead. */
+/** Resolves when the program runs. Attaches instead when the exec id already has a log. */
 export async function startExec(host: ExecHost, start: ExecStart, signal?: AbortSignal): Promise<Exec> {
-  if (signal?.aborted) throw abortedError(signal);
+  throwIfAborted(signal);
   const request = encodeStart(start);
-  const socket = await host.dial();
-  if (signal?.aborted) {
-    socket.destroy();
-    throw abortedError(signal);
-  }
-  const output = createExecOutput(nothing);
+  const socket = await dialUnlessAborted(host.dial, signal);
+  const output = new ExecOutput(nothing);
   const live = createLive(socket, output);
   socket.write(request);
   let failure: AgentFailure | null;
   try {
     failure = await live.started(signal);
   } catch (error) {
-    // Its handler may have been killed after it had begun: then there is a log, and it tells the end.
+    // The handler may have been killed after it started: then there is a log, which tells the end.
     if (!hasCode(error, "provider_unavailable")) throw error;
     return await attachOr(error, host, start.id);
   }
@@ -88,19 +77,22 @@ export async function startExec(host: ExecHost, start: ExecStart, signal?: Abort
 
 async function expectSameCommand({ logDir }: ExecHost, { id, argv }: ExecStart, signal?: AbortSignal): Promise<void> {
   const earlier = await readStart(logDir, id, signal);
-  // Where it does not say what was started, it tells an end that was lost.
+  // A log without a command is that of a lost exec.
   if (earlier === null || earlier.argv.length === 0 || isDeepStrictEqual(earlier.argv, argv)) return;
-  throw new SlipwayError("idempotency_conflict", `${id} was started with another command`);
+  throw new SlipwayError("idempotency_conflict", `${id} already names another command.`);
 }
 
-/** A log is there a moment before it says what was started; where its handler was killed in between, it ends. */
+/**
+ * Waits for the first frame: the handler creates the log a moment before it writes its command, and may be killed
+ * between.
+ */
 async function readStart(logDir: string, id: ExecId, signal?: AbortSignal): Promise<ExecInfo | null> {
   const untilMs = performance.now() + startWaitMs;
   for (;;) {
     const info = await readExecInfo(logDir, id, true);
     if (info === null || info.argv.length > 0 || info.exit !== null) return info;
-    if (performance.now() > untilMs) throw new SlipwayError("provider_unavailable", `${id} does not begin`);
-    if (signal?.aborted) throw abortedError(signal);
+    if (performance.now() > untilMs) throw new SlipwayError("provider_unavailable", `The log of ${id} stays empty.`);
+    throwIfAborted(signal);
     await delay(5);
   }
 }
@@ -113,52 +105,52 @@ async function attachOr(error: Error, host: ExecHost, id: ExecId): Promise<Exec>
   }
 }
 
-/** A running or ended exec, its output from the given bytes on. */
+/** Attaches to a running or ended exec, from the given offsets on. */
 export async function attachExec(
   host: ExecHost,
   id: ExecId,
-  { from = nothing, signal }: { from?: ExecOffsets; signal?: AbortSignal } = {},
+  { from = nothing, signal }: { from?: ExecOffsets | undefined; signal?: AbortSignal | undefined } = {},
 ): Promise<Exec> {
-  if (signal?.aborted) throw abortedError(signal);
-  const output = createExecOutput(from);
+  throwIfAborted(signal);
+  const output = new ExecOutput(from);
   const handle = createHandle(host, id, output, null, true);
-  if (!(await handle.follow())) throw new SlipwayError("exec_not_found", `there is no exec ${id}`);
+  if (!(await handle.follow())) throw new SlipwayError("exec_not_found", `No exec ${id} in this sandbox.`);
   return handle;
 }
 
 function encodeStart(start: ExecStart): Buffer {
-  const fields: Field[] = [
-    ["i", start.id],
-    ["d", start.cwd],
-    ["l", String(start.logLimitBytes ?? execLogLimitBytes)],
-  ];
-  for (const argument of start.argv) fields.push(["a", argument]);
-  for (const name in start.env) fields.push(["e", `${name}=${start.env[name]}`]);
-  if (start.timeoutMs !== null) fields.push(["t", String(start.timeoutMs)]);
-  if (start.pty !== undefined) fields.push(["p", `${start.pty.cols}x${start.pty.rows}`]);
-  if (start.stdin === "open") fields.push(["s", ""]);
+  const { id, argv, cwd, env, timeoutMs, stdin, background, pty, logLimitBytes = execLogLimitBytes } = start;
   try {
-    return encodeRequest(start.background ? "B" : "X", fields);
+    return encodeRequest(background ? "B" : "X", {
+      i: id,
+      d: cwd,
+      l: String(logLimitBytes),
+      a: argv,
+      e: Object.entries(env).map(([name, value]) => `${name}=${value}`),
+      t: timeoutMs === null ? undefined : String(timeoutMs),
+      p: pty && `${pty.cols}x${pty.rows}`,
+      s: stdin === "open" ? "" : undefined,
+    });
   } catch (cause) {
-    throw new SlipwayError("too_large", "arguments and environment are above 2 MiB together", { cause });
+    throw new SlipwayError("too_large", "Arguments and environment exceed 2 MiB.", { cause });
   }
 }
 
-/** The connection that started an exec: its bytes as they come, slowed by their reader. */
+/** The connection that started an exec. A slow reader slows it. */
 interface Live {
   readonly socket: Socket;
-  /** Null when the program runs. An abort ends what may have been started by then. */
+  /** Null when the program runs. An abort kills what has started by then. */
   started(signal: AbortSignal | undefined): Promise<AgentFailure | null>;
   /** Called when the connection ends before the exit. */
   onCut(callback: () => void): void;
 }
 
 function createLive(socket: Socket, output: ExecOutput): Live {
-  let settle: { resolve(failure: AgentFailure | null): void; reject(error: Error): void } | null = null;
+  let settle: Waiter<AgentFailure | null> | null = null;
   let cut: (() => void) | null = null;
   let isOver = false;
   const resume = () => socket.resume();
-  const decoder = createFrameDecoder({
+  const decoder = new FrameDecoder({
     stream: (type, data) => output.push(type === frameType.stderr ? "stderr" : "stdout", data),
     frame(type, payload) {
       if (type === frameType.exit) output.end(decodeExit(payload));
@@ -177,7 +169,7 @@ function createLive(socket: Socket, output: ExecOutput): Live {
       output.onRoom(resume);
     }
   });
-  // A broken connection is one that ended early; `close` follows.
+  // `close` follows and tells who waits.
   socket.on("error", () => {});
   socket.on("close", () => {
     isOver = true;
@@ -186,30 +178,14 @@ function createLive(socket: Socket, output: ExecOutput): Live {
   });
   return {
     socket,
-    started(signal) {
-      return new Promise((resolve, reject) => {
-        const onAbort = () => {
-          reject(abortedError(signal as AbortSignal));
+    started: (signal) =>
+      abortable(signal, (waiter) => {
+        settle = waiter;
+        return () => {
           socket.end(encodeKill(0));
           output.wait().catch(() => {});
         };
-        const done = () => {
-          settle = null;
-          signal?.removeEventListener("abort", onAbort);
-        };
-        settle = {
-          resolve(failure) {
-            done();
-            resolve(failure);
-          },
-          reject(error) {
-            done();
-            reject(error);
-          },
-        };
-        signal?.addEventListener("abort", onAbort, { once: true });
-      });
-    },
+      }),
     onCut(callback) {
       cut = callback;
       if (isOver && output.exit === null) callback();
@@ -218,7 +194,7 @@ function createLive(socket: Socket, output: ExecOutput): Live {
 }
 
 interface Handle extends Exec {
-  /** Goes on from the log; false when there is none. */
+  /** Continues from the log; false when there is none. */
   follow(): Promise<boolean>;
 }
 
@@ -243,7 +219,7 @@ function createHandle(host: ExecHost, id: ExecId, output: ExecOutput, live: Live
     );
   });
   const whileRunning = () => {
-    if (output.exit !== null) throw new SlipwayError("exec_ended", `${id} has ended`);
+    if (output.exit !== null) throw new SlipwayError("exec_ended", `${id} has ended.`);
   };
   return {
     id,
@@ -252,7 +228,7 @@ function createHandle(host: ExecHost, id: ExecId, output: ExecOutput, live: Live
     wait: ({ signal } = {}): Promise<ExecExit> => output.wait(signal),
     async write(data, { signal } = {}) {
       whileRunning();
-      if (!takesInput) throw new SlipwayError("invalid_request", "the command was started without standard input");
+      if (!takesInput) throw new SlipwayError("invalid_request", "The command was started without standard input.");
       await input.write(data, signal);
     },
     async end({ signal } = {}) {
@@ -261,14 +237,14 @@ function createHandle(host: ExecHost, id: ExecId, output: ExecOutput, live: Live
     async signal(name, { signal, tree = false } = {}) {
       whileRunning();
       const number = osConstants.signals[name];
-      if (number === undefined) throw new SlipwayError("invalid_request", `there is no signal ${name}`);
+      if (number === undefined) throw new SlipwayError("invalid_request", `Unknown signal ${name}.`);
       await control(host.dial, id, encodeFrame(frameType.signal, Uint8Array.of(number, tree ? 1 : 0)), signal);
     },
     async kill({ signal, graceMs = 2000 } = {}) {
       try {
         await control(host.dial, id, encodeKill(graceMs), signal);
       } catch (error) {
-        // Nothing of it runs any more: that is what was asked for.
+        // Already gone.
         if (!hasCode(error, "exec_ended")) throw error;
       }
     },
@@ -281,7 +257,7 @@ function createHandle(host: ExecHost, id: ExecId, output: ExecOutput, live: Live
       released?.abort();
       input.release();
       live?.socket.destroy();
-      if (output.exit === null) output.fail(new SlipwayError("aborted", `the handle of ${id} was let go`));
+      if (output.exit === null) output.fail(new SlipwayError("aborted", `The handle of ${id} was disposed of.`));
     },
   };
 }

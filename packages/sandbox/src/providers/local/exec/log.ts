@@ -1,5 +1,5 @@
 import { constants, watch } from "node:fs";
-import { type FileHandle, open, readdir } from "node:fs/promises";
+import { type FileHandle, open } from "node:fs/promises";
 import { constants as osConstants } from "node:os";
 import { join } from "node:path";
 import {
@@ -10,11 +10,20 @@ import {
   type ExecOffsets,
   execIdSchema,
 } from "@slipway/contract";
-import { exitPayloadBytes, frameHeaderBytes, frameLength, frameType, isStream, MalformedFrame } from "../agent/wire.ts";
+import {
+  encodeFrame,
+  exitPayloadBytes,
+  frameHeaderBytes,
+  frameLength,
+  frameType,
+  isStream,
+  MalformedFrame,
+} from "../agent/wire.ts";
+import { namesIn } from "../state-files.ts";
 import type { ExecOutput } from "./output.ts";
 
 const readBytes = 512 * 1024;
-/** How long a log may be silent before its sandbox is asked whether it lives. */
+/** After this long without growth of a log, check whether its sandbox still runs. */
 const silenceMs = 1000;
 const listConcurrency = 16;
 
@@ -22,7 +31,7 @@ const reasons: readonly ExecEndReason[] = ["exited", "signaled", "timeout", "kil
 const signalNames = new Map(Object.entries(osConstants.signals).map(([name, number]) => [number as number, name]));
 
 export function decodeExit(payload: Buffer): ExecExit {
-  if (payload.length !== exitPayloadBytes) throw new MalformedFrame("an exit of the wrong size");
+  if (payload.length !== exitPayloadBytes) throw new MalformedFrame("An exit frame has the wrong size.");
   const reason = reasons[payload.readUInt8(8)] ?? "lost";
   const signal = payload.readInt32LE(4);
   return {
@@ -35,7 +44,17 @@ export function decodeExit(payload: Buffer): ExecExit {
   };
 }
 
-/** Null when the exec has no log; a link is none. */
+/** The exit frame that ends the log of a command whose end nobody saw. */
+export function encodeLostExit({ stdout, stderr }: ExecOffsets): Buffer {
+  const payload = Buffer.alloc(exitPayloadBytes);
+  payload.writeInt32LE(-1, 0);
+  payload.writeUInt8(reasons.indexOf("lost"), 8);
+  payload.writeBigUInt64LE(BigInt(stdout), 17);
+  payload.writeBigUInt64LE(BigInt(stderr), 25);
+  return encodeFrame(frameType.exit, payload);
+}
+
+/** Null when the exec has no log. Follows no link. */
 export async function openLog(logDir: string, id: ExecId): Promise<FileHandle | null> {
   try {
     return await open(join(logDir, id), constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
@@ -49,45 +68,14 @@ export async function openLog(logDir: string, id: ExecId): Promise<FileHandle | 
 export interface FollowOptions {
   readonly path: string;
   readonly isAlive: () => Promise<boolean>;
-  /** Aborted when the handle is let go. */
+  /** Aborted when the handle is disposed of. */
   readonly released: AbortSignal;
 }
 
-/** Puts into the output what the log holds beyond the output's offsets, as it grows, until the exit. Closes the log. */
+/** Adds to the output what the log holds beyond the output's offsets, as it grows, until the exit. Closes the log. */
 export async function followLog(log: FileHandle, output: ExecOutput, options: FollowOptions): Promise<void> {
-  const reader = createLogReader(log, output);
-  let watcher: LogWatcher | null = null;
-  try {
-    while (!options.released.aborted && output.exit === null) {
-      if (output.isFull) await new Promise<void>((resolve) => output.onRoom(resolve));
-      if (await reader.read()) continue;
-      if (watcher === null) {
-        watcher = watchLog(options.path, options.released);
-        continue;
-      }
-      if (await watcher.changed()) continue;
-      const alive = options.released.aborted || (await options.isAlive());
-      // What was written before the sandbox ended is there now.
-      if (!alive && !(await reader.read())) output.end(reader.lost());
-    }
-  } catch (error) {
-    // The sandbox was destroyed with its logs.
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") output.end(reader.lost());
-    else output.fail(error as Error);
-  } finally {
-    watcher?.close();
-    await log.close();
-  }
-}
-
-interface LogReader {
-  /** False when there is nothing new. */
-  read(): Promise<boolean>;
-  lost(): ExecExit;
-}
-
-function createLogReader(log: FileHandle, output: ExecOutput): LogReader {
   const seen = { stdout: 0, stderr: 0 };
+  let position = 0;
   const take = (type: number, payload: Buffer): void => {
     if (output.exit !== null) return;
     if (type === frameType.truncated) output.truncated();
@@ -99,20 +87,39 @@ function createLogReader(log: FileHandle, output: ExecOutput): LogReader {
       if (known < payload.length) output.push(name, known > 0 ? payload.subarray(known) : payload);
     }
   };
-  let position = 0;
-  return {
-    async read() {
-      const taken = await takeFrames(log, position, take);
-      position += taken;
-      return taken > 0;
-    },
-    lost: () => lostExit(seen),
+  /** False when there is nothing new. */
+  const read = async () => {
+    const taken = await takeFrames(log, position, take);
+    position += taken;
+    return taken > 0;
   };
+  let watcher: LogWatcher | null = null;
+  try {
+    while (!options.released.aborted && output.exit === null) {
+      if (output.isFull) await new Promise<void>((resolve) => output.onRoom(resolve));
+      if (await read()) continue;
+      if (watcher === null) {
+        watcher = watchLog(options.path, options.released);
+        continue;
+      }
+      if (await watcher.changed()) continue;
+      const alive = options.released.aborted || (await options.isAlive());
+      // Whatever was written before the sandbox ended is visible by now.
+      if (!alive && !(await read())) output.end(lostExit(seen));
+    }
+  } catch (error) {
+    // The sandbox was destroyed with its logs.
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") output.end(lostExit(seen));
+    else output.fail(error as Error);
+  } finally {
+    watcher?.close();
+    await log.close();
+  }
 }
 
 /**
- * Takes the next frames at a position and answers how many bytes they are. Only whole frames: what a killed handler had
- * written of its last one is cut off again.
+ * Takes the whole frames at a position; returns their bytes. Pid 1 cuts off the part of a frame that a killed handler
+ * leaves.
  */
 async function takeFrames(
   log: FileHandle,
@@ -140,20 +147,14 @@ function streamName(type: number): "stdout" | "stderr" {
   return type === frameType.stderr ? "stderr" : "stdout";
 }
 
-/** The end of a command that nobody saw end, after so many bytes. */
+/** The exit of a command whose end nobody saw. */
 export function lostExit(seen: ExecOffsets): ExecExit {
-  return {
-    reason: "lost",
-    exitCode: null,
-    signal: null,
-    durationMs: 0,
-    stdoutBytes: seen.stdout,
-    stderrBytes: seen.stderr,
-  };
+  const { stdout, stderr } = seen;
+  return { reason: "lost", exitCode: null, signal: null, durationMs: 0, stdoutBytes: stdout, stderrBytes: stderr };
 }
 
 interface LogWatcher {
-  /** False after a time of silence. */
+  /** False when the log has not grown for a while. */
   changed(): Promise<boolean>;
   close(): void;
 }
@@ -191,9 +192,7 @@ function watchLog(path: string, released: AbortSignal): LogWatcher {
 
 /** Every exec that has a log, oldest first. */
 export async function listExecs(logDir: string, isAlive: () => Promise<boolean>): Promise<ExecInfo[]> {
-  const names = (await readdir(logDir).catch(emptyWhenMissing))
-    .filter((name): name is ExecId => execIdSchema.safeParse(name).success)
-    .sort();
+  const names = namesIn(logDir).filter((name): name is ExecId => execIdSchema.safeParse(name).success);
   const alive = await isAlive();
   const found: (ExecInfo | null)[] = new Array(names.length).fill(null);
   let next = 0;
@@ -206,12 +205,7 @@ export async function listExecs(logDir: string, isAlive: () => Promise<boolean>)
   return found.filter((info) => info !== null);
 }
 
-function emptyWhenMissing(error: NodeJS.ErrnoException): string[] {
-  if (error.code === "ENOENT") return [];
-  throw error;
-}
-
-/** The exit is found by walking the frames: the last bytes of the file may be the command's own, made to look like one. */
+/** Walks all frames to find the exit: the last bytes of the file may be output that looks like one. */
 export async function readExecInfo(logDir: string, id: ExecId, alive: boolean): Promise<ExecInfo | null> {
   const log = await openLog(logDir, id);
   if (log === null) return null;
@@ -235,7 +229,7 @@ export async function readExecInfo(logDir: string, id: ExecId, alive: boolean): 
 }
 
 function decodeStart(payload: Buffer): Pick<ExecInfo, "argv" | "startedAt" | "background"> {
-  if (payload.length < 9) throw new MalformedFrame("a start that is too short");
+  if (payload.length < 9) throw new MalformedFrame("A start frame is too short.");
   return {
     startedAt: Number(payload.readBigUInt64LE(0)),
     background: payload.readUInt8(8) === 1,

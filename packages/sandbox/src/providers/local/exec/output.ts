@@ -1,35 +1,12 @@
 import { type ExecChunk, type ExecExit, type ExecOffsets, SlipwayError } from "@slipway/contract";
-import { abortedError } from "../agent/errors.ts";
+import { abortable, abortedError, type Waiter } from "../../../abort.ts";
 
-/** Output that waits here for its reader. Above this the source is paused, and in the end the command. */
+/** When more output than this waits for its reader, the source pauses, and in the end the command. */
 const fullBytes = 1024 * 1024;
 
-/** Where an exec's bytes and its end meet whoever takes them. */
-export interface ExecOutput {
-  /** How much of each stream came in, from whatever source. */
-  readonly offsets: { stdout: number; stderr: number };
-  readonly isFull: boolean;
-  readonly exit: ExecExit | null;
-  push(type: "stdout" | "stderr", data: Buffer): void;
-  truncated(): void;
-  end(exit: ExecExit): void;
-  fail(error: Error): void;
-  /** Calls back once, when it is not full any more or the exec's handle is let go. */
-  onRoom(callback: () => void): void;
-  take(signal?: AbortSignal): AsyncIterable<ExecChunk>;
-  wait(signal?: AbortSignal): Promise<ExecExit>;
-}
-
-export function createExecOutput(from: ExecOffsets): ExecOutput {
-  return new Output(from);
-}
-
-interface Waiter<T> {
-  resolve(value: T): void;
-  reject(error: Error): void;
-}
-
-class Output implements ExecOutput {
+/** Connects the source of an exec's bytes and exit to whoever reads them. */
+export class ExecOutput {
+  /** How many bytes of each stream have come in, from whatever source. */
   readonly offsets: { stdout: number; stderr: number };
   exit: ExecExit | null = null;
   #error: Error | null = null;
@@ -40,8 +17,8 @@ class Output implements ExecOutput {
   #reader: Waiter<IteratorResult<ExecChunk>> | null = null;
   readonly #waiters = new Set<Waiter<ExecExit>>();
 
-  constructor(from: ExecOffsets) {
-    this.offsets = { stdout: from.stdout, stderr: from.stderr };
+  constructor({ stdout, stderr }: ExecOffsets) {
+    this.offsets = { stdout, stderr };
   }
 
   get isFull(): boolean {
@@ -75,6 +52,7 @@ class Output implements ExecOutput {
     this.#callRoom();
   }
 
+  /** Calls back once: when there is room, or when the exec's handle is disposed of. */
   onRoom(callback: () => void): void {
     this.#roomCallback = callback;
     if (!this.isFull) this.#callRoom();
@@ -91,7 +69,8 @@ class Output implements ExecOutput {
   }
 
   take(signal?: AbortSignal): AsyncIterable<ExecChunk> {
-    if (this.#use === "taken") throw new SlipwayError("invalid_request", "the output of an exec can be taken once");
+    if (this.#use === "taken")
+      throw new SlipwayError("invalid_request", "The output of an exec can be read only once.");
     if (this.#use === "held") this.#use = "taken";
     const iterator: AsyncIterator<ExecChunk> = {
       next: () => this.#next(signal),
@@ -156,28 +135,4 @@ class Output implements ExecOutput {
     if (this.#error !== null) reader?.reject(this.#error);
     else reader?.resolve({ done: true, value: undefined });
   }
-}
-
-/** A promise that the signal rejects; without a signal it costs nothing more. */
-function abortable<T>(signal: AbortSignal | undefined, register: (waiter: Waiter<T>) => () => void): Promise<T> {
-  if (signal === undefined) return new Promise((resolve, reject) => void register({ resolve, reject }));
-  if (signal.aborted) return Promise.reject(abortedError(signal));
-  return new Promise((resolve, reject) => {
-    const done = () => signal.removeEventListener("abort", onAbort);
-    const forget = register({
-      resolve(value) {
-        done();
-        resolve(value);
-      },
-      reject(error) {
-        done();
-        reject(error);
-      },
-    });
-    const onAbort = () => {
-      forget();
-      reject(abortedError(signal));
-    };
-    signal.addEventListener("abort", onAbort, { once: true });
-  });
 }

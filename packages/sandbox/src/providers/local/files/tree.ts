@@ -1,11 +1,10 @@
 import type { FileChange, FileInfo, FileType, SearchMatch } from "@slipway/contract";
 import { SlipwayError } from "@slipway/contract";
 import type { Bytes, TreeEntry } from "../../../provider.ts";
-import type { AgentCall, Frame } from "../agent/connection.ts";
-import { cutError, decodeFailure, fileError } from "../agent/errors.ts";
-import { encodeFrame, encodeHeader, frameType, MalformedFrame, streamFrameBytes } from "../agent/wire.ts";
+import { type AgentCall, type Frame, nextFrame } from "../agent/connection.ts";
+import { bytesFrames, encodeFrame, frameType, MalformedFrame, streamFrameBytes } from "../agent/wire.ts";
 
-/** Files up to this size come out of a download whole; the content of larger ones is read while the tree passes by. */
+/** A download yields files up to this size whole, and larger ones as streams. */
 const wholeFileBytes = 1024 * 1024;
 
 const fileTypes: Readonly<Record<string, FileType>> = { f: "file", d: "directory", l: "symlink", o: "other" };
@@ -14,7 +13,7 @@ const changeTypes: Readonly<Record<string, FileChange["type"]>> = { c: "created"
 export function decodeEntry(payload: Buffer): FileInfo {
   const pathEnd = payload.indexOf(0, 21);
   const type = fileTypes[String.fromCharCode(payload[0] ?? 0)];
-  if (type === undefined || pathEnd < 0 || payload.at(-1) !== 0) throw new MalformedFrame("an entry");
+  if (type === undefined || pathEnd < 0 || payload.at(-1) !== 0) throw new MalformedFrame("An entry is malformed.");
   return {
     path: payload.toString("utf8", 21, pathEnd),
     type,
@@ -27,13 +26,13 @@ export function decodeEntry(payload: Buffer): FileInfo {
 
 export function decodeChange(payload: Buffer): FileChange {
   const type = changeTypes[String.fromCharCode(payload[0] ?? 0)];
-  if (type === undefined) throw new MalformedFrame("a change");
+  if (type === undefined) throw new MalformedFrame("A change is malformed.");
   return { type, path: payload.toString("utf8", 1) };
 }
 
 export function decodeMatch(payload: Buffer): SearchMatch {
   const pathEnd = payload.indexOf(0, 4);
-  if (pathEnd < 0) throw new MalformedFrame("a match");
+  if (pathEnd < 0) throw new MalformedFrame("A match is malformed.");
   return {
     line: payload.readUInt32LE(0),
     path: payload.toString("utf8", 4, pathEnd),
@@ -42,20 +41,8 @@ export function decodeMatch(payload: Buffer): SearchMatch {
 }
 
 export async function* contentFrames(content: Bytes): AsyncIterable<Buffer> {
-  if (typeof content === "string" || content instanceof Uint8Array) yield* splitFrames(content);
-  else for await (const part of content) yield* splitFrames(part);
-}
-
-function* splitFrames(content: string | Uint8Array): Iterable<Buffer> {
-  const bytes =
-    typeof content === "string"
-      ? Buffer.from(content)
-      : Buffer.from(content.buffer, content.byteOffset, content.byteLength);
-  for (let at = 0; at < bytes.length; at += streamFrameBytes) {
-    const part = bytes.subarray(at, at + streamFrameBytes);
-    yield encodeHeader(frameType.bytes, part.length);
-    yield part;
-  }
+  if (typeof content === "string" || content instanceof Uint8Array) yield* bytesFrames(content);
+  else for await (const part of content) yield* bytesFrames(part);
 }
 
 export async function* treeFrames(entries: AsyncIterable<TreeEntry> | Iterable<TreeEntry>): AsyncIterable<Buffer> {
@@ -69,7 +56,7 @@ export async function* treeFrames(entries: AsyncIterable<TreeEntry> | Iterable<T
 function encodeTreeEntry(entry: TreeEntry): Buffer {
   const target = entry.type === "symlink" ? entry.target : "";
   if (entry.path.includes("\0") || target.includes("\0")) {
-    throw new SlipwayError("path_outside", "a name in a tree holds a NUL");
+    throw new SlipwayError("path_outside", "A name in a tree holds a NUL.");
   }
   const letter = entry.type === "directory" ? "d" : entry.type === "file" ? "f" : "l";
   const names = Buffer.from(`${entry.path}\0${target}\0`);
@@ -77,21 +64,21 @@ function encodeTreeEntry(entry: TreeEntry): Buffer {
   payload.write(letter, 0, "latin1");
   payload.writeUInt32LE(entry.type === "symlink" ? 0o777 : entry.mode & 0o7777, 1);
   payload.set(names, 5);
-  if (payload.length > streamFrameBytes) throw new SlipwayError("path_outside", "a name in a tree is too long");
+  if (payload.length > streamFrameBytes) throw new SlipwayError("path_outside", "A name in a tree is too long.");
   return encodeFrame(frameType.treeEntry, payload);
 }
 
 /** The entries of a download, from its frames. */
 export async function* treeEntries(call: AgentCall, root: string): AsyncIterable<TreeEntry> {
-  let frame = await nextOf(call, root);
+  let frame = await nextFrame(call, root);
   while (frame.type !== frameType.done) {
-    if (frame.type !== frameType.entry) throw new MalformedFrame("a tree without an entry");
+    if (frame.type !== frameType.entry) throw new MalformedFrame("A tree holds a frame that is no entry.");
     const info = decodeEntry(frame.payload);
     if (info.type !== "file") {
       yield info.type === "symlink"
         ? { type: "symlink", path: info.path, target: info.symlinkTarget ?? "" }
         : { type: "directory", path: info.path, mode: info.mode };
-      frame = await nextOf(call, root);
+      frame = await nextFrame(call, root);
       continue;
     }
     const content = fileContent(call, root);
@@ -101,12 +88,12 @@ export async function* treeEntries(call: AgentCall, root: string): AsyncIterable
   }
 }
 
-/** The bytes of one file, and the frame that comes behind them. */
+/** The bytes of one file, and the frame that follows them. */
 function fileContent(call: AgentCall, root: string): { bytes: AsyncIterable<Uint8Array>; rest(): Promise<Frame> } {
   let after: Frame | null = null;
   const step = async (): Promise<Buffer | null> => {
     if (after !== null) return null;
-    const frame = await nextOf(call, root);
+    const frame = await nextFrame(call, root);
     if (frame.type === frameType.data) return frame.payload;
     after = frame;
     return null;
@@ -128,12 +115,4 @@ async function collect(bytes: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
   const parts: Uint8Array[] = [];
   for await (const part of bytes) parts.push(part);
   return parts.length === 1 ? (parts[0] as Uint8Array) : Buffer.concat(parts);
-}
-
-/** The next frame; throws on a failure or an early end. */
-export async function nextOf(call: AgentCall, subject: string): Promise<Frame> {
-  const frame = await call.next();
-  if (frame === null) throw cutError("the operation was done");
-  if (frame.type === frameType.failed) throw fileError(decodeFailure(frame.payload), subject);
-  return frame;
 }

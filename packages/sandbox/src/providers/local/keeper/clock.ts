@@ -1,10 +1,10 @@
 export interface Clock {
   now(): number;
-  /** Calls back once after the delay, or before when that is very long; the answer cancels it. */
+  /** Calls back once after the delay, or earlier when that is very long. The result cancels it. */
   after(delayMs: number, callback: () => void): () => void;
 }
 
-/** A longer one makes setTimeout call back at once. */
+/** With a longer delay, setTimeout calls back at once. */
 const longestDelayMs = 2 ** 31 - 1;
 
 export const systemClock: Clock = {
@@ -14,3 +14,19 @@ export const systemClock: Clock = {
     return () => clearTimeout(timer);
   },
 };
+
+/** Repeats the work, each time after a pause. Disposing of it ends that. */
+export function repeat(clock: Clock, pauseMs: () => number, work: () => Promise<unknown>): Disposable {
+  let cancel = () => {};
+  let stopped = false;
+  const again = () => {
+    if (!stopped) cancel = clock.after(pauseMs(), () => work().finally(again));
+  };
+  again();
+  return {
+    [Symbol.dispose]() {
+      stopped = true;
+      cancel();
+    },
+  };
+}

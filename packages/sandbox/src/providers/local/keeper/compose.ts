@@ -29,12 +29,12 @@ import type { KeeperSettings } from "./settings.ts";
 import { createTimers } from "./timers.ts";
 import { openSpace } from "./watch/space.ts";
 
-/** The keeper's parts, wired. Nothing of the state directory has been taken over yet. */
+/** The keeper's parts, wired. It has not taken over the state directory yet. */
 export type KeeperParts = Awaited<ReturnType<typeof composeKeeper>>;
 
 export interface KeeperHooks {
   log(line: string): void;
-  /** A sandbox has changed, or is no more. */
+  /** A sandbox has changed or is gone. */
   onChange(): void;
 }
 
@@ -45,7 +45,7 @@ export async function composeKeeper(settings: KeeperSettings, clock: Clock, { lo
   const space = openSpace(layout.root, settings.minFreeBytes);
   const programs = installPrograms(layout);
   const service = await startLaunchService({ program: programs.launch, socketPath: layout.launchSocket });
-  const layerTool = createLayerTool({ service, identity });
+  const layerTool = createLayerTool(service, identity);
   const removeTree = (path: string) => layerTool.remove(path);
   const onError = (box: Box, error: unknown) => log(`${box.id}: ${(error as Error).stack}`);
 
@@ -77,7 +77,7 @@ export async function composeKeeper(settings: KeeperSettings, clock: Clock, { lo
   const hold = createHold(agent, cgroups.mechanisms.freeze !== "none");
   const registryHosts = [...new Set([...registries.hosts, ...hostsOf(debian.archives)])];
   const networks = createNetworks({ layout, events, authority, registries: registryHosts, onError });
-  // Before a launcher stands by: its groups are in no record yet.
+  // Before a launcher stands by: no record names its groups.
   await cgroups.sweep(new Set([...boxes.all()].flatMap(({ record }) => record.cgroups)));
   for (const spare of readdirSync(layout.spares)) await removeTree(join(layout.spares, spare));
   const launchpad = createLaunchpad({ service, identity, cgroups, spares: layout.spares });
@@ -184,7 +184,7 @@ export async function composeKeeper(settings: KeeperSettings, clock: Clock, { lo
   };
 }
 
-/** Each state directory has control groups of its own, which its keeper may sweep. */
+/** Each state directory has its own control groups, which its keeper sweeps. */
 function groupName(stateDir: string): string {
   return `slipway-${createHash("sha256").update(stateDir).digest("hex").slice(0, 16)}`;
 }

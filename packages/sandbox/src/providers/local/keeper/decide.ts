@@ -1,6 +1,6 @@
 import type { CreateSandbox, SandboxState, SnapshotId } from "@slipway/contract";
 
-/** What the keeper does for a sandbox by itself, and when. Times are milliseconds since 1970. */
+/** What the keeper does for a sandbox on its own, and when. Times are milliseconds since 1970. */
 export interface Due {
   readonly at: number;
   readonly action: "expiring" | "expire" | "check_idle" | "checkpoint" | "sleep_out" | "keep_slept_out";
@@ -16,7 +16,7 @@ export interface Timing {
 
 /** What the keeper remembers between two decisions. */
 export interface TimingMemory {
-  /** The end that `expiring` has been told for. */
+  /** The end that an `expiring` event has announced. */
   readonly toldEnd: number | null;
   readonly checkIdleAt: number;
   readonly lastCheckpointAt: number;
@@ -42,7 +42,7 @@ function duesOf(timing: Timing, memory: TimingMemory): Due[] {
   }
 }
 
-/** When the sandbox ends by time if nothing happens before. */
+/** When the sandbox's time runs out. */
 export function endOf({ state, stateChangedAt, expiresAt, request }: Timing): number {
   return state === "sleeping" ? stateChangedAt + request.sleepingMs : expiresAt;
 }
@@ -60,20 +60,20 @@ function sleepingDues(timing: Timing, memory: TimingMemory): Due[] {
   return [{ at: endOf(timing), action: "sleep_out" }, ...expiring(timing, memory)];
 }
 
-/** An end that comes sooner than the grace period is told at once. */
+/** Announces an end within the grace period at once. */
 function expiring(timing: Timing, memory: TimingMemory): Due[] {
   const end = endOf(timing);
   if (memory.toldEnd === end) return [];
   return [{ at: Math.max(end - timing.request.expiringGraceMs, timing.stateChangedAt), action: "expiring" }];
 }
 
-/** What the agent says of its use. */
+/** The use of a sandbox, as its agent reports it. */
 export interface Use {
   readonly operations: number;
   readonly sinceMs: number;
 }
 
-/** Sleep now, or look again at a later time. Work under way is looked at again after a quarter of the idle time. */
+/** Sleep now, or check again later: during work, after a quarter of the idle time. */
 export function decideIdle(
   use: Use,
   idleMs: number,
@@ -84,27 +84,27 @@ export function decideIdle(
   return { sleep: false, checkAt: nowMs + (idleMs - use.sinceMs) };
 }
 
-/** Where sleep is a signal, a program inside can arrange to be continued. */
+/** Programs inside can continue themselves when sleep is only SIGSTOP. */
 export function canWrite(state: SandboxState, { isFirm }: { readonly isFirm: boolean }): boolean {
   return state === "running" || (state === "sleeping" && !isFirm);
 }
 
-/** A look at how much of the disk a sandbox takes. */
+/** A measurement of a sandbox's disk use. */
 export interface DiskLook {
   readonly at: number;
   readonly tookMs: number;
-  /** What had been written to the whole file system by then. */
+  /** Bytes written to the whole file system by then. */
   readonly writtenBytes: number;
 }
 
-/** Less written than this is no reason to look. */
+/** Fewer written bytes need no look. */
 const worthALookBytes = 4 * 1024 * 1024;
-/** Looking takes at most a tenth of the time, as long as little is written. */
+/** Looking takes at most a tenth of the time while little is written. */
 const restFactor = 10;
-/** What one deletes hides what another writes: so now and then a look without a reason. */
+/** Deletes by one sandbox hide writes by another, so look from time to time without a reason. */
 const oldestLookMs = 60_000;
 
-/** A sandbox that makes looks slow does not put the next one off for long: much written is always a reason. */
+/** A sandbox that makes looks slow cannot delay the next for long: many written bytes are always a reason. */
 export function isDiskLookDue(last: DiskLook, writtenBytes: number, limitBytes: number, nowMs: number): boolean {
   const growth = writtenBytes - last.writtenBytes;
   if (growth >= limitBytes / 4) return true;
@@ -112,10 +112,10 @@ export function isDiskLookDue(last: DiskLook, writtenBytes: number, limitBytes: 
   return rested && (growth >= worthALookBytes || nowMs - last.at >= oldestLookMs);
 }
 
-/** What each may still write under the floor, which is enough to start and to remove files: more as long as half of it is left. */
+/** What each may still write below the floor, enough to start and to delete files; less when half of the floor is gone. */
 const underFloorBytes = { half: 16 * 1024 * 1024, less: 4 * 1024 * 1024 };
 
-/** Whom to stop when less is free than is to stay free: the one that has written most since then; null when none has. */
+/** The sandbox to stop when too little is free: the one that has written most since then; null when none has. */
 export function decideStop<T extends { readonly grownBytes: number }>(
   writers: readonly T[],
   freeBytes: number,

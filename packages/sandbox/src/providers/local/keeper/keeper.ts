@@ -1,7 +1,7 @@
 import type { ReconcileReport } from "../../../provider.ts";
 import { liveStates } from "../record.ts";
 import type { Box } from "./boxes/boxes.ts";
-import type { Clock } from "./clock.ts";
+import { type Clock, repeat } from "./clock.ts";
 import { composeKeeper, type KeeperParts } from "./compose.ts";
 import { protocolVersion } from "./protocol.ts";
 import { reconcile } from "./reconcile.ts";
@@ -18,11 +18,11 @@ export interface Keeper {
   readonly closed: Promise<void>;
 }
 
-/** How long a keeper without sandboxes and callers stays. */
+/** How long a keeper stays without live sandboxes and callers. */
 const lingerMs = 2000;
 const reconcileEveryMs = 5 * 60_000;
 
-/** Takes over what the last keeper left, then serves until nobody needs it. The caller holds the state directory's lock. */
+/** Takes over what the last keeper left and serves until nobody needs it. The caller holds the state directory's lock. */
 export async function startKeeper(
   settings: KeeperSettings,
   clock: Clock,
@@ -33,12 +33,8 @@ export async function startKeeper(
   await takeOver(parts);
 
   const { promise: closed, resolve: setClosed } = Promise.withResolvers<void>();
-  let cancelReconcile = () => {};
   const close = () => {
-    watch[Symbol.dispose]();
-    hearing[Symbol.dispose]();
-    floor[Symbol.dispose]();
-    cancelReconcile();
+    for (const work of [watch, hearing, floor, reconciling]) work[Symbol.dispose]();
     void server.close();
     letGo(parts).then(setClosed, setClosed);
   };
@@ -57,19 +53,16 @@ export async function startKeeper(
   const hearing = startHearing(parts);
   const writtenBy = async (box: Box) => writtenBytes(await parts.hold.processes(box));
   const floor = startFloorWatch({ ...parts, writtenBytes: writtenBy });
-  const reconcileLater = () => {
-    cancelReconcile = clock.after(reconcileEveryMs, () => {
-      reconcileNow(parts)
-        .catch((error) => log(`reconcile: ${error.stack}`))
-        .finally(reconcileLater);
-    });
-  };
-  reconcileLater();
+  const reconciling = repeat(
+    clock,
+    () => reconcileEveryMs,
+    () => reconcileNow(parts).catch((error) => log(`reconcile: ${error.stack}`)),
+  );
   leaveSoon();
   return { close, closed };
 }
 
-/** Layers that the last sandbox left are removed before the service that removes them ends. */
+/** Removes unused layers before it ends the service that removes them. */
 async function letGo({ cgroups, collectGarbage, launchpad, service }: KeeperParts): Promise<void> {
   await collectGarbage();
   await launchpad[Symbol.asyncDispose]();
@@ -77,7 +70,7 @@ async function letGo({ cgroups, collectGarbage, launchpad, service }: KeeperPart
   await cgroups.leave();
 }
 
-/** What is wrong with one sandbox or layer keeps the keeper from none of the others. */
+/** A failure with one sandbox or layer does not stop the others. */
 async function takeOver(parts: KeeperParts): Promise<void> {
   const { boxes, layers, log, onError, previews, snapshots, timers, usedLayers } = parts;
   await layers.collect(new Set(usedLayers()), { growing: true }).catch((error) => log(`garbage: ${error.stack}`));
@@ -110,8 +103,8 @@ function handlersOf(parts: KeeperParts, close: () => void): Handlers {
       clock.after(0, close);
       return null;
     },
-    create: ({ id, request, tools }, { signal }) => lifecycle.create(id, { request, tools }, signal),
-    fork: ({ id, from, request, tools }, { signal }) => lifecycle.fork(id, from, { request, tools }, signal),
+    create: (params, { signal }) => lifecycle.create(params, signal),
+    fork: (params, { signal }) => lifecycle.fork(params, signal),
     sleep: ({ id }) => done(lifecycle.sleep(id)),
     wake: ({ id }) => done(lifecycle.wake(id)),
     stop: ({ id }) => done(lifecycle.stop(id)),
@@ -124,8 +117,8 @@ function handlersOf(parts: KeeperParts, close: () => void): Handlers {
       return done(networks.setPolicy(box));
     },
     preview: ({ id, port }) => previews.url(boxes.get(id), port),
-    snapshot: ({ id, snapshot, ...options }, { signal }) => snapshots.create(id, snapshot, options, signal),
-    updateSnapshot: ({ id, ...change }) => snapshots.update(id, change),
+    snapshot: (params, { signal }) => snapshots.create(params, signal),
+    updateSnapshot: (params) => snapshots.update(params),
     deleteSnapshot: ({ id }) => {
       snapshots.delete(id);
       return null;

@@ -5,8 +5,9 @@ import { startKeeper } from "./keeper.ts";
 import type { KeeperStart } from "./protocol.ts";
 
 /**
- * The keeper's process: `node main.ts <state directory> <uid of sandboxes> <bytes to leave free>`. Ends at once when another
- * keeper has the state directory. Its environment may hold keys: everybody on the machine can read arguments, so it comes as what it is.
+ * The keeper's process: `node main.ts <state directory> <uid of sandboxes> <bytes to leave free>`. Exits at once when
+ * another keeper has the state directory. The environment is not passed as arguments: it may hold keys, and everyone
+ * on the machine can read arguments.
  */
 const [stateDir = "", sandboxUid, minFreeBytes] = process.argv.slice(2);
 const settings = {
@@ -19,7 +20,7 @@ const log = (line: string) => console.error(new Date().toISOString(), line);
 const tell = (start: KeeperStart) => process.stdout.write(`${JSON.stringify(start)}\n`);
 
 process.title = `slipway-keeper ${stateDir}`;
-// The caller that started the keeper may be gone, its pipe and its terminal with it.
+// The caller may be gone, with its pipe and its terminal.
 process.stdout.on("error", () => {});
 for (const signal of ["SIGINT", "SIGHUP"] as const) process.on(signal, () => {});
 
@@ -30,11 +31,11 @@ if ((await acquireProcessLock("keeper", stateDir)) !== null) {
     tell({ ready: true });
     await keeper.closed;
   } catch (error) {
-    log(`can not start: ${(error as Error).stack}`);
+    log(`cannot start: ${(error as Error).stack}`);
     const told =
       error instanceof SlipwayError
         ? error
-        : new SlipwayError("internal", `the keeper can not start: ${(error as Error).message}`);
+        : new SlipwayError("internal", `The keeper cannot start: ${(error as Error).message}`);
     tell({ error: told.toJSON() });
   }
 }

@@ -14,17 +14,17 @@ import type {
 import type { ReconcileReport } from "../../../provider.ts";
 import type { Tool } from "../record.ts";
 
-/** Raised when requests or records change shape: a caller of another version asks the running keeper to retire. */
+/** Raise it when requests or records change shape: callers ask a keeper of another version to retire. */
 export const protocolVersion = 3;
 
-/** What callers ask of the keeper, over its unix socket, as one JSON document a line. */
+/** The keeper's methods, over its unix socket, as one JSON document per line. */
 export interface KeeperMethods {
   hello(params: { version: number }): { version: number; pid: number };
   /** Ends the keeper, not the sandboxes. */
   retire(params: Record<string, never>): null;
-  /** The id is chosen by the caller, so that a create can be sent again to a restarted keeper. */
+  /** The caller chooses the id, so that it can repeat the create with a restarted keeper. */
   create(params: { id: SandboxId; request: CreateSandbox; tools: readonly Tool[] }): SandboxInfo;
-  /** Without tools, the fork has those of its source. */
+  /** Without tools, the fork gets those of its source. */
   fork(params: { id: SandboxId; from: SandboxId; request: CreateSandbox; tools: readonly Tool[] | null }): SandboxInfo;
   sleep(params: { id: SandboxId }): null;
   wake(params: { id: SandboxId }): null;
@@ -62,15 +62,15 @@ export type KeeperMessage =
   | { readonly call: number; readonly progress: string }
   | { readonly event: SandboxEvent };
 
-/** The one line that a new keeper writes to its standard output; none when another keeper has the state directory. */
+/** The line that a new keeper writes to its standard output; none when another keeper has the state directory. */
 export type KeeperStart = { readonly ready: true } | { readonly error: ErrorBody };
 
-/** False when the socket takes no more without keeping it in memory, until it has drained. */
+/** False when the socket must drain before it takes more. */
 export function sendLine(socket: Socket, message: KeeperRequest | KeeperMessage): boolean {
   return !socket.writable || socket.write(`${JSON.stringify(message)}\n`);
 }
 
-/** A line that is no JSON ends the connection: the peer is not ours. */
+/** Closes the connection on a line that is no JSON: the peer is not Slipway. */
 export function onLines<T>(socket: Socket, listener: (message: T) => void): void {
   let rest = "";
   socket.setEncoding("utf8");

@@ -57,7 +57,7 @@ function destroyedIn(log: EventLog): SandboxId[] {
     .map(({ sandbox }) => sandbox);
 }
 
-test("a sandbox that can not be ended keeps a new keeper from no other", async () => {
+test("a sandbox that cannot be ended keeps a new keeper from no other", async () => {
   const [bad, good] = [recordFixture({ state: "running" }), recordFixture({ state: "running" })];
   const boxes = boxesOf(bad, good);
   const runtime = {
@@ -70,11 +70,11 @@ test("a sandbox that can not be ended keeps a new keeper from no other", async (
   expect(boxes.get(good.id).record).toMatchObject({ state: "stopped", reason: "provider_lost" });
 });
 
-test("a box without a record that can not be removed keeps no other from going", async () => {
+test("a box without a record that cannot be removed keeps no other from going", async () => {
   const [bad, good] = [newId("sbx", 1), newId("sbx", 2)];
   for (const id of [bad, good]) mkdirSync(layout.box(id).root);
   const removeTree = async (path: string) => {
-    if (path.endsWith(bad)) throw new Error("can not be removed");
+    if (path.endsWith(bad)) throw new Error("cannot be removed");
     rmSync(path, { recursive: true });
   };
   await reconcile(partsWith(boxesOf(), { removeTree }), { starting: true });

@@ -8,7 +8,7 @@ import type { Box, Boxes } from "./boxes/boxes.ts";
 import type { Hold } from "./boxes/hold.ts";
 import type { Layers } from "./boxes/layers.ts";
 import type { Lifecycle } from "./boxes/lifecycle.ts";
-import { endProcess, identify, isAlive, type ProcessIdentity } from "./boxes/process.ts";
+import { allProcesses, endProcess, identify, isAlive, type ProcessIdentity } from "./boxes/process.ts";
 import type { Runtime } from "./boxes/runtime.ts";
 import type { EventLog } from "./events/log.ts";
 
@@ -27,8 +27,8 @@ export interface ReconcileParts {
 }
 
 /**
- * Makes what runs and what is recorded agree. `starting`: a new keeper takes over whatever the last one left, at any
- * point where that one may have been killed. What is wrong with one sandbox keeps no other from its turn.
+ * Makes what runs agree with what is recorded. `starting`: a new keeper takes over what the last one left, which may
+ * have been killed at any point. A failure with one sandbox does not stop the others.
  */
 export async function reconcile(parts: ReconcileParts, { starting }: { starting: boolean }): Promise<ReconcileReport> {
   const { layout, boxes, onError } = parts;
@@ -53,7 +53,7 @@ export async function reconcile(parts: ReconcileParts, { starting }: { starting:
 
 type Found = "adopted" | "lost" | "as recorded";
 
-/** Of a sandbox that this keeper has had all the time. Its own process is looked at now: it may have come after any list was made. */
+/** For a sandbox of this keeper. Checks its process directly: it may be newer than the list. */
 async function lookAfter({ lifecycle }: ReconcileParts, box: Box): Promise<Found> {
   const { state, process } = box.record;
   const isUp = state === "running" || state === "sleeping";
@@ -65,12 +65,12 @@ async function lookAfter({ lifecycle }: ReconcileParts, box: Box): Promise<Found
 async function takeOver(parts: ReconcileParts, box: Box, process: ProcessIdentity | undefined): Promise<Found> {
   finishSeal(parts, box);
   if (liveStates.includes(box.record.state)) return (await adopt(parts, box, process)) ? "adopted" : "lost";
-  // Stopped in the books, alive in fact: a stop that a crash cut short.
+  // A crash cut a stop short.
   if (process !== undefined) await endProcess(process);
   return "as recorded";
 }
 
-/** What runs without a record. One that was destroyed since the list was made is none. */
+/** Ends what runs without a record, unless it was destroyed since the list was made. */
 async function endStray({ boxes, log }: ReconcileParts, id: SandboxId, process: ProcessIdentity): Promise<boolean> {
   if (boxes.find(id) !== undefined || !isAlive(process)) return false;
   try {
@@ -82,7 +82,7 @@ async function endStray({ boxes, log }: ReconcileParts, id: SandboxId, process: 
   }
 }
 
-/** A destroy that was cut short: the record goes first. One that was finished since the list was made is none. */
+/** Finishes a destroy that was cut short after it removed the record. */
 async function removeStray({ layout, boxes, events, log, removeTree }: ReconcileParts, id: SandboxId): Promise<void> {
   const { root } = layout.box(id);
   if (boxes.find(id) !== undefined || !existsSync(root)) return;
@@ -94,7 +94,7 @@ async function removeStray({ layout, boxes, events, log, removeTree }: Reconcile
   }
 }
 
-/** Answers whether the sandbox lives on. Its timers wait until it is taken over. */
+/** Whether the sandbox lives on. Its timers wait until then. */
 function adopt(parts: ReconcileParts, box: Box, process: ProcessIdentity | undefined): Promise<boolean> {
   const { boxes, events, runtime } = parts;
   return boxes.exclusive(box, async () => {
@@ -114,12 +114,12 @@ async function endedUnseen({ layout, boxes, runtime, hold, removeTree }: Reconci
   const reason: StateReason = (await hold.oomKills(box)) > 0 ? "out_of_memory" : "provider_lost";
   await runtime.end(box);
   if (box.record.wasRunning) return boxes.setState(box, "stopped", reason, { process: null, cgroups: [] });
-  // Nobody was told of a create that had not ended: as with any failed create, nothing of it stays.
+  // The create never succeeded, so nothing of it stays.
   await removeTree(layout.box(box.id).root);
   boxes.forget(box, "start_failed");
 }
 
-/** The record names a sealed layer before the upper is moved to it. */
+/** Finishes the move of an upper to a sealed layer: the record names the layer first. */
 function finishSeal({ layout, layers }: ReconcileParts, box: Box): void {
   const [top] = box.record.lowers;
   const { upper } = layout.box(box.id);
@@ -129,26 +129,25 @@ function finishSeal({ layout, layers }: ReconcileParts, box: Box): void {
 const boxPath = /\/boxes\/(sbx_[0-9a-z]+)(?:\/|$)/;
 
 /**
- * Every sandbox of this state directory that runs, found by the command line of its launcher or outer bubblewrap. Only
- * processes of the keeper's own pid namespace count: what runs inside a sandbox can choose its command line, not its namespace.
+ * The running sandboxes of this state directory, by the command lines of their launchers or outer bubblewraps. Counts
+ * only the keeper's own pid namespace: programs inside a sandbox choose their command line, but not their namespace.
  */
 export function findSandboxProcesses(layout: Layout): Map<SandboxId, ProcessIdentity> {
   const found = new Map<SandboxId, ProcessIdentity>();
   const own = readlinkSync("/proc/self/ns/pid");
-  for (const pid of readdirSync("/proc")) {
-    if (!/^\d+$/.test(pid)) continue;
+  for (const pid of allProcesses()) {
     try {
       if (readlinkSync(`/proc/${pid}/ns/pid`) !== own) continue;
       const argv = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
       if (!["bwrap", "slipway-launch"].includes(basename(argv[0] ?? ""))) continue;
       const id = argv.map((argument) => boxPath.exec(argument)?.[1]).find((name) => name !== undefined);
       if (id === undefined || !argv.includes(layout.mountPoint)) continue;
-      // A launch that has not come to its pid 1 yet stands for itself.
+      // A launch without a pid 1 yet counts itself.
       const [child] = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ");
       const identity = identify(Number(child || pid));
       if (identity !== null) found.set(id as SandboxId, identity);
     } catch {
-      // Ended while we looked.
+      // It has ended.
     }
   }
   return found;

@@ -138,7 +138,7 @@ test("a destroy that is sent again to the next keeper answers, though the last o
   const sandbox = await local.provider.create(small);
   const destroying = sandbox.destroy();
   await setImmediate();
-  // Its files are still there to be removed, so it can not have answered.
+  // Its files are still there to be removed, so it cannot have answered.
   while (existsSync(recordPath(sandbox)));
   await killKeeper();
   expect(await destroying).toMatchObject({ sandbox: sandbox.id, processesGone: true, filesGone: true });

@@ -32,7 +32,7 @@ async function toldOf(error: Error) {
 
 test("a disk without room is no defect of the keeper's, and has a code of its own", async () => {
   const { answer, defects } = await toldOf(Object.assign(new Error("ENOSPC: no space left"), { code: "ENOSPC" }));
-  const message = "the keeper's disk is full: ENOSPC: no space left";
+  const message = "The keeper's disk is full: ENOSPC: no space left";
   expect(answer).toMatchObject({ call: 1, error: { code: "out_of_disk", message } });
   expect(defects).toEqual([]);
 });
@@ -40,6 +40,6 @@ test("a disk without room is no defect of the keeper's, and has a code of its ow
 test("what nobody expects is a defect, and internal", async () => {
   const error = new TypeError("no such thing");
   const { answer, defects } = await toldOf(error);
-  expect(answer).toMatchObject({ call: 1, error: { code: "internal", message: "the keeper failed: no such thing" } });
+  expect(answer).toMatchObject({ call: 1, error: { code: "internal", message: "The keeper failed: no such thing" } });
   expect(defects).toEqual([error]);
 });

@@ -1,11 +1,10 @@
-import { rmSync } from "node:fs";
-import { createServer, type Server, type Socket } from "node:net";
-import { type ErrorBody, SlipwayError } from "@slipway/contract";
+import { createServer, type Socket } from "node:net";
+import { SlipwayError } from "@slipway/contract";
+import { listenAt } from "../unix-socket.ts";
 import type { EventLog } from "./events/log.ts";
 import { streamEvents } from "./events/stream.ts";
 import {
   type KeeperMethod,
-  type KeeperMethods,
   type KeeperParams,
   type KeeperRequest,
   type KeeperResult,
@@ -13,10 +12,15 @@ import {
   sendLine,
 } from "./protocol.ts";
 
+interface CallContext {
+  readonly signal: AbortSignal;
+  readonly progress: (line: string) => void;
+}
+
 export type Handlers = {
   [M in Exclude<KeeperMethod, "subscribe">]: (
     params: KeeperParams<M>,
-    context: { signal: AbortSignal; progress: (line: string) => void },
+    context: CallContext,
   ) => Promise<KeeperResult<M>> | KeeperResult<M>;
 };
 
@@ -25,7 +29,7 @@ export interface KeeperServer {
   close(): Promise<void>;
 }
 
-/** Serves the keeper's methods on its socket. The caller makes sure that no other keeper does. */
+/** The caller makes sure that no other keeper serves the socket. */
 export async function serveKeeper(
   path: string,
   handlers: Handlers,
@@ -33,6 +37,30 @@ export async function serveKeeper(
   hooks: { onIdle(): void; onDefect(method: string, error: unknown): void },
 ): Promise<KeeperServer> {
   const sockets = new Set<Socket>();
+  /** A caller that disconnects cancels nothing; only an explicit cancel does. */
+  const answer = async (
+    socket: Socket,
+    calls: Map<number, AbortController>,
+    { call, params }: { call: number; params: unknown },
+    method: keyof Handlers,
+  ): Promise<void> => {
+    const controller = new AbortController();
+    calls.set(call, controller);
+    try {
+      const handler = handlers[method] as (
+        params: unknown,
+        context: CallContext,
+      ) => Promise<KeeperResult<KeeperMethod>>;
+      const progress = (line: string) => sendLine(socket, { call, progress: line });
+      sendLine(socket, { call, result: await handler(params, { signal: controller.signal, progress }) });
+    } catch (error) {
+      const told = errorOf(error);
+      if (told !== error && told.code === "internal") hooks.onDefect(method, error);
+      sendLine(socket, { call, error: told.toJSON() });
+    } finally {
+      calls.delete(call);
+    }
+  };
   const server = createServer((socket) => {
     sockets.add(socket);
     const calls = new Map<number, AbortController>();
@@ -51,7 +79,7 @@ export async function serveKeeper(
         });
         return;
       }
-      void answer(socket, request.call, request.method, request.params, calls, handlers, hooks.onDefect);
+      void answer(socket, calls, request, request.method);
     });
     socket.on("error", () => socket.destroy());
     socket.once("close", () => {
@@ -60,9 +88,8 @@ export async function serveKeeper(
       if (sockets.size === 0) hooks.onIdle();
     });
   });
-  await listen(server, path);
-  // A failed accept, for instance without free descriptors, is no reason to stop.
-  server.on("error", () => undefined);
+  // Whoever can write to the socket controls the sandboxes.
+  await listenAt(server, path, 0o600);
   return {
     get connections() {
       return sockets.size;
@@ -74,55 +101,13 @@ export async function serveKeeper(
   };
 }
 
-/** A caller that goes away cancels nothing; one that says so does. */
-async function answer(
-  socket: Socket,
-  call: number,
-  method: keyof Handlers,
-  params: unknown,
-  calls: Map<number, AbortController>,
-  handlers: Handlers,
-  onDefect: (method: string, error: unknown) => void,
-): Promise<void> {
-  const controller = new AbortController();
-  calls.set(call, controller);
-  try {
-    const handler = handlers[method] as (
-      params: unknown,
-      context: object,
-    ) => Promise<ReturnType<KeeperMethods[KeeperMethod]>>;
-    const progress = (line: string) => sendLine(socket, { call, progress: line });
-    sendLine(socket, { call, result: await handler(params, { signal: controller.signal, progress }) });
-  } catch (error) {
-    const told = isFullDisk(error)
-      ? new SlipwayError("out_of_disk", `the keeper's disk is full: ${error.message}`)
-      : error;
-    if (!(told instanceof SlipwayError)) onDefect(method, told);
-    sendLine(socket, { call, error: errorBody(told) });
-  } finally {
-    calls.delete(call);
-  }
-}
-
 function isFullDisk(error: unknown): error is Error {
   return error instanceof Error && "code" in error && (error.code === "ENOSPC" || error.code === "EDQUOT");
 }
 
-function errorBody(error: unknown): ErrorBody {
-  if (error instanceof SlipwayError) return error.toJSON();
-  return new SlipwayError(
-    "internal",
-    `the keeper failed: ${error instanceof Error ? error.message : String(error)}`,
-  ).toJSON();
-}
-
-function listen(server: Server, path: string): Promise<void> {
-  rmSync(path, { force: true });
-  // Whoever can write to the socket rules the sandboxes: it is the owner's alone from the start, whatever the umask is.
-  const umask = process.umask(0o177);
-  return new Promise((resolve, reject) => {
-    server.once("error", reject);
-    server.listen(path, resolve);
-    process.umask(umask);
-  });
+function errorOf(error: unknown): SlipwayError {
+  if (error instanceof SlipwayError) return error;
+  if (isFullDisk(error)) return new SlipwayError("out_of_disk", `The keeper's disk is full: ${error.message}`);
+  const words = error instanceof Error ? error.message : String(error);
+  return new SlipwayError("internal", `The keeper failed: ${words}`);
 }

@@ -6,9 +6,9 @@ import type { Clock } from "./clock.ts";
 import { type Due, decideIdle, endOf, nextDue, type Use } from "./decide.ts";
 import type { EventLog } from "./events/log.ts";
 
-/** Does what is due for each sandbox by time: notices, ends, sleep, checkpoints. */
+/** Does what is due for each sandbox: notices, ends, sleep, checkpoints. */
 export interface Timers {
-  /** To be called whenever a sandbox's record has changed. */
+  /** Call after every change of a sandbox's record. */
   schedule(box: Box): void;
   forget(box: Box): void;
 }
@@ -23,13 +23,14 @@ export interface TimerParts {
   onError(box: Box, error: unknown): void;
 }
 
-/** What failed is tried again, not at once. */
+/** Delays the retry of what failed. */
 const retryMs = 1000;
 
 export function createTimers(parts: TimerParts): Timers {
   const { clock } = parts;
   const armed = new Map<Box, () => void>();
   const forgotten = new WeakSet<Box>();
+  const arm = (box: Box, delayMs: number, callback: () => void) => armed.set(box, clock.after(delayMs, callback));
   const disarm = (box: Box) => {
     armed.get(box)?.();
     armed.delete(box);
@@ -38,28 +39,20 @@ export function createTimers(parts: TimerParts): Timers {
     disarm(box);
     const due = nextDue(box.record, box.memory);
     if (due === null) return;
-    armed.set(
-      box,
-      clock.after(due.at - clock.now(), async () => {
-        armed.delete(box);
-        if (due.at > clock.now()) return schedule(box);
-        const delayMs = await perform(parts, box, due).then(
-          () => 0,
-          (error: unknown) => {
-            // Destroyed, or its state changed, between the timer and its turn.
-            if (!hasCode(error, "sandbox_not_found") && !hasCode(error, "sandbox_wrong_state"))
-              parts.onError(box, error);
-            return retryMs;
-          },
-        );
-        // A change of its record has armed it again already.
-        if (!armed.has(box) && !forgotten.has(box))
-          armed.set(
-            box,
-            clock.after(delayMs, () => schedule(box)),
-          );
-      }),
-    );
+    arm(box, due.at - clock.now(), async () => {
+      armed.delete(box);
+      if (due.at > clock.now()) return schedule(box);
+      const delayMs = await perform(parts, box, due).then(
+        () => 0,
+        (error: unknown) => {
+          // Destroyed, or changed its state, between the timer and its turn.
+          if (!hasCode(error, "sandbox_not_found") && !hasCode(error, "sandbox_wrong_state")) parts.onError(box, error);
+          return retryMs;
+        },
+      );
+      // A change of its record has armed it again already.
+      if (!armed.has(box) && !forgotten.has(box)) arm(box, delayMs, () => schedule(box));
+    });
   };
   return {
     schedule,
@@ -97,21 +90,21 @@ async function perform(parts: TimerParts, box: Box, due: Due): Promise<void> {
   }
 }
 
-/** Can be repeated after a crash: the snapshot's id is in the record. */
+/** Repeatable after a crash: the record holds the snapshot's id. */
 async function keepSleptOut({ boxes, lifecycle, snapshots }: TimerParts, box: Box): Promise<void> {
   const { owedSnapshot, request } = box.record;
   if (owedSnapshot === null) return;
-  await snapshots.create(box.id, owedSnapshot, { name: "slept-out", expiresInMs: null });
+  await snapshots.create({ id: box.id, snapshot: owedSnapshot, name: "slept-out", expiresInMs: null });
   if (request.onEnd === "destroy") await lifecycle.destroy(box.id, "slept_out");
   else boxes.update(box, { owedSnapshot: null });
 }
 
 async function checkIdle({ clock, use, lifecycle }: TimerParts, box: Box): Promise<void> {
   const { idleMs } = box.record.request;
-  if (idleMs === null) throw new SlipwayError("internal", "idle check of a sandbox that never sleeps");
+  if (idleMs === null) throw new SlipwayError("internal", "Idle check of a sandbox that never sleeps.");
   const decision = decideIdle(await use(box), idleMs, clock.now());
   box.memory = { ...box.memory, checkIdleAt: decision.sleep ? clock.now() + idleMs : decision.checkAt };
-  // Looked at again in its turn, for which it may have waited.
+  // Asked again in its turn, for which it may have waited.
   const isIdle = async () => decideIdle(await use(box), idleMs, clock.now()).sleep;
   if (decision.sleep) await lifecycle.sleep(box.id, "idle", isIdle);
 }

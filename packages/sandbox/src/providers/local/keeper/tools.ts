@@ -6,7 +6,7 @@ import { growingSuffix, markSuffix } from "../launch/tools.ts";
 
 const keptMs = 24 * 60 * 60_000;
 
-/** Removes the trees of tools that no record names and nobody has asked for in a day; half-made ones of that age, too. */
+/** Removes tool trees that no record names and that were not used for a day, and incomplete ones of that age. */
 export async function collectTools(directory: string, recorded: ReadonlySet<string>, nowMs: number): Promise<number> {
   const names = readdirSync(directory);
   const old = new Set(names.filter((name) => ageMs(join(directory, name), nowMs) > keptMs));
@@ -16,7 +16,7 @@ export async function collectTools(directory: string, recorded: ReadonlySet<stri
   for (const mark of marks) if (old.has(mark)) rmSync(join(directory, mark));
   const garbage = [...old].filter((name) => !used.has(name));
   for (const name of garbage) {
-    // Renamed first: a removal that a crash cuts short must not leave half a tree under its digest.
+    // Renamed first: a crash must not leave part of a tree under its digest.
     const leaving = join(directory, `${randomUUID()}${growingSuffix}`);
     renameSync(join(directory, name), leaving);
     await rm(leaving, { recursive: true, force: true });
@@ -24,7 +24,7 @@ export async function collectTools(directory: string, recorded: ReadonlySet<stri
   return garbage.length;
 }
 
-/** What a publisher has renamed meanwhile is new. */
+/** What a publisher has renamed meanwhile counts as new. */
 function ageMs(path: string, nowMs: number): number {
   return nowMs - (statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? nowMs);
 }

@@ -6,7 +6,7 @@ export interface Instruction {
   readonly operand: number;
 }
 
-/** A line of a rule: an instruction, a label, or a jump to a label further down; a jump not taken goes on. */
+/** An instruction, a label, or a conditional jump to a label further down. */
 export type Line =
   | Instruction
   | { readonly label: string }
@@ -21,7 +21,7 @@ const instruction = (code: number, operand: number, whenTrue = 0, whenFalse = 0)
 export const load = (offset: number) => instruction(0x20, offset);
 export const keepBits = (bits: number) => instruction(0x54, bits);
 export const returns = (action: number) => instruction(0x06, action);
-/** Does the next `length` instructions when equal, else skips them. */
+/** Runs the next `length` instructions when equal, else skips them. */
 export const whenEqual = (value: number, length: number) => instruction(0x15, value, 0, length);
 export const whenGreater = (value: number, length: number) => instruction(0x25, value, 0, length);
 export const label = (name: string): Line => ({ label: name });
@@ -29,7 +29,7 @@ export const equal = (value: number, to: string): Line => ({ jump: 0x15, operand
 export const greater = (value: number, to: string): Line => ({ jump: 0x25, operand: value, to });
 export const anySet = (bits: number, to: string): Line => ({ jump: 0x45, operand: bits, to });
 
-/** Puts distances in the place of labels. */
+/** Replaces labels by distances. */
 export function assemble(lines: readonly Line[]): Instruction[] {
   const places = new Map<string, number>();
   const body = lines.filter((line, index) => {
@@ -40,7 +40,7 @@ export function assemble(lines: readonly Line[]): Instruction[] {
   return body.map((line, index) => {
     if (!("jump" in line)) return line;
     const distance = (places.get(line.to) ?? Number.NaN) - index - 1;
-    if (!(distance >= 0 && distance < 256)) throw new RangeError(`no label ${line.to} within reach`);
+    if (!(distance >= 0 && distance < 256)) throw new RangeError(`No label ${line.to} within reach.`);
     return instruction(line.jump, line.operand, distance, 0);
   });
 }
@@ -57,12 +57,12 @@ export const errno = {
   EAFNOSUPPORT: errnoAction | 97,
 } as const;
 
-/** Offsets in struct seccomp_data. The kernel takes the arguments inspected here as 32 bits: the upper half says nothing. */
+/** Offsets in struct seccomp_data. The kernel uses 32 bits of the arguments inspected here and ignores the upper half. */
 export const dataNumber = 0;
 export const dataArch = 4;
 export const argument = (index: number): number => 16 + 8 * index;
 
-/** The program in the bytes that the kernel takes. */
+/** The program as the kernel takes it. */
 export function encode(program: readonly Instruction[]): Uint8Array {
   const bytes = new DataView(new ArrayBuffer(program.length * 8));
   program.forEach(({ code, whenTrue, whenFalse, operand }, index) => {

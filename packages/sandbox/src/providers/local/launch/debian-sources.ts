@@ -2,12 +2,12 @@ import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { publicUrl } from "./host-registries.ts";
 
-/** Where Debian's packages come from: the host's own archive when the host is Debian, else debootstrap's default. */
+/** The archive of Debian's packages: the host's own when the host is Debian, else debootstrap's default. */
 export interface DebianSources {
   readonly suite: string;
   /** Null: debootstrap chooses. */
   readonly mirror: string | null;
-  /** The addresses that packages come from; none when debootstrap is not installed and the host is not Debian. */
+  /** Addresses of the archives; none when the host is not Debian and has no debootstrap. */
   readonly archives: readonly string[];
   /** The lines of a sources.list. */
   readonly lines: readonly string[];
@@ -44,7 +44,7 @@ async function debianCodename(root: string): Promise<string | null> {
   return value("ID") === "debian" ? (value("VERSION_CODENAME") ?? null) : null;
 }
 
-/** Debian's own suites. Archives of others are named after its releases, too, but have no `main`. */
+/** Debian's own suites. Other archives use its release names too, but have no `main`. */
 function ofRelease(codename: string): (source: Source) => boolean {
   const suites = new RegExp(`^(${codename}|stable|oldstable|testing|unstable|sid)(-updates|-security|-backports)?$`);
   return ({ suite, components }) => suites.test(suite) && components.includes("main");
@@ -72,7 +72,7 @@ function fromLine(line: string): Source[] {
   return type === "deb" && url !== null && suite !== undefined ? [{ url, suite, components }] : [];
 }
 
-/** A stanza of a deb822 file; its lists may go over several lines. */
+/** A stanza of a deb822 file; its lists may span lines. */
 function fromStanza(stanza: string): Source[] {
   const text = stanza.replace(/^#.*\n?/gm, "");
   const words = (field: string) =>

@@ -3,7 +3,7 @@ import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 
-/** Where the host gets packages from. Addresses carry no credentials. */
+/** Where the host gets packages. Addresses hold no credentials. */
 export interface PackageSettings {
   readonly npm: {
     readonly registry: string | null;
@@ -16,16 +16,16 @@ export interface PackageSettings {
 
 export interface HostRegistries {
   readonly settings: PackageSettings;
-  /** For the egress to allow; with a port where the address names one. */
+  /** Hosts for the egress to allow, with a port where the address names one. */
   readonly hosts: readonly string[];
 }
 
 export interface RegistryInputs {
   /** Home of the user that Slipway runs as. */
   readonly home: string;
-  /** Variables that npm and pip know, such as npm_config_registry and PIP_INDEX_URL. */
+  /** Holds variables of npm and pip, such as npm_config_registry and PIP_INDEX_URL. */
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** Remembers what npm and pip say their defaults are, which takes them long to answer. */
+  /** Caches the defaults of npm and pip, which are slow to ask for. */
   readonly cacheFile: string;
   readonly root?: string;
 }
@@ -45,7 +45,7 @@ export function hostsOf(addresses: readonly string[]): string[] {
   return [...new Set(addresses.map((address) => new URL(address).host))].sort();
 }
 
-/** What files and variables say; later files of a list count more. */
+/** From files and variables. Later files override earlier ones. */
 export async function readPackageSettings({
   home,
   environment,
@@ -85,7 +85,7 @@ export async function readPackageSettings({
   };
 }
 
-/** An address without user and password; null for what is none, and for one that a variable completes. */
+/** An address without user and password; null when it is invalid or contains a variable. */
 export function publicUrl(text: string | undefined): string | null {
   if (text === undefined || text.includes("${") || !URL.canParse(text)) return null;
   const url = new URL(text);
@@ -101,7 +101,7 @@ function scopeRegistry(key: string, value: string): [string, string][] {
   return url === null ? [] : [[key, url]];
 }
 
-/** Keys of npmrc and pip.conf files, with their section in front; continuation lines are joined. */
+/** Reads npmrc and pip.conf files. Keys start with their section; continuation lines are joined. */
 async function readIni(paths: readonly string[]): Promise<Map<string, string>> {
   const values = new Map<string, string>();
   for (const text of await Promise.all(paths.map((path) => readFile(path, "utf8").catch(() => "")))) {
@@ -134,7 +134,7 @@ async function readAptSources(directory: string): Promise<string[]> {
 
 const run = promisify(execFile);
 
-/** Asks npm and pip themselves for what no file says, once. */
+/** Asks npm and pip once for what no file says. */
 async function withDefaults(
   settings: PackageSettings,
   { cacheFile, environment, home }: RegistryInputs,

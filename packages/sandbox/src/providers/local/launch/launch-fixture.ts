@@ -57,7 +57,7 @@ export async function createTestHost(): Promise<TestHost> {
   const skeleton = await ensureSkeleton({ layers: layout.layers, identity, settings, egressCa: "" });
   const masks = await hostMasks();
   const service = await startLaunchService({ program: launcher, socketPath: layout.launchSocket });
-  const layerTool = createLayerTool({ service, identity });
+  const layerTool = createLayerTool(service, identity);
 
   return {
     layout,

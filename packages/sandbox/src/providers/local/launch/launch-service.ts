@@ -1,34 +1,34 @@
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { rmSync } from "node:fs";
-import { createServer, type Server, type Socket } from "node:net";
+import { createServer, type Socket } from "node:net";
 import { SlipwayError } from "@slipway/contract";
+import { listenAt } from "../unix-socket.ts";
 import { joinArguments } from "./launch.ts";
 
 /**
- * Starts `slipway-launch` by a small process that stays and forks: Node takes milliseconds to fork by itself, in which it does
- * nothing else. native/launch/serve.c has the other side. The service ends with this process, what it has started does not.
+ * Starts `slipway-launch` through a small process that forks: a fork of Node blocks it for milliseconds. The other
+ * side is native/launch/serve.c. The service ends with this process; what it has started does not.
  */
 export interface LaunchService extends AsyncDisposable {
-  /** Starts `slipway-launch` with these arguments. A service that has died is started again. */
+  /** Starts `slipway-launch` with these arguments. Restarts a service that has died. */
   run(args: readonly string[]): Promise<Launched>;
 }
 
 export interface Launched {
-  /** Its standard input, and its standard output and error in one, as UTF-8. Paused. It closes when the launch has ended. */
+  /** Standard input; standard output and error together, as UTF-8. Paused. Closes when the launch has ended. */
   readonly connection: Socket;
-  /** Ends it and what else is in its process group, unless the connection is closed. */
+  /** Kills its process group, unless the connection is closed. */
   kill(): void;
 }
 
-/** The last line of a launch that did what it was told to. */
+/** The last line of a successful launch. */
 export const doneLine = "done\n";
 
 export interface LaunchServiceOptions {
   /** The path of `slipway-launch`. */
   readonly program: string;
-  /** Where launches connect to; in a directory that only this user can write to. */
+  /** Launches connect to it. In a directory that only this user can write to. */
   readonly socketPath: string;
 }
 
@@ -41,8 +41,8 @@ const answerLimitMs = 60_000;
 export async function startLaunchService({ program, socketPath }: LaunchServiceOptions): Promise<LaunchService> {
   const waiting: Waiting = new Map();
   const server = createServer({ allowHalfOpen: true }, (socket) => welcome(socket, waiting));
-  await listen(server, socketPath);
-  // What waits for an answer keeps the process alive, the service by itself does not.
+  await listenAt(server, socketPath, 0o600);
+  // Only pending requests keep this process alive.
   server.unref();
   let service: ServiceProcess | null = null;
   const startProcess = () => {
@@ -82,12 +82,12 @@ export async function startLaunchService({ program, socketPath }: LaunchServiceO
 }
 
 function spawnService(program: string, socketPath: string, onEnd: (error: SlipwayError) => void): ServiceProcess {
-  // What it says on standard error, nobody is connected to hear: it goes where this process's goes.
+  // The service itself has no connection: its errors go to this process's standard error.
   const stdio: ["pipe", "ignore", "inherit"] = ["pipe", "ignore", "inherit"];
   const child = spawn(program, ["serve", socketPath], { stdio, detached: true, env: {} }) as ServiceProcess;
   child.on("error", (cause) => onEnd(new SlipwayError("component_missing", `${program}: ${cause.message}`, { cause })));
   child.on("exit", (code, signal) => onEnd(unavailable(`ended by ${signal ?? `exit code ${code}`}`)));
-  // Its end is told by `exit`.
+  // `exit` reports its end.
   child.stdin.on("error", () => {});
   child.stdin.unref();
   child.unref();
@@ -95,20 +95,20 @@ function spawnService(program: string, socketPath: string, onEnd: (error: Slipwa
 }
 
 function unavailable(what: string): SlipwayError {
-  return new SlipwayError("provider_unavailable", `the launch service ${what}`);
+  return new SlipwayError("provider_unavailable", `The launch service ${what}.`);
 }
 
 function requestOf(args: readonly string[]): Buffer {
   const text = Buffer.from(joinArguments(args));
   if (text.length > mostRequestBytes) {
-    throw new SlipwayError("internal", `arguments of ${text.length} bytes are too long for a launch`);
+    throw new SlipwayError("internal", `Arguments of ${text.length} bytes exceed the limit of a launch.`);
   }
   const length = Buffer.alloc(4);
   length.writeUInt32LE(text.length);
   return Buffer.concat([length, text]);
 }
 
-/** A launch says its name and pid first, in one write. It leads a process group. */
+/** A launch first writes its name and pid, in one write. It leads a process group. */
 function welcome(socket: Socket, waiting: Waiting): void {
   socket.on("error", () => socket.destroy());
   socket.setEncoding("utf8").once("data", (text: string) => {
@@ -125,21 +125,6 @@ function welcome(socket: Socket, waiting: Waiting): void {
       },
     });
   });
-}
-
-async function listen(server: Server, path: string): Promise<void> {
-  rmSync(path, { force: true });
-  const listening = once(server, "listening");
-  // Bound with its mode from the start.
-  const umask = process.umask(0o177);
-  try {
-    server.listen(path);
-  } finally {
-    process.umask(umask);
-  }
-  await listening;
-  // A failed accept, for instance without free descriptors, is no reason to stop.
-  server.on("error", () => undefined);
 }
 
 export function killIfThere(pid: number): void {

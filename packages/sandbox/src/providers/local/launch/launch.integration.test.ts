@@ -47,7 +47,7 @@ describe("what a sandbox is", () => {
   });
 });
 
-describe("what a sandbox can not do", () => {
+describe("what a sandbox cannot do", () => {
   test("inherit descriptors: it has the socket, the log directory and the status pipe", async () => {
     const secret = openSync("/etc/passwd", "r");
     const fds = Array.from({ length: 20 }, () => secret);
@@ -102,8 +102,6 @@ describe("the launcher", () => {
     const spec = host.spec("test -e /workspace/a && echo again; touch /workspace/a");
     expect((await host.run(spec)).output).toBe("");
     expect((await host.run(spec)).output).toBe("again\n");
-    expect((await host.run({ ...spec, volatile: true })).output).toBe("again\n");
-    expect((await host.run({ ...spec, volatile: true })).output).toBe("again\n");
   });
 
   test("closes the box to others", async () => {
@@ -137,7 +135,7 @@ describe("the launcher", () => {
     });
     const many = host.spec("true", { lowers: Array.from({ length: 400 }, (_, index) => `layer-${index}`) });
     expect((await host.run(many)).output).toBe(
-      "slipway-launch: 400 layers are too many for one overlay: flatten them\n",
+      "slipway-launch: 400 layers are too many for one overlay; flatten them\n",
     );
   });
 

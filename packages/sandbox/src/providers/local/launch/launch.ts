@@ -3,10 +3,10 @@ import { SlipwayError } from "@slipway/contract";
 import type { BoxLayout } from "../layout.ts";
 import type { CgroupPlan } from "../limits/cgroup.ts";
 
-/** Who sandboxes are on the host when Slipway runs as root. Their layers and boxes belong to it. */
+/** The uid of sandboxes when Slipway runs as root. It owns their layers and boxes. */
 export const sandboxUid = 61_100;
 
-/** Where the sandbox finds what the host gives it. */
+/** Paths inside of what the host provides. */
 const inside = {
   agent: "/run/slipway-agent",
   egressDirectory: "/run/slipway",
@@ -14,7 +14,7 @@ const inside = {
   hostname: "slipway",
 } as const;
 
-/** Where programs inside find the host channel. */
+/** The host channel's socket inside. */
 export const channelInside = `${inside.egressDirectory}/run.sock`;
 
 /** A uid and gid on the host. */
@@ -23,13 +23,13 @@ export interface Identity {
   readonly gid: number;
 }
 
-/** What of the host's /usr and /proc is covered, because it may show what is the host's alone. See `hostMasks`. */
+/** Files of the host's /usr and /proc to cover, because they may show the host's secrets. See `hostMasks`. */
 export interface HostMasks {
-  /** The host has a /usr/etc: the made-up one covers it. */
+  /** The host has a /usr/etc, which the skeleton's covers. */
   readonly usrEtc: boolean;
-  /** Files in the host's /usr that read as empty. */
+  /** Files in /usr that read as empty. */
   readonly emptied: readonly string[];
-  /** Files in /proc that can not be opened. */
+  /** Files in /proc that cannot be read. */
   readonly closed: readonly string[];
 }
 
@@ -37,28 +37,26 @@ export interface LaunchSpec {
   readonly layers: string;
   readonly mountPoint: string;
   readonly box: BoxLayout;
-  /** Ids of layers, the highest first. */
+  /** Ids of layers, topmost first. */
   readonly lowers: readonly string[];
-  /** `host`: the lowest layer is the skeleton and /usr is the host's, read-only. `rootfs`: the layers hold everything. */
+  /** `host`: the skeleton is the lowest layer, and /usr is the host's, read-only. `rootfs`: the layers hold everything. */
   readonly root: "host" | "rootfs";
   readonly user: "agent" | "root";
   readonly workdir: string;
   readonly limits: AgentLimits;
   readonly egress: boolean;
-  /** Directories on the host that are read-only in the sandbox at `/opt/<name>`. */
+  /** Directories of the host, read-only in the sandbox at `/opt/<name>`. */
   readonly tools: readonly { readonly name: string; readonly directory: string }[];
   readonly forwards: readonly { readonly port: number; readonly to: string }[];
-  /** Paths on the host that the sandboxes' uid can reach. */
+  /** Host paths that the sandboxes' uid can reach. */
   readonly programs: { readonly bwrap: string; readonly agent: string; readonly seccomp: string };
-  /** Who to become; null when Slipway is an ordinary user, who sandboxes then are. */
+  /** Null when Slipway is an ordinary user: then sandboxes run as that user. */
   readonly identity: Identity | null;
   readonly cgroup: CgroupPlan;
   readonly masks: HostMasks;
-  /** Nothing is written back when the sandbox ends: a crash of the host may lose files. For image builds. */
-  readonly volatile?: boolean;
 }
 
-/** Limits that pid 1 sets by itself, whatever the control groups do. */
+/** Limits that pid 1 sets, in addition to control groups. */
 export interface AgentLimits {
   readonly processes: number;
   readonly fileBytes: number;
@@ -67,16 +65,16 @@ export interface AgentLimits {
 }
 
 /**
- * Arguments of `slipway-launch`. Its standard output tells the status (see `parseLaunchStatus`), its standard error what
- * failed. It becomes bubblewrap's outer process, which ends when the sandbox does.
+ * Arguments of `slipway-launch`. Its standard output carries the status (see `parseLaunchStatus`), its standard error
+ * what failed. It becomes bubblewrap's outer process, which ends with the sandbox.
  */
 export function launchArguments(spec: LaunchSpec): string[] {
   return ["run", ...privileged(spec), ...startArguments(spec)];
 }
 
 /**
- * Arguments of a launcher that makes and enters its control groups and makes a box ahead, as `spare`. When it says
- * `waitingLine` it takes `startArguments` on its standard input.
+ * Arguments of a launcher that enters its control groups and makes the box `spare` ahead. After `waitingLine` it takes
+ * `startArguments` on its standard input.
  */
 export function standbyArguments(identity: Identity | null, directories: readonly string[], spare: string): string[] {
   return ["run", "--wait", ...flag("--spare", spare), ...privileged({ identity, cgroup: { directories, sets: [] } })];
@@ -84,7 +82,7 @@ export function standbyArguments(identity: Identity | null, directories: readonl
 
 export const waitingLine = "waiting\n";
 
-/** What remains to be told to a launcher that stands by. */
+/** What a launcher that stands by still needs. */
 export type StartSpec = Omit<LaunchSpec, "identity" | "cgroup">;
 
 export function startArguments(spec: StartSpec): string[] {
@@ -93,7 +91,6 @@ export function startArguments(spec: StartSpec): string[] {
     ...flag("--box", relative(spec.layers, spec.box.root)),
     ...flag("--mount", spec.mountPoint),
     ...flag("--seccomp", spec.programs.seccomp),
-    ...(spec.volatile ? ["--volatile"] : []),
     ...spec.lowers.flatMap((id) => flag("--lower", `${id}/fs`)),
     ...mountPoints(spec).flatMap((path) => flag("--mount-point", path)),
     ...flag("--directory", spec.workdir),
@@ -115,20 +112,20 @@ function privileged({ identity, cgroup }: Pick<LaunchSpec, "identity" | "cgroup"
   ];
 }
 
-/** Arguments as the launcher takes them on its standard input: each with a NUL, which can therefore be in none of them. */
+/** Arguments for the launcher's standard input: each ends with a NUL, so none may hold one. */
 export function joinArguments(args: readonly string[]): string {
   const split = args.find((argument) => argument.includes("\0"));
-  if (split !== undefined) throw new SlipwayError("internal", `an argument with a NUL: ${JSON.stringify(split)}`);
+  if (split !== undefined) throw new SlipwayError("internal", `An argument holds a NUL: ${JSON.stringify(split)}`);
   return args.map((argument) => `${argument}\0`).join("");
 }
 
 export interface LaunchStatus {
-  /** Pid 1 of the sandbox, as the host numbers it. Ending it ends the sandbox. */
+  /** The host's pid of the sandbox's pid 1. Killing it ends the sandbox. */
   readonly childPid: number | null;
   readonly ready: boolean;
 }
 
-/** Reads what has come so far: bubblewrap's JSON, then the agent's word. */
+/** Parses the status so far: bubblewrap's JSON, then the agent's `ready`. */
 export function parseLaunchStatus(text: string): LaunchStatus {
   const childPid = /"child-pid": (\d+)/.exec(text)?.[1];
   return { childPid: childPid === undefined ? null : Number(childPid), ready: text.endsWith("ready\n") };
@@ -136,7 +133,7 @@ export function parseLaunchStatus(text: string): LaunchStatus {
 
 const longestComplaint = 4096;
 
-/** What came beside the status: the launcher and bubblewrap say what failed. */
+/** The error messages of the launcher and bubblewrap, without the status. */
 export function complaintIn(text: string): string {
   return text
     .replace(waitingLine, "")
@@ -145,21 +142,12 @@ export function complaintIn(text: string): string {
     .slice(0, longestComplaint);
 }
 
-/** Descriptors that the launcher gives to bubblewrap; native/launch/run.c has the whole list. */
+/** Descriptors that the launcher passes to bubblewrap; see native/launch/run.c. */
 const infoFd = 6;
 const seccompFd = 7;
 
-/** What dpkg and package installers need of root. All count inside the sandbox's user namespace only. */
-const rootCapabilities = [
-  "CHOWN",
-  "DAC_OVERRIDE",
-  "FOWNER",
-  "FSETID",
-  "SETUID",
-  "SETGID",
-  "KILL",
-  "NET_BIND_SERVICE",
-] as const;
+/** What dpkg and package installers need. They count only inside the sandbox's user namespace. */
+const rootCapabilities = "CHOWN DAC_OVERRIDE FOWNER FSETID SETUID SETGID KILL NET_BIND_SERVICE".split(" ");
 
 function namespaces(user: "agent" | "root"): string[] {
   const id = user === "root" ? 0 : 1000;
@@ -185,9 +173,9 @@ function fileSystem(spec: StartSpec): string[] {
     ...["--bind", spec.mountPoint, "/"],
     ...(spec.root === "host" ? hostUsr(spec) : []),
     ...["--proc", "/proc", ...spec.masks.closed.flatMap((path) => ["--ro-bind", "/dev/null", path])],
-    // The kernel lets its owner change much of a namespace by it, and of pid 1, which is of the same uid.
+    // Through /proc its owner could change much of a namespace, and of pid 1, which has the same uid.
     ...["--remount-ro", "/proc"],
-    // Without read-only, /dev itself would be a tmpfs of half the host's memory.
+    // A writable /dev would be a tmpfs of half the host's memory.
     ...["--dev", "/dev", "--perms", "1777", "--size", String(shmBytes), "--tmpfs", "/dev/shm", "--remount-ro", "/dev"],
     ...["--size", String(runBytes), "--tmpfs", "/run"],
     ...["--ro-bind", spec.programs.agent, inside.agent],
@@ -196,7 +184,7 @@ function fileSystem(spec: StartSpec): string[] {
   ];
 }
 
-/** The overlay's own /usr lies below the host's, out of reach from inside: what is bound from it is the skeleton's. */
+/** The host's /usr hides the overlay's, so what is bound from the overlay is the skeleton's. */
 function hostUsr({ mountPoint, masks }: StartSpec): string[] {
   return [
     ...["--ro-bind", "/usr", "/usr", "--bind", `${mountPoint}/usr/local`, "/usr/local"],

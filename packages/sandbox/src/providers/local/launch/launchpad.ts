@@ -20,17 +20,17 @@ import {
 import { killIfThere, type Launched, type LaunchService } from "./launch-service.ts";
 
 /**
- * Keeps a launcher standing by in control groups of its own: entering them takes the kernel longer than all the rest of
- * a start. What stands by holds nothing of a sandbox, and ends with this process.
+ * Keeps a launcher standing by in its own control groups: entering them takes longer than the rest of a start. It holds
+ * nothing of a sandbox and ends with this process.
  */
 export interface Launchpad extends AsyncDisposable {
   reserve(): Reservation;
 }
 
 export interface Reservation {
-  /** The groups that the sandbox will be in. Write them down before the start. */
+  /** The sandbox's control groups. Record them before the start. */
   readonly cgroups: readonly string[];
-  /** Resolves to the host's number of the sandbox's pid 1, once it takes connections. A failed start leaves no process. */
+  /** Resolves to the host's pid of the sandbox's pid 1 when that accepts connections. A failed start leaves no process. */
   start(spec: StartSpec, limits: StartLimits, options?: { readonly signal?: AbortSignal }): Promise<number>;
 }
 
@@ -40,11 +40,11 @@ export interface LaunchpadOptions {
   readonly service: LaunchService;
   readonly identity: Identity | null;
   readonly cgroups: Cgroups;
-  /** A directory of the sandboxes' uid, on the file system of the boxes. */
+  /** On the file system of the boxes, owned by the sandboxes' uid. */
   readonly spares: string;
 }
 
-/** A new sandbox's first command goes before the next launcher. */
+/** Lets a new sandbox's first command run before the next launcher starts. */
 const refillMs = 15;
 
 export function createLaunchpad(options: LaunchpadOptions): Launchpad {
@@ -75,11 +75,11 @@ export function createLaunchpad(options: LaunchpadOptions): Launchpad {
 
 interface Launch {
   readonly cgroups: readonly string[];
-  /** The box that it has made ahead. */
+  /** The box that it makes ahead. */
   readonly spare: string | null;
   readonly launched: Promise<Launched>;
   alive(): boolean;
-  /** All that has come from it. */
+  /** All of its output so far. */
   said(): string;
 }
 
@@ -108,7 +108,7 @@ function follow(launched: Promise<Launched>, cgroups: readonly string[], spare: 
     connection.on("data", (text: string) => {
       said += text;
     });
-    // One that only stands by keeps nobody waiting.
+    // A launcher that stands by does not keep the process alive.
     connection.once("close", ended).resume().unref();
   }, ended);
   return { cgroups, spare, launched, alive: () => alive, said: () => said };
@@ -116,7 +116,7 @@ function follow(launched: Promise<Launched>, cgroups: readonly string[], spare: 
 
 const startLimitMs = 60_000;
 
-/** Without a launcher that stands by, a new one is told everything at once. */
+/** Without a standby, starts a launcher with all arguments at once. */
 async function start(
   { service, identity, cgroups }: LaunchpadOptions,
   name: string,
@@ -146,14 +146,16 @@ async function start(
     return pid;
   } catch (cause) {
     await giveUp(launch);
-    if (signal?.aborted) throw new SlipwayError("aborted", "the start was given up", { cause });
+    if (signal?.aborted) throw new SlipwayError("aborted", "The caller aborted the start.", { cause });
     if (cause instanceof SlipwayError) throw cause;
-    const words = timeout.aborted ? `the sandbox was not up after ${startLimitMs / 1000} s` : (cause as Error).message;
+    const words = timeout.aborted
+      ? `The sandbox did not start within ${startLimitMs / 1000} s.`
+      : (cause as Error).message;
     throw new SlipwayError("sandbox_start_failed", complaintIn(launch.said()) || words, { cause });
   }
 }
 
-/** Resolves as soon as something is found in what the launch has said. */
+/** Resolves when `find` finds something in the launch's output. */
 function hear<T>(
   { said, alive }: Launch,
   connection: Socket,
@@ -164,7 +166,7 @@ function hear<T>(
   const look = () => {
     const found = find(said());
     if (found !== null) resolve(found);
-    else if (!alive()) reject(new Error("the launcher ended without a word"));
+    else if (!alive()) reject(new Error("The launcher ended without a message."));
   };
   const abort = () => reject(signal.reason);
   connection.on("data", look).once("close", look);
@@ -177,10 +179,10 @@ function hear<T>(
   });
 }
 
-/** What the kernel holds for longer is left to it. */
+/** After this, leaves the rest to the kernel. */
 const hangUpMs = 10_000;
 
-/** Answers when nothing of the launch has the connection any more. */
+/** Resolves when no process of the launch has the connection any more. */
 async function hangUp({ connection }: Launched): Promise<void> {
   connection.ref();
   if (!connection.closed)
@@ -188,11 +190,11 @@ async function hangUp({ connection }: Launched): Promise<void> {
   connection.destroy();
 }
 
-/** Ends whatever of it runs, also when the start had begun, and removes its groups and its spare box. */
+/** Kills all of its processes, even after the start began, and removes its groups and its spare box. */
 async function giveUp({ launched, cgroups, spare, alive, said }: Launch): Promise<void> {
   await launched.then(
     ({ kill }) => {
-      // Bubblewrap's two processes are in one group until the inner one, set up, makes a session of its own.
+      // Bubblewrap's two processes share a process group until the inner one makes its own session.
       const { childPid } = parseLaunchStatus(said());
       if (childPid !== null && alive()) killIfThere(childPid);
       kill();
@@ -200,7 +202,7 @@ async function giveUp({ launched, cgroups, spare, alive, said }: Launch): Promis
     () => undefined,
   );
   await (await openCgroup(cgroups)).kill();
-  // What is killed while it makes a group or its spare box has made it only when it is gone.
+  // A process that is killed while it makes a group or its spare box may still finish that.
   await launched.then(hangUp, () => undefined);
   const cgroup = await openCgroup(cgroups);
   await cgroup.kill();

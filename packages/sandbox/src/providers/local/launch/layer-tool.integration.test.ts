@@ -174,8 +174,3 @@ test("remove takes closed directories, follows no link, and is content with noth
   expect(readdirSync(work)).toEqual([]);
   expect(readdirSync(outside)).toEqual(["kept"]);
 });
-
-test("an abort ends the tool", async () => {
-  const signal = AbortSignal.abort();
-  await expect(host.layerTool.measure(work, { signal })).rejects.toMatchObject({ code: "aborted" });
-});

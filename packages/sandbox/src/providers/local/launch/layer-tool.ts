@@ -4,67 +4,58 @@ import { type ErrorCode, SlipwayError } from "@slipway/contract";
 import type { Identity } from "./launch.ts";
 import { doneLine, type LaunchService } from "./launch-service.ts";
 
-/** Work on trees that untrusted code wrote, done by `slipway-launch layer` with the rights of the sandboxes' uid. */
+/** Works on trees that untrusted code wrote, through `slipway-launch layer`, with the rights of the sandboxes' uid. */
 export interface LayerTool {
-  /** Copies a sandbox's upper, which nothing changes meanwhile, into the new directory `to`. */
-  copy(request: CopyRequest, options?: { readonly signal?: AbortSignal }): Promise<void>;
+  /** Copies a sandbox's upper into the new directory `to`. Nothing may change it meanwhile. */
+  copy(request: CopyRequest): Promise<void>;
   /** Merges layers into the new directory `to` by hard links. What they delete from layers below stays deleted. */
-  flatten(
-    request: { readonly to: string; readonly lowestFirst: readonly string[] },
-    options?: { readonly signal?: AbortSignal },
-  ): Promise<void>;
-  /** Bytes on disk, each file once; stops counting when past `mostBytes`. The tree may be in use. */
-  measure(path: string, options?: { readonly mostBytes?: number; readonly signal?: AbortSignal }): Promise<number>;
-  /** Removes the tree. Nothing there is fine. */
-  remove(path: string, options?: { readonly signal?: AbortSignal }): Promise<void>;
+  flatten(request: { readonly to: string; readonly lowestFirst: readonly string[] }): Promise<void>;
+  /** Bytes on disk, each file once; stops counting past `mostBytes`. The tree may be in use. */
+  measure(path: string, options?: { readonly mostBytes?: number }): Promise<number>;
+  /** Removes the tree, if it exists. */
+  remove(path: string): Promise<void>;
 }
 
 export interface CopyRequest {
   readonly from: string;
   readonly to: string;
-  /** Where to note what was copied, for the next copy to compare with. */
+  /** The file to describe the copy in, for the next copy to compare with. */
   readonly manifest: string;
-  /** An earlier copy of the same upper and its manifest: what is unchanged since is linked. */
+  /** An earlier copy of the same upper, and its manifest: hard-links what has not changed. */
   readonly previous?: string;
   readonly previousManifest?: string;
   /** See `inodesMappedForWriting`. */
   readonly changing?: readonly number[];
 }
 
-export function createLayerTool({
-  service,
-  identity,
-}: {
-  readonly service: LaunchService;
-  readonly identity: Identity | null;
-}): LayerTool {
+export function createLayerTool(service: LaunchService, identity: Identity | null): LayerTool {
   const who = identity === null ? [] : ["--uid", String(identity.uid), "--gid", String(identity.gid)];
-  const run = (args: readonly string[], signal?: AbortSignal) => runTool(service, ["layer", ...who, ...args], signal);
+  const run = (...args: readonly string[]) => runTool(service, ["layer", ...who, ...args]);
   return {
-    async copy({ from, to, manifest, previous, previousManifest, changing = [] }, { signal } = {}) {
+    async copy({ from, to, manifest, previous, previousManifest, changing = [] }) {
       const earlier =
         previous === undefined || previousManifest === undefined
           ? []
           : ["--previous", previous, "--previous-manifest", previousManifest];
       const inodes = changing.flatMap((inode) => ["--changing", String(inode)]);
-      await run(["copy", "--from", from, "--to", to, "--manifest", manifest, ...earlier, ...inodes], signal);
+      await run("copy", "--from", from, "--to", to, "--manifest", manifest, ...earlier, ...inodes);
     },
-    async flatten({ to, lowestFirst }, { signal } = {}) {
-      await run(["flatten", "--to", to, ...lowestFirst], signal);
+    async flatten({ to, lowestFirst }) {
+      await run("flatten", "--to", to, ...lowestFirst);
     },
-    async measure(path, { mostBytes, signal } = {}) {
+    async measure(path, { mostBytes } = {}) {
       const most = mostBytes === undefined ? [] : ["--most", String(mostBytes)];
-      return Number(await run(["measure", path, ...most], signal));
+      return Number(await run("measure", path, ...most));
     },
-    async remove(path, { signal } = {}) {
-      await run(["remove", path], signal);
+    async remove(path) {
+      await run("remove", path);
     },
   };
 }
 
 /**
- * Files that the processes map for shared writing. The kernel may not tell that they change, so a copy must not take
- * them for unchanged the next time. Ask while the processes stand still.
+ * Files that the processes map for shared writing: they may change without a new ctime, so the next copy must copy
+ * them again. Call while the processes are frozen.
  */
 export async function inodesMappedForWriting(pids: readonly number[]): Promise<number[]> {
   const inodes = new Set<number>();
@@ -75,12 +66,12 @@ export async function inodesMappedForWriting(pids: readonly number[]): Promise<n
       if (inode !== 0) inodes.add(inode);
     }
     if (inodes.size > mostInodes || budget.bytes < 0)
-      throw new SlipwayError("too_large", "its processes map too many files for a copy while they run; stop it first");
+      throw new SlipwayError("too_large", "Too many mapped files to snapshot it live. Stop the sandbox first.");
   }
   return [...inodes];
 }
 
-/** Processes choose how many maps they have and how long their paths are: gigabytes, if they like. */
+/** Untrusted processes choose the number of maps and the length of their paths. */
 const mostMapBytes = 64 * 1024 * 1024;
 /** Each becomes an argument of the tool. */
 const mostInodes = 10_000;
@@ -93,7 +84,7 @@ export async function* mapLines(pid: number, budget: { bytes: number }): AsyncIt
     const block = Buffer.allocUnsafe(64 * 1024);
     let rest = "";
     while (budget.bytes >= 0) {
-      // A process that has ended meanwhile maps nothing.
+      // The process may have ended.
       const { bytesRead } = await file.read(block).catch(() => ({ bytesRead: 0 }));
       if (bytesRead === 0) return;
       budget.bytes -= bytesRead;
@@ -106,25 +97,15 @@ export async function* mapLines(pid: number, budget: { bytes: number }): AsyncIt
   }
 }
 
-/** What it prints, without the line that says it is done. */
-async function runTool(
-  service: LaunchService,
-  args: readonly string[],
-  signal: AbortSignal | undefined,
-): Promise<string> {
-  const aborted = () => new SlipwayError("aborted", "the work on layers was given up", { cause: signal?.reason });
-  if (signal?.aborted) throw aborted();
-  const { connection, kill } = await service.run(args);
-  signal?.addEventListener("abort", kill, { once: true });
-  if (signal?.aborted) kill();
+/** Returns what it prints, without the line that says it is done. */
+async function runTool(service: LaunchService, args: readonly string[]): Promise<string> {
+  const { connection } = await service.run(args);
   try {
     const said = await text(connection);
     if (said.endsWith(doneLine)) return said.slice(0, -doneLine.length);
-    if (signal?.aborted) throw aborted();
-    const complaint = said.trim() || "slipway-launch ended without a word";
+    const complaint = said.trim() || "slipway-launch ended without a message.";
     throw new SlipwayError(codeOf(complaint), complaint);
   } finally {
-    signal?.removeEventListener("abort", kill);
     connection.destroy();
   }
 }

@@ -5,6 +5,17 @@ const refusal: readonly Line[] = [label("refuse"), returns(errno.EPERM)];
 const newNamespaceFlags = 0x7e020000;
 const cloneNewTime = 0x80;
 
+/** Refuses these values of an argument. */
+function refuseValues(index: number, values: readonly number[]): Line[] {
+  return [load(argument(index)), ...values.map((value) => equal(value, "refuse")), returns(allow), ...refusal];
+}
+
+/** Allows only these values of an argument. */
+function allowValues(index: number, values: readonly number[], otherwise: number): Line[] {
+  const tests = values.map((value) => equal(value, "allow"));
+  return [load(argument(index)), ...tests, returns(otherwise), label("allow"), returns(allow)];
+}
+
 function refuseFlags(flags: number): Line[] {
   return [load(argument(0)), anySet(flags, "refuse"), returns(allow), ...refusal];
 }
@@ -13,7 +24,7 @@ const family = { unix: 1, inet: 2, inet6: 10, netlink: 16 } as const;
 const socketType = { stream: 1, datagram: 2, bits: 0xf } as const;
 const protocol = { unset: 0, tcp: 6, udp: 17 } as const;
 
-/** Unix sockets; TCP and UDP, but no protocol whose module the kernel would load; routes, which list the interfaces. */
+/** Unix sockets; TCP and UDP, but no protocol that loads a kernel module; netlink routes, which list the interfaces. */
 const socketRules: readonly Line[] = [
   load(argument(0)),
   equal(family.unix, "allow"),
@@ -38,24 +49,14 @@ const socketRules: readonly Line[] = [
   equal(protocol.udp, "allow"),
   returns(errno.EPROTONOSUPPORT),
   label("netlink"),
-  load(argument(2)),
-  equal(protocol.unset, "allow"),
-  returns(errno.EPROTONOSUPPORT),
-  label("allow"),
-  returns(allow),
+  ...allowValues(2, [protocol.unset], errno.EPROTONOSUPPORT),
 ];
 
-const socketpairRules: readonly Line[] = [
-  load(argument(0)),
-  equal(family.unix, "allow"),
-  returns(errno.EAFNOSUPPORT),
-  label("allow"),
-  returns(allow),
-];
+const socketpairRules = allowValues(0, [family.unix], errno.EAFNOSUPPORT);
 
 /**
- * Takes a disk's room at once, without writing, faster than anybody can watch. Programs write instead where a file system has
- * no such call. Only FALLOC_FL_PUNCH_HOLE gives room back.
+ * Takes disk space at once, without writing, faster than a watch can see. Programs write instead where the file system
+ * lacks the call. FALLOC_FL_PUNCH_HOLE gives space back.
  */
 const fallocateRules: readonly Line[] = [
   load(argument(1)),
@@ -66,8 +67,8 @@ const fallocateRules: readonly Line[] = [
 ];
 
 /**
- * TIOCSTI and TIOCLINUX put characters into a terminal's input. TIOCSETD, and the requests of bridges and VLANs, have the
- * kernel load a module for whoever asks. FS_IOC_RESVSP and its kin are fallocate.
+ * TIOCSTI and TIOCLINUX put characters into a terminal's input. TIOCSETD and the bridge and VLAN requests load kernel
+ * modules for any user. FS_IOC_RESVSP and its like are fallocate.
  */
 const refusedRequests = {
   TIOCSTI: 0x5412,
@@ -83,16 +84,11 @@ const refusedRequests = {
   FS_IOC_RESVSP64: 0x4030582a,
   FS_IOC_ZERO_RANGE: 0x40305839,
 } as const;
-const ioctlRules: readonly Line[] = [
-  load(argument(1)),
-  ...Object.values(refusedRequests).map((request) => equal(request, "refuse")),
-  returns(allow),
-  ...refusal,
-];
+const ioctlRules = refuseValues(1, Object.values(refusedRequests));
 
 /**
- * Options that load a module (TCP_ULP, UDP_ENCAP, the keys of TCP_AO), that a filter comes by, or that nobody but routers
- * and their like has a use for. TCP options from TCP_AO on are newer than this table.
+ * Options that load a module (TCP_ULP, UDP_ENCAP, the keys of TCP_AO), that attach a filter, or that only routers and
+ * the like use. TCP options from TCP_AO on are newer than this table.
  */
 const level = { socket: 1, tcp: 6, udp: 17 } as const;
 const refusedTcp = { TCP_MD5SIG: 14, TCP_REPAIR: 19, TCP_ULP: 31, TCP_MD5SIG_EXT: 32 } as const;
@@ -115,49 +111,27 @@ const setsockoptRules: readonly Line[] = [
   ...Object.values(refusedUdp).map((option) => equal(option, "refuse")),
   returns(allow),
   label("socket"),
-  load(argument(2)),
-  ...Object.values(refusedSocket).map((option) => equal(option, "refuse")),
-  returns(allow),
-  ...refusal,
+  ...refuseValues(2, Object.values(refusedSocket)),
 ];
 
-/** Plain Linux, with random addresses or (for debuggers) without; and the question which it is. */
-const personalityRules: readonly Line[] = [
-  load(argument(0)),
-  equal(0, "allow"),
-  equal(0x0040000, "allow"),
-  equal(0xffffffff, "allow"),
-  returns(errno.EPERM),
-  label("allow"),
-  returns(allow),
-];
+/** Plain Linux, with address randomization or, for debuggers, without; and the query. */
+const personalityRules = allowValues(0, [0, 0x0040000, 0xffffffff], errno.EPERM);
 
 /**
- * PR_SET_MM moves what /proc shows as a command line: to whoever lists processes on the host it can be gigabytes.
- * PR_SCHED_CORE keeps the other threads of a core from everybody else's programs.
+ * PR_SET_MM moves what /proc shows as the command line: gigabytes for whoever lists processes on the host.
+ * PR_SCHED_CORE keeps the sibling threads of a core from everyone else.
  */
-const prctlRules: readonly Line[] = [
-  load(argument(0)),
-  equal(35, "refuse"),
-  equal(62, "refuse"),
-  returns(allow),
-  ...refusal,
-];
+const prctlRules = refuseValues(0, [35, 62]);
 
 /**
- * RLIMIT_CORE stays as the launcher set it: with 0 a crash would run the host's crash handler, as root. Programs that
- * turn their dumps off end when they can not, so the change is answered with success and not done.
+ * RLIMIT_CORE stays as the launcher set it: with 0, a crash runs the host's crash handler as root. Programs that turn
+ * their dumps off exit when they cannot, so the call succeeds without effect.
  */
 const rlimitCore = 4;
-const setrlimitRules: readonly Line[] = [
-  load(argument(0)),
-  equal(rlimitCore, "keep"),
-  returns(allow),
-  label("keep"),
-  returns(errno.none),
-];
+const keepCore: readonly Line[] = [equal(rlimitCore, "keep"), returns(allow), label("keep"), returns(errno.none)];
+const setrlimitRules: readonly Line[] = [load(argument(0)), ...keepCore];
 
-/** A process sets its own limits, by pid 0. Others run under its uid, too: pid 1 with no descriptor left would be deaf. */
+/** A process may set its own limits only, by pid 0. Pid 1 has the same uid, and without descriptors would be deaf. */
 const prlimitRules: readonly Line[] = [
   load(argument(2)),
   anySet(0xffffffff, "set"),
@@ -170,33 +144,27 @@ const prlimitRules: readonly Line[] = [
   ...refusal,
   label("own"),
   load(argument(1)),
-  equal(rlimitCore, "keep"),
-  returns(allow),
-  label("keep"),
-  returns(errno.none),
+  ...keepCore,
 ];
 
 /**
- * Pid 1 keeps its share of the processors, by which it answers the host. Other numbers stay allowed: thread libraries name a
- * program's own threads by them.
+ * Protects pid 1's share of the processors, which it needs to answer the host. Other numbers stay allowed: thread
+ * libraries name a program's own threads by them.
  */
-const scheduleRules: readonly Line[] = [load(argument(0)), equal(1, "refuse"), returns(allow), ...refusal];
+const scheduleRules = refuseValues(0, [1]);
 
-/** Of one process or thread; groups and users include pid 1. */
+/** Allows one process or thread other than pid 1; groups and users include pid 1. */
 function priorityRules(whichProcess: number): readonly Line[] {
   return [
     load(argument(0)),
     equal(whichProcess, "process"),
     returns(errno.EPERM),
     label("process"),
-    load(argument(1)),
-    equal(1, "refuse"),
-    returns(allow),
-    ...refusal,
+    ...refuseValues(1, [1]),
   ];
 }
 
-/** Calls whose arguments decide. */
+/** Calls that are judged by their arguments. */
 export const inspected = {
   socket: socketRules,
   socketpair: socketpairRules,

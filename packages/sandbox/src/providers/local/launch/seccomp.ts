@@ -17,16 +17,16 @@ import {
 import { inspected } from "./seccomp-rules.ts";
 
 /**
- * The system call filter of local sandboxes, as classic BPF. What a program could use to reach the kernel's less
- * travelled parts, other namespaces or the terminal is refused; the rest is allowed. Numbers that are newer than this
- * table answer ENOSYS, so that a kernel update opens nothing.
+ * The system call filter of local sandboxes, as classic BPF. Refuses calls that reach rarely used parts of the kernel,
+ * other namespaces or the terminal, and allows the rest. Calls newer than this table get ENOSYS, so that a kernel
+ * update opens nothing.
  */
 export type Arch = "x64" | "arm64";
 
-/** `root` is root inside, with one uid mapped: changes of owner are answered with success and not done. */
+/** `root`: root inside, with one uid mapped. Changes of owner succeed without effect. */
 export type SeccompProfile = "user" | "root";
 
-/** The program in the bytes that bubblewrap's `--seccomp` takes. */
+/** The program for bubblewrap's `--seccomp`. */
 export function seccompFilter(profile: SeccompProfile, arch: Arch): Uint8Array {
   const numbers = arch === "x64" ? 0 : 1;
   const number = (name: Syscall): number | null => syscalls[name][numbers];
@@ -52,7 +52,7 @@ export function seccompFilter(profile: SeccompProfile, arch: Arch): Uint8Array {
   return encode(program);
 }
 
-/** Name -> its number on x64 and arm64; null where it does not exist. */
+/** Numbers on x64 and arm64; null where the call does not exist. */
 const syscalls = {
   acct: [163, 89],
   add_key: [248, 217],
@@ -151,12 +151,12 @@ const syscalls = {
 
 export type Syscall = keyof typeof syscalls;
 
-/** removexattrat. From 424 on both architectures share their numbers. */
+/** removexattrat. From 424 on, both architectures have the same numbers. */
 const newestKnownNumber = 466;
 
 const ownership = ["chown", "lchown", "fchown", "fchownat", "setgroups"] as const satisfies readonly Syscall[];
 
-/** Programs fall back when these do not exist, and give up when they are forbidden. */
+/** Programs have a fallback when these do not exist, but fail when they are forbidden. */
 const unknown = ["clone3", "statmount", "listmount", "lsm_set_self_attr"] as const satisfies readonly Syscall[];
 
 const refused = (Object.keys(syscalls) as Syscall[]).filter(
@@ -165,7 +165,10 @@ const refused = (Object.keys(syscalls) as Syscall[]).filter(
 
 const auditArch = { x64: 0xc000003e, arm64: 0xc00000b7 } as const satisfies Record<Arch, number>;
 
-/** Another architecture's calls have other numbers: the process is killed. x32 calls carry a bit above every number. */
+/**
+ * Kills processes that use another architecture's calls, which have other numbers. x32 calls set a bit above every
+ * number.
+ */
 function guardArch(arch: Arch): Instruction[] {
   return assemble([
     load(dataArch),

@@ -8,16 +8,16 @@ export type SkeletonEntry =
   | { readonly type: "file"; readonly path: string; readonly mode: number; readonly content: Uint8Array }
   | { readonly type: "symlink"; readonly path: string; readonly target: string };
 
-/** What the skeleton is made of, besides what lies in the host's files. */
+/** What the skeleton needs besides the host's files. */
 export interface SkeletonSources {
   readonly settings: PackageSettings;
-  /** Certificate of the egress, which sandboxes trust as they trust the host's authorities. */
+  /** Certificate of the egress, which sandboxes trust like the host's authorities. */
   readonly egressCa: string;
-  /** The host's. */
+  /** The host's root directory. */
   readonly root?: string;
 }
 
-/** The lowest layer of the `host` image: a made-up root beside the host's /usr. */
+/** The lowest layer of the `host` image: a root directory to go with the host's /usr. */
 export async function skeletonEntries({ settings, egressCa, root = "/" }: SkeletonSources): Promise<SkeletonEntry[]> {
   const copied = await Promise.all([
     ...rootLinks.map((name) => copyLink(root, name)),
@@ -31,48 +31,22 @@ export async function skeletonEntries({ settings, egressCa, root = "/" }: Skelet
 
 const rootLinks = ["bin", "sbin", "lib", "lib32", "lib64", "libx32"];
 
-/** Settings of programs in /usr that do not work, or work differently, without them. None is the host's own business. */
+/** Settings that programs in /usr need. None is private to the host. */
 const copiedFiles = [
-  "bash.bashrc",
-  "debian_version",
-  "inputrc",
-  "ld.so.cache",
-  "ld.so.conf",
-  "locale.alias",
-  "magic",
-  "magic.mime",
-  "mime.types",
-  "protocols",
-  "services",
-  "ssl/openssl.cnf",
+  ...["bash.bashrc", "debian_version", "inputrc", "ld.so.cache", "ld.so.conf", "locale.alias", "magic", "magic.mime"],
+  ...["mime.types", "protocols", "services", "ssl/openssl.cnf"],
 ];
 const copiedTrees = /^(alternatives|chromium|chromium\.d|fonts|ld\.so\.conf\.d|vim|java-\d+-openjdk|python3(\.\d+)?)$/;
-/** May name the owner of the machine, or hold what enrols it. */
+/** May name the machine's owner, or hold its enrolment. */
 const neverCopied = new Set(["policies", "private", "native-messaging-hosts"]);
 
 function directories(): SkeletonEntry[] {
-  const open = [
-    "dev",
-    "etc",
-    "etc/ssl",
-    "etc/ssl/certs",
-    "home",
-    "home/agent",
-    "media",
-    "mnt",
-    "opt",
-    "proc",
-    "run",
-    "srv",
-    "sys",
-    "usr",
-    "usr/etc",
-    "usr/local",
-  ];
-  const local = ["bin", "etc", "include", "lib", "sbin", "share", "src"].map((name) => `usr/local/${name}`);
-  const variable = ["var", "var/cache", "var/lib", "var/log", "var/spool", "workspace"];
+  const open =
+    "dev etc etc/ssl etc/ssl/certs home home/agent media mnt opt proc run srv sys usr usr/etc usr/local " +
+    "usr/local/bin usr/local/etc usr/local/include usr/local/lib usr/local/sbin usr/local/share usr/local/src " +
+    "var var/cache var/lib var/log var/spool workspace";
   return [
-    ...[...open, ...local, ...variable].map((path) => ({ type: "directory", path, mode: 0o755 }) as const),
+    ...open.split(" ").map((path) => ({ type: "directory", path, mode: 0o755 }) as const),
     { type: "directory", path: "root", mode: 0o700 },
     { type: "directory", path: "tmp", mode: 0o1777 },
     { type: "directory", path: "var/tmp", mode: 0o1777 },
@@ -111,7 +85,7 @@ function madeUp(settings: PackageSettings): SkeletonEntry[] {
   ];
 }
 
-/** Made-up files of every image, whatever its root. */
+/** Made-up files of every image. */
 export function sharedFiles(settings: PackageSettings): SkeletonEntry[] {
   return [
     textFile("etc/hosts", "127.0.0.1 localhost slipway\n::1 localhost\n"),
@@ -122,16 +96,16 @@ export function sharedFiles(settings: PackageSettings): SkeletonEntry[] {
       "[user]\n\tname = agent\n\temail = agent@slipway.invalid\n[init]\n\tdefaultBranch = main\n[safe]\n\tdirectory = *\n",
     ),
     textFile("etc/pip.conf", pipText(settings)),
-    // npm reads the one beside the Node that runs it.
+    // npm reads the npmrc beside its Node.
     ...["etc/npmrc", "usr/local/etc/npmrc"].map((path) => textFile(path, npmrcText(settings))),
   ];
 }
 
-/** All that programs inside trust. */
+/** All authorities that programs inside trust. */
 export const caBundlePath = "/etc/ssl/certs/ca-certificates.crt";
 const bundlePlaces = ["etc/ssl/certs/ca-certificates.crt", "etc/pki/tls/certs/ca-bundle.crt", "etc/ssl/ca-bundle.pem"];
 
-/** The host's authorities, those that its package settings name, and the egress. */
+/** The authorities of the host, of its package settings, and of the egress. */
 export async function trustBundle({ settings, egressCa, root = "/" }: SkeletonSources): Promise<SkeletonEntry> {
   const named = [settings.npm.caFile, settings.pip.caFile].filter((path) => path !== null);
   const paths = [...bundlePlaces, ...named].map((path) => join(root, path));
@@ -147,7 +121,7 @@ export async function trustBundle({ settings, egressCa, root = "/" }: SkeletonSo
 
 function npmrcText({ npm }: PackageSettings): string {
   const registries = [["registry", npm.registry], ...Object.entries(npm.scopes)].filter(([, url]) => url !== null);
-  // Beside a Node in /usr, global packages would go where nobody can write.
+  // The default prefix of a Node in /usr is read-only.
   const places = [
     ["cafile", caBundlePath],
     ["prefix", "/usr/local"],
@@ -170,7 +144,7 @@ function pipText({ pip }: PackageSettings): string {
     .join("")}`;
 }
 
-/** Links that lead out of the directory are followed: what they lead to may not be visible inside. */
+/** Follows links that lead out of the directory: their targets may not exist inside. */
 async function copyCertificates(root: string): Promise<SkeletonEntry[]> {
   const directory = "etc/ssl/certs";
   const entries = await readdir(join(root, directory), { withFileTypes: true }).catch(() => []);
@@ -213,7 +187,7 @@ async function copyFile(root: string, path: string): Promise<SkeletonEntry[]> {
   return content === null ? [] : [{ type: "file", path, mode: 0o644, content }];
 }
 
-/** A regular file's content, when every user of the host may read it. */
+/** The content of a regular file that every user of the host may read. */
 async function readShared(path: string): Promise<Uint8Array | null> {
   const stats = await stat(path).catch(() => null);
   return stats?.isFile() && (stats.mode & 0o004) !== 0 ? readFile(path).catch(() => null) : null;

@@ -1,18 +1,19 @@
 import { createHash } from "node:crypto";
-import { access, chmod, lchown, mkdir, rename, rm, symlink, writeFile } from "node:fs/promises";
+import { chmod, lchown, mkdir, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { proxyEnvironment } from "../keeper/egress/environment.ts";
+import { canAccess } from "../state-files.ts";
 import type { HostMasks, Identity } from "./launch.ts";
 import { caBundlePath, type SkeletonEntry, type SkeletonSources, skeletonEntries } from "./skeleton-entries.ts";
 
 export interface MadeUpLayerOptions {
   /** The directory of all layers; the layer becomes `<layers>/<id>/fs`. */
   readonly layers: string;
-  /** Who it shall belong to, when Slipway runs as root. */
+  /** Its owner, when Slipway runs as root. */
   readonly identity: Identity | null;
 }
 
-/** The base layer of the `host` image, by its id. Built when the host's files have changed since the last time. */
+/** The id of the `host` image's base layer. Builds it when the host's files have changed. */
 export async function ensureSkeleton({
   layers,
   identity,
@@ -28,46 +29,40 @@ export async function ensureMadeUpLayer(
   { layers, identity }: MadeUpLayerOptions,
 ): Promise<string> {
   const id = `${name}-${hashOf(entries)}`;
-  if (await exists(join(layers, id))) return id;
+  if (await canAccess(join(layers, id))) return id;
   const building = join(layers, `.${id}-${process.pid}-${performance.now()}`);
   await mkdir(building, { mode: 0o755 });
-  // Owned from the first moment: what a crash leaves behind is removed with the sandboxes' rights.
+  // Owned from the start: what a crash leaves is removed with the sandboxes' rights.
   if (identity !== null) await lchown(building, identity.uid, identity.gid);
   await writeEntries(join(building, "fs"), entries, identity);
   await rename(building, join(layers, id)).catch(async (error: NodeJS.ErrnoException) => {
     await rm(building, { recursive: true, force: true });
-    // Another process was faster, with the same content.
+    // Another process was faster.
     if (error.code !== "ENOTEMPTY" && error.code !== "EEXIST") throw error;
   });
   return id;
 }
 
-/** What of this host's /usr and /proc a sandbox must not see. */
+/** Files of this host's /usr and /proc that a sandbox must not see. */
 export async function hostMasks(): Promise<HostMasks> {
   const present = async (paths: readonly string[]) => {
-    const found = await Promise.all(paths.map(async (path) => ((await exists(path)) ? [path] : [])));
+    const found = await Promise.all(paths.map(async (path) => ((await canAccess(path)) ? [path] : [])));
     return found.flat();
   };
   return {
-    usrEtc: await exists("/usr/etc"),
+    usrEtc: await canAccess("/usr/etc"),
     // Site-wide settings of pip and npm may hold credentials.
     emptied: await present(["/usr/pip.conf", "/usr/lib/node_modules/npm/npmrc", "/usr/share/nodejs/npm/npmrc"]),
-    // Lists the keys of the session that Slipway was started from.
+    // Lists the keys of Slipway's session.
     closed: await present(["/proc/keys"]),
   };
 }
 
-export interface EnvironmentOptions {
-  readonly user: "agent" | "root";
-  /** The sandbox has a way out: programs that know proxies are told about it. */
-  readonly egress: boolean;
-}
-
-/** Where the agent listens for the egress, on the sandbox's loopback. */
+/** Where the agent forwards the egress, on the sandbox's loopback. */
 const egressPort = 3128;
 
-/** What every command of a sandbox starts with; requests add to it. */
-export function baseEnvironment({ user, egress }: EnvironmentOptions): Record<string, string> {
+/** The environment of every command; requests add to it. */
+export function baseEnvironment(user: "agent" | "root"): Record<string, string> {
   return {
     PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     HOME: user === "root" ? "/root" : "/home/agent",
@@ -77,7 +72,7 @@ export function baseEnvironment({ user, egress }: EnvironmentOptions): Record<st
     LANG: "C.UTF-8",
     TMPDIR: "/tmp",
     NPM_CONFIG_GLOBALCONFIG: "/etc/npmrc",
-    ...(egress ? proxyEnvironment({ port: egressPort, caBundlePath }) : { NODE_EXTRA_CA_CERTS: caBundlePath }),
+    ...proxyEnvironment({ port: egressPort, caBundlePath }),
   };
 }
 
@@ -108,11 +103,4 @@ async function writeEntries(
     await own(path);
     if (entry.type !== "symlink") await chmod(path, entry.mode);
   }
-}
-
-async function exists(path: string): Promise<boolean> {
-  return access(path).then(
-    () => true,
-    () => false,
-  );
 }

@@ -3,16 +3,19 @@ import { constants, createReadStream } from "node:fs";
 import { chmod, copyFile, lstat, mkdir, readdir, readlink, symlink } from "node:fs/promises";
 import { join, posix } from "node:path";
 
-/** A directory, program, other file or link of a tool, with what tells that it has changed. */
+/** An entry of a tool directory. A file's stamp changes with it. */
 export type TreePart =
   | { readonly type: "directory"; readonly path: string }
   | { readonly type: "file"; readonly path: string; readonly executable: boolean; readonly stamp: string }
   | { readonly type: "link"; readonly path: string; readonly target: string };
 
-/** A directory with more is no tool but a mistake. */
+/** A larger directory is probably a mistake. */
 const mostParts = 200_000;
 
-/** Everything below a directory, parents first, in an order of its own. Links that lead out of it and special files are left out. */
+/**
+ * All entries below a directory, parents first, in a fixed order. Leaves out special files and links that lead out of
+ * it.
+ */
 export async function surveyTree(root: string): Promise<TreePart[]> {
   const parts: TreePart[] = [];
   const visit = async (directory: string) => {
@@ -26,7 +29,7 @@ export async function surveyTree(root: string): Promise<TreePart[]> {
         parts.push({ type: "directory", path });
         await visit(path);
       }
-      if (parts.length > mostParts) throw new Error(`${root} has more than ${mostParts} entries`);
+      if (parts.length > mostParts) throw new Error(`${root} has more than ${mostParts} entries.`);
     }
   };
   await visit("");
@@ -46,8 +49,8 @@ async function linkPart(root: string, path: string): Promise<TreePart[]> {
 }
 
 /**
- * Copies the parts into the new directory `to`, for all to read and for nobody but the owner to write. Answers the digest of
- * names, modes, sizes and content as they are in the copy.
+ * Copies the parts into the new directory `to`, readable by all and writable by the owner. Returns the digest of the
+ * copy's names, modes, sizes and content.
  */
 export async function copyTree(root: string, parts: readonly TreePart[], to: string): Promise<string> {
   const digest = createHash("sha256");
@@ -67,7 +70,7 @@ async function makeDirectory(path: string): Promise<void> {
   await chmod(path, 0o755);
 }
 
-/** Shares the blocks where the file system can. Not a hard link: a source that is written to later would change what sandboxes run. */
+/** Shares blocks where the file system can. No hard link: a later write to the source would change what sandboxes run. */
 async function copyProgram(from: string, to: string, executable: boolean): Promise<void> {
   await copyFile(from, to, constants.COPYFILE_FICLONE);
   await chmod(to, executable ? 0o755 : 0o644);

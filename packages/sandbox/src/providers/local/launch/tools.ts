@@ -5,18 +5,18 @@ import { SlipwayError } from "@slipway/contract";
 import type { Tool } from "../record.ts";
 import { copyTree, surveyTree, type TreePart } from "./tool-tree.ts";
 
-/** Puts the host's directories of programs into the state directory, once for each content. */
+/** Copies tool directories into the state directory, once for each content. */
 export interface Tools {
-  /** What the names stand for at present. */
+  /** The current trees of the names. */
   publish(names: readonly string[]): Promise<Tool[]>;
 }
 
-/** Of a tree that is not whole. */
+/** Marks an incomplete tree. */
 export const growingSuffix = ".new";
-/** A mark's name tells how a source looked; it holds the digest of the content it had then. Its age tells when it was last asked for. */
+/** A mark is named by a source's looks and holds the digest of its content. Its mtime is its last use. */
 export const markSuffix = ".digest";
 
-/** `sources`: the host's directories by the names that sandboxes know them by. `prepare` sees to it that `directory` is there. */
+/** `sources`: directories of the host by their tool names. `prepare` makes sure that `directory` exists. */
 export function createTools(
   directory: string,
   sources: Readonly<Record<string, string>>,
@@ -52,23 +52,23 @@ async function publishTool(directory: string, name: string, source: string): Pro
     const mark = join(directory, looksOf(source, parts) + markSuffix);
     return (await readMark(directory, mark)) ?? (await copyIn(directory, mark, source, parts));
   } catch (error) {
-    throw new SlipwayError("invalid_settings", `the tool ${name}: ${(error as Error).message}`, { cause: error });
+    throw new SlipwayError("invalid_settings", `Tool ${name}: ${(error as Error).message}`, { cause: error });
   }
 }
 
-/** Changes whenever the content may have: reading it all would take long. */
+/** Changes whenever the content may have. Reading all of it would be slow. */
 function looksOf(source: string, parts: readonly TreePart[]): string {
   return createHash("sha256")
     .update(JSON.stringify([source, parts]))
     .digest("hex");
 }
 
-/** Null when the source has to be copied. A mark in use is kept from the garbage collector, its tree with it. */
+/** Null when the source must be copied. Marks the tree as used, for the garbage collector. */
 async function readMark(directory: string, mark: string): Promise<string | null> {
   try {
     await utimes(mark, new Date(), new Date());
     const digest = await readFile(mark, "utf8");
-    // A machine that lost power may have left it empty.
+    // A power loss may have emptied it.
     if (!/^[0-9a-f]{64}$/.test(digest)) return null;
     await access(join(directory, digest));
     return digest;
@@ -78,13 +78,13 @@ async function readMark(directory: string, mark: string): Promise<string | null>
   }
 }
 
-/** The tree appears under its digest when it is whole. Of two processes that copy the same, the later one's is dropped. */
+/** The tree gets its digest as its name when it is complete. Of two equal copies, drops the later one. */
 async function copyIn(directory: string, mark: string, source: string, parts: readonly TreePart[]): Promise<string> {
   const growing = join(directory, `${randomUUID()}${growingSuffix}`);
   const growingMark = `${growing}-mark`;
   try {
     const digest = await copyTree(source, parts, growing);
-    // First: a tree of that digest that nobody has asked for in long is kept from then on.
+    // The mark first: it keeps an old tree of that digest from the garbage collector.
     await writeFile(growingMark, digest, { mode: 0o600 });
     await rename(growingMark, mark);
     await rename(growing, join(directory, digest)).catch((error: NodeJS.ErrnoException) => {
@@ -98,5 +98,5 @@ async function copyIn(directory: string, mark: string, source: string, parts: re
 }
 
 function unknownTool(name: string, known: readonly string[]): SlipwayError {
-  return new SlipwayError("invalid_request", `tools: there is no ${name}; the host has ${known.join(", ") || "none"}`);
+  return new SlipwayError("invalid_request", `Unknown tool ${name}. This host has: ${known.join(", ") || "none"}.`);
 }

@@ -3,25 +3,23 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { SlipwayError } from "@slipway/contract";
 
-/** The control groups of one sandbox. All answers come from the kernel, so a later process can ask as well. */
+/** The control groups of one sandbox. The kernel holds all state, so a later process can open them too. */
 export interface Cgroup {
-  /** Resolves when every process stands still. */
-  freeze(options?: { readonly signal?: AbortSignal }): Promise<void>;
+  /** Resolves when every process is frozen. */
+  freeze(): Promise<void>;
   thaw(): Promise<void>;
-  /** It is frozen, or about to be. */
+  /** Whether it is frozen or about to be. */
   isFreezing(): Promise<boolean>;
-  /** How many processes the kernel has ended for want of memory. */
+  /** How many processes the OOM killer has ended. */
   oomKills(): Promise<number>;
-  /** Null without a memory controller. */
-  memoryBytes(): Promise<number | null>;
   /** Pids, as the host numbers them. */
   processes(): Promise<number[]>;
   /** Resolves when no process is left. */
-  kill(options?: { readonly signal?: AbortSignal }): Promise<void>;
+  kill(): Promise<void>;
   remove(): Promise<void>;
 }
 
-/** `directories` are those of the plan the sandbox was started with. Without any, nothing can be frozen or counted. */
+/** `directories`: those of the plan that the sandbox started with. Without any, it cannot freeze or count. */
 export async function openCgroup(directories: readonly string[]): Promise<Cgroup> {
   const files = new Map<string, string>();
   for (const directory of directories) {
@@ -37,9 +35,9 @@ export async function openCgroup(directories: readonly string[]): Promise<Cgroup
 
   return {
     processes,
-    async freeze({ signal } = {}) {
+    async freeze() {
       await freezer.set(true);
-      await until(freezer.frozen, { what: "freeze", signal });
+      await until("freeze", freezer.frozen);
     },
     thaw: () => freezer.set(false),
     isFreezing: freezer.freezing,
@@ -47,24 +45,17 @@ export async function openCgroup(directories: readonly string[]): Promise<Cgroup
       const events = (await read("memory.events")) ?? (await read("memory.oom_control")) ?? "";
       return Number(/^oom_kill (\d+)$/m.exec(events)?.[1] ?? 0);
     },
-    async memoryBytes() {
-      const text = (await read("memory.current")) ?? (await read("memory.usage_in_bytes"));
-      return text === null ? null : Number(text);
-    },
-    async kill({ signal } = {}) {
+    async kill() {
       const killFile = files.get("cgroup.kill");
       if (killFile !== undefined) await writeFile(killFile, "1").catch(whenGone);
-      await until(
-        async () => {
-          const pids = await processes();
-          if (killFile === undefined) await killFrozen(freezer, pids);
-          return pids.length === 0;
-        },
-        { what: "end", signal },
-      );
+      await until("end", async () => {
+        const pids = await processes();
+        if (killFile === undefined) await killFrozen(freezer, pids);
+        return pids.length === 0;
+      });
     },
     async remove() {
-      for (const directory of directories) await until(() => removed(directory), { what: "leave" });
+      for (const directory of directories) await until("leave", () => removed(directory));
     },
   };
 }
@@ -82,7 +73,7 @@ function freezerOf(files: ReadonlyMap<string, string>, read: (name: string) => P
     async set(frozen) {
       if (v2 !== undefined) await writeFile(v2, frozen ? "1" : "0");
       else if (v1 !== undefined) await writeFile(v1, frozen ? "FROZEN" : "THAWED");
-      else throw new SlipwayError("capability_missing", "This host gives no control group that freezes.");
+      else throw new SlipwayError("capability_missing", "This host has no control group that freezes.");
     },
     async freezing() {
       const asked = (await read(v2 === undefined ? "freezer.state" : "cgroup.freeze"))?.trim();
@@ -96,14 +87,14 @@ function freezerOf(files: ReadonlyMap<string, string>, read: (name: string) => P
   };
 }
 
-/** While they are frozen, none of them can fork away and no pid can pass to another process. */
+/** Frozen processes cannot fork, and their pids cannot be reused. */
 async function killFrozen(freezer: Freezer, pids: readonly number[]): Promise<void> {
   await freezer.set(true).catch(() => {});
   for (const pid of pids) {
     try {
       process.kill(pid, "SIGKILL");
     } catch {
-      // Ended in the meantime.
+      // It has ended.
     }
   }
   await freezer.set(false).catch(() => {});
@@ -123,15 +114,12 @@ async function removed(directory: string): Promise<boolean> {
 
 const patienceMs = 30_000;
 
-async function until(
-  done: () => Promise<boolean>,
-  { what, signal }: { what: string; signal?: AbortSignal | undefined },
-): Promise<void> {
+async function until(what: string, done: () => Promise<boolean>): Promise<void> {
   const deadline = performance.now() + patienceMs;
   for (let waitMs = 0.5; !(await done()); waitMs = Math.min(waitMs * 2, 50)) {
     if (performance.now() > deadline)
       throw new SlipwayError("internal", `The sandbox's processes did not ${what} within ${patienceMs / 1000} s.`);
-    await sleep(waitMs, undefined, { signal });
+    await sleep(waitMs);
   }
 }
 

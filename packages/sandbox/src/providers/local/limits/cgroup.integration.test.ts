@@ -139,7 +139,6 @@ describe("on this host", () => {
     const cgroup = await openCgroup(reservation.cgroups);
     expect(await cgroup.oomKills()).toBe(1);
     expect((await cgroup.processes()).length).toBeLessThanOrEqual(limits.processes + 64);
-    expect(await cgroup.memoryBytes()).toBeGreaterThan(0);
     await cgroup.kill();
     await cgroup.remove();
   });

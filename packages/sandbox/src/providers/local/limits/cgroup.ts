@@ -1,11 +1,12 @@
-import { access, constants, mkdir, readdir, readFile, rmdir, writeFile } from "node:fs/promises";
+import { constants, mkdir, readdir, readFile, rmdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Limits } from "@slipway/contract";
+import { canAccess } from "../state-files.ts";
 
 export type LimitKind = "memory" | "cpu" | "pids" | "freeze";
 export type Mechanism = "cgroup v1" | "cgroup v2" | "none";
 
-/** Groups for the launcher to make and enter, and files to write between the two. */
+/** Groups for the launcher to make, files to write then, and groups to enter last. */
 export interface CgroupPlan {
   readonly directories: readonly string[];
   readonly sets: readonly { readonly file: string; readonly value: string }[];
@@ -13,26 +14,26 @@ export interface CgroupPlan {
 
 export const noCgroups: CgroupPlan = { directories: [], sets: [] };
 
-/** Where control groups can be made, found without changing anything. */
+/** Where control groups can be made. Detecting it changes nothing. */
 export interface CgroupPlaces {
   readonly mechanisms: Readonly<Record<LimitKind, Mechanism>>;
-  /** Makes the groups' parents, of the given name. What the host then refuses after all is left out. */
+  /** Makes the groups' parents. Leaves out what the host refuses. */
   prepare(parent?: string): Promise<Cgroups>;
 }
 
 export interface Cgroups {
   readonly mechanisms: Readonly<Record<LimitKind, Mechanism>>;
-  /** Removes groups of this parent that have no processes and are not among `known`, such as a dead keeper's. */
+  /** Removes groups without processes that are not in `known`, such as those of a dead keeper. */
   sweep(known: ReadonlySet<string>): Promise<void>;
-  /** Removes the parents, unless there are groups below them. */
+  /** Removes the parents, unless they have groups. */
   leave(): Promise<void>;
-  /** The groups of a sandbox of this name, which may be made ahead. */
+  /** The groups of a sandbox of this name. */
   directories(name: string): string[];
-  /** Keep the directories: `openCgroup` finds the groups by them, in a later process, too. */
+  /** Keep the directories: a later process opens the groups by them. */
   plan(name: string, limits: Pick<Limits, "cpu" | "memoryMb" | "processes">): CgroupPlan;
 }
 
-/** `proc` is the directory to read `self/cgroup` and `self/mountinfo` from. */
+/** `proc`: where to read `self/cgroup` and `self/mountinfo`. */
 export async function detectCgroups({ proc = "/proc" }: { readonly proc?: string } = {}): Promise<CgroupPlaces> {
   const [own, mounts] = await Promise.all([readText(`${proc}/self/cgroup`), readText(`${proc}/self/mountinfo`)]);
   const hierarchies = parseHierarchies(own ?? "", mounts ?? "");
@@ -53,7 +54,7 @@ interface Place {
   readonly version: 1 | 2;
   readonly kinds: readonly LimitKind[];
   readonly base: string;
-  /** The processes in `base` must leave it before its children can have controllers. */
+  /** Move the processes out of `base` first: else its children get no controllers. */
   readonly leave: boolean;
 }
 
@@ -63,7 +64,7 @@ const controllerOf = { memory: "memory", cpu: "cpu", pids: "pids", freeze: "free
 >;
 const limitKinds = Object.keys(controllerOf) as LimitKind[];
 
-/** Pure: the hierarchies of control groups that this process sees, v2 first. */
+/** The hierarchies of control groups that this process sees, v2 first. */
 export function parseHierarchies(ownGroups: string, mountinfo: string): Hierarchy[] {
   const groups = ownGroups
     .split("\n")
@@ -94,7 +95,7 @@ export function parseHierarchies(ownGroups: string, mountinfo: string): Hierarch
     .sort((a, b) => b.version - a.version);
 }
 
-/** In a cgroup namespace the mount's root is the own group or lies above it. */
+/** In a cgroup namespace, the mount's root is the own group or an ancestor. */
 function below(root: string, path: string): string {
   if (root === "/") return path.startsWith("/..") ? "/" : path;
   return path === root || path.startsWith(`${root}/`) ? path.slice(root.length) : "/";
@@ -103,21 +104,21 @@ function below(root: string, path: string): string {
 async function placeIn(hierarchy: Hierarchy): Promise<Place | null> {
   if (hierarchy.version === 2) return placeInV2(hierarchy);
   const kinds = limitKinds.filter((kind) => hierarchy.controllers.includes(controllerOf[kind]));
-  return kinds.length > 0 && (await writable(hierarchy.own))
+  return kinds.length > 0 && (await canAccess(hierarchy.own, constants.W_OK))
     ? { version: 1, kinds, base: hierarchy.own, leave: false }
     : null;
 }
 
 /**
- * In v2 a group with processes in it gives its children no controllers, the real root excepted. So the own group, where
- * it has controllers to give, is emptied into a child; with others in it only if the real root is out of reach, as in a
+ * In v2, only the real root and groups without processes give their children controllers. So the own group, if it has
+ * controllers, is emptied into a child; if others are in it, only when the real root is out of reach, as in a
  * container or a delegated group. Freezing needs no controllers.
  */
 async function placeInV2({ own, mountPoint }: Hierarchy): Promise<Place | null> {
-  const ownKinds = (await writable(own)) ? await kindsOfV2(own) : [];
+  const ownKinds = (await canAccess(own, constants.W_OK)) ? await kindsOfV2(own) : [];
   if (ownKinds.length > 0 && (await isRealRoot(own))) return { version: 2, kinds: ownKinds, base: own, leave: false };
-  const rootInReach = (await isRealRoot(mountPoint)) && (await writable(mountPoint));
-  const delegated = ownKinds.length > 1 && (await writable(join(own, "cgroup.subtree_control")));
+  const rootInReach = (await isRealRoot(mountPoint)) && (await canAccess(mountPoint, constants.W_OK));
+  const delegated = ownKinds.length > 1 && (await canAccess(join(own, "cgroup.subtree_control"), constants.W_OK));
   if (delegated && (!rootInReach || (await isAlone(own))))
     return { version: 2, kinds: ownKinds, base: own, leave: true };
   if (rootInReach) return { version: 2, kinds: await kindsOfV2(mountPoint), base: mountPoint, leave: false };
@@ -138,7 +139,7 @@ async function kindsOfV2(directory: string): Promise<LimitKind[]> {
 }
 
 async function isRealRoot(directory: string): Promise<boolean> {
-  return (await exists(join(directory, "cgroup.procs"))) && !(await exists(join(directory, "cgroup.type")));
+  return (await canAccess(join(directory, "cgroup.procs"))) && !(await canAccess(join(directory, "cgroup.type")));
 }
 
 async function prepare(places: readonly Place[], parent: string): Promise<Cgroups> {
@@ -147,7 +148,7 @@ async function prepare(places: readonly Place[], parent: string): Promise<Cgroup
   );
   const chosen = choose(parents);
   const [memory, cpu, pids] = [chosen.memory, chosen.cpu, chosen.pids];
-  const swap = memory && (await exists(join(memory.base, swapFile[memory.version])));
+  const swap = memory && (await canAccess(join(memory.base, swapFile[memory.version])));
   const bases = [...new Set(Object.values(chosen).map(({ base }) => base))];
   const directories = (name: string) => bases.map((base) => join(base, name));
   return {
@@ -187,7 +188,7 @@ async function prepare(places: readonly Place[], parent: string): Promise<Cgroup
 
 const swapFile = { 1: "memory.memsw.limit_in_bytes", 2: "memory.swap.max" } as const;
 const cpuPeriodUs = 100_000;
-/** Beside the sandbox's own: bubblewrap, pid 1 and its handlers. */
+/** For bubblewrap, pid 1 and its handlers. */
 const reservedProcesses = 64;
 
 async function prepareParent(place: Place, name: string): Promise<Place | null> {
@@ -207,7 +208,7 @@ async function prepareParent(place: Place, name: string): Promise<Place | null> 
   return { ...place, base, kinds };
 }
 
-/** Repeated a few times: processes may fork while they are moved. */
+/** Repeats: processes may fork meanwhile. */
 async function emptyInto(directory: string, leaf: string): Promise<void> {
   await mkdir(leaf, { recursive: true });
   for (let round = 0; round < 5; round++) {
@@ -225,7 +226,7 @@ async function sweep(base: string, known: ReadonlySet<string>): Promise<void> {
   const entries = await readdir(base, { withFileTypes: true });
   const strays = entries.filter((entry) => entry.isDirectory()).map(({ name }) => join(base, name));
   for (const directory of strays) {
-    // A group with processes in it stays: it can not be removed.
+    // Fails for a group with processes.
     if (!known.has(directory)) await rmdir(directory).catch(() => {});
   }
 }
@@ -237,7 +238,7 @@ async function enableController(directory: string, controller: string): Promise<
   );
 }
 
-/** The first place that has a kind provides it; v2 comes first, so that a hybrid host freezes and kills by v2. */
+/** The first place that has a kind. v2 comes first, so that a hybrid host freezes and kills by v2. */
 function choose(places: readonly Place[]): Partial<Record<LimitKind, Place>> {
   const entries = limitKinds.map((kind) => [kind, places.find(({ kinds }) => kinds.includes(kind))] as const);
   return Object.fromEntries(entries.filter(([, place]) => place !== undefined));
@@ -252,18 +253,4 @@ function mechanismsOf(places: readonly Place[]): Record<LimitKind, Mechanism> {
 
 async function readText(path: string): Promise<string | null> {
   return readFile(path, "utf8").catch(() => null);
-}
-
-async function exists(path: string): Promise<boolean> {
-  return access(path).then(
-    () => true,
-    () => false,
-  );
-}
-
-async function writable(path: string): Promise<boolean> {
-  return access(path, constants.W_OK).then(
-    () => true,
-    () => false,
-  );
 }

@@ -1,15 +1,15 @@
-import { once } from "node:events";
-import { rmSync } from "node:fs";
-import { createServer, type Server } from "node:net";
+import { createServer } from "node:net";
 import { type SandboxId, SlipwayError } from "@slipway/contract";
 import type { HostChannel } from "../../../provider.ts";
 import type { KeeperClient } from "../keeper/client/client.ts";
 import { channelInside } from "../launch/launch.ts";
 import type { Layout } from "../layout.ts";
 import { acquireProcessLock } from "../process-lock.ts";
+import { sandboxNotFound } from "../record.ts";
+import { listenAt } from "../unix-socket.ts";
 import { createConnectionQueue } from "./connection-queue.ts";
 
-/** The host channels that this process has open. Disposing of it closes them all. */
+/** The host channels that this process has open. Disposing of it closes them. */
 export interface HostChannels extends AsyncDisposable {
   open(id: SandboxId): Promise<HostChannel>;
 }
@@ -34,18 +34,18 @@ export function createHostChannels(
   keeper.onEvent((event) => {
     if (event.type === "sandbox.destroyed") void close(event.sandbox);
   });
-  // A destroy that a keeper's death swallowed was told to nobody. Without a keeper, the next one to come is asked.
+  // A dying keeper may not have reported a destroy: ask the next one.
   keeper.onLost(() => void closeOrphans().catch(() => undefined));
   return {
     async open(id) {
       await keeper.connect();
       const channel = await listenIn(layout.box(id).channelSocket, id).catch(async (error: unknown) => {
-        throw (await exists(id)) ? error : notFound(id);
+        throw (await exists(id)) ? error : sandboxNotFound(id);
       });
       channels.set(id, channel);
       if (await exists(id)) return channel;
       await close(id);
-      throw notFound(id);
+      throw sandboxNotFound(id);
     },
     async [Symbol.asyncDispose]() {
       await Promise.all([...channels.keys()].map(close));
@@ -54,16 +54,17 @@ export function createHostChannels(
 }
 
 /**
- * The socket lies in a directory that is bound into the sandbox, is never cleared while the sandbox exists, and can not be
- * written to from inside. The lock tells a live holder from the socket that a killed one left.
+ * The socket's directory is bound read-only into the sandbox and is never cleared while the sandbox exists. The lock
+ * tells a live holder from the socket that a killed one left.
  */
 async function listenIn(path: string, id: SandboxId): Promise<HostChannel> {
   const lock = await acquireProcessLock("channel", path);
-  if (lock === null) throw new SlipwayError("channel_in_use", `the channel of ${id} is open already`);
+  if (lock === null) throw new SlipwayError("channel_in_use", `The channel of ${id} is already open.`);
   const queue = createConnectionQueue();
   const server = createServer({ allowHalfOpen: true }, (socket) => queue.push(socket));
   try {
-    await listen(server, path);
+    // For every user, because as root the sandbox has another uid; the directory decides who can reach the socket.
+    await listenAt(server, path, 0o666);
   } catch (error) {
     await lock[Symbol.asyncDispose]();
     throw error;
@@ -78,24 +79,4 @@ async function listenIn(path: string, id: SandboxId): Promise<HostChannel> {
       await lock[Symbol.asyncDispose]();
     },
   };
-}
-
-async function listen(server: Server, path: string): Promise<void> {
-  rmSync(path, { force: true });
-  const listening = once(server, "listening");
-  // For all, because as root the sandbox is another user; who can reach it, the directory says. Bound with its mode from the
-  // start: a chmod afterwards would follow a link planted meanwhile.
-  const umask = process.umask(0o111);
-  try {
-    server.listen(path);
-  } finally {
-    process.umask(umask);
-  }
-  await listening;
-  // A failed accept, for instance without free descriptors, is no reason to stop.
-  server.on("error", () => undefined);
-}
-
-function notFound(id: SandboxId): SlipwayError {
-  return new SlipwayError("sandbox_not_found", `there is no sandbox ${id}`);
 }

@@ -1,15 +1,15 @@
 import type { Duplex } from "node:stream";
 
-/** Connections to a host channel that wait to be taken. */
+/** Connections to a host channel that nobody has taken yet. */
 export interface ConnectionQueue {
   push(connection: Duplex): void;
-  /** Each connection once, until the signal or the close. */
+  /** Yields each connection once, until the signal or the close. */
   take(signal?: AbortSignal): AsyncIterable<Duplex>;
   /** Cuts every connection, taken or not, and ends every `take`. */
   close(): void;
 }
 
-/** What is inside chooses how many connections it makes: those past the limit are cut. */
+/** Untrusted programs choose how many connections they make: it cuts those past the limit. */
 export function createConnectionQueue(mostConnections = 256): ConnectionQueue {
   const open = new Set<Duplex>();
   const waiting: Duplex[] = [];

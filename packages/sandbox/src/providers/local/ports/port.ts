@@ -1,55 +1,37 @@
 import type { Duplex } from "node:stream";
 import { SlipwayError } from "@slipway/contract";
-import type { Dial } from "../agent/connection.ts";
-import { abortedError, cutError, decodeFailure, fileError } from "../agent/errors.ts";
+import { abortedError } from "../../../abort.ts";
+import { type Dial, dialUnlessAborted } from "../agent/connection.ts";
+import { cutError, fileError } from "../agent/errors.ts";
 import { encodeRequest, frameHeaderBytes, frameType } from "../agent/wire.ts";
+import { readExactly } from "./read.ts";
 
 /** A byte pipe to a port inside. Ending one direction leaves the other open. */
 export async function connectPort(dial: Dial, port: number, signal?: AbortSignal): Promise<Duplex> {
   if (!Number.isInteger(port) || port < 1 || port > 65535)
-    throw new SlipwayError("invalid_port", `${port} is not a port`);
-  if (signal?.aborted) throw abortedError(signal);
-  const socket = await dial();
-  if (signal?.aborted) {
-    socket.destroy();
-    throw abortedError(signal);
-  }
+    throw new SlipwayError("invalid_port", `${port} is not a port.`);
+  const socket = await dialUnlessAborted(dial, signal);
   socket.allowHalfOpen = true;
-  const onAbort = () => socket.destroy();
-  signal?.addEventListener("abort", onAbort, { once: true });
+  const cut = () => socket.destroy();
+  signal?.addEventListener("abort", cut, { once: true });
+  socket.on("error", cut);
   try {
-    socket.write(encodeRequest("P", [["n", String(port)]]));
-    const answer = await readAnswer(socket);
-    if (answer.type !== frameType.done) throw fileError(decodeFailure(answer.payload), `port ${port}`);
+    socket.write(encodeRequest("P", { n: String(port) }));
+    await expectAnswer(socket, port);
     return socket;
   } catch (error) {
-    socket.destroy();
+    cut();
     throw signal?.aborted ? abortedError(signal) : error;
   } finally {
-    signal?.removeEventListener("abort", onAbort);
+    signal?.removeEventListener("abort", cut);
+    socket.off("error", cut);
   }
 }
 
-/** The one frame before the raw bytes; what comes behind it is put back. */
-function readAnswer(socket: Duplex): Promise<{ type: number; payload: Buffer }> {
-  return new Promise((resolve, reject) => {
-    let received: Buffer = Buffer.alloc(0);
-    const stop = () => socket.off("readable", onReadable).off("error", fail).off("close", fail);
-    const fail = (cause?: unknown) => {
-      stop();
-      reject(cutError("the port was reached", cause));
-    };
-    const onReadable = () => {
-      const chunk: Buffer | null = socket.read();
-      if (chunk === null) return;
-      received = received.length === 0 ? chunk : Buffer.concat([received, chunk]);
-      if (received.length < frameHeaderBytes) return;
-      const end = frameHeaderBytes + received.readUInt32LE(1);
-      if (received.length < end) return;
-      stop();
-      if (received.length > end) socket.unshift(received.subarray(end));
-      resolve({ type: received[0] as number, payload: received.subarray(frameHeaderBytes, end) });
-    };
-    socket.on("readable", onReadable).on("error", fail).on("close", fail);
-  });
+/** Reads the one frame before the raw bytes. */
+async function expectAnswer(socket: Duplex, port: number): Promise<void> {
+  const header = await readExactly(socket, frameHeaderBytes);
+  const payload = header && (await readExactly(socket, header.readUInt32LE(1)));
+  if (payload === undefined) throw cutError("the port was reached");
+  if (header?.[0] !== frameType.done) throw fileError(payload, `port ${port}`);
 }

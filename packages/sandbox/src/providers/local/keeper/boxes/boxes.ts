@@ -1,20 +1,20 @@
 import type { Socket } from "node:net";
-import { type SandboxId, type SandboxState, SlipwayError, type StateReason } from "@slipway/contract";
+import type { CreateSandbox, SandboxId, SandboxState, StateReason } from "@slipway/contract";
 import type { Layout } from "../../layout.ts";
-import { readRecords, removeRecord, type SandboxRecord, upToDate, writeRecord } from "../../record.ts";
+import { readRecords, removeRecord, type SandboxRecord, sandboxNotFound, upToDate, writeRecord } from "../../record.ts";
 import type { Clock } from "../clock.ts";
 import type { TimingMemory } from "../decide.ts";
 import type { EventLog } from "../events/log.ts";
 
-/** A sandbox as the keeper holds it: its record, and what a restarted keeper makes anew. */
+/** A sandbox as the keeper holds it: its record, and what each keeper makes anew. */
 export interface Box {
   readonly id: SandboxId;
   record: SandboxRecord;
-  /** Open as long as the sandbox lives; its end is how a death is noticed. */
+  /** Stays open as long as the sandbox lives: its close tells of a death. */
   park: Socket | null;
   memory: TimingMemory;
   oomKills: number;
-  /** The last operation that was queued; operations on one sandbox run one after the other. */
+  /** The last queued operation. Operations on one sandbox run one after the other. */
   queue: Promise<unknown>;
 }
 
@@ -23,10 +23,10 @@ export interface Boxes {
   find(id: SandboxId): Box | undefined;
   get(id: SandboxId): Box;
   add(record: SandboxRecord): Box;
-  /** Writes the record, then tells the change of state, if there is one. */
+  /** Writes the record. */
   update(box: Box, change: Partial<SandboxRecord>): void;
   setState(box: Box, state: SandboxState, reason: StateReason, change?: Partial<SandboxRecord>): void;
-  /** Removes the record: from now on a crash ends in the sandbox's destruction, and nothing but that can be done with it. */
+  /** Removes the record: after this, only a destroy is possible, and a crash leads to one. */
   condemn(box: Box): void;
   forget(box: Box, reason: StateReason): void;
   exclusive<T>(box: Box, operation: () => Promise<T>): Promise<T>;
@@ -41,8 +41,7 @@ export function openBoxes(layout: Layout, events: EventLog, clock: Clock, hooks:
   const boxes = new Map<SandboxId, Box>();
   const condemned = new WeakSet<Box>();
   const hold = (record: SandboxRecord): Box => {
-    const now = clock.now();
-    const memory = { toldEnd: null, checkIdleAt: now + (record.request.idleMs ?? 0), lastCheckpointAt: now };
+    const memory = newMemory(record.request, clock.now());
     const box: Box = { id: record.id, record, park: null, memory, oomKills: 0, queue: Promise.resolve() };
     boxes.set(record.id, box);
     return box;
@@ -50,7 +49,7 @@ export function openBoxes(layout: Layout, events: EventLog, clock: Clock, hooks:
   for (const record of readRecords<SandboxRecord>(layout.records.sandboxes)) hold(upToDate(record));
 
   const update = (box: Box, change: Partial<SandboxRecord>) => {
-    if (condemned.has(box) || boxes.get(box.id) !== box) throw notFound(box.id);
+    if (condemned.has(box) || boxes.get(box.id) !== box) throw sandboxNotFound(box.id);
     box.record = { ...box.record, ...change };
     writeRecord(layout.sandboxRecord(box.id), box.record);
     hooks.onChange(box);
@@ -60,19 +59,14 @@ export function openBoxes(layout: Layout, events: EventLog, clock: Clock, hooks:
     find: (id) => boxes.get(id),
     get(id) {
       const box = boxes.get(id);
-      if (box === undefined) throw notFound(id);
+      if (box === undefined) throw sandboxNotFound(id);
       return box;
     },
     add(record) {
       writeRecord(layout.sandboxRecord(record.id), record);
       const box = hold(record);
-      events.append({
-        type: "sandbox.state_changed",
-        sandbox: record.id,
-        from: null,
-        to: record.state,
-        reason: record.reason,
-      });
+      const { id, state, reason } = record;
+      events.append({ type: "sandbox.state_changed", sandbox: id, from: null, to: state, reason });
       return box;
     },
     update,
@@ -94,7 +88,7 @@ export function openBoxes(layout: Layout, events: EventLog, clock: Clock, hooks:
     },
     exclusive(box, operation) {
       const result = box.queue.then(async () => {
-        if (boxes.get(box.id) !== box) throw notFound(box.id);
+        if (boxes.get(box.id) !== box) throw sandboxNotFound(box.id);
         return operation();
       });
       box.queue = result.catch(() => undefined);
@@ -103,6 +97,6 @@ export function openBoxes(layout: Layout, events: EventLog, clock: Clock, hooks:
   };
 }
 
-function notFound(id: SandboxId): SlipwayError {
-  return new SlipwayError("sandbox_not_found", `there is no sandbox ${id}`);
+export function newMemory({ idleMs }: Pick<CreateSandbox, "idleMs">, nowMs: number): TimingMemory {
+  return { toldEnd: null, checkIdleAt: nowMs + (idleMs ?? 0), lastCheckpointAt: nowMs };
 }

@@ -1,64 +1,44 @@
-import { closeSync, constants, fstatSync, ftruncateSync, openSync, readdirSync, readSync, writeSync } from "node:fs";
+import { closeSync, constants, fstatSync, ftruncateSync, openSync, readSync, writeSync } from "node:fs";
 import { join } from "node:path";
+import type { ExecOffsets } from "@slipway/contract";
+import { frameHeaderBytes, frameType } from "../../agent/wire.ts";
+import { encodeLostExit } from "../../exec/log.ts";
+import { namesIn } from "../../state-files.ts";
 
-const headerBytes = 5;
-const exitBytes = 33;
-const lostReason = 4;
-
-/**
- * Ends every log that has no exit yet as lost. Called when a sandbox has ended: nothing writes to its logs any more,
- * and nobody observed how those commands ended.
- */
+/** Ends every log that has no exit as lost. For a sandbox that has ended: nothing writes its logs any more. */
 export function closeExecLogs(directory: string): void {
-  let names: string[];
-  try {
-    names = readdirSync(directory);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return;
-    throw error;
-  }
-  for (const name of names) closeLog(join(directory, name));
+  for (const name of namesIn(directory)) closeLog(join(directory, name));
 }
 
 function closeLog(path: string): void {
   const fd = openSync(path, constants.O_RDWR | constants.O_NOFOLLOW);
   try {
-    const { end, ended, stdout, stderr } = scan(fd);
-    if (ended) return;
-    // A frame that the kill cut in the middle goes.
+    const { end, hasExit, seen } = scan(fd);
+    if (hasExit) return;
+    // Drops a frame that the kill cut in the middle.
     ftruncateSync(fd, end);
-    writeSync(fd, lostExit(stdout, stderr), 0, headerBytes + exitBytes, end);
+    const exit = encodeLostExit(seen);
+    writeSync(fd, exit, 0, exit.length, end);
   } finally {
     closeSync(fd);
   }
 }
 
-function scan(fd: number): { end: number; ended: boolean; stdout: number; stderr: number } {
+/** Walks the whole frames, up to the exit. */
+function scan(fd: number): { end: number; hasExit: boolean; seen: ExecOffsets } {
   const { size } = fstatSync(fd);
-  const header = Buffer.alloc(headerBytes);
-  const bytes = { o: 0, e: 0 };
-  let at = 0;
-  while (at + headerBytes <= size) {
-    readSync(fd, header, 0, headerBytes, at);
-    const type = String.fromCharCode(header[0] ?? 0);
+  const header = Buffer.alloc(frameHeaderBytes);
+  const seen = { stdout: 0, stderr: 0 };
+  let end = 0;
+  for (;;) {
+    if (readSync(fd, header, 0, frameHeaderBytes, end) < frameHeaderBytes) break;
+    const type = header[0];
     const length = header.readUInt32LE(1);
-    if (at + headerBytes + length > size) break;
-    if (type === "x") return { end: at, ended: true, stdout: bytes.o, stderr: bytes.e };
-    if (type === "o" || type === "e") bytes[type] += length;
-    at += headerBytes + length;
+    if (end + frameHeaderBytes + length > size) break;
+    if (type === frameType.exit) return { end, hasExit: true, seen };
+    if (type === frameType.stdout) seen.stdout += length;
+    if (type === frameType.stderr) seen.stderr += length;
+    end += frameHeaderBytes + length;
   }
-  return { end: at, ended: false, stdout: bytes.o, stderr: bytes.e };
-}
-
-function lostExit(stdoutBytes: number, stderrBytes: number): Buffer {
-  const frame = Buffer.alloc(headerBytes + exitBytes);
-  frame.write("x", 0);
-  frame.writeUInt32LE(exitBytes, 1);
-  frame.writeInt32LE(-1, 5);
-  frame.writeInt32LE(0, 9);
-  frame.writeUInt8(lostReason, 13);
-  frame.writeBigUInt64LE(0n, 14);
-  frame.writeBigUInt64LE(BigInt(stdoutBytes), 22);
-  frame.writeBigUInt64LE(BigInt(stderrBytes), 30);
-  return frame;
+  return { end, hasExit: false, seen };
 }

@@ -3,16 +3,16 @@ import type { AgentLink } from "./agent-link.ts";
 import type { Box } from "./boxes.ts";
 import { allProcesses, namespaceOf } from "./process.ts";
 
-/** Makes a sandbox stand still and go on: by its control group where there is one that freezes, else by signals from pid 1. */
+/** Freezes and thaws a sandbox: by its control group where that can freeze, else by signals from pid 1. */
 export interface Hold {
-  /** Whether nothing inside can go on by itself while it stands still. */
+  /** Whether programs inside cannot continue themselves. */
   readonly isFirm: boolean;
   freeze(box: Box): Promise<void>;
   thaw(box: Box): Promise<void>;
   oomKills(box: Box): Promise<number>;
-  /** Pids of what runs inside, as the host numbers them. */
+  /** Host pids of the processes inside. */
   processes(box: Box): Promise<number[]>;
-  /** Ends what is left in the control groups and removes them. */
+  /** Kills what is left in the control groups and removes them. */
   release(box: Box): Promise<void>;
 }
 
@@ -38,11 +38,11 @@ export function createHold(agent: AgentLink, freezesByCgroup: boolean): Hold {
       try {
         if (!byCgroup(box)) return await agent.setStopped(box, true);
         const cgroup = await cgroupOf(box);
-        // A frozen agent answers nobody, and has heard it before.
+        // A frozen agent does not answer, and has stopped its clock before.
         if (!(await cgroup.isFreezing())) await agent.setClock(box, false);
         await cgroup.freeze();
       } catch (error) {
-        // Some of it may stand still already.
+        // Some processes may be frozen already.
         await thaw(box).catch(() => undefined);
         throw error;
       }
@@ -54,7 +54,7 @@ export function createHold(agent: AgentLink, freezesByCgroup: boolean): Hold {
     async processes(box) {
       const { process, cgroups } = box.record;
       if (process === null) return [];
-      // The outer bubblewrap is in the groups, too.
+      // The groups also hold the outer bubblewrap.
       return namespaceOf(process, cgroups.length === 0 ? allProcesses() : await (await cgroupOf(box)).processes());
     },
     async release(box) {

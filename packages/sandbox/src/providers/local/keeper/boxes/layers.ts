@@ -6,20 +6,20 @@ import type { LayerId } from "../../record.ts";
 export const newLayerId = (): LayerId => randomBytes(8).toString("hex");
 
 export interface Layers {
-  /** The tree of a layer; what is in it never changes. */
+  /** The tree of a layer, which never changes. */
   tree(id: LayerId): string;
-  /** Says which files of a sandbox's upper a snapshot's layer has: what the next snapshot is compared with. */
+  /** Describes the files of a live snapshot, for the next snapshot to compare with. */
   manifest(id: LayerId): string;
   has(id: LayerId): boolean;
-  /** Makes a layer: `fill` puts its tree into `fs` of the given directory. Held until a record names it. */
-  add(fill: (directory: string) => Promise<void> | void, id?: LayerId): Promise<HeldLayer>;
-  /** Moves a stopped sandbox's upper into the layer that its record names already. Can be repeated after a crash. */
+  /** Makes a layer: `fill` writes its tree to `fs` in the given directory. Held until disposed of. */
+  add(fill: (directory: string) => Promise<void> | void): Promise<HeldLayer>;
+  /** Moves a stopped sandbox's upper into the layer that its record already names. Repeatable after a crash. */
   adopt(id: LayerId, upper: string): void;
-  /** Removes every layer that is neither held nor named in `used`; with `growing`, half-made ones as well. */
+  /** Removes layers that are neither held nor in `used`; with `growing`, incomplete ones too. */
   collect(used: ReadonlySet<LayerId>, options?: { growing: boolean }): Promise<number>;
 }
 
-/** Disposed of when a record names the layer. */
+/** Dispose of it when a record names the layer. */
 export interface HeldLayer extends Disposable {
   readonly id: LayerId;
 }
@@ -41,8 +41,9 @@ export function openLayers(
     tree: (id) => join(directory, id, "fs"),
     manifest: (id) => join(directory, id, "manifest"),
     has: (id) => existsSync(join(directory, id)),
-    async add(fill, id = newLayerId()) {
-      // A layer appears under its name only when it is whole.
+    async add(fill) {
+      const id = newLayerId();
+      // The layer gets its name when it is complete.
       const growing = join(directory, id + growingSuffix);
       own(growing);
       held.add(id);
@@ -66,7 +67,7 @@ export function openLayers(
         name.endsWith(growingSuffix) ? growing : !used.has(name) && !held.has(name),
       );
       for (const name of garbage) {
-        // Renamed first: a removal that a crash cuts short must not leave half a layer under its name.
+        // Renamed first: a crash must not leave part of a layer under its name.
         const leaving = join(directory, name.endsWith(growingSuffix) ? name : name + growingSuffix);
         renameSync(join(directory, name), leaving);
         await removeTree(leaving);

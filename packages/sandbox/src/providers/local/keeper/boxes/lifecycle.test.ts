@@ -54,7 +54,7 @@ test("a failed create whose clean-up fails too tells the first failure, leaves n
       throw new Error("no end");
     },
   });
-  const create = () => lifecycle.create(newId("sbx"), wanted, signal);
+  const create = () => lifecycle.create({ id: newId("sbx"), ...wanted }, signal);
   await expect(create()).rejects.toMatchObject({ code: "sandbox_start_failed" });
   expect([...boxes.all()]).toEqual([]);
   expect(errors).toMatchObject([{ message: "no end" }]);
@@ -92,10 +92,10 @@ test("without room on the disk nothing is created, while what is there can be st
   const record = recordFixture();
   writeRecord(layout.sandboxRecord(record.id), record);
   const { boxes, lifecycle } = setUp({ launch: async () => {} }, Number.MAX_SAFE_INTEGER);
-  const message = /has \d+ MB left on its disk, and sandboxes leave \d+ MB of it free/;
+  const message = /has \d+ MB left on its disk, and sandboxes must leave \d+ MB free/;
   const refusal = { code: "out_of_disk", message: expect.stringMatching(message) };
-  await expect(lifecycle.create(newId("sbx"), wanted, signal)).rejects.toMatchObject(refusal);
-  await expect(lifecycle.fork(newId("sbx"), record.id, wanted, signal)).rejects.toMatchObject(refusal);
+  await expect(lifecycle.create({ id: newId("sbx"), ...wanted }, signal)).rejects.toMatchObject(refusal);
+  await expect(lifecycle.fork({ id: newId("sbx"), from: record.id, ...wanted }, signal)).rejects.toMatchObject(refusal);
   expect([...boxes.all()].map(({ id }) => id)).toEqual([record.id]);
   await lifecycle.start(record.id, signal);
   expect(boxes.get(record.id).record.state).toBe("running");

@@ -7,10 +7,10 @@ import type { Destination } from "../egress/rules.ts";
 import type { EventLog } from "../events/log.ts";
 import type { Box } from "./boxes.ts";
 
-/** The one way out of each sandbox. It is there when nothing is allowed, too: it records what was refused. */
+/** The egress of each sandbox. It exists even when nothing is allowed, to record refusals. */
 export interface Networks {
   open(box: Box): Promise<void>;
-  /** Applies what the sandbox's record says now. */
+  /** Applies the policy of the sandbox's record. */
   setPolicy(box: Box): Promise<void>;
   close(box: Box): Promise<void>;
 }
@@ -19,7 +19,7 @@ export interface NetworkParts {
   readonly layout: Layout;
   readonly events: EventLog;
   readonly authority: CertificateAuthority;
-  /** The package registries that this machine is set to; with a port where it is an unusual one. */
+  /** The package registries of this machine, with a port where it is unusual. */
   readonly registries: readonly string[];
   onError(box: Box, error: unknown): void;
 }
@@ -32,7 +32,7 @@ export function createNetworks({ layout, events, authority, registries, onError 
   const listen = (box: Box) =>
     createEgress({
       socketPath: layout.box(box.id).egressSocket,
-      // Its directory belongs to the sandboxes' uid alone; as root the socket would not be theirs to write to.
+      // Only the sandboxes' uid reaches its directory, and as root that is another user.
       socketMode: 0o666,
       policy: box.record.network,
       registries: destinations,
@@ -41,7 +41,7 @@ export function createNetworks({ layout, events, authority, registries, onError 
     });
   return {
     async open(box) {
-      // Where everything is refused, nobody waits for it.
+      // An egress that refuses everything does not delay the start.
       const closed = isClosed(box.record.network);
       const egress = closed ? setImmediate().then(() => listen(box)) : listen(box);
       open.set(box, egress);

@@ -7,10 +7,10 @@ import { createPreview } from "../preview/preview.ts";
 import type { Box, Boxes } from "./boxes.ts";
 import type { Lifecycle } from "./lifecycle.ts";
 
-/** Addresses for a browser, one per sandbox and port, the same for as long as the sandbox exists. */
+/** Addresses for a browser, one per sandbox and port, stable for the sandbox's life. */
 export interface Previews {
   url(box: Box, port: number): Promise<string>;
-  /** Listens again at the addresses that a former keeper gave out. */
+  /** Listens again at the addresses of a former keeper. */
   restore(box: Box): Promise<void>;
   forget(id: SandboxId): Promise<void>;
 }
@@ -27,7 +27,7 @@ export function createPreviews({ layout, boxes, lifecycle }: PreviewParts): Prev
     async connect(id, port, { signal }) {
       const { state, reason } = boxes.get(id).record;
       if (state === "sleeping") await lifecycle.wake(id);
-      else if (state !== "running") throw new SlipwayError("sandbox_not_running", `${id} is ${state} (${reason})`);
+      else if (state !== "running") throw new SlipwayError("sandbox_not_running", `${id} is ${state} (${reason}).`);
       return await connectPort(dialAgent(layout.box(id).agentSocket), port, signal);
     },
   });

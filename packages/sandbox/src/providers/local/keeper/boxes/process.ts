@@ -2,7 +2,7 @@ import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import { SlipwayError } from "@slipway/contract";
 
-/** A process by pid and start time: a pid alone may have become another process. */
+/** A process by pid and start time, because pids are reused. */
 export interface ProcessIdentity {
   readonly pid: number;
   readonly startTime: string;
@@ -25,14 +25,14 @@ function readStat(pid: number): { startTime: string; zombie: boolean } | null {
   } catch {
     return null;
   }
-  // The second field is the program's name in parentheses and may hold anything; fields are counted after it.
+  // Fields are counted after the program's name, which is in parentheses and may hold anything.
   const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
-  // One whose first thread has ended is gone when the others are.
+  // A process whose first thread has ended lives as long as the other threads.
   const zombie = (fields[0] === "Z" && Number(fields[17]) <= 1) || fields[0] === "X";
   return { startTime: fields[19] ?? "", zombie };
 }
 
-/** Those that share the pid namespace of this process, itself included. */
+/** The pids in the process's pid namespace, itself included. */
 export function namespaceOf({ pid }: ProcessIdentity, among: readonly number[]): number[] {
   const namespace = pidNamespace(pid);
   return namespace === null ? [] : among.filter((other) => pidNamespace(other) === namespace);
@@ -52,7 +52,7 @@ function pidNamespace(pid: number): string | null {
   }
 }
 
-/** Waits at most so long; answers whether the process is gone. */
+/** Whether the process ends within the limit. */
 export async function hasEnded(identity: ProcessIdentity, limitMs: number): Promise<boolean> {
   for (let waitedMs = 0, stepMs = 1; isAlive(identity); waitedMs += stepMs, stepMs = Math.min(stepMs * 2, 50)) {
     if (waitedMs > limitMs) return false;
@@ -63,7 +63,7 @@ export async function hasEnded(identity: ProcessIdentity, limitMs: number): Prom
 
 const endLimitMs = 20_000;
 
-/** KILL to pid 1 of a sandbox ends its whole pid namespace; it is gone only after all the others are. */
+/** Killing pid 1 of a sandbox kills its whole pid namespace; pid 1 is gone last. */
 export async function endProcess(identity: ProcessIdentity): Promise<void> {
   if (!isAlive(identity)) return;
   try {
@@ -72,6 +72,6 @@ export async function endProcess(identity: ProcessIdentity): Promise<void> {
     if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
   }
   if (!(await hasEnded(identity, endLimitMs))) {
-    throw new SlipwayError("internal", `process ${identity.pid} does not end ${endLimitMs / 1000} s after KILL`);
+    throw new SlipwayError("internal", `Process ${identity.pid} still runs ${endLimitMs / 1000} s after SIGKILL.`);
   }
 }

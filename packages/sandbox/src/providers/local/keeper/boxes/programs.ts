@@ -1,19 +1,11 @@
-import {
-  accessSync,
-  chmodSync,
-  constants,
-  copyFileSync,
-  existsSync,
-  readFileSync,
-  renameSync,
-  writeFileSync,
-} from "node:fs";
+import { accessSync, chmodSync, constants, existsSync, readFileSync } from "node:fs";
 import { arch } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { SlipwayError } from "@slipway/contract";
 import { type Arch, seccompFilter } from "../../launch/seccomp.ts";
 import type { Layout } from "../../layout.ts";
+import { replaceFile } from "../../state-files.ts";
 
 export interface Programs {
   readonly launch: string;
@@ -24,11 +16,14 @@ export interface Programs {
 
 const built = fileURLToPath(new URL("../../../../../native/build/", import.meta.url));
 
-/** Puts what sandboxes start with into the state directory, where their uid can reach it. Running ones keep what they have. */
+/**
+ * Installs the programs of sandboxes into the state directory, where their uid can reach them. Running sandboxes keep
+ * theirs.
+ */
 export function installPrograms(layout: Layout): Programs {
   const architecture = arch();
   if (architecture !== "x64" && architecture !== "arm64") {
-    throw new SlipwayError("component_missing", `local sandboxes need an x64 or arm64 machine, not ${architecture}`);
+    throw new SlipwayError("component_missing", `Local sandboxes need an x64 or arm64 machine, not ${architecture}.`);
   }
   return {
     launch: install(layout, "slipway-launch"),
@@ -43,23 +38,20 @@ function install(layout: Layout, name: string): string {
   if (!existsSync(source)) {
     throw new SlipwayError(
       "component_missing",
-      `${name} has not been compiled; run \`npm run setup\` in the repository (it needs a C compiler)`,
+      `${name} is not compiled. Run \`npm run setup\` in the repository (it needs a C compiler).`,
     );
   }
   const target = join(layout.bin, name);
   if (existsSync(target) && readFileSync(source).equals(readFileSync(target))) return target;
-  const temporary = `${target}.new`;
-  copyFileSync(source, temporary);
-  chmodSync(temporary, 0o755);
-  renameSync(temporary, target);
+  replaceFile(target, readFileSync(source), 0o755);
+  // Whatever the umask is.
+  chmodSync(target, 0o755);
   return target;
 }
 
 function installFilter(layout: Layout, profile: "user" | "root", architecture: Arch): string {
   const target = join(layout.bin, `seccomp-${profile}.bpf`);
-  const temporary = `${target}.new`;
-  writeFileSync(temporary, seccompFilter(profile, architecture), { mode: 0o644 });
-  renameSync(temporary, target);
+  replaceFile(target, seccompFilter(profile, architecture), 0o644);
   return target;
 }
 
@@ -72,6 +64,6 @@ function findBubblewrap(): string {
   }
   throw new SlipwayError(
     "component_missing",
-    "bubblewrap is not installed; install the package `bubblewrap` (it provides bwrap)",
+    "bubblewrap is not installed. Install the package `bubblewrap`, which provides bwrap.",
   );
 }

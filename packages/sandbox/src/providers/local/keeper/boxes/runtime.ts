@@ -11,17 +11,17 @@ import type { Networks } from "./networks.ts";
 import { endProcess, hasEnded, identify, type ProcessIdentity } from "./process.ts";
 import type { Programs } from "./programs.ts";
 
-/** Brings a sandbox's processes up and down. The caller holds the sandbox's queue. */
+/** Starts and ends a sandbox's processes. The caller holds the sandbox's queue. */
 export interface Runtime {
-  /** A place for a start. Its control groups belong into the sandbox's record before the start. */
+  /** Reserves control groups for a start. Record them before the start. */
   reserve(): Reservation;
-  /** Resolves when the sandbox takes execs. */
+  /** Resolves when the sandbox accepts execs. */
   launch(box: Box, reservation: Reservation, signal: AbortSignal): Promise<void>;
-  /** Takes over a sandbox that another keeper launched; false when its pid 1 does not answer. */
+  /** Takes over a sandbox from another keeper; false when its pid 1 does not answer. */
   adopt(box: Box, process: ProcessIdentity): Promise<boolean>;
-  /** Resolves when every process is gone, its control groups too. Nothing to do is fine. */
+  /** Resolves when every process and control group is gone, or was before. */
   end(box: Box): Promise<void>;
-  /** After its connection has ended: waits for its processes to go. False when they stay; it is then connected again. */
+  /** For when its connection has closed: whether its processes end soon. If not, connects again. */
   isGone(box: Box): Promise<boolean>;
 }
 
@@ -29,7 +29,7 @@ export interface RuntimeParts {
   readonly layout: Layout;
   readonly boxes: Boxes;
   readonly launchpad: Launchpad;
-  /** Without a memory controller, each process is held to the limit by itself. */
+  /** Without a memory controller, the limit applies to each process. */
   readonly limitsMemory: boolean;
   readonly agent: AgentLink;
   readonly hold: Hold;
@@ -39,7 +39,7 @@ export interface RuntimeParts {
   onDeath(box: Box): void;
 }
 
-/** A sandbox with many processes takes some time to end. */
+/** Many processes take some time to end. */
 const endingMs = 5000;
 
 export function createRuntime(parts: RuntimeParts): Runtime {
@@ -49,11 +49,11 @@ export function createRuntime(parts: RuntimeParts): Runtime {
     const socket = await agent.park(box);
     box.park = socket;
     socket.once("close", () => {
-      // The one that `end` closes is taken out of the box first.
+      // `end` clears box.park before it closes the connection.
       if (box.park === socket) parts.onDeath(box);
     });
   };
-  /** A keeper that is killed during a snapshot, a sleep or a wake leaves what it froze, or has thawed what sleeps. */
+  /** A keeper that is killed during a snapshot, sleep or wake may leave a sandbox frozen or thawed against its record. */
   const holdAsRecorded = async (box: Box) => {
     if (box.record.state === "sleeping") return await hold.freeze(box).catch(() => undefined);
     await hold.thaw(box);
@@ -63,8 +63,7 @@ export function createRuntime(parts: RuntimeParts): Runtime {
     reserve: () => parts.launchpad.reserve(),
     async launch(box, reservation, signal) {
       const process = identify(await reservation.start(specOf(parts, box), box.record.request, { signal }));
-      if (process === null)
-        throw new SlipwayError("sandbox_start_failed", "the sandbox ended as soon as it had started");
+      if (process === null) throw new SlipwayError("sandbox_start_failed", "The sandbox ended right after its start.");
       box.record = { ...box.record, process };
       // Its control groups are new.
       box.oomKills = 0;
@@ -87,7 +86,7 @@ export function createRuntime(parts: RuntimeParts): Runtime {
       box.park = null;
       park?.destroy();
       await networks.close(box);
-      // A frozen process of cgroup v1 takes KILL only when it is thawed.
+      // In cgroup v1, a frozen process dies only when thawed.
       if (record.state === "sleeping") await hold.thaw(box).catch(() => undefined);
       if (record.process !== null) await endProcess(record.process);
       await hold.release(box);

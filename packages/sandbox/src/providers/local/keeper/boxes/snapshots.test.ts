@@ -63,11 +63,14 @@ function setUp(
       ...tool,
     } as SnapshotParts["layerTool"],
   });
-  return { layers, create: () => snapshots.create(record.id, newId("snp"), { name: null, expiresInMs: null }) };
+  return {
+    layers,
+    create: () => snapshots.create({ id: record.id, snapshot: newId("snp"), name: null, expiresInMs: null }),
+  };
 }
 
 test.each(faults)(
-  "a copy of a sandbox that can not be %s leaves no layer that is never collected",
+  "a copy of a sandbox that cannot be %s leaves no layer that is never collected",
   async (_what, hold, tool) => {
     const { layers, create } = setUp("running", hold, tool);
     await expect(create()).rejects.toThrow("refused");

@@ -1,4 +1,3 @@
-import { readdirSync } from "node:fs";
 import { newId, type SandboxId, SlipwayError, type SnapshotId, type SnapshotInfo } from "@slipway/contract";
 import { throwIfAborted } from "../../../../abort.ts";
 import { inodesMappedForWriting, type LayerTool } from "../../launch/layer-tool.ts";
@@ -11,45 +10,32 @@ import {
   snapshotInfo,
   writeRecord,
 } from "../../record.ts";
+import { namesIn } from "../../state-files.ts";
 import type { Clock } from "../clock.ts";
 import type { EventLog } from "../events/log.ts";
+import type { KeeperParams } from "../protocol.ts";
 import type { Space } from "../watch/space.ts";
 import type { Box, Boxes } from "./boxes.ts";
 import type { Hold } from "./hold.ts";
 import { type Layers, newLayerId } from "./layers.ts";
 
 export interface Snapshots {
-  create(
-    id: SandboxId,
-    snapshot: SnapshotId,
-    options: { name: string | null; expiresInMs: number | null },
-    signal?: AbortSignal,
-  ): Promise<SnapshotInfo>;
-  /** A periodic snapshot; only the newest ones of a sandbox are kept. */
+  create(wanted: KeeperParams<"snapshot">, signal?: AbortSignal): Promise<SnapshotInfo>;
+  /** Takes a periodic snapshot and deletes old ones of the sandbox. */
   checkpoint(id: SandboxId): Promise<void>;
   find(id: SnapshotId): SnapshotRecord;
-  update(
-    id: SnapshotId,
-    change: { name?: string | null | undefined; expiresInMs?: number | null | undefined },
-  ): SnapshotInfo;
+  update(change: KeeperParams<"updateSnapshot">): SnapshotInfo;
   delete(id: SnapshotId): void;
-  /** The sandbox's present files as layers. The caller holds the sandbox's queue. */
+  /** The sandbox's current files as layers. The caller holds the sandbox's queue. */
   capture(box: Box): Promise<Capture>;
   usedLayers(): Iterable<LayerId>;
   deleteExpired(): void;
 }
 
-/** Layers that hold a sandbox's files, topmost first; kept from the garbage collector until disposed of. */
+/** Layers of a sandbox's files, topmost first. Held from the garbage collector until disposed of. */
 export interface Capture extends Disposable {
   readonly lowers: readonly LayerId[];
   readonly bytes: number;
-}
-
-interface NewSnapshot {
-  readonly name: string | null;
-  readonly expiresInMs: number | null;
-  readonly checkpoint: boolean;
-  readonly signal?: AbortSignal | undefined;
 }
 
 export interface SnapshotParts {
@@ -64,7 +50,7 @@ export interface SnapshotParts {
   collectGarbage(): void;
 }
 
-/** Overlay takes about 100 layers; a sandbox's own are merged into one long before. */
+/** With more own layers a stopped sandbox's are merged. An overlay takes about 100. */
 const maxOwnLayers = 24;
 const checkpointsKept = 2;
 const soonMs = 10 * 60_000;
@@ -87,7 +73,7 @@ export function openSnapshots(parts: SnapshotParts): Snapshots {
     expireInTime(record);
     return snapshotInfo(record);
   };
-  /** A timer may come before its time; an end that is far off is found when the keeper reconciles. */
+  /** A timer may fire early. Reconciling finds a distant end. */
   const expireInTime = ({ id, expiresAt }: SnapshotRecord) => {
     const leftMs = (expiresAt ?? Number.POSITIVE_INFINITY) - clock.now();
     if (leftMs > soonMs) return;
@@ -100,15 +86,15 @@ export function openSnapshots(parts: SnapshotParts): Snapshots {
   for (const record of records.values()) expireInTime(record);
   const find = (id: SnapshotId): SnapshotRecord => {
     const record = records.get(id);
-    if (record === undefined) throw new SlipwayError("snapshot_not_found", `there is no snapshot ${id}`);
+    if (record === undefined) throw new SlipwayError("snapshot_not_found", `No snapshot ${id}.`);
     return record;
   };
   const capture = (box: Box) => (box.record.process === null ? seal(parts, box) : copy(parts, box));
 
   const create = async (
-    id: SandboxId,
-    snapshot: SnapshotId,
-    { name, expiresInMs, checkpoint, signal }: NewSnapshot,
+    { id, snapshot, name, expiresInMs }: KeeperParams<"snapshot">,
+    checkpoint: boolean,
+    signal?: AbortSignal,
   ): Promise<SnapshotInfo> => {
     const existing = records.get(snapshot);
     if (existing !== undefined) return snapshotInfo(existing);
@@ -141,12 +127,11 @@ export function openSnapshots(parts: SnapshotParts): Snapshots {
   };
 
   return {
-    create: (id, snapshot, { name, expiresInMs }, signal) =>
-      create(id, snapshot, { name, expiresInMs, checkpoint: false, signal }),
+    create: (wanted, signal) => create(wanted, false, signal),
     async checkpoint(id) {
       try {
-        const options = { name: checkpointName, expiresInMs: null, checkpoint: true };
-        await create(id, newId("snp", clock.now()), options);
+        const snapshot = newId("snp", clock.now());
+        await create({ id, snapshot, name: checkpointName, expiresInMs: null }, true);
       } catch (error) {
         events.append({ type: "snapshot.failed", sandbox: id, message: (error as Error).message });
         return;
@@ -155,7 +140,7 @@ export function openSnapshots(parts: SnapshotParts): Snapshots {
       for (const old of own.slice(0, -checkpointsKept)) remove(old.id);
     },
     find,
-    update(id, { name, expiresInMs }) {
+    update({ id, name, expiresInMs }) {
       const record = find(id);
       const expiresAt =
         expiresInMs === undefined ? record.expiresAt : expiresInMs === null ? null : clock.now() + expiresInMs;
@@ -164,7 +149,7 @@ export function openSnapshots(parts: SnapshotParts): Snapshots {
     delete(id) {
       find(id);
       const users = [...boxes.all()].filter((box) => box.record.request.snapshot === id).map((box) => box.id);
-      if (users.length > 0) throw new SlipwayError("snapshot_in_use", `${id} is what ${users.join(", ")} started from`);
+      if (users.length > 0) throw new SlipwayError("snapshot_in_use", `${users.join(", ")} started from ${id}.`);
       remove(id);
     },
     capture,
@@ -175,10 +160,13 @@ export function openSnapshots(parts: SnapshotParts): Snapshots {
   };
 }
 
-/** A stopped sandbox's upper becomes a layer by one rename. The record names the layer first: a crash in between is mended on start. */
+/**
+ * Turns a stopped sandbox's upper into a layer by one rename. The record names the layer first: a restart repairs a
+ * crash between.
+ */
 async function seal(parts: SnapshotParts, box: Box): Promise<Capture> {
   const { upper } = parts.layout.box(box.id);
-  if (!hasEntries(upper)) return { lowers: box.record.lowers, bytes: 0, [Symbol.dispose]() {} };
+  if (namesIn(upper).length === 0) return { lowers: box.record.lowers, bytes: 0, [Symbol.dispose]() {} };
   const layer = newLayerId();
   const lowers = [layer, ...box.record.lowers];
   parts.boxes.update(box, { lowers, incremental: null });
@@ -198,7 +186,7 @@ async function flatten({ layers, layerTool, boxes }: SnapshotParts, box: Box, by
   return { lowers: box.record.lowers, bytes, [Symbol.dispose]() {} };
 }
 
-/** A live sandbox's upper is copied while nothing in it runs; files that the last copy has are linked, not copied. */
+/** Copies a live sandbox's upper while it is frozen, with hard links to what the last copy already has. */
 async function copy({ layout, layers, layerTool, hold, boxes, space }: SnapshotParts, box: Box): Promise<Capture> {
   space.require();
   const { incremental, state, lowers } = box.record;
@@ -227,13 +215,4 @@ async function copy({ layout, layers, layerTool, hold, boxes, space }: SnapshotP
   const bytes = await layerTool.measure(layers.tree(layer));
   const held = holding.move();
   return { lowers: [layer, ...lowers], bytes, [Symbol.dispose]: () => held.dispose() };
-}
-
-function hasEntries(directory: string): boolean {
-  try {
-    return readdirSync(directory).length > 0;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return false;
-    throw error;
-  }
 }

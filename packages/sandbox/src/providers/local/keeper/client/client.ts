@@ -6,15 +6,15 @@ import type { KeeperSettings } from "../settings.ts";
 import { type CallKeeper, type Connection, callOnce, keeperGone, openConnection } from "./connection.ts";
 
 export interface KeeperClient extends AsyncDisposable {
-  /** Makes sure that a keeper runs, and has taken over what it found. */
+  /** Makes sure that a keeper runs and has taken over the state directory. */
   connect(): Promise<void>;
-  /** Starts a keeper when none runs; sends a call again when the keeper went away before it answered. */
+  /** Starts a keeper when none runs. Repeats a call when the keeper ends before it answers. */
   call<M extends KeeperMethod>(method: M, params: KeeperParams<M>, options?: CallOptions<M>): Promise<KeeperResult<M>>;
-  /** Every event from the first connection on; one that a keeper's death swallowed is not told. */
+  /** Every event from the first connection on, except those that a keeper's death loses. */
   onEvent(listener: (event: SandboxEvent) => void): () => void;
-  /** The keeper is gone: until the next call, nothing is told of what a new one does. */
+  /** The keeper is gone. Until the next call, no events of a new one arrive. */
   onLost(listener: () => void): void;
-  /** Without a gap over keepers. */
+  /** Without gaps between keepers. */
   events(options: Omit<EventOptions, "sandbox">): AsyncIterable<SandboxEvent>;
 }
 
@@ -22,7 +22,7 @@ interface CallOptions<M extends KeeperMethod> extends CallKeeper {
   readonly done?: DoneBefore<KeeperResult<M>>;
 }
 
-/** How a call that is sent again fails when a keeper had done it and died before it answered, and what that answer is. */
+/** The error of a repeated call that a dead keeper had already done, and the result to return then. */
 export interface DoneBefore<T> {
   readonly code: ErrorCode;
   result(): T;
@@ -50,7 +50,7 @@ export function createKeeperClient(layout: Layout, settings: KeeperSettings): Ke
     return opened;
   };
   const connected = (): Promise<Connection> => {
-    if (closing.signal.aborted) throw new SlipwayError("provider_unavailable", "the provider has been closed");
+    if (closing.signal.aborted) throw new SlipwayError("provider_unavailable", "The provider has been closed.");
     connection ??= subscribed().catch((error) => {
       connection = undefined;
       throw error;
@@ -60,7 +60,7 @@ export function createKeeperClient(layout: Layout, settings: KeeperSettings): Ke
 
   const client: KeeperClient = {
     async connect() {
-      // A connection may look alive for a moment after its keeper has died; an answer proves it.
+      // A connection outlives its keeper for a moment; only an answer proves that the keeper lives.
       await client.call("hello", { version: protocolVersion });
     },
     async call(method, params, options = {}) {
@@ -74,7 +74,7 @@ export function createKeeperClient(layout: Layout, settings: KeeperSettings): Ke
           if (attempt === maxAttempts) {
             throw new SlipwayError(
               "provider_unavailable",
-              `the keeper ended ${maxAttempts} times during ${method}; see ${layout.keeperLog}`,
+              `The keeper ended ${maxAttempts} times during ${method}. See ${layout.keeperLog}.`,
             );
           }
         }
@@ -91,7 +91,7 @@ export function createKeeperClient(layout: Layout, settings: KeeperSettings): Ke
       const stop = signal === undefined ? closing.signal : AbortSignal.any([signal, closing.signal]);
       const reader = { at: after, follow, isDone: false };
       while (!stop.aborted && !reader.isDone) {
-        // A connection of its own: a slow reader of events holds up nothing else.
+        // A separate connection: a slow reader of events delays nothing else.
         yield* subscription(await openConnection(layout, settings), reader, stop);
       }
     },
@@ -103,11 +103,11 @@ export function createKeeperClient(layout: Layout, settings: KeeperSettings): Ke
   return client;
 }
 
-/** Events that were read ahead of a slow reader; then the keeper keeps the rest. */
+/** Most events to buffer for a slow reader; the keeper holds the rest. */
 const mostEventsAhead = 1000;
 
 interface EventReader {
-  /** The last one that it was given. */
+  /** The last event that it got. */
   at: number;
   readonly follow: boolean;
   isDone: boolean;

@@ -1,11 +1,12 @@
 import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { closeSync, openSync } from "node:fs";
-import { connect, type Socket } from "node:net";
+import type { Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { type ErrorBody, isErrorCode, type SandboxEvent, SlipwayError } from "@slipway/contract";
+import { abortable, type Waiter } from "../../../../abort.ts";
 import { type Layout, prepareStateDirectory } from "../../layout.ts";
+import { connectSocket } from "../../unix-socket.ts";
 import {
   type KeeperMessage,
   type KeeperMethod,
@@ -25,9 +26,7 @@ export interface Connection {
   readonly listeners: Set<(event: SandboxEvent) => void>;
 }
 
-interface Pending {
-  readonly resolve: (result: unknown) => void;
-  readonly reject: (error: unknown) => void;
+interface Pending extends Waiter<unknown> {
   readonly onProgress: ((line: string) => void) | undefined;
 }
 
@@ -36,7 +35,7 @@ export interface CallKeeper {
   readonly onProgress?: ((line: string) => void) | undefined;
 }
 
-/** What calls fail with whose keeper ended before it answered. */
+/** Thrown when the keeper ends before it answers. */
 export const keeperGone = Symbol("keeper gone");
 const startLimitMs = 60_000;
 const retryMs = 20;
@@ -49,16 +48,16 @@ export async function openConnection(layout: Layout, settings: KeeperSettings): 
     const socket = (await dial(layout.keeperSocket)) ?? (await startKeeper(layout, settings));
     const opened = socket === null ? null : await greet(listen(socket));
     if (opened !== null) return opened;
-    // Another keeper is on its way up or down.
+    // Another keeper is starting or ending.
     await delay(retryMs);
   } while (performance.now() < deadline);
   throw new SlipwayError(
     "provider_unavailable",
-    `the keeper of ${layout.root} does not stay up; see ${layout.keeperLog}`,
+    `The keeper of ${layout.root} does not stay up. See ${layout.keeperLog}.`,
   );
 }
 
-/** `call`: a number that no other call on the connection has. */
+/** @param call a number that no other call on the connection has */
 export function callOnce<M extends KeeperMethod>(
   { socket, pending }: Pick<Connection, "socket" | "pending">,
   call: number,
@@ -66,37 +65,19 @@ export function callOnce<M extends KeeperMethod>(
   params: KeeperParams<M>,
   { signal, onProgress }: CallKeeper,
 ): Promise<KeeperResult<M>> {
-  if (signal?.aborted) return Promise.reject(aborted(signal));
-  return new Promise((resolve, reject) => {
-    const onAbort = () => {
+  return abortable(signal, ({ resolve, reject }) => {
+    socket.ref();
+    pending.set(call, { onProgress, resolve: (result) => resolve(result as KeeperResult<M>), reject });
+    sendLine(socket, { call, method, params });
+    return () => {
       pending.delete(call);
       sendLine(socket, { cancel: call });
       if (pending.size === 0) socket.unref();
-      reject(aborted(signal));
     };
-    const settle = () => signal?.removeEventListener("abort", onAbort);
-    signal?.addEventListener("abort", onAbort, { once: true });
-    socket.ref();
-    pending.set(call, {
-      onProgress,
-      resolve: (result) => {
-        settle();
-        resolve(result as KeeperResult<M>);
-      },
-      reject: (error) => {
-        settle();
-        reject(error);
-      },
-    });
-    sendLine(socket, { call, method, params });
   });
 }
 
-function aborted(signal: AbortSignal | undefined): SlipwayError {
-  return new SlipwayError("aborted", "the call was aborted", { cause: signal?.reason });
-}
-
-/** A keeper of another version makes way for one of ours; the sandboxes stay. */
+/** Asks a keeper of another version to retire. The sandboxes stay. */
 async function greet(connection: Connection): Promise<Connection | null> {
   try {
     const { version } = await callOnce(connection, -1, "hello", { version: protocolVersion }, {});
@@ -109,7 +90,7 @@ async function greet(connection: Connection): Promise<Connection | null> {
   return null;
 }
 
-/** An idle connection does not keep the caller's process alive. */
+/** An idle connection does not keep the process alive. */
 function listen(socket: Socket): Connection {
   const pending = new Map<number, Pending>();
   const listeners: Connection["listeners"] = new Set();
@@ -138,22 +119,20 @@ function errorOf({ code, message }: ErrorBody): SlipwayError {
   return new SlipwayError(isErrorCode(code) ? code : "internal", message);
 }
 
-/** No keeper, one that is going, or one that has more callers at the door than fit. */
+/** No keeper, one that is ending, or one whose queue of connections is full. */
 const nobodyThere: readonly string[] = ["ENOENT", "ECONNREFUSED", "ECONNRESET", "EPIPE", "EAGAIN"];
 
 async function dial(path: string): Promise<Socket | null> {
-  const socket = connect(path);
   try {
-    await once(socket, "connect");
-    return socket;
+    return await connectSocket(path);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code !== undefined && nobodyThere.includes(code)) return null;
-    throw new SlipwayError("provider_unavailable", `can not reach the keeper at ${path}: ${code}`, { cause: error });
+    throw new SlipwayError("provider_unavailable", `Cannot reach the keeper at ${path}: ${code}`, { cause: error });
   }
 }
 
-/** Answers null when another keeper was quicker, or this one did not come up. */
+/** Null when another keeper was quicker, or this one did not come up. */
 async function startKeeper(layout: Layout, settings: KeeperSettings): Promise<Socket | null> {
   const log = openSync(layout.keeperLog, "a", 0o600);
   const main = fileURLToPath(new URL("../main.ts", import.meta.url));
@@ -162,11 +141,11 @@ async function startKeeper(layout: Layout, settings: KeeperSettings): Promise<So
     cwd: "/",
     detached: true,
     stdio: ["ignore", "pipe", log],
-    // Most of a start is reading the sources.
+    // Compiling the sources takes most of a start.
     env: { NODE_COMPILE_CACHE: layout.compileCache, ...settings.environment },
   });
   closeSync(log);
-  // One that can not be started says nothing; that it does not stay up is told.
+  // Its standard output stays empty; the caller reports that no keeper stays up.
   child.on("error", () => undefined);
   child.unref();
   let said = "";

@@ -1,4 +1,4 @@
-/** An address as a number, so that no two spellings of it can be told apart. */
+/** An address as a number, so that its spelling does not matter. */
 export interface Address {
   readonly family: 4 | 6;
   readonly value: bigint;
@@ -50,7 +50,7 @@ export function contains(range: Range, inner: Address | Range): boolean {
   return range.value >> shift === inner.value >> shift;
 }
 
-/** The IPv4 address that a translator or tunnel on the way makes of this IPv6 address. */
+/** The IPv4 address that translators or tunnels make of this IPv6 address. */
 export function embeddedIPv4(address: Address): Address | undefined {
   if (contains(nat64, address)) return low32(address);
   if (contains(sixToFour, address)) return low32({ family: 6, value: address.value >> 80n });

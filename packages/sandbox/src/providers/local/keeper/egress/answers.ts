@@ -9,14 +9,14 @@ import { type SocksReply, socksReply } from "./socks.ts";
 export interface Answer {
   readonly status: number;
   readonly sentence: string;
-  /** Parameters of RFC 9209's Proxy-Status: tells this proxy's answers from the origin's. */
+  /** Parameters of RFC 9209's Proxy-Status: tells the proxy's answers from the origin's. */
   readonly proxyStatus?: string;
 }
 
 const refusals: Record<EgressRefusal, (target: Target) => string> = {
   not_allowed: ({ host, port }) => `The sandbox's network policy does not allow ${host}:${port}.`,
   private_address: ({ host, port }) =>
-    `${host}:${port} is at a private address, and no range of the sandbox's network policy names it.`,
+    `${host}:${port} is a private address that no range of the sandbox's network policy allows.`,
   port: ({ host, port }) => `The sandbox's network policy does not allow port ${port} of ${host}.`,
   unresolved: ({ host }) => `The host ${host} has no address.`,
   malformed: () => "The request names no valid host and port.",
@@ -24,11 +24,11 @@ const refusals: Record<EgressRefusal, (target: Target) => string> = {
 
 const dialFailures: Record<DialFailure, { status: number; sentence: string; reply: SocksReply }> = {
   refused: { status: 502, sentence: "The host refused the connection.", reply: socksReply.connectionRefused },
-  unreachable: { status: 502, sentence: "The host can not be reached.", reply: socksReply.hostUnreachable },
+  unreachable: { status: 502, sentence: "The host is unreachable.", reply: socksReply.hostUnreachable },
   timeout: { status: 504, sentence: "The host did not answer in time.", reply: socksReply.timedOut },
   tls: {
     status: 502,
-    sentence: "The host's TLS certificate or protocol was not accepted.",
+    sentence: "The host's TLS certificate or protocol is not acceptable.",
     reply: socksReply.generalFailure,
   },
 };
@@ -36,7 +36,7 @@ const dialFailures: Record<DialFailure, { status: number; sentence: string; repl
 const exchangeFailures: Record<ExchangeFailure, Answer> = {
   upstream_failed: { status: 502, sentence: "The host ended the connection without a valid answer." },
   upstream_timeout: { status: 504, sentence: "The host did not answer in time." },
-  body_too_large: { status: 413, sentence: "The request's body is larger than the egress carries." },
+  body_too_large: { status: 413, sentence: "The request's body exceeds the egress's limit." },
 };
 
 type Unreached = Exclude<Reached, { outcome: "open" }>;
@@ -65,7 +65,7 @@ export function sendAnswer(response: ServerResponse, { status, sentence, proxySt
   response.writeHead(status, {
     "Content-Type": "text/plain; charset=utf-8",
     "Content-Length": Buffer.byteLength(sentence) + 1,
-    // The rest of the request may be unread.
+    // Part of the request may be unread.
     Connection: "close",
     ...(proxyStatus === undefined ? {} : { "Proxy-Status": proxyStatus }),
   });

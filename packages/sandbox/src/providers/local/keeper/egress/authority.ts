@@ -1,13 +1,13 @@
 import { createPrivateKey, generateKeyPairSync, type KeyObject, randomBytes, X509Certificate } from "node:crypto";
-import { mkdir, open, readFile, rename, rm, stat } from "node:fs/promises";
-import { dirname } from "node:path";
+import { readFile, stat } from "node:fs/promises";
 import { createSecureContext, type SecureContext } from "node:tls";
+import { replaceFile } from "../../state-files.ts";
 import { leafCertificate, rootCertificate } from "./certificate.ts";
 
 export interface CertificateAuthority {
   /** For the sandboxes' trust bundle. */
   readonly caCertificatePem: string;
-  /** A server's key and certificate for the host, made on first use. */
+  /** A key and certificate for the host, made on first use. */
   contextFor(host: string): SecureContext;
 }
 
@@ -22,19 +22,19 @@ const rootDays = 3650;
 const leafDays = 30;
 /** For clocks that run behind. */
 const backdateDays = 1;
-/** One that expires sooner than this is made anew. */
+/** A certificate that expires sooner is replaced. */
 const renewDays = 5;
 const cachedLeaves = 512;
 
 /**
- * The authority of one state directory: read from its file, or made and written there. One that expires soon, that others
- * could have read or that does not parse is replaced; sandboxes that trust the old one then need the new certificate.
+ * The authority of one state directory, from its file. Replaces one that is missing, expires soon, does not parse or
+ * could have been read by others; sandboxes that trust the old one then need the new certificate.
  */
 export async function openCertificateAuthority({
   file,
   now = Date.now,
 }: AuthorityOptions): Promise<CertificateAuthority> {
-  const { key, certificatePem } = (await readRoot(file, now())) ?? (await createRoot(file, now()));
+  const { key, certificatePem } = (await readRoot(file, now())) ?? createRoot(file, now());
   const issuer = commonNameOf(certificatePem);
   const leaves = new Map<string, { context: SecureContext; expiresAt: number }>();
   return {
@@ -74,31 +74,12 @@ async function readRoot(file: string, nowMs: number): Promise<Root | undefined> 
   }
 }
 
-async function createRoot(file: string, nowMs: number): Promise<Root> {
+function createRoot(file: string, nowMs: number): Root {
   const key = newKey();
   const name = `Slipway sandbox egress ${randomBytes(4).toString("hex")}`;
   const certificatePem = rootCertificate(name, key, validityFrom(nowMs, rootDays));
-  await mkdir(dirname(file), { recursive: true });
-  await writeWhole(file, `${keyPem(key)}${certificatePem}`);
+  replaceFile(file, `${keyPem(key)}${certificatePem}`, 0o600);
   return { key, certificatePem };
-}
-
-/** Never leaves a part of a file behind, and never opens the key to others. */
-async function writeWhole(file: string, text: string): Promise<void> {
-  const draft = `${file}.${randomBytes(6).toString("hex")}`;
-  try {
-    const handle = await open(draft, "wx", 0o600);
-    try {
-      await handle.writeFile(text);
-      await handle.sync();
-    } finally {
-      await handle.close();
-    }
-    await rename(draft, file);
-  } catch (error) {
-    await rm(draft, { force: true });
-    throw error;
-  }
 }
 
 function validityFrom(nowMs: number, days: number): { from: Date; to: Date } {

@@ -39,8 +39,8 @@ const keyUsageBits = {
 const serverAuth = sequence(objectIdentifier(oid.serverAuth));
 
 /**
- * A root that can sign servers' certificates for domain names and nothing else: no authorities below it, no addresses. The
- * names can not be constrained further, because a policy may name any host later.
+ * A root that can only sign server certificates for domain names: no authorities, no addresses. Names cannot be
+ * constrained further, because a policy may name any host later.
  */
 export function rootCertificate(name: string, key: KeyObject, validity: Validity): string {
   const anyAddress = [4, 16].map((bytes) => sequence(implicit(generalName.ip, Buffer.alloc(bytes * 2))));
@@ -103,7 +103,7 @@ function distinguishedName(commonName: string): Buffer {
   return sequence(set(sequence(objectIdentifier(oid.commonName), utf8String(commonName))));
 }
 
-/** Positive, of full length, 119 bits random. */
+/** Positive and of full length. */
 function serialNumber(): Buffer {
   const serial = randomBytes(15);
   serial[0] = ((serial[0] ?? 0) & 0x7f) | 0x40;

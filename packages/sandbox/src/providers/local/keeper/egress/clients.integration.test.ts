@@ -40,7 +40,7 @@ describe("curl", () => {
       "--location",
       `http://app.example:${origin.port}/`,
     ]);
-    expect(stdout).toContain("127.0.0.2:80 is at a private address");
+    expect(stdout).toContain("127.0.0.2:80 is a private address");
   });
 
   test("trusts an injected host by the bundle and sends no secret itself", async () => {

@@ -2,6 +2,7 @@ import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { TLSSocket } from "node:tls";
+import { readExactly } from "../../ports/read.ts";
 import { responseOn } from "../relay/exchange.ts";
 import { splice } from "../relay/splice.ts";
 import { answerTo, sendAnswer, socksReplyTo } from "./answers.ts";
@@ -9,7 +10,6 @@ import type { CertificateAuthority } from "./authority.ts";
 import type { Target } from "./decide.ts";
 import type { Gate, Reached } from "./gate.ts";
 import { parseHost } from "./host.ts";
-import { readExactly } from "./read.ts";
 import { type Opened, targetOf } from "./requests.ts";
 import { readSocksRequest, socksReply, socksVersion, writeSocksReply } from "./socks.ts";
 
@@ -17,20 +17,15 @@ export interface ConnectionOptions {
   readonly gate: Gate;
   readonly limits: { readonly idleMs: number; readonly headersMs: number };
   readonly certificateAuthority: CertificateAuthority;
-  /** Reads the connection as HTTP; every request on it is for what it was opened for. */
+  /** Reads the connection as HTTP. With `openedFor`, every request on it is for that. */
   readonly serveHttp: (connection: Duplex, openedFor?: Opened) => void;
 }
 
-export interface ConnectionHandlers {
-  /** Tells SOCKS from HTTP by the first byte. */
-  onConnection(client: Socket): Promise<void>;
-  onConnect(request: IncomingMessage, client: Duplex, head: Buffer): Promise<void>;
-}
-
-export function createConnectionHandlers(options: ConnectionOptions): ConnectionHandlers {
+export function createConnectionHandlers(options: ConnectionOptions) {
   const { limits, serveHttp } = options;
   return {
-    onConnection: async (client) => {
+    /** Tells SOCKS from HTTP by the first byte. */
+    onConnection: async (client: Socket): Promise<void> => {
       const deadline = setTimeout(() => client.destroy(), limits.headersMs).unref();
       try {
         const first = await readExactly(client, 1);
@@ -48,7 +43,7 @@ export function createConnectionHandlers(options: ConnectionOptions): Connection
         clearTimeout(deadline);
       }
     },
-    onConnect: async (request, client, head) => {
+    onConnect: async (request: IncomingMessage, client: Duplex, head: Buffer): Promise<void> => {
       client.on("error", () => client.destroy());
       if (head.length > 0) client.unshift(head);
       const target = targetOf(request.url ?? "");
@@ -65,7 +60,10 @@ interface TunnelReplies {
   refuse(unreached: Exclude<Reached, { outcome: "open" }>): void;
 }
 
-/** Carries bytes unread, unless the host has injected secrets: then the connection ends here and its requests are read. */
+/**
+ * Carries bytes unread, unless the host has injected secrets: then terminates the connection here and reads its
+ * requests.
+ */
 async function openTunnel(
   target: Target,
   client: Duplex,

@@ -21,7 +21,7 @@ export interface Dial {
   readonly addresses: readonly [string, ...string[]];
 }
 
-/** The name may be looked up; `decideAddresses` then judges what it resolves to. */
+/** Look up the name, then ask `decideAddresses`. */
 export interface Lookup {
   readonly verdict: "lookup";
   readonly name: string;
@@ -38,7 +38,7 @@ export function decide(
   return decision.verdict === "lookup" ? decideAddresses(rules, target, resolved, ownAddresses) : decision;
 }
 
-/** Decides all that needs no lookup. A name the policy does not allow is never looked up: a lookup carries data out. */
+/** Decides without a lookup. Names that the policy does not allow are never looked up: a lookup carries data out. */
 export function decideHost(
   rules: Rules,
   target: Target,
@@ -59,7 +59,7 @@ export function decideHost(
   return { verdict: "dial", addresses: [formatAddress(host.address)] };
 }
 
-/** Keeps the addresses that a name which the policy allows may be dialled at. */
+/** Keeps the addresses at which an allowed name may be dialled. */
 export function decideAddresses(
   rules: Rules,
   target: Target,
@@ -76,7 +76,7 @@ export function decideAddresses(
   return first === undefined ? refuse("private_address") : { verdict: "dial", addresses: [first, ...rest] };
 }
 
-/** Special addresses, and the host's own, are closed unless a range names them. */
+/** Special addresses and the host's own need a range that names them. */
 function mayDial(
   rules: Rules,
   address: Address,

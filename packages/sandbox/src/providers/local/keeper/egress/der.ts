@@ -1,23 +1,15 @@
-/** Writes the DER that a certificate needs. Nothing here reads DER: what is read goes through node:crypto. */
+/** Writes the DER of certificates. node:crypto reads them. */
 type Der = Buffer;
 
-export function sequence(...parts: Der[]): Der {
-  return element(0x30, ...parts);
-}
+export const sequence = (...parts: Der[]): Der => element(0x30, ...parts);
 
-export function set(...parts: Der[]): Der {
-  return element(0x31, ...parts);
-}
+export const set = (...parts: Der[]): Der => element(0x31, ...parts);
 
 /** [n] around whole elements. */
-export function explicit(tag: number, ...parts: Der[]): Der {
-  return element(0xa0 | tag, ...parts);
-}
+export const explicit = (tag: number, ...parts: Der[]): Der => element(0xa0 | tag, ...parts);
 
 /** [n] in place of a primitive element's own tag. */
-export function implicit(tag: number, content: Buffer): Der {
-  return element(0x80 | tag, content);
-}
+export const implicit = (tag: number, content: Buffer): Der => element(0x80 | tag, content);
 
 export function integer(value: number | Buffer): Der {
   const bytes = typeof value === "number" ? Buffer.from([value]) : value;
@@ -27,17 +19,11 @@ export function integer(value: number | Buffer): Der {
 
 export const isTrue: Der = Buffer.from([0x01, 0x01, 0xff]);
 
-export function bitString(content: Buffer, unusedBits = 0): Der {
-  return element(0x03, Buffer.from([unusedBits]), content);
-}
+export const bitString = (content: Buffer, unusedBits = 0): Der => element(0x03, Buffer.from([unusedBits]), content);
 
-export function octetString(content: Buffer): Der {
-  return element(0x04, content);
-}
+export const octetString = (content: Buffer): Der => element(0x04, content);
 
-export function utf8String(text: string): Der {
-  return element(0x0c, Buffer.from(text, "utf8"));
-}
+export const utf8String = (text: string): Der => element(0x0c, Buffer.from(text, "utf8"));
 
 export function objectIdentifier(dotted: string): Der {
   const [first = 0, second = 0, ...rest] = dotted.split(".").map(Number);

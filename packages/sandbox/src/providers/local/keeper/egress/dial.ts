@@ -3,7 +3,7 @@ import { connect as connectTls, type SecureContextOptions } from "node:tls";
 
 export type DialFailure = "refused" | "unreachable" | "timeout" | "tls";
 
-/** Says which step failed and nothing of what was sent. */
+/** Names the step that failed, and nothing of what was sent. */
 export class DialError extends Error {
   readonly failure: DialFailure;
 
@@ -14,7 +14,7 @@ export class DialError extends Error {
   }
 }
 
-/** Connects to one of the addresses, which were checked: none is looked up again. */
+/** Connects to one of the checked addresses. Looks up nothing. */
 export type DialAddresses = (
   addresses: readonly string[],
   port: number,
@@ -26,7 +26,7 @@ export type DialAddresses = (
 export const dial: DialAddresses = async (addresses, port, timeoutMs, signal) => {
   const checked = addresses.map((address) => ({ address, family: isIP(address) }));
   const socket = connect({
-    // Never looked up: `lookup` below answers. An address here would skip it, and the other addresses with it.
+    // `lookup` below answers for this name. An address here would skip the other addresses.
     host: "checked.invalid",
     port,
     lookup: (_host, _options, answer) => answer(null, checked),
@@ -84,7 +84,7 @@ async function settle(
   } finally {
     clearTimeout(timer);
     signal.removeEventListener("abort", onAbort);
-    // The error listener stays: an error between here and the next owner must not end the process.
+    // The error listener stays: an error before the next owner listens must not end the process.
     socket.off("close", onClose);
   }
 }

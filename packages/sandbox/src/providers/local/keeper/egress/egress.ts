@@ -1,9 +1,9 @@
-import { rmSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import type { Socket } from "node:net";
 import { networkInterfaces } from "node:os";
 import type { Duplex } from "node:stream";
 import type { NetworkPolicy } from "@slipway/contract";
+import { listenAt } from "../../unix-socket.ts";
 import type { CertificateAuthority } from "./authority.ts";
 import { createConnectionHandlers } from "./connections.ts";
 import { type DialAddresses, dial } from "./dial.ts";
@@ -17,22 +17,22 @@ export interface EgressOptions {
   readonly socketPath: string;
   readonly socketMode?: number;
   readonly policy: NetworkPolicy;
-  /** The host's package registries, allowed while the policy says `registries`. */
+  /** The host's package registries, for policies with `registries`. */
   readonly registries?: readonly Destination[];
   readonly certificateAuthority: CertificateAuthority;
-  /** Called at a bounded rate, however many connections are refused. */
+  /** Called at a bounded rate, however many refusals there are. */
   readonly onRefused: (refusal: Refusal) => void;
   readonly resolve?: Resolve;
   readonly dial?: DialAddresses;
   /** The host's own addresses, closed like private ones. */
   readonly ownAddresses?: () => readonly string[];
-  /** Authorities that the servers of injected hosts are verified against, instead of Node's. */
+  /** Authorities for the servers of injected hosts, instead of Node's. */
   readonly upstreamCa?: string | readonly string[];
   readonly limits?: Partial<EgressLimits>;
 }
 
 export interface EgressLimits {
-  /** Of clients, and again of connections to the outside. */
+  /** Limit of clients, and of connections to the outside. */
   readonly connections: number;
   readonly connectMs: number;
   readonly idleMs: number;
@@ -47,14 +47,13 @@ export interface EgressStats {
   readonly clients: number;
   /** Connections to the outside now. */
   readonly upstream: number;
-  readonly accepted: number;
   /** Clients turned away because there were too many. */
   readonly dropped: number;
   readonly refused: number;
 }
 
-export interface Egress extends AsyncDisposable {
-  /** Holds for what is opened from now on; open connections that it does not allow are cut. */
+export interface Egress {
+  /** Applies at once. Cuts open connections that it does not allow. */
   setPolicy(policy: NetworkPolicy): void;
   stats(): EgressStats;
   /** Cuts all connections and removes the socket. */
@@ -72,13 +71,13 @@ const defaultLimits: EgressLimits = {
 const lookupsAtOnce = 8;
 
 /**
- * The only way out of one sandbox: HTTP proxy and SOCKS5 on one unix socket. Everything that comes in is hostile. Removes a
- * stale socket at the path; the caller sees to it that no other egress lives there.
+ * The only way out of a sandbox: HTTP proxy and SOCKS5 on one unix socket. All input is hostile. Replaces a stale
+ * socket; the caller makes sure that no other egress uses the path.
  */
 export async function createEgress(options: EgressOptions): Promise<Egress> {
   const { socketPath, socketMode = 0o600, registries, certificateAuthority, upstreamCa } = options;
   const limits = { ...defaultLimits, ...options.limits };
-  const counts = { accepted: 0, dropped: 0, refused: 0 };
+  const counts = { dropped: 0, refused: 0 };
   const refusals = createRefusalLedger(options.onRefused);
   const gate = createGate({
     rules: compileRules(options.policy, registries),
@@ -112,7 +111,6 @@ export async function createEgress(options: EgressOptions): Promise<Egress> {
   });
   const clients = new Set<Socket>();
   server.on("connection", (client) => {
-    counts.accepted += 1;
     clients.add(client);
     client.on("error", () => client.destroy());
     client.once("close", () => clients.delete(client));
@@ -124,7 +122,7 @@ export async function createEgress(options: EgressOptions): Promise<Egress> {
   server.on("request", (request, response) => guard(requests.onRequest(request, response), request.socket));
   server.on("upgrade", (request, client, head) => guard(requests.onUpgrade(request, client, head), client));
   server.on("connect", (request, client, head) => guard(connections.onConnect(request, client, head), client));
-  await listen(server, socketPath, socketMode);
+  await listenAt(server, socketPath, socketMode);
 
   const close = async () => {
     const closed = new Promise<void>((resolve) => server.close(() => resolve()));
@@ -137,7 +135,6 @@ export async function createEgress(options: EgressOptions): Promise<Egress> {
     setPolicy: (policy) => gate.setRules(compileRules(policy, registries)),
     stats: () => ({ ...counts, clients: clients.size, upstream: gate.open }),
     close,
-    [Symbol.asyncDispose]: close,
   };
 }
 
@@ -147,19 +144,19 @@ function createHttpServer(limits: EgressLimits): Server {
     requireHostHeader: true,
     maxHeaderSize: limits.headerBytes,
     headersTimeout: limits.headersMs,
-    // Bodies may take long; the idle time bounds them.
+    // Bodies may take long; idleMs bounds them.
     requestTimeout: 0,
     keepAliveTimeout: limits.idleMs,
     connectionsCheckingInterval: Math.min(1000, limits.headersMs),
     shouldUpgradeCallback: ({ headers }) => headers.upgrade?.toLowerCase() === "websocket",
   });
   server.maxConnections = limits.connections;
-  // Node would silently drop headers past a count, framing included; their bytes are bounded above.
+  // With a limit, Node silently drops headers past it, even framing. maxHeaderSize bounds them.
   server.maxHeadersCount = 0;
   return server;
 }
 
-/** Takes the accepted connections away from the HTTP server; the function gives it those that speak HTTP. */
+/** Detaches accepted connections from the HTTP server. The result gives it those that speak HTTP. */
 function takeConnections(server: Server): (connection: Duplex) => void {
   const serve = server.listeners("connection");
   server.removeAllListeners("connection");
@@ -168,27 +165,9 @@ function takeConnections(server: Server): (connection: Duplex) => void {
   };
 }
 
-/** Whatever goes wrong with one client is the end of that client only. */
+/** A failure with one client affects only that client. */
 function guard(work: Promise<void>, client: Duplex): void {
   work.catch(() => client.destroy());
-}
-
-async function listen(server: Server, path: string, mode: number): Promise<void> {
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
-  server.once("error", reject);
-  server.once("listening", resolve);
-  rmSync(path, { force: true });
-  // Bound with its mode from the start: a chmod afterwards would follow a link planted meanwhile.
-  const umask = process.umask(0o777 & ~mode);
-  try {
-    server.listen(path);
-  } finally {
-    process.umask(umask);
-  }
-  await promise;
-  server.off("error", reject);
-  // A failed accept, for instance without free descriptors, is no reason to stop.
-  server.on("error", () => undefined);
 }
 
 function addressesOfHost(): string[] {

@@ -1,43 +1,34 @@
 export interface ProxyEnvironmentOptions {
-  /** Where the egress listens inside the sandbox, on its loopback. */
+  /** Where the egress listens on the sandbox's loopback. */
   readonly port: number;
-  /** A file inside the sandbox with the public authorities and the egress's own: several programs read nothing besides. */
+  /** A file inside with the public authorities and the egress's own: several programs read no other. */
   readonly caBundlePath: string;
 }
 
-/** Variables that lead the usual programs through the egress and have them trust it. */
+/** Variables that make the usual programs use and trust the egress. */
 export function proxyEnvironment({ port, caBundlePath }: ProxyEnvironmentOptions): Record<string, string> {
-  // Not socks5h: Python's httpx fails to start with it unless an extra package is there.
-  const proxy = `http://127.0.0.1:${port}`;
-  // Without brackets: Python's httpx does not start with them. Node's fetch and Python's urllib look for `[::1]`; the agent leads
-  // those that ask the egress for it back to the sandbox.
-  const direct = "localhost,127.0.0.1,::1";
   return {
-    HTTP_PROXY: proxy,
-    http_proxy: proxy,
-    HTTPS_PROXY: proxy,
-    https_proxy: proxy,
-    ALL_PROXY: proxy,
-    all_proxy: proxy,
-    NO_PROXY: direct,
-    no_proxy: direct,
-    // Node's own fetch and http know the variables above only with this one.
+    // Not socks5h: Python's httpx needs an extra package for that.
+    ...each(proxyVariables, `http://127.0.0.1:${port}`),
+    // Without brackets: Python's httpx does not start with them. Node's fetch and Python's urllib look for `[::1]`;
+    // the agent leads requests for it back to the sandbox.
+    ...each(directVariables, "localhost,127.0.0.1,::1"),
+    // Node's fetch and http ignore the variables above without this one.
     NODE_USE_ENV_PROXY: "1",
-    npm_config_proxy: proxy,
-    npm_config_https_proxy: proxy,
-    npm_config_noproxy: direct,
-    YARN_HTTP_PROXY: proxy,
-    YARN_HTTPS_PROXY: proxy,
-    NODE_EXTRA_CA_CERTS: caBundlePath,
-    SSL_CERT_FILE: caBundlePath,
-    CURL_CA_BUNDLE: caBundlePath,
-    GIT_SSL_CAINFO: caBundlePath,
-    PIP_CERT: caBundlePath,
-    REQUESTS_CA_BUNDLE: caBundlePath,
-    npm_config_cafile: caBundlePath,
-    YARN_HTTPS_CA_FILE_PATH: caBundlePath,
-    CARGO_HTTP_CAINFO: caBundlePath,
-    DENO_CERT: caBundlePath,
-    AWS_CA_BUNDLE: caBundlePath,
+    ...each(authorityVariables, caBundlePath),
   };
+}
+
+const proxyVariables = [
+  ...["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"],
+  ...["npm_config_proxy", "npm_config_https_proxy", "YARN_HTTP_PROXY", "YARN_HTTPS_PROXY"],
+];
+const directVariables = ["NO_PROXY", "no_proxy", "npm_config_noproxy"];
+const authorityVariables = [
+  ...["NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "PIP_CERT", "REQUESTS_CA_BUNDLE"],
+  ...["npm_config_cafile", "YARN_HTTPS_CA_FILE_PATH", "CARGO_HTTP_CAINFO", "DENO_CERT", "AWS_CA_BUNDLE"],
+];
+
+function each(names: readonly string[], value: string): Record<string, string> {
+  return Object.fromEntries(names.map((name) => [name, value]));
 }

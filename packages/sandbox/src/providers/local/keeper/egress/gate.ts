@@ -14,12 +14,12 @@ export type Reached =
   /** The sandbox has as many connections as it may. */
   | { readonly outcome: "busy" };
 
-/** The one place where connections to the outside are made. */
+/** The only place that connects to the outside. */
 export interface Gate {
   reach(target: Target, signal: AbortSignal): Promise<Reached>;
-  /** Headers to add to what goes to the target in this way; empty when there are none. */
+  /** Headers to inject for the target over this scheme. */
   secretsFor(target: Target, scheme: Scheme): readonly InjectedSecret[];
-  /** Holds from now on. Connections that the new rules would not have allowed are cut. */
+  /** Applies at once. Cuts connections that the new rules do not allow. */
   setRules(rules: Rules): void;
   readonly open: number;
   close(): void;

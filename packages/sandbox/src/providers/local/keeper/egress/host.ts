@@ -8,8 +8,8 @@ export type Host =
 const label = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
 
 /**
- * Reads the host of a request: a canonical address, with or without brackets around IPv6, or an ASCII domain name.
- * Undefined for anything else, above all for the spellings that resolvers take for addresses (127.1, 0x7f.1, 2130706433).
+ * Parses the host of a request: a canonical address, IPv6 with or without brackets, or an ASCII domain name. Undefined
+ * for anything else, above all for spellings that resolvers read as addresses (127.1, 0x7f.1, 2130706433).
  */
 export function parseHost(text: string): Host | undefined {
   const bracketed = /^\[(.*)\]$/.exec(text);
@@ -27,7 +27,7 @@ function parseName(text: string): string | undefined {
   const name = text.toLowerCase().replace(/\.$/, "");
   const labels = name.split(".");
   if (name.length > 253 || !labels.every((part) => label.test(part))) return undefined;
-  // inet_aton takes a name that ends in a number for an IPv4 address.
+  // inet_aton reads a name that ends in a number as an IPv4 address.
   if (/^(\d+|0x[0-9a-f]*)$/.test(labels.at(-1) ?? "")) return undefined;
   // Punycode that does not decode stays as it is.
   const decoded = domainToUnicode(name).split(".");

@@ -192,7 +192,7 @@ test("a flood of refused requests is reported a bounded number of times and coun
   expect(proxy.refusals.reduce((sum, { count }) => sum + count, 0)).toBe(50 * perClient);
 });
 
-test("pipelined requests can not open more connections than allowed", async () => {
+test("pipelined requests cannot open more connections than allowed", async () => {
   await using origin = await serveTcp(() => undefined);
   await using proxy = await startEgress({ policy: { ...loopback, ports: [origin.port] }, limits: { connections: 4 } });
   const client = await connectTo(proxy.socketPath);

@@ -183,7 +183,7 @@ test("other hosts get a blind tunnel with their own certificate, and no secret",
   expect(await readAll(tls)).toContain("undefined");
 });
 
-test("the secret is not sent to a server that can not prove its name", async () => {
+test("the secret is not sent to a server that cannot prove its name", async () => {
   const received: string[] = [];
   await using impostor = await serveHttps("impostor.example", (request, response) => {
     received.push(JSON.stringify(request.headers));

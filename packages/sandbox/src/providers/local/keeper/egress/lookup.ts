@@ -1,4 +1,5 @@
 import { lookup } from "node:dns/promises";
+import { abortable } from "../../../../abort.ts";
 
 /** All addresses of a name. May reject or answer with none. */
 export type Resolve = (name: string) => Promise<readonly string[]>;
@@ -9,8 +10,8 @@ export const resolveBySystem: Resolve = async (name) => {
 };
 
 /**
- * Bounds a resolver: at most `concurrency` lookups at once, so that one sandbox does not take the process's threads, and an
- * empty answer after `timeoutMs` or on any failure.
+ * Bounds a resolver: at most `concurrency` lookups at once, so that one sandbox cannot take all threads of the
+ * process, and no addresses after `timeoutMs` or on a failure.
  */
 export function boundedResolve(resolve: Resolve, concurrency: number, timeoutMs: number): Resolve {
   const waiting: (() => void)[] = [];
@@ -35,17 +36,11 @@ export function boundedResolve(resolve: Resolve, concurrency: number, timeoutMs:
       release();
     }
   };
-  return async (name) => {
-    const expiry = new AbortController();
-    const { promise: expired, resolve: expire } = Promise.withResolvers<readonly string[]>();
-    const timer = setTimeout(() => {
-      expiry.abort();
-      expire([]);
-    }, timeoutMs).unref();
-    try {
-      return await Promise.race([start(name, expiry.signal), expired]);
-    } finally {
-      clearTimeout(timer);
-    }
+  return (name) => {
+    const expiry = AbortSignal.timeout(timeoutMs);
+    return abortable<readonly string[]>(expiry, ({ resolve: settle }) => {
+      void start(name, expiry).then(settle);
+      return () => undefined;
+    }).catch(() => []);
   };
 }

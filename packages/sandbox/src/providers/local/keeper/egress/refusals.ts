@@ -1,7 +1,7 @@
 import type { EgressRefusal } from "@slipway/contract";
 
 export interface Refusal {
-  /** Printable ASCII, at most 253 characters. `*`: several hosts, when too many were refused at once to name each. */
+  /** Printable ASCII, at most 253 characters. `*`: several hosts, when there were too many refusals to name each. */
   readonly host: string;
   /** 0 when `host` is `*` or the request named no port. */
   readonly port: number;
@@ -11,13 +11,13 @@ export interface Refusal {
 
 export interface RefusalLedger {
   add(host: string, port: number, rule: EgressRefusal): void;
-  /** Reports what is held back. */
+  /** Reports what is held. */
   flush(): void;
 }
 
 /**
- * Reports each refusal at once, but bounded: in one window the same refusal is reported once, then once more at the
- * window's end with the count of the rest; refusals past `perWindow` different ones are only counted, by rule.
+ * Reports each refusal at once, within bounds. A repeated refusal is reported once more at the end of its window, with
+ * the count of the rest. Past `perWindow` different refusals, only counts them by rule.
  */
 export function createRefusalLedger(
   report: (refusal: Refusal) => void,
@@ -56,7 +56,7 @@ export function createRefusalLedger(
   };
 }
 
-/** The sandbox chooses these bytes; they end up in logs and terminals. */
+/** The sandbox chooses these bytes, which end up in logs and terminals. */
 function printable(host: string): string {
   return host.slice(0, 253).replaceAll(/[^\x21-\x7e]/g, "?") || "?";
 }

@@ -18,7 +18,7 @@ import type { Gate } from "./gate.ts";
 import { parseAuthority, parseHost } from "./host.ts";
 import type { Scheme } from "./rules.ts";
 
-/** What a connection that was opened for one host carries. */
+/** What a connection for a single host carries. */
 export interface Opened {
   readonly target: Target;
   readonly scheme: Scheme;
@@ -36,15 +36,10 @@ interface Addressed extends Opened {
   readonly path: string;
 }
 
-export interface RequestHandlers {
-  onRequest(request: IncomingMessage, response: ServerResponse): Promise<void>;
-  onUpgrade(request: IncomingMessage, client: Duplex, head: Buffer): Promise<void>;
-}
-
-export function createRequestHandlers(options: RequestOptions): RequestHandlers {
+export function createRequestHandlers(options: RequestOptions) {
   const { limits } = options;
   return {
-    onRequest: async (request, response) => {
+    onRequest: async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
       const abort = new AbortController();
       response.once("close", () => abort.abort());
       const upstream = await prepare(request, options, abort.signal);
@@ -52,7 +47,7 @@ export function createRequestHandlers(options: RequestOptions): RequestHandlers 
       if (abort.signal.aborted) return void upstream.connection.destroy();
       exchange(request, response, upstream, limits, (failure) => sendAnswer(response, answerToFailure(failure)));
     },
-    onUpgrade: async (request, client, head) => {
+    onUpgrade: async (request: IncomingMessage, client: Duplex, head: Buffer): Promise<void> => {
       const abort = new AbortController();
       client.on("error", () => client.destroy());
       client.once("close", () => abort.abort());
@@ -65,7 +60,7 @@ export function createRequestHandlers(options: RequestOptions): RequestHandlers 
   };
 }
 
-/** Decides, connects and writes the request's head anew; or says why not. */
+/** Decides, connects and rewrites the request's head; or returns why not. */
 async function prepare(
   request: IncomingMessage,
   options: RequestOptions,
@@ -73,10 +68,10 @@ async function prepare(
 ): Promise<Upstream | Answer> {
   const { gate, limits, upstreamCa } = options;
   const addressed = addressOf(request, options.openedFor(request.socket));
-  if (addressed === undefined) return { status: 400, sentence: "The egress takes http:// requests and CONNECT." };
+  if (addressed === undefined) return { status: 400, sentence: "The egress accepts http:// requests and CONNECT." };
   const { target, scheme, path } = addressed;
   const secrets = gate.secretsFor(target, scheme);
-  // The connection was opened to be read for this host, and the policy has changed since.
+  // The policy has changed since the connection was terminated for this host.
   if (scheme === "https" && secrets.length === 0) return answerTo({ outcome: "refused", rule: "not_allowed" }, target);
   const unfit = unfitness(request, secrets, limits.bodyBytes);
   if (unfit) return unfit;
@@ -102,15 +97,16 @@ function unfitness(
   secrets: readonly InjectedSecret[],
   bodyBytes: number,
 ): Answer | undefined {
-  if (!isForwardable(request)) return { status: 501, sentence: "The egress carries no transfer encoding but chunked." };
+  if (!isForwardable(request))
+    return { status: 501, sentence: "The egress supports only the chunked transfer encoding." };
   if (Number(request.headers["content-length"] ?? 0) > bodyBytes) return answerToFailure("body_too_large");
-  // A server answers TRACE with the request it got, the secret included.
+  // A server answers TRACE with its request, including the secret.
   if (request.method === "TRACE" && secrets.length > 0)
-    return { status: 405, sentence: "TRACE is not carried to this host." };
+    return { status: 405, sentence: "The egress does not forward TRACE to this host." };
   return undefined;
 }
 
-/** On a connection opened for one host, requests name a path; elsewhere they must name the whole address. */
+/** On a connection for a single host, requests name a path; on others, a whole address. */
 function addressOf({ url = "" }: IncomingMessage, opened: Opened | undefined): Addressed | undefined {
   if (opened) return url.startsWith("/") || url === "*" ? { ...opened, path: url } : undefined;
   const match = /^http:\/\/([^/?#]*)([/?][^#]*)?$/i.exec(url);
@@ -119,14 +115,14 @@ function addressOf({ url = "" }: IncomingMessage, opened: Opened | undefined): A
   return { target: targetOf(match[1], 80), scheme: "http", path: rest.startsWith("/") ? rest : `/${rest}` };
 }
 
-/** What is no authority stays whole as the host, which is then refused as malformed. */
+/** An invalid authority becomes the host, which is then refused as malformed. */
 export function targetOf(authority: string, defaultPort?: number): Target {
   return parseAuthority(authority, defaultPort) ?? { host: authority, port: 0 };
 }
 
 /**
- * The secrets replace what the client sent under their names. They are in no answer or error of the egress; but a host that
- * echoes request headers shows them to the sandbox, and that can not be hidden. Name only hosts that do not.
+ * Secrets replace the client's headers of the same names. No answer or error of the egress holds them, but a host that
+ * echoes request headers shows them to the sandbox: a policy must name only hosts that do not.
  */
 function headersFor(
   request: IncomingMessage,

@@ -3,32 +3,35 @@ import { formatAddress, parseRange, type Range } from "./address.ts";
 import { parseAuthority, parseHost } from "./host.ts";
 import { namesSpecial } from "./special.ts";
 
-/** One host and port that may be dialled whatever `domains`, `cidrs` and `ports` say. */
+/** A host and port that may be dialled whatever `domains`, `cidrs` and `ports` say. */
 export interface Destination {
   readonly host: string;
   readonly port: number;
-  /** It may resolve to a private or loopback address, though never to a link-local one. For what the host's own settings name. */
+  /**
+   * It may resolve to a private or loopback address, but not to a link-local one. For addresses in the host's own
+   * settings.
+   */
   readonly allowPrivate?: boolean;
 }
 
-/** A policy in the form that decisions need. */
+/** A policy, compiled for decisions. */
 export interface Rules {
   allowsName(name: string): boolean;
   readonly ports: ReadonlySet<number>;
-  /** All ranges of the policy: literal addresses must lie in one. */
+  /** All ranges of the policy. Literal addresses must be in one. */
   readonly ranges: readonly Range[];
   /** Those that also open special addresses. */
   readonly openRanges: readonly Range[];
   /** By `host port`. */
   readonly destinations: ReadonlyMap<string, Destination>;
-  /** The headers to add to what goes to this host and port in this way; empty when none. */
+  /** Headers to inject for this host and port over this scheme. */
   secretsFor(name: string, port: number, scheme: Scheme): readonly InjectedSecret[];
 }
 
-/** `https`: by TLS, to a server that has proven its name. */
+/** `https`: over TLS, to a server with a verified name. */
 export type Scheme = "https" | "http";
 
-/** Where secrets are added, and which port that opens. */
+/** The ports for which secrets are injected; a secret also opens its port. */
 const portOf = { https: 443, http: 80 } as const satisfies Record<Scheme, number>;
 
 export function compileRules(policy: NetworkPolicy, registries: readonly Destination[] = []): Rules {

@@ -1,7 +1,7 @@
 import type { Duplex } from "node:stream";
+import { readExactly } from "../../ports/read.ts";
 import { formatAddress } from "./address.ts";
 import type { Target } from "./decide.ts";
-import { readExactly } from "./read.ts";
 
 /** RFC 1928: version 5, no authentication, CONNECT only. */
 export const socksVersion = 5;
@@ -23,7 +23,7 @@ const noAcceptableMethod = 0xff;
 const connectCommand = 1;
 const addressType = { ipv4: 1, domain: 3, ipv6: 4 } as const;
 
-/** Reads the greeting and the request. Undefined: the client went away, or its request was answered with a failure. */
+/** Reads the greeting and the request. Undefined when the client disconnects or gets a failure. */
 export async function readSocksRequest(client: Duplex): Promise<Target | undefined> {
   const greeting = await readExactly(client, 2);
   const methods = greeting && (await readExactly(client, greeting[1] ?? 0));
@@ -45,7 +45,7 @@ export async function readSocksRequest(client: Duplex): Promise<Target | undefin
 }
 
 export function writeSocksReply(client: Duplex, reply: SocksReply): void {
-  // The bound address is not the sandbox's business.
+  // Without the bound address, which is private to the host.
   const message = Buffer.from([socksVersion, reply, 0, addressType.ipv4, 0, 0, 0, 0, 0, 0]);
   if (reply === socksReply.succeeded) client.write(message);
   else client.end(message);

@@ -1,6 +1,6 @@
 import { type Address, contains, embeddedIPv4, parseRange, type Range } from "./address.ts";
 
-/** Networks that belong to somebody: a user may well keep a registry or a database there. */
+/** Private networks: a user may keep a registry or a database there. */
 const privateNetworks = ranges(
   "10.0.0.0/8",
   "172.16.0.0/12",
@@ -9,14 +9,14 @@ const privateNetworks = ranges(
   "127.0.0.0/8",
   "::1/128",
   "fc00::/7",
-  // Nobody's on the internet: gateways answer there for the names they carry.
+  // Unused on the internet; some gateways use them.
   "192.0.2.0/24",
   "198.18.0.0/15",
   "198.51.100.0/24",
   "203.0.113.0/24",
 );
 
-/** Every other range that is not the public internet, from IANA's special-purpose registries. */
+/** Other ranges outside the public internet, from IANA's special-purpose registries. */
 const otherSpecial = ranges(
   "0.0.0.0/8",
   "169.254.0.0/16", // link-local, and the metadata service of most clouds
@@ -39,7 +39,7 @@ const otherSpecial = ranges(
 
 const specialRanges = [...privateNetworks, ...otherSpecial];
 const globalUnicast = ranges("2000::/3");
-/** Judged by the IPv4 address inside. */
+/** Judged by the embedded IPv4 address. */
 const translated = ranges("64:ff9b::/96");
 
 export function isSpecial(address: Address): boolean {
@@ -63,7 +63,7 @@ export function namesSpecial(range: Range): boolean {
 function ranges(...texts: string[]): readonly Range[] {
   return texts.map((text) => {
     const range = parseRange(text);
-    if (range === undefined) throw new TypeError(`not a range: ${text}`);
+    if (range === undefined) throw new TypeError(`Invalid range: ${text}`);
     return range;
   });
 }

@@ -16,8 +16,8 @@ export interface EventLog {
 const rotateBytes = 8 * 1024 * 1024;
 
 /**
- * The keeper is its only writer: sequence numbers have no gaps. The newest 8 to 16 MiB are kept. An event that could not be
- * written whole never happened.
+ * Only the keeper writes it, so sequence numbers have no gaps. Keeps the newest 8 to 16 MiB. Reports only events that
+ * it could write completely.
  */
 export function openEventLog(
   path: string,
@@ -62,7 +62,7 @@ function endCutLine(path: string): void {
   if (existsSync(path) && !readFileSync(path, "utf8").endsWith("\n")) appendFileSync(path, "\n");
 }
 
-/** A line cut by a crash is left out: its event was never told to anyone. */
+/** Leaves out a line that a crash cut: nobody got its event. */
 function readEvents(path: string): SandboxEvent[] {
   if (!existsSync(path)) return [];
   const lines = readFileSync(path, "utf8").split("\n");

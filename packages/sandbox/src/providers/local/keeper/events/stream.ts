@@ -1,16 +1,16 @@
 import type { SandboxEvent } from "@slipway/contract";
 import type { EventLog } from "./log.ts";
 
-/** Whoever is sent events. */
+/** A receiver of events. */
 export interface EventSink {
-  /** False when it takes no more until it has drained. */
+  /** False when it must drain before it takes more. */
   send(event: SandboxEvent): boolean;
   onceDrained(callback: () => void): void;
 }
 
 /**
- * Sends the kept events after a sequence number, then each new one, without a gap, as fast as they are taken: what a slow reader
- * has not taken yet is in the log, not in memory. The answer ends it.
+ * Sends the kept events after a sequence number, then each new one, without gaps. What a slow receiver has not taken
+ * yet stays in the log, not in memory. Returns a function that stops it.
  */
 export function streamEvents(log: EventLog, after: number, sink: EventSink): () => void {
   let sent = Math.min(after, log.last);

@@ -23,13 +23,13 @@ import type { WorkOptions } from "./sharing.ts";
 
 export interface ImageBuilder {
   /**
-   * Runs a recipe on a base, in a sandbox that is gone when this returns. `keep` gets the layers that the recipe made,
-   * topmost first, and sees to it that they outlive the sandbox.
+   * Runs a recipe on a base, in a sandbox that it destroys. `keep` gets the new layers, topmost first, and must record
+   * them.
    */
   build<T>(request: BuildRequest, keep: (layers: readonly LayerId[]) => Promise<T> | T): Promise<T>;
-  /** What a build's own sandbox starts from; undefined for any other request. */
+  /** The base of a build's own sandbox; undefined for any other request. */
   baseOf(request: CreateSandbox): RootImage | undefined;
-  /** Ends the sandboxes of builds that a keeper's death cut short. */
+  /** Destroys the sandboxes of builds that a keeper's death cut short. */
   endOrphans(): Promise<void>;
 }
 
@@ -46,7 +46,7 @@ export interface BuilderParts {
   readonly snapshots: Pick<Snapshots, "capture">;
 }
 
-/** Marks the sandbox of a build with the sandbox's own id, which nobody else can put on one ahead. */
+/** Labels a build's sandbox with its own id, which no other create can know ahead. */
 const buildLabel = "slipway.image-build";
 const buildLimitMs = 60 * 60_000;
 
@@ -58,7 +58,7 @@ export function createImageBuilder(parts: BuilderParts): ImageBuilder {
       const id = newId("sbx");
       bases.set(id, base);
       try {
-        await lifecycle.create(id, { request: buildSandbox(id), tools: [] }, options.signal);
+        await lifecycle.create({ id, request: buildSandbox(id), tools: [] }, options.signal);
         await runRecipe(parts, id, recipe, options).catch((error) => explain(boxes, id, options.signal, error));
         await lifecycle.stop(id);
         const box = boxes.get(id);
@@ -100,7 +100,7 @@ async function runRecipe(
   const host: ExecHost = { dial: dialAgent(box.agentSocket), logDir: box.execs, isAlive };
   for (const { test, install } of needs) {
     const { failure } = await runStep(host, test, { ...options, progress: undefined });
-    if (failure !== null) throw new SlipwayError("component_missing", `the image ${name} can not be built: ${install}`);
+    if (failure !== null) throw new SlipwayError("component_missing", `Cannot build the image ${name}: ${install}`);
   }
   for (const step of steps) {
     const { failure, lastLines } = await runStep(host, step, options);
@@ -112,14 +112,14 @@ async function runRecipe(
   }
 }
 
-/** A build whose sandbox has ended says why, not what its program was told then. */
+/** Reports why the build's sandbox ended, instead of the error that followed. */
 async function explain(boxes: Boxes, id: SandboxId, signal: AbortSignal, error: unknown): Promise<never> {
-  // The program's end is seen before the sandbox's is recorded.
+  // The program ends before the sandbox's end is recorded.
   await boxes.find(id)?.queue;
   const record = boxes.find(id)?.record;
   if (record?.state === "running" || signal.aborted) throw error;
   const reason = record?.reason ?? "destroyed";
-  throw new SlipwayError("image_build_failed", `the sandbox of the build has ended (${reason})`, { cause: error });
+  throw new SlipwayError("image_build_failed", `The sandbox of the build has ended (${reason}).`, { cause: error });
 }
 
 async function runStep(
@@ -128,7 +128,7 @@ async function runStep(
   { signal, progress = () => {} }: WorkOptions,
 ): Promise<{ failure: string | null; lastLines: string }> {
   progress(title);
-  const environment = { ...baseEnvironment({ user: "root", egress: true }), DEBIAN_FRONTEND: "noninteractive", ...env };
+  const environment = { ...baseEnvironment("root"), DEBIAN_FRONTEND: "noninteractive", ...env };
   const start = { id: newId("exc"), argv, cwd: "/", env: environment, timeoutMs: buildLimitMs } as const;
   await using exec = await startExec(host, { ...start, stdin: "none", background: false }, signal);
   const output = createBuildOutput(progress);
@@ -141,7 +141,7 @@ async function runStep(
   return { failure: exitCode === 0 ? null : end, lastLines: output.lastLines };
 }
 
-/** The sandbox is stopped, so nothing changes its files any more. */
+/** The sandbox is stopped: nothing changes its files. */
 async function keepLayers<T>(
   { layers, snapshots }: BuilderParts,
   box: Box,
@@ -152,8 +152,8 @@ async function keepLayers<T>(
   const own = files.lowers.slice(0, files.lowers.length - box.record.image.layers.length);
   if (root === undefined) return await keep(own);
   const tree = join(layers.tree(own[0] ?? ""), root);
-  // A link would make a directory of the host the layer.
-  if (!lstatSync(tree).isDirectory()) throw new SlipwayError("image_build_failed", `${root} is no directory`);
+  // With a link, a directory of the host would become the layer.
+  if (!lstatSync(tree).isDirectory()) throw new SlipwayError("image_build_failed", `${root} is not a directory.`);
   using layer = await layers.add((directory) => renameSync(tree, join(directory, "fs")));
   return await keep([layer.id]);
 }

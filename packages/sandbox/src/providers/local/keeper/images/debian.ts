@@ -11,17 +11,17 @@ import { need, type Recipe, shell, syncFiles } from "./recipes.ts";
 
 /** Small; custom images add the rest. */
 const packages = ["ca-certificates", "curl", "git", "procps", "python3"];
-/** Out of the way of `/*`. */
+/** Hidden from `/*`. */
 const root = "/.root";
 
-/** Debian is made in two sandboxes: packages are unpacked in the host's, and configured in one that has them as its root. */
+/** Two sandboxes build Debian: one of the host image unpacks packages, one with these as its root configures them. */
 export function debianRecipes({ suite, mirror }: DebianSources): { unpack: Recipe; configure: Recipe } {
   const check = mirror === null ? [] : ["--force-check-gpg"];
   const options = ["--foreign", "--variant=minbase", `--include=${packages.join(",")}`, ...check];
   return {
     unpack: {
       name: "debian",
-      needs: [need("command -v debootstrap", "it takes the host's debootstrap; install the package `debootstrap`")],
+      needs: [need("command -v debootstrap", "It needs the host's debootstrap. Install the package `debootstrap`.")],
       steps: [
         {
           title: `Fetching and unpacking Debian ${suite}`,
@@ -50,13 +50,13 @@ export function debianRecipes({ suite, mirror }: DebianSources): { unpack: Recip
   };
 }
 
-/** Has debootstrap go without device nodes and mounts, as in other containers. */
+/** Makes debootstrap skip device nodes and mounts, as in other containers. */
 const inContainer = { container: "lxc" };
 
 const addAgent = `echo agent:x:1000:1000:agent:/home/agent:/bin/bash >> /etc/passwd
 echo agent:x:1000: >> /etc/group`;
 
-/** What the second sandbox has changed lies above what the first has unpacked: the copy holds each file once. */
+/** The second sandbox's changes lie above what the first unpacked; the copy holds each file once. */
 const copyToRoot = `apt-get clean
 rm -f /var/log/bootstrap.log /var/cache/debconf/*-old
 find /var/lib/apt/lists /usr/share/man /usr/share/locale -type f -delete
@@ -71,8 +71,8 @@ done
 ${syncFiles}`;
 
 /**
- * What lies above every image that has a root of its own: settings that follow the host's, so that a change of those
- * needs no new image.
+ * The layer above every image with its own root: settings that follow the host's, so that their change needs no new
+ * image.
  */
 export async function rootfsSettings(sources: SkeletonSources, debian: DebianSources): Promise<SkeletonEntry[]> {
   return [
@@ -83,11 +83,11 @@ export async function rootfsSettings(sources: SkeletonSources, debian: DebianSou
     ...["usr/local/share/ca-certificates", "usr/sbin", "workspace"].map(openDirectory),
     ...sharedFiles(sources.settings),
     await trustBundle(sources),
-    // What update-ca-certificates adds to Debian's own authorities when it writes the bundle anew.
+    // update-ca-certificates adds these to Debian's own authorities.
     ...(await copyTree(sources.root ?? "/", "usr/local/share/ca-certificates")),
     textFile("usr/local/share/ca-certificates/slipway-egress.crt", sources.egressCa),
     textFile("etc/apt/sources.list", debian.lines.map((line) => `${line}\n`).join("")),
-    // One uid is mapped: apt can not become its own user.
+    // Only one uid is mapped: apt cannot switch users.
     textFile("etc/apt/apt.conf.d/90slipway", 'APT::Sandbox::User "root";\nAcquire::Languages "none";\n'),
     textFile("etc/dpkg/dpkg.cfg.d/slipway", dpkgSettings),
     // Keeps packages from starting services.
@@ -95,7 +95,7 @@ export async function rootfsSettings(sources: SkeletonSources, debian: DebianSou
   ];
 }
 
-/** Nobody reads manuals inside, and a crash in the middle of an installation takes the whole sandbox. */
+/** Skips manuals, and fsync: a crash during an installation loses the sandbox anyway. */
 const dpkgSettings = `force-unsafe-io
 path-exclude=/usr/share/man/?*/?*
 path-exclude=/usr/share/locale/?*/?*

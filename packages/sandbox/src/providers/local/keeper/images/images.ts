@@ -12,10 +12,10 @@ import type { Layers } from "../boxes/layers.ts";
 import type { Clock } from "../clock.ts";
 import type { ImageBuilder } from "./build.ts";
 import { debianRecipes, rootfsSettings } from "./debian.ts";
-import { contentOf, customRecipe, isNodeImage, type NodeImage, nodeRecipe } from "./recipes.ts";
+import { contentOf, customRecipe, isNodeImage, type NodeImage, nodeRecipe, type Recipe } from "./recipes.ts";
 import { createSharedWork, type WorkOptions } from "./sharing.ts";
 
-/** Turns the name or recipe of an image into layers, building them when they are not there yet. */
+/** Turns the name or recipe of an image into layers. Builds missing ones. */
 export interface Images {
   resolve(image: Image, options: WorkOptions): Promise<RootImage>;
   usedLayers(): Iterable<LayerId>;
@@ -33,7 +33,7 @@ export interface ImageParts {
   readonly builder: Pick<ImageBuilder, "build">;
 }
 
-/** What has been built: the layers that an image adds to its base, so that the base may change below them. */
+/** The layers that a built image adds to its base, which may change below them. */
 interface ImageRecord {
   readonly key: string;
   readonly image: Image;
@@ -42,16 +42,15 @@ interface ImageRecord {
 }
 
 const dayMs = 24 * 60 * 60 * 1000;
-/** An image that nobody has asked for in this time is forgotten; what runs of it stays. */
+/** Forgets an image that was not used for this long. Its sandboxes stay. */
 const unusedMs = 30 * dayMs;
 
-/** A resolved image, and what stands for it in the keys of images that are built on it. */
+/** A resolved image, and its part in the keys of images built on it. */
 interface Resolved {
   readonly key: string;
   readonly root: RootImage;
 }
 
-/** What there is of layers that a key does not name yet. */
 type Build = (options: WorkOptions, keep: (layers: readonly LayerId[]) => ImageRecord) => Promise<ImageRecord>;
 
 export async function openImages(parts: ImageParts): Promise<Images> {
@@ -64,7 +63,7 @@ export async function openImages(parts: ImageParts): Promise<Images> {
   const records = readImages(parts);
   const builds = createSharedWork<ImageRecord>();
 
-  /** The layers that the key names, built by the first to ask for them. */
+  /** The layers of a key. The first caller builds them. */
   const layersOf = async (
     key: string,
     image: Image,
@@ -84,12 +83,15 @@ export async function openImages(parts: ImageParts): Promise<Images> {
     return known.layers;
   };
 
+  const buildOn =
+    (base: RootImage, recipe: Recipe): Build =>
+    (shared, keep) =>
+      builder.build({ base, recipe, ...shared }, keep);
+
   const node = async (image: NodeImage, below: Resolved, options: WorkOptions): Promise<Resolved> => {
     const recipe = nodeRecipe(image);
     const key = keyOf(contentOf(recipe));
-    const layers = await layersOf(key, image, options, (shared, keep) =>
-      builder.build({ base: host.root, recipe, ...shared }, keep),
-    );
+    const layers = await layersOf(key, image, options, buildOn(host.root, recipe));
     return above(below, key, layers);
   };
 
@@ -112,9 +114,7 @@ export async function openImages(parts: ImageParts): Promise<Images> {
     const recipe = customRecipe(image, base.root.kind);
     if (recipe === null) return base;
     const key = keyOf(base.key, contentOf(recipe));
-    const layers = await layersOf(key, image, options, (shared, keep) =>
-      builder.build({ base: base.root, recipe, ...shared }, keep),
-    );
+    const layers = await layersOf(key, image, options, buildOn(base.root, recipe));
     return above(base, key, layers);
   };
 
@@ -123,7 +123,7 @@ export async function openImages(parts: ImageParts): Promise<Images> {
     if (image === "host" || image === "default") return host;
     if (image === "debian") return debianImage(options);
     if (isNodeImage(image)) return node(image, host, options);
-    throw new SlipwayError("unknown_image", `there is no image ${JSON.stringify(image)}`);
+    throw new SlipwayError("unknown_image", `Unknown image ${JSON.stringify(image)}.`);
   };
   return {
     resolve: async (image, options) => (await resolve(image, options)).root,
@@ -142,7 +142,7 @@ function refuseAptOnHost({ base, apt }: CustomImage): void {
   if (apt.length === 0 || base === "debian") return;
   throw new SlipwayError(
     "invalid_request",
-    `apt packages need the base \`debian\`: ${base} has the host's own /usr, which nothing can be installed into`,
+    `apt packages need the base \`debian\`: ${base} uses the host's /usr, which is read-only.`,
   );
 }
 
@@ -160,7 +160,7 @@ function imageRecord(layout: Layout, key: string): string {
   return join(layout.records.images, `${key}.json`);
 }
 
-/** What is built on the host's /usr may not go with that of another release; its updates are no reason to build again. */
+/** Builds on the host's /usr may not fit another release. Updates within a release need no new build. */
 function hostRelease(): string {
   try {
     return readFileSync("/etc/os-release", "utf8");

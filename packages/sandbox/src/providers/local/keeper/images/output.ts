@@ -3,15 +3,15 @@ import { StringDecoder } from "node:string_decoder";
 const keptLines = 20;
 const longestLine = 400;
 
-/** A build's output as lines: told as they come, the last ones kept for the error. */
+/** A build's output as lines: reports each, and keeps the last ones for an error. */
 export interface BuildOutput {
   push(stream: "stdout" | "stderr", data: Uint8Array): void;
-  /** Tells what came without an end of line. */
+  /** Reports a last line without its end. */
   end(): void;
   readonly lastLines: string;
 }
 
-/** The programs of a build are not trusted: what they print reaches no terminal as more than text, and is bounded. */
+/** A build's programs are untrusted: only their text reaches a terminal, and within bounds. */
 export function createBuildOutput(progress: (line: string) => void): BuildOutput {
   const streams = { stdout: newStream(), stderr: newStream() };
   const last: string[] = [];
@@ -26,7 +26,7 @@ export function createBuildOutput(progress: (line: string) => void): BuildOutput
     push(name, data) {
       const stream = streams[name];
       const lines = (stream.rest + stream.decoder.write(data)).split(/\r?\n/).map(lastWritten);
-      // A program that never ends its line is cut, not remembered.
+      // Bounds the memory for a line that never ends.
       stream.rest = (lines.pop() ?? "").slice(0, 2 * longestLine);
       for (const line of lines) tell(line);
     },
@@ -43,7 +43,7 @@ function newStream(): { readonly decoder: StringDecoder; rest: string } {
   return { decoder: new StringDecoder("utf8"), rest: "" };
 }
 
-/** A progress bar writes its line over and over. */
+/** A progress bar overwrites its line. */
 function lastWritten(line: string): string {
   return line.slice(line.lastIndexOf("\r", line.length - 2) + 1);
 }

@@ -1,30 +1,30 @@
 import type { CustomImage } from "@slipway/contract";
 import type { RootImage } from "../../record.ts";
 
-/** How an image's own layer is made: commands that run as root in a sandbox of its base. */
+/** How to make an image's own layer: commands that run as root in a sandbox of its base. */
 export interface Recipe {
-  /** Said in errors. */
+  /** For errors. */
   readonly name: string;
   readonly needs?: readonly Need[];
   readonly steps: readonly Step[];
-  /** A directory that the steps fill and that becomes the root of the layer, in the place of all that they changed. */
+  /** A directory that becomes the root of the layer, instead of all that the steps changed. */
   readonly root?: string;
 }
 
 export interface Step {
-  /** Said as progress, and as the subject of an error. */
+  /** For progress and errors. */
   readonly title: string;
   readonly argv: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** A program of the host that the steps use: a test for it, and what to tell a user who has not got it. */
+/** A program of the host that the steps need: a test for it, and advice when it is missing. */
 export interface Need {
   readonly test: Step;
   readonly install: string;
 }
 
-/** What of a recipe decides what comes out. */
+/** The parts of a recipe that determine its result. */
 export function contentOf({ steps, root }: Recipe): unknown {
   return [steps.map(({ argv, env = {} }) => [argv, env]), root ?? null];
 }
@@ -38,7 +38,7 @@ export function need(test: string, install: string): Need {
 }
 
 const nodeVersions = { node20: "20.20.2", node22: "22.23.3", node24: "24.21.0" } as const;
-/** Of the release lines that run on every Node above. */
+/** These run on every Node above. */
 const npmVersion = "11.21.1";
 const pnpmVersion = "10.34.8";
 
@@ -49,9 +49,9 @@ export function isNodeImage(image: string): image is NodeImage {
 }
 
 const npmInstall = ["npm", "install", "--global", "--prefix", "/usr/local", "--no-audit", "--no-fund"];
-const hostNpm = need("command -v npm", "it takes the host's npm, and /usr/bin has none; install the package `npm`");
+const hostNpm = need("command -v npm", "It needs the host's npm, and /usr/bin has none. Install the package `npm`.");
 
-/** Node with npm and pnpm in /usr/local, on the `host` image or on a root of its own: it needs nothing but a C library. */
+/** Node with npm and pnpm in /usr/local. Needs only a C library, so it fits the `host` image and others. */
 export function nodeRecipe(image: NodeImage): Recipe {
   const packageName = `node-linux-${process.arch}`;
   const packages = [`${packageName}@${nodeVersions[image]}`, `npm@${npmVersion}`, `pnpm@${pnpmVersion}`];
@@ -60,7 +60,7 @@ export function nodeRecipe(image: NodeImage): Recipe {
     needs: [hostNpm],
     steps: [
       { title: `Installing ${packages.join(", ")}`, argv: [...npmInstall, "--ignore-scripts", ...packages] },
-      // Where Node really lies is where npm puts global packages.
+      // npm installs global packages relative to Node's real path.
       shell(
         "Moving Node to /usr/local",
         `cd /usr/local/lib/node_modules/${packageName}
@@ -75,14 +75,14 @@ export function nodeRecipe(image: NodeImage): Recipe {
   };
 }
 
-/** Its record must not outlive a layer that a power cut has emptied. */
+/** So that a power loss cannot leave a record of an empty layer. */
 export const syncFiles = "sync --file-system /";
 const tidy = shell(
   "Tidying up",
   `rm -rf /root/.npm /root/.cache; find /tmp /var/tmp -mindepth 1 -delete; ${syncFiles}`,
 );
 
-/** Nothing when the image adds nothing to its base. */
+/** Null when the image adds nothing to its base. */
 export function customRecipe({ apt, npm, pip, commands }: CustomImage, kind: RootImage["kind"]): Recipe | null {
   const debs = kind === "rootfs" && pip.length > 0 ? [...apt, "python3-pip"] : apt;
   const steps = [
@@ -99,7 +99,7 @@ export function customRecipe({ apt, npm, pip, commands }: CustomImage, kind: Roo
 const pipInstall = ["python3", "-m", "pip", "install", "--no-cache-dir", "--root-user-action=ignore"];
 const hostPip = need(
   "python3 -m pip --version",
-  "it takes the host's pip, and its Python has none; install the package `python3-pip`, or name the base `debian`",
+  "It needs the host's pip, and its Python has none. Install the package `python3-pip`, or use the base `debian`.",
 );
 
 function aptSteps(packages: readonly string[]): Step[] {

@@ -1,12 +1,12 @@
 import { throwIfAborted } from "../../../../abort.ts";
 
-/** What work is told by those who wait for it. */
+/** What a caller that waits for work passes to it. */
 export interface WorkOptions {
   readonly signal: AbortSignal;
   readonly progress?: ((line: string) => void) | undefined;
 }
 
-/** Work that several callers wait for and that is done once. It is aborted when the last of them has given up. */
+/** Work that is done once for several callers. Aborted when the last of them aborts. */
 export interface SharedWork<T> {
   join(key: string, options: WorkOptions, start: (options: WorkOptions) => Promise<T>): Promise<T>;
 }
@@ -31,7 +31,7 @@ export function createSharedWork<T>(): SharedWork<T> {
       if (all.get(key) === running) all.delete(key);
     };
     const result = start({ signal: controller.signal, progress }).finally(forget);
-    // The last one that waited may have gone by then.
+    // Nobody may be waiting by then.
     result.catch(() => undefined);
     const running: Running<T> = { result, controller, listeners, waiting: 0 };
     all.set(key, running);
@@ -55,7 +55,7 @@ export function createSharedWork<T>(): SharedWork<T> {
           }
           return;
         }
-        // The next to ask begins anew; this one hears when all of the aborted work is gone.
+        // The next caller begins anew; this one waits until the aborted work is gone.
         if (all.get(key) === running) all.delete(key);
         running.controller.abort(signal.reason);
       };

@@ -14,22 +14,22 @@ export interface Visit {
 
 export type Access =
   | { readonly verdict: "enter"; readonly path: string }
-  /** The token came in the address: keep it in a cookie and show an address without it. */
+  /** The token is in the address: set a cookie and redirect to the address without it. */
   | { readonly verdict: "remember"; readonly path: string }
   | { readonly verdict: "refuse"; readonly status: 400 | 401 | 403 | 421 };
 
 /**
- * Decides who may see a preview. A cookie alone counts only for requests of the preview's own pages and for plain
- * navigation: a browser sends it along whatever page, or other preview on this host, made the request.
+ * Decides who may see a preview. A cookie alone counts only for requests of the preview's own pages and for
+ * navigation: a browser also sends it with requests of other pages and other previews on this host.
  */
 export function decideAccess(visit: Visit, token: string, hostPort: number): Access {
   const { host, origin } = visit.headers;
-  // A page whose own name was made to lead here is of another origin to the browser, and to nobody else.
+  // Against DNS rebinding: only the browser knows such a page by another origin.
   if (!ownHosts(hostPort).includes(host ?? "")) return { verdict: "refuse", status: 421 };
   const address = splitToken(visit.path);
   if (address === undefined) return { verdict: "refuse", status: 400 };
   const { path, tokens } = address;
-  // Browsers let every page open a WebSocket to anywhere, and ask nobody but the server.
+  // Browsers let any page open a WebSocket to anywhere; only the server can refuse.
   if (visit.isUpgrade && origin !== undefined && origin !== `http://${host}`) return { verdict: "refuse", status: 403 };
   const given = visit.headers[tokenHeader];
   if (typeof given === "string" && isToken(given, token)) return { verdict: "enter", path };
@@ -41,12 +41,12 @@ export function decideAccess(visit: Visit, token: string, hostPort: number): Acc
   return isOwnRequest(visit) ? { verdict: "enter", path } : { verdict: "refuse", status: 403 };
 }
 
-/** The names that a preview goes by. */
+/** The Host headers of a preview. */
 function ownHosts(hostPort: number): readonly string[] {
   return [`127.0.0.1:${hostPort}`, `localhost:${hostPort}`];
 }
 
-/** A person's visit. A program that follows the redirect would lose the cookie. */
+/** A person's visit. A program would follow the redirect without the cookie. */
 function isNavigation({ method, headers, isUpgrade }: Visit): boolean {
   const isSafe = method === "GET" || method === "HEAD";
   const mode = headers["sec-fetch-mode"] ?? (headers.accept?.includes("text/html") ? "navigate" : "other");
@@ -63,7 +63,7 @@ function isOwnRequest({ method, headers, isUpgrade }: Visit): boolean {
   return origin === undefined ? true : origin === `http://${host}`;
 }
 
-/** The path without the token parameter, which never enters a sandbox. Only paths are taken, no absolute addresses. */
+/** The path without the token, which never enters a sandbox. Undefined for an absolute address. */
 function splitToken(path: string): { path: string; tokens: string[] } | undefined {
   if (!path.startsWith("/")) return undefined;
   const [pathname = "/", ...rest] = path.split("?");
@@ -95,7 +95,7 @@ function cookiesNamed(cookie: string | undefined, name: string): string[] {
   return pairs.filter(([key]) => key === name).map(([, value = ""]) => value);
 }
 
-/** In constant time, whatever the lengths. */
+/** In constant time for any length. */
 function isToken(candidate: string, token: string): boolean {
   const [a, b] = [candidate, token].map((text) => createHash("sha256").update(text).digest());
   return a !== undefined && b !== undefined && timingSafeEqual(a, b);

@@ -10,14 +10,14 @@ export type { Page } from "./pages.ts";
 export { openUsedPorts, type UsedPorts } from "./ports.ts";
 
 export interface AddressOptions extends Pick<EntranceOptions, "port" | "connect" | "pageOnFailure"> {
-  /** The port on this machine that it had before: kept when still free. */
+  /** Its earlier port on this machine, to reuse when free. */
   readonly hostPort?: number | undefined;
-  /** What lets in. A new one unless said. */
+  /** Grants access; by default a new one. */
   readonly token?: string | undefined;
   readonly usedPorts: UsedPorts;
 }
 
-/** An address on this machine's loopback that leads to a port of a sandbox, for those who have its token. */
+/** A loopback address that leads to a port of a sandbox, for holders of its token. */
 export interface Address extends AsyncDisposable {
   readonly hostPort: number;
   readonly token: string;
@@ -28,7 +28,7 @@ export interface Address extends AsyncDisposable {
 }
 
 const loopback = "127.0.0.1";
-/** Below those that the kernel gives to outgoing connections, so that a port is free again after a restart. */
+/** Below the ephemeral ports, so that a port is free again after a restart. */
 const range = { first: 10_000, last: 32_767 };
 
 /** Fails with `ports_used_up`. */
@@ -65,7 +65,7 @@ function portOf(server: Server): number {
   return (server.address() as AddressInfo | null)?.port ?? 0;
 }
 
-/** One that another program has is as good as used. */
+/** Ports of other programs count as used. */
 async function listenAnew(server: Server, usedPorts: UsedPorts): Promise<void> {
   const count = range.last - range.first + 1;
   const start = randomInt(count);
@@ -73,10 +73,10 @@ async function listenAnew(server: Server, usedPorts: UsedPorts): Promise<void> {
     const port = range.first + ((start + i) % count);
     if ((await usedPorts.claim(port)) && (await listens(server, port))) return;
   }
-  throw new SlipwayError("ports_used_up", `previews have had every port from ${range.first} to ${range.last}`);
+  throw new SlipwayError("ports_used_up", `Previews have used every port from ${range.first} to ${range.last}.`);
 }
 
-/** False: another program has it. */
+/** False when another program has it. */
 async function listens(server: Server, port: number): Promise<boolean> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   server.once("error", reject).once("listening", resolve).listen(port, loopback);

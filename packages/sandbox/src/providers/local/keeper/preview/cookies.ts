@@ -1,16 +1,16 @@
 import { createHash } from "node:crypto";
 
 /*
- * A browser keeps one set of cookies for all ports of a host: those of every local service, and of every preview. So the app
- * of a preview gets none but those that it has set itself, which the browser keeps by names of the preview's own.
+ * A browser shares cookies between all ports of a host: those of all local services and previews. So the app of a preview gets
+ * only its own cookies, which the browser keeps under names of that preview.
  */
 
-/** Holds the token of one preview. */
+/** The cookie that holds a preview's token. */
 export function accessCookie(token: string): string {
   return `slipway_preview_${idOf(token)}`;
 }
 
-/** The app's cookies of a Cookie header, as the app calls them. Undefined: there are none. */
+/** The app's cookies in a Cookie header, by the app's names; undefined when there are none. */
 export function cookiesForApp(cookie: string, token: string): string | undefined {
   const prefix = prefixOf(token);
   const own = cookie
@@ -20,7 +20,7 @@ export function cookiesForApp(cookie: string, token: string): string | undefined
   return own.map((pair) => pair.slice(prefix.length)).join("; ") || undefined;
 }
 
-/** A cookie of the app's as the browser keeps it: for this host alone. Undefined: it has no name, and so could pass for any. */
+/** The app's cookie for the browser, for this host only. Undefined for a nameless one, which could pass for any. */
 export function cookieForBrowser(setCookie: string, token: string): string | undefined {
   const [pair = "", ...attributes] = setCookie.split(";").map((part) => part.trim());
   if (!/^[^=]+=/.test(pair)) return undefined;
@@ -28,12 +28,12 @@ export function cookieForBrowser(setCookie: string, token: string): string | und
   return [`${prefixOf(token)}${pair}`, ...kept].join("; ");
 }
 
-/** What stands before the names of the app's cookies. */
+/** The prefix of the app's cookie names. */
 export function prefixOf(token: string): string {
   return `slipway_app_${idOf(token)}_`;
 }
 
-/** Pages see it: it tells nothing of the token. A port would not do: another state directory's preview may have had it. */
+/** Pages see it, so it must not reveal the token. A port would not be unique: another state directory may have used it. */
 function idOf(token: string): string {
   return createHash("sha256").update(token).digest("hex").slice(0, 16);
 }

@@ -21,7 +21,7 @@ export interface EntranceOptions {
   readonly token: string;
   /** A new connection to the port. Rejects when nothing listens or the sandbox is not running. */
   readonly connect: (signal: AbortSignal) => Promise<Duplex>;
-  /** What a visitor sees when it rejects. */
+  /** The page for a visitor when it rejects. */
   readonly pageOnFailure?: ((error: unknown) => Page | Promise<Page>) | undefined;
   readonly hostPort: () => number;
 }
@@ -29,7 +29,7 @@ export interface EntranceOptions {
 const limits: ExchangeLimits & { readonly connections: number; readonly headersMs: number } = {
   connections: 512,
   headersMs: 15_000,
-  // Event streams and sockets of development servers may be silent for long.
+  // Event streams and sockets of dev servers may be silent for long.
   idleMs: 60 * 60_000,
   headerBytes: 64 * 1024,
   bodyBytes: 4 * 1024 ** 3,
@@ -52,7 +52,7 @@ export function createEntrance(options: EntranceOptions): Server {
     shouldUpgradeCallback: ({ headers }) => headers.upgrade?.toLowerCase() === "websocket",
   });
   server.maxConnections = limits.connections;
-  // Node would silently drop headers past a count, framing included; their bytes are bounded above.
+  // With a limit, Node silently drops headers past it, even framing. maxHeaderSize bounds them.
   server.maxHeadersCount = 0;
   server.on("request", (request, response) => {
     onRequest(request, response, options).catch(() => response.destroy());
@@ -106,7 +106,7 @@ async function reach(
   client.once("close", () => abort.abort());
   try {
     const connection = await connect(abort.signal);
-    // Until the exchange listens, an error must not end the process.
+    // An error before the exchange listens must not end the process.
     connection.on("error", () => connection.destroy());
     if (client.destroyed) connection.destroy();
     return { connection };
@@ -117,7 +117,7 @@ async function reach(
 
 function remember(response: ServerResponse, path: string, { token }: EntranceOptions): void {
   response.writeHead(303, {
-    // Two slashes, or a backslash, would lead to another host.
+    // Two slashes or a backslash would lead to another host.
     Location: path.replace(/^[/\\]+/, "/"),
     "Set-Cookie": `${accessCookie(token)}=${token}; Path=/; HttpOnly; SameSite=Lax`,
     "Cache-Control": "no-store",
@@ -127,14 +127,14 @@ function remember(response: ServerResponse, path: string, { token }: EntranceOpt
   response.end();
 }
 
-/** The app sees the address that the browser does: frameworks compare Origin with Host, and dev servers know loopback. */
+/** The app gets the browser's Host: frameworks compare it with Origin, and dev servers accept loopback. */
 function upstreamFor(
   request: IncomingMessage,
   connection: Duplex,
   path: string,
   { port, token }: EntranceOptions,
 ): Upstream {
-  // A page that a person visits comes as it is, to be given its cookies.
+  // Pages come unencoded, so that a script can be added.
   const isVisit = ["document", "iframe"].includes(String(request.headers["sec-fetch-dest"]));
   const dropped = ["host", tokenHeader, ...forwardedNames, ...(isVisit ? ["accept-encoding"] : [])];
   const kept = without(endToEnd(request.rawHeaders), dropped);
@@ -150,14 +150,14 @@ function upstreamFor(
     path,
     headers,
     ...(isVisit && { mapBody: (answer) => pageCookies(answer, token) }),
-    // The header would clear the cookies of every service of this host.
+    // Clear-Site-Data would clear the cookies of all services of this host.
     mapAnswer: (answer) => redirect(setCookies(without(answer, ["clear-site-data"]))),
   };
 }
 
 const forwardedNames = ["forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-port", "x-forwarded-proto"];
 
-/** Those of this name as `map` has them; undefined: it is left out. */
+/** Maps the values of one header; undefined drops it. */
 function mapHeader(headers: HeaderList, mapped: string, map: (value: string) => string | undefined): HeaderList {
   return headers.flatMap(([name, value]): HeaderList => {
     if (name.toLowerCase() !== mapped) return [[name, value]];
@@ -166,7 +166,7 @@ function mapHeader(headers: HeaderList, mapped: string, map: (value: string) => 
   });
 }
 
-/** A redirect of the server to the port that it knows stays on the preview's address. */
+/** Keeps a redirect to the server's own port on the preview's address. */
 function atPreview(location: string, port: number): string {
   const inner = `http://localhost:${port}`;
   return location.startsWith(`${inner}/`) ? location.slice(inner.length).replace(/^[/\\]+/, "/") : location;

@@ -3,9 +3,9 @@ import type { HeaderList } from "../relay/headers.ts";
 import { prefixOf } from "./cookies.ts";
 
 /**
- * Gives scripts of the app's pages a `document.cookie` that has the app's cookies, as the app calls them, and sets them so:
- * without it, what scripts and the app tell each other by cookies would not arrive. It holds nobody off: the entrance does.
- * Undefined: the answer is no page. A page whose own policy forbids scripts like it goes without.
+ * Gives scripts of the app's pages a `document.cookie` with the app's own names, so that scripts and the app can share
+ * cookies. It protects nothing; the entrance does. Undefined when the answer is no page. Has no effect on a page whose
+ * policy forbids inline scripts.
  */
 export function pageCookies(answer: HeaderList, token: string): Transform | undefined {
   const isPage = answer.some(([name, value]) => /^content-type$/i.test(name) && /^text\/html\b/i.test(value));
@@ -20,7 +20,7 @@ export function pageCookies(answer: HeaderList, token: string): Transform | unde
   });
 }
 
-/** Behind the first tag that opens a head, where it is the first script. As Latin-1, bytes stay what they are. */
+/** After the first head tag, as the first script. Latin-1 preserves bytes. */
 function withScript(chunk: Buffer, token: string): Buffer {
   const text = chunk.toString("latin1");
   const head = /<head(\s[^>]*)?>/i.exec(text);
@@ -30,7 +30,7 @@ function withScript(chunk: Buffer, token: string): Buffer {
   return Buffer.from(text.slice(0, at) + script + text.slice(at), "latin1");
 }
 
-/** Runs in the page. A framework that takes over the whole document finds nothing of it. */
+/** Runs in the page, and removes itself for frameworks that take over the document. */
 const useCookies = `(prefix => {
   const { get, set } = Object.getOwnPropertyDescriptor(Document.prototype, "cookie");
   Object.defineProperty(document, "cookie", {

@@ -1,21 +1,21 @@
 import type { ServerResponse } from "node:http";
 import { type ErrorCode, hasCode, printable } from "@slipway/contract";
 
-/** What a visitor is shown in place of the app. */
+/** A page that a visitor sees instead of the app. */
 export interface Page {
   readonly status: 400 | 401 | 403 | 404 | 413 | 421 | 501 | 502 | 503 | 504;
   readonly text: string;
-  /** Left out: it stays as it is. */
+  /** By default the page does not reload. */
   readonly refreshSeconds?: number;
 }
 
 const texts = {
-  400: "This is not a request that the preview takes.",
+  400: "The preview cannot handle this request.",
   401: "This preview needs its access token. Open it with the address that Slipway gave you.",
-  403: "This preview does not take requests from other pages.",
-  413: "The request is larger than the preview carries.",
-  421: "This preview goes by the name and port that Slipway gave you, and by no other.",
-  501: "The preview carries no transfer encoding but chunked.",
+  403: "This preview does not accept requests from other pages.",
+  413: "The request exceeds the preview's limit.",
+  421: "This preview answers only at the name and port that Slipway gave you.",
+  501: "The preview supports only the chunked transfer encoding.",
   502: "Nothing answers on this port of the sandbox. Start the server there, then reload.",
   503: "The sandbox is not running. Start it, then reload.",
   504: "The server in the sandbox did not answer in time.",
@@ -33,7 +33,7 @@ const notRunning: readonly ErrorCode[] = [
   "provider_unavailable",
 ];
 
-/** What a failed connection into a sandbox means to a visitor. */
+/** The page for a failed connection into a sandbox. */
 export function pageOfFailure(error: unknown): Page {
   return pageOf(notRunning.some((code) => hasCode(error, code)) ? 503 : 502);
 }

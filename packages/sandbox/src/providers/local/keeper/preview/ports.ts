@@ -2,11 +2,11 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
 /**
- * The ports that previews have had, one file each. A browser may still hold a page, a cookie or a service worker of a
- * preview that is gone: so no other one gets its port, whatever process asks.
+ * The ports that previews have used, one file each. A browser may still hold a page, a cookie or a service worker of a
+ * former preview, so no other preview gets its port, in any process.
  */
 export interface UsedPorts {
-  /** True: nobody had it before. */
+  /** True when no preview has used it. */
   claim(port: number): Promise<boolean>;
 }
 

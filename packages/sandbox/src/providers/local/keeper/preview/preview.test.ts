@@ -112,7 +112,7 @@ test("no name but its own leads to a preview, whoever asks", async () => {
   await using preview = previews({ connect: (_, port) => connecting(port) });
   const address = await preview.open({ sandbox, port: 3000 });
   const answer = await ask(address, "/", { Host: "rebound.example", "X-Slipway-Token": address.token });
-  expect(answer).toMatchObject({ status: 421, text: expect.stringContaining("by no other") });
+  expect(answer).toMatchObject({ status: 421, text: expect.stringContaining("answers only at") });
   expect(connecting).not.toHaveBeenCalled();
 });
 
@@ -310,7 +310,7 @@ test("the address stays: while open, and after a restart when the port is still 
   const other = await first.open({ sandbox, port: 5173 });
   expect(other.hostPort).not.toBe(address.hostPort);
   expect(other.token).not.toBe(address.token);
-  await first.close();
+  await first[Symbol.asyncDispose]();
   await using second = previews();
   const { hostPort, token, visitUrl } = address;
   expect(await second.open({ sandbox, port: 3000, hostPort, token })).toMatchObject({ hostPort, token, visitUrl });

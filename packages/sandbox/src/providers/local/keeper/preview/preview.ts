@@ -5,7 +5,7 @@ import { type Address, openAddress, type UsedPorts } from "./address.ts";
 export interface PreviewOptions {
   /**
    * A new connection to a port inside a sandbox. Rejects with a SlipwayError: `connection_refused` when nothing listens,
-   * `sandbox_not_running` and its like when there is nothing to connect to.
+   * `sandbox_not_running` or similar without a running sandbox.
    */
   readonly connect: (sandbox: SandboxId, port: number, options: { signal: AbortSignal }) => Promise<Duplex>;
   readonly usedPorts: UsedPorts;
@@ -15,20 +15,19 @@ export interface PreviewRequest {
   readonly sandbox: SandboxId;
   /** Inside the sandbox. */
   readonly port: number;
-  /** The address it had before. */
+  /** Its earlier address. */
   readonly hostPort?: number;
   readonly token?: string;
 }
 
 export interface Preview extends AsyncDisposable {
-  /** The address of a sandbox's port, listening. The same while it is open. */
+  /** A listening address of a sandbox's port, the same while it is open. */
   open(request: PreviewRequest): Promise<Address>;
-  /** Closes the address of one port, or all of the sandbox's. */
-  release(sandbox: SandboxId, port?: number): Promise<void>;
-  close(): Promise<void>;
+  /** Closes all addresses of the sandbox. */
+  release(sandbox: SandboxId): Promise<void>;
 }
 
-/** Reverse proxies into sandboxes, one loopback port for each of their ports. */
+/** Reverse proxies into sandboxes, with one loopback port for each of their ports. */
 export function createPreview({ connect, usedPorts }: PreviewOptions): Preview {
   const addresses = new Map<string, Promise<Address>>();
 
@@ -39,7 +38,6 @@ export function createPreview({ connect, usedPorts }: PreviewOptions): Preview {
     for (const [key] of leaving) addresses.delete(key);
     await Promise.allSettled(leaving.map(async ([, address]) => (await address)[Symbol.asyncDispose]()));
   };
-  const close = () => release(() => true);
   return {
     open: async (request) => {
       const key = `${request.sandbox}:${request.port}`;
@@ -52,9 +50,7 @@ export function createPreview({ connect, usedPorts }: PreviewOptions): Preview {
         throw error;
       }
     },
-    release: (sandbox, port) =>
-      release((key) => (port === undefined ? key.startsWith(`${sandbox}:`) : key === `${sandbox}:${port}`)),
-    close,
-    [Symbol.asyncDispose]: close,
+    release: (sandbox) => release((key) => key.startsWith(`${sandbox}:`)),
+    [Symbol.asyncDispose]: () => release(() => true),
   };
 }

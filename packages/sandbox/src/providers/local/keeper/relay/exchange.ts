@@ -8,11 +8,11 @@ import { splice } from "./splice.ts";
 export interface Upstream {
   readonly connection: Duplex;
   readonly path: string;
-  /** All of them, Host included; framing is added. */
+  /** All headers, including Host; framing is added. */
   readonly headers: HeaderList;
-  /** Changes what the client sees of the answer's headers. */
+  /** Changes the answer's headers for the client. */
   readonly mapAnswer?: (headers: HeaderList) => HeaderList;
-  /** Changes its body; undefined: not that of this answer. */
+  /** A transform for the answer's body; undefined leaves it. */
   readonly mapBody?: (headers: HeaderList) => Transform | undefined;
 }
 
@@ -25,9 +25,9 @@ export interface ExchangeLimits {
 export type ExchangeFailure = "upstream_failed" | "upstream_timeout" | "body_too_large";
 
 /**
- * Sends the client's request over the connection and streams the answer back. Both messages are parsed and written anew,
- * so the two sides can not disagree about where one ends. `onFailure` is called while the answer has not begun; later
- * failures cut the client off, so that a part is never taken for the whole.
+ * Sends the client's request over the connection and streams the answer back. Parses and rewrites both messages, so
+ * that the two sides cannot disagree about where one ends. Calls `onFailure` before the answer has begun; later
+ * failures cut the client, so that it does not take a part for the whole.
  */
 export function exchange(
   request: IncomingMessage,
@@ -58,7 +58,7 @@ export function exchange(
   sendBody(request, outgoing, limits.bodyBytes, fail);
 }
 
-/** As `exchange`, for a request that asks to upgrade: after a 101 the two connections are one. */
+/** As `exchange`, for an upgrade request: splices the two connections after a 101. */
 export function exchangeUpgrade(
   request: IncomingMessage,
   client: Duplex,
@@ -88,7 +88,7 @@ export function exchangeUpgrade(
   outgoing.on("upgrade", (answer, connection, firstBytes) => {
     answered = true;
     clearTimeout(idle);
-    // From here the splice knows best: the connection may have bytes to flush when the client is gone.
+    // The splice takes over: the connection may have bytes to flush when the client is gone.
     client.off("close", onClose);
     const headers = mapped(upstream, endToEnd(answer.rawHeaders));
     client.write(
@@ -108,17 +108,17 @@ export function exchangeUpgrade(
   outgoing.end();
 }
 
-/** A response for a connection that Node's server has let go of. It is the connection's last. */
+/** The last response on a connection that Node's server has detached. */
 export function responseOn(request: IncomingMessage, connection: Duplex): ServerResponse {
   const response = new ServerResponse(request);
   response.shouldKeepAlive = false;
-  // Node uses nothing of a socket here that a duplex lacks.
+  // A duplex has all that Node uses of the socket here.
   response.assignSocket(connection as Parameters<ServerResponse["assignSocket"]>[0]);
   response.once("finish", () => connection.end());
   return response;
 }
 
-/** Whether the message can be written anew without a change of meaning. */
+/** Whether rewriting the message keeps its meaning. */
 export function isForwardable({ headers, httpVersion }: IncomingMessage): boolean {
   const encoding = headers["transfer-encoding"];
   return encoding === undefined || (httpVersion === "1.1" && encoding.trim().toLowerCase() === "chunked");
@@ -144,7 +144,7 @@ function open(
   return outgoing;
 }
 
-/** Empty: there is no body, and none is sent, since nothing would tell its bytes from a next request's. */
+/** Empty when there is no body; then none is sent, because its bytes could pass for another request. */
 function bodyFraming({ headers, method }: IncomingMessage): HeaderList {
   if (headers["transfer-encoding"] !== undefined) return [["Transfer-Encoding", "chunked"]];
   if (headers["content-length"] !== undefined) return [["Content-Length", headers["content-length"]]];

@@ -1,7 +1,7 @@
 /** Name and value pairs in the order and spelling of the wire. */
 export type HeaderList = readonly (readonly [name: string, value: string])[];
 
-/** Belong to one connection, never to the next (RFC 9110, 7.6.1). Framing is written anew for each side. */
+/** They belong to one connection (RFC 9110, 7.6.1). Each side gets its own framing. */
 const hopByHop = new Set([
   "connection",
   "keep-alive",
@@ -14,14 +14,14 @@ const hopByHop = new Set([
   "upgrade",
 ]);
 
-/** What may travel on: without the hop-by-hop headers and those that `Connection` names. */
+/** The headers to forward: without hop-by-hop headers and those that `Connection` names. */
 export function endToEnd(rawHeaders: readonly string[]): HeaderList {
   const pairs = headerPairs(rawHeaders);
   const named = pairs
     .filter(([name]) => name.toLowerCase() === "connection")
     .flatMap(([, value]) => value.toLowerCase().split(","));
   const dropped = new Set(named.map((token) => token.trim()));
-  // Losing these would change the message, so Connection can not name them.
+  // The message needs these, so Connection cannot drop them.
   dropped.delete("content-length");
   dropped.delete("host");
   return pairs.filter(([name]) => !hopByHop.has(name.toLowerCase()) && !dropped.has(name.toLowerCase()));

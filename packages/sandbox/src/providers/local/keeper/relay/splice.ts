@@ -2,8 +2,8 @@ import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 
 /**
- * Carries bytes both ways until both sides have ended. An end of one side is passed on and the other direction goes on; a
- * failure of one ends both. The pair is cut when nothing moves for `idleMs`.
+ * Carries bytes both ways until both sides have ended. Passes on the end of one side while the other direction
+ * continues; a failure of one side cuts both, as does `idleMs` without traffic.
  */
 export function splice(client: Duplex, upstream: Duplex, idleMs: number): void {
   const cut = () => {
@@ -19,10 +19,10 @@ export function splice(client: Duplex, upstream: Duplex, idleMs: number): void {
     side.once("close", () => {
       open -= 1;
       if (open === 0) clearTimeout(timer);
-      // After a clean end the other side still has to flush what it was given.
+      // After a clean end the other side may still flush.
       if (!side.readableEnded || !side.writableFinished) cut();
     });
-    // A timeout of the protocol before the splice no longer holds.
+    // Clears the timeout of the earlier protocol.
     if (side instanceof Socket) side.setTimeout(0);
   }
   client.pipe(upstream);

@@ -114,7 +114,7 @@ test("the nearer the floor, the more often the disk is looked at", async () => {
   expect(disk.looks).toBeGreaterThan(80);
 });
 
-test("a sandbox that can not be ended is told of, and the others are looked after", async () => {
+test("a sandbox that cannot be ended is told of, and the others are looked after", async () => {
   const { clock, disk, ended, errors, settings } = setUp([2 * gibibyte, gibibyte]);
   settings.onEnd = (index) => {
     if (index === 0) throw new SlipwayError("internal", "it does not end");

@@ -1,7 +1,7 @@
 import type { Box, Boxes } from "../boxes/boxes.ts";
 import type { Hold } from "../boxes/hold.ts";
 import type { Lifecycle } from "../boxes/lifecycle.ts";
-import type { Clock } from "../clock.ts";
+import { type Clock, repeat } from "../clock.ts";
 import { canWrite, decideStop } from "../decide.ts";
 import type { Space } from "./space.ts";
 
@@ -16,24 +16,22 @@ export interface FloorParts {
   onError(box: Box, error: unknown): void;
 }
 
-/** More than a disk takes in a second: the nearer the floor is, the more often it is looked at. */
+/** More than any disk writes per second. Sets how soon to look again: the nearer the floor, the sooner. */
 const fastestBytesPerSecond = 4 * 1024 ** 3;
 const intervalMs = { least: 200, most: 1000 };
-/** After that the next one is stopped, too. */
+/** After that, the next one is stopped too. */
 const endingMs = 5000;
 
 /**
- * Sees to it that sandboxes leave the machine some of its disk, also where their own limits do not hold: the one that writes most
- * is stopped, then the next one, until there is room again. Those that write nothing are left alone.
+ * Keeps part of the machine's disk free even where the sandboxes' own limits do not hold: stops the one that writes
+ * most, then the next, until there is room again. Leaves alone those that write nothing.
  */
 export function startFloorWatch(parts: FloorParts): Disposable {
   const { boxes, clock, hold, lifecycle, space, onError } = parts;
   const { minFreeBytes } = space;
-  /** What each had written when there was still room. */
+  /** What each had written while there was still room. */
   let before = new Map<Box, number>();
   const ending = new Set<Box>();
-  let cancel = () => {};
-  let stopped = false;
 
   const end = (box: Box) => {
     ending.add(box);
@@ -55,7 +53,7 @@ export function startFloorWatch(parts: FloorParts): Disposable {
     });
   const look = async () => {
     const free = space.freeBytes();
-    // Far from the floor nobody needs to know who writes.
+    // Far from the floor it does not matter who writes.
     if (free >= 2 * minFreeBytes) return before.clear();
     const able = [...boxes.all()].filter((box) => canWrite(box.record.state, hold) && !ending.has(box));
     const written = await Promise.all(able.map(async (box) => [box, await writtenBytes(box)] as const));
@@ -64,7 +62,7 @@ export function startFloorWatch(parts: FloorParts): Disposable {
       return;
     }
     const writers = written.map(([box, bytes]) => {
-      // Less than before: processes have gone, and nobody waited for them.
+      // Less than before when processes ended that nobody waited for.
       const earlier = Math.min(before.get(box) ?? 0, bytes);
       before.set(box, earlier);
       return { box, grownBytes: bytes - earlier };
@@ -72,17 +70,9 @@ export function startFloorWatch(parts: FloorParts): Disposable {
     const writer = decideStop(writers, free, minFreeBytes);
     if (writer !== null) await settledOrLate(end(writer.box));
   };
-  const again = () => {
-    if (stopped) return;
+  const pauseMs = () => {
     const room = (1000 * (space.freeBytes() - minFreeBytes)) / fastestBytesPerSecond;
-    const delayMs = Math.min(Math.max(room, intervalMs.least), intervalMs.most);
-    cancel = clock.after(delayMs, () => look().finally(again));
+    return Math.min(Math.max(room, intervalMs.least), intervalMs.most);
   };
-  again();
-  return {
-    [Symbol.dispose]() {
-      stopped = true;
-      cancel();
-    },
-  };
+  return repeat(clock, pauseMs, look);
 }

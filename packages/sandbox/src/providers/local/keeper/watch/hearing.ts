@@ -2,10 +2,10 @@ import { hasCode } from "@slipway/contract";
 import type { AgentLink } from "../boxes/agent-link.ts";
 import type { Box, Boxes } from "../boxes/boxes.ts";
 import type { Lifecycle } from "../boxes/lifecycle.ts";
-import type { Clock } from "../clock.ts";
+import { type Clock, repeat } from "../clock.ts";
 
 const intervalMs = 10_000;
-/** Where more want to connect than fit, a question fails at once: one such failure says little. */
+/** One failure says little: with a full queue of connections, a question fails at once. */
 const patienceMs = 30_000;
 
 export interface HearingParts {
@@ -17,8 +17,8 @@ export interface HearingParts {
 }
 
 /**
- * Asks every running sandbox whether its pid 1 still answers, and ends one that does not. Callers wait for the answers of pid 1
- * without a limit of their own: its end is what they hear of, and its commands end as `lost`.
+ * Ends running sandboxes whose pid 1 stops answering. Callers wait for pid 1 without a limit of their own: the end
+ * tells them, and the sandbox's commands end as `lost`.
  */
 export function startHearing(parts: HearingParts): Disposable {
   const { boxes, agent, lifecycle, clock, onError } = parts;
@@ -37,22 +37,20 @@ export function startHearing(parts: HearingParts): Disposable {
     try {
       if (!(await isDeaf(box))) return void silentSince.delete(box);
       silentSince.set(box, since);
-      // Asked again in its turn: a snapshot may have kept it from answering, or it has fallen asleep.
+      // Asked again in its turn: a snapshot may have held it, or it fell asleep.
       if (clock.now() - since >= patienceMs) await lifecycle.end(box.id, "provider_lost", () => isDeaf(box));
     } catch (error) {
-      // Destroyed meanwhile: that is why it did not answer.
+      // Destroyed meanwhile.
       if (!hasCode(error, "sandbox_not_found")) onError(box, error);
     } finally {
       asked.delete(box);
     }
   };
-  let cancel = () => {};
-  const again = () => {
-    cancel = clock.after(intervalMs, () => {
+  return repeat(
+    clock,
+    () => intervalMs,
+    async () => {
       for (const box of boxes.all()) if (!asked.has(box)) void listen(box);
-      again();
-    });
-  };
-  again();
-  return { [Symbol.dispose]: () => cancel() };
+    },
+  );
 }

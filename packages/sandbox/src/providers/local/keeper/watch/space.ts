@@ -3,11 +3,11 @@ import { SlipwayError } from "@slipway/contract";
 
 /** The file system that holds the state directory. */
 export interface Space {
-  /** What sandboxes leave free of it, whatever their own limits are. */
+  /** What sandboxes must leave free, whatever their own limits. */
   readonly minFreeBytes: number;
   usedBytes(): number;
   freeBytes(): number;
-  /** Fails with `out_of_disk` when less than that is free: nothing that takes room begins then. */
+  /** Fails with `out_of_disk` when less is free. Call before anything that takes space. */
   require(): void;
 }
 
@@ -31,7 +31,7 @@ export function openSpace(path: string, minFreeBytes: number, statfs: typeof sta
       const [left, floor] = [free, minFreeBytes].map((bytes) => Math.floor(bytes / mebibyte));
       throw new SlipwayError(
         "out_of_disk",
-        `${path} has ${left} MB left on its disk, and sandboxes leave ${floor} MB of it free; make room, or set SLIPWAY_MIN_FREE_MB`,
+        `${path} has ${left} MB left on its disk, and sandboxes must leave ${floor} MB free. Make room, or set SLIPWAY_MIN_FREE_MB.`,
       );
     },
   };

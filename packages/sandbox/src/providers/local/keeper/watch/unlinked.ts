@@ -2,19 +2,19 @@ import { type Dir, opendirSync, readdirSync, readFileSync, type Stats, statSync 
 import { setImmediate } from "node:timers/promises";
 import { mapLines } from "../../launch/layer-tool.ts";
 
-/** The least that a file takes, as the measuring of trees has it: a disk runs out of files, too. */
+/** The least that a file counts as, as in the measuring of trees: a disk runs out of inodes, too. */
 const minBlocks = 8;
 const blockBytes = 512;
-/** Processes choose how much there is to look at. What is left out of one look is in another: the order is drawn. */
+/** Untrusted processes choose how much there is to look at. The order is random, so that another look sees the rest. */
 const mostDescriptors = 30_000;
 const mostMapBytes = 8 * 1024 * 1024;
-/** Looked at in one go, before others have their turn. */
+/** How many to look at before yielding to other work. */
 const atOnce = 256;
 
 /**
- * Bytes on disk of the device's files that the processes have open or mapped and that no directory shows any more. Each thread may
- * have descriptors of its own. Where mappings lead, and what is open in a process that can not be traced, is only root's to see.
- * Nothing but what /proc says of them is looked at.
+ * Bytes on disk of the device's deleted files that the processes have open or mapped. Each thread may have its own
+ * descriptors. Only root sees the targets of mappings, and the descriptors of untraceable processes. Reads nothing but
+ * /proc.
  */
 export async function unlinkedBytes(pids: readonly number[], device: number): Promise<number> {
   const blocks = new Map<number, number>();
@@ -36,7 +36,7 @@ export async function unlinkedBytes(pids: readonly number[], device: number): Pr
   return [...blocks.values()].reduce((sum, each) => sum + each * blockBytes, 0);
 }
 
-/** What the processes, and those whose end they have waited for, have written to disks. */
+/** Bytes that the processes, and children they have waited for, wrote to disk. */
 export function writtenBytes(pids: readonly number[]): number {
   return pids.reduce((sum, pid) => {
     try {
@@ -47,12 +47,12 @@ export function writtenBytes(pids: readonly number[]): number {
   }, 0);
 }
 
-/** The file system that a process has as its root. */
+/** The device of a process's root. */
 export function rootDevice(pid: number): number | null {
   return statOf(`/proc/${pid}/root`)?.dev ?? null;
 }
 
-/** Read as they are asked for: there may be millions. */
+/** Lazily: there may be millions. */
 function* descriptorsOf(pids: readonly number[]): Iterable<string> {
   for (const directory of shuffled(pids.flatMap(descriptorTables))) {
     let opened: Dir | undefined;
@@ -75,7 +75,7 @@ function descriptorTables(pid: number): string[] {
   }
 }
 
-/** Null: it has been closed meanwhile, or is not ours to see. */
+/** Null when it was closed meanwhile or is not visible. */
 function statOf(path: string): Stats | null {
   try {
     return statSync(path);

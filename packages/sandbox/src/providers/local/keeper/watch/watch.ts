@@ -3,7 +3,7 @@ import type { Layout } from "../../layout.ts";
 import type { Box, Boxes } from "../boxes/boxes.ts";
 import type { Hold } from "../boxes/hold.ts";
 import type { Lifecycle } from "../boxes/lifecycle.ts";
-import type { Clock } from "../clock.ts";
+import { type Clock, repeat } from "../clock.ts";
 import { canWrite, type DiskLook, isDiskLookDue } from "../decide.ts";
 import type { EventLog } from "../events/log.ts";
 import type { Space } from "./space.ts";
@@ -24,18 +24,16 @@ export interface WatchParts {
   onError(box: Box, error: unknown): void;
 }
 
-/** Looks once a second for kills by the memory limit, and, as the disk fills, for sandboxes over their disk limit. */
+/** Every second, looks for OOM kills and, as the disk fills, for sandboxes over their disk limit. */
 export function startWatch(parts: WatchParts): Disposable {
   const { boxes, clock, hold, space } = parts;
   const looks = new WeakMap<Box, DiskLook>();
   let usedBefore = space.usedBytes();
   let writtenBytes = 0;
   let writtenBefore = 0;
-  let cancel = () => {};
-  let stopped = false;
   const lookAt = async (box: Box) => {
     await tellOomKills(parts, box);
-    // A new one was made since the look before this one, and may have written all of this.
+    // A new sandbox may have written all of this since the last look.
     const last = looks.get(box) ?? { at: clock.now(), tookMs: 0, writtenBytes: writtenBefore };
     looks.set(box, last);
     const limitBytes = box.record.request.diskMb * mebibyte;
@@ -50,19 +48,10 @@ export function startWatch(parts: WatchParts): Disposable {
     writtenBytes += Math.max(0, used - usedBefore);
     usedBefore = used;
     const able = [...boxes.all()].filter(({ record }) => canWrite(record.state, hold));
-    // A slow one holds up no other.
+    // In parallel: a slow one delays no other.
     await Promise.all(able.map((box) => lookAt(box).catch((error) => parts.onError(box, error))));
   };
-  const again = () => {
-    if (!stopped) cancel = clock.after(intervalMs, () => look().finally(again));
-  };
-  again();
-  return {
-    [Symbol.dispose]() {
-      stopped = true;
-      cancel();
-    },
-  };
+  return repeat(clock, () => intervalMs, look);
 }
 
 async function tellOomKills({ hold, events }: WatchParts, box: Box): Promise<void> {
@@ -72,14 +61,14 @@ async function tellOomKills({ hold, events }: WatchParts, box: Box): Promise<voi
   events.append({ type: "sandbox.out_of_memory", sandbox: box.id, kills });
 }
 
-/** What counts are its files, the logs of its commands, and files that its processes have removed and hold. */
+/** Counts its files, the logs of its commands, and deleted files that its processes hold. */
 async function holdDisk(parts: WatchParts, box: Box, limitBytes: number): Promise<void> {
   const { layout, layerTool, lifecycle } = parts;
   const isOver = async () => {
     const shown = await layerTool.measure(layout.box(box.id).root, { mostBytes: limitBytes });
     return shown > limitBytes || shown + (await heldBytes(parts, box)) > limitBytes;
   };
-  // Asked twice: a file that is removed between the two counts is in both.
+  // Asked twice: a file that is deleted between the two counts is in both.
   if (await isOver()) await lifecycle.end(box.id, "out_of_disk", isOver);
 }
 

@@ -1,11 +1,11 @@
 import { once } from "node:events";
 import type { Duplex } from "node:stream";
 
-/** Exactly so many bytes, leaving what follows in the stream; undefined when it ends before. */
+/** Reads exactly `length` bytes and leaves the rest in the stream; undefined when it ends before. */
 export async function readExactly(stream: Duplex, length: number): Promise<Buffer | undefined> {
   let taken = Buffer.alloc(0);
   while (taken.length < length) {
-    // All there is: a stream that holds less than it is asked for says `readable` again at once, without end.
+    // Without a length: `read(n)` of a stream that holds less emits `readable` at once, again and again.
     const chunk: Buffer | null = stream.read();
     if (chunk !== null) taken = Buffer.concat([taken, chunk]);
     else if (stream.destroyed || stream.readableEnded) return undefined;
@@ -20,7 +20,7 @@ async function change(stream: Duplex): Promise<void> {
   try {
     await Promise.race(["readable", "end", "close"].map((event) => once(stream, event, { signal: done.signal })));
   } catch {
-    // An error: the loop sees the stream destroyed.
+    // The loop sees that the stream is destroyed.
   } finally {
     done.abort();
   }

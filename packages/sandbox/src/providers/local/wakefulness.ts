@@ -1,0 +1,54 @@
+import type { Socket } from "node:net";
+import { type SandboxId, SlipwayError } from "@slipway/contract";
+import type { KeeperClient } from "./keeper/client/client.ts";
+import type { SandboxRecord } from "./record.ts";
+import { connectSocket } from "./unix-socket.ts";
+
+export interface Wakefulness {
+  /** A connection to the sandbox's agent. Wakes a sandbox that sleeps, or that falls asleep before it answers. */
+  dial(id: SandboxId, socketPath: string, record: () => Promise<SandboxRecord>): Promise<Socket>;
+}
+
+/** The keeper freezes a sandbox much sooner than this after it saw it idle. */
+const newCallMs = 1000;
+
+export function watchSleep(keeper: KeeperClient): Wakefulness {
+  const asleep = new Map<SandboxId, boolean>();
+  const open = new Map<SandboxId, Map<Socket, number>>();
+  const wake = (id: SandboxId) => keeper.call("wake", { id });
+  keeper.onLost(() => asleep.clear());
+  keeper.onEvent((event) => {
+    if (event.type === "sandbox.destroyed") asleep.delete(event.sandbox);
+    if (event.type !== "sandbox.state_changed") return;
+    asleep.set(event.sandbox, event.to === "sleeping");
+    if (event.to !== "sleeping") return;
+    // A call was on its way or had just begun: a use that the keeper could not see yet.
+    for (const [socket, since] of open.get(event.sandbox) ?? []) {
+      // By the time of the event, not of its arrival here.
+      const isNew = event.reason === "idle" && event.at - since < newCallMs;
+      if (isNew || socket.bytesRead === 0) return void wake(event.sandbox).catch(() => undefined);
+    }
+  });
+  return {
+    async dial(id, socketPath, record) {
+      if (!asleep.has(id)) {
+        const { state } = await record();
+        // An event that came meanwhile is newer.
+        if (!asleep.has(id)) asleep.set(id, state === "sleeping");
+      }
+      if (asleep.get(id)) await wake(id);
+      const socket = await connectSocket(socketPath).catch(async (cause) => {
+        const { state, reason } = await record();
+        const code = reason === "requested" ? "sandbox_not_running" : "sandbox_ended";
+        throw new SlipwayError(code, `${id} is ${state} (${reason}).`, { cause });
+      });
+      const calls = open.get(id) ?? new Map<Socket, number>();
+      open.set(id, calls.set(socket, Date.now()));
+      socket.once("close", () => {
+        calls.delete(socket);
+        if (calls.size === 0) open.delete(id);
+      });
+      return socket;
+    },
+  };
+}
