@@ -1,11 +1,10 @@
 import { execFile } from "node:child_process";
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import type { Message, Part } from "../../dialects/conversation.ts";
-import { bindAction } from "../bind.ts";
-import { demoBuild } from "../programs/demo-build/demo-build.ts";
-import { tasks } from "../programs/demo-build/plan.ts";
-import { asProgramsSee, result, tools, user } from "./conversation.ts";
+import { bindAction, type Message, type Part } from "@slipway/gateway/scripted";
+import { asProgramsSee, result, tools, user } from "@slipway/gateway/testing/conversation";
+import { demoBuild } from "./demo-build.ts";
+import { tasks } from "./plan.ts";
 
 const maxTurns = 20;
 /** Those of the built-in agent in a task run. */

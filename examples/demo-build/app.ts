@@ -3,7 +3,7 @@ import { join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 
 /** The app's sources, in a directory for each task that writes some. */
-const directory = fileURLToPath(new URL("../../../../../../examples/demo-app", import.meta.url));
+const directory = fileURLToPath(new URL("../demo-app", import.meta.url));
 
 /** By their paths in the app. */
 export function filesOf(name: string): ReadonlyMap<string, string> {

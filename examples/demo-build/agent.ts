@@ -1,4 +1,4 @@
-import type { Action, ScriptedRequest, Turn } from "../../program.ts";
+import type { Action, ScriptedRequest, Turn } from "@slipway/gateway/scripted";
 import { type AddedLine, filesOf, withBothSides, withLines } from "./app.ts";
 import { givenTask, lastOrder, type Order, type OrderName } from "./orders.ts";
 import { type DemoWork, workOn } from "./plan.ts";

@@ -1,7 +1,11 @@
 import { SlipwayError } from "@slipway/contract";
-import type { ScriptedProgram } from "../../program.ts";
-import { isSideCall, sideAnswer } from "../../side-call.ts";
-import { type PlanningQuestion, planningQuestionOf } from "../planning-questions.ts";
+import {
+  isSideCall,
+  type PlanningQuestion,
+  planningQuestionOf,
+  type ScriptedProgram,
+  sideAnswer,
+} from "@slipway/gateway/scripted";
 import { agentTurn } from "./agent.ts";
 import { checks } from "./checks.ts";
 import { intent } from "./intent.ts";

@@ -1,4 +1,4 @@
-import type { Message } from "../../../dialects/conversation.ts";
+import type { Message } from "@slipway/gateway/scripted";
 
 /** What an agent of a task is asked for: the prompts of the runner's phases, by how they begin. */
 const beginnings = {
