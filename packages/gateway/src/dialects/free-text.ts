@@ -19,6 +19,11 @@ export function inputAsJson(call: Extract<Part, { type: "tool_call" }>, freeText
   return call.input === "" ? "{}" : call.input;
 }
 
+/** For a dialect whose calls have only objects: a model may have called a tool with something else. */
+export function toolInput(json: string): Record<string, unknown> {
+  return parseObject(json === "" ? "{}" : json) ?? { input: json };
+}
+
 /** Takes the text of free-text calls out of its field again. It is whole only at the call's end, so it comes at once. */
 export function freeTextReader(request: ModelRequest | undefined): (events: readonly ModelEvent[]) => ModelEvent[] {
   const names = freeTextTools(request?.tools ?? []);

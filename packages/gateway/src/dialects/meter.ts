@@ -1,9 +1,9 @@
+import { noUsage } from "@slipway/contract";
 import type { ModelEvent, StopReason } from "./conversation.ts";
 import type { Meter } from "./dialect.ts";
 import { createEstimate } from "./estimate.ts";
 import { blankLine, firstByte, markedLines } from "./marked-lines.ts";
 import type { Interpreter } from "./stream-reader.ts";
-import { noUsage } from "./whole.ts";
 
 export interface MeterOptions {
   /**

@@ -30,15 +30,19 @@ export function parseObject(text: string): Record<string, unknown> | undefined {
 
 export const jsonObject = z.record(z.string(), z.unknown());
 
-/** Objects told apart by `type`. Those of a type that is not named here are left out: vendors add types all the time. */
-export function byType<S extends Record<string, z.ZodType>>(schemas: S) {
-  return z.looseObject({ type: z.string() }).transform((value, context): z.output<S[keyof S]> | undefined => {
-    const schema = Object.hasOwn(schemas, value.type) ? schemas[value.type] : undefined;
-    const result = schema?.safeParse(value);
+/** The shapes of objects by their `type`. Unknown types become undefined: vendors add types all the time. */
+export function byType<S extends Readonly<Record<string, z.ZodRawShape>>>(shapes: S) {
+  const schemas = new Map(Object.entries(shapes).map(([type, shape]) => [type, z.object(shape)]));
+  return z.looseObject({ type: z.string() }).transform((value, context): Typed<S> | undefined => {
+    const result = schemas.get(value.type)?.safeParse(value);
     for (const { path, message } of result?.error?.issues ?? []) context.addIssue({ code: "custom", path, message });
-    return result?.data as z.output<S[keyof S]> | undefined;
+    return result?.data && ({ type: value.type, ...result.data } as Typed<S>);
   });
 }
+
+type Typed<S extends Readonly<Record<string, z.ZodRawShape>>> = {
+  [T in keyof S & string]: { type: T } & z.output<z.ZodObject<S[T]>>;
+}[keyof S & string];
 
 /** A list of parts, or a text in its place. */
 export function partsOrText<S extends z.ZodType>(part: S, textType: string) {

@@ -19,6 +19,10 @@ export function partsOf<T extends Part["type"]>(parts: readonly Part[], type: T)
   return parts.filter((part): part is Extract<Part, { type: T }> => part.type === type);
 }
 
+export function textsOf(parts: readonly Part[], type: "text" | "thinking" = "text"): string[] {
+  return partsOf(parts, type).map(({ text }) => text);
+}
+
 /** An image by its address; `data:` addresses hold the image itself. */
 export function imageAt(url: string): Part {
   const comma = url.indexOf(",");

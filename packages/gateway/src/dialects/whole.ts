@@ -1,4 +1,4 @@
-import { SlipwayError, type Usage } from "@slipway/contract";
+import { noUsage, SlipwayError, type Usage } from "@slipway/contract";
 import type { ModelEvent, ModelRequest, Part, StopReason } from "./conversation.ts";
 
 /** A response with all its parts. */
@@ -9,8 +9,6 @@ export interface WholeResponse {
   readonly usage: Usage;
   readonly reason: StopReason;
 }
-
-export const noUsage: Usage = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
 
 /** Fails with `stream_truncated` when the events do not come to a stop. */
 export function gather(request: ModelRequest, events: readonly ModelEvent[]): WholeResponse {

@@ -1,6 +1,6 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { type RunId, SlipwayError } from "@slipway/contract";
+import { noUsage, type RunId, SlipwayError } from "@slipway/contract";
 import type { Ledger } from "../ports/ports.ts";
 import { type Accounts, createAccounts, type LedgerEntry, ledgerEntrySchema } from "./accounts.ts";
 import { lockDirectory } from "./directory-lock.ts";
@@ -83,6 +83,5 @@ function parseEntry(entry: unknown, path: string, line: number): LedgerEntry {
 }
 
 function lostEntry(request: string, run: RunId, microUsd: number): LedgerEntry {
-  const usage = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
-  return { type: "settle", request, run, role: "", model: "", usage, microUsd, estimated: true, end: "lost" };
+  return { type: "settle", request, run, role: "", model: "", usage: noUsage, microUsd, estimated: true, end: "lost" };
 }

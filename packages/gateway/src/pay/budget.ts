@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { microUsdPerUsd, type RunId, SlipwayError, type Usage } from "@slipway/contract";
+import { microUsdPerUsd, noUsage, type RunId, SlipwayError, type Usage } from "@slipway/contract";
 import { contentParts, imageCharacters, isDocument, type Json } from "../dialects/content.ts";
 import type { Meter } from "../dialects/dialect.ts";
 import type { Ledger } from "../ports/ports.ts";
@@ -230,8 +230,6 @@ export function estimateOutput(price: ModelPrice, tokens: number): number {
 function tokensFor(price: ModelPrice, microUsd: number): number {
   return price.output === 0 ? Number.POSITIVE_INFINITY : Math.max(0, Math.floor(microUsd / price.output));
 }
-
-export const noUsage: Usage = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
 
 async function exhausted(ledger: Ledger, run: RunId, neededMicroUsd: number): Promise<SlipwayError> {
   const { budgetMicroUsd } = await ledger.balance(run);

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { Usage } from "@slipway/contract";
+import { noUsage, type Usage } from "@slipway/contract";
 import type { ModelEvent, StopReason } from "../dialects/conversation.ts";
 import { bindAction, type ToolCall } from "./bind.ts";
 import type { ScriptedRequest, Turn } from "./program.ts";
@@ -47,10 +47,9 @@ function callEvents({ name, input }: ToolCall, id: string): ModelEvent[] {
 
 function usageOf({ request }: ScriptedRequest, turn: Turn, said: readonly (string | undefined)[]): Usage {
   return {
+    ...noUsage,
     input: tokensOf(JSON.stringify([request.system, request.messages, request.tools])),
     output: said.reduce((tokens, text) => tokens + tokensOf(text ?? ""), 0),
-    cacheRead: 0,
-    cacheWrite: 0,
     ...turn.usage,
   };
 }

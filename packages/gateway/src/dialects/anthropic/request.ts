@@ -1,28 +1,27 @@
 import { z } from "zod";
 import type { Message, ModelRequest, Part, ToolDefinition } from "../conversation.ts";
-import { freeTextSchema, freeTextTools, inputAsJson } from "../free-text.ts";
-import { byType, jsonObject, parseObject, parseRequest, partsOrText } from "../parse.ts";
+import { freeTextSchema, freeTextTools, inputAsJson, toolInput } from "../free-text.ts";
+import { byType, jsonObject, parseRequest, partsOrText } from "../parse.ts";
 import { joinTexts, mergeTurns } from "../turns.ts";
 
-const text = z.object({ type: z.literal("text"), text: z.string() });
-const image = z.object({
-  type: z.literal("image"),
-  source: byType({
-    base64: z.object({ type: z.literal("base64"), media_type: z.string(), data: z.string() }),
-    url: z.object({ type: z.literal("url"), url: z.string() }),
-  }),
-});
-const block = byType({
+const text = { text: z.string() };
+const image = {
+  source: byType({ base64: { media_type: z.string(), data: z.string() }, url: { url: z.string() } }),
+};
+/** What a model may answer with. */
+export const answerBlocks = {
   text,
+  thinking: { thinking: z.string(), signature: z.string().default("") },
+  tool_use: { id: z.string(), name: z.string(), input: z.unknown() },
+};
+const block = byType({
+  ...answerBlocks,
   image,
-  thinking: z.object({ type: z.literal("thinking"), thinking: z.string(), signature: z.string().default("") }),
-  tool_use: z.object({ type: z.literal("tool_use"), id: z.string(), name: z.string(), input: z.unknown() }),
-  tool_result: z.object({
-    type: z.literal("tool_result"),
+  tool_result: {
     tool_use_id: z.string(),
     content: partsOrText(byType({ text, image }), "text").nullish(),
     is_error: z.boolean().nullish(),
-  }),
+  },
 });
 const tool = z.object({ name: z.string(), description: z.string().nullish(), input_schema: jsonObject.nullish() });
 const answerFormat = z.object({ type: z.string(), schema: jsonObject.nullish() }).nullish();
@@ -66,7 +65,7 @@ export function readRequest(body: unknown): ModelRequest {
 }
 
 /** Images in a tool's result follow it: a neutral result is text. */
-function readBlock(part: Block): Part[] {
+export function readBlock(part: Block): Part[] {
   switch (part.type) {
     case "text":
       return [part];
@@ -87,7 +86,7 @@ function readBlock(part: Block): Part[] {
   }
 }
 
-function readImage({ source }: z.output<typeof image>): Part[] {
+function readImage({ source }: Extract<Block, { type: "image" }>): Part[] {
   if (source === undefined) return [];
   return source.type === "url"
     ? [{ type: "image_url", url: source.url }]
@@ -160,11 +159,6 @@ function writePart(part: Part, freeText: ReadonlySet<string>): object[] {
         },
       ];
   }
-}
-
-/** A model may have called a tool with what is no JSON object; the dialect has only objects. */
-export function toolInput(json: string): Record<string, unknown> {
-  return parseObject(json === "" ? "{}" : json) ?? { input: json };
 }
 
 /** Other vendors' ids may have characters that this one refuses. */

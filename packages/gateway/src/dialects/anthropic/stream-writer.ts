@@ -1,8 +1,8 @@
+import { noUsage } from "@slipway/contract";
 import type { ModelEvent, ModelRequest } from "../conversation.ts";
 import type { StreamWriter } from "../dialect.ts";
 import { anthropicTypeOf } from "../errors.ts";
 import { writeSse } from "../sse.ts";
-import { noUsage } from "../whole.ts";
 import { toolId } from "./request.ts";
 import { writeReason, writeUsage } from "./usage.ts";
 

@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { ModelEvent, ModelRequest, Part } from "../conversation.ts";
 import { freeTextReader } from "../free-text.ts";
 import { parseAnswer } from "../parse.ts";
-import { partsOf } from "../turns.ts";
+import { partsOf, textsOf } from "../turns.ts";
 import { contentEvents, gather, reasonWithCalls } from "../whole.ts";
 import { errorSchema, failureEvent, readReason, readUsage, usageSchema, writeReason, writeUsage } from "./usage.ts";
 
@@ -69,8 +69,8 @@ export function callId(responseId: string, index: number): string {
 
 export function writeResponse(request: ModelRequest, events: readonly ModelEvent[]): Record<string, unknown> {
   const { id, model, parts, usage, reason } = gather(request, events);
-  const text = partsOf(parts, "text").map((part) => part.text);
-  const thinking = partsOf(parts, "thinking").map((part) => part.text);
+  const text = textsOf(parts);
+  const thinking = textsOf(parts, "thinking");
   const calls = partsOf(parts, "tool_call").map((call) => ({
     id: call.id,
     type: "function",

@@ -1,9 +1,8 @@
-import { SlipwayError } from "@slipway/contract";
+import { noUsage, SlipwayError } from "@slipway/contract";
 import type { ModelRequest, Part, StopReason } from "../conversation.ts";
 import type { StreamWriter } from "../dialect.ts";
 import { googleError, googleErrorOf } from "../errors.ts";
 import { breakOff, writeSse } from "../sse.ts";
-import { noUsage } from "../whole.ts";
 import { writeCandidate, writePart, writeUsage } from "./response.ts";
 
 /** A call is one part, so that it comes when it is whole. */

@@ -1,8 +1,8 @@
+import { noUsage } from "@slipway/contract";
 import type { ModelRequest } from "../conversation.ts";
 import type { StreamWriter } from "../dialect.ts";
 import { openaiErrorOf } from "../errors.ts";
 import { writeSse } from "../sse.ts";
-import { noUsage } from "../whole.ts";
 import { type ItemEvent, type OpenItem, openCall, openText, openThinking } from "./open-item.ts";
 import { itemId } from "./response.ts";
 import { responseBase, writeEnd } from "./usage.ts";
