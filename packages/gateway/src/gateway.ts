@@ -12,14 +12,14 @@ import {
   runTaskSchema,
   SlipwayError,
 } from "@slipway/contract";
-import { createHealth, type ProviderHealth } from "./admit/health.ts";
-import { createResponses, type SettledResponse } from "./admit/responses.ts";
 import { createRunTokens } from "./admit/run-tokens.ts";
-import { createRuns } from "./admit/runs.ts";
 import { createCassettes } from "./cassettes/cassettes.ts";
 import { createRunChannel, type RunChannel } from "./channel/index.ts";
+import { createHealth, type ProviderHealth } from "./deliver/health.ts";
+import { createResponses, type SettledResponse } from "./deliver/responses.ts";
 import type { GatewayLogLine } from "./listen/exchange.ts";
 import type { ListenAddress, Listener } from "./listen/listen.ts";
+import { createRuns } from "./listen/runs.ts";
 import { createGatewayServer } from "./listen/server.ts";
 import { neededToGoOn } from "./pay/funds.ts";
 import { patient, unlessAborted } from "./pay/patience.ts";

@@ -1,8 +1,8 @@
 import { type ErrorCode, noUsage, type SlipwayError, type Usage } from "@slipway/contract";
-import type { ResponseEnd } from "../admit/health.ts";
 import type { PreparedRequest } from "../admit/prepare.ts";
 import type { Meter } from "../dialects/dialect.ts";
 import { countUsage, type Reservation, type Unreported } from "../pay/budget.ts";
+import type { ResponseEnd } from "./health.ts";
 
 /** How far a request has come. */
 export interface Progress {

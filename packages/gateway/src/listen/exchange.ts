@@ -1,10 +1,10 @@
 import type { IncomingHttpHeaders, ServerResponse } from "node:http";
 import { type ErrorCode, type ModelRole, type RunId, SlipwayError, type Usage } from "@slipway/contract";
-import type { Health, ResponseEnd } from "../admit/health.ts";
 import { prepare } from "../admit/prepare.ts";
-import type { SettledResponse } from "../admit/responses.ts";
 import { countCost, endOf, type Underway } from "../deliver/bill.ts";
 import { type Delivered, deliverStream, deliverWhole } from "../deliver/deliver.ts";
+import type { Health, ResponseEnd } from "../deliver/health.ts";
+import type { SettledResponse } from "../deliver/responses.ts";
 import type { AgentDialect, AgentDialectName } from "../dialects/dialect.ts";
 import { reserve } from "../pay/budget.ts";
 import type { Estimates } from "../pay/estimates.ts";

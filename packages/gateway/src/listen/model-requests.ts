@@ -1,11 +1,11 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { hasCode, SlipwayError } from "@slipway/contract";
 import { parseBody } from "../admit/prepare.ts";
-import type { RunEntry } from "../admit/runs.ts";
 import type { Asked } from "../dialects/paths.ts";
 import { estimateInputTokens } from "../pay/budget.ts";
 import { readBody } from "./body.ts";
 import { type ExchangeParts, exchange } from "./exchange.ts";
+import type { RunEntry } from "./runs.ts";
 
 interface ModelHttpRequest {
   readonly run: RunEntry;

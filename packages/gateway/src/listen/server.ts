@@ -3,7 +3,6 @@ import { Duplex } from "node:stream";
 import { type RunId, SlipwayError } from "@slipway/contract";
 import { identify, tokenOf } from "../admit/identity.ts";
 import type { RunTokens } from "../admit/run-tokens.ts";
-import type { Runs } from "../admit/runs.ts";
 import { answerError, type RunChannel } from "../channel/index.ts";
 import { anthropic } from "../dialects/anthropic/index.ts";
 import { askedAt } from "../dialects/paths.ts";
@@ -11,6 +10,7 @@ import { type ExchangeParts, sendError } from "./exchange.ts";
 import { createHttpServer } from "./http-server.ts";
 import { type ListenAddress, type Listener, listenOn } from "./listen.ts";
 import { answerModelCall, countTokens, listModels } from "./model-requests.ts";
+import type { Runs } from "./runs.ts";
 
 export interface ServerParts extends ExchangeParts {
   readonly runs: Runs;

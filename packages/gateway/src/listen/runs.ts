@@ -1,9 +1,9 @@
 import { type ErrorCode, type RunId, SlipwayError } from "@slipway/contract";
 import { createRate, type Rate } from "../channel/rate.ts";
+import type { Responses } from "../deliver/responses.ts";
 import { createEstimates, type Estimates } from "../pay/estimates.ts";
 import type { Clock } from "../ports/ports.ts";
 import type { Route } from "../settings/routes.ts";
-import type { Responses } from "./responses.ts";
 
 /** What the gateway holds of a run while it is open. */
 export interface RunEntry {
