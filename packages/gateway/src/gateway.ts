@@ -1,5 +1,4 @@
 import process from "node:process";
-import type { Duplex } from "node:stream";
 import {
   type Control,
   type ModelRole,
@@ -14,13 +13,12 @@ import {
 } from "@slipway/contract";
 import { createRunTokens } from "./admit/run-tokens.ts";
 import { createCassettes } from "./cassettes/cassettes.ts";
-import { createRunChannel, type RunChannel } from "./channel/index.ts";
+import { createRunChannel, type RunChannel } from "./channel/channel.ts";
 import { createHealth, type ProviderHealth } from "./deliver/health.ts";
 import { createResponses, type SettledResponse } from "./deliver/responses.ts";
 import type { GatewayLogLine } from "./listen/exchange.ts";
-import type { ListenAddress, Listener } from "./listen/listen.ts";
 import { createRuns } from "./listen/runs.ts";
-import { createGatewayServer } from "./listen/server.ts";
+import { createGatewayServer, type GatewayServer } from "./listen/server.ts";
 import { neededToGoOn } from "./pay/funds.ts";
 import { patient, unlessAborted } from "./pay/patience.ts";
 import type { Balance, Clock, Ledger, RunLog } from "./ports/ports.ts";
@@ -41,17 +39,11 @@ export interface GatewayOptions {
 }
 
 /** The one place that talks to models. Disposing it cuts what is under way; the ledger and the log are the caller's. */
-export interface Gateway extends AsyncDisposable {
+export interface Gateway extends GatewayServer {
   /** Lets a run of agents in. After a restart it is opened again. Fails when one of its models can not work. */
   openRun(grant: RunGrant): Promise<OpenRun>;
   /** Lets calls of the host itself in: of any role, with no sandbox and no run channel. */
   openCalls(grant: Grant): Promise<OpenCalls>;
-  /** Serves a connection whose other end is known to be that run's sandbox: a token of another run is refused on it. */
-  serve(connection: Duplex, run: RunId): void;
-  /** The client's end of a connection for calls of this process: no other one can reach it. */
-  connect(): Duplex;
-  /** Serves whoever comes; tokens tell who that is. */
-  listen(address: ListenAddress): Promise<Listener>;
   health(): readonly ProviderHealth[];
   /** Opens the counters of `GET /health`. Never given to a sandbox. */
   readonly hostToken: string;
@@ -148,15 +140,13 @@ export function createGateway(options: GatewayOptions): Gateway {
     };
   };
   return {
+    ...server,
     openCalls: async (grant) => open(grant, resolveRoutes(settings, grant.roles)),
     async openRun(grant) {
       const task = parseTask(grant);
       const calls = await open(grant, resolveRoutes(settings, grant.roles));
       return withChannel(grant.id, task, calls, channel, (end) => runs.close(grant.id, "run_ended", end));
     },
-    serve: server.serve,
-    connect: server.connect,
-    listen: server.listen,
     health: health.snapshot,
     hostToken: tokens.host,
     async [Symbol.asyncDispose]() {

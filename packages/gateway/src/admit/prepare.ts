@@ -5,7 +5,7 @@ import { asObject, type Json } from "../dialects/content.ts";
 import type { ModelRequest } from "../dialects/conversation.ts";
 import type { AgentDialect, Dialect, DialectName } from "../dialects/dialect.ts";
 import { dialects } from "../dialects/index.ts";
-import { estimateInputTokens, type InputTokens } from "../pay/budget.ts";
+import { estimateInputTokens, type InputTokens } from "../pay/request-cost.ts";
 import type { UpstreamRequest } from "../send/upstream.ts";
 import type { Endpoint } from "../settings/endpoints.ts";
 import type { ModelPrice } from "../settings/prices.ts";

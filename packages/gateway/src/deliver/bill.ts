@@ -1,7 +1,8 @@
 import { type ErrorCode, noUsage, type SlipwayError, type Usage } from "@slipway/contract";
 import type { PreparedRequest } from "../admit/prepare.ts";
 import type { Meter } from "../dialects/dialect.ts";
-import { countUsage, type Reservation, type Unreported } from "../pay/budget.ts";
+import type { Reservation } from "../pay/budget.ts";
+import type { PaidTokens } from "../pay/funds.ts";
 import type { ResponseEnd } from "./health.ts";
 
 /** How far a request has come. */
@@ -42,6 +43,16 @@ export function countCost(underway: Underway, error: SlipwayError | undefined, n
   return { usage: { ...noUsage, input: inputTokens, output: outputTokens }, estimated: true };
 }
 
+/** By the endpoint's own count, or by estimate where that is missing or not the last. */
+function countUsage(meter: Meter, unreported: PaidTokens): Counted {
+  const told = meter.usage;
+  if (meter.reported) return { usage: told, estimated: false };
+  const toldInput = told.input + told.cacheRead + told.cacheWrite > 0;
+  const output = Math.max(told.output, unreported.outputTokens);
+  const input = toldInput ? told.input : unreported.inputTokens;
+  return { usage: { ...told, input, output }, estimated: true };
+}
+
 const cutCodes: ReadonlySet<ErrorCode> = new Set(["aborted", "budget_exhausted", "run_ended"]);
 
 export function endOf(error: SlipwayError | undefined, { firstByteMs, meter }: Progress): ResponseEnd {
@@ -50,7 +61,7 @@ export function endOf(error: SlipwayError | undefined, { firstByteMs, meter }: P
   return firstByteMs === undefined || meter.failure !== undefined ? "failed" : "truncated";
 }
 
-function unreported(underway: Underway, now: number): Unreported {
+function unreported(underway: Underway, now: number): PaidTokens {
   const { prepared, reservation, progress } = underway;
   const seenTokens = reservation.boundOf(progress.meter.estimatedOutputTokens);
   const outputTokens = Math.max(seenTokens, mayBeUnseen(underway, now));

@@ -96,7 +96,8 @@ function createHolds(answer: Answer): Holds {
   };
 }
 
-function asSlipwayError(error: unknown): SlipwayError {
+/** A defect is told as one, without its words. */
+export function asSlipwayError(error: unknown): SlipwayError {
   if (error instanceof SlipwayError) return error;
   return new SlipwayError("internal", "the gateway failed", { cause: error });
 }

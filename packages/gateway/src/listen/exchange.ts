@@ -4,6 +4,7 @@ import { prepare } from "../admit/prepare.ts";
 import { countCost, endOf, type Underway } from "../deliver/bill.ts";
 import { type Delivered, deliverStream, deliverWhole } from "../deliver/deliver.ts";
 import type { Health, ResponseEnd } from "../deliver/health.ts";
+import { asSlipwayError } from "../deliver/pass-stream.ts";
 import type { SettledResponse } from "../deliver/responses.ts";
 import type { AgentDialect, AgentDialectName } from "../dialects/dialect.ts";
 import { reserve } from "../pay/budget.ts";
@@ -173,9 +174,4 @@ export function sendError(response: ServerResponse, dialect: AgentDialect, error
   const retries = String(response.hasHeader("retry-after"));
   response.writeHead(error.status, { "content-type": "application/json", "x-should-retry": retries });
   response.end(JSON.stringify(dialect.writeError(error)));
-}
-
-function asSlipwayError(error: unknown): SlipwayError {
-  if (error instanceof SlipwayError) return error;
-  return new SlipwayError("internal", "the gateway failed", { cause: error });
 }

@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { hasCode, SlipwayError } from "@slipway/contract";
 import { parseBody } from "../admit/prepare.ts";
-import type { Asked } from "../dialects/paths.ts";
-import { estimateInputTokens } from "../pay/budget.ts";
+import type { Asked } from "../dialects/index.ts";
+import { estimateInputTokens } from "../pay/request-cost.ts";
 import { readBody } from "./body.ts";
 import { type ExchangeParts, exchange } from "./exchange.ts";
 import type { RunEntry } from "./runs.ts";
@@ -75,7 +75,7 @@ export function listModels({ routes }: RunEntry, response: ServerResponse): void
   answerJson(response, { object: "list", data, has_more: false, first_id: data[0]?.id, last_id: data.at(-1)?.id });
 }
 
-function answerJson(response: ServerResponse, body: object): void {
+export function answerJson(response: ServerResponse, body: object): void {
   response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(body));
 }
 

@@ -1,11 +1,10 @@
 import { randomUUID } from "node:crypto";
-import { microUsdPerUsd, noUsage, type RunId, SlipwayError, type Usage } from "@slipway/contract";
-import { contentParts, imageCharacters, isDocument, type Json } from "../dialects/content.ts";
-import type { Meter } from "../dialects/dialect.ts";
+import { microUsdPerUsd, type RunId, SlipwayError } from "@slipway/contract";
 import type { Ledger } from "../ports/ports.ts";
-import { costOf, type ModelPrice } from "../settings/prices.ts";
+import type { ModelPrice } from "../settings/prices.ts";
 import type { Estimates } from "./estimates.ts";
 import { patient, unlessAborted } from "./patience.ts";
+import { estimateInput, estimateOutput, type InputTokens } from "./request-cost.ts";
 
 /** Money that is set aside for one response; disposed after it is settled. */
 export interface Reservation extends Disposable {
@@ -23,12 +22,6 @@ export interface Reservation extends Disposable {
   covers(estimatedTokens: number): boolean;
   /** Covers more output, up to this at least; fails with `budget_exhausted`. */
   extend(estimatedTokens: number): Promise<void>;
-}
-
-export interface InputTokens {
-  readonly inputTokens: number;
-  /** If each byte of its text is a token. */
-  readonly mostInputTokens: number;
 }
 
 export interface ReservationRequest extends InputTokens {
@@ -174,57 +167,6 @@ async function reserveFirst(
     }
     await unlessAborted(nextEnd, signal);
   }
-}
-
-/** What a response is taken to have cost where the endpoint does not say. */
-export interface Unreported {
-  readonly inputTokens: number;
-  readonly outputTokens: number;
-}
-
-/** What a response is billed as: by the endpoint's own count, or by estimate where that is missing or not the last. */
-export function countUsage(
-  meter: Meter,
-  unreported: Unreported,
-): { readonly usage: Usage; readonly estimated: boolean } {
-  const told = meter.usage;
-  if (meter.reported) return { usage: told, estimated: false };
-  const toldInput = told.input + told.cacheRead + told.cacheWrite > 0;
-  const output = Math.max(told.output, unreported.outputTokens);
-  const input = toldInput ? told.input : unreported.inputTokens;
-  return { usage: { ...told, input, output }, estimated: true };
-}
-
-/** Fewer than most texts have: it is better to reserve too much. */
-const bytesPerToken = 3.5;
-const tokensPerImage = 5000;
-/** Of all documents of a request together: a small file can have pages enough to fill what a model reads at once. */
-const tokensOfDocuments = 200_000;
-
-/** Of a body as it is sent, in so many bytes. An image costs by its size in pixels, which has little to do with its bytes. */
-export function estimateInputTokens(body: Json, sentBytes: number): InputTokens {
-  let bytes = sentBytes;
-  let images = 0;
-  let documents = false;
-  for (const part of contentParts(body)) {
-    documents ||= isDocument(part);
-    const characters = imageCharacters(part);
-    if (characters === 0) continue;
-    bytes -= characters;
-    images++;
-  }
-  const textBytes = Math.max(0, bytes);
-  const otherTokens = images * tokensPerImage + (documents ? tokensOfDocuments : 0);
-  return { inputTokens: Math.ceil(textBytes / bytesPerToken) + otherTokens, mostInputTokens: textBytes + otherTokens };
-}
-
-/** All of it at the dearest rate that input can have. */
-export function estimateInput(price: ModelPrice, tokens: number): number {
-  return costOf({ ...noUsage, input: tokens }, { ...price, input: Math.max(price.input, price.cacheWrite) });
-}
-
-export function estimateOutput(price: ModelPrice, tokens: number): number {
-  return costOf({ ...noUsage, output: tokens }, price);
 }
 
 function tokensFor(price: ModelPrice, microUsd: number): number {

@@ -1,6 +1,7 @@
 import type { Usage } from "@slipway/contract";
 import type { Route } from "../settings/routes.ts";
-import { estimateInput, estimateOutput, leastTokens, mostExcess } from "./budget.ts";
+import { leastTokens, mostExcess } from "./budget.ts";
+import { estimateInput, estimateOutput } from "./request-cost.ts";
 
 /** Of the largest requests that a run has paid for. */
 export interface PaidTokens {

@@ -7,14 +7,12 @@ import {
   type LanguageModel,
   type LanguageModelUsage,
   type ModelMessage,
-  NoObjectGeneratedError,
-  Output,
+  type Output,
   streamText,
 } from "ai";
 import { Agent, fetch as fetchBy } from "undici";
-import { z } from "zod";
 import { asExpected, withText } from "./errors.ts";
-import type { Question, Unusable } from "./question.ts";
+import type { Question } from "./question.ts";
 
 export interface GatewayAddress {
   /** Without `/v1`. */
@@ -24,18 +22,11 @@ export interface GatewayAddress {
   readonly connect?: (() => Duplex) | undefined;
 }
 
-/** Models behind the gateway, asked once. */
-export interface Models extends AsyncDisposable {
-  object<T>(question: Question, messages: ModelMessage[], schema: z.ZodType<T>): Promise<ObjectAnswer<T>>;
-  text(question: Question, messages: ModelMessage[]): Promise<{ text: string; usage: Usage }>;
-}
-
-type ObjectAnswer<T> = { readonly usage: Usage } & ({ readonly value: T } | Unusable);
-
 /** Has to be said: for a model that it does not know, the SDK takes a few thousand. */
 const defaultMaxOutputTokens = 16_384;
 
-export function connectModels(gateway: GatewayAddress): Models {
+/** Models behind the gateway. */
+export function connectModels(gateway: GatewayAddress) {
   const dispatcher = dispatcherFor(gateway);
   const provider = createAnthropic({
     baseURL: `${gateway.baseUrl}/v1`,
@@ -43,21 +34,9 @@ export function connectModels(gateway: GatewayAddress): Models {
     fetch: fetchThrough(dispatcher),
   });
   return {
-    async object(question, messages, schema) {
-      const { answer, usage } = await stream(provider(question.role), question, messages, Output.object({ schema }));
-      try {
-        return { value: await answer.output, usage };
-      } catch (error) {
-        if (!NoObjectGeneratedError.isInstance(error)) throw error;
-        return { text: error.text ?? "", problem: problemOf(error), usage };
-      }
-    },
-
-    async text(question, messages) {
-      const { answer, usage } = await stream(provider(question.role), question, messages, Output.text());
-      return { text: await answer.text, usage };
-    },
-
+    /** Asks once and waits for the whole answer. */
+    ask: <T>(question: Question, messages: ModelMessage[], output: Output.Output<T, unknown, never>) =>
+      stream(provider(question.role), question, messages, output),
     [Symbol.asyncDispose]: () => dispatcher.destroy(),
   };
 }
@@ -131,14 +110,6 @@ function checkEnd({ role }: Question, finishReason: FinishReason | undefined): v
     default:
       throw new SlipwayError("stream_truncated", `the answer of the role ${role} has no end`);
   }
-}
-
-const maxProblemCharacters = 4096;
-
-function problemOf({ cause }: NoObjectGeneratedError): string {
-  const reason = cause instanceof Error ? cause.cause : undefined;
-  const problem = reason instanceof z.ZodError ? z.prettifyError(reason) : `it is no JSON. ${String(reason ?? "")}`;
-  return problem.slice(0, maxProblemCharacters);
 }
 
 function usageOf(usage: LanguageModelUsage | undefined): Usage {

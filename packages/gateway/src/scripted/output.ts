@@ -1,6 +1,7 @@
-import { type ErrorCode, SlipwayError } from "@slipway/contract";
+import { SlipwayError } from "@slipway/contract";
 import type { ModelEvent, ModelRequest } from "../dialects/conversation.ts";
 import type { AgentDialect } from "../dialects/dialect.ts";
+import { codeOfStatus } from "../send/retry.ts";
 import type { Fault, ScriptedRequest, Turn } from "./program.ts";
 import { turnEvents } from "./turn-events.ts";
 
@@ -78,11 +79,4 @@ function sayable(turn: Turn, fault: Fault | undefined): Turn {
 
 function statusError(status: number): SlipwayError {
   return new SlipwayError(codeOfStatus(status), `scripted: the endpoint answers with status ${status}`);
-}
-
-function codeOfStatus(status: number): ErrorCode {
-  if (status === 401 || status === 403) return "model_key_refused";
-  if (status === 404) return "unknown_model";
-  if (status === 429) return "model_rate_limited";
-  return status >= 500 ? "model_overloaded" : "model_refused";
 }

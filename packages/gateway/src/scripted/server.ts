@@ -1,7 +1,7 @@
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from "node:http";
 import { setTimeout as delay } from "node:timers/promises";
 import { SlipwayError } from "@slipway/contract";
-import { type Asked, askedAt } from "../dialects/paths.ts";
+import { type Asked, askedAt } from "../dialects/index.ts";
 import { type ListenAddress, listenOn } from "../listen/listen.ts";
 import { createFaultCounts, type FaultCounts } from "./fault.ts";
 import { errorOutput, type Output, outputOf } from "./output.ts";
