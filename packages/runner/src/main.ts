@@ -3,7 +3,9 @@ import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { driverOf } from "./agents/index.ts";
-import { openChannel, startRelay } from "./channel/index.ts";
+import { openChannel } from "./channel/channel.ts";
+import { startRelay } from "./channel/relay.ts";
+import { createTransport } from "./channel/transport.ts";
 import { run } from "./run.ts";
 import { type RunnerSettings, readSettings } from "./settings.ts";
 import { endOrphans } from "./system/processes.ts";
@@ -25,7 +27,8 @@ async function main({ token, socketPath, directory, channelDirectory, environmen
   globalThis.AI_SDK_LOG_WARNINGS = false;
   await endOrphans();
   await mkdir(directory, { recursive: true, mode: 0o700 });
-  await using channel = await openChannel({ socketPath, token, instance: randomUUID(), directory: channelDirectory });
+  const transport = createTransport({ socketPath, token });
+  await using channel = await openChannel({ transport, instance: randomUUID(), directory: channelDirectory });
   const relay = await startRelay(socketPath);
   const surroundings = {
     toolsDirectory: "/opt",

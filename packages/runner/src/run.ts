@@ -1,28 +1,17 @@
 import { join } from "node:path";
-import { type ControlMessage, type RunId, type RunnerEvent, type RunTask, SlipwayError } from "@slipway/contract";
+import { type RunId, type RunnerEvent, type RunTask, SlipwayError } from "@slipway/contract";
 import type { Driver, GatewayAddress } from "./agents/driver.ts";
+import type { Channel } from "./channel/channel.ts";
 import { runPhases } from "./phases/run.ts";
 import { endOf, type RunnerEnd } from "./supervise/end.ts";
-import { shortText } from "./system/sizes.ts";
+import { shortText } from "./system/text.ts";
 import { type Checkpoint, openCheckpoint } from "./team/checkpoint.ts";
 import { createControls } from "./team/controls.ts";
 import { assembleCrew, type CrewParts } from "./team/crew.ts";
 import { followProgress } from "./team/progress.ts";
 
-/** The host, as far as a run is concerned. */
-export interface RunChannel {
-  hello(): Promise<{ readonly run: RunId; readonly task: RunTask }>;
-  /** Answers when the event can no longer be lost. */
-  emit(event: RunnerEvent): Promise<void>;
-  /** Answers when the host has everything. */
-  flush(): Promise<void>;
-  /** How often the host was found away. */
-  absences(): number;
-  /** Answers when it is there. */
-  reach(): Promise<void>;
-  /** What comes after the message of that number; without it, what was never handed out. */
-  controls(signal: AbortSignal, after?: number): AsyncIterable<ControlMessage>;
-}
+/** The host, as a run sees it. */
+export type RunChannel = Omit<Channel, "signal" | typeof Symbol.asyncDispose>;
 
 export interface RunOptions {
   readonly channel: RunChannel;

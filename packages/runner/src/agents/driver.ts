@@ -35,6 +35,9 @@ export interface GatewayAddress {
   readonly token: string;
 }
 
+/** What agents call the MCP server of the team's tools. */
+export const teamServer = "slipway";
+
 /** For the built-in agent as functions, for other programs as an MCP server's command line. */
 export interface TeamTools {
   readonly definitions: readonly TeamTool[];

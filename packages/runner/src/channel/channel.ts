@@ -13,7 +13,7 @@ import { pollControls } from "./controls.ts";
 import { createEmitter } from "./emitter.ts";
 import { createSender } from "./sender.ts";
 import { openSpool } from "./spool.ts";
-import { createTransport, type Transport, type TransportAddress } from "./transport.ts";
+import type { Transport } from "./transport.ts";
 
 /** The runner's end of the run channel. It outlives the host's absence: what is emitted is kept and sent when the host is back. */
 export interface Channel extends AsyncDisposable {
@@ -39,28 +39,20 @@ export interface Channel extends AsyncDisposable {
   controls(signal: AbortSignal, after?: number): AsyncIterable<ControlMessage>;
 }
 
-export type ChannelOptions = TransportAddress & {
-  /** Where the channel keeps what must survive a restart. */
-  readonly directory: string;
-  /** Another one for each start of the runner. */
-  readonly instance: string;
-};
-
-export async function openChannel(options: ChannelOptions): Promise<Channel> {
-  return connectChannel({ ...options, transport: createTransport(options) });
-}
-
-export interface ChannelParts {
+export interface ChannelOptions {
+  /** Closed with the channel. */
   readonly transport: Transport;
+  /** Holds what must survive a restart. */
   readonly directory: string;
+  /** Differs for each start of the runner. */
   readonly instance: string;
   readonly backoff?: () => Backoff;
 }
 
 const joinTextMs = 50;
 
-export async function connectChannel(parts: ChannelParts): Promise<Channel> {
-  const { transport, directory, instance, backoff = createBackoff } = parts;
+export async function openChannel(options: ChannelOptions): Promise<Channel> {
+  const { transport, directory, instance, backoff = createBackoff } = options;
   await mkdir(directory, { recursive: true, mode: 0o700 });
   const spool = await openSpool(join(directory, "events.jsonl"));
   const closing = new AbortController();

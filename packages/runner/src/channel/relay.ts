@@ -13,7 +13,7 @@ const maxConnections = 512;
  * Listens on the sandbox's loopback and carries each connection to the run socket, for agents that can not dial a unix
  * socket. While the host is away, a connection is closed at once.
  */
-export async function startRelay(socketPath: string, { port = 0 }: { readonly port?: number } = {}): Promise<Relay> {
+export async function startRelay(socketPath: string): Promise<Relay> {
   const open = new Set<Socket>();
   const server = createServer({ allowHalfOpen: true, noDelay: true }, (client) => {
     const upstream = connect({ path: socketPath, allowHalfOpen: true });
@@ -24,7 +24,7 @@ export async function startRelay(socketPath: string, { port = 0 }: { readonly po
     join(client, upstream);
   });
   server.maxConnections = maxConnections;
-  server.listen(port, "127.0.0.1");
+  server.listen(0, "127.0.0.1");
   await once(server, "listening");
   return {
     port: (server.address() as AddressInfo).port,

@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { Agent, type IncomingMessage, request as requestHttp } from "node:http";
 import { request as requestHttps, Agent as SecureAgent } from "node:https";
 import { runChannel } from "@slipway/contract";
+import { parseJson } from "../system/text.ts";
 
 export interface Request {
   readonly method: "GET" | "POST";
@@ -73,12 +74,4 @@ async function readAnswer(response: IncomingMessage): Promise<Answer> {
     retryAfterMs: retryAfter > 0 ? retryAfter * 1000 : undefined,
     body: parseJson(Buffer.concat(chunks).toString()),
   };
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -9,7 +9,7 @@ import type { RunProgress } from "../team/progress.ts";
 import { type BesideChecks, createBesideChecks, findingOf } from "./beside.ts";
 import { type Checks, createChecks } from "./checks.ts";
 import { TaskRunEnd } from "./end.ts";
-import { createJournal, type Journal } from "./journal.ts";
+import { createJournal, type Once } from "./journal.ts";
 import { mainRef } from "./link.ts";
 import { openRepository, type Repository } from "./repository.ts";
 import { phaseTools } from "./tools.ts";
@@ -30,8 +30,7 @@ export interface Attempt {
   /** The last commit of the branch. */
   tip(): string;
   emit: CrewParts["emit"];
-  /** What the work answers; after a restart, what it has answered. */
-  once: Journal["once"];
+  readonly once: Once;
   phase<T>(phase: TaskPhase, round: number, schema: z.ZodType<T>, work: () => Promise<T>): Promise<T>;
   /** Sets the agents to a prompt and commits what they leave. Ends the run when they do not complete it. */
   turn(name: string, prompt: string, options?: TurnOptions): Promise<void>;
@@ -58,15 +57,14 @@ export async function openAttempt(parts: AttemptParts): Promise<Attempt> {
   };
   const tools = () => phaseTools({ order, inbox, emit, onCriterion, signal });
   const crew = await assembleCrew({ ...parts, emit, tools });
-  const journal = createJournal({
-    entries: progress.phases.journal,
-    record: (step, result) => progress.keep({ journal: { ...progress.phases.journal, [step]: result } }),
-  });
+  const journal = createJournal(progress.phases.journal, (step, result) =>
+    progress.keep({ journal: { ...progress.phases.journal, [step]: result } }),
+  );
   const tip = () => progress.phases.tip ?? order.base;
-  const once: Attempt["once"] = async (step, schema, work) => {
+  const once: Once = async (step, schema, work) => {
     signal.throwIfAborted();
     if (progress.remainingMs() <= 1) throw new TaskRunEnd({ reason: "timeout", message: "the run's time is over" });
-    return await journal.once(step, schema, work);
+    return await journal(step, schema, work);
   };
   let line: Promise<void> = Promise.resolve();
   /** What is done with the branch, one thing after another. */

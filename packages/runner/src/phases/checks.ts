@@ -6,7 +6,7 @@ import { z } from "zod";
 import { runCommand } from "../system/command.ts";
 import { keepEndsOf } from "../system/output.ts";
 import { errorsOf, signatureOf } from "./errors.ts";
-import type { Journal } from "./journal.ts";
+import type { Once } from "./journal.ts";
 import type { Repository } from "./repository.ts";
 
 /** What one of the project's own commands has against the work. */
@@ -39,7 +39,7 @@ export interface ChecksOptions {
   readonly directory: string;
   readonly environment: Readonly<Record<string, string>>;
   readonly signal: AbortSignal;
-  once: Journal["once"];
+  readonly once: Once;
   remainingMs(): number;
   emit(event: RunnerEvent): Promise<void>;
 }

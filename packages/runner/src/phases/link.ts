@@ -1,6 +1,6 @@
 import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { Git } from "../system/git.ts";
+import { type Git, removeLocks } from "../system/git.ts";
 
 export const author = { name: "Slipway", email: "slipway@localhost" } as const;
 /** Where agents find the newest main. */
@@ -45,9 +45,8 @@ export async function link(workdir: string, directory: string, branch: string): 
   if (!/^(ref: refs\/|[0-9a-f]{40}\n$)/.test(head)) await writeFile(join(directory, "HEAD"), `ref: ${branch}\n`);
 }
 
-/** Left by a git that was killed: agents are not at work now. */
-export async function removeLocks(directory: string, branch: string): Promise<void> {
+/** Agents are not at work now. */
+export async function unlock(directory: string, branch: string): Promise<void> {
   const refs = ["HEAD", "ORIG_HEAD", "packed-refs", mainRef, branch];
-  const locks = [...refs, "index", "slipway-index", "config"].map((name) => `${name}.lock`);
-  await Promise.all(locks.map((lock) => rm(join(directory, lock), { force: true })));
+  await removeLocks(directory, [...refs, "index", "slipway-index", "config"]);
 }

@@ -1,10 +1,10 @@
 import { mkdir, rename, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { TaskOrder } from "@slipway/contract";
-import { type Git, gitIn } from "../system/git.ts";
+import { type Git, gitIn, unlessExit } from "../system/git.ts";
 import { bothSides, mergeTree, unsolvedIn } from "./conflicts.ts";
 import { TaskRunEnd } from "./end.ts";
-import { author, findHead, link, mainRef, removeLocks } from "./link.ts";
+import { author, findHead, link, mainRef, unlock } from "./link.ts";
 
 /**
  * The attempt's branch. Its repository lies beside the workspace, which has a `.git` that only points there: what an agent
@@ -96,7 +96,7 @@ export function openRepository(options: RepositoryOptions): Repository {
   };
   const restore = async (commit: string) => {
     await link(workdir, directory, branch);
-    await removeLocks(directory, branch);
+    await unlock(directory, branch);
     await settle(commit, "--hard");
     await git("clean", "-ffdq");
   };
@@ -105,9 +105,7 @@ export function openRepository(options: RepositoryOptions): Repository {
     const own = apart(ownIndex);
     await own("read-tree", commit);
     // Files that can not be read are left out; git says so by its exit.
-    await own("add", "--all", "--ignore-errors", ".").catch((error) => {
-      if (typeof error?.code !== "number") throw error;
-    });
+    await own("add", "--all", "--ignore-errors", ".").catch(unlessExit);
     return (await own("write-tree")).trim();
   };
 
@@ -117,7 +115,7 @@ export function openRepository(options: RepositoryOptions): Repository {
     async prepare() {
       await mkdir(workdir, { recursive: true });
       await mkdir(join(directory, "info"), { recursive: true });
-      await removeLocks(directory, branch);
+      await unlock(directory, branch);
       await git("init", "--quiet");
       await writeFile(join(directory, "info", "exclude"), "node_modules/\n.slipway/\n");
       const found = await findHead(git, workdir, directory);
@@ -138,7 +136,7 @@ export function openRepository(options: RepositoryOptions): Repository {
     },
     async commit(known, message, merged) {
       await link(workdir, directory, branch);
-      await removeLocks(directory, branch);
+      await unlock(directory, branch);
       const [head, at] = [await resolve("HEAD"), (await git("symbolic-ref", "-q", "HEAD").catch(() => "")).trim()];
       const own = at === branch ? head : await resolve(branch);
       // What an agent commits by itself, on the branch or further on, is part of the work.
@@ -219,9 +217,7 @@ function statusOf(letter: string | undefined): Change["status"] {
 
 /** A bundle that is none leaves its commits missing, and that is told. */
 async function unbundle(git: Git, bundle: string): Promise<void> {
-  await git("bundle", "unbundle", bundle).catch((error) => {
-    if (typeof error?.code !== "number") throw error;
-  });
+  await git("bundle", "unbundle", bundle).catch(unlessExit);
 }
 
 async function succeeds(command: Promise<string>): Promise<boolean> {
@@ -229,7 +225,7 @@ async function succeeds(command: Promise<string>): Promise<boolean> {
     await command;
     return true;
   } catch (error) {
-    if (typeof (error as { code?: unknown }).code === "number") return false;
-    throw error;
+    unlessExit(error);
+    return false;
   }
 }

@@ -1,5 +1,5 @@
 import type { AgentEvent, RunLimits } from "@slipway/contract";
-import { shortText } from "../system/sizes.ts";
+import { shortText } from "../system/text.ts";
 import { createRepeatDetector } from "./repeats.ts";
 
 export type FinalEvent = Extract<AgentEvent, { type: "done" | "error" }>;

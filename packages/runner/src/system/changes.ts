@@ -1,7 +1,7 @@
-import { mkdir, rm, writeFile } from "node:fs/promises";
+import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type AgentEvent, SlipwayError } from "@slipway/contract";
-import { type Git, gitIn } from "./git.ts";
+import { type Git, gitIn, removeLocks, unlessExit } from "./git.ts";
 
 export type FileChange = Extract<AgentEvent, { type: "file_change" }>;
 
@@ -26,6 +26,7 @@ export interface ChangesOptions {
 
 /** A tree that was reported. It is kept across restarts. */
 const seen = "refs/slipway/seen";
+const locks = ["config", "HEAD", "index", seen];
 
 export async function openChanges(options: ChangesOptions): Promise<Changes> {
   const { lookMs = 30_000, maxChanges = 1_000 } = options;
@@ -53,7 +54,7 @@ export async function openChanges(options: ChangesOptions): Promise<Changes> {
 
 async function createRepository(git: Git, directory: string): Promise<void> {
   await mkdir(join(directory, "info"), { recursive: true });
-  await removeLocks(directory);
+  await removeLocks(directory, locks);
   await git("init", "--quiet");
   await writeFile(join(directory, "info", "exclude"), "node_modules/\n");
   const known = await git("rev-parse", "--verify", "--quiet", seen).catch(() => "");
@@ -61,18 +62,10 @@ async function createRepository(git: Git, directory: string): Promise<void> {
 }
 
 async function writeTree(git: Git, directory: string): Promise<string> {
-  await removeLocks(directory);
-  await git("add", "--all", "--ignore-errors", ".").catch((error) => {
-    // Files that can not be read, and repositories inside without a commit, are left out; git says so by its exit.
-    if (typeof codeOf(error) !== "number") throw error;
-  });
+  await removeLocks(directory, locks);
+  // Git leaves out unreadable files and nested repositories without a commit, and then exits with an error.
+  await git("add", "--all", "--ignore-errors", ".").catch(unlessExit);
   return (await git("write-tree")).trim();
-}
-
-/** Left by a git that was killed: no other works here. */
-async function removeLocks(directory: string): Promise<void> {
-  const locks = ["config.lock", "HEAD.lock", "index.lock", `${seen}.lock`];
-  await Promise.all(locks.map((lock) => rm(join(directory, lock), { force: true })));
 }
 
 async function listChanges(git: Git, tree: string): Promise<string> {

@@ -1,10 +1,22 @@
 import { execFile } from "node:child_process";
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
 import { promisify } from "node:util";
 
 const run = promisify(execFile);
 
 /** Answers standard output. Fails with what `execFile` fails with: a number as `code` is git's own exit. */
 export type Git = (...args: readonly string[]) => Promise<string>;
+
+/** Ignores the failure of a git command that exited by itself, and passes on any other. */
+export function unlessExit(error: unknown): void {
+  if (typeof (error as { code?: unknown } | undefined)?.code !== "number") throw error;
+}
+
+/** Removes the locks that a killed git has left. No other git may be at work in the repository. */
+export async function removeLocks(directory: string, names: readonly string[]): Promise<void> {
+  await Promise.all(names.map((name) => rm(join(directory, `${name}.lock`), { force: true })));
+}
 
 export interface GitOptions {
   /** Of the repository. */

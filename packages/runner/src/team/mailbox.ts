@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { z } from "zod";
 
 /** What the user has said and no agent has taken up, what every agent is to know, and whether all wait for the user. */
@@ -64,15 +65,7 @@ export function createMailbox(found: Mail | undefined, onChange: () => void): Ma
       return taken.map((letter) => letter.text);
     },
     async wanted(agent, signal) {
-      while (!isWanted(agent)) {
-        const { promise, resolve } = Promise.withResolvers<unknown>();
-        arrivals.addEventListener("letter", resolve, { once: true });
-        signal.addEventListener("abort", resolve, { once: true });
-        if (signal.aborted) return;
-        await promise;
-        arrivals.removeEventListener("letter", resolve);
-        signal.removeEventListener("abort", resolve);
-      }
+      while (!isWanted(agent) && !signal.aborted) await once(arrivals, "letter", { signal }).catch(() => {});
     },
     state: () => ({ letters, context, isInterrupted }),
   };

@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import type { AgentEvent, RunTask } from "@slipway/contract";
 import type { Agent, Driver, GatewayAddress, TeamTools } from "../agents/driver.ts";
+import type { Channel } from "../channel/channel.ts";
 import { type FinalEvent, isFinal, supervise } from "../supervise/supervise.ts";
 import type { Changes } from "../system/changes.ts";
 import { goOnPrompt } from "../system/text.ts";
@@ -24,12 +25,7 @@ export interface Surroundings {
 }
 
 /** Models are reached through the host: a turn that breaks because it went away goes on when it is back. */
-export interface Host {
-  /** How often it was found away. */
-  absences(): number;
-  /** Answers when it is there. */
-  reach(): Promise<void>;
-}
+export type Host = Pick<Channel, "absences" | "reach">;
 
 export interface MemberOptions {
   readonly name: string;

@@ -1,6 +1,6 @@
-import type { OpenOptions } from "../driver.ts";
+import { type OpenOptions, teamServer } from "../driver.ts";
 import type { AcpAgent } from "./agent.ts";
-import { serverStartSeconds, teamServer } from "./conversation.ts";
+import { serverStartSeconds } from "./conversation.ts";
 
 const keyVariable = "SLIPWAY_RUN_TOKEN";
 

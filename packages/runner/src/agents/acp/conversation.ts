@@ -14,14 +14,12 @@ import {
   type SessionUpdate,
 } from "@agentclientprotocol/sdk";
 import { type AgentEvent, SlipwayError } from "@slipway/contract";
-import { idText, shortText } from "../../system/sizes.ts";
-import type { OpenOptions } from "../driver.ts";
+import { idText, shortText } from "../../system/text.ts";
+import { type OpenOptions, teamServer } from "../driver.ts";
 import type { Program } from "../program/process.ts";
 import { sessionFailureCapability } from "./session-failure.ts";
 import { terminalOutputCapability } from "./translate.ts";
 
-/** What agents call the server of the team's tools. */
-export const teamServer = "slipway";
 /** On a busy machine, many agents that start at once take longer than an agent would wait for the team's tools. */
 export const serverStartSeconds = 120;
 const maxMessageBytes = 32 * 1024 * 1024;

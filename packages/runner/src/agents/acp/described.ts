@@ -1,6 +1,7 @@
 import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { hasCode, SlipwayError, settingsError } from "@slipway/contract";
+import { parseJson } from "../../system/text.ts";
 import type { OpenOptions } from "../driver.ts";
 import type { AcpAgent } from "./agent.ts";
 import { type Description, descriptionSchema, fill } from "./description.ts";
@@ -84,14 +85,6 @@ function runtimeOf(file: string): [string, ...string[]] {
 
 function valuesOf({ gateway, model }: OpenOptions) {
   return { base_url: gateway.baseUrl, token: gateway.token, model };
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 /** Others' directories may lie beside. */

@@ -9,9 +9,6 @@ import { sessionState } from "../program/session.ts";
 import type { AcpAgent } from "./agent.ts";
 import { createLive, type Live } from "./live.ts";
 
-/** Between a wish to end and an end by force. */
-const graceMs = 3_000;
-
 const sessionId = z.string().min(1).max(256);
 
 const cancelled: FinalEvent = { type: "done", outcome: "cancelled", text: "" };
@@ -45,7 +42,7 @@ function createAgent(options: OpenOptions, preface: string, start: () => Promise
       const words = isFirst ? `${preface}\n\n${prompt}` : prompt;
       if (live === undefined || live.stopped) live = createLive(await start(), options, session);
       const current = live;
-      const cancel = () => current.cancel(graceMs);
+      const cancel = () => current.cancel();
       signal.addEventListener("abort", cancel);
       if (signal.aborted) cancel();
       let end: FinalEvent | undefined;
@@ -54,7 +51,7 @@ function createAgent(options: OpenOptions, preface: string, start: () => Promise
         if (signal.aborted) end = cancelled;
       } finally {
         signal.removeEventListener("abort", cancel);
-        if (end?.type !== "done" || end.outcome !== "completed") await current.stop(graceMs);
+        if (end?.type !== "done" || end.outcome !== "completed") await current.stop();
       }
       // A conversation that is gone stays gone: the next turn begins another one.
       if (end.type === "error" && end.kind === "session_lost") await session.keep(undefined);
@@ -63,6 +60,6 @@ function createAgent(options: OpenOptions, preface: string, start: () => Promise
     // The protocol has no words for it.
     steer: () => false,
     answer: (permission) => live?.answer(permission),
-    [Symbol.asyncDispose]: async () => live?.stop(graceMs),
+    [Symbol.asyncDispose]: async () => live?.stop(),
   };
 }

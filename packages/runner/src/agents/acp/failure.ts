@@ -2,7 +2,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import { RequestError } from "@agentclientprotocol/sdk";
 import type { AgentErrorKind } from "@slipway/contract";
 import type { FinalEvent } from "../../supervise/supervise.ts";
-import { shortText } from "../../system/sizes.ts";
+import { shortText } from "../../system/text.ts";
 import { failureEvent } from "../program/failure.ts";
 import { crashOf, type Program } from "../program/process.ts";
 import { SessionLost } from "./conversation.ts";

@@ -1,6 +1,5 @@
-import type { OpenOptions } from "../driver.ts";
+import { type OpenOptions, teamServer } from "../driver.ts";
 import type { AcpAgent } from "./agent.ts";
-import { teamServer } from "./conversation.ts";
 
 const [askFile, keepFile] = ["ask.toml", "keep-sessions.mjs"];
 

@@ -1,7 +1,7 @@
 import type { AgentEvent } from "@slipway/contract";
 import type { FinalEvent } from "../../supervise/supervise.ts";
 import type { Agent, OpenOptions } from "../driver.ts";
-import type { Program } from "../program/process.ts";
+import { type Program, stopGraceMs } from "../program/process.ts";
 import type { SessionState } from "../program/session.ts";
 import { type Conversation, converse } from "./conversation.ts";
 import { failureOf } from "./failure.ts";
@@ -14,9 +14,9 @@ export interface Live {
   run(prompt: string, push: (event: AgentEvent) => void): Promise<FinalEvent>;
   answer: Agent["answer"];
   /** Asks the agent to leave its turn; after the grace the program is ended. */
-  cancel(graceMs: number): void;
+  cancel(): void;
   /** Answers when nothing of it is left. */
-  stop(graceMs: number): Promise<void>;
+  stop(): Promise<void>;
   readonly stopped: boolean;
 }
 
@@ -57,16 +57,16 @@ export function createLive(program: Program, options: OpenOptions, session: Sess
       }
     },
     answer: permissions.answer,
-    cancel(graceMs) {
+    cancel() {
       permissions.cancel();
       void conversation?.cancel().catch(() => {});
-      force = setTimeout(program.kill, conversation === undefined ? 0 : graceMs);
+      force = setTimeout(program.kill, conversation === undefined ? 0 : stopGraceMs);
     },
-    async stop(graceMs) {
+    async stop() {
       stopped = true;
       clearTimeout(force);
       permissions.cancel();
-      await program.stop(graceMs);
+      await program.stop();
     },
     get stopped() {
       return stopped;

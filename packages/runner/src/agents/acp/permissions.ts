@@ -6,7 +6,7 @@ import type {
   RequestPermissionResponse,
 } from "@agentclientprotocol/sdk";
 import type { AgentEvent } from "@slipway/contract";
-import { longText, shortText } from "../../system/sizes.ts";
+import { longText, shortText } from "../../system/text.ts";
 import type { Agent } from "../driver.ts";
 
 export interface Permissions {

@@ -3,7 +3,8 @@ import type { ContentChunk, PromptResponse, SessionUpdate, ToolCallContent, Tool
 import type { AgentEvent } from "@slipway/contract";
 import { z } from "zod";
 import type { FinalEvent } from "../../supervise/supervise.ts";
-import { idText, longText, shortText } from "../../system/sizes.ts";
+import { idText, longText, shortText } from "../../system/text.ts";
+import { planEvent } from "../program/events.ts";
 import { endOfFailure, sessionFailure } from "./session-failure.ts";
 
 /** One turn's updates as events. */
@@ -70,12 +71,8 @@ export function createTranslation(): Translation {
         case "tool_call":
         case "tool_call_update":
           return readTool(update);
-        case "plan": {
-          const entries = update.entries.slice(0, 256);
-          return [
-            { type: "plan", entries: entries.map(({ content, status }) => ({ text: shortText(content), status })) },
-          ];
-        }
+        case "plan":
+          return [planEvent(update.entries.map(({ content, status }) => ({ text: content, status })))];
         case "compaction_update":
           return [{ type: "status", status: "compacting" }];
         case "session_info_update": {

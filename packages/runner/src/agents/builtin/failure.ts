@@ -2,7 +2,7 @@ import { SlipwayError } from "@slipway/contract";
 import { APICallError, JSONParseError, TypeValidationError } from "ai";
 import { z } from "zod";
 import type { FinalEvent } from "../../supervise/supervise.ts";
-import { shortText } from "../../system/sizes.ts";
+import { parseJson, shortText } from "../../system/text.ts";
 import { failureEvent } from "../program/failure.ts";
 
 /** How a turn ends by an error in the AI SDK's stream. What breaks after a good status is an answer that was cut. */
@@ -18,22 +18,10 @@ export function failureOf(error: unknown): FinalEvent {
 
 /** What an error's body says; all of it where it is not of the known shape. */
 function wordsIn(body: string | undefined): string | undefined {
-  const parsed = errorBodySchema.safeParse(body);
-  return parsed.success ? parsed.data : body || undefined;
+  return errorBody.safeParse(parseJson(body ?? "")).data?.error.message ?? (body || undefined);
 }
 
-const errorBodySchema = z
-  .string()
-  .transform((text, context) => {
-    try {
-      return JSON.parse(text) as unknown;
-    } catch {
-      context.addIssue("not JSON");
-      return z.NEVER;
-    }
-  })
-  .pipe(z.object({ error: z.object({ message: z.string().min(1) }) }))
-  .transform(({ error }) => error.message);
+const errorBody = z.object({ error: z.object({ message: z.string().min(1) }) });
 
 function brokenKind(error: unknown): "protocol" | "truncated" {
   return JSONParseError.isInstance(error) || TypeValidationError.isInstance(error) ? "protocol" : "truncated";

@@ -1,6 +1,6 @@
 import type { AgentEvent } from "@slipway/contract";
 import { jsonSchema, type Tool, type ToolSet, tool } from "ai";
-import { longText } from "../../system/sizes.ts";
+import { longText } from "../../system/text.ts";
 import type { TeamTool } from "../driver.ts";
 import type { Conversation } from "./conversation.ts";
 import type { Permissions } from "./permissions.ts";

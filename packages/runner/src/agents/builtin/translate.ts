@@ -1,7 +1,7 @@
 import type { AgentEvent, Usage } from "@slipway/contract";
 import type { FinishReason, LanguageModelUsage, TextStreamPart, ToolSet } from "ai";
 import type { FinalEvent } from "../../supervise/supervise.ts";
-import { idText, longText, shortText } from "../../system/sizes.ts";
+import { idText, longText, shortText } from "../../system/text.ts";
 import { inputText } from "./toolset.ts";
 
 /** The event that a part of the AI SDK's stream stands for, if any. Calls that are made tell of themselves. */

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import type { OpenOptions } from "../driver.ts";
+import { type OpenOptions, teamServer } from "../driver.ts";
 import type { ProgramSource } from "../program/find.ts";
 
 export const claudeCode: ProgramSource = {
@@ -13,9 +13,6 @@ export const claudeCode: ProgramSource = {
   command: "claude",
   packages: ["@anthropic-ai/claude-code"],
 };
-
-/** The MCP server with the run's own tools, as the agent knows it. */
-export const teamServer = "slipway";
 
 export const instructionsFile = "instructions.md";
 

@@ -1,18 +1,15 @@
 import { type AgentEvent, hasCode } from "@slipway/contract";
 import { z } from "zod";
 import type { FinalEvent } from "../../supervise/supervise.ts";
-import { shortText } from "../../system/sizes.ts";
+import { shortText } from "../../system/text.ts";
 import type { Agent, Driver, OpenOptions } from "../driver.ts";
 import { findProgram, type Surroundings } from "../program/find.ts";
 import { environmentIn, makeHome } from "../program/home.ts";
-import { crashOf, type Program, startProgram } from "../program/process.ts";
+import { crashOf, type Program, startProgram, stopGraceMs } from "../program/process.ts";
 import { sessionState } from "../program/session.ts";
 import { claudeArguments, claudeCode, claudeEnvironment, instructionsFile } from "./command.ts";
 import { type Talk, talkTo } from "./talk.ts";
 import { createTranslation } from "./translate.ts";
-
-/** Between a wish to end and an end by force. */
-const graceMs = 3_000;
 
 /** It is an argument of the program: nothing else than an id gets there. */
 const sessionId = z.uuid();
@@ -64,7 +61,7 @@ function createAgent(options: OpenOptions, start: (session: string | undefined) 
     },
     steer: (text) => running?.talk.say(text) ?? false,
     answer: (permission) => running?.talk.answer(permission),
-    [Symbol.asyncDispose]: async () => running?.program.stop(graceMs),
+    [Symbol.asyncDispose]: async () => running?.program.stop(),
   };
 }
 
@@ -74,7 +71,7 @@ async function* runTurn(prompt: string, signal: AbortSignal, { program, talk }: 
   let force: NodeJS.Timeout | undefined;
   const interrupt = () => {
     talk.interrupt();
-    force = setTimeout(program.kill, graceMs);
+    force = setTimeout(program.kill, stopGraceMs);
   };
   let failure: FinalEvent | undefined;
   signal.addEventListener("abort", interrupt);
@@ -89,7 +86,7 @@ async function* runTurn(prompt: string, signal: AbortSignal, { program, talk }: 
     failure = unusable(error);
   } finally {
     signal.removeEventListener("abort", interrupt);
-    await program.stop(graceMs);
+    await program.stop();
     clearTimeout(force);
   }
   yield signal.aborted ? cancelled : (failure ?? translation.end ?? (await crashOf(program)));

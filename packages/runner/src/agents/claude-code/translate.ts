@@ -1,10 +1,11 @@
 import { type AgentErrorKind, type AgentEvent, SlipwayError } from "@slipway/contract";
+import { z } from "zod";
 import type { FinalEvent } from "../../supervise/supervise.ts";
-import { idText, longText, shortText } from "../../system/sizes.ts";
+import { idText, longText, shortText } from "../../system/text.ts";
+import { teamServer } from "../driver.ts";
+import { planEvent } from "../program/events.ts";
 import { failureEvent } from "../program/failure.ts";
-import { teamServer } from "./command.ts";
 import type { ClaudeMessage, ClaudeResult } from "./messages.ts";
-import { planOf } from "./plan.ts";
 
 /** One turn's messages as events. */
 export interface Translation {
@@ -87,6 +88,16 @@ function endOf(result: ClaudeResult, stopReason: string | undefined, errorClass:
     return { type: "error", kind: "truncated", message: "The model's last response was cut off." };
   }
   return { type: "done", outcome: "completed", text: words };
+}
+
+const todoInput = z.object({
+  todos: z.array(z.object({ content: z.string(), status: z.enum(["pending", "in_progress", "completed"]) })),
+});
+
+/** The list that a call of TodoWrite sets. The model writes its input: anything else is not a plan. */
+function planOf(input: unknown): AgentEvent[] {
+  const { data } = todoInput.safeParse(input);
+  return data ? [planEvent(data.todos.map(({ content, status }) => ({ text: content, status })))] : [];
 }
 
 const kindsByClass: Readonly<Record<string, AgentErrorKind>> = {

@@ -1,4 +1,12 @@
 import type { AgentEvent } from "@slipway/contract";
+import { shortText } from "../../system/text.ts";
+
+const maxPlanEntries = 256;
+
+export function planEvent(entries: Extract<AgentEvent, { type: "plan" }>["entries"]): AgentEvent {
+  const shown = entries.slice(0, maxPlanEntries);
+  return { type: "plan", entries: shown.map(({ text, status }) => ({ text: shortText(text), status })) };
+}
 
 /** What `work` pushes while it runs, in order; returns what it answers. */
 export async function* eventsOf<T>(

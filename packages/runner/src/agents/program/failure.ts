@@ -1,6 +1,6 @@
 import { type AgentErrorKind, type ErrorCode, isErrorCode } from "@slipway/contract";
 import type { FinalEvent } from "../../supervise/supervise.ts";
-import { cutText } from "../../system/text.ts";
+import { shortText } from "../../system/text.ts";
 
 export interface FailureFacts {
   /** The HTTP status that the agent got from the gateway, when it tells. */
@@ -19,7 +19,7 @@ export function failureEvent({ status, kind, message }: FailureFacts): FinalEven
   }
   if (code === "answer_refused") return { type: "done", outcome: "refused", text: "" };
   const found = (code && kindsByCode[code]) ?? kind ?? kindOfStatus(status) ?? "internal";
-  return { type: "error", kind: found, message: cutText(message, 4096) };
+  return { type: "error", kind: found, message: shortText(message) };
 }
 
 const kindsByCode: Partial<Record<ErrorCode, AgentErrorKind>> = {

@@ -4,7 +4,7 @@ import type { Readable, Writable } from "node:stream";
 import { SlipwayError } from "@slipway/contract";
 import type { FinalEvent } from "../../supervise/supervise.ts";
 import { markProcesses } from "../../system/processes.ts";
-import { shortText } from "../../system/sizes.ts";
+import { shortText } from "../../system/text.ts";
 
 export interface ProgramOptions {
   readonly argv: readonly [string, ...string[]];
@@ -20,8 +20,8 @@ export interface Program {
   readonly exit: Promise<ProgramExit>;
   /** The last of what it wrote to standard error. */
   complaint(): string;
-  /** Asks it and all that it has started to end, and kills them after the grace. Answers when none of it is left. */
-  stop(graceMs: number): Promise<void>;
+  /** Asks it and everything it started to end, and kills what is left after the grace. Resolves when none of it is left. */
+  stop(): Promise<void>;
   /** Kills it and all that it has started, without waiting. */
   kill(): void;
 }
@@ -31,6 +31,8 @@ export interface ProgramExit {
   readonly signal: NodeJS.Signals | null;
 }
 
+/** Between a request to end and an end by force. */
+export const stopGraceMs = 3_000;
 const maxComplaintChars = 2000;
 
 /** Starts a program in a session of its own and with a mark, by which all that descends from it is found. */
@@ -47,7 +49,7 @@ export async function startProgram({ argv: [file, ...args], cwd, env }: ProgramO
   child.stderr.setEncoding("utf8").on("data", (text: string) => {
     complaint = (complaint + text).slice(-maxComplaintChars);
   });
-  const stop = async (graceMs: number): Promise<void> => {
+  const end = async (graceMs: number): Promise<void> => {
     const gone = await mark.end({ leader: child.pid, graceMs });
     if (!gone) throw new SlipwayError("internal", `Processes of ${file} could not be killed.`);
     await exit;
@@ -57,9 +59,9 @@ export async function startProgram({ argv: [file, ...args], cwd, env }: ProgramO
     stdout: child.stdout,
     exit,
     complaint: () => complaint.trim(),
-    stop,
+    stop: () => end(stopGraceMs),
     // Whoever waits for the stop hears of a failure.
-    kill: () => void stop(0).catch(() => {}),
+    kill: () => void end(0).catch(() => {}),
   };
 }
 

@@ -4,12 +4,13 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { keepEnds } from "../../../system/output.ts";
 import { makeWorkplace } from "../../../testing/workplace.ts";
-import { workTools } from "./index.ts";
+import { workTools } from "../index.ts";
 
 async function setUp(options: { maxCommandMs?: number } = {}) {
   const { workdir } = await makeWorkplace();
   const environment = { PATH: process.env["PATH"] ?? "", GREETING: "hi" };
-  const tools = workTools({ workdir, environment, maxCommandMs: 60_000, ...options });
+  const workplace = { workdir, environment, maxCommandMs: 60_000, ...options };
+  const tools = workTools.map((create) => create(workplace));
   const call = async (name: string, input: unknown, signal = new AbortController().signal) => {
     const tool = tools.find((entry) => entry.name === name);
     if (tool === undefined) throw new Error(`no ${name}`);
