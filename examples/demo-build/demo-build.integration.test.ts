@@ -142,7 +142,7 @@ test("one of its tasks is tried in vain, mended in vain, and succeeds at the nex
   const attempt = () => readFile(join(directory, "shared/entry.js"), "utf8");
   expect(await player.order(orderFor("entries"))).toBe("This is what I have; a test still fails.");
   const first = await attempt();
-  expect(await player.order("`npm test` fails on your work. Mend the cause, not the test.")).toBe(
+  expect(await player.order("`npm test` fails on your work. Fix the cause, not the test.")).toBe(
     "That should mend it.",
   );
   expect(await attempt()).not.toBe(first);

@@ -5,7 +5,7 @@ const beginnings = {
   build: /^Your task: /,
   fix: /^`[^\n]+` fails (on your work|in a clean checkout)/,
   conflict: /^(Main has moved on, and its changes conflict|These files still have conflict marks)/,
-  criteria: /^(Go through the criteria|You have said nothing of these criteria)/,
+  criteria: /^(Go through the criteria|You have said nothing about these criteria)/,
   findings: /^Checks of your work have found this/,
   more: /^There is more to do on your task/,
 } as const;

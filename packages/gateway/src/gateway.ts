@@ -30,22 +30,24 @@ export interface GatewayOptions {
   readonly settings: GatewaySettings;
   readonly ledger: Ledger;
   readonly log: RunLog;
-  /** Tokens of runs are made from it: one that stays the same keeps them valid over a restart. */
+  /** Run tokens derive from it. Keep it the same to keep tokens valid over a restart. */
   readonly secret: string;
   readonly clock?: Clock;
   readonly logger?: (line: GatewayLogLine) => void;
-  /** Something broke that is not expected to; without it, a warning of the process. */
+  /** Receives unexpected errors. Defaults to a process warning. */
   readonly onDefect?: (error: unknown) => void;
 }
 
-/** The one place that talks to models. Disposing it cuts what is under way; the ledger and the log are the caller's. */
+/**
+ * The one place that talks to models. Disposing it aborts what is under way. The caller owns the ledger and the log.
+ */
 export interface Gateway extends GatewayServer {
-  /** Lets a run of agents in. After a restart it is opened again. Fails when one of its models can not work. */
+  /** Opens a run with agents. After a restart, open it again. Fails when one of its models cannot work. */
   openRun(grant: RunGrant): Promise<OpenRun>;
-  /** Lets calls of the host itself in: of any role, with no sandbox and no run channel. */
+  /** Opens calls of the host itself: any role, no sandbox, no run channel. */
   openCalls(grant: Grant): Promise<OpenCalls>;
   health(): readonly ProviderHealth[];
-  /** Opens the counters of `GET /health`. Never given to a sandbox. */
+  /** Gives access to the counters of `GET /health`. Never given to a sandbox. */
   readonly hostToken: string;
 }
 
@@ -59,23 +61,29 @@ export interface RunGrant extends Grant {
   readonly task: RunTaskInput;
 }
 
-/** Disposing it lets go of it: it is refused until it is opened again. */
+/** Disposing it closes it: requests are refused until it is opened again. */
 export interface OpenCalls extends AsyncDisposable {
   readonly token: string;
-  /** `provider/model`; fails with `role_forbidden`. */
+  /** Returns `provider/model`. Fails with `role_forbidden`. */
   model(role: ModelRole): string;
   balance(): Promise<Balance>;
-  /** A lower budget changes nothing. */
+  /** Ignores a lower budget. */
   raiseBudget(budgetMicroUsd: number): Promise<void>;
-  /** How the last model response ended, by the gateway's own count; undefined before there is one. */
+  /** How the last model response ended, by the gateway's own count. Undefined before the first. */
   lastResponse(): SettledResponse | undefined;
-  /** The last one whose model was to blame. Of a run that was open before, what was lost then counts as one, until a model answers. */
+  /**
+   * The last response that failed because of its model. For a run that was open before, requests lost then count as one
+   * failure until a model answers.
+   */
   lastFailure(): SettledResponse | undefined;
-  /** Whether too little is left to go on, by the ledger, when none of its requests is under way. Asks until the signal aborts. */
+  /**
+   * Whether the ledger has too little left to continue. Waits until no request is under way; retries until the signal
+   * aborts.
+   */
   ranOut(signal?: AbortSignal): Promise<boolean>;
-  /** Whether one of its requests was refused since it was opened, for what was left then. */
+  /** Whether a request was refused since the run was opened because too little was left. */
   hadUnpayable(): boolean;
-  /** When the models have failed again and again, with no answer in between. */
+  /** Resolves when models have failed repeatedly without an answer in between. */
   readonly gaveUp: Promise<SettledResponse>;
 }
 
@@ -83,11 +91,11 @@ export interface OpenRun extends OpenCalls {
   readonly task: RunTask;
   events(options?: { readonly after?: number; readonly signal?: AbortSignal }): AsyncIterable<NumberedEvent>;
   send(control: Control): Promise<void>;
-  /** From then on models are refused with `run_ended`. */
+  /** From then on, model requests are refused with `run_ended`. */
   readonly ended: Promise<RunEnd>;
-  /** Ends the run by the host's will, unless it has ended. */
+  /** Ends the run on behalf of the host, unless it has ended. */
   fail(reason: RunEndReason, message: string): Promise<void>;
-  /** When something last came from the runner. */
+  /** When the runner was last heard from. */
   lastSeen(): number | undefined;
 }
 
@@ -175,7 +183,7 @@ async function withChannel(
     throw error;
   }
   const ended = channel.ended(id);
-  // Whoever does not ask for the end is not to crash by it.
+  // Callers need not await the end: an unhandled rejection must not crash them.
   ended.then(({ reason }) => close(`the run has ended: ${reason}`)).catch(() => {});
   return {
     ...calls,
@@ -192,9 +200,9 @@ async function withChannel(
   };
 }
 
-/** The judge's verdicts are worth something only where no agent can ask for them. */
+/** The judge's verdicts mean something only if no agent can ask for them. */
 function parseTask({ roles, task }: RunGrant): RunTask {
-  if (roles.includes("judge")) throw new SlipwayError("role_forbidden", "the judge is not given to runs with agents");
+  if (roles.includes("judge")) throw new SlipwayError("role_forbidden", "runs with agents cannot have the judge");
   const parsed = runTaskSchema.safeParse(task);
   if (parsed.success) return parsed.data;
   const mistakes = parsed.error.issues.map((issue) => `task.${issue.path.join(".")}: ${issue.message}`);
@@ -209,7 +217,7 @@ function modelOf(routes: readonly Route[], role: ModelRole): string {
 
 const systemClock: Clock = { now: () => Date.now() };
 
-/** A defect breaks the request that met it; it does not end the runs of others. */
+/** A defect breaks its own request, not the runs of others. */
 function warn(error: unknown): void {
   process.emitWarning(error instanceof Error ? error : String(error));
 }

@@ -16,11 +16,11 @@ if (mode === "mcp" && socketPath !== undefined) {
   await serveMcp(socketPath);
 } else {
   await main(readSettings(process.env));
-  // A turn that did not end in time may hold sockets open; nothing of the run is left to do.
+  // A turn that did not end in time may hold sockets open, but the run is over.
   process.exit(0);
 }
 
-/** The program inside a sandbox that takes one run to its end. */
+/** Takes one run to its end, inside a sandbox. */
 async function main({ token, socketPath, directory, channelDirectory, environment }: RunnerSettings): Promise<void> {
   const cancel = new AbortController();
   process.on("SIGTERM", () => cancel.abort());

@@ -5,14 +5,14 @@ import type { Reservation } from "../pay/budget.ts";
 import type { PaidTokens } from "../pay/funds.ts";
 import type { ResponseEnd } from "./health.ts";
 
-/** How far a request has come. */
+/** How far a request has got. */
 export interface Progress {
   readonly startedAt: number;
   readonly meter: Meter;
   retries: number;
-  /** When the endpoint got it; undefined while no try is there, as between two of them. */
+  /** When the endpoint got the request. Undefined between tries. */
   sentAt: number | undefined;
-  /** Until the answer began. */
+  /** Time until the answer began. */
   firstByteMs: number | undefined;
 }
 
@@ -25,14 +25,13 @@ export interface Underway {
 
 export interface Counted {
   readonly usage: Usage;
-  /** The endpoint did not say what it counted. */
+  /** The endpoint did not report its usage. */
   readonly estimated: boolean;
 }
 
 /**
- * What a request used. An answer that began is billed by what came of it. A request that this side gave up on while it
- * was at the endpoint may be answered and billed all the same, so its input counts. One that the endpoint refused or
- * dropped costs nothing.
+ * Returns what a request used. An answer that began is billed for what arrived. A request that this side gave up may
+ * still be answered and billed, so its input counts. A request that the endpoint refused or dropped costs nothing.
  */
 export function countCost(underway: Underway, error: SlipwayError | undefined, now: number): Counted {
   const { sentAt, firstByteMs, meter } = underway.progress;
@@ -43,7 +42,7 @@ export function countCost(underway: Underway, error: SlipwayError | undefined, n
   return { usage: { ...noUsage, input: inputTokens, output: outputTokens }, estimated: true };
 }
 
-/** By the endpoint's own count, or by estimate where that is missing or not the last. */
+/** Uses the endpoint's count, or an estimate where the count is missing or not final. */
 function countUsage(meter: Meter, unreported: PaidTokens): Counted {
   const told = meter.usage;
   if (meter.reported) return { usage: told, estimated: false };
@@ -68,10 +67,10 @@ function unreported(underway: Underway, now: number): PaidTokens {
   return { inputTokens: prepared.inputTokens, outputTokens };
 }
 
-/** More than models write: an answer that is given up is better counted too high. */
+/** Faster than models write: better to overcount an abandoned answer. */
 const tokensPerMs = 0.25;
 
-/** What a model may have written so far of an answer that is not streamed, or that it thinks about unseen. */
+/** Upper estimate of the output so far when the answer is not streamed or contains hidden thinking. */
 function mayBeUnseen({ prepared, reservation, progress }: Underway, now: number): number {
   if (prepared.streamed && prepared.hiddenTokens === 0) return 0;
   const elapsedMs = now - (progress.sentAt ?? now);

@@ -1,7 +1,7 @@
 import { addUsage, type ErrorCode, noUsage, type Usage } from "@slipway/contract";
 import type { Settlement } from "../ports/ports.ts";
 
-/** What one provider has done since this gateway began. */
+/** What one provider has done since this gateway started. */
 export interface ProviderHealth {
   readonly provider: string;
   readonly requests: number;
@@ -13,7 +13,7 @@ export interface ProviderHealth {
   readonly lastErrorCode: ErrorCode | undefined;
 }
 
-/** How a response that this process has seen ended. */
+/** How a response ended, as seen by this process. */
 export type ResponseEnd = Exclude<Settlement["end"], "lost">;
 
 export interface Health {

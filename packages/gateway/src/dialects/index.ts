@@ -6,11 +6,11 @@ import { responses } from "./responses/index.ts";
 
 export const dialects: Readonly<Record<DialectName, Dialect>> = { anthropic, chat, responses };
 
-/** What an agent posts to a path. */
+/** What an agent's POST to a path asks for. */
 export interface Asked {
   readonly dialect: AgentDialect;
   readonly wants: "answer" | "count";
-  /** What this dialect says in the path, and others in the body. */
+  /** Fields that this dialect has in the path and others in the body. */
   readonly fields: Readonly<Record<string, unknown>>;
 }
 

@@ -1,25 +1,25 @@
 import { type ErrorCode, SlipwayError } from "@slipway/contract";
 import { z } from "zod";
 
-/** What a client sent. */
+/** Parses what a client sent. */
 export function parseRequest<S extends z.ZodType>(schema: S, body: unknown): z.output<S> {
-  return parse(schema, body, "invalid_request", "The request can not be read");
+  return parse(schema, body, "invalid_request", "The request cannot be read");
 }
 
-/** What an endpoint answered. */
+/** Parses what an endpoint answered. */
 export function parseAnswer<S extends z.ZodType>(schema: S, value: unknown): z.output<S> {
-  return parse(schema, value, "invalid_answer", "The model's answer can not be read");
+  return parse(schema, value, "invalid_answer", "The model's answer cannot be read");
 }
 
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    throw new SlipwayError("invalid_answer", "The model's answer can not be read: a line of it is not JSON.");
+    throw new SlipwayError("invalid_answer", "The model's answer cannot be read: a line of it is not JSON.");
   }
 }
 
-/** JSON text that is to be an object, as tools are called with; undefined when it is not. */
+/** Parses JSON text that must be an object, such as a tool's input. Undefined if it is not. */
 export function parseObject(text: string): Record<string, unknown> | undefined {
   try {
     return jsonObject.safeParse(JSON.parse(text)).data;
@@ -52,7 +52,7 @@ export function partsOrText<S extends z.ZodType>(part: S, textType: string) {
   );
 }
 
-/** Names fields, never their content: that may be a prompt. */
+/** The message names fields but never quotes their content, which may be a prompt. */
 function parse<S extends z.ZodType>(schema: S, value: unknown, code: ErrorCode, what: string): z.output<S> {
   const result = schema.safeParse(value);
   if (result.success) return result.data;

@@ -1,7 +1,7 @@
 import type { Usage } from "@slipway/contract";
 import { z } from "zod";
 
-/** Tokens as OpenAI and Google count them: a prompt's tokens include those of the cache. */
+/** Usage as OpenAI and Google count it: prompt tokens include those of the cache. */
 export function usageOf(prompt: number, output: number, details: z.output<typeof promptDetails>): Usage {
   const [cacheRead, cacheWrite] = [details?.cached_tokens ?? 0, details?.cache_write_tokens ?? 0];
   return { input: Math.max(0, prompt - cacheRead - cacheWrite), output, cacheRead, cacheWrite };

@@ -2,19 +2,19 @@ import { SlipwayError } from "@slipway/contract";
 
 const maxEventChars = 32 * 1024 * 1024;
 
-/** Reads server-sent events from pieces that are cut anywhere. Answers the data of each event that is whole. */
+/** Reads server-sent events from arbitrary pieces. Returns the data of each whole event. */
 export interface SseReader {
   push(chunk: Uint8Array): string[];
 }
 
-/** An event that is not followed by its blank line never came: the stream was cut in it. */
+/** Ignores an event without its blank line: the stream was cut in it. */
 export function createSseReader({ maxChars = maxEventChars } = {}): SseReader {
   const decoder = new TextDecoder();
   const lineEnd = /\r\n|\n|\r(?!$)/g;
   let rest = "";
   let data: string[] = [];
   let dataChars = 0;
-  /** Where in `rest` the search for a line's end goes on, so that a long line is searched once. */
+  /** Where to resume searching `rest` for a line end, so that a long line is searched once. */
   let searched = 0;
 
   return {
@@ -30,7 +30,7 @@ export function createSseReader({ maxChars = maxEventChars } = {}): SseReader {
     },
   };
 
-  /** A carriage return at the very end waits for what follows: it may be half of a line's end. */
+  /** A carriage return at the very end waits for the next piece: it may be half of a line end. */
   function takeLine(): string | undefined {
     lineEnd.lastIndex = searched;
     const end = lineEnd.exec(rest);

@@ -3,7 +3,9 @@ import { realpathSync } from "node:fs";
 import { createServer } from "node:net";
 import process from "node:process";
 
-/** An abstract socket is a lock that the kernel frees with its holder, however that ends. Undefined: another one holds it. */
+/**
+ * Takes an abstract socket as a lock, which the kernel frees when its holder ends. Undefined: someone else holds it.
+ */
 export function lockDirectory(directory: string): Promise<(() => Promise<void>) | undefined> {
   const name = createHash("sha256")
     .update(`${process.getuid?.()}:${realpathSync(directory)}`)

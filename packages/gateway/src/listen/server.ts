@@ -19,7 +19,7 @@ export interface ServerParts extends ExchangeParts {
   readonly channel: RunChannel;
 }
 
-/** Disposing it breaks all connections, and answers after what that has cut is settled. */
+/** Disposing it drops all connections, and resolves when the aborted requests are settled. */
 export interface GatewayServer extends AsyncDisposable {
   /** Serves a connection from that run's sandbox. Refuses the token of any other run on it. */
   serve(connection: Duplex, run: RunId): void;
@@ -114,7 +114,7 @@ async function answerRun(
   throw new SlipwayError("invalid_request", `the gateway has no ${request.method} ${path.slice(0, 100)}`);
 }
 
-/** Anybody may know that the gateway is there; how it does is the host's alone. */
+/** Anyone may learn that the gateway is up. Its health is for the host only. */
 function answerHealth(parts: ServerParts, request: IncomingMessage, response: ServerResponse, path: string): void {
   const isHost = path === "/health" && parts.tokens.isHost(tokenOf(request) ?? "");
   answerJson(response, isHost ? { ok: true, providers: parts.health.snapshot() } : { ok: true });
@@ -126,7 +126,9 @@ function countOf(open: ReadonlyMap<Duplex, RunId | undefined>, run: RunId): numb
   return count;
 }
 
-/** As with a socket, what is written is the reader's at once, and a break is seen only after what was said has been read. */
+/**
+ * As with a socket, a write reaches the reader at once, and a close arrives only after everything written before it.
+ */
 function connectedPair(): readonly [client: Duplex, server: Duplex] {
   const endOf = (other: () => Duplex) =>
     new Duplex({

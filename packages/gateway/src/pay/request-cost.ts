@@ -4,17 +4,17 @@ import { costOf, type ModelPrice } from "../settings/prices.ts";
 
 export interface InputTokens {
   readonly inputTokens: number;
-  /** If each byte of its text is a token. */
+  /** As if each byte of text were a token. */
   readonly mostInputTokens: number;
 }
 
-/** Fewer than most texts have: it is better to reserve too much. */
+/** Fewer than in most texts: better to reserve too much. */
 const bytesPerToken = 3.5;
 const tokensPerImage = 5000;
-/** Of all documents of a request together: a small file can have pages enough to fill what a model reads at once. */
+/** For all documents of a request: even a small file can have enough pages to fill a model's context. */
 const tokensOfDocuments = 200_000;
 
-/** Of a body as it is sent, in so many bytes. An image costs by its size in pixels, which has little to do with its bytes. */
+/** Estimates a body as sent. An image costs by its pixels, not by its bytes. */
 export function estimateInputTokens(body: Json, sentBytes: number): InputTokens {
   let bytes = sentBytes;
   let images = 0;
@@ -31,7 +31,7 @@ export function estimateInputTokens(body: Json, sentBytes: number): InputTokens 
   return { inputTokens: Math.ceil(textBytes / bytesPerToken) + otherTokens, mostInputTokens: textBytes + otherTokens };
 }
 
-/** All of it at the dearest rate that input can have. */
+/** At the highest rate for input. */
 export function estimateInput(price: ModelPrice, tokens: number): number {
   return costOf({ ...noUsage, input: tokens }, { ...price, input: Math.max(price.input, price.cacheWrite) });
 }

@@ -10,11 +10,11 @@ export interface Output {
   /** Undefined: not even headers. */
   readonly head: { readonly status: number; readonly headers: Readonly<Record<string, string>> } | undefined;
   readonly pieces: readonly string[];
-  /** `silence` says no more and leaves the connection open; `break` closes it in the middle. */
+  /** `silence` stops and leaves the connection open. `break` drops it. */
   readonly ending: "end" | "silence" | "break";
 }
 
-const unwilling = "I can not help with that.";
+const unwilling = "I cannot help with that.";
 const interrupted = "This answer does not come to its end.";
 
 export function outputOf(dialect: AgentDialect, scripted: ScriptedRequest, turn: Turn): Output {
@@ -70,7 +70,7 @@ function isCutShort(fault: Fault | undefined): boolean {
   return fault !== undefined && fault !== "refusal";
 }
 
-/** A refusal has words of its own; a fault in the middle of an answer needs an answer. */
+/** A refusal has its own words. A fault in the middle of an answer needs an answer. */
 function sayable(turn: Turn, fault: Fault | undefined): Turn {
   if (fault === "refusal") return { text: unwilling, stop: "refusal", ...(turn.usage && { usage: turn.usage }) };
   const isSilent = !turn.text && !turn.thinking && !turn.actions?.length && turn.object === undefined;

@@ -31,12 +31,12 @@ const stateCriterion = z.strictObject({
   evidence: z.string().trim().min(1).max(4096),
 });
 
-/** What agents of a task run have beside the team's tools. */
+/** The tools of a task run's agents, besides the team's. */
 export function phaseTools({ order, inbox, emit, onCriterion, signal }: PhaseToolsOptions): TeamTool[] {
   return [
     defineTeamTool(
       "read_context",
-      "Shows what the sandboxes of this build share: with a name, that part; without, the names.",
+      "Shows what the sandboxes of this build share. Without a name, lists the parts; with a name, shows that part.",
       readContext,
       async ({ name }) => {
         if (name === undefined) return inbox.shared.map((part) => part.name).join("\n") || "[nothing is shared yet]";
@@ -46,7 +46,7 @@ export function phaseTools({ order, inbox, emit, onCriterion, signal }: PhaseToo
     ),
     defineTeamTool(
       "claim_files",
-      "Tells the other sandboxes that you are about to change files, and whether another one is at them already.",
+      "Announces to the other sandboxes that you will change files, and tells you whether another one is changing them.",
       claimFiles,
       async ({ paths }) => {
         const id = randomUUID();
@@ -56,12 +56,12 @@ export function phaseTools({ order, inbox, emit, onCriterion, signal }: PhaseToo
         if (claimed === undefined) return "Nobody has answered. Go on.";
         if (claimed.granted) return "The files are yours.";
         const held = claimed.held.map(({ path, owner }) => `${path}: ${owner}`).join("\n");
-        return `Others are at these files. Work around them if you can, or keep your change small:\n${fence("claims", held)}`;
+        return `Others are changing these files. Work around them if you can, or keep your change small:\n${fence("claims", held)}`;
       },
     ),
     defineTeamTool(
       "tell_others",
-      "Tells the agents of the other sandboxes something that they should know: an interface, a decision, a trap.",
+      "Tells the agents of the other sandboxes something they should know: an interface, a decision, a pitfall.",
       tellOthers,
       async ({ title, text }) => {
         await emit({ type: "told", title, text });
@@ -70,7 +70,7 @@ export function phaseTools({ order, inbox, emit, onCriterion, signal }: PhaseToo
     ),
     defineTeamTool(
       "state_criterion",
-      "Says of one criterion whether it holds, and what shows it.",
+      "Reports whether a criterion holds, with the evidence.",
       stateCriterion,
       async ({ criterion, satisfied, evidence }) => {
         if (!order.criteria.some(({ id }) => id === criterion)) return `Your task has no criterion ${criterion}.`;

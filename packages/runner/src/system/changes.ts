@@ -5,32 +5,32 @@ import { type Git, gitIn, removeLocks, unlessExit } from "./git.ts";
 
 export type FileChange = Extract<AgentEvent, { type: "file_change" }>;
 
-/** What changes in the work tree, whoever changes it, as a git repository beside it sees. */
+/** Detects changes in the work tree, whoever makes them, with a git repository beside it. */
 export interface Changes {
   /**
-   * Reports what has changed since the last look. Looks do not overlap: calls while one is under way share the next one,
-   * and the one who asked first gets the report. A look that takes too long reports nothing; the next one makes up for it.
+   * Reports what has changed since the last look. Looks do not overlap: calls during one share the next, and the first
+   * caller gets the report. A look that takes too long reports nothing; the next one catches up.
    */
   look(report: (changes: readonly FileChange[]) => Promise<void>): Promise<void>;
 }
 
 export interface ChangesOptions {
-  /** Of the repository; not in the work tree. */
+  /** The repository's directory, outside the work tree. */
   readonly directory: string;
   readonly workdir: string;
   readonly environment: Readonly<Record<string, string>>;
   readonly lookMs?: number;
-  /** One look reports at most so many changes. */
+  /** The limit of one report. */
   readonly maxChanges?: number;
 }
 
-/** A tree that was reported. It is kept across restarts. */
+/** The last reported tree, kept across restarts. */
 const seen = "refs/slipway/seen";
 const locks = ["config", "HEAD", "index", seen];
 
 export async function openChanges(options: ChangesOptions): Promise<Changes> {
   const { lookMs = 30_000, maxChanges = 1_000 } = options;
-  // A project that is large takes its time once.
+  // The first look at a large project takes long.
   await createRepository(gitIn({ ...options, timeoutMs: lookMs * 10 }), options.directory);
   const git = gitIn({ ...options, timeoutMs: lookMs });
   const lookOnce = async (report: (changes: readonly FileChange[]) => Promise<void>) => {
@@ -73,12 +73,12 @@ async function listChanges(git: Git, tree: string): Promise<string> {
     return await git("diff-tree", "-r", "-z", "--name-status", "--no-renames", seen, tree);
   } catch (error) {
     if (codeOf(error) !== "ERR_CHILD_PROCESS_STDIO_MAXBUFFER") throw error;
-    // More than anybody reads.
+    // More than anyone reads.
     return "";
   }
 }
 
-/** A git that fails is no reason to end a run; one that is not there is. */
+/** A failing git does not end the run. A missing git does. */
 function unlessMissing(error: unknown): void {
   if (codeOf(error) === "ENOENT") throw new SlipwayError("component_missing", "There is no git in the sandbox.");
 }
@@ -89,7 +89,7 @@ function codeOf(error: unknown): unknown {
 
 const actions = { A: "added", M: "modified", T: "modified", D: "deleted" } as const;
 
-/** Status and path in turn, each with a NUL behind it. */
+/** Alternating status and path, each followed by a NUL. */
 function readChanges(listed: string): FileChange[] {
   const fields = listed.split("\0");
   const changes: FileChange[] = [];

@@ -1,9 +1,9 @@
 /**
- * The prompt of a turn that goes on where a restart of the runner ended it. A driver that can continue without a word from
- * the user does so instead.
+ * The prompt of a turn that continues after a restart of the runner. A driver that can continue without a prompt does
+ * so instead.
  */
 export const goOnPrompt =
-  "The program that runs you was restarted. Go on with your task from where you were; what is done need not be done again.";
+  "The program that runs you was restarted. Continue your task from where you were, and do not repeat what is done.";
 
 /** Undefined when the text is not JSON. */
 export function parseJson(text: string): unknown {

@@ -8,7 +8,7 @@ const text = { text: z.string() };
 const image = {
   source: byType({ base64: { media_type: z.string(), data: z.string() }, url: { url: z.string() } }),
 };
-/** What a model may answer with. */
+/** The blocks of a model's answer. */
 export const answerBlocks = {
   text,
   thinking: { thinking: z.string(), signature: z.string().default("") },
@@ -64,7 +64,7 @@ export function readRequest(body: unknown): ModelRequest {
   };
 }
 
-/** Images in a tool's result follow it: a neutral result is text. */
+/** Images in a tool result follow it: a neutral result is text. */
 export function readBlock(part: Block): Part[] {
   switch (part.type) {
     case "text":
@@ -104,7 +104,7 @@ function readToolChoice(choice: z.output<typeof requestSchema>["tool_choice"]): 
   return choice.type === "none" ? "none" : "required";
 }
 
-/** The dialect wants a number always; every current model can answer this much. */
+/** The dialect requires a number. Every current model can write this much. */
 const defaultMaxTokens = 32_000;
 
 export function writeRequest(request: ModelRequest): Record<string, unknown> {
@@ -126,7 +126,7 @@ export function writeRequest(request: ModelRequest): Record<string, unknown> {
   };
 }
 
-/** Results of tools come first, and there are no empty texts and no empty messages. */
+/** Tool results come first. Empty texts and empty messages are not allowed. */
 function writeMessage({ role, parts }: Message, freeText: ReadonlySet<string>): object[] {
   const isResult = (part: Part) => part.type === "tool_result";
   const ordered = [...parts.filter(isResult), ...parts.filter((part) => !isResult(part))];
@@ -139,7 +139,7 @@ function writePart(part: Part, freeText: ReadonlySet<string>): object[] {
     case "text":
       return part.text === "" ? [] : [part];
     case "thinking":
-      // Without its signature the endpoint refuses it.
+      // The endpoint refuses thinking without its signature.
       return part.signature === "" ? [] : [{ type: "thinking", thinking: part.text, signature: part.signature }];
     case "image":
       return [{ type: "image", source: { type: "base64", media_type: part.mediaType, data: part.base64 } }];
@@ -161,7 +161,7 @@ function writePart(part: Part, freeText: ReadonlySet<string>): object[] {
   }
 }
 
-/** Other vendors' ids may have characters that this one refuses. */
+/** Replaces characters in other vendors' ids that this vendor refuses. */
 export function toolId(id: string): string {
   return id.replaceAll(/[^a-zA-Z0-9_-]/g, "_");
 }

@@ -63,7 +63,7 @@ export function anthropicInterpreter(): Interpreter {
         if (event.delta.stop_reason != null) reason = readReason(event.delta.stop_reason);
         return report(event.usage);
       case "message_stop":
-        // An end without a reason is what a cut stream looks like behind some proxies.
+        // Behind some proxies, a cut stream ends without a reason.
         return reason === undefined ? [] : [{ type: "stop", reason }];
       case "error":
         return [failureEvent(event)];
@@ -110,5 +110,5 @@ function toolInput(text: string): ModelEvent[] {
 }
 
 function outOfOrder(index: number): SlipwayError {
-  return new SlipwayError("invalid_answer", `The model's answer goes on with block ${index}, which is not open.`);
+  return new SlipwayError("invalid_answer", `The model's answer continues block ${index}, which is not open.`);
 }

@@ -142,7 +142,7 @@ export function writeRequest(request: ModelRequest): Record<string, unknown> {
   };
 }
 
-/** Results of tools are messages of their own, and follow the calls at once. */
+/** Tool results are separate messages, directly after the calls. */
 function writeUser({ parts }: Message): object[] {
   const results = partsOf(parts, "tool_result").map(({ id, text }) => ({
     role: "tool",

@@ -62,7 +62,7 @@ function readMessage(message: z.output<typeof messageSchema>, responseId: string
   ];
 }
 
-/** For endpoints that give their calls no ids. */
+/** For endpoints that send calls without ids. */
 export function callId(responseId: string, index: number): string {
   return `call_${responseId}_${index}`;
 }

@@ -14,7 +14,7 @@ export function writeResponse(request: ModelRequest, events: readonly ModelEvent
   };
 }
 
-/** `reason`: of the last piece of an answer. */
+/** `reason` is set on the last piece of an answer. */
 export function writeCandidate(parts: readonly object[], reason?: StopReason): object {
   const finish = reason === undefined ? {} : { finishReason: writeReason(reason) };
   return { candidates: [{ content: { role: "model", parts }, ...finish, index: 0 }] };

@@ -60,7 +60,7 @@ const requestSchema = z.object({
   previous_response_id: z.string().nullish(),
 });
 
-/** A message may come without its type. */
+/** A message may lack its type. */
 function withType(value: unknown): unknown {
   return typeof value === "object" && value !== null && "role" in value ? { type: "message", ...value } : value;
 }
@@ -70,7 +70,7 @@ type Item = NonNullable<z.output<typeof item>>;
 export function readRequest(body: unknown): ModelRequest {
   const request = parseRequest(requestSchema, body);
   if (request.previous_response_id != null) {
-    throw new SlipwayError("invalid_request", "previous_response_id: responses are not kept; send all of the input.");
+    throw new SlipwayError("invalid_request", "previous_response_id: responses are not stored; send the whole input.");
   }
   const items = request.input.filter((one) => one !== undefined);
   const format = request.text?.format;
@@ -167,7 +167,7 @@ function writePart(role: Message["role"], part: Part, custom: ReadonlySet<string
     case "image_url":
       return { type: "message", role, content: [{ type: "input_image", image_url: imageAddress(part) }] };
     case "thinking":
-      // Without what the endpoint sealed it refuses the item.
+      // The endpoint refuses the item without the content it encrypted.
       if (part.signature === "") return undefined;
       return {
         type: "reasoning",

@@ -33,7 +33,7 @@ type DeltaEvent = Extract<StreamEvent, { delta: string }>;
 
 export function responsesInterpreter(): Interpreter {
   const seen = { called: false, refused: false };
-  /** The item that streams; `told` is whether any of its content has come. */
+  /** The streaming item. `told` is whether any of its content has arrived. */
   let open: { readonly index: number | null | undefined; told: boolean } | undefined;
 
   return {
@@ -69,7 +69,7 @@ export function responsesInterpreter(): Interpreter {
     return contentEvents(readItem(started)).slice(0, 1);
   }
 
-  /** Some endpoints send an item only when it is done; otherwise all but a seal has come before. */
+  /** Some endpoints send an item only when it is done. From others, only the encrypted content is still missing. */
   function endItem(done: Item): ModelEvent[] {
     const [begun, told] = [open !== undefined, open?.told ?? false];
     open = undefined;
@@ -84,10 +84,7 @@ export function responsesInterpreter(): Interpreter {
 
   function readDelta(event: DeltaEvent): ModelEvent[] {
     if (event.output_index != null && open?.index != null && event.output_index !== open.index) {
-      throw new SlipwayError(
-        "invalid_answer",
-        `The answer goes on with item ${event.output_index}, which is not open.`,
-      );
+      throw new SlipwayError("invalid_answer", `The answer continues item ${event.output_index}, which is not open.`);
     }
     if (open === undefined) open = { index: event.output_index, told: false };
     if (event.delta === "") return [];

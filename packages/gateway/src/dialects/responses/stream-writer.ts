@@ -28,7 +28,7 @@ export function responsesStreamWriter(request: ModelRequest): StreamWriter {
           return event.text === "" ? "" : goOn("text", openText, "msg") + add(event.text);
         case "thinking": {
           const words = goOn("thinking", openThinking, "rs") + add(event.text);
-          // The signature is the last of an item.
+          // The signature ends an item.
           return event.signature ? words + close(event.signature) : words;
         }
         case "tool_start":

@@ -52,7 +52,7 @@ export function readCall(call: Call): Part {
   return { type: "tool_call", id: call.call_id, name: joinName(call.namespace, call.name), input };
 }
 
-/** One name for a tool of a group, where dialects know no groups. */
+/** One name for a grouped tool, for dialects without groups. */
 function joinName(namespace: string | null | undefined, name: string): string {
   if (!namespace) return name;
   return namespace.endsWith("_") || name.startsWith("_") ? `${namespace}${name}` : `${namespace}__${name}`;

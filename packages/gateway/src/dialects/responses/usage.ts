@@ -17,7 +17,7 @@ function writeUsage(usage: Usage): object {
   };
 }
 
-/** What a response says at its end. */
+/** The end of a response. */
 export const endSchema = z.object({
   status: z.string().nullish(),
   incomplete_details: z.object({ reason: z.string().nullish() }).nullish(),
@@ -26,7 +26,7 @@ export const endSchema = z.object({
 });
 export type End = z.output<typeof endSchema>;
 
-/** `status` is the event's when it streams. Nothing but a completed and an incomplete response has a stop. */
+/** `status` is the event's when streaming. Only completed and incomplete responses have a stop. */
 export function readEnd(end: End, status: string, seen: { readonly called: boolean; readonly refused: boolean }) {
   const events: ModelEvent[] = [];
   if (end.usage != null) {
@@ -52,7 +52,7 @@ function incompleteReason(end: End): StopReason {
   return end.incomplete_details?.reason === "content_filter" ? "refusal" : "max_tokens";
 }
 
-/** A refusal is told as a filtered answer: agents take that for a failure, and an answer with nothing in it for success. */
+/** Reports a refusal as a filtered answer: agents treat that as a failure, but an empty answer as success. */
 export function writeEnd(
   reason: StopReason,
   usage: Usage,

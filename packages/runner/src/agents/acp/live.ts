@@ -8,14 +8,14 @@ import { failureOf } from "./failure.ts";
 import { createPermissions } from "./permissions.ts";
 import { createTranslation } from "./translate.ts";
 
-/** An agent's program that runs, and the conversation with it. */
+/** An agent's running program, and the conversation with it. */
 export interface Live {
   /** One turn at a time. Never fails: a failure is how the turn ends. */
   run(prompt: string, push: (event: AgentEvent) => void): Promise<FinalEvent>;
   answer: Agent["answer"];
-  /** Asks the agent to leave its turn; after the grace the program is ended. */
+  /** Asks the agent to end its turn, and kills the program after the grace. */
   cancel(): void;
-  /** Answers when nothing of it is left. */
+  /** Resolves when nothing of it is left. */
   stop(): Promise<void>;
   readonly stopped: boolean;
 }
@@ -30,7 +30,7 @@ export function createLive(program: Program, options: OpenOptions, session: Sess
 
   void program.exit.then(() => {
     stopped = true;
-    // What it leaves behind would keep its output open, and a turn waiting for more.
+    // Its children would keep its output open, and a turn waiting for more.
     program.kill();
   });
 

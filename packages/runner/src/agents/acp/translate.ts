@@ -7,11 +7,11 @@ import { idText, longText, shortText } from "../../system/text.ts";
 import { planEvent } from "../program/events.ts";
 import { endOfFailure, sessionFailure } from "./session-failure.ts";
 
-/** One turn's updates as events. */
+/** Translates one turn's updates into events. */
 export interface Translation {
   read(update: SessionUpdate): AgentEvent[];
   end(response: PromptResponse): FinalEvent;
-  /** Some of the model's last response has come. */
+  /** Some of the model's last response has arrived. */
   readonly begun: boolean;
 }
 
@@ -35,7 +35,7 @@ export function createTranslation(): Translation {
   const readTool = (update: ToolUpdate): AgentEvent[] => {
     const events: AgentEvent[] = [];
     begun = update.status !== "completed";
-    // Some agents update a call that they have not announced.
+    // Some agents update a call without announcing it.
     const tool = tools.get(update.toolCallId) ?? knownTool(update);
     tools.set(update.toolCallId, tool);
     tool.input = update.rawInput ?? tool.input ?? { title: update.title };
@@ -136,7 +136,7 @@ function toolEvent(phase: Tool["phase"], { id, name, kind }: KnownTool): Tool {
   return { type: "tool", phase, id, name, kind };
 }
 
-/** All of the output so far; undefined when the update says nothing about it. */
+/** Returns the whole output so far. Undefined if the update says nothing about it. */
 function outputText({ content, rawOutput }: ToolUpdate): string | undefined {
   const texts = (content ?? []).flatMap(contentText);
   if (texts.length > 0) return texts.join("\n");
@@ -148,12 +148,12 @@ function contentText(content: ToolCallContent): string[] {
   return content.type === "content" && content.content.type === "text" ? [content.content.text] : [];
 }
 
-/** Gemini CLI does not tell what it was to write: by its content, one edit of a file after another is no loop. */
+/** Gemini CLI does not report what it writes. The digest tells successive edits of a file from a loop. */
 function digestOf(text: string): string {
   return createHash("sha256").update(text).digest("hex").slice(0, 8);
 }
 
-/** Codex tells a command's output beside the protocol, to a client that knows how. */
+/** Codex reports a command's output beside the protocol, to a client that declares this. */
 export const terminalOutputCapability = { terminal_output_delta: true };
 const terminalMeta = z.object({ terminal_output_delta: z.object({ data: z.string() }) });
 

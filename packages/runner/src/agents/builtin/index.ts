@@ -12,14 +12,14 @@ import { runTurn } from "./turn.ts";
 export interface BuiltinSettings {
   /** For the commands that the agent runs. */
   readonly environment: Readonly<Record<string, string>>;
-  /** A conversation that is longer is summarised. */
+  /** Longer conversations are summarised. */
   readonly compactAtTokens?: number;
 }
 
 export const workTools = [terminalTool, createOrUpdateFilesTool, readFilesTool, listFilesTool, searchTool];
 const longestCommandMs = 540_000;
 
-/** The agent that comes with Slipway: a tool loop of the AI SDK inside the runner's own process. */
+/** Slipway's own agent: a tool loop of the AI SDK inside the runner's process. */
 export function createBuiltinDriver(settings: BuiltinSettings): Driver {
   return { name: "builtin", open: async (options) => openAgent(options, settings) };
 }

@@ -47,7 +47,7 @@ const schemas = {
   }),
   stream_event: z.object({
     type: z.literal("stream_event"),
-    /** Of the tool call by which a sub-agent works; null for the agent itself. */
+    /** The tool call of the sub-agent. Null for the agent itself. */
     parent_tool_use_id: z.string().nullish(),
     event: z.object({
       type: z.string(),
@@ -89,7 +89,7 @@ const schemas = {
     terminal_reason: z.string().nullish(),
     api_error: z.string().nullish(),
     api_error_status: z.number().nullish(),
-    /** `total_cost_usd` also counts what the conversation cost before. */
+    /** `total_cost_usd` would include the conversation's earlier cost. */
     model_usage_since_last_result: z.record(z.string(), modelUsage).default({}),
   }),
 };
@@ -100,7 +100,7 @@ export type ClaudeControlRequest = z.output<Schemas["control_request"]>;
 
 const kindOfLine = z.object({ type: z.string(), subtype: z.string().optional() });
 
-/** Undefined: a kind of message that says nothing to us. What is no message fails with `invalid_answer`. */
+/** Undefined: a message that does not matter here. Fails with `invalid_answer` if the line is not a message. */
 export function readMessage(line: string): ClaudeMessage | undefined {
   const value = parseJson(line);
   const kind = kindOfLine.safeParse(value);
@@ -121,7 +121,7 @@ function parseJson(line: string): unknown {
 }
 
 function unreadable(line: string, cause?: unknown): SlipwayError {
-  return new SlipwayError("invalid_answer", `Claude Code said what is not its protocol: ${line.slice(0, 200)}`, {
+  return new SlipwayError("invalid_answer", `Claude Code broke its protocol: ${line.slice(0, 200)}`, {
     cause,
   });
 }

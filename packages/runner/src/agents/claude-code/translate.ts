@@ -7,10 +7,10 @@ import { planEvent } from "../program/events.ts";
 import { failureEvent } from "../program/failure.ts";
 import type { ClaudeMessage, ClaudeResult } from "./messages.ts";
 
-/** One turn's messages as events. */
+/** Translates one turn's messages into events. */
 export interface Translation {
   read(message: ClaudeMessage): AgentEvent[];
-  /** How the last result ends the turn; undefined before there is one. */
+  /** How the last result ends the turn. Undefined before the first. */
   readonly end: FinalEvent | undefined;
 }
 
@@ -19,14 +19,14 @@ type Tool = Extract<AgentEvent, { type: "tool" }>;
 
 export function createTranslation(): Translation {
   const toolNames = new Map<string, string>();
-  /** Of the last response; `open` while it comes. */
+  /** Stop reason of the last response. `open` while it streams. */
   let stopReason: string | undefined;
   let errorClass: string | undefined;
   let end: FinalEvent | undefined;
 
   const readStream = ({ event: { type, delta }, parent_tool_use_id }: Message<"stream_event">): AgentEvent[] => {
     if (parent_tool_use_id != null) return [];
-    // A stream that was cut also gets a `message_stop`, made up by the program, but no `message_delta` before it.
+    // For a cut stream, the program makes up a `message_stop`, but no `message_delta` before it.
     if (type === "message_start") {
       stopReason = "open";
       end = undefined;
@@ -123,7 +123,8 @@ function failureOf(result: ClaudeResult, stopReason: string | undefined, errorCl
 }
 
 function sessionOf(message: Extract<ClaudeMessage, { subtype: "init" }>): AgentEvent {
-  // The program goes on without a server that did not start; an agent without the run's tools does the wrong work.
+  // The program continues without a server that failed to start, and an agent without the run's tools does the wrong
+  // work.
   if (message.mcp_servers.some(({ name, status }) => name === teamServer && status === "failed")) {
     throw new SlipwayError("component_missing", "The run's own tools did not start.");
   }

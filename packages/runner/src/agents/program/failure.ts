@@ -3,15 +3,18 @@ import type { FinalEvent } from "../../supervise/supervise.ts";
 import { shortText } from "../../system/text.ts";
 
 export interface FailureFacts {
-  /** The HTTP status that the agent got from the gateway, when it tells. */
+  /** The HTTP status from the gateway, if the agent reports it. */
   readonly status?: number | undefined;
   /** The agent's own class of failure, translated. */
   readonly kind?: AgentErrorKind | undefined;
-  /** The agent's words. The gateway puts its code at the end of a refusal's message, as in `... [unknown_model]`. */
+  /** The agent's words. The gateway puts its code at the end of a refusal, as in `... [unknown_model]`. */
   readonly message: string;
 }
 
-/** How a turn ends after a failed model call. The gateway's code counts most, then the agent's class, then the status. */
+/**
+ * How a turn ends after a failed model call. The gateway's code takes precedence, then the agent's class, then the
+ * status.
+ */
 export function failureEvent({ status, kind, message }: FailureFacts): FinalEvent {
   const code = findCode(message);
   if (code === "budget_exhausted" || (code === undefined && status === 402)) {

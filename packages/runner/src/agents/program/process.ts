@@ -9,20 +9,20 @@ import { shortText } from "../../system/text.ts";
 export interface ProgramOptions {
   readonly argv: readonly [string, ...string[]];
   readonly cwd: string;
-  /** All of it: nothing is inherited from the runner. */
+  /** The whole environment: nothing is inherited from the runner. */
   readonly env: Readonly<Record<string, string>>;
 }
 
 export interface Program {
   readonly stdin: Writable;
   readonly stdout: Readable;
-  /** Settles when the program itself has ended; what it has started may still run. */
+  /** Settles when the program itself has ended. Its children may still run. */
   readonly exit: Promise<ProgramExit>;
-  /** The last of what it wrote to standard error. */
+  /** The end of its standard error. */
   complaint(): string;
   /** Asks it and everything it started to end, and kills what is left after the grace. Resolves when none of it is left. */
   stop(): Promise<void>;
-  /** Kills it and all that it has started, without waiting. */
+  /** Kills it and everything it started, without waiting. */
   kill(): void;
 }
 
@@ -35,7 +35,7 @@ export interface ProgramExit {
 export const stopGraceMs = 3_000;
 const maxComplaintChars = 2000;
 
-/** Starts a program in a session of its own and with a mark, by which all that descends from it is found. */
+/** Starts a program in its own session and with a mark, by which all of its descendants are found. */
 export async function startProgram({ argv: [file, ...args], cwd, env }: ProgramOptions): Promise<Program> {
   const mark = markProcesses();
   const child = spawn(file, args, { cwd, env: { ...env, ...mark.environment }, stdio: "pipe", detached: true });
@@ -43,7 +43,7 @@ export async function startProgram({ argv: [file, ...args], cwd, env }: ProgramO
   await Promise.race([once(child, "spawn"), exit]).catch((error: unknown) => {
     throw new SlipwayError("component_missing", `${file} could not be started in ${cwd}.`, { cause: error });
   });
-  // A program that ends without reading its input is judged by its exit and its output, not by the broken pipe.
+  // A program that ends without reading its input is judged by its exit and output, not by the broken pipe.
   child.stdin.on("error", () => {});
   let complaint = "";
   child.stderr.setEncoding("utf8").on("data", (text: string) => {
@@ -60,12 +60,12 @@ export async function startProgram({ argv: [file, ...args], cwd, env }: ProgramO
     exit,
     complaint: () => complaint.trim(),
     stop: () => end(stopGraceMs),
-    // Whoever waits for the stop hears of a failure.
+    // Whoever awaits `stop` gets the failure.
     kill: () => void end(0).catch(() => {}),
   };
 }
 
-/** How a turn ends when its program has ended before it. */
+/** How a turn ends when its program ended first. */
 export async function crashOf(program: Pick<Program, "exit" | "complaint">): Promise<FinalEvent> {
   const { code, signal } = await program.exit;
   const how = signal === null ? `with exit code ${code}` : `by ${signal}`;
