@@ -125,7 +125,7 @@ describe("readFiles", () => {
     await write("b.bin", Buffer.from([1, 0, 2]));
     const { text, ok } = await call("readFiles", { paths: ["a.txt", "none.txt", "b.bin", ".."] });
     expect(ok).toBe(false);
-    expect(text).toMatch(/^=== a.txt\na\n=== none.txt\nENOENT[\s\S]*=== b.bin\n\[no text: 3 bytes[\s\S]*outside of/);
+    expect(text).toMatch(/^=== a.txt\na\n=== none.txt\nENOENT[\s\S]*=== b.bin\n\[not text: 3 bytes[\s\S]*outside of/);
   });
 
   test("keeps within its limit", async () => {
