@@ -38,9 +38,7 @@ export interface GatewayOptions {
   readonly onDefect?: (error: unknown) => void;
 }
 
-/**
- * The one place that talks to models. Disposing it aborts what is under way. The caller owns the ledger and the log.
- */
+/** The one place that talks to models. Disposing it aborts all requests. The caller owns ledger and log. */
 export interface Gateway extends GatewayServer {
   /** Opens a run with agents. After a restart, open it again. Fails when one of its models cannot work. */
   openRun(grant: RunGrant): Promise<OpenRun>;
@@ -71,15 +69,9 @@ export interface OpenCalls extends AsyncDisposable {
   raiseBudget(budgetMicroUsd: number): Promise<void>;
   /** How the last model response ended, by the gateway's own count. Undefined before the first. */
   lastResponse(): SettledResponse | undefined;
-  /**
-   * The last response that failed because of its model. For a run that was open before, requests lost then count as one
-   * failure until a model answers.
-   */
+  /** The last response that failed because of its model, or what an earlier process lost, until a model answers. */
   lastFailure(): SettledResponse | undefined;
-  /**
-   * Whether the ledger has too little left to continue. Waits until no request is under way; retries until the signal
-   * aborts.
-   */
+  /** Whether the ledger has too little left to continue. Waits for open requests; retries until the signal aborts. */
   ranOut(signal?: AbortSignal): Promise<boolean>;
   /** Whether a request was refused since the run was opened because too little was left. */
   hadUnpayable(): boolean;

@@ -3,10 +3,7 @@ import { asObject, type Json } from "../dialects/content.ts";
 import type { AgentDialectName } from "../dialects/dialect.ts";
 import { jsonObject } from "../dialects/parse.ts";
 
-/**
- * Keeps the tools that the agent itself runs, with the fields that describe them. Drops all others: a tool of an
- * unknown shape may run at the endpoint.
- */
+/** Keeps the tools that the agent runs, with their known fields. A tool of another shape may run at the endpoint. */
 export function agentTools(dialect: AgentDialectName, tools: readonly unknown[]): Json[] {
   return tools.flatMap((tool): Json[] => {
     const { data } = toolShapes[dialect].safeParse(tool);

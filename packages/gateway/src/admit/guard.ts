@@ -33,9 +33,7 @@ export function guardBody(dialect: AgentDialectName, body: Json): void {
   parts.forEach(checkPart);
 }
 
-/**
- * Refers to other requests or to state at the endpoint. Dropping such a field would change the question, so refuse it.
- */
+/** Refers to other requests or to state at the endpoint. Dropping it would change the question: refuse it. */
 const refusedFields =
   "background previous_response_id conversation container mcp_servers prompt audio cachedContent".split(" ");
 

@@ -129,9 +129,7 @@ export function parseBody(bytes: Buffer, fields: Readonly<Record<string, unknown
   throw new SlipwayError("invalid_request", `${issue?.path.join(".") || "the body"}: ${issue?.message}`);
 }
 
-/**
- * Serialise the parsed body: for a duplicated field, the endpoint might read another value than the gateway checked.
- */
+/** Serialise the parsed body: of a duplicated field, the endpoint might read a value that was not checked. */
 function encode(body: Json): Buffer {
   return Buffer.from(JSON.stringify(body));
 }

@@ -48,9 +48,7 @@ export async function openBook(log: RunLog, run: RunId): Promise<Book> {
   };
 }
 
-/**
- * Reads from the log how a run ended. Nothing is stored after an end that the runner reported: it is the last event.
- */
+/** Reads from the log how a run ended. An end that the runner reported is the last event. */
 export async function keptEnd(log: RunLog, run: RunId): Promise<RunEnd | undefined> {
   const { end } = await log.orders(run);
   if (end !== undefined) return end;

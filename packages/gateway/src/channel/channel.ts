@@ -19,15 +19,9 @@ import { systemTimers, type Timers } from "./timers.ts";
 
 /** The host's end of the run channel. See docs/run-channel.md for the protocol. */
 export interface RunChannel {
-  /**
-   * Starts to listen to the run, watch it for silence and accept messages for it. Continues from what was stored
-   * before.
-   */
+  /** Starts to listen to the run and to watch it for silence. Continues from what was stored before. */
   open(run: { readonly id: RunId; readonly task: RunTask }): Promise<void>;
-  /**
-   * Serves a request below `/run/` of a run that the caller has identified. Throws only for a defect, after it has
-   * answered.
-   */
+  /** Serves a request below `/run/` of an identified run. Throws only for a defect, after it has answered. */
   handle(run: RunId, request: IncomingMessage, response: ServerResponse): Promise<void>;
   /** Yields events after that number, then new ones, until the run has ended, is closed, or the signal aborts. */
   events(

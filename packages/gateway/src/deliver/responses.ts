@@ -40,10 +40,7 @@ const modelFailures: ReadonlySet<ErrorCode | undefined> = new Set<ErrorCode>([
   ...(["model_timeout", "model_unreachable", "stream_truncated"] as const),
 ]);
 
-/**
- * `before`: stands for requests of an earlier process that were lost under way. Once a model has answered, it no longer
- * explains a failure.
- */
+/** `before` stands for requests lost by an earlier process. It explains no failure once a model has answered. */
 export function createResponses(before?: SettledResponse): Responses {
   const gaveUp = Promise.withResolvers<SettledResponse>();
   let last: SettledResponse | undefined;

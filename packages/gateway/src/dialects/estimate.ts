@@ -1,7 +1,4 @@
-/**
- * Estimates the tokens of a response so far by its size. Errs on the high side, so that a budget is not exceeded
- * unseen.
- */
+/** Estimates a response's tokens so far by its size, rather too high, so that no budget is exceeded unseen. */
 export interface Estimate {
   /** Whole events, with one character per byte. */
   addEvents(events: string): void;

@@ -2,10 +2,7 @@ const newline = 0x0a;
 const carriageReturn = 0x0d;
 const [lfBlankLine, crlfBlankLine] = [Buffer.from("\n\n"), Buffer.from("\r\n\r\n")];
 
-/**
- * Returns the data of the lines that contain a marker. `text` is `events` with one character per byte; `pattern` is
- * global.
- */
+/** Returns the data of lines with a marker. `text` is `events`, one character per byte; `pattern` is global. */
 export function markedLines(events: Buffer, text: string, pattern: RegExp): string[] {
   const data: string[] = [];
   pattern.lastIndex = 0;

@@ -168,10 +168,7 @@ function log(
   });
 }
 
-/**
- * Writes a refusal in the agent's dialect. The gateway has already retried, so it tells clients not to, unless it also
- * tells them when.
- */
+/** Writes a refusal in the agent's dialect. Clients must not retry unless told when: the gateway already has. */
 export function sendError(response: ServerResponse, dialect: AgentDialect, error: SlipwayError): void {
   if (response.headersSent || response.destroyed) return void response.destroy();
   const retries = String(response.hasHeader("retry-after"));

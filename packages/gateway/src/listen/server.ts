@@ -126,9 +126,7 @@ function countOf(open: ReadonlyMap<Duplex, RunId | undefined>, run: RunId): numb
   return count;
 }
 
-/**
- * As with a socket, a write reaches the reader at once, and a close arrives only after everything written before it.
- */
+/** Like a socket: a write reaches the reader at once, and a close arrives after everything written before it. */
 function connectedPair(): readonly [client: Duplex, server: Duplex] {
   const endOf = (other: () => Duplex) =>
     new Duplex({

@@ -10,9 +10,7 @@ export interface OrderedFault {
   readonly atStep?: number;
 }
 
-/**
- * Parses a fault from a prompt: `[fault:cut]`, `[fault:429 x2]` for the first two tries, `[fault:cut @1]` at step 1.
- */
+/** Parses a prompt's fault: `[fault:cut]`, `[fault:429 x2]` for the first two tries, `[fault:cut @1]` at step 1. */
 export function faultOf(prompt: string): OrderedFault | undefined {
   const match = pattern.exec(prompt);
   if (!match) return undefined;

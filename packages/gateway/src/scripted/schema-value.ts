@@ -9,10 +9,7 @@ interface Walk {
   valuesLeft: number;
 }
 
-/**
- * Returns the plainest value that fits a JSON schema, always the same one. Supports what answer schemas use: neither
- * `allOf` nor `pattern`.
- */
+/** Returns the plainest value that fits a JSON schema, always the same. Supports neither `allOf` nor `pattern`. */
 export function valueForSchema(schema: Schema): unknown {
   return valueFor(schema, { root: schema, valuesLeft: maxValues }, 0);
 }

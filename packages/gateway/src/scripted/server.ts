@@ -89,9 +89,7 @@ async function play(
   if (ending === "break") response.destroy();
 }
 
-/**
- * Resolves when the system has taken the piece: a slow reader slows the writer, and a break follows what was written.
- */
+/** Resolves when the system has taken the piece, so that a slow reader slows the writer. */
 function write(response: ServerResponse, piece: string): Promise<void> {
   return new Promise((resolve, reject) => {
     response.write(piece, (error) => (error ? reject(error) : resolve()));

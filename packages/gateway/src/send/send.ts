@@ -18,9 +18,7 @@ interface SendOptions {
 
 const maxErrorBytes = 64 * 1024;
 
-/**
- * Sends a request until the endpoint takes it or no try is left. Returns a successful answer; fails with a typed error.
- */
+/** Sends a request until the endpoint takes it or no try is left. Fails with a typed error. */
 export async function sendWithRetries(send: Send, request: UpstreamRequest, options: SendOptions): Promise<Answer> {
   const { retries, signal, clock } = options;
   for (let number = 1; ; number++) {

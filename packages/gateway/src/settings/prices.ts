@@ -10,10 +10,7 @@ const modelPriceSchema = z.strictObject({
   cacheRead: price,
   cacheWrite: price,
   maxOutputTokens: z.int().min(1).max(10_000_000),
-  /**
-   * Whether the model may think without streaming its thoughts, which are billed: unless told not to, only on request,
-   * or never.
-   */
+  /** Whether the model bills thoughts that it does not stream: unless told not to, only on request, or never. */
   hiddenThinking: z.enum(["usual", "asked", "never"]).default("usual"),
 });
 export type ModelPrice = z.output<typeof modelPriceSchema>;

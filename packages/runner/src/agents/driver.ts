@@ -59,9 +59,7 @@ export interface Agent extends AsyncDisposable {
    * continues.
    */
   turn(prompt: string, options: { readonly signal: AbortSignal }): AsyncIterable<AgentEvent>;
-  /**
-   * Adds the user's words to the running turn at its next step. False: the agent cannot take them before the turn ends.
-   */
+  /** Adds the user's words to the running turn at its next step. False: only the next turn can take them. */
   steer(text: string): boolean;
   /** Answers a `permission` event. */
   answer(permission: { readonly id: string; readonly allow: boolean; readonly reason: string }): void;

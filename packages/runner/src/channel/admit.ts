@@ -14,10 +14,7 @@ const reservedNumbers = 4096;
 /** Reserved for how agents ended. */
 const lastNumbers = 256;
 
-/**
- * Whether the spool takes an event. Text runs out of room first, then the rest, ends never. The last number is for the
- * run's end.
- */
+/** Whether the spool takes an event. Text runs out of room first, ends never. The last number is the run's end. */
 export function admits(event: RunnerEvent, { bytes, next }: Filling): boolean {
   const numbers = runChannel.maxEventsPerRun - next;
   if (event.type === "ended") return numbers >= 0;

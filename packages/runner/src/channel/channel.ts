@@ -15,15 +15,9 @@ import { createSender } from "./sender.ts";
 import { openSpool } from "./spool.ts";
 import type { Transport } from "./transport.ts";
 
-/**
- * The runner's end of the run channel. It survives the host's absence: events are stored, and sent when the host is
- * back.
- */
+/** The runner's end of the run channel. It stores events while the host is away, and sends them later. */
 export interface Channel extends AsyncDisposable {
-  /**
-   * Aborts, with the error as its reason, when the host rejects the run for good: `run_ended`, `run_token_invalid`,
-   * `event_rejected`.
-   */
+  /** Aborts when the host rejects the run for good: `run_ended`, `run_token_invalid`, `event_rejected`. */
   readonly signal: AbortSignal;
   /** Waits for the host as long as it takes. Call it before emitting anything. */
   hello(): Promise<HelloResponse>;

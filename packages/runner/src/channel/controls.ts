@@ -6,9 +6,7 @@ import { ask, type Line } from "./ask.ts";
 /** An empty answer before this time means that the host released the poll. Wait a little before the next one. */
 const earlyMs = 1000;
 
-/**
- * Polls the host for messages forever. `place` is the file that remembers the last one taken; `known` takes precedence.
- */
+/** Polls the host for messages forever. The file `place` remembers the last one; `known` takes precedence. */
 export async function* pollControls(
   line: Line,
   place: string,

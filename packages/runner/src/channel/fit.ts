@@ -6,10 +6,7 @@ const frameBytes = 1024;
 const shortCharacters = 512;
 const mark = "… [cut]";
 
-/**
- * Returns the event as the host accepts it: cuts what is too long and marks the cut. Fails with `event_rejected` for
- * other faults.
- */
+/** Cuts what is too long for the host, and marks the cut. Fails with `event_rejected` for other faults. */
 export function fit(event: RunnerEvent): RunnerEvent {
   const fitted = parse(event);
   if (byteLength(fitted) <= runChannel.maxBodyBytes - frameBytes) return fitted;

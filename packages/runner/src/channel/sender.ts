@@ -90,10 +90,7 @@ function isGap(refusal: Refusal, position: number): refusal is Refusal & { reado
   return hasCode(refusal.error, "event_rejected") && refusal.next !== undefined && refusal.next < position;
 }
 
-/**
- * After it the host refuses everything. A refusal that knows the end shows that the host has it, and that only the
- * answer was lost.
- */
+/** The host refuses everything after the end: such a refusal shows that it has the end. */
 function isRunEnd(line: string | undefined): boolean {
   return line !== undefined && numberedEventSchema.parse(JSON.parse(line)).event.type === "ended";
 }

@@ -171,10 +171,7 @@ export async function followShared({ progress: { inbox }, share }: Attempt, sign
   }
 }
 
-/**
- * For agents that would rather read files than call a tool. Leaves an agent's obstacle in place: the tool has the
- * truth.
- */
+/** For agents that prefer files to the tool. An agent's obstacle stays in place: the tool has the truth. */
 async function writeShared(workdir: string, shared: readonly SharedPart[]): Promise<void> {
   const own = join(workdir, ".slipway");
   const directory = join(own, "context");

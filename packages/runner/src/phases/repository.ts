@@ -13,10 +13,7 @@ import { author, findHead, link, mainRef, unlock } from "./link.ts";
 export interface Repository {
   /** Creates the workspace with the branch, and returns its first commit. */
   prepare(): Promise<string>;
-  /**
-   * Commits the workspace on top of the branch and returns the branch's last commit. `merged` is a main that is now
-   * part of it.
-   */
+  /** Commits the workspace and returns the branch's last commit. `merged` is a main that is now part of it. */
   commit(tip: string, message: string, merged?: string): Promise<string>;
   /** Returns the agents' current commit if it descends from the tip, otherwise the tip. */
   latest(tip: string): Promise<string>;

@@ -14,10 +14,7 @@ const killMs = 5_000;
 export interface ProcessMark {
   /** For the started program, with `detached: true`. */
   readonly environment: Readonly<Record<string, string>>;
-  /**
-   * Sends TERM, then KILL after the grace. Resolves to true when nothing is left, to false when the kernel holds
-   * something.
-   */
+  /** Sends TERM, then KILL after the grace. Resolves to whether all of them are gone. */
   end(options?: { readonly leader?: number | undefined; readonly graceMs?: number }): Promise<boolean>;
 }
 

@@ -1,7 +1,4 @@
-/**
- * The prompt of a turn that continues after a restart of the runner. A driver that can continue without a prompt does
- * so instead.
- */
+/** The prompt of a turn that continues after a restart. A driver that needs no prompt ignores it. */
 export const goOnPrompt =
   "The program that runs you was restarted. Continue your task from where you were, and do not repeat what is done.";
 

@@ -22,10 +22,7 @@ export interface Team {
   worker(name: string, turn: string, prompt: string): Promise<FinalEvent>;
 }
 
-/**
- * The lead works and may hand out tasks, workers do them, and the lead combines the results. This may repeat a few
- * times.
- */
+/** The lead works and may hand out tasks, workers do them, and the lead combines the results, in a few rounds. */
 export async function runTeam(team: Team, start: Stage): Promise<FinalEvent> {
   for (let stage = start; ; ) {
     team.onStage(stage);

@@ -24,9 +24,7 @@ export interface Surroundings {
   emit(agent: string, event: AgentEvent): Promise<void>;
 }
 
-/**
- * The host, through which models are reached. A turn that breaks because the host was away continues when it is back.
- */
+/** The way to the models: a turn that breaks because the host was away continues when it is back. */
 export type Host = Pick<Channel, "absences" | "reach">;
 
 export interface MemberOptions {

@@ -22,10 +22,7 @@ const answerSchema = z.object({
 });
 type TeamAnswer = z.input<typeof answerSchema>;
 
-/**
- * Serves one agent's team tools on a unix socket, for the MCP server program. One request per connection, as JSON up to
- * its end.
- */
+/** Serves one agent's team tools on a unix socket: one request per connection, as JSON up to its end. */
 export async function serveTeam(path: string, tools: readonly TeamTool[]): Promise<AsyncDisposable> {
   // Left by a killed runner.
   await rm(path, { force: true });

@@ -65,10 +65,7 @@ export function googleStreamWriter(request: ModelRequest): StreamWriter {
 const refused = new SlipwayError("answer_refused", "the model declines to answer");
 const cutOff = new SlipwayError("stream_truncated", "the model's answer is longer than its limit");
 
-/**
- * Without `data:` and as a separate piece, like Google's own servers: clients would take an event for a part of the
- * answer.
- */
+/** Without `data:` and separately, like Google's servers: clients take any event for a part of the answer. */
 export function streamError(error: object): string {
   return breakOff(JSON.stringify({ error }));
 }

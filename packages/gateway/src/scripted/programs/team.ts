@@ -13,10 +13,7 @@ function tasksFor(prompt: string) {
   return tasks.slice(0, /\bfour\b/i.test(prompt) ? 4 : 2);
 }
 
-/**
- * A lead that hands out tasks, workers that each do one and leave a note, and the lead that reads the notes and
- * finishes.
- */
+/** A lead hands out tasks, workers do one each and leave a note, and the lead reads the notes and finishes. */
 export const team: ScriptedProgram = (request) => {
   if (isSideCall(request)) return sideAnswer(request);
   // Only the lead can add tasks.

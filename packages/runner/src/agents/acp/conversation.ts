@@ -20,9 +20,7 @@ import type { Program } from "../program/process.ts";
 import { sessionFailureCapability } from "./session-failure.ts";
 import { terminalOutputCapability } from "./translate.ts";
 
-/**
- * On a busy machine, many agents that start at once need longer than an agent's default timeout for the team's tools.
- */
+/** When many agents start on a busy machine, the team's tools need longer than an agent's default timeout. */
 export const serverStartSeconds = 120;
 const maxMessageBytes = 32 * 1024 * 1024;
 

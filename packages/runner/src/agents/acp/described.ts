@@ -15,10 +15,7 @@ export function describedTool(name: string): string {
   return `acp-${name}`;
 }
 
-/**
- * Reads the agents described in subdirectories, or fails with one error that lists every mistake. `taken` are the names
- * of others.
- */
+/** Reads the agents described in subdirectories. One error lists all mistakes. `taken` are others' names. */
 export async function describedAgents(agents: string, taken: readonly string[]): Promise<readonly AcpAgent[]> {
   const mistakes: string[] = [];
   const read = async (name: string) => {

@@ -32,10 +32,7 @@ const argument = text(4096).refine(
   "every process sees arguments: {token} belongs into the environment",
 );
 
-/**
- * How to start an agent that speaks the Agent Client Protocol, so that it finds its models at the gateway and nowhere
- * else.
- */
+/** How to start an ACP agent so that it finds its models at the gateway and nowhere else. */
 export const descriptionSchema = z.strictObject(
   {
     command: z.tuple([program], argument).refine((words) => words.length <= 64, "expected up to 64 words"),

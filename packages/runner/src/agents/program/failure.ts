@@ -11,10 +11,7 @@ export interface FailureFacts {
   readonly message: string;
 }
 
-/**
- * How a turn ends after a failed model call. The gateway's code takes precedence, then the agent's class, then the
- * status.
- */
+/** How a turn ends after a failed model call: by the gateway's code, else the agent's class, else the status. */
 export function failureEvent({ status, kind, message }: FailureFacts): FinalEvent {
   const code = findCode(message);
   if (code === "budget_exhausted" || (code === undefined && status === 402)) {
