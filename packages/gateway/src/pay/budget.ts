@@ -175,8 +175,8 @@ function tokensFor(price: ModelPrice, microUsd: number): number {
 
 async function exhausted(ledger: Ledger, run: RunId, neededMicroUsd: number): Promise<SlipwayError> {
   const { budgetMicroUsd } = await ledger.balance(run);
-  const message = `the run has ${usd(await ledger.left(run))} USD of its ${usd(budgetMicroUsd)} USD left, and ${usd(neededMicroUsd)} USD more are needed`;
-  return new SlipwayError("budget_exhausted", message);
+  const left = `${usd(await ledger.left(run))} of ${usd(budgetMicroUsd)} USD`;
+  return new SlipwayError("budget_exhausted", `the run has ${left} left and needs ${usd(neededMicroUsd)} USD more`);
 }
 
 function usd(microUsd: number): string {

@@ -63,7 +63,7 @@ function problemOf({ cause }: NoObjectGeneratedError): string {
 const maxQuotedCharacters = 32 * 1024;
 
 function askAgain({ text, problem }: Unusable): ModelMessage[] {
-  const demand = `This answer cannot be used: ${problem}\nAnswer again, with JSON that fits the schema and nothing else.`;
+  const demand = `This answer cannot be used: ${problem}\nAnswer again, only with JSON that fits the schema.`;
   return [
     // Endpoints refuse an empty message.
     { role: "assistant", content: text.trim().slice(0, maxQuotedCharacters) || "(nothing)" },

@@ -9,9 +9,10 @@ const maxEarlierBytes = 24 * 1024;
 const approaches = [
   "An earlier attempt failed with an error that has a known fix. Apply the fix, and check that it works.",
   "An earlier attempt failed. Fix what failed, directly and with the smallest change that works.",
-  "Earlier attempts failed, and direct fixes did not hold. Find the cause first: reproduce it, trace it through the code, and only then fix it at its origin.",
-  "Earlier attempts failed, and the component resists repair. Rewrite the component: keep what others rely on, and replace its internals.",
-  "Earlier attempts failed. Build the feature from scratch from its requirements, and reuse nothing of the earlier attempts.",
+  "Earlier attempts failed, and direct fixes did not hold. Find the cause first: reproduce it, trace it through the " +
+    "code, and only then fix it at its origin.",
+  "Earlier attempts failed, and the component resists repair. Rewrite it: keep what others rely on, replace the rest.",
+  "Earlier attempts failed. Build the feature from scratch from its requirements, without anything of these attempts.",
 ] as const;
 
 export function buildPrompt(order: TaskOrder, installFailure: Failure | null): string {
@@ -48,7 +49,7 @@ export function fixPrompt(failure: Failure): string {
 
 export function cleanFixPrompt(failure: Failure): string {
   return paragraphs(
-    `\`${failure.command}\` fails in a clean checkout of what you committed. Commit everything it needs, and do not ignore it.`,
+    `\`${failure.command}\` fails in a clean checkout of your commits. Commit everything it needs, and do not ignore it.`,
     fence("output", failure.text),
     fenceRule,
   );

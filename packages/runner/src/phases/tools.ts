@@ -56,7 +56,7 @@ export function phaseTools({ order, inbox, emit, onCriterion, signal }: PhaseToo
         if (claimed === undefined) return "Nobody has answered. Go on.";
         if (claimed.granted) return "The files are yours.";
         const held = claimed.held.map(({ path, owner }) => `${path}: ${owner}`).join("\n");
-        return `Others are changing these files. Work around them if you can, or keep your change small:\n${fence("claims", held)}`;
+        return `Others are changing these files. Avoid them if you can, or keep your change small:\n${fence("claims", held)}`;
       },
     ),
     defineTeamTool(
