@@ -5,7 +5,6 @@ import { defineTeamTool } from "./tool.ts";
 
 const addTasks = z.strictObject({ tasks: z.array(newTaskSchema).min(1).max(boardLimits.tasks) });
 const writeNote = z.strictObject({ text: z.string().trim().min(1).max(boardLimits.noteChars) });
-const nothing = z.strictObject({});
 
 /** The team's tools for one agent. Only the lead can add tasks. */
 export function teamTools(board: Board, agent: string): TeamTool[] {
@@ -18,10 +17,9 @@ export function teamTools(board: Board, agent: string): TeamTool[] {
   );
   return [
     ...(agent === "lead" ? [forLead] : []),
-    defineTeamTool(
+    withoutInput(
       "list_tasks",
       "Lists the team's tasks, with the results of those that are done.",
-      nothing,
       () => board.tasks.map(described).join("\n") || "[no tasks]",
     ),
     defineTeamTool(
@@ -33,13 +31,18 @@ export function teamTools(board: Board, agent: string): TeamTool[] {
         return "Noted.";
       },
     ),
-    defineTeamTool(
+    withoutInput(
       "read_notes",
       "Shows the notes on the team's scratchpad.",
-      nothing,
       () => board.notes.map((note) => `${note.agent}: ${note.text}`).join("\n") || "[no notes]",
     ),
   ];
+}
+
+/** Ignores stray arguments of a model. */
+function withoutInput(name: string, description: string, run: () => string): TeamTool {
+  const tool = defineTeamTool(name, description, z.strictObject({}), run);
+  return { ...tool, run: () => tool.run({}) };
 }
 
 function titled({ id, title }: { readonly id: number; readonly title: string }): string {
