@@ -38,7 +38,11 @@ export interface GatewayOptions {
   readonly onDefect?: (error: unknown) => void;
 }
 
-/** The one place that talks to models. Disposing it aborts all requests. The caller owns ledger and log. */
+/**
+ * The one place that talks to models. Disposing it aborts all requests. The caller owns ledger and log. A request passes
+ * the rooms in order: listen/ reads it, admit/ identifies and guards it, pay/ reserves its money, send/ asks the endpoint,
+ * and deliver/ passes the answer on and settles. listen/exchange.ts is the list of these steps.
+ */
 export interface Gateway extends GatewayServer {
   /** Opens a run with agents. After a restart, open it again. Fails when one of its models cannot work. */
   openRun(grant: RunGrant): Promise<OpenRun>;
