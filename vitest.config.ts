@@ -1,7 +1,7 @@
 import { defineConfig } from "vitest/config";
 import { LongestFirst } from "./scripts/lanes/longest-first.ts";
 
-const integration = "{packages/*/src,scripts,bench}/**/*.integration.test.ts";
+const integration = "{packages/*/src,scripts,bench,examples/demo-build}/**/*.integration.test.ts";
 /** What every project has. */
 const common = {
   // A busy machine may let any process wait for seconds. What hangs still fails.

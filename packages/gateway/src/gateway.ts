@@ -1,5 +1,4 @@
 import process from "node:process";
-import type { Duplex } from "node:stream";
 import {
   type Control,
   type ModelRole,
@@ -12,15 +11,14 @@ import {
   runTaskSchema,
   SlipwayError,
 } from "@slipway/contract";
-import { createHealth, type ProviderHealth } from "./admit/health.ts";
-import { createResponses, type SettledResponse } from "./admit/responses.ts";
 import { createRunTokens } from "./admit/run-tokens.ts";
-import { createRuns } from "./admit/runs.ts";
 import { createCassettes } from "./cassettes/cassettes.ts";
-import { createRunChannel, type RunChannel } from "./channel/index.ts";
+import { createRunChannel, type RunChannel } from "./channel/channel.ts";
+import { createHealth, type ProviderHealth } from "./deliver/health.ts";
+import { createResponses, type SettledResponse } from "./deliver/responses.ts";
 import type { GatewayLogLine } from "./listen/exchange.ts";
-import type { ListenAddress, Listener } from "./listen/listen.ts";
-import { createGatewayServer } from "./listen/server.ts";
+import { createRuns } from "./listen/runs.ts";
+import { createGatewayServer, type GatewayServer } from "./listen/server.ts";
 import { neededToGoOn } from "./pay/funds.ts";
 import { patient, unlessAborted } from "./pay/patience.ts";
 import type { Balance, Clock, Ledger, RunLog } from "./ports/ports.ts";
@@ -32,28 +30,26 @@ export interface GatewayOptions {
   readonly settings: GatewaySettings;
   readonly ledger: Ledger;
   readonly log: RunLog;
-  /** Tokens of runs are made from it: one that stays the same keeps them valid over a restart. */
+  /** Run tokens derive from it. Keep it the same to keep tokens valid over a restart. */
   readonly secret: string;
   readonly clock?: Clock;
   readonly logger?: (line: GatewayLogLine) => void;
-  /** Something broke that is not expected to; without it, a warning of the process. */
+  /** Receives unexpected errors. Defaults to a process warning. */
   readonly onDefect?: (error: unknown) => void;
 }
 
-/** The one place that talks to models. Disposing it cuts what is under way; the ledger and the log are the caller's. */
-export interface Gateway extends AsyncDisposable {
-  /** Lets a run of agents in. After a restart it is opened again. Fails when one of its models can not work. */
+/**
+ * The one place that talks to models. Disposing it aborts all requests. The caller owns ledger and log. A request passes
+ * the rooms in order: listen/ reads it, admit/ identifies and guards it, pay/ reserves its money, send/ asks the endpoint,
+ * and deliver/ passes the answer on and settles. listen/exchange.ts is the list of these steps.
+ */
+export interface Gateway extends GatewayServer {
+  /** Opens a run with agents. After a restart, open it again. Fails when one of its models cannot work. */
   openRun(grant: RunGrant): Promise<OpenRun>;
-  /** Lets calls of the host itself in: of any role, with no sandbox and no run channel. */
+  /** Opens calls of the host itself: any role, no sandbox, no run channel. */
   openCalls(grant: Grant): Promise<OpenCalls>;
-  /** Serves a connection whose other end is known to be that run's sandbox: a token of another run is refused on it. */
-  serve(connection: Duplex, run: RunId): void;
-  /** The client's end of a connection for calls of this process: no other one can reach it. */
-  connect(): Duplex;
-  /** Serves whoever comes; tokens tell who that is. */
-  listen(address: ListenAddress): Promise<Listener>;
   health(): readonly ProviderHealth[];
-  /** Opens the counters of `GET /health`. Never given to a sandbox. */
+  /** Gives access to the counters of `GET /health`. Never given to a sandbox. */
   readonly hostToken: string;
 }
 
@@ -67,23 +63,23 @@ export interface RunGrant extends Grant {
   readonly task: RunTaskInput;
 }
 
-/** Disposing it lets go of it: it is refused until it is opened again. */
+/** Disposing it closes it: requests are refused until it is opened again. */
 export interface OpenCalls extends AsyncDisposable {
   readonly token: string;
-  /** `provider/model`; fails with `role_forbidden`. */
+  /** Returns `provider/model`. Fails with `role_forbidden`. */
   model(role: ModelRole): string;
   balance(): Promise<Balance>;
-  /** A lower budget changes nothing. */
+  /** Ignores a lower budget. */
   raiseBudget(budgetMicroUsd: number): Promise<void>;
-  /** How the last model response ended, by the gateway's own count; undefined before there is one. */
+  /** How the last model response ended, by the gateway's own count. Undefined before the first. */
   lastResponse(): SettledResponse | undefined;
-  /** The last one whose model was to blame. Of a run that was open before, what was lost then counts as one, until a model answers. */
+  /** The last response that failed because of its model, or what an earlier process lost, until a model answers. */
   lastFailure(): SettledResponse | undefined;
-  /** Whether too little is left to go on, by the ledger, when none of its requests is under way. Asks until the signal aborts. */
+  /** Whether the ledger has too little left to continue. Waits for open requests; retries until the signal aborts. */
   ranOut(signal?: AbortSignal): Promise<boolean>;
-  /** Whether one of its requests was refused since it was opened, for what was left then. */
+  /** Whether a request was refused since the run was opened because too little was left. */
   hadUnpayable(): boolean;
-  /** When the models have failed again and again, with no answer in between. */
+  /** Resolves when models have failed repeatedly without an answer in between. */
   readonly gaveUp: Promise<SettledResponse>;
 }
 
@@ -91,11 +87,11 @@ export interface OpenRun extends OpenCalls {
   readonly task: RunTask;
   events(options?: { readonly after?: number; readonly signal?: AbortSignal }): AsyncIterable<NumberedEvent>;
   send(control: Control): Promise<void>;
-  /** From then on models are refused with `run_ended`. */
+  /** From then on, model requests are refused with `run_ended`. */
   readonly ended: Promise<RunEnd>;
-  /** Ends the run by the host's will, unless it has ended. */
+  /** Ends the run on behalf of the host, unless it has ended. */
   fail(reason: RunEndReason, message: string): Promise<void>;
-  /** When something last came from the runner. */
+  /** When the runner was last heard from. */
   lastSeen(): number | undefined;
 }
 
@@ -148,15 +144,13 @@ export function createGateway(options: GatewayOptions): Gateway {
     };
   };
   return {
+    ...server,
     openCalls: async (grant) => open(grant, resolveRoutes(settings, grant.roles)),
     async openRun(grant) {
       const task = parseTask(grant);
       const calls = await open(grant, resolveRoutes(settings, grant.roles));
       return withChannel(grant.id, task, calls, channel, (end) => runs.close(grant.id, "run_ended", end));
     },
-    serve: server.serve,
-    connect: server.connect,
-    listen: server.listen,
     health: health.snapshot,
     hostToken: tokens.host,
     async [Symbol.asyncDispose]() {
@@ -185,7 +179,7 @@ async function withChannel(
     throw error;
   }
   const ended = channel.ended(id);
-  // Whoever does not ask for the end is not to crash by it.
+  // Callers need not await the end: an unhandled rejection must not crash them.
   ended.then(({ reason }) => close(`the run has ended: ${reason}`)).catch(() => {});
   return {
     ...calls,
@@ -202,9 +196,9 @@ async function withChannel(
   };
 }
 
-/** The judge's verdicts are worth something only where no agent can ask for them. */
+/** The judge's verdicts mean something only if no agent can ask for them. */
 function parseTask({ roles, task }: RunGrant): RunTask {
-  if (roles.includes("judge")) throw new SlipwayError("role_forbidden", "the judge is not given to runs with agents");
+  if (roles.includes("judge")) throw new SlipwayError("role_forbidden", "runs with agents cannot have the judge");
   const parsed = runTaskSchema.safeParse(task);
   if (parsed.success) return parsed.data;
   const mistakes = parsed.error.issues.map((issue) => `task.${issue.path.join(".")}: ${issue.message}`);
@@ -219,7 +213,7 @@ function modelOf(routes: readonly Route[], role: ModelRole): string {
 
 const systemClock: Clock = { now: () => Date.now() };
 
-/** A defect breaks the request that met it; it does not end the runs of others. */
+/** A defect breaks its own request, not the runs of others. */
 function warn(error: unknown): void {
   process.emitWarning(error instanceof Error ? error : String(error));
 }

@@ -1,5 +1,5 @@
-export type { ProviderHealth, ResponseEnd } from "./admit/health.ts";
-export { type SettledResponse, wasCutOff } from "./admit/responses.ts";
+export type { ProviderHealth, ResponseEnd } from "./deliver/health.ts";
+export { type SettledResponse, wasCutOff } from "./deliver/responses.ts";
 export {
   createGateway,
   type Gateway,

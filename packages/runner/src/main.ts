@@ -3,7 +3,9 @@ import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { driverOf } from "./agents/index.ts";
-import { openChannel, startRelay } from "./channel/index.ts";
+import { openChannel } from "./channel/channel.ts";
+import { startRelay } from "./channel/relay.ts";
+import { createTransport } from "./channel/transport.ts";
 import { run } from "./run.ts";
 import { type RunnerSettings, readSettings } from "./settings.ts";
 import { endOrphans } from "./system/processes.ts";
@@ -14,18 +16,19 @@ if (mode === "mcp" && socketPath !== undefined) {
   await serveMcp(socketPath);
 } else {
   await main(readSettings(process.env));
-  // A turn that did not end in time may hold sockets open; nothing of the run is left to do.
+  // A turn that did not end in time may hold sockets open, but the run is over.
   process.exit(0);
 }
 
-/** The program inside a sandbox that takes one run to its end. */
+/** Takes one run to its end, inside a sandbox. */
 async function main({ token, socketPath, directory, channelDirectory, environment }: RunnerSettings): Promise<void> {
   const cancel = new AbortController();
   process.on("SIGTERM", () => cancel.abort());
   globalThis.AI_SDK_LOG_WARNINGS = false;
   await endOrphans();
   await mkdir(directory, { recursive: true, mode: 0o700 });
-  await using channel = await openChannel({ socketPath, token, instance: randomUUID(), directory: channelDirectory });
+  const transport = createTransport({ socketPath, token });
+  await using channel = await openChannel({ transport, instance: randomUUID(), directory: channelDirectory });
   const relay = await startRelay(socketPath);
   const surroundings = {
     toolsDirectory: "/opt",

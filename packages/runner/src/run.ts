@@ -1,44 +1,33 @@
 import { join } from "node:path";
-import { type ControlMessage, type RunId, type RunnerEvent, type RunTask, SlipwayError } from "@slipway/contract";
+import { type RunId, type RunnerEvent, type RunTask, SlipwayError } from "@slipway/contract";
 import type { Driver, GatewayAddress } from "./agents/driver.ts";
+import type { Channel } from "./channel/channel.ts";
 import { runPhases } from "./phases/run.ts";
 import { endOf, type RunnerEnd } from "./supervise/end.ts";
-import { shortText } from "./system/sizes.ts";
+import { shortText } from "./system/text.ts";
 import { type Checkpoint, openCheckpoint } from "./team/checkpoint.ts";
 import { createControls } from "./team/controls.ts";
 import { assembleCrew, type CrewParts } from "./team/crew.ts";
 import { followProgress } from "./team/progress.ts";
 
-/** The host, as far as a run is concerned. */
-export interface RunChannel {
-  hello(): Promise<{ readonly run: RunId; readonly task: RunTask }>;
-  /** Answers when the event can no longer be lost. */
-  emit(event: RunnerEvent): Promise<void>;
-  /** Answers when the host has everything. */
-  flush(): Promise<void>;
-  /** How often the host was found away. */
-  absences(): number;
-  /** Answers when it is there. */
-  reach(): Promise<void>;
-  /** What comes after the message of that number; without it, what was never handed out. */
-  controls(signal: AbortSignal, after?: number): AsyncIterable<ControlMessage>;
-}
+/** The host, as a run sees it. */
+export type RunChannel = Omit<Channel, "signal" | typeof Symbol.asyncDispose>;
 
 export interface RunOptions {
   readonly channel: RunChannel;
-  /** The run's own files. A snapshot of the sandbox has them, and a restarted runner goes on from them. */
+  /** The run's own files. They are part of a snapshot, and a restarted runner continues from them. */
   readonly directory: string;
   readonly gateway: GatewayAddress;
-  /** For git, and for the project's own commands. */
+  /** For git and the project's own commands. */
   readonly environment: Readonly<Record<string, string>>;
   driver(agent: string): Driver;
-  /** The command line of an MCP server that passes calls on to a socket. */
+  /** The command line of an MCP server that forwards calls to a socket. */
   mcpCommand(socketPath: string): readonly string[];
   /** Cancels the run. */
   readonly signal: AbortSignal;
 }
 
-/** Takes a run from its task to its end, or on from where a runner before this one was ended. */
+/** Takes a run from its task to its end, or continues where an earlier runner stopped. */
 export async function run(options: RunOptions): Promise<void> {
   const { channel, directory } = options;
   const { run, task } = await channel.hello();
@@ -49,7 +38,7 @@ export async function run(options: RunOptions): Promise<void> {
   await channel.flush();
 }
 
-/** The run with what the host says to it. What fails beside the agents is the run's end, too. */
+/** Runs the task and follows the host's messages. A failure beside the agents also ends the run. */
 async function work(run: RunId, task: RunTask, checkpoint: Checkpoint, options: RunOptions): Promise<RunnerEnd> {
   const { channel } = options;
   const failed = new AbortController();
@@ -65,7 +54,7 @@ async function work(run: RunId, task: RunTask, checkpoint: Checkpoint, options: 
   });
   const over = new AbortController();
   const controls = createControls(progress);
-  // A task run knows from its checkpoint what it has heard: it misses nothing that it was told as it died.
+  // A task run's checkpoint knows what it has heard, so it misses no message from before a kill.
   const after = task.order === undefined ? undefined : progress.heard;
   const following = controls.follow(channel.controls(over.signal, after)).catch(fail);
   const signal = AbortSignal.any([options.signal, controls.cancelled, failed.signal]);

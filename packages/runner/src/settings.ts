@@ -7,7 +7,7 @@ const schema = z.object({
   SLIPWAY_RUN_TOKEN: z.string().min(1),
   SLIPWAY_RUN_SOCKET: z.string().default(runChannel.socket),
   SLIPWAY_RUN_DIR: z.string().default("/var/tmp/slipway-run"),
-  /** Of the run's directory. A run with the name of an earlier one goes on with what that one has done. */
+  /** Names the run's directory. A run with an earlier run's name continues its work. */
   SLIPWAY_RUN_NAME: z
     .string()
     .regex(/^[A-Za-z0-9_-]{1,64}$/)
@@ -17,18 +17,18 @@ const schema = z.object({
 export interface RunnerSettings {
   readonly token: string;
   readonly socketPath: string;
-  /** Of this run: a restarted runner has the same one. */
+  /** The run's directory. The same after a restart of the runner. */
   readonly directory: string;
-  /** What was said on this run's channel, and on no other's. */
+  /** For this run's channel only. */
   readonly channelDirectory: string;
-  /** For agents and their commands: without what is the runner's. */
+  /** For agents and their commands: without the runner's own variables. */
   readonly environment: Readonly<Record<string, string>>;
 }
 
-/** The one place where the runner reads its environment. */
+/** The only place where the runner reads its environment. */
 export function readSettings(environment: NodeJS.ProcessEnv): RunnerSettings {
   const parsed = schema.parse(environment);
-  // A sandbox may see one run after another: each finds its own files and no other's.
+  // A sandbox may host one run after another. Each has its own files.
   const run = createHash("sha256").update(parsed.SLIPWAY_RUN_TOKEN).digest("hex").slice(0, 16);
   const others = Object.entries(environment).filter(([name, value]) => value !== undefined && !(name in schema.shape));
   const directory = join(parsed.SLIPWAY_RUN_DIR, parsed.SLIPWAY_RUN_NAME ?? run);

@@ -12,6 +12,17 @@ export interface Usage {
   readonly cacheWrite: number;
 }
 
+export const noUsage: Usage = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
+
+export function addUsage(a: Usage, b: Usage): Usage {
+  return {
+    input: a.input + b.input,
+    output: a.output + b.output,
+    cacheRead: a.cacheRead + b.cacheRead,
+    cacheWrite: a.cacheWrite + b.cacheWrite,
+  };
+}
+
 const count = z.int().min(0).max(Number.MAX_SAFE_INTEGER);
 export const usageSchema = z.strictObject({ input: count, output: count, cacheRead: count, cacheWrite: count });
 

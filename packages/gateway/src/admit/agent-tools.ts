@@ -3,10 +3,7 @@ import { asObject, type Json } from "../dialects/content.ts";
 import type { AgentDialectName } from "../dialects/dialect.ts";
 import { jsonObject } from "../dialects/parse.ts";
 
-/**
- * Of a list of tools those whose calls come back to the agent, with the fields that describe them. Any other tool, and any
- * that says too little of itself, may run at the endpoint.
- */
+/** Keeps the tools that the agent runs, with their known fields. A tool of another shape may run at the endpoint. */
 export function agentTools(dialect: AgentDialectName, tools: readonly unknown[]): Json[] {
   return tools.flatMap((tool): Json[] => {
     const { data } = toolShapes[dialect].safeParse(tool);
@@ -14,12 +11,12 @@ export function agentTools(dialect: AgentDialectName, tools: readonly unknown[])
   });
 }
 
-/** What the deprecated field of the chat dialect holds. */
+/** Entries of the deprecated `functions` field of the chat dialect. */
 export function agentFunctions(functions: readonly unknown[]): Json[] {
   return functions.flatMap((one) => plainFunction.safeParse(one).data ?? []);
 }
 
-/** Whether a choice is between tools of the agent only. */
+/** Whether the choice names only tools that the agent runs. */
 export function choosesAgentTools(choice: unknown): boolean {
   if (choice === undefined || choice === null) return true;
   if (typeof choice === "string") return choiceWords.has(choice);
@@ -49,7 +46,7 @@ const toolShapes: Readonly<Record<AgentDialectName, z.ZodType<Json>>> = {
       type: z.literal("custom").nullish(),
       ...named,
       input_schema: jsonObject,
-      // A cache that is kept for long has another price than the table's.
+      // A long-lived cache has a price that is not in the table.
       cache_control: z.object({ type: z.literal("ephemeral") }).nullish(),
       strict: flag,
       defer_loading: flag,
@@ -96,7 +93,7 @@ const toolShapes: Readonly<Record<AgentDialectName, z.ZodType<Json>>> = {
   }),
 };
 
-/** Of a list those that have the shape. */
+/** Keeps the entries that have this shape. */
 function known<S extends z.ZodType>(shape: S) {
   return z.array(z.unknown()).transform((all) =>
     all.flatMap((one): z.output<S>[] => {

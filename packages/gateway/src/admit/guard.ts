@@ -4,9 +4,9 @@ import type { AgentDialectName } from "../dialects/dialect.ts";
 import { agentFunctions, agentTools, choosesAgentTools } from "./agent-tools.ts";
 
 /**
- * Takes out of a request, or refuses, what would reach past the run: programs and searches at the endpoint, which lead
- * around the sandbox's network policy; what the endpoint keeps for all who have its key, other runs among them; and what
- * changes the price.
+ * Removes or refuses what would reach past the run: programs and searches that run at the endpoint and bypass the
+ * sandbox's network policy, state that the endpoint shares between all users of its key, and fields that change the
+ * price.
  */
 export function guardBody(dialect: AgentDialectName, body: Json): void {
   const parts = [...contentParts(body)];
@@ -27,17 +27,17 @@ export function guardBody(dialect: AgentDialectName, body: Json): void {
   keepFreeEdits(body);
   for (const part of [body, ...parts]) {
     if (!isEmpty(part["tools"])) part["tools"] = agentTools(dialect, listOf("tools", part["tools"]));
-    // A cache that is kept for long has another price than the table's.
+    // A long-lived cache has a price that is not in the table.
     delete asObject(part["cache_control"])["ttl"];
   }
   parts.forEach(checkPart);
 }
 
-/** What leads to another request's words or to what others keep at the endpoint: without it, it would be another question. */
+/** Refers to other requests or to state at the endpoint. Dropping it would change the question: refuse it. */
 const refusedFields =
   "background previous_response_id conversation container mcp_servers prompt audio cachedContent".split(" ");
 
-/** Where a dialect says how long an answer may be. A limit that the endpoint does not read is none. */
+/** The fields that limit an answer's length. A limit the endpoint does not read is no limit. */
 export const limitFields = {
   anthropic: ["max_tokens"],
   chat: ["max_completion_tokens", "max_tokens"],
@@ -45,8 +45,8 @@ export const limitFields = {
 } as const;
 
 /**
- * What is known to name no other model, price, search or program, and to keep nothing at the endpoint. Vendors add fields all
- * the time: all others are left out. Google's are not passed on as they are, but said in the words of an endpoint.
+ * Fields known to name no other model, price, search or program, and to store nothing at the endpoint. Vendors keep
+ * adding fields: drop all others. Google requests are never passed through, only translated.
  */
 const passedFields: Readonly<Record<AgentDialectName, ReadonlySet<string>>> = {
   anthropic: new Set([
@@ -69,7 +69,7 @@ const passedFields: Readonly<Record<AgentDialectName, ReadonlySet<string>>> = {
   google: new Set(["model", "stream", "contents", "systemInstruction", "tools", "toolConfig", "generationConfig"]),
 };
 
-/** An item without a type is a message, or names one that the endpoint keeps. */
+/** An item without a type is either a message or a reference to one that the endpoint stores. */
 function guardItems(body: Json): void {
   body["store"] = false;
   for (const field of ["input", "instructions"]) {
@@ -78,7 +78,7 @@ function guardItems(body: Json): void {
   }
 }
 
-/** Compaction is a response of its own, which the count of the answer leaves out. */
+/** Compaction is a separate response, which the answer's usage does not count. */
 function keepFreeEdits(body: Json): void {
   const { edits } = asObject(body["context_management"]);
   if (!Array.isArray(edits)) delete body["context_management"];
@@ -91,7 +91,7 @@ function listOf(field: string, value: unknown): readonly unknown[] {
   return value;
 }
 
-/** Images and files come inside the request: an endpoint that fetched them would be a way out of the sandbox. */
+/** Images and files must be inline: an endpoint that fetches them is a way out of the sandbox. */
 function checkPart(part: Json): void {
   if (part["type"] === "item_reference") throw refused(itemItself);
   const sourceType = asObject(part["source"])["type"];
@@ -106,13 +106,13 @@ function leadsOut(part: Json, field: string, value: unknown): boolean {
   if (keptFields.has(field)) return !isEmpty(value);
   const texts = (Array.isArray(value) ? value : [value]).filter((one) => typeof one === "string");
   if (addressField.test(field)) return texts.some((text) => !text.startsWith("data:"));
-  // The words of a document may begin with an address.
+  // A document's text may begin with a URL.
   if (!bytesFields.has(field) || (field === "data" && part["type"] === "text")) return false;
   return texts.some((text) => /^\s*\w+:\/\//.test(text));
 }
 
 const insideSources: ReadonlySet<unknown> = new Set(["base64", "text", "content"]);
-/** What is kept at the endpoint, by its name there. */
+/** Names of content stored at the endpoint. */
 const keptFields: ReadonlySet<string> = new Set([
   "file_id",
   "file_ids",
@@ -121,7 +121,7 @@ const keptFields: ReadonlySet<string> = new Set([
   "fileData",
 ]);
 const addressField = /(^|_)ur[il]s?$|Ur[il]s?$/;
-/** In which vendors read an address, too. */
+/** Fields in which some vendors also accept a URL. */
 const bytesFields: ReadonlySet<string> = new Set(["data", "file_data", "image", "audio", "video"]);
 const outsideContent = "images and files by address or id are not available here: send their bytes";
 const itemItself = "item_reference is not available here: send the item itself";

@@ -2,16 +2,16 @@ import type { IncomingMessage } from "node:http";
 import { type RunId, SlipwayError } from "@slipway/contract";
 import type { RunTokens } from "./run-tokens.ts";
 
-/** Whose request it is. `connected` is the run whose sandbox is known to be at the other end of the connection. */
+/** Returns the run that sends a request. `connected` is the run whose sandbox owns the connection. */
 export function identify(request: IncomingMessage, tokens: RunTokens, connected: RunId | undefined): RunId {
   const token = tokenOf(request);
   if (token === undefined) {
     if (connected !== undefined) return connected;
-    throw new SlipwayError("run_token_invalid", "there is no run token: give it as a bearer token or as x-api-key");
+    throw new SlipwayError("run_token_invalid", "No run token. Send it as a bearer token or as x-api-key.");
   }
   const run = tokens.verify(token);
   if (connected === undefined || connected === run) return run;
-  throw new SlipwayError("run_token_invalid", "the run token is another run's");
+  throw new SlipwayError("run_token_invalid", "the run token belongs to another run");
 }
 
 export function tokenOf({ headers }: IncomingMessage): string | undefined {

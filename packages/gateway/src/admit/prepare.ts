@@ -5,7 +5,7 @@ import { asObject, type Json } from "../dialects/content.ts";
 import type { ModelRequest } from "../dialects/conversation.ts";
 import type { AgentDialect, Dialect, DialectName } from "../dialects/dialect.ts";
 import { dialects } from "../dialects/index.ts";
-import { estimateInputTokens, type InputTokens } from "../pay/budget.ts";
+import { estimateInputTokens, type InputTokens } from "../pay/request-cost.ts";
 import type { UpstreamRequest } from "../send/upstream.ts";
 import type { Endpoint } from "../settings/endpoints.ts";
 import type { ModelPrice } from "../settings/prices.ts";
@@ -13,24 +13,24 @@ import { chooseRoute, type Route } from "../settings/routes.ts";
 import type { GatewaySettings } from "../settings/settings.ts";
 import { guardBody, limitFields } from "./guard.ts";
 
-/** An agent's request, ready to be sent to the endpoint of its model. */
+/** An agent's request, ready to send to its model's endpoint. */
 export interface PreparedRequest extends InputTokens {
   readonly route: Route;
   readonly streamed: boolean;
   readonly maxOutputTokens: number | undefined;
   readonly hiddenTokens: number;
   readonly upstream: UpstreamRequest;
-  /** The same, held to less output than the agent asked for. */
+  /** The same request with a lower output limit. */
   limitOutput(tokens: number): UpstreamRequest;
-  /** What the endpoint speaks. */
+  /** The dialect of the endpoint. */
   readonly dialect: Dialect;
-  /** What the agent asked, where the endpoint speaks another dialect; else its bytes pass unchanged. */
+  /** The agent's request when the endpoint speaks another dialect. Undefined when bytes pass through unchanged. */
   readonly translated: ModelRequest | undefined;
 }
 
 const tokens = z.int().min(1).max(10_000_000).nullish();
 
-/** What the gateway itself must know of a body in any dialect; the rest is between the agent and the endpoint. */
+/** What the gateway needs to know of a body in any dialect. The rest is between agent and endpoint. */
 const bodySchema = z.object({
   model: z.string().min(1).max(256),
   stream: z.boolean().nullish(),
@@ -76,7 +76,7 @@ export function prepare(settings: GatewaySettings, routes: readonly Route[], age
   };
 }
 
-/** Of what is sent. Thinking that is asked for without a bound, or not ruled out, may come to all of the output. */
+/** Thinking that is requested without a limit, or not ruled out, may use all of the output. */
 function hiddenTokens({ hiddenThinking }: ModelPrice, dialect: DialectName, sent: Json): number {
   if (hiddenThinking === "never") return 0;
   const { type, budget_tokens: budget } = asObject(sent["thinking"]);
@@ -87,7 +87,7 @@ function hiddenTokens({ hiddenThinking }: ModelPrice, dialect: DialectName, sent
   return words.every((word) => word === "disabled" || word === "none") ? 0 : Number.POSITIVE_INFINITY;
 }
 
-/** Of two limits, the endpoint may read either. */
+/** With two limits, the endpoint may read either. */
 function outputLimit(dialect: DialectName, sent: Json): number | undefined {
   const limits = limitFields[dialect].map((field) => sent[field]).filter((limit) => typeof limit === "number");
   return limits.length === 0 ? undefined : Math.max(...limits);
@@ -100,10 +100,10 @@ function limitOf(dialect: DialectName, sent: Json, tokens: number): Json {
   return dialect === "anthropic" ? { ...limits, ...lessThinking(sent, tokens) } : limits;
 }
 
-/** The least that can be asked for, and as much is left for the answer. */
+/** The minimum an endpoint accepts. The answer gets at least as much. */
 const leastThinkingTokens = 1024;
 
-/** A bound of thoughts must be lower than the limit of the whole answer. */
+/** The thinking budget must stay below the limit of the whole answer. */
 function lessThinking(sent: Json, tokens: number): Json {
   const thinking = asObject(sent["thinking"]);
   const budget = thinking["budget_tokens"];
@@ -113,7 +113,7 @@ function lessThinking(sent: Json, tokens: number): Json {
   return { thinking: { ...thinking, budget_tokens: most } };
 }
 
-/** `fields` are in the request's path. */
+/** `fields` come from the request's path. */
 export function parseBody(bytes: Buffer, fields: Readonly<Record<string, unknown>>): Body {
   let json: unknown;
   try {
@@ -123,13 +123,13 @@ export function parseBody(bytes: Buffer, fields: Readonly<Record<string, unknown
   }
   if (typeof json === "object" && json !== null) Object.assign(json, fields);
   const parsed = bodySchema.safeParse(json);
-  // As it came, so that the order of its fields stays.
+  // Return the original object, to keep the order of its fields.
   if (parsed.success) return json as Body;
   const [issue] = parsed.error.issues;
   throw new SlipwayError("invalid_request", `${issue?.path.join(".") || "the body"}: ${issue?.message}`);
 }
 
-/** Written anew: of a field that is there twice, the endpoint may not read the other one. */
+/** Serialise the parsed body: of a duplicated field, the endpoint might read a value that was not checked. */
 function encode(body: Json): Buffer {
   return Buffer.from(JSON.stringify(body));
 }
@@ -137,24 +137,24 @@ function encode(body: Json): Buffer {
 function passedBody(dialect: DialectName, body: Body, model: string): Record<string, unknown> {
   const named = { ...body, model };
   if (dialect !== "chat" || body.stream !== true) return named;
-  // Without it a stream does not tell what it cost.
+  // Without this option a stream does not report its usage.
   return { ...named, stream_options: { ...asObject(body["stream_options"]), include_usage: true } };
 }
 
-/** The agent's own authorization stays here. */
+/** Drops the agent's own authorization. */
 function upstreamHeaders(endpoint: Endpoint, dialect: DialectName, agent: IncomingHttpHeaders): Record<string, string> {
   const { key } = endpoint;
   if (dialect !== "anthropic") return key === undefined ? {} : { authorization: `Bearer ${key}` };
   const beta = agent["anthropic-beta"];
   return {
     ...(key === undefined ? {} : { "x-api-key": key }),
-    // The one whose answers can be metered.
+    // The version whose answers the gateway can meter.
     "anthropic-version": "2023-06-01",
     ...(beta === undefined ? {} : { "anthropic-beta": allowedBetas(String(beta)) }),
   };
 }
 
-/** Without those that change the price. */
+/** Drops the betas that change the price. */
 function allowedBetas(betas: string): string {
   const names = betas.split(",").map((name) => name.trim());
   return names.filter((name) => !/^(context-1m|fast-mode)/.test(name)).join(",");

@@ -4,13 +4,13 @@ import { join } from "node:path";
 import { SlipwayError } from "@slipway/contract";
 import { z } from "zod";
 
-/** Of the normalisation and of the file below: a change of either makes old cassettes useless. */
+/** Version of the normalisation and of the file format. Changing either invalidates old cassettes. */
 const version = 1;
 
-/** One recorded answer. Nothing of a request's headers is in it. */
+/** One recorded answer. It holds none of the request's headers. */
 const cassetteSchema = z.strictObject({
   version: z.literal(version),
-  /** Normalised. */
+  /** The normalised request. */
   request: z.string(),
   status: z.int(),
   contentType: z.string(),
@@ -28,9 +28,9 @@ export interface Recording {
 /** Files `<key>.json`, `<key>.1.json`, ... in one directory: the answers to the same request, in order. */
 export interface CassetteDirectory {
   read(key: string, index: number): Recording | undefined;
-  /** Replaces what is there. */
+  /** Replaces an existing recording. */
   write(key: string, index: number, recording: Recording): void;
-  /** The normalised requests of all cassettes. */
+  /** Returns the normalised requests of all cassettes. */
   requests(): string[];
 }
 
@@ -63,13 +63,13 @@ function parse(text: string, name: string): Recording {
   try {
     json = JSON.parse(text);
   } catch (error) {
-    throw new SlipwayError("cassette_version", `${name} is no cassette: it is not JSON`, { cause: error });
+    throw new SlipwayError("cassette_version", `${name} is not a cassette: it is not JSON`, { cause: error });
   }
   const parsed = cassetteSchema.safeParse(json);
   if (!parsed.success) {
     const found = (json as { version?: unknown } | null)?.version;
-    const message = found === version ? "it does not have the right fields" : `its version is ${found}, not ${version}`;
-    throw new SlipwayError("cassette_version", `${name} can not be used: ${message}`);
+    const message = found === version ? "its fields are wrong" : `its version is ${found}, not ${version}`;
+    throw new SlipwayError("cassette_version", `${name} cannot be used: ${message}`);
   }
   const { request, status, contentType, encoding, body } = parsed.data;
   return { request, status, contentType, body: Buffer.from(body, encoding) };

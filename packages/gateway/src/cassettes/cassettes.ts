@@ -7,11 +7,11 @@ import { type CassetteDirectory, openCassetteDirectory, type Recording } from ".
 import { nearestDifference } from "./difference.ts";
 import { keyOf, normalise } from "./normalise.ts";
 
-/** A way to endpoints that passes through recordings. The same request again has the next one. */
+/** Sends requests through recordings. A repeated request gets the next recording. */
 export function createCassettes({ directory, mode }: CassetteSettings, send: Send): Send {
   const cassettes = openCassetteDirectory(directory);
   const answers = new Map<string, number>();
-  /** The number of the next answer to a request, which counts only once there is one. */
+  /** Index of the next answer to a request. It advances only after an answer. */
   const next = (key: string) => answers.get(key) ?? 0;
   const count = (key: string) => answers.set(key, next(key) + 1);
   return async (request, signal, onSent) => {
@@ -46,7 +46,7 @@ function find(
 
 function missing(cassettes: CassetteDirectory, normalised: string): SlipwayError {
   const difference = nearestDifference(normalised, cassettes.requests());
-  return new SlipwayError("cassette_missing", `there is no recording of this request. Nearest:\n${difference}`);
+  return new SlipwayError("cassette_missing", `No recording of this request. Nearest:\n${difference}`);
 }
 
 function replayed({ status, contentType, body }: Recording): Answer {
@@ -58,14 +58,14 @@ function replayed({ status, contentType, body }: Recording): Answer {
       sink.data(body);
       sink.end();
     },
-    // All of it is there: nothing is left to hold back or to drop.
+    // The whole body is here: nothing to pause or drop.
     pause() {},
     resume() {},
     abort() {},
   };
 }
 
-/** Keeps what passes, once it is a success with an end. */
+/** Records a successful answer that reached its end. */
 function recorded(
   answer: Answer,
   { dialect }: UpstreamRequest,

@@ -2,7 +2,7 @@ const maxPairs = 6;
 const shownChars = 160;
 const charsBeforeDifference = 40;
 
-/** Where the nearest recorded request differs from the one that was asked: `-` recorded, `+` asked. */
+/** Shows where the request differs from the nearest recorded one: `-` recorded, `+` requested. */
 export function nearestDifference(asked: string, recorded: readonly string[]): string {
   const askedLines = asked.split("\n");
   const candidates = recorded.map((text) => {
@@ -27,7 +27,7 @@ function showPairs(removed: readonly string[], added: readonly string[]): string
   return shown.join("\n");
 }
 
-/** The lines that the others do not have, each as often as it is there more often. */
+/** Lines that the others lack, counting duplicates. */
 function without(lines: readonly string[], others: readonly string[]): string[] {
   const counts = new Map<string, number>();
   for (const line of others) counts.set(line, (counts.get(line) ?? 0) + 1);

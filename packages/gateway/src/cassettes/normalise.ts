@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type { UpstreamRequest } from "../send/upstream.ts";
 
-/** What two runs of the same scenario ask alike, as lines of JSON. */
+/** What two runs of the same scenario have in common in their requests, as lines of JSON. */
 export function normalise({ endpoint, dialect, body }: Pick<UpstreamRequest, "endpoint" | "dialect" | "body">): string {
   const json = JSON.parse(body.toString("utf8")) as Record<string, unknown>;
   const kept = {
@@ -11,7 +11,7 @@ export function normalise({ endpoint, dialect, body }: Pick<UpstreamRequest, "en
     stream: json["stream"] === true,
     system: json["system"] ?? json["instructions"],
     messages: json["messages"] ?? json["input"],
-    // Descriptions and schemas of tools change with every version of an agent.
+    // Descriptions and schemas of tools change with every agent version.
     tools: Array.isArray(json["tools"]) ? json["tools"].map(toolName) : [],
     format: json["output_config"] ?? json["response_format"] ?? json["text"],
   };
@@ -30,12 +30,12 @@ export function keyOf(normalised: string): string {
 
 type Patterns = readonly (readonly [RegExp, string])[];
 
-/** In the order in which they apply: a working directory may hold a date or a uuid. */
+/** Applied in this order: a working directory may contain a date or a uuid. */
 const variable: Patterns = [
   [/(?<=\b|_)[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/gi, "<uuid>"],
   [/\b[0-9a-f]{32,}\b/g, "<hex>"],
   [/\b(toolu|msg|call|req|fc|ctc|rs|resp|chatcmpl|run|ses|prt)_[A-Za-z0-9]{6,}/g, "$1_<id>"],
-  // Where a run's agents have their homes.
+  // The home directories of a run's agents.
   [/(\/slipway-run\/)[0-9a-f]{16}\b/g, "$1<id>"],
   [/\b\d{4}-\d\d-\d\d([T ]\d\d:[\d:.]+(Z| ?[+-]\d\d:?\d\d)?)?/g, "<date>"],
   [/\b(Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? [A-Z][a-z]{2,8} \d{1,2},? \d{4}\b/g, "<date>"],
@@ -45,20 +45,20 @@ const variable: Patterns = [
 ];
 
 /**
- * Of what commands write, and only there: in a prompt, `(5s)` is an order. What is not clearly a time or a commit stays,
- * since two different requests would share an answer.
+ * Applied to tool results only: in a prompt, `(5s)` is an instruction. Keep whatever is not clearly a duration or a
+ * commit: otherwise two different requests would share an answer.
  */
 const measured: Patterns = [
   [/\b(duration_ms:? |Wall time: )\d+(\.\d+)?/g, "$1<duration>"],
-  // Of Codex. It counts the output with its durations.
+  // Codex. Its token count includes the durations in the output.
   [/^(Chunk ID: )[0-9a-f]{6}$/gm, "$1<id>"],
   [/^(Original token count: )\d+$/gm, "$1<count>"],
   [/\(\d+(\.\d+)? ?m?s\)/g, "(<duration>)"],
-  // Of git log and date.
+  // git log and date.
   [/\b(Mon|Tue|Wed|Thu|Fri|Sat|Sun) [A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d( [A-Z]{3,4})? \d{4}( [+-]\d{4})?/g, "<date>"],
-  // Of ls -l.
+  // ls -l.
   [/^([-bcdlps][-rwxsStT]{9}.*? )[A-Z][a-z]{2} +\d{1,2} +(\d\d:\d\d|\d{4}) /gm, "$1<date> "],
-  // Of git commit, git merge, git reset, and of git log --oneline. A number alone, or a word, may be anything.
+  // git commit, git merge, git reset, and git log --oneline. A lone number or word could be anything.
   [/^(\[[\w./-]+( HEAD| \(root-commit\))? )[0-9a-f]{7,12}\]/gm, "$1<commit>]"],
   [/^(Updating )[0-9a-f]{7,12}\.\.[0-9a-f]{7,12}$/gm, "$1<commit>"],
   [/^(Merge: )[0-9a-f]{7,12} [0-9a-f]{7,12}$/gm, "$1<commit>"],
@@ -72,7 +72,7 @@ function replace(text: string, patterns: Patterns): string {
   return patterns.reduce((scrubbed, [pattern, name]) => scrubbed.replace(pattern, name), text);
 }
 
-/** In any of the dialects. */
+/** In any dialect. */
 function isToolResult(value: unknown): value is object {
   if (typeof value !== "object" || value === null) return false;
   const { type, role } = value as { readonly type?: unknown; readonly role?: unknown };

@@ -1,4 +1,4 @@
-/** Wakes everybody who waits for a change. */
+/** Wakes everyone who waits for a change. */
 export interface Bell {
   ring(): void;
   /** Resolves at the next ring, or when the signal aborts. */

@@ -14,19 +14,19 @@ import { sortBatch } from "./decide.ts";
 import { createEnding, type Ending } from "./ending.ts";
 import { createLane } from "./lane.ts";
 
-/** What is kept of one run: what it claims, what it was told, how it ended. Changes happen one after another. */
+/** The record of one run: what it claims, what it was told, how it ended. Changes happen one after another. */
 export interface Book {
   readonly messages: readonly ControlMessage[];
   readonly ending: Ending;
-  /** Rings when there is an event, a message or the end. */
+  /** Rings on an event, a message or the end. */
   readonly changes: Bell;
   next(): Promise<number>;
-  /** Takes in claimed events and answers the next number. Fails with `event_rejected` or `run_ended`. */
+  /** Takes claimed events and returns the next number. Fails with `event_rejected` or `run_ended`. */
   take(claimed: readonly NumberedEvent[]): Promise<number>;
   send(control: Control): Promise<void>;
-  /** Changes nothing when the run has ended. */
+  /** Does nothing if the run has ended. */
   fail(end: RunEnd): Promise<void>;
-  /** What is kept after that number, then what comes, until the end or the signal. */
+  /** Yields stored events after that number, then new ones, until the end or the signal. */
   follow(after: number, signal: AbortSignal): AsyncIterable<NumberedEvent>;
 }
 
@@ -48,7 +48,7 @@ export async function openBook(log: RunLog, run: RunId): Promise<Book> {
   };
 }
 
-/** How a run has ended by what is kept of it. Nothing is kept after an end that the runner reported: it is the last event. */
+/** Reads from the log how a run ended. An end that the runner reported is the last event. */
 export async function keptEnd(log: RunLog, run: RunId): Promise<RunEnd | undefined> {
   const { end } = await log.orders(run);
   if (end !== undefined) return end;
@@ -67,7 +67,7 @@ interface Pages {
   readonly changes: Bell;
 }
 
-const tampered: RunEnd = { reason: "tampered", message: "an event's number came again with other content" };
+const tampered: RunEnd = { reason: "tampered", message: "an event's number came again with different content" };
 const flooded: RunEnd = { reason: "flooded", message: "the run sent more events than a run may send" };
 
 async function takeEvents(pages: Pages, claimed: readonly NumberedEvent[]): Promise<number> {
@@ -87,7 +87,7 @@ async function takeEvents(pages: Pages, claimed: readonly NumberedEvent[]): Prom
   return next + batch.fresh.length;
 }
 
-/** The last number that a run may use is for its end. */
+/** The last number is reserved for the run's end. */
 async function floods({ log, run }: Pages, next: number, fresh: readonly NumberedEvent[]): Promise<boolean> {
   const isFull = next + fresh.length > runChannel.maxEventsPerRun && fresh.at(-1)?.event.type !== "ended";
   const bytes = fresh.reduce((sum, event) => sum + Buffer.byteLength(JSON.stringify(event)), await log.bytes(run));
@@ -99,7 +99,7 @@ const maxControls = 10_000;
 async function keepControl({ log, run, messages, ending, changes }: Pages, control: Control): Promise<void> {
   ending.requireRunning();
   const sequence = messages.length + 1;
-  if (sequence > maxControls) throw new SlipwayError("too_large", `a run is told at most ${maxControls} messages`);
+  if (sequence > maxControls) throw new SlipwayError("too_large", `a run takes at most ${maxControls} messages`);
   const message = controlMessageSchema.safeParse({ ...control, sequence });
   if (!message.success) {
     throw new SlipwayError("invalid_request", message.error.issues.map((issue) => issue.message).join("; "));

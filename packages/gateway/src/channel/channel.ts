@@ -17,25 +17,25 @@ import { type LiveRun, openLiveRun } from "./live-run.ts";
 import { serve } from "./serve.ts";
 import { systemTimers, type Timers } from "./timers.ts";
 
-/** The host's end of the run channel. docs/run-channel.md tells what is said on it. */
+/** The host's end of the run channel. See docs/run-channel.md for the protocol. */
 export interface RunChannel {
-  /** From now on the run is heard, watched for silence and can be told things. What is kept of it from before is known. */
+  /** Starts to listen to the run and to watch it for silence. Continues from what was stored before. */
   open(run: { readonly id: RunId; readonly task: RunTask }): Promise<void>;
-  /** Serves a request below `/run/` of a run that the caller has identified. Fails by a defect only, after it has answered. */
+  /** Serves a request below `/run/` of an identified run. Throws only for a defect, after it has answered. */
   handle(run: RunId, request: IncomingMessage, response: ServerResponse): Promise<void>;
-  /** What was reported after that number, then what comes, until the run has ended, is closed, or the signal aborts. */
+  /** Yields events after that number, then new ones, until the run has ended, is closed, or the signal aborts. */
   events(
     run: RunId,
     options?: { readonly after?: number; readonly signal?: AbortSignal },
   ): AsyncIterable<NumberedEvent>;
-  /** Tells the runner something; answers when it is kept. Fails with `run_ended`. */
+  /** Sends a message to the runner. Resolves when it is stored. Fails with `run_ended`. */
   send(run: RunId, control: Control): Promise<void>;
   ended(run: RunId): Promise<RunEnd>;
-  /** Ends the run by the host's will, unless it has ended. */
+  /** Ends the run on behalf of the host, unless it has ended. */
   fail(run: RunId, reason: RunEndReason, message: string): Promise<void>;
-  /** When something last came from the runner; undefined when nothing has since the run was opened. */
+  /** When the runner was last heard from. Undefined if not since the run was opened. */
   lastSeen(run: RunId): number | undefined;
-  /** Lets go of a run: it is no longer heard nor watched. What is kept of it stays. */
+  /** Stops listening to the run and watching it. Keeps its records. */
   close(run: RunId): void;
 }
 
@@ -85,7 +85,7 @@ export function createRunChannel({ log, clock, timers = systemTimers }: RunChann
   };
 }
 
-/** A run that the host has not opened again since it was restarted is asked to wait; one that is over is told so. */
+/** Asks a run to wait if it has not been opened since the host restarted. Tells an ended run so. */
 async function refuseUnopened(log: RunLog, id: RunId): Promise<never> {
   const end = await keptEnd(log, id);
   log.release(id);
@@ -95,8 +95,8 @@ async function refuseUnopened(log: RunLog, id: RunId): Promise<never> {
 
 async function answerFailure(response: ServerResponse, error: unknown, run: LiveRun | undefined): Promise<void> {
   if (!(error instanceof SlipwayError)) {
-    // What the host can not take now the runner keeps, and sends again.
-    answerError(response, new SlipwayError("provider_unavailable", "the host could not take the request"));
+    // The runner keeps what the host cannot take now, and sends it again.
+    answerError(response, new SlipwayError("provider_unavailable", "the host cannot take the request now"));
     throw error;
   }
   const tellsNext = hasCode(error, "event_rejected") || hasCode(error, "run_ended");

@@ -1,15 +1,15 @@
 import type { NumberedEvent } from "@slipway/contract";
 
 export interface Batch {
-  /** Before the number that is awaited: repeats, or forgeries. */
+  /** Events before the awaited number: repeats or forgeries. */
   readonly known: readonly NumberedEvent[];
-  /** From the number that is awaited on, up to an end of the run. */
+  /** Events from the awaited number up to an end of the run. */
   readonly fresh: readonly NumberedEvent[];
-  /** What was said after the end of the run. */
+  /** Events after the end of the run. */
   readonly late: readonly NumberedEvent[];
 }
 
-/** Undefined: the batch has a gap, within or before it. */
+/** Undefined: the batch has a gap, inside or before it. */
 export function sortBatch(events: readonly NumberedEvent[], next: number): Batch | undefined {
   const first = events[0]?.sequence ?? next;
   if (first > next || events.some(({ sequence }, index) => sequence !== first + index)) return undefined;

@@ -6,28 +6,28 @@ import { readBody } from "./body.ts";
 import { createRate } from "./rate.ts";
 import type { Timers } from "./timers.ts";
 
-/** Reads what one run claims, at the rate that a run may claim it. */
+/** Reads what one run claims, within its rate limits. */
 export interface Intake {
   /** Fails with `event_rejected` or `too_large`. */
   read(request: IncomingMessage): Promise<Claimed>;
-  /** For what is no event: 0, or how long to wait. */
+  /** For requests without events. Returns 0, or how long to wait. */
   ask(): number;
 }
 
 export type Claimed =
   | { readonly events: readonly NumberedEvent[] }
-  /** Too much for now: the same again is welcome after that time. */
+  /** Too much for now: send the same again after this time. */
   | { readonly retryAfterMs: number };
 
 const eventsPerSecond = 2000;
 const burstEvents = 8000;
 const bytesPerSecond = 8 * 1024 * 1024;
 const burstBytes = 32 * 1024 * 1024;
-/** What a request costs that brings nothing. */
+/** The minimum charge per request. */
 const leastBytes = 4096;
-/** A body that no honest runner sends costs this many times its bytes: to refuse it can be dearer than to take a good one. */
+/** A malformed body costs this multiple of its bytes: rejecting it can be more expensive than taking a good one. */
 const garbageFactor = 16;
-/** Bodies of one run at a time; each may take as much memory as a body may. */
+/** Bodies of one run at a time. Each may use the memory of a whole body. */
 const maxReading = 8;
 const busyMs = 1000;
 const asksPerSecond = 50;
@@ -72,7 +72,7 @@ export function parseBody<S extends z.ZodType>(
   try {
     value = JSON.parse(body.toString());
   } catch (cause) {
-    throw new SlipwayError(code, "the body is no JSON", { cause });
+    throw new SlipwayError(code, "the body is not JSON", { cause });
   }
   const result = schema.safeParse(value);
   if (result.success) return result.data;

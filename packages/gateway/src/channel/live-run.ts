@@ -6,7 +6,7 @@ import { createPolls } from "./polls.ts";
 import type { Timers } from "./timers.ts";
 import { watchSilence } from "./watch-silence.ts";
 
-/** One run as the channel holds it while its runner may be there. */
+/** A run as the channel holds it while its runner may be alive. */
 export interface LiveRun {
   readonly id: RunId;
   readonly task: RunTask;
@@ -14,7 +14,7 @@ export interface LiveRun {
   readonly intake: Intake;
   readonly lastSeenAt: number | undefined;
   readonly closed: AbortSignal;
-  /** Something came from the runner. */
+  /** Notes that the runner was heard from. */
   seen(): void;
   hello(instance: string): void;
   poll(after: number, signal: AbortSignal): Promise<readonly ControlMessage[]>;

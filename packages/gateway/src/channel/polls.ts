@@ -2,15 +2,15 @@ import { type ControlMessage, runChannel } from "@slipway/contract";
 import type { Book } from "./book.ts";
 import type { Timers } from "./timers.ts";
 
-/** The requests of a runner that wait for something to be told. */
+/** The requests of a runner that wait for a message. */
 export interface Polls {
-  /** What was said after that number; nothing after a heartbeat's time, at the run's end, or when the poll is let go. */
+  /** Returns the messages after that number. Returns none after a heartbeat, at the run's end, or when released. */
   wait(after: number, signal: AbortSignal): Promise<readonly ControlMessage[]>;
-  /** Lets all of them go. */
+  /** Releases all of them. */
   release(): void;
 }
 
-/** A runner has one poll at a time. The oldest is let go for another one: connections that died unnoticed hold no place. */
+/** A runner has one poll at a time. A further poll releases the oldest, so dead connections hold no place. */
 const maxWaiting = 8;
 const pageMessages = 64;
 const pageCharacters = 512 * 1024;
@@ -37,7 +37,7 @@ export function createPolls({ messages, ending, changes }: Book, timers: Timers)
   };
 }
 
-/** At least one, if there is one. */
+/** Returns at least one message, if there is one. */
 function page(messages: readonly ControlMessage[], after: number): readonly ControlMessage[] {
   let characters = 0;
   let to = after;

@@ -1,10 +1,10 @@
 import type { Clock } from "../ports/ports.ts";
 
-/** A token bucket: so many a second, after a pause so many at once. */
+/** A token bucket with a rate per second and a burst. */
 export interface Rate {
-  /** 0: taken. Else nothing is taken, and so many milliseconds are to be waited. */
+  /** Returns 0 if taken. Otherwise takes nothing and returns how many milliseconds to wait. */
   take(amount: number): number;
-  /** Takes more than there may be: what follows waits until it is made up for. */
+  /** Takes even more than is left: later takers wait until it is made up for. */
   charge(amount: number): void;
 }
 

@@ -44,7 +44,7 @@ async function takeEvents(run: LiveRun, request: IncomingMessage, response: Serv
 
 function answerLater(response: ServerResponse, waitMs: number): void {
   response.setHeader("retry-after", Math.ceil(waitMs / 1000));
-  answerError(response, new SlipwayError("rate_limited", "the run sends more than it may"));
+  answerError(response, new SlipwayError("rate_limited", "the run sends too much"));
 }
 
 function readAfter(url: URL | null): number {

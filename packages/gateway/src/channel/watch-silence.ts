@@ -9,8 +9,8 @@ export interface Silence {
 const allowedBeats = 3;
 
 /**
- * Calls back when so many heartbeats in a row brought nothing, and again at each beat while that fails. Beats are counted
- * instead of time, so that a machine that was asleep does not take its runners for lost when it wakes.
+ * Calls back after that many heartbeats without a sign of life, and again at each beat while the callback fails. Counts
+ * beats instead of time, so a machine that wakes from sleep does not give up its runners.
  */
 export function watchSilence(timers: Timers, onLost: () => Promise<void>): Silence {
   let beats = 0;
@@ -27,7 +27,7 @@ export function watchSilence(timers: Timers, onLost: () => Promise<void>): Silen
   wait();
   return {
     seen() {
-      // The beat that is under way is not counted: it may end at once.
+      // Do not count the current beat: it may end at once.
       beats = -1;
     },
     stop() {

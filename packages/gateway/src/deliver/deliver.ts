@@ -5,17 +5,17 @@ import { refusal } from "../send/retry.ts";
 import { type Delivery, passStream } from "./pass-stream.ts";
 import { translateWhole } from "./translate.ts";
 
-/** How the endpoint's answer ended, and what is left to tell the agent once it is settled. */
+/** How the endpoint's answer ended, and how to finish the agent's response once the request is settled. */
 export interface Delivered {
   readonly error: SlipwayError | undefined;
   close(): void;
 }
 
 const maxAnswerBytes = 32 * 1024 * 1024;
-/** A reader that does not take the last words is left. */
+/** Gives up on a reader that does not take the last words. */
 const lastWordsMs = 1000;
 
-/** Passes chunks on as they come, at the speed of the slower side, and no further than the budget goes. */
+/** Passes chunks on as they arrive, at the speed of the slower side, as far as the budget goes. */
 export async function deliverStream(answer: Answer, delivery: Delivery): Promise<Delivered> {
   const type = answer.contentType || "no type";
   if (!type.startsWith("text/event-stream")) {
@@ -31,11 +31,11 @@ export async function deliverStream(answer: Answer, delivery: Delivery): Promise
     const error = refusal(prepared.route.endpoint, failure.status, failure.message);
     return { error, close: () => response.end() };
   }
-  const error = broken ?? new SlipwayError("stream_truncated", "the endpoint ended its answer before the end");
+  const error = broken ?? new SlipwayError("stream_truncated", "the endpoint ended its answer too early");
   return { error, close: () => breakOff(response, dialect.writeStreamError(error)) };
 }
 
-/** A whole answer, sent when all of it is there. */
+/** Sends a whole answer once all of it is here. */
 export async function deliverWhole(answer: Answer, delivery: Delivery): Promise<Delivered> {
   const body = await collect(answer, maxAnswerBytes);
   const { dialect, meter, prepared, response } = delivery;
@@ -53,7 +53,7 @@ export async function deliverWhole(answer: Answer, delivery: Delivery): Promise<
   };
 }
 
-/** Says that it failed, then drops the connection: no client may take it for an end. */
+/** Reports the failure, then drops the connection, so that no client takes it for an end. */
 function breakOff(response: ServerResponse, lastWords: string): void {
   const timer = setTimeout(() => response.destroy(), lastWordsMs);
   response.once("close", () => clearTimeout(timer));

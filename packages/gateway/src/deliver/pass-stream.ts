@@ -10,14 +10,14 @@ import { translateStream } from "./translate.ts";
 /** A response on its way to the agent. */
 export interface Delivery {
   readonly prepared: PreparedRequest;
-  /** What the agent speaks. */
+  /** The dialect of the agent. */
   readonly dialect: AgentDialect;
   readonly response: ServerResponse;
   readonly reservation: Pick<Reservation, "covers" | "extend">;
   readonly meter: Meter;
 }
 
-/** Hands a stream on. Answers why it did not come to its end, if so. */
+/** Passes a stream on. Returns why it did not reach its end, if it did not. */
 export async function passStream(answer: Answer, delivery: Delivery): Promise<SlipwayError | undefined> {
   const { dialect, meter, prepared, response } = delivery;
   const convert = prepared.translated && translateStream(prepared.translated, prepared.dialect, dialect);
@@ -43,7 +43,7 @@ export async function passStream(answer: Answer, delivery: Delivery): Promise<Sl
     data(chunk) {
       if (failure !== undefined) return;
       write(() => (convert === undefined ? [chunk] : convert.push(chunk)));
-      // Node sends what was written at the end of this turn: it leaves before it is counted.
+      // Node flushes writes at the end of this turn: the chunk leaves before it is counted.
       process.nextTick(budget.count, chunk);
     },
     end: ended.resolve,
@@ -51,11 +51,11 @@ export async function passStream(answer: Answer, delivery: Delivery): Promise<Sl
   const broken = await ended.promise;
   await new Promise<void>((counted) => process.nextTick(counted));
   await budget.extended();
-  if (meter.complete && convert?.over === false) fail(new Error("the answer has an end, and its translation has none"));
+  if (meter.complete && convert?.over === false) fail(new Error("the answer has ended but its translation has not"));
   return failure ?? (meter.complete ? undefined : broken);
 }
 
-/** Counts what passes, and holds the stream while more of it is being reserved. */
+/** Counts the chunks, and pauses the stream while it reserves more. */
 function watchBudget({ meter, reservation }: Delivery, holds: Holds, fail: (error: unknown) => void) {
   let extending: Promise<void> | undefined;
   const extend = async () => {
@@ -63,7 +63,7 @@ function watchBudget({ meter, reservation }: Delivery, holds: Holds, fail: (erro
     try {
       await reservation.extend(meter.estimatedOutputTokens);
     } catch (error) {
-      // What has all come is delivered, and the money is spent.
+      // The whole answer is here and paid for: deliver it.
       if (!meter.complete || !hasCode(error, "budget_exhausted")) fail(error);
     }
     extending = undefined;
@@ -83,7 +83,7 @@ interface Holds {
   release(): void;
 }
 
-/** The answer stands still while anything holds it. */
+/** Pauses the answer while anything holds it. */
 function createHolds(answer: Answer): Holds {
   let count = 0;
   return {
@@ -96,7 +96,8 @@ function createHolds(answer: Answer): Holds {
   };
 }
 
-function asSlipwayError(error: unknown): SlipwayError {
+/** Hides the message of a defect. */
+export function asSlipwayError(error: unknown): SlipwayError {
   if (error instanceof SlipwayError) return error;
   return new SlipwayError("internal", "the gateway failed", { cause: error });
 }

@@ -1,7 +1,7 @@
 import type { ModelRequest } from "../dialects/conversation.ts";
 import type { AgentDialect, Dialect } from "../dialects/dialect.ts";
 
-/** A stream of one dialect becomes one of another, piece by piece. */
+/** Translates a stream from one dialect into another, piece by piece. */
 export function translateStream(request: ModelRequest, from: Dialect, to: AgentDialect) {
   const reader = from.streamReader(request);
   const writer = to.streamWriter(request);
@@ -13,7 +13,7 @@ export function translateStream(request: ModelRequest, from: Dialect, to: AgentD
         yield writer.write(event);
       }
     },
-    /** What the agent has been told has an end. */
+    /** The agent has received the end of the answer. */
     get over() {
       return over;
     },

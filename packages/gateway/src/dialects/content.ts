@@ -1,11 +1,11 @@
 import { SlipwayError } from "@slipway/contract";
 
-/** A request's body as it came, of any dialect. */
+/** A request's body as received, in any dialect. */
 export type Json = Record<string, unknown>;
 
 /**
- * All that a body says to a model: its messages or items, and every object in them. Fails with `invalid_request` when the
- * body is nested too deeply, wherever that is: nothing after it has to fear for its stack.
+ * Yields everything that a body says to a model: its messages or items, and every object in them. Fails with
+ * `invalid_request` if any part of the body is nested too deeply, so later code need not fear for its stack.
  */
 export function* contentParts(body: Json): Generator<Json> {
   requireShallow(body);
@@ -19,10 +19,10 @@ export function* contentParts(body: Json): Generator<Json> {
 }
 
 const contentFields = ["messages", "input", "system", "instructions", "contents", "systemInstruction"];
-/** What tools are, are called with and answer is the agent's own data, whatever it looks like. */
+/** Tool definitions, inputs and outputs are the agent's own data, whatever they look like. */
 const dataFields: ReadonlySet<string> = new Set(["tools", "input", "arguments", "args", "response"]);
 
-/** Of objects and lists. What agents send has a few dozen levels at most. */
+/** Of objects and lists. Agents send a few dozen levels at most. */
 const maxDepth = 100;
 
 function requireShallow(body: Json): void {
@@ -38,7 +38,7 @@ function isNested(value: unknown): value is Json {
   return typeof value === "object" && value !== null;
 }
 
-/** How many characters of the body are an image. */
+/** How many characters of the part are an image. */
 export function imageCharacters(part: Json): number {
   const source = asObject(part["source"]);
   if (part["type"] === "image" && typeof source["data"] === "string") return source["data"].length;
@@ -52,7 +52,7 @@ export function asObject(value: unknown): Json {
   return isNested(value) ? value : {};
 }
 
-/** Whether it is a file whose pages are read: what they come to has little to do with its bytes. */
+/** Whether the part is a file whose pages are read. Its tokens have little to do with its bytes. */
 export function isDocument(part: Json): boolean {
   const { file_data } = { ...asObject(part["file"]), ...part };
   return (

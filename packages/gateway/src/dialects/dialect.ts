@@ -1,9 +1,9 @@
 import type { SlipwayError, Usage } from "@slipway/contract";
 import type { ModelEvent, ModelRequest, StopReason } from "./conversation.ts";
 
-/** What endpoints speak. */
+/** Dialects that endpoints speak. */
 export type DialectName = "anthropic" | "chat" | "responses";
-/** What agents speak. */
+/** Dialects that agents speak. */
 export type AgentDialectName = DialectName | "google";
 
 /** One vendor's wire format, as agents speak it to the gateway. */
@@ -12,49 +12,49 @@ export interface AgentDialect {
   /** Fails with `invalid_request` naming the field. Unknown fields are ignored. */
   readRequest(body: unknown): ModelRequest;
   writeResponse(request: ModelRequest, events: readonly ModelEvent[]): Record<string, unknown>;
-  /** Writes a response as it comes. */
+  /** Writes a response as it arrives. */
   streamWriter(request: ModelRequest): StreamWriter;
-  /** The body of a refusal, in the shape that this vendor's clients read. */
+  /** Returns a refusal's body in the shape that this vendor's clients read. */
   writeError(error: SlipwayError): Record<string, unknown>;
-  /** Ends a stream that has begun so that clients see a failure, never an end. */
+  /** Ends a started stream so that clients see a failure, never an end. */
   writeStreamError(error: SlipwayError): string;
 }
 
-/** One vendor's wire format, in both directions: the gateway speaks it to endpoints, too. */
+/** One vendor's wire format in both directions: the gateway also speaks it to endpoints. */
 export interface Dialect extends AgentDialect {
   readonly name: DialectName;
   /** Below the endpoint's base address: `/v1/messages`, `/v1/chat/completions`, `/v1/responses`. */
   readonly path: string;
   writeRequest(request: ModelRequest): Record<string, unknown>;
-  /** A whole response body; fails with `invalid_answer`. The request tells which tools take free text. */
+  /** Reads a whole response body. Fails with `invalid_answer`. The request tells which tools take free text. */
   readResponse(body: unknown, request?: ModelRequest): ModelEvent[];
-  /** Reads a streamed response piece by piece. A line that is no JSON fails with `invalid_answer`. */
+  /** Reads a streamed response piece by piece. A line that is not JSON fails with `invalid_answer`. */
   streamReader(request?: ModelRequest): StreamReader;
-  /** Counts a response that passes through unchanged, streamed or whole, at little cost per byte. It never throws. */
+  /** Counts a response that passes through unchanged, streamed or whole, at little cost per byte. Never throws. */
   meter(): Meter;
 }
 
 export interface StreamReader {
-  /** What comes before a fault in the chunk is there before it throws. An event that is never whole was cut, and means nothing. */
+  /** Yields what precedes a fault in the chunk, then throws. Ignores an event that never becomes whole: it was cut. */
   push(chunk: Uint8Array): Iterable<ModelEvent>;
 }
 
 export interface StreamWriter {
-  /** Each text goes out by itself: some clients see a failure only where nothing is before it in the same piece. */
+  /** Send each text separately: some clients notice a failure only at the start of a piece. */
   write(event: ModelEvent): string;
 }
 
 export interface Meter {
   push(chunk: Uint8Array): void;
   readonly usage: Usage;
-  /** The endpoint has said what the whole response came to; until then the output in `usage` is not the last word. */
+  /** The endpoint has reported the final usage. Until then the output in `usage` is provisional. */
   readonly reported: boolean;
-  /** The response said that it is over. Without it a stream that ended was cut. */
+  /** The response reached its end. A stream that ends without it was cut. */
   readonly complete: boolean;
-  /** Of a response that is complete. */
+  /** Set when the response is complete. */
   readonly stopReason: StopReason | undefined;
-  /** The endpoint's own failure inside a stream that began well. */
+  /** The endpoint's own failure within a stream that started well. */
   readonly failure: { readonly status: number; readonly message: string } | undefined;
-  /** Tokens that the output so far is estimated to have, for the budget; never the bill while `usage` is known. */
+  /** Estimated output tokens so far, for the budget. Never the bill while `usage` is known. */
   readonly estimatedOutputTokens: number;
 }

@@ -1,6 +1,6 @@
 import type { SlipwayError } from "@slipway/contract";
 
-/** Our code stands in the message, too: many programs show nothing else of an error. */
+/** The message includes our code: many programs show nothing else of an error. */
 export function errorMessage(error: SlipwayError): string {
   return `${error.message} [${error.code}]`;
 }
@@ -31,7 +31,7 @@ export function anthropicErrorStatus(type: string): number {
   return known === undefined ? 500 : Number(known[0]);
 }
 
-/** Types and codes of OpenAI that clients decide by. */
+/** Types and codes of OpenAI by which clients decide. */
 const openaiErrors: Readonly<Record<number, { readonly type: string; readonly code: string }>> = {
   401: { type: "authentication_error", code: "invalid_api_key" },
   402: { type: "insufficient_quota", code: "insufficient_quota" },
@@ -52,14 +52,14 @@ export function openaiError(error: SlipwayError): OpenaiError {
   return openaiErrorOf(visibleStatus(error), errorMessage(error), error.code);
 }
 
-/** `invalid_prompt` is the code by which clients know not to ask the same again. */
+/** `invalid_prompt` tells clients not to retry. */
 export function openaiErrorOf(status: number, message: string, ownCode?: string): OpenaiError {
   const type = status < 500 ? "invalid_request_error" : "server_error";
   const code = ownCode ?? (status < 500 ? "invalid_prompt" : "server_error");
   return { message, type, param: null, code, ...openaiErrors[status] };
 }
 
-/** Endpoints that speak OpenAI's dialects put a status, a type or a code where they like. */
+/** Endpoints that speak OpenAI's dialects put a status, a type or a code in varying places. */
 export function openaiErrorStatus(...marks: readonly unknown[]): number {
   for (const mark of marks) {
     const status = Number(mark);
@@ -95,7 +95,7 @@ export function googleErrorOf(status: number, message: string): object {
   return { code: status, message, status: googleStatuses[status] ?? usual };
 }
 
-/** A refused key is a server's fault by its status, and an authentication error to whoever waits for the answer. */
+/** A refused key has the status of a server error, but clients must see an authentication error. */
 function visibleStatus(error: SlipwayError): number {
   return error.code === "model_key_refused" ? 401 : error.status;
 }

@@ -1,8 +1,8 @@
-/** Tokens of a response so far, by its size: a little more than it has, so that a budget is not passed unseen. */
+/** Estimates a response's tokens so far by its size, rather too high, so that no budget is exceeded unseen. */
 export interface Estimate {
-  /** Whole events, a character for each byte. */
+  /** Whole events, with one character per byte. */
   addEvents(events: string): void;
-  /** Of a response that is not streamed. */
+  /** Bytes of a response that is not streamed. */
   addText(bytes: number): void;
   readonly tokens: number;
 }
@@ -10,9 +10,9 @@ export interface Estimate {
 /** English has about four bytes per token, code somewhat more than three. */
 const bytesPerToken = 3;
 const deltaMark = '"delta":';
-/** Of many events that come at once, only so much is looked at, and the rest taken to be like it. */
+/** Of many events in one chunk, inspect only this much and extrapolate. */
 const windowBytes = 2048;
-/** So many deltas at the beginning, then one in so many, are parsed to learn how much of a delta is text. */
+/** Parse the first few deltas, then every so many, to learn what share of a delta is text. */
 const [firstSamples, sampleEvery] = [4, 32];
 
 export function createEstimate(deltaText: (event: unknown) => string): Estimate {
@@ -48,7 +48,7 @@ export function createEstimate(deltaText: (event: unknown) => string): Estimate 
     try {
       sampledTextBytes += deltaText(JSON.parse(line.slice("data:".length))).length;
     } catch {
-      // What can not be read is taken for text alone.
+      // Count an unreadable delta as text.
       sampledTextBytes += end - at;
     }
   }

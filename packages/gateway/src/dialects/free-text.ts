@@ -1,7 +1,7 @@
 import type { ModelEvent, ModelRequest, Part, ToolDefinition } from "./conversation.ts";
 import { parseObject } from "./parse.ts";
 
-/** Where a dialect has only tools that take JSON, a tool that takes free text takes it in one field. */
+/** In a dialect whose tools take only JSON, a free-text tool takes its text in one field. */
 export const freeTextSchema = {
   type: "object",
   properties: { input: { type: "string" } },
@@ -13,13 +13,18 @@ export function freeTextTools(tools: readonly ToolDefinition[]): ReadonlySet<str
   return new Set(tools.filter(({ freeText }) => freeText).map(({ name }) => name));
 }
 
-/** The JSON of a call, for a dialect that knows no other calls. */
+/** Returns a call's input as JSON, for a dialect that has no other calls. */
 export function inputAsJson(call: Extract<Part, { type: "tool_call" }>, freeText: ReadonlySet<string>): string {
   if (freeText.has(call.name)) return JSON.stringify({ input: call.input });
   return call.input === "" ? "{}" : call.input;
 }
 
-/** Takes the text of free-text calls out of its field again. It is whole only at the call's end, so it comes at once. */
+/** For a dialect whose calls take only objects: a model may have called a tool with something else. */
+export function toolInput(json: string): Record<string, unknown> {
+  return parseObject(json === "" ? "{}" : json) ?? { input: json };
+}
+
+/** Unwraps the text of free-text calls. The text is whole only at the call's end, so it comes in one piece. */
 export function freeTextReader(request: ModelRequest | undefined): (events: readonly ModelEvent[]) => ModelEvent[] {
   const names = freeTextTools(request?.tools ?? []);
   let held: string | undefined;

@@ -2,7 +2,7 @@ const newline = 0x0a;
 const carriageReturn = 0x0d;
 const [lfBlankLine, crlfBlankLine] = [Buffer.from("\n\n"), Buffer.from("\r\n\r\n")];
 
-/** The data of the lines that hold a marker. `text` is `events` with a character for each byte, `pattern` is global. */
+/** Returns the data of lines with a marker. `text` is `events`, one character per byte; `pattern` is global. */
 export function markedLines(events: Buffer, text: string, pattern: RegExp): string[] {
   const data: string[] = [];
   pattern.lastIndex = 0;
@@ -15,12 +15,12 @@ export function markedLines(events: Buffer, text: string, pattern: RegExp): stri
   return data;
 }
 
-/** What ends an event, told by how the first line ends. */
+/** Returns what ends an event, judging by how the first line ends. */
 export function blankLine(bytes: Buffer): Buffer {
   return bytes[bytes.indexOf(newline) - 1] === carriageReturn ? crlfBlankLine : lfBlankLine;
 }
 
-/** Undefined while there is nothing but white space. */
+/** Undefined while there is only white space. */
 export function firstByte(bytes: Buffer): number | undefined {
   return bytes.find((byte) => byte > 0x20);
 }

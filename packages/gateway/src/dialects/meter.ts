@@ -1,19 +1,19 @@
+import { noUsage } from "@slipway/contract";
 import type { ModelEvent, StopReason } from "./conversation.ts";
 import type { Meter } from "./dialect.ts";
 import { createEstimate } from "./estimate.ts";
 import { blankLine, firstByte, markedLines } from "./marked-lines.ts";
 import type { Interpreter } from "./stream-reader.ts";
-import { noUsage } from "./whole.ts";
 
 export interface MeterOptions {
   /**
-   * Found in every event that says usage, a stop or a failure. An event in which it is found is read properly, so that
-   * the same words inside a text mean nothing; all the others are not decoded.
+   * Matches every event that reports usage, a stop or a failure. Matching events are parsed, so the same words inside a
+   * text mean nothing. All others are not decoded.
    */
   readonly markers: RegExp;
   readonly interpreter: Interpreter;
   readonly readResponse: (body: unknown) => ModelEvent[];
-  /** The text of a delta event, to learn how much of its bytes is text. */
+  /** Returns the text of a delta event, to learn what share of its bytes is text. */
   readonly deltaText: (event: unknown) => string;
 }
 
@@ -64,7 +64,7 @@ export function createMeter({ markers, interpreter, readResponse, deltaText }: M
     },
   };
 
-  /** Reads up to the last blank line: what follows it is not whole yet. */
+  /** Reads up to the last blank line: what follows is not whole yet. */
   function readEvents(): void {
     const bytes = held.take();
     separator ??= blankLine(bytes);
@@ -85,7 +85,7 @@ export function createMeter({ markers, interpreter, readResponse, deltaText }: M
     if (tail.trimEnd().endsWith("}")) note(() => readResponse(JSON.parse(bytes.toString())));
   }
 
-  /** What can not be read tells nothing. */
+  /** Ignores what cannot be read. */
   function note(read: () => ModelEvent[]): void {
     try {
       for (const event of read()) {

@@ -1,25 +1,25 @@
 import { type ErrorCode, SlipwayError } from "@slipway/contract";
 import { z } from "zod";
 
-/** What a client sent. */
+/** Parses what a client sent. */
 export function parseRequest<S extends z.ZodType>(schema: S, body: unknown): z.output<S> {
-  return parse(schema, body, "invalid_request", "The request can not be read");
+  return parse(schema, body, "invalid_request", "The request cannot be read");
 }
 
-/** What an endpoint answered. */
+/** Parses what an endpoint answered. */
 export function parseAnswer<S extends z.ZodType>(schema: S, value: unknown): z.output<S> {
-  return parse(schema, value, "invalid_answer", "The model's answer can not be read");
+  return parse(schema, value, "invalid_answer", "The model's answer cannot be read");
 }
 
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    throw new SlipwayError("invalid_answer", "The model's answer can not be read: a line of it is not JSON.");
+    throw new SlipwayError("invalid_answer", "The model's answer cannot be read: a line of it is not JSON.");
   }
 }
 
-/** JSON text that is to be an object, as tools are called with; undefined when it is not. */
+/** Parses JSON text that must be an object, such as a tool's input. Undefined if it is not. */
 export function parseObject(text: string): Record<string, unknown> | undefined {
   try {
     return jsonObject.safeParse(JSON.parse(text)).data;
@@ -30,15 +30,19 @@ export function parseObject(text: string): Record<string, unknown> | undefined {
 
 export const jsonObject = z.record(z.string(), z.unknown());
 
-/** Objects told apart by `type`. Those of a type that is not named here are left out: vendors add types all the time. */
-export function byType<S extends Record<string, z.ZodType>>(schemas: S) {
-  return z.looseObject({ type: z.string() }).transform((value, context): z.output<S[keyof S]> | undefined => {
-    const schema = Object.hasOwn(schemas, value.type) ? schemas[value.type] : undefined;
-    const result = schema?.safeParse(value);
+/** The shapes of objects by their `type`. Unknown types become undefined: vendors add types all the time. */
+export function byType<S extends Readonly<Record<string, z.ZodRawShape>>>(shapes: S) {
+  const schemas = new Map(Object.entries(shapes).map(([type, shape]) => [type, z.object(shape)]));
+  return z.looseObject({ type: z.string() }).transform((value, context): Typed<S> | undefined => {
+    const result = schemas.get(value.type)?.safeParse(value);
     for (const { path, message } of result?.error?.issues ?? []) context.addIssue({ code: "custom", path, message });
-    return result?.data as z.output<S[keyof S]> | undefined;
+    return result?.data && ({ type: value.type, ...result.data } as Typed<S>);
   });
 }
+
+type Typed<S extends Readonly<Record<string, z.ZodRawShape>>> = {
+  [T in keyof S & string]: { type: T } & z.output<z.ZodObject<S[T]>>;
+}[keyof S & string];
 
 /** A list of parts, or a text in its place. */
 export function partsOrText<S extends z.ZodType>(part: S, textType: string) {
@@ -48,7 +52,7 @@ export function partsOrText<S extends z.ZodType>(part: S, textType: string) {
   );
 }
 
-/** Names fields, never their content: that may be a prompt. */
+/** The message names fields but never quotes their content, which may be a prompt. */
 function parse<S extends z.ZodType>(schema: S, value: unknown, code: ErrorCode, what: string): z.output<S> {
   const result = schema.safeParse(value);
   if (result.success) return result.data;

@@ -2,13 +2,13 @@ import type { ModelEvent } from "./conversation.ts";
 import type { StreamReader } from "./dialect.ts";
 import { createSseReader } from "./sse.ts";
 
-/** What the events of one stream mean. It holds the state between them. */
+/** Interprets the events of one stream and holds the state between them. */
 export interface Interpreter {
   /** `data` is one event's data. */
   read(data: string): ModelEvent[];
 }
 
-/** Nothing follows the end of a response, be it its stop or a failure. */
+/** Nothing follows a response's stop or failure. */
 export function createStreamReader(
   interpreter: Interpreter,
   translate: (events: readonly ModelEvent[]) => readonly ModelEvent[] = (events) => events,

@@ -1,6 +1,6 @@
 import type { Message, Part } from "./conversation.ts";
 
-/** One message per turn: neighbours of the same role belong together, and empty ones are nothing. */
+/** Makes one message per turn: joins neighbours of the same role and drops empty ones. */
 export function mergeTurns(messages: readonly Message[]): Message[] {
   const merged: { role: Message["role"]; parts: Part[] }[] = [];
   for (const { role, parts } of messages) {
@@ -19,7 +19,11 @@ export function partsOf<T extends Part["type"]>(parts: readonly Part[], type: T)
   return parts.filter((part): part is Extract<Part, { type: T }> => part.type === type);
 }
 
-/** An image by its address; `data:` addresses hold the image itself. */
+export function textsOf(parts: readonly Part[], type: "text" | "thinking" = "text"): string[] {
+  return partsOf(parts, type).map(({ text }) => text);
+}
+
+/** An image by its address. A `data:` address contains the image. */
 export function imageAt(url: string): Part {
   const comma = url.indexOf(",");
   const head = url.slice(0, comma);

@@ -1,4 +1,4 @@
-import { SlipwayError, type Usage } from "@slipway/contract";
+import { noUsage, SlipwayError, type Usage } from "@slipway/contract";
 import type { ModelEvent, ModelRequest, Part, StopReason } from "./conversation.ts";
 
 /** A response with all its parts. */
@@ -10,9 +10,7 @@ export interface WholeResponse {
   readonly reason: StopReason;
 }
 
-export const noUsage: Usage = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
-
-/** Fails with `stream_truncated` when the events do not come to a stop. */
+/** Fails with `stream_truncated` if the events do not reach a stop. */
 export function gather(request: ModelRequest, events: readonly ModelEvent[]): WholeResponse {
   const parts: Part[] = [];
   let [id, model, usage] = ["", request.model, noUsage];
@@ -28,12 +26,12 @@ export function gather(request: ModelRequest, events: readonly ModelEvent[]): Wh
   return { id, model, parts, usage, reason };
 }
 
-/** Parts of a whole response as the events that would have streamed them. */
+/** Turns parts of a whole response into the events that would have streamed them. */
 export function contentEvents(parts: readonly Part[]): ModelEvent[] {
   return parts.flatMap(eventsOf);
 }
 
-/** An endpoint that calls tools may still say that it just ended. */
+/** An endpoint that calls tools may still report a plain end. */
 export function reasonWithCalls(reason: StopReason, called: boolean): StopReason {
   return reason === "end" && called ? "tool_call" : reason;
 }

@@ -29,10 +29,10 @@ export interface Reservation {
   readonly microUsd: number;
 }
 
-/** What the entries so far add up to. */
+/** The sum of the entries so far. */
 export interface Accounts {
   balance(run: Run): Balance;
-  /** Reservations that are not settled. */
+  /** Unsettled reservations. */
   readonly reservations: ReadonlyMap<string, Reservation>;
   apply(entry: LedgerEntry): void;
 }

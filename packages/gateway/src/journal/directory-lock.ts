@@ -3,7 +3,7 @@ import { realpathSync } from "node:fs";
 import { createServer } from "node:net";
 import process from "node:process";
 
-/** An abstract socket is a lock that the kernel frees with its holder, however that ends. Undefined: another one holds it. */
+/** Locks by an abstract socket, which the kernel frees when its holder ends. Undefined: already locked. */
 export function lockDirectory(directory: string): Promise<(() => Promise<void>) | undefined> {
   const name = createHash("sha256")
     .update(`${process.getuid?.()}:${realpathSync(directory)}`)

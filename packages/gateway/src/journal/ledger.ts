@@ -1,6 +1,6 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { type RunId, SlipwayError } from "@slipway/contract";
+import { noUsage, type RunId, SlipwayError } from "@slipway/contract";
 import type { Ledger } from "../ports/ports.ts";
 import { type Accounts, createAccounts, type LedgerEntry, ledgerEntrySchema } from "./accounts.ts";
 import { lockDirectory } from "./directory-lock.ts";
@@ -9,8 +9,8 @@ import { openLines } from "./lines.ts";
 export interface OpenLedger extends Ledger, AsyncDisposable {}
 
 /**
- * The books in `directory/ledger.jsonl`. One process at a time holds them. What a dead gateway had reserved is settled
- * as `lost` at its reserved amount: the endpoint may have billed it.
+ * The books in `directory/ledger.jsonl`, held by one process at a time. Settles what a dead gateway had reserved as
+ * `lost`, at the reserved amount: the endpoint may have billed it.
  */
 export async function openLedger(directory: string): Promise<OpenLedger> {
   mkdirSync(directory, { recursive: true, mode: 0o700 });
@@ -40,13 +40,13 @@ export async function openLedger(directory: string): Promise<OpenLedger> {
   }
 }
 
-/** Books that nobody keeps. */
+/** Books in memory only. */
 export function createMemoryLedger(): Ledger {
   const accounts = createAccounts();
   return createLedger(accounts, accounts.apply);
 }
 
-/** `record` makes an entry durable and then applies it, without a pause between a look at a balance and its change. */
+/** `record` makes an entry durable and applies it, with no await between reading a balance and changing it. */
 function createLedger(accounts: Accounts, record: (entry: LedgerEntry) => void): Ledger {
   const left = (run: RunId) => {
     const { budgetMicroUsd, spentMicroUsd, reservedMicroUsd } = accounts.balance(run);
@@ -79,10 +79,9 @@ function createLedger(accounts: Accounts, record: (entry: LedgerEntry) => void):
 function parseEntry(entry: unknown, path: string, line: number): LedgerEntry {
   const parsed = ledgerEntrySchema.safeParse(entry);
   if (parsed.success) return parsed.data;
-  throw new SlipwayError("internal", `line ${line} of ${path} is no entry of a ledger: ${parsed.error.message}`);
+  throw new SlipwayError("internal", `line ${line} of ${path} is not a ledger entry: ${parsed.error.message}`);
 }
 
 function lostEntry(request: string, run: RunId, microUsd: number): LedgerEntry {
-  const usage = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
-  return { type: "settle", request, run, role: "", model: "", usage, microUsd, estimated: true, end: "lost" };
+  return { type: "settle", request, run, role: "", model: "", usage: noUsage, microUsd, estimated: true, end: "lost" };
 }

@@ -15,7 +15,7 @@ import { type IndexedLines, openIndexedLines } from "./indexed-lines.ts";
 
 const readBytes = 256 * 1024;
 
-/** Two files of JSON lines for each run: its events, line by sequence number, and the host's orders. */
+/** Two files of JSON lines per run: its events, one line per sequence number, and the host's orders. */
 export async function openRunLog(directory: string): Promise<RunLog> {
   await mkdir(directory, { recursive: true, mode: 0o700 });
   const events = createFiles((run) => join(directory, `${run}.events.jsonl`));
@@ -24,7 +24,7 @@ export async function openRunLog(directory: string): Promise<RunLog> {
     async append(run, fresh) {
       const file = await events.of(run);
       if (fresh.some(({ sequence }, index) => sequence !== file.count + index + 1)) {
-        throw new SlipwayError("internal", `events of ${run} do not follow on number ${file.count}`);
+        throw new SlipwayError("internal", `events of ${run} do not follow number ${file.count}`);
       }
       await events.append(run, fresh.map(toLine));
     },
@@ -59,7 +59,7 @@ export async function openRunLog(directory: string): Promise<RunLog> {
   };
 }
 
-/** The schema fixes the order of the keys: equal content is equal text. */
+/** The schema fixes the order of keys: equal content is equal text. */
 function toLine(event: NumberedEvent): string {
   return JSON.stringify(event);
 }
@@ -76,13 +76,13 @@ function collect(orders: readonly z.output<typeof orderSchema>[]): RunOrders {
   };
 }
 
-/** One file for each run, opened when it is first needed. */
+/** One file per run, opened on first use. */
 function createFiles(pathOf: (run: RunId) => string) {
   const opened = new Map<RunId, Promise<IndexedLines>>();
   const of = (run: RunId): Promise<IndexedLines> => {
     const known = opened.get(run);
     if (known !== undefined) return known;
-    if (!runIdSchema.safeParse(run).success) throw new SlipwayError("invalid_request", `${run} is no run's id`);
+    if (!runIdSchema.safeParse(run).success) throw new SlipwayError("invalid_request", `${run} is not a run id`);
     const file = openIndexedLines(pathOf(run));
     opened.set(run, file);
     file.catch(() => opened.delete(run));

@@ -1,10 +1,11 @@
 import type { IncomingHttpHeaders, ServerResponse } from "node:http";
 import { type ErrorCode, type ModelRole, type RunId, SlipwayError, type Usage } from "@slipway/contract";
-import type { Health, ResponseEnd } from "../admit/health.ts";
 import { prepare } from "../admit/prepare.ts";
-import type { SettledResponse } from "../admit/responses.ts";
 import { countCost, endOf, type Underway } from "../deliver/bill.ts";
 import { type Delivered, deliverStream, deliverWhole } from "../deliver/deliver.ts";
+import type { Health, ResponseEnd } from "../deliver/health.ts";
+import { asSlipwayError } from "../deliver/pass-stream.ts";
+import type { SettledResponse } from "../deliver/responses.ts";
 import type { AgentDialect, AgentDialectName } from "../dialects/dialect.ts";
 import { reserve } from "../pay/budget.ts";
 import type { Estimates } from "../pay/estimates.ts";
@@ -24,36 +25,36 @@ export interface ExchangeParts {
   readonly health: Health;
   readonly clock: Clock;
   readonly logger: (line: GatewayLogLine) => void;
-  /** When the gateway closes: what is not in the books by then is settled as lost by who opens them next. */
+  /** Aborts when the gateway closes. Whoever opens the books next settles what is missing in them as lost. */
   readonly closing: AbortSignal;
-  /** Something broke that is not expected to. */
+  /** Receives unexpected errors. */
   readonly onDefect: (error: unknown) => void;
 }
 
-/** An agent's request for a model. */
+/** An agent's model request. */
 export interface ModelCall {
   readonly run: RunId;
   readonly routes: readonly Route[];
   readonly estimates: Estimates;
   readonly dialect: AgentDialect;
-  /** Of the body, that stand in the request's path. */
+  /** Body fields that stand in the request's path. */
   readonly fields: Readonly<Record<string, unknown>>;
   readonly headers: IncomingHttpHeaders;
   readonly body: Buffer;
   readonly response: ServerResponse;
-  /** Ends the exchange; its reason is a `SlipwayError`. */
+  /** Ends the exchange. Its reason is a `SlipwayError`. */
   readonly signal: AbortSignal;
   onSettled(response: SettledResponse, startedAt: number): void;
 }
 
-/** One line per model request. The prompt is there only when the settings say so. */
+/** One line per model request. It has the prompt only if the settings ask for it. */
 export interface GatewayLogLine {
   readonly at: number;
   readonly run: RunId;
   readonly role: ModelRole;
   readonly model: string;
   readonly dialect: AgentDialectName;
-  /** That the agent saw. */
+  /** The status that the agent saw. */
   readonly status: number;
   readonly end: ResponseEnd;
   readonly code: ErrorCode | undefined;
@@ -61,15 +62,15 @@ export interface GatewayLogLine {
   readonly microUsd: number;
   readonly estimated: boolean;
   readonly retries: number;
-  /** Until the endpoint's answer began. */
+  /** Time until the endpoint's answer began. */
   readonly firstByteMs: number | undefined;
   readonly totalMs: number;
   readonly prompt?: string;
 }
 
 /**
- * Takes one request to its endpoint and the answer back, and settles what it cost. What is refused before it costs
- * anything fails; everything later is told to the agent here.
+ * Takes one request to its endpoint and the answer back, then settles the cost. Throws when it refuses a request before
+ * it costs anything; reports later failures to the agent itself.
  */
 export async function exchange(parts: ExchangeParts, call: ModelCall): Promise<void> {
   const startedAt = parts.clock.now();
@@ -115,14 +116,14 @@ async function answerAgent(parts: ExchangeParts, call: ModelCall, underway: Unde
   }
 }
 
-/** The agent has an answer that its model wanted to be longer. */
+/** The agent has an answer that its model wanted to continue. */
 function cutByBudget(tokens: number): SlipwayError {
-  return new SlipwayError("budget_exhausted", `the run can pay for ${tokens} tokens, and the answer has more`);
+  return new SlipwayError("budget_exhausted", `the run can pay for ${tokens} tokens, but the answer needs more`);
 }
 
 type Bill = Pick<Settlement, "usage" | "microUsd" | "estimated"> & Omit<SettledResponse, "refused" | "paid">;
 
-/** The agent learns of the end only after it is in the books. */
+/** Settles before the agent sees the end of its answer. */
 async function settle(
   { ledger, health, clock, closing }: ExchangeParts,
   { run, onSettled }: ModelCall,
@@ -167,15 +168,10 @@ function log(
   });
 }
 
-/** A refusal in the words of the agent's dialect. The gateway has tried again already: clients are told not to, unless they are told when. */
+/** Writes a refusal in the agent's dialect. Clients must not retry unless told when: the gateway already has. */
 export function sendError(response: ServerResponse, dialect: AgentDialect, error: SlipwayError): void {
   if (response.headersSent || response.destroyed) return void response.destroy();
   const retries = String(response.hasHeader("retry-after"));
   response.writeHead(error.status, { "content-type": "application/json", "x-should-retry": retries });
   response.end(JSON.stringify(dialect.writeError(error)));
-}
-
-function asSlipwayError(error: unknown): SlipwayError {
-  if (error instanceof SlipwayError) return error;
-  return new SlipwayError("internal", "the gateway failed", { cause: error });
 }

@@ -7,15 +7,15 @@ import { SlipwayError } from "@slipway/contract";
 export type ListenAddress = { readonly path: string } | { readonly host: string; readonly port: number };
 
 export interface Listener {
-  /** With the port that was taken, when port 0 was asked for. */
+  /** With port 0, the port that was assigned. */
   readonly address: ListenAddress;
   close(): Promise<void>;
 }
 
 export async function listenOn(server: Server, address: ListenAddress): Promise<Listener> {
-  // A socket that a killed gateway has left; the ledger's lock keeps a living one away.
+  // A killed gateway leaves its socket behind. The ledger's lock rules out a live one.
   if ("path" in address && !address.path.startsWith("\0")) rmSync(address.path, { force: true });
-  // Whoever can write to the socket has the models: it is the owner's alone from the start, whatever the umask is.
+  // Whoever can write to the socket can use the models: restrict it to the owner from the start, whatever the umask.
   const umask = "path" in address ? process.umask(0o177) : undefined;
   try {
     server.listen(address);
@@ -23,9 +23,9 @@ export async function listenOn(server: Server, address: ListenAddress): Promise<
     if (umask !== undefined) process.umask(umask);
   }
   await once(server, "listening").catch((cause) => {
-    throw new SlipwayError("provider_unavailable", `the gateway can not listen: ${cause.message}`, { cause });
+    throw new SlipwayError("provider_unavailable", `the gateway cannot listen: ${cause.message}`, { cause });
   });
-  // A failed accept, for instance without free descriptors, is no reason to stop.
+  // A failed accept, for instance for lack of descriptors, must not stop the server.
   server.on("error", () => undefined);
   const bound = server.address();
   const port = typeof bound === "object" && bound !== null ? bound.port : undefined;

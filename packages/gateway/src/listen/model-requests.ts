@@ -1,11 +1,11 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { hasCode, SlipwayError } from "@slipway/contract";
 import { parseBody } from "../admit/prepare.ts";
-import type { RunEntry } from "../admit/runs.ts";
-import type { Asked } from "../dialects/paths.ts";
-import { estimateInputTokens } from "../pay/budget.ts";
+import type { Asked } from "../dialects/index.ts";
+import { estimateInputTokens } from "../pay/request-cost.ts";
 import { readBody } from "./body.ts";
 import { type ExchangeParts, exchange } from "./exchange.ts";
+import type { RunEntry } from "./runs.ts";
 
 interface ModelHttpRequest {
   readonly run: RunEntry;
@@ -16,10 +16,10 @@ interface ModelHttpRequest {
 
 const maxRequestsPerRun = 1024;
 const maxBodyBytesPerRun = 256 * 1024 * 1024;
-/** What a request costs that brings less. */
+/** The minimum charge per request. */
 const leastBodyBytes = 4096;
 
-/** One exchange with a model, which ends when the client goes away, the run is closed, or its time is over. */
+/** Runs one exchange with a model. It ends when the client goes away, the run is closed, or its time is up. */
 export async function answerModelCall(parts: ExchangeParts, call: ModelHttpRequest): Promise<void> {
   const { run, asked, request, response } = call;
   if (run.closed !== undefined) throw run.closed;
@@ -51,7 +51,7 @@ export async function answerModelCall(parts: ExchangeParts, call: ModelHttpReque
   }
 }
 
-/** Answered by estimate: a question that costs nothing is not worth a request to the endpoint. */
+/** Answers with an estimate: a free question is not worth a request to the endpoint. */
 export async function countTokens(call: ModelHttpRequest): Promise<void> {
   const { run, asked, response } = call;
   if (run.closed !== undefined) throw run.closed;
@@ -60,7 +60,7 @@ export async function countTokens(call: ModelHttpRequest): Promise<void> {
   answerJson(response, asked.dialect.name === "google" ? { totalTokens: tokens } : { input_tokens: tokens });
 }
 
-/** The models that a run may use, in a shape that clients of every vendor read. */
+/** Lists the run's models in a shape that every vendor's clients read. */
 export function listModels({ routes }: RunEntry, response: ServerResponse): void {
   const models = new Map(routes.map(({ name, model, endpoint }) => [name, { model, provider: endpoint.provider }]));
   const data = [...models].map(([name, { model, provider }]) => ({
@@ -75,11 +75,11 @@ export function listModels({ routes }: RunEntry, response: ServerResponse): void
   answerJson(response, { object: "list", data, has_more: false, first_id: data[0]?.id, last_id: data.at(-1)?.id });
 }
 
-function answerJson(response: ServerResponse, body: object): void {
+export function answerJson(response: ServerResponse, body: object): void {
   response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(body));
 }
 
-/** A body, which counts as the run's until it is disposed. */
+/** A body, charged to the run until it is disposed. */
 async function takeBody(call: ModelHttpRequest): Promise<Disposable & { readonly body: Buffer }> {
   const { run, request, response } = call;
   let bytes = 0;
@@ -91,12 +91,12 @@ async function takeBody(call: ModelHttpRequest): Promise<Disposable & { readonly
       bytes += count;
       run.bodyBytes += count;
       if (run.bodyBytes <= maxBodyBytesPerRun) return;
-      throw new SlipwayError("model_rate_limited", "the requests of the run are too large together");
+      throw new SlipwayError("model_rate_limited", "the run has too many bytes of requests open");
     });
     const waitMs = run.bodyRate.take(Math.max(bytes, leastBodyBytes));
     if (waitMs > 0) {
       response.setHeader("retry-after", Math.ceil(waitMs / 1000));
-      throw new SlipwayError("model_rate_limited", "the run sends more than it may");
+      throw new SlipwayError("model_rate_limited", "the run sends too much");
     }
     return { body, [Symbol.dispose]: release };
   } catch (error) {

@@ -3,14 +3,15 @@ import { Duplex } from "node:stream";
 import { type RunId, SlipwayError } from "@slipway/contract";
 import { identify, tokenOf } from "../admit/identity.ts";
 import type { RunTokens } from "../admit/run-tokens.ts";
-import type { Runs } from "../admit/runs.ts";
-import { answerError, type RunChannel } from "../channel/index.ts";
+import { answerError } from "../channel/answer.ts";
+import type { RunChannel } from "../channel/channel.ts";
 import { anthropic } from "../dialects/anthropic/index.ts";
-import { askedAt } from "../dialects/paths.ts";
+import { askedAt } from "../dialects/index.ts";
 import { type ExchangeParts, sendError } from "./exchange.ts";
 import { createHttpServer } from "./http-server.ts";
 import { type ListenAddress, type Listener, listenOn } from "./listen.ts";
-import { answerModelCall, countTokens, listModels } from "./model-requests.ts";
+import { answerJson, answerModelCall, countTokens, listModels } from "./model-requests.ts";
+import type { Runs } from "./runs.ts";
 
 export interface ServerParts extends ExchangeParts {
   readonly runs: Runs;
@@ -18,13 +19,13 @@ export interface ServerParts extends ExchangeParts {
   readonly channel: RunChannel;
 }
 
-/** Disposing it breaks all connections, and answers after what that has cut is settled. */
+/** Disposing it drops all connections, and resolves when the aborted requests are settled. */
 export interface GatewayServer extends AsyncDisposable {
-  /** Serves a connection whose other end is that run's sandbox. */
+  /** Serves a connection from that run's sandbox. Refuses the token of any other run on it. */
   serve(connection: Duplex, run: RunId): void;
-  /** The client's end of a connection of this process; tokens tell whose requests come by it. */
+  /** Returns the client end of a connection inside this process. Tokens identify the caller. */
   connect(): Duplex;
-  /** Serves whoever comes; tokens tell who that is. */
+  /** Serves any client. Tokens identify the caller. */
   listen(address: ListenAddress): Promise<Listener>;
 }
 
@@ -113,11 +114,10 @@ async function answerRun(
   throw new SlipwayError("invalid_request", `the gateway has no ${request.method} ${path.slice(0, 100)}`);
 }
 
-/** Anybody may know that the gateway is there; how it does is the host's alone. */
+/** Anyone may learn that the gateway is up. Its health is for the host only. */
 function answerHealth(parts: ServerParts, request: IncomingMessage, response: ServerResponse, path: string): void {
   const isHost = path === "/health" && parts.tokens.isHost(tokenOf(request) ?? "");
-  const body = isHost ? { ok: true, providers: parts.health.snapshot() } : { ok: true };
-  response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(body));
+  answerJson(response, isHost ? { ok: true, providers: parts.health.snapshot() } : { ok: true });
 }
 
 function countOf(open: ReadonlyMap<Duplex, RunId | undefined>, run: RunId): number {
@@ -126,7 +126,7 @@ function countOf(open: ReadonlyMap<Duplex, RunId | undefined>, run: RunId): numb
   return count;
 }
 
-/** As with a socket, what is written is the reader's at once, and a break is seen only after what was said has been read. */
+/** Like a socket: a write reaches the reader at once, and a close arrives after everything written before it. */
 function connectedPair(): readonly [client: Duplex, server: Duplex] {
   const endOf = (other: () => Duplex) =>
     new Duplex({

@@ -6,8 +6,9 @@ import type { Ledger } from "../ports/ports.ts";
 import type { ModelPrice } from "../settings/prices.ts";
 import { ask, startTestGateway, type TestGateway } from "../testing/gateway.ts";
 import { type Behaviour, hang, speak, speakThen } from "../testing/upstream.ts";
-import { estimateInputTokens, reserve } from "./budget.ts";
+import { reserve } from "./budget.ts";
 import { createEstimates } from "./estimates.ts";
+import { estimateInputTokens } from "./request-cost.ts";
 
 const long = "A sentence of some words. ".repeat(400);
 /** What the first reservation of a small streamed request comes to, at most. */

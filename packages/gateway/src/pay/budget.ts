@@ -1,64 +1,57 @@
 import { randomUUID } from "node:crypto";
-import { microUsdPerUsd, type RunId, SlipwayError, type Usage } from "@slipway/contract";
-import { contentParts, imageCharacters, isDocument, type Json } from "../dialects/content.ts";
-import type { Meter } from "../dialects/dialect.ts";
+import { microUsdPerUsd, type RunId, SlipwayError } from "@slipway/contract";
 import type { Ledger } from "../ports/ports.ts";
-import { costOf, type ModelPrice } from "../settings/prices.ts";
+import type { ModelPrice } from "../settings/prices.ts";
 import type { Estimates } from "./estimates.ts";
 import { patient, unlessAborted } from "./patience.ts";
+import { estimateInput, estimateOutput, type InputTokens } from "./request-cost.ts";
 
-/** Money that is set aside for one response; disposed after it is settled. */
+/** Money reserved for one response. Dispose it after settling. */
 export interface Reservation extends Disposable {
-  /** In the ledger. */
+  /** The request's id in the ledger. */
   readonly request: string;
-  /** How much output is covered. */
+  /** The output covered so far. */
   readonly outputTokens: number;
-  /** How much output had to be covered: with less the request is refused. */
+  /** The minimum of output to cover. With less, the request is refused. */
   readonly neededTokens: number;
-  /** The endpoint must be held to this: the run can pay for less than the request allows. */
+  /** The run can pay for less than the request allows: limit the endpoint to this. */
   readonly lowerLimit: number | undefined;
-  /** How much output a response has at most that is estimated to have so much: the endpoint is held to a limit. */
+  /** Upper bound of the output, given an estimate: the endpoint obeys a limit. */
   boundOf(estimatedTokens: number): number;
-  /** False: `extend` is to be called before more comes. */
+  /** False: call `extend` before more arrives. */
   covers(estimatedTokens: number): boolean;
-  /** Covers more output, up to this at least; fails with `budget_exhausted`. */
+  /** Covers at least this much output. Fails with `budget_exhausted`. */
   extend(estimatedTokens: number): Promise<void>;
-}
-
-export interface InputTokens {
-  readonly inputTokens: number;
-  /** If each byte of its text is a token. */
-  readonly mostInputTokens: number;
 }
 
 export interface ReservationRequest extends InputTokens {
   readonly run: RunId;
   readonly price: ModelPrice;
-  /** Of its run. */
+  /** The estimates of its run. */
   readonly estimates: Estimates;
   readonly signal: AbortSignal;
-  /** What the request allows; the model's limit holds, too. */
+  /** What the request allows. The model's limit applies, too. */
   readonly maxOutputTokens: number | undefined;
-  /** What the model may think without a word: it is billed, and known only at the end. `Infinity`: nothing bounds it. */
+  /** Possible hidden thinking: billed, but known only at the end. `Infinity`: unlimited. */
   readonly hiddenTokens: number;
-  /** A streamed response can be cut, so that its output is reserved as it comes. */
+  /** A streamed response can be cut, so its output is reserved as it arrives. */
   readonly streamed: boolean;
 }
 
 const firstSliceTokens = 1024;
-/** A long response takes larger slices, so that the ledger is not written for every few chunks. */
+/** Slices of a long response grow, to write the ledger less often. */
 const lastSliceTokens = 16 * 1024;
 
-/** A limit that is lowered further would only cut a model off in the middle of its first thought. */
+/** A lower limit would only cut off a model in the middle of its first thought. */
 export const leastTokens = 4096;
-/** Few responses are longer: what is held to no less need not wait for more. */
+/** Few responses are longer: a request with this limit need not wait for more. */
 const ampleTokens = 16 * 1024;
-/** By so much are estimates too high at most. A response that seems longer comes from an endpoint that heeds no limit. */
+/** Estimates are at most this many times too high. A longer response comes from an endpoint that ignores limits. */
 export const mostExcess = 2;
 
 /**
- * Sets aside the input, and the output that can come before it is counted: the first slice, or all of it. What the run
- * can not pay for is ruled out by a lower limit, since an endpoint may send all of its answer at once. Fails with
+ * Reserves the input and the output that can arrive before it is counted: the first slice, or all of it. Lowers the
+ * limit to what the run can pay for, since an endpoint may send its whole answer at once. Fails with
  * `budget_exhausted`.
  */
 export async function reserve(books: Ledger, asked: ReservationRequest): Promise<Reservation> {
@@ -76,7 +69,7 @@ export async function reserve(books: Ledger, asked: ReservationRequest): Promise
   let sliceTokens = firstSliceTokens;
   const isLowered = limitTokens < maxTokens;
   const boundOf = (tokens: number) => (tokens > mostExcess * limitTokens ? tokens : Math.min(tokens, limitTokens));
-  // Where the money ends, it is not left to the endpoint to stop.
+  // Where the money ends, do not rely on the endpoint to stop.
   const tokensToCover = (tokens: number) => (isLowered ? tokens : boundOf(tokens));
   const take = async (more: number) => {
     if (!(await ledger.extend(request, estimateOutput(price, more)))) return false;
@@ -102,7 +95,7 @@ export async function reserve(books: Ledger, asked: ReservationRequest): Promise
       const shortMicroUsd = missingMicroUsd - (await ledger.left(run));
       const isHeldByOthers = shortMicroUsd > 0 && shortMicroUsd <= estimates.exceededMicroUsd;
       if (!first.isEstimate || !isHeldByOthers) throw await exhausted(ledger, run, missingMicroUsd);
-      // They hold more than they are likely to need, and this is the one response that may pass the budget.
+      // They hold more than they are likely to need, and this is the one response that may exceed the budget.
       allowedTokens = outputTokens + missing + sliceTokens;
     },
     [Symbol.dispose]: first.release,
@@ -113,7 +106,7 @@ interface FirstReservation {
   readonly request: string;
   /** What the request allows. */
   readonly maxTokens: number;
-  /** What is covered at first where it is reserved by estimate. */
+  /** Output to cover at first when reserving by estimate. */
   readonly firstTokens: number;
   /** Less is not worth a request. */
   readonly neededTokens: number;
@@ -122,14 +115,14 @@ interface FirstReservation {
 interface FirstReserved {
   readonly isEstimate: boolean;
   readonly outputTokens: number;
-  /** What the endpoint is held to. */
+  /** The limit for the endpoint. */
   readonly limitTokens: number;
   release(): void;
 }
 
 /**
- * Beside a request that is reserved by estimate, others are reserved at their worst. One that would be covered if all
- * were reserved by estimate waits for what is open.
+ * One request at a time is reserved by estimate, the others at their worst case. A request that would be covered if all
+ * were reserved by estimate waits for the open ones.
  */
 async function reserveFirst(
   ledger: Ledger,
@@ -155,7 +148,7 @@ async function reserveFirst(
     const isEstimate = estimate !== undefined;
     const inputMicroUsd = estimateInput(price, isEstimate ? inputTokens : mostInputTokens);
     const wantedTokens = isEstimate ? firstTokens : maxTokens;
-    // What others give back may be enough for more.
+    // What others give back may cover more.
     const fewestTokens = isEstimate && before === 0 ? neededTokens : Math.max(neededTokens, ampleTokens);
     const payable = tokensFor(price, (await ledger.left(run)) + before - inputMicroUsd);
     const outputTokens = await reserveWith(inputMicroUsd, wantedTokens, fewestTokens);
@@ -167,7 +160,7 @@ async function reserveFirst(
       return { isEstimate, outputTokens, limitTokens, release: () => kept.dispose() };
     }
     const leftMicroUsd = await ledger.left(run);
-    // Others may have ended or begun meanwhile.
+    // Others may have ended or started meanwhile.
     const exceeded = Math.max(before, estimates.exceededMicroUsd);
     if (leftMicroUsd + exceeded < leastMicroUsd || (isEstimate && exceeded === 0)) {
       throw await exhausted(ledger, run, leastMicroUsd);
@@ -176,67 +169,14 @@ async function reserveFirst(
   }
 }
 
-/** What a response is taken to have cost where the endpoint does not say. */
-export interface Unreported {
-  readonly inputTokens: number;
-  readonly outputTokens: number;
-}
-
-/** What a response is billed as: by the endpoint's own count, or by estimate where that is missing or not the last. */
-export function countUsage(
-  meter: Meter,
-  unreported: Unreported,
-): { readonly usage: Usage; readonly estimated: boolean } {
-  const told = meter.usage;
-  if (meter.reported) return { usage: told, estimated: false };
-  const toldInput = told.input + told.cacheRead + told.cacheWrite > 0;
-  const output = Math.max(told.output, unreported.outputTokens);
-  const input = toldInput ? told.input : unreported.inputTokens;
-  return { usage: { ...told, input, output }, estimated: true };
-}
-
-/** Fewer than most texts have: it is better to reserve too much. */
-const bytesPerToken = 3.5;
-const tokensPerImage = 5000;
-/** Of all documents of a request together: a small file can have pages enough to fill what a model reads at once. */
-const tokensOfDocuments = 200_000;
-
-/** Of a body as it is sent, in so many bytes. An image costs by its size in pixels, which has little to do with its bytes. */
-export function estimateInputTokens(body: Json, sentBytes: number): InputTokens {
-  let bytes = sentBytes;
-  let images = 0;
-  let documents = false;
-  for (const part of contentParts(body)) {
-    documents ||= isDocument(part);
-    const characters = imageCharacters(part);
-    if (characters === 0) continue;
-    bytes -= characters;
-    images++;
-  }
-  const textBytes = Math.max(0, bytes);
-  const otherTokens = images * tokensPerImage + (documents ? tokensOfDocuments : 0);
-  return { inputTokens: Math.ceil(textBytes / bytesPerToken) + otherTokens, mostInputTokens: textBytes + otherTokens };
-}
-
-/** All of it at the dearest rate that input can have. */
-export function estimateInput(price: ModelPrice, tokens: number): number {
-  return costOf({ ...noUsage, input: tokens }, { ...price, input: Math.max(price.input, price.cacheWrite) });
-}
-
-export function estimateOutput(price: ModelPrice, tokens: number): number {
-  return costOf({ ...noUsage, output: tokens }, price);
-}
-
 function tokensFor(price: ModelPrice, microUsd: number): number {
   return price.output === 0 ? Number.POSITIVE_INFINITY : Math.max(0, Math.floor(microUsd / price.output));
 }
 
-export const noUsage: Usage = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
-
 async function exhausted(ledger: Ledger, run: RunId, neededMicroUsd: number): Promise<SlipwayError> {
   const { budgetMicroUsd } = await ledger.balance(run);
-  const message = `the run has ${usd(await ledger.left(run))} USD of its ${usd(budgetMicroUsd)} USD left, and ${usd(neededMicroUsd)} USD more are needed`;
-  return new SlipwayError("budget_exhausted", message);
+  const left = `${usd(await ledger.left(run))} of ${usd(budgetMicroUsd)} USD`;
+  return new SlipwayError("budget_exhausted", `the run has ${left} left and needs ${usd(neededMicroUsd)} USD more`);
 }
 
 function usd(microUsd: number): string {

@@ -1,14 +1,14 @@
 /**
- * How the open requests of one run are reserved. An estimate may be too low, and what the endpoint counts is booked: so
- * one at most is reserved by estimate, and a run spends no more than its budget and that one response.
+ * How the open requests of one run are reserved. An estimate may be too low, and the ledger books what the endpoint
+ * counts. So at most one request is reserved by estimate, and a run exceeds its budget by at most that response.
  */
 export interface Estimates {
-  /** To be reserved by estimate, until it is disposed. Undefined: another request is. */
+  /** Reserves by estimate until disposed. Undefined: another request does. */
   take(): Disposable | undefined;
-  /** Reserved by so much above the estimate, until it is disposed. */
+  /** Records how far a reservation exceeds its estimate, until disposed. */
   exceed(microUsd: number): Disposable;
   readonly exceededMicroUsd: number;
-  /** When the next of them is disposed. */
+  /** Resolves when the next of them is disposed. */
   nextEnd(): Promise<void>;
 }
 

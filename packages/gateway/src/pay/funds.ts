@@ -1,19 +1,20 @@
 import type { Usage } from "@slipway/contract";
 import type { Route } from "../settings/routes.ts";
-import { estimateInput, estimateOutput, leastTokens, mostExcess } from "./budget.ts";
+import { leastTokens, mostExcess } from "./budget.ts";
+import { estimateInput, estimateOutput } from "./request-cost.ts";
 
-/** Of the largest requests that a run has paid for. */
+/** The sizes of the largest requests that a run has paid for. */
 export interface PaidTokens {
   readonly inputTokens: number;
   readonly outputTokens: number;
 }
 
-/** Few requests of agents are smaller. */
+/** Few agent requests are smaller. */
 const modestInputTokens = 16 * 1024;
 
 /**
- * What a run must have left to go on: the price of a modest request, or of one as large as it has paid for before. What
- * it only asks for does not count, so that no agent can make its run look poor.
+ * What a run needs to continue: the price of a modest request, or of the largest it has paid for. Unpaid requests do
+ * not count, so no agent can make its run look poor.
  */
 export function neededToGoOn(routes: readonly Route[], paid: PaidTokens): number {
   const inputTokens = Math.max(modestInputTokens, paid.inputTokens);
@@ -24,10 +25,7 @@ export function neededToGoOn(routes: readonly Route[], paid: PaidTokens): number
   return Math.max(...costs);
 }
 
-/**
- * How large a request counts as that was paid for: as the next one like it is estimated, unless that is far too high, and
- * with the output that had to be covered for it to be sent.
- */
+/** The size of a paid request: its estimate, unless that is far too high, and the output that had to be covered. */
 export function paidTokens(
   { input, output, cacheRead, cacheWrite }: Usage,
   { inputTokens, neededTokens }: { readonly inputTokens: number; readonly neededTokens: number },

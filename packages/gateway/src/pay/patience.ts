@@ -5,11 +5,11 @@ import type { Ledger } from "../ports/ports.ts";
 const firstWaitMs = 25;
 const longestWaitMs = 5000;
 
-/** A ledger that is asked again while its database is busy or away, until the signal aborts, with its reason: what is at stake is paid for. */
+/** A ledger that retries while its database is busy or away, until the signal aborts: the money is already spent. */
 export function patient(ledger: Ledger, signal: AbortSignal): Ledger {
   return {
     reserve: (entry) => again(() => ledger.reserve(entry), signal),
-    // Whatever is taken twice is given back by the settlement.
+    // The settlement gives back what was reserved twice.
     extend: (request, microUsd) => again(() => ledger.extend(request, microUsd), signal),
     settle: (settlement) => again(() => ledger.settle(settlement), signal),
     balance: (run) => again(() => ledger.balance(run), signal),
@@ -18,7 +18,7 @@ export function patient(ledger: Ledger, signal: AbortSignal): Ledger {
   };
 }
 
-/** Waits no longer than until the signal aborts. */
+/** Waits until the promise resolves or the signal aborts. */
 export async function unlessAborted(ended: Promise<void>, signal: AbortSignal): Promise<void> {
   if (signal.aborted) return;
   const aborted = Promise.withResolvers<void>();

@@ -1,17 +1,17 @@
 import type { ControlMessage, NumberedEvent, RunEnd, RunId, Usage } from "@slipway/contract";
 
-/** The books of model spending. Every method answers after its entry is durable. */
+/** The books of model spending. Every method resolves after its entry is durable. */
 export interface Ledger {
-  /** Takes `microUsd` out of what the run has left, before it is spent. False: the run can not cover it, and nothing is taken. */
+  /** Reserves `microUsd` of what the run has left. False: the run cannot cover it, and nothing is reserved. */
   reserve(entry: { readonly request: string; readonly run: RunId; readonly microUsd: number }): Promise<boolean>;
-  /** Adds to a reservation while its response grows. */
+  /** Extends a reservation while its response grows. */
   extend(request: string, microUsd: number): Promise<boolean>;
-  /** Replaces the reservation by what was spent. A second settlement of the same request changes nothing. */
+  /** Replaces the reservation by the actual cost. Ignores a second settlement of the same request. */
   settle(settlement: Settlement): Promise<void>;
   balance(run: RunId): Promise<Balance>;
-  /** What the run can still reserve, in micro-USD: others may draw on the same money. */
+  /** What the run can still reserve, in micro-USD. Others may draw on the same money. */
   left(run: RunId): Promise<number>;
-  /** Opens an account. Of a run that has one, only a higher budget counts. */
+  /** Opens an account, or raises the budget of an existing one. */
   open(run: RunId, budgetMicroUsd: number): Promise<void>;
 }
 
@@ -22,7 +22,7 @@ export interface Settlement {
   readonly model: string;
   readonly usage: Usage;
   readonly microUsd: number;
-  /** The endpoint did not say what it counted: the figure is ours. */
+  /** Our estimate: the endpoint did not report its usage. */
   readonly estimated: boolean;
   readonly end: "complete" | "truncated" | "cut" | "failed" | "lost";
 }
@@ -33,21 +33,21 @@ export interface Balance {
   readonly reservedMicroUsd: number;
 }
 
-/** What runs have reported and were told, in order and once. What writes answers after it is durable. */
+/** What runs reported and were told, in order and once. Writes resolve when they are durable. */
 export interface RunLog {
-  /** Appends events that follow on the ones there are. */
+  /** Appends events that follow the stored ones. */
   append(run: RunId, events: readonly NumberedEvent[]): Promise<void>;
-  /** The first sequence number that is not there. */
+  /** The first sequence number not in the log. */
   next(run: RunId): Promise<number>;
-  /** Of the run's events. */
+  /** The size of the run's events. */
   bytes(run: RunId): Promise<number>;
-  /** Whether these events, which follow on one another, are there with the same content. */
+  /** Whether these consecutive events are stored with the same content. */
   holds(run: RunId, events: readonly NumberedEvent[]): Promise<boolean>;
   read(run: RunId, after: number): AsyncIterable<NumberedEvent>;
-  /** What the run was told by the host, and how the host ended it, if it did. */
+  /** What the host told the run, and how the host ended it, if it did. */
   orders(run: RunId): Promise<RunOrders>;
   order(run: RunId, order: RunOrder): Promise<void>;
-  /** Lets go of what it remembers of the run; the run stays readable. */
+  /** Drops cached state of the run. The run stays readable. */
   release(run: RunId): void;
 }
 

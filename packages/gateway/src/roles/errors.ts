@@ -12,9 +12,9 @@ import type { Question, Unusable } from "./question.ts";
 
 const maxShownCharacters = 200;
 
-/** The model began to answer, and its answer is none. */
+/** The model started an answer that cannot be used. */
 export class AnswerError extends SlipwayError {
-  /** The last answer, as it came and as far as it came. */
+  /** The last answer, as far as it came. */
   readonly text: string;
 
   constructor(code: ErrorCode, message: string, text: string, options?: ErrorOptions) {
@@ -23,7 +23,7 @@ export class AnswerError extends SlipwayError {
   }
 }
 
-/** The model answered, and no answer of it could be used. */
+/** The model answered, but no answer could be used. */
 export class InvalidAnswerError extends AnswerError {
   constructor(
     role: ModelRole,
@@ -41,15 +41,15 @@ export class InvalidAnswerError extends AnswerError {
 }
 
 /**
- * What the SDK throws when a call fails, as one of our errors. Whatever it makes of a strange response is an answer that
- * can not be used; its complaints about the call itself are defects and stay as they are.
+ * Turns an SDK failure into one of our errors. A strange response is an answer that cannot be used. Complaints about
+ * the call itself are defects and stay as they are.
  */
 export function asExpected(error: unknown, { role, signal }: Question): unknown {
   if (error instanceof SlipwayError) return error;
   if (signal?.aborted) return new SlipwayError("aborted", "the caller gave up", { cause: signal.reason });
   const code = codeOf(error);
   if (code !== undefined) {
-    // The SDK's own error carries the request, and with it the prompt, to wherever it is logged.
+    // The SDK's own error carries the request, and so the prompt, to wherever it is logged.
     const cause = error instanceof Error ? error.cause : undefined;
     return new SlipwayError(code, `the role ${role}: ${messageOf(error).replace(gatewayCode, "").trimEnd()}`, {
       cause,
@@ -57,10 +57,10 @@ export function asExpected(error: unknown, { role, signal }: Question): unknown 
   }
   if (AISDKError.isInstance(error) && !isAboutResponse(error)) return error;
   const text = JSONParseError.isInstance(error) ? error.text : "";
-  return new InvalidAnswerError(role, { text, problem: "it is no response of a model" }, { cause: error });
+  return new InvalidAnswerError(role, { text, problem: "it is not a model response" }, { cause: error });
 }
 
-/** With what came of the answer before it failed. */
+/** Adds what came of the answer before it failed. */
 export function withText(error: unknown, text: string): unknown {
   if (!(error instanceof SlipwayError) || error instanceof AnswerError || text === "") return error;
   return error.code === "aborted" ? error : new AnswerError(error.code, error.message, text, { cause: error.cause });
@@ -73,7 +73,7 @@ function codeOf(error: unknown): ErrorCode | undefined {
   if (isErrorCode(code)) return code;
   const { statusCode } = error;
   if (statusCode === undefined) return isTimeout(error.cause) ? "model_timeout" : "model_unreachable";
-  // The answer began and could not be read to its end.
+  // The answer started and could not be read to its end.
   if (statusCode === 200) return "stream_truncated";
   if (statusCode === 429) return "model_rate_limited";
   if (statusCode >= 500) return "model_overloaded";
@@ -88,7 +88,7 @@ function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** The gateway puts our code at the end of its message. */
+/** The gateway puts its code at the end of the message. */
 const gatewayCode = /\[([a-z_]+)\]$/;
 
 function isTimeout(cause: unknown): boolean {

@@ -7,35 +7,26 @@ import {
   type LanguageModel,
   type LanguageModelUsage,
   type ModelMessage,
-  NoObjectGeneratedError,
-  Output,
+  type Output,
   streamText,
 } from "ai";
 import { Agent, fetch as fetchBy } from "undici";
-import { z } from "zod";
 import { asExpected, withText } from "./errors.ts";
-import type { Question, Unusable } from "./question.ts";
+import type { Question } from "./question.ts";
 
 export interface GatewayAddress {
   /** Without `/v1`. */
   readonly baseUrl: string;
   readonly token: string;
-  /** Connects instead of dialling what the address names. */
+  /** Opens the connection instead of dialling the address. */
   readonly connect?: (() => Duplex) | undefined;
 }
 
-/** Models behind the gateway, asked once. */
-export interface Models extends AsyncDisposable {
-  object<T>(question: Question, messages: ModelMessage[], schema: z.ZodType<T>): Promise<ObjectAnswer<T>>;
-  text(question: Question, messages: ModelMessage[]): Promise<{ text: string; usage: Usage }>;
-}
-
-type ObjectAnswer<T> = { readonly usage: Usage } & ({ readonly value: T } | Unusable);
-
-/** Has to be said: for a model that it does not know, the SDK takes a few thousand. */
+/** Must be set: for an unknown model, the SDK assumes a few thousand. */
 const defaultMaxOutputTokens = 16_384;
 
-export function connectModels(gateway: GatewayAddress): Models {
+/** Models behind the gateway. */
+export function connectModels(gateway: GatewayAddress) {
   const dispatcher = dispatcherFor(gateway);
   const provider = createAnthropic({
     baseURL: `${gateway.baseUrl}/v1`,
@@ -43,26 +34,14 @@ export function connectModels(gateway: GatewayAddress): Models {
     fetch: fetchThrough(dispatcher),
   });
   return {
-    async object(question, messages, schema) {
-      const { answer, usage } = await stream(provider(question.role), question, messages, Output.object({ schema }));
-      try {
-        return { value: await answer.output, usage };
-      } catch (error) {
-        if (!NoObjectGeneratedError.isInstance(error)) throw error;
-        return { text: error.text ?? "", problem: problemOf(error), usage };
-      }
-    },
-
-    async text(question, messages) {
-      const { answer, usage } = await stream(provider(question.role), question, messages, Output.text());
-      return { text: await answer.text, usage };
-    },
-
+    /** Asks once and waits for the whole answer. */
+    ask: <T>(question: Question, messages: ModelMessage[], output: Output.Output<T, unknown, never>) =>
+      stream(provider(question.role), question, messages, output),
     [Symbol.asyncDispose]: () => dispatcher.destroy(),
   };
 }
 
-/** A whole answer. It is streamed, so that the gateway's limit for the first byte does not hold for all of a long one. */
+/** Waits for a whole answer. Streams it, so that the gateway's first-byte limit does not cover all of a long answer. */
 async function stream<T>(
   model: LanguageModel,
   question: Question,
@@ -75,12 +54,12 @@ async function stream<T>(
     model,
     instructions: question.instructions,
     messages,
-    // Nobody looks at half an answer, and to parse it with every piece costs the square of its length.
+    // Nobody reads a partial answer, and parsing it for every piece takes quadratic time.
     output: { ...output, parsePartialOutput: async () => undefined },
     maxOutputTokens: question.maxOutputTokens ?? defaultMaxOutputTokens,
     // The gateway retries.
     maxRetries: 0,
-    // The SDK does not know what the model behind a role can do; the gateway says it in the endpoint's words.
+    // The SDK does not know the model behind a role. The gateway translates this for the endpoint.
     providerOptions: { anthropic: { structuredOutputMode: "outputFormat" } },
     onChunk({ chunk }) {
       if (chunk.type === "text-delta") text += chunk.text;
@@ -100,7 +79,7 @@ async function stream<T>(
   }
 }
 
-/** The gateway has shorter limits; these hold when it falls silent or runs wild. */
+/** The gateway has shorter limits. These apply when it hangs or floods. */
 const maxSilenceMs = 15 * 60_000;
 const maxResponseBytes = 64 * 1024 * 1024;
 
@@ -109,17 +88,17 @@ function dispatcherFor({ connect }: GatewayAddress): Agent {
     headersTimeout: maxSilenceMs,
     bodyTimeout: maxSilenceMs,
     maxResponseSize: maxResponseBytes,
-    // It needs no more of a socket than any stream has, and none before it has asked for one.
+    // The dispatcher needs only a stream, and must not get it synchronously.
     ...(connect && { connect: (_, done) => void setImmediate(() => done(null, connect() as Socket)) }),
   });
 }
 
-/** The fetch that goes with the dispatcher: Node's own is of another version. Their types differ by name only. */
+/** The fetch that matches the dispatcher: Node's own is another version. Their types differ only by name. */
 function fetchThrough(dispatcher: Agent): typeof fetch {
   return ((url: string, init: object) => fetchBy(url, { ...init, dispatcher })) as unknown as typeof fetch;
 }
 
-/** Only an answer that the model itself brought to its end is an answer. */
+/** Only an answer that the model itself finished is an answer. */
 function checkEnd({ role }: Question, finishReason: FinishReason | undefined): void {
   switch (finishReason) {
     case "stop":
@@ -127,18 +106,10 @@ function checkEnd({ role }: Question, finishReason: FinishReason | undefined): v
     case "content-filter":
       throw new SlipwayError("answer_refused", `the model of the role ${role} declines to answer`);
     case "length":
-      throw new SlipwayError("stream_truncated", `the answer of the role ${role} is longer than it may be`);
+      throw new SlipwayError("stream_truncated", `the answer of the role ${role} is too long`);
     default:
       throw new SlipwayError("stream_truncated", `the answer of the role ${role} has no end`);
   }
-}
-
-const maxProblemCharacters = 4096;
-
-function problemOf({ cause }: NoObjectGeneratedError): string {
-  const reason = cause instanceof Error ? cause.cause : undefined;
-  const problem = reason instanceof z.ZodError ? z.prettifyError(reason) : `it is no JSON. ${String(reason ?? "")}`;
-  return problem.slice(0, maxProblemCharacters);
 }
 
 function usageOf(usage: LanguageModelUsage | undefined): Usage {

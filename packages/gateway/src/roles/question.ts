@@ -18,11 +18,11 @@ export interface Image {
 
 export interface StructuredQuestion<T> extends Question {
   readonly schema: z.ZodType<T>;
-  /** How often an answer that does not fit is asked for again. */
+  /** How often to ask again after an answer that does not fit. */
   readonly maxRepairs?: number;
 }
 
-/** An answer that can not be used, and why. */
+/** An answer that cannot be used, and why. */
 export interface Unusable {
   /** As the model wrote it. */
   readonly text: string;

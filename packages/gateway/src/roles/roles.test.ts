@@ -66,9 +66,9 @@ describe("a structured answer", () => {
   });
 
   test.each([
-    ["no JSON", "Sure! Here is your plan", /no JSON/],
+    ["no JSON", "Sure! Here is your plan", /not JSON/],
     ["the wrong shape", '{"title": 3}', /expected string/],
-    ["empty", "", /no JSON/],
+    ["empty", "", /not JSON/],
   ])("that is %s is asked for again with what is wrong", async (_, text, problem) => {
     const usage = { input: 10, output: 1 };
     const { roles, requests } = await askProgram(answers({ text, usage }, { object: plan, usage }));

@@ -1,17 +1,18 @@
-import type { Usage } from "@slipway/contract";
-import type { ModelMessage } from "ai";
+import { addUsage, noUsage, type Usage } from "@slipway/contract";
+import { type ModelMessage, NoObjectGeneratedError, Output } from "ai";
+import { z } from "zod";
 import { InvalidAnswerError } from "./errors.ts";
 import { connectModels, type GatewayAddress } from "./models.ts";
 import type { Question, StructuredQuestion, Unusable } from "./question.ts";
 
 /**
- * Slipway's own calls of models, by role, through the gateway. They fail with the gateway's codes, `stream_truncated`,
- * `answer_refused`, `aborted`, or `invalid_answer` as an `InvalidAnswerError`. What came of an answer is in an `AnswerError`.
+ * Slipway's own model calls, by role, through the gateway. They fail with the gateway's codes, `stream_truncated`,
+ * `answer_refused`, `aborted`, or `invalid_answer` (an `InvalidAnswerError`). An `AnswerError` holds the partial answer.
  */
 export interface Roles extends AsyncDisposable {
-  /** An answer that fits the schema. One that does not is asked for again, with what is wrong about it. */
+  /** Returns an answer that fits the schema. Asks again after one that does not, and tells the model what is wrong. */
   ask<T>(question: StructuredQuestion<T>): Promise<{ value: T; usage: Usage; tries: number }>;
-  /** An answer in plain words. */
+  /** Returns an answer as plain text. */
   text(question: Question): Promise<{ text: string; usage: Usage }>;
 }
 
@@ -20,18 +21,24 @@ export function createRoles({ gateway }: { readonly gateway: GatewayAddress }): 
   return {
     async ask({ schema, maxRepairs = 2, ...question }) {
       const messages = [firstMessage(question)];
-      let usage: Usage = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
+      let usage = noUsage;
       for (let tries = 1; ; tries++) {
-        const answer = await models.object(question, messages, schema);
-        usage = sum(usage, answer.usage);
-        if ("value" in answer) return { value: answer.value, usage, tries };
-        if (tries > maxRepairs) throw new InvalidAnswerError(question.role, answer, { tries });
-        messages.push(...askAgain(answer));
+        const asked = await models.ask(question, messages, Output.object({ schema }));
+        usage = addUsage(usage, asked.usage);
+        try {
+          return { value: await asked.answer.output, usage, tries };
+        } catch (error) {
+          if (!NoObjectGeneratedError.isInstance(error)) throw error;
+          const unusable = { text: error.text ?? "", problem: problemOf(error) };
+          if (tries > maxRepairs) throw new InvalidAnswerError(question.role, unusable, { tries });
+          messages.push(...askAgain(unusable));
+        }
       }
     },
 
     async text(question) {
-      const { text, usage } = await models.text(question, [firstMessage(question)]);
+      const { answer, usage } = await models.ask(question, [firstMessage(question)], Output.text());
+      const text = await answer.text;
       if (text.trim() === "") throw new InvalidAnswerError(question.role, { text, problem: "it is empty" });
       return { text, usage };
     },
@@ -45,22 +52,21 @@ function firstMessage({ prompt, images = [] }: Question): ModelMessage {
   return { role: "user", content: [...files, { type: "text", text: prompt }] };
 }
 
+const maxProblemCharacters = 4096;
+
+function problemOf({ cause }: NoObjectGeneratedError): string {
+  const reason = cause instanceof Error ? cause.cause : undefined;
+  const problem = reason instanceof z.ZodError ? z.prettifyError(reason) : `it is not JSON. ${String(reason ?? "")}`;
+  return problem.slice(0, maxProblemCharacters);
+}
+
 const maxQuotedCharacters = 32 * 1024;
 
 function askAgain({ text, problem }: Unusable): ModelMessage[] {
-  const demand = `This answer can not be used: ${problem}\nAnswer again, with JSON that fits the schema and nothing else.`;
+  const demand = `This answer cannot be used: ${problem}\nAnswer again, only with JSON that fits the schema.`;
   return [
     // Endpoints refuse an empty message.
     { role: "assistant", content: text.trim().slice(0, maxQuotedCharacters) || "(nothing)" },
     { role: "user", content: demand },
   ];
-}
-
-function sum(a: Usage, b: Usage): Usage {
-  return {
-    input: a.input + b.input,
-    output: a.output + b.output,
-    cacheRead: a.cacheRead + b.cacheRead,
-    cacheWrite: a.cacheWrite + b.cacheWrite,
-  };
 }

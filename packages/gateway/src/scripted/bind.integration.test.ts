@@ -62,7 +62,7 @@ describe("an action is said in the agent's own tools", () => {
     expect(() => bindAction(run, tools("Read"), undefined)).toThrow(
       expect.objectContaining({
         code: "invalid_request",
-        message: "no tool for running a command is offered; there are: Read",
+        message: "no offered tool can do this: running a command; offered are: Read",
       }),
     );
   });

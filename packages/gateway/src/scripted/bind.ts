@@ -5,16 +5,19 @@ import type { Action } from "./program.ts";
 
 export interface ToolCall {
   readonly name: string;
-  /** JSON text, or plain text for a tool that takes it. */
+  /** JSON text, or plain text for a free-text tool. */
   readonly input: string;
 }
 
-/** Says an action as a call of a tool that the agent offers. */
+/** Turns an action into a call of a tool that the agent offers. */
 export function bindAction(action: Action, tools: readonly ToolDefinition[], workdir: string | undefined): ToolCall {
   const call = bind(action, tools, workdir);
   if (call) return call;
   const offered = tools.map((tool) => tool.name).join(", ") || "none";
-  throw new SlipwayError("invalid_request", `no tool for ${describe(action)} is offered; there are: ${offered}`);
+  throw new SlipwayError(
+    "invalid_request",
+    `no offered tool can do this: ${describe(action)}; offered are: ${offered}`,
+  );
 }
 
 type Binding<A> = readonly [tool: string, input: (action: A, workdir: string | undefined) => Record<string, unknown>];
@@ -22,7 +25,7 @@ type Write = Extract<Action, { write: string }>;
 type Read = Extract<Action, { read: string }>;
 type Run = Extract<Action, { run: string }>;
 
-/** Each agent's own tools. The first one that is offered is taken. */
+/** Each agent's own tools. The first one offered is used. */
 const writers: readonly Binding<Write>[] = [
   ["Write", ({ write, content }, workdir) => ({ file_path: fromWorkdir(write, workdir), content })],
   ["write_file", ({ write, content }, workdir) => ({ file_path: fromWorkdir(write, workdir), content })],
@@ -78,7 +81,7 @@ function toolNamed(name: string, tools: readonly ToolDefinition[]): ToolDefiniti
   );
 }
 
-/** A tool that takes plain text gets the one text of the input. */
+/** A free-text tool gets the single text of the input. */
 function callOf(tool: ToolDefinition, input: Readonly<Record<string, unknown>>): ToolCall {
   const plain = tool.freeText && typeof input["input"] === "string" ? input["input"] : undefined;
   return { name: tool.name, input: plain ?? JSON.stringify(input) };
@@ -99,7 +102,7 @@ function quoted(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`;
 }
 
-/** Some agents want absolute paths. */
+/** Some agents require absolute paths. */
 function fromWorkdir(path: string, workdir: string | undefined): string {
   return workdir === undefined || isAbsolute(path) ? path : posix.join(workdir, path);
 }

@@ -6,11 +6,11 @@ const pattern = /\[fault:([^\s\]]+)(?: x(\d{1,6}))?(?: @(\d{1,6}))?\]/;
 export interface OrderedFault {
   readonly fault: Fault;
   readonly faultTries?: number;
-  /** The step at which it happens; without it, at every step. */
+  /** The step at which it happens. Without it, every step. */
   readonly atStep?: number;
 }
 
-/** The fault that a prompt orders: `[fault:cut]`, `[fault:429 x2]` for the first two tries, `[fault:cut @1]` at step 1. */
+/** Parses a prompt's fault: `[fault:cut]`, `[fault:429 x2]` for the first two tries, `[fault:cut @1]` at step 1. */
 export function faultOf(prompt: string): OrderedFault | undefined {
   const match = pattern.exec(prompt);
   if (!match) return undefined;
@@ -22,14 +22,14 @@ export function faultOf(prompt: string): OrderedFault | undefined {
   };
 }
 
-/** The same program, which also fails as the last prompt orders. */
+/** Wraps a program so that it also fails as the last prompt asks. */
 export function withFaults(program: ScriptedProgram): ScriptedProgram {
   return async (request) => ({ ...(await program(request)), ...dueFault(request) });
 }
 
-/** Remembers how often a request has failed. It is all that a scripted model keeps between requests. */
+/** Counts how often a request has failed. This is the only state of a scripted model between requests. */
 export interface FaultCounts {
-  /** Counts a try. The turn loses its fault when enough tries have failed. */
+  /** Counts a try. Removes the turn's fault once enough tries have failed. */
   apply(request: ScriptedRequest, turn: Turn): Turn;
 }
 
@@ -43,7 +43,7 @@ export function createFaultCounts(): FaultCounts {
       if (fault === undefined || turn.faultTries === undefined) return turn;
       const key = JSON.stringify([request.model, request.prompt, request.lastPrompt, request.step, fault]);
       const tries = (triesByRequest.get(key) ?? 0) + 1;
-      // Counted anew, it is the youngest entry; the oldest one makes room.
+      // Reinsert it as the youngest entry, and evict the oldest.
       triesByRequest.delete(key);
       triesByRequest.set(key, tries);
       for (const oldest of triesByRequest.keys()) {

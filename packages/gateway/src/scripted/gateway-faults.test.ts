@@ -1,6 +1,6 @@
 import type { ErrorCode } from "@slipway/contract";
 import { describe, expect, test } from "vitest";
-import type { ResponseEnd } from "../admit/health.ts";
+import type { ResponseEnd } from "../deliver/health.ts";
 import type { ModelEvent } from "../dialects/conversation.ts";
 import type { DialectName } from "../dialects/dialect.ts";
 import { dialects } from "../dialects/index.ts";

@@ -1,10 +1,12 @@
+export type { Message, Part } from "../dialects/conversation.ts";
+export { bindAction } from "./bind.ts";
 export { faultOf, type OrderedFault, withFaults } from "./fault.ts";
 export type { Action, Fault, ScriptedProgram, ScriptedRequest, ToolResult, Turn } from "./program.ts";
 export { demo } from "./programs/demo.ts";
-export { demoBuild } from "./programs/demo-build/demo-build.ts";
 export { echo } from "./programs/echo.ts";
 export { loop } from "./programs/loop.ts";
 export { planner } from "./programs/planner.ts";
+export { type PlanningQuestion, planningQuestionOf } from "./programs/planning-questions.ts";
 export { team } from "./programs/team.ts";
 export { valueForSchema } from "./schema-value.ts";
 export { type ScriptedModel, type ScriptedModelOptions, startScriptedModel } from "./server.ts";

@@ -1,6 +1,7 @@
-import { type ErrorCode, SlipwayError } from "@slipway/contract";
+import { SlipwayError } from "@slipway/contract";
 import type { ModelEvent, ModelRequest } from "../dialects/conversation.ts";
 import type { AgentDialect } from "../dialects/dialect.ts";
+import { codeOfStatus } from "../send/retry.ts";
 import type { Fault, ScriptedRequest, Turn } from "./program.ts";
 import { turnEvents } from "./turn-events.ts";
 
@@ -9,11 +10,11 @@ export interface Output {
   /** Undefined: not even headers. */
   readonly head: { readonly status: number; readonly headers: Readonly<Record<string, string>> } | undefined;
   readonly pieces: readonly string[];
-  /** `silence` says no more and leaves the connection open; `break` closes it in the middle. */
+  /** `silence` stops and leaves the connection open. `break` drops it. */
   readonly ending: "end" | "silence" | "break";
 }
 
-const unwilling = "I can not help with that.";
+const unwilling = "I cannot help with that.";
 const interrupted = "This answer does not come to its end.";
 
 export function outputOf(dialect: AgentDialect, scripted: ScriptedRequest, turn: Turn): Output {
@@ -69,7 +70,7 @@ function isCutShort(fault: Fault | undefined): boolean {
   return fault !== undefined && fault !== "refusal";
 }
 
-/** A refusal has words of its own; a fault in the middle of an answer needs an answer. */
+/** A refusal has its own words. A fault in the middle of an answer needs an answer. */
 function sayable(turn: Turn, fault: Fault | undefined): Turn {
   if (fault === "refusal") return { text: unwilling, stop: "refusal", ...(turn.usage && { usage: turn.usage }) };
   const isSilent = !turn.text && !turn.thinking && !turn.actions?.length && turn.object === undefined;
@@ -78,11 +79,4 @@ function sayable(turn: Turn, fault: Fault | undefined): Turn {
 
 function statusError(status: number): SlipwayError {
   return new SlipwayError(codeOfStatus(status), `scripted: the endpoint answers with status ${status}`);
-}
-
-function codeOfStatus(status: number): ErrorCode {
-  if (status === 401 || status === 403) return "model_key_refused";
-  if (status === 404) return "unknown_model";
-  if (status === 429) return "model_rate_limited";
-  return status >= 500 ? "model_overloaded" : "model_refused";
 }

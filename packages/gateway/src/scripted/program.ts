@@ -2,8 +2,8 @@ import type { Usage } from "@slipway/contract";
 import type { AnswerSchema, ModelRequest, StopReason } from "../dialects/conversation.ts";
 
 /**
- * Answers as a model would. It keeps nothing between calls: what it says follows from the request alone, so that a
- * retried or resumed conversation goes on where it was.
+ * Answers as a model would. It keeps no state: its answer depends on the request alone, so that a retried or resumed
+ * conversation continues where it was.
  */
 export type ScriptedProgram = (request: ScriptedRequest) => Turn | Promise<Turn>;
 
@@ -11,19 +11,19 @@ export type ScriptedProgram = (request: ScriptedRequest) => Turn | Promise<Turn>
 export interface ScriptedRequest {
   readonly model: string;
   readonly system: string;
-  /** What the user wrote first, without what the agent adds around it. */
+  /** The user's first words, without what the agent adds. */
   readonly prompt: string;
-  /** What the user wrote last. */
+  /** The user's last words. */
   readonly lastPrompt: string;
-  /** How many tool results there are since the last prompt: 0 is the first turn of an answer. */
+  /** The number of tool results since the last prompt. 0 is the first turn of an answer. */
   readonly step: number;
-  /** Names of the tools that the agent offers. */
+  /** The names of the tools that the agent offers. */
   readonly tools: readonly string[];
-  /** Results of the tools that the turn before called. */
+  /** Results of the tools that the previous turn called. */
   readonly results: readonly ToolResult[];
-  /** The answer is to be an `object` that fits this schema. */
+  /** Set when the answer must be an `object` that fits this schema. */
   readonly answerSchema: AnswerSchema | undefined;
-  /** The directory that the agent says it works in. */
+  /** The directory in which the agent says it works. */
   readonly workdir: string | undefined;
   readonly request: ModelRequest;
 }
@@ -39,21 +39,21 @@ export interface Turn {
   readonly text?: string;
   readonly thinking?: string;
   readonly actions?: readonly Action[];
-  /** The structured answer: as JSON text, or as the call of the tool that the request demands. */
+  /** The structured answer, as JSON text or as a call of the required tool. */
   readonly object?: unknown;
-  /** What is not given is estimated from the bytes. */
+  /** Counts that are not given are estimated from the bytes. */
   readonly usage?: Partial<Usage>;
   readonly stop?: StopReason;
-  /** Between two pieces of a streamed response; without it they come as fast as they are read. */
+  /** The delay between two pieces of a stream. Without it, they come as fast as they are read. */
   readonly paceMs?: number;
   readonly fault?: Fault;
-  /** Only the first so many tries of the same request fail; without it, all of them. */
+  /** Only this many tries of the same request fail. Without it, all of them. */
   readonly faultTries?: number;
 }
 
-/** What the model does, in no agent's words. It is bound to a tool that the request offers. */
+/** What the model does, in no agent's terms. It is bound to a tool that the request offers. */
 export type Action =
-  /** Relative paths are meant from the agent's working directory. */
+  /** Paths are relative to the agent's working directory. */
   | { readonly write: string; readonly content: string }
   | { readonly read: string }
   | { readonly run: string }
@@ -61,21 +61,21 @@ export type Action =
   | { readonly tool: string; readonly input: Readonly<Record<string, unknown>> };
 
 export const namedFaults = [
-  /** Accepts the request and says nothing. */
+  /** Accepts the request and sends nothing. */
   "hang",
-  /** Says half of its answer, then nothing. */
+  /** Sends half of the answer, then nothing. */
   "hangStream",
-  /** Breaks the connection before an answer. */
+  /** Drops the connection before an answer. */
   "reset",
-  /** Breaks the connection after half of the answer. */
+  /** Drops the connection after half of the answer. */
   "cut",
-  /** Ends the response in good order after half of the answer. */
+  /** Ends the response cleanly after half of the answer. */
   "endEarly",
-  /** Half of the answer, then what is no JSON. */
+  /** Sends half of the answer, then invalid JSON. */
   "invalidJson",
   /** The model declines. */
   "refusal",
-  /** Half of the answer, then an error of the endpoint's own. */
+  /** Sends half of the answer, then an error of the endpoint. */
   "failure",
 ] as const;
 

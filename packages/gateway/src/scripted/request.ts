@@ -1,7 +1,7 @@
 import type { Message, ModelRequest, ToolDefinition } from "../dialects/conversation.ts";
 import type { ScriptedRequest, ToolResult } from "./program.ts";
 
-/** A request as programs see it. */
+/** Turns a request into what programs see. */
 export function scriptedRequest(request: ModelRequest): ScriptedRequest {
   const { prompts, step } = readPrompts(request.messages);
   const answerTool = demandedTool(request);
@@ -24,14 +24,14 @@ export function offeredTools(request: ModelRequest): readonly ToolDefinition[] {
   return request.toolChoice === "none" || demandedTool(request) ? [] : request.tools;
 }
 
-/** The one tool that the answer must call: how clients ask for a structured answer where a model has no other way. */
+/** The one tool that the answer must call: how clients get a structured answer from a model without another way. */
 export function demandedTool(request: ModelRequest): ToolDefinition | undefined {
   const { toolChoice, tools } = request;
   if (typeof toolChoice === "object") return tools.find((tool) => tool.name === toolChoice.name);
   return toolChoice === "required" && tools.length === 1 ? tools[0] : undefined;
 }
 
-/** Whatever stands in one message between tool results is one prompt. */
+/** All texts of one message between tool results are one prompt. */
 function readPrompts(messages: readonly Message[]): { prompts: string[]; step: number } {
   const prompts: string[] = [];
   let step = 0;
@@ -53,7 +53,7 @@ function readPrompts(messages: readonly Message[]): { prompts: string[]; step: n
   return { prompts, step };
 }
 
-/** Agents put reminders and their environment beside the user's words, in a tag. */
+/** Agents add reminders and their environment in a tag beside the user's words. */
 function isAddedByAgent(text: string): boolean {
   const trimmed = text.trim();
   const tag = /^<([a-z][\w-]*)>/i.exec(trimmed)?.[1];

@@ -1,7 +1,7 @@
 type Schema = Readonly<Record<string, unknown>>;
 
 const maxDepth = 32;
-/** A small schema can ask for a value without end. */
+/** A small schema can describe an endless value. */
 const maxValues = 10_000;
 
 interface Walk {
@@ -9,10 +9,7 @@ interface Walk {
   valuesLeft: number;
 }
 
-/**
- * The plainest value that fits a JSON schema, always the same one. It knows what schemas of answers use: neither
- * `allOf` nor `pattern`.
- */
+/** Returns the plainest value that fits a JSON schema, always the same. Supports neither `allOf` nor `pattern`. */
 export function valueForSchema(schema: Schema): unknown {
   return valueFor(schema, { root: schema, valuesLeft: maxValues }, 0);
 }
@@ -87,7 +84,7 @@ function typeOf(node: Schema): string {
   return "properties" in node ? "object" : "null";
 }
 
-/** A reference inside the same document; others lead to nothing. */
+/** Resolves a reference within the document. Others resolve to nothing. */
 function resolve(reference: string, root: Schema): unknown {
   if (!reference.startsWith("#")) return undefined;
   let node: unknown = root;

@@ -1,7 +1,7 @@
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from "node:http";
 import { setTimeout as delay } from "node:timers/promises";
 import { SlipwayError } from "@slipway/contract";
-import { type Asked, askedAt } from "../dialects/paths.ts";
+import { type Asked, askedAt } from "../dialects/index.ts";
 import { type ListenAddress, listenOn } from "../listen/listen.ts";
 import { createFaultCounts, type FaultCounts } from "./fault.ts";
 import { errorOutput, type Output, outputOf } from "./output.ts";
@@ -9,11 +9,11 @@ import type { ScriptedProgram, ScriptedRequest } from "./program.ts";
 import { scriptedRequest } from "./request.ts";
 
 export interface ScriptedModelOptions {
-  /** By the name that requests give as their model. */
+  /** By the model name in requests. */
   readonly programs: Readonly<Record<string, ScriptedProgram>>;
-  /** Port 0 takes any free one. */
+  /** Port 0 takes any free port. */
   readonly listen: ListenAddress;
-  /** Sees every request that a program is asked, before its answer. */
+  /** Sees every request before its program answers. */
   onRequest?(request: ScriptedRequest, headers: IncomingHttpHeaders): void;
 }
 
@@ -21,9 +21,9 @@ export interface ScriptedModelOptions {
 export interface ScriptedModel extends AsyncDisposable {
   /** Without `/v1`. */
   readonly baseUrl: string;
-  /** Where to connect instead of what the address names. */
+  /** Connect here instead of to the address. */
   readonly socketPath: string | undefined;
-  /** Breaks what is still being answered, too. */
+  /** Drops answers that are under way. */
   close(): Promise<void>;
 }
 
@@ -50,12 +50,12 @@ async function serve(
     const { output, paceMs } = await answer(asked, request, options, faultCounts);
     await play(output, paceMs, response, gone.signal);
   } catch {
-    // The client went away in the middle: nobody is left to tell.
+    // The client went away: nobody is left to tell.
     response.destroy();
   }
 }
 
-/** Whatever goes wrong becomes an answer. */
+/** Turns every failure into an answer. */
 async function answer(
   { dialect, fields }: Asked,
   request: IncomingMessage,
@@ -89,7 +89,7 @@ async function play(
   if (ending === "break") response.destroy();
 }
 
-/** Done when the system has taken it, so that a slow reader slows the writer, and a break comes after what was said. */
+/** Resolves when the system has taken the piece, so that a slow reader slows the writer. */
 function write(response: ServerResponse, piece: string): Promise<void> {
   return new Promise((resolve, reject) => {
     response.write(piece, (error) => (error ? reject(error) : resolve()));
@@ -99,7 +99,7 @@ function write(response: ServerResponse, piece: string): Promise<void> {
 async function readJson(request: IncomingMessage): Promise<unknown> {
   const chunks: Buffer[] = [];
   let bytes = 0;
-  // What is too long is still to be answered.
+  // Answer a body that is too long.
   for await (const chunk of request.iterator({ destroyOnReturn: false })) {
     bytes += chunk.length;
     if (bytes > maxBodyBytes) throw new SlipwayError("too_large", `a request has at most ${maxBodyBytes} bytes`);
@@ -108,7 +108,7 @@ async function readJson(request: IncomingMessage): Promise<unknown> {
   try {
     return JSON.parse(Buffer.concat(chunks).toString());
   } catch (error) {
-    throw new SlipwayError("invalid_request", "the request's body is no JSON", { cause: error });
+    throw new SlipwayError("invalid_request", "the request's body is not JSON", { cause: error });
   }
 }
 

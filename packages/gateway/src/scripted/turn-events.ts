@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { Usage } from "@slipway/contract";
+import { noUsage, type Usage } from "@slipway/contract";
 import type { ModelEvent, StopReason } from "../dialects/conversation.ts";
 import { bindAction, type ToolCall } from "./bind.ts";
 import type { ScriptedRequest, Turn } from "./program.ts";
@@ -7,7 +7,7 @@ import { demandedTool, offeredTools } from "./request.ts";
 
 const bytesPerToken = 4;
 
-/** A turn as a model streams it. The same request and turn give the same events, ids and counts too. */
+/** Streams a turn as a model would. The same request and turn give the same events, ids and counts. */
 export function turnEvents(scripted: ScriptedRequest, turn: Turn): ModelEvent[] {
   const { request } = scripted;
   const tool = turn.object === undefined ? undefined : demandedTool(request);
@@ -23,7 +23,7 @@ export function turnEvents(scripted: ScriptedRequest, turn: Turn): ModelEvent[] 
   const usage = usageOf(scripted, turn, [turn.thinking, text, ...calls.map((call) => call.input)]);
   return [
     { type: "start", id: `msg_${id}`, model: request.model },
-    // Endpoints say at once what they have read.
+    // Endpoints report at once what they have read.
     { type: "usage", usage: { ...usage, output: Math.min(usage.output, 1) } },
     ...content,
     { type: "usage", usage },
@@ -31,7 +31,7 @@ export function turnEvents(scripted: ScriptedRequest, turn: Turn): ModelEvent[] 
   ];
 }
 
-/** Signed, since endpoints take back only what carries a signature. */
+/** Signed, since endpoints accept only signed thinking. */
 function thinkingEvents(thinking: string): ModelEvent[] {
   if (thinking === "") return [];
   const said = pieces(thinking).map((piece) => ({ type: "thinking" as const, text: piece }));
@@ -47,10 +47,9 @@ function callEvents({ name, input }: ToolCall, id: string): ModelEvent[] {
 
 function usageOf({ request }: ScriptedRequest, turn: Turn, said: readonly (string | undefined)[]): Usage {
   return {
+    ...noUsage,
     input: tokensOf(JSON.stringify([request.system, request.messages, request.tools])),
     output: said.reduce((tokens, text) => tokens + tokensOf(text ?? ""), 0),
-    cacheRead: 0,
-    cacheWrite: 0,
     ...turn.usage,
   };
 }
@@ -63,7 +62,7 @@ function stopReason(calls: readonly ToolCall[]): StopReason {
   return calls.length > 0 ? "tool_call" : "end";
 }
 
-/** Never inside of a character, so that every piece is text by itself. */
+/** Never splits a character, so that every piece is valid text. */
 function pieces(text: string): string[] {
   return text.match(/.{1,24}/gsu) ?? [];
 }

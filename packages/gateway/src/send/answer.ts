@@ -2,27 +2,27 @@ import { SlipwayError } from "@slipway/contract";
 import type { Dispatcher } from "undici";
 import type { Timeouts } from "../settings/settings.ts";
 
-/** An endpoint's answer, of whose body at least one byte is there, or all of an empty one. */
+/** An endpoint's answer. At least one byte of its body is here, or the body is empty. */
 export interface Answer {
   readonly status: number;
   readonly contentType: string;
   readonly retryAfter: string | undefined;
-  /** Hands the body over: what is there already at once, then every chunk as it comes. To be called once. */
+  /** Passes on the body: what is here at once, then every chunk as it arrives. Call it once. */
   pipe(sink: Sink): void;
-  /** While it is paused, no time runs. */
+  /** Stops the clock of the idle timeout, too. */
   pause(): void;
   resume(): void;
-  /** Drops the connection; the sink ends with the error. */
+  /** Drops the connection. The sink ends with the error. */
   abort(error: SlipwayError): void;
 }
 
 export interface Sink {
   data(chunk: Uint8Array): void;
-  /** Called once. With an error the body did not come to its end. */
+  /** Called once. An error means that the body is incomplete. */
   end(error?: SlipwayError): void;
 }
 
-/** A whole body of at most so many bytes. */
+/** Collects a whole body, up to the limit. */
 export function collect(answer: Answer, maxBytes: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Uint8Array[] = [];
@@ -50,7 +50,7 @@ export interface AnswerOptions {
   readonly reject: (error: SlipwayError) => void;
 }
 
-/** An answer on its way. Holds back what comes until it is piped. */
+/** An answer on its way. Buffers chunks until it is piped. */
 export class PendingAnswer implements Dispatcher.DispatchHandler {
   readonly #options: AnswerOptions;
   readonly #onAbort = () => this.#giveUp(this.#options.signal.reason as SlipwayError);
@@ -129,7 +129,7 @@ export class PendingAnswer implements Dispatcher.DispatchHandler {
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => {
       if (this.#paused) return;
-      this.#giveUp(new SlipwayError("model_timeout", `${this.#options.provider} has sent nothing for ${ms} ms`));
+      this.#giveUp(new SlipwayError("model_timeout", `${this.#options.provider} sent nothing for ${ms} ms`));
     }, ms);
   }
 
@@ -163,5 +163,5 @@ function header(headers: Headers, name: string): string | undefined {
 function brokenOff(provider: string, cause: Error, answered: boolean): SlipwayError {
   const reason = (cause as NodeJS.ErrnoException).code ?? cause.name;
   if (answered) return new SlipwayError("stream_truncated", `${provider} broke off its answer (${reason})`, { cause });
-  return new SlipwayError("model_unreachable", `${provider} can not be reached (${reason})`, { cause });
+  return new SlipwayError("model_unreachable", `${provider} cannot be reached (${reason})`, { cause });
 }

@@ -2,16 +2,16 @@ import type { Endpoint } from "../settings/endpoints.ts";
 import type { Answer, Sink } from "./answer.ts";
 
 const shown = "[key]";
-/** Shorter ones are placeholders, whose words may stand in any answer. */
+/** Shorter keys are placeholders that may occur in any answer. */
 const leastKeyLength = 16;
 
-/** What an endpoint says, without its key, wherever it quotes it. */
+/** The endpoint's answer with its key removed. */
 export function withoutKey(answer: Answer, { key = "" }: Pick<Endpoint, "key">): Answer {
   if (key.length < leastKeyLength) return answer;
   return { ...answer, pipe: (sink) => answer.pipe(removeKey(sink, Buffer.from(key))) };
 }
 
-/** Holds back an end of a chunk that may be the beginning of the key until the next one shows it. */
+/** Holds back a possible start of the key at a chunk's end until the next chunk decides. */
 function removeKey(sink: Sink, key: Buffer): Sink {
   let held: Uint8Array = Buffer.alloc(0);
   return {
@@ -29,7 +29,7 @@ function removeKey(sink: Sink, key: Buffer): Sink {
   };
 }
 
-/** Where a part of the key begins that goes on to the bytes' end; their length when there is none. */
+/** Where a prefix of the key begins at the end of the bytes. Without one, their length. */
 function startOfKey(bytes: Buffer, key: Buffer): number {
   const first = key.readUInt8(0);
   let at = bytes.indexOf(first, Math.max(0, bytes.length - key.length + 1));

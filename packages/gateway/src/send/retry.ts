@@ -49,7 +49,7 @@ function withoutCodes(message: string): string {
   return message.replaceAll(/ ?\[([a-z_]+)\]/g, (mark, word) => (isErrorCode(word) ? "" : mark)).trim();
 }
 
-function codeOfStatus(status: number): ErrorCode {
+export function codeOfStatus(status: number): ErrorCode {
   if (status === 401 || status === 403) return "model_key_refused";
   if (status === 404) return "unknown_model";
   if (status === 429) return "model_rate_limited";

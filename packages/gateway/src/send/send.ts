@@ -12,13 +12,13 @@ interface SendOptions {
   readonly clock: Clock;
   /** The endpoint gets the request now. */
   onSent(): void;
-  /** It has not taken it. */
+  /** The endpoint did not take it. */
   onRetry(): void;
 }
 
 const maxErrorBytes = 64 * 1024;
 
-/** Sends a request until the endpoint takes it or no try is left. Answers with a success; fails with a typed error. */
+/** Sends a request until the endpoint takes it or no try is left. Fails with a typed error. */
 export async function sendWithRetries(send: Send, request: UpstreamRequest, options: SendOptions): Promise<Answer> {
   const { retries, signal, clock } = options;
   for (let number = 1; ; number++) {

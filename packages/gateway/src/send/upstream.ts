@@ -5,7 +5,7 @@ import type { Timeouts } from "../settings/settings.ts";
 import { type Answer, PendingAnswer } from "./answer.ts";
 import { withoutKey } from "./endpoint-key.ts";
 
-/** A request as an endpoint gets it. */
+/** A request as the endpoint gets it. */
 export interface UpstreamRequest {
   readonly endpoint: Endpoint;
   readonly dialect: DialectName;
@@ -16,8 +16,8 @@ export interface UpstreamRequest {
 }
 
 /**
- * One try at a request. Fails with `model_unreachable` or `model_timeout`, or with the signal's reason. A signal that
- * aborts later ends the body with its reason. `onSent` is called when the endpoint gets the request, if it does.
+ * Tries a request once. Fails with `model_unreachable`, `model_timeout` or the signal's reason. A later abort ends the
+ * body with its reason. Calls `onSent` when the endpoint gets the request.
  */
 export type Send = (request: UpstreamRequest, signal: AbortSignal, onSent: () => void) => Promise<Answer>;
 
@@ -25,7 +25,7 @@ export interface Upstream extends AsyncDisposable {
   readonly send: Send;
 }
 
-/** Talks to endpoints over connections that are kept for the next request. */
+/** Talks to endpoints over pooled connections. */
 export function createUpstream(timeouts: Timeouts): Upstream {
   const pools = new Map<string, { readonly pool: Pool; readonly prefix: string }>();
   const reach = (endpoint: Endpoint) => {
@@ -59,10 +59,10 @@ function openPool(endpoint: Endpoint, timeouts: Timeouts) {
   const pool = new Pool(origin, {
     ...(endpoint.socketPath === undefined ? {} : { socketPath: endpoint.socketPath }),
     connectTimeout: timeouts.connectMs,
-    // Timed by the answer itself: with a limit of its own for the first byte, and none while the agent is slow to read.
+    // The answer has its own timers: one for the first byte, and none while the agent reads slowly.
     headersTimeout: 0,
     bodyTimeout: 0,
-    // One broken connection takes one request with it.
+    // One broken connection takes only one request with it.
     allowH2: false,
   });
   return { pool, prefix: pathname };

@@ -1,19 +1,19 @@
 import type { DialectName } from "../dialects/dialect.ts";
 import { type Collect, type Given, mistake } from "./mistakes.ts";
 
-/** Where a provider's models are asked. */
+/** Where to reach a provider's models. */
 export interface Endpoint {
   readonly provider: string;
-  /** Up to and with `/v1`: `/messages`, `/chat/completions` or `/responses` is added. */
+  /** Includes `/v1`. `/messages`, `/chat/completions` or `/responses` is appended. */
   readonly baseUrl: string;
   /** Dialled instead of the address in `baseUrl`. */
   readonly socketPath?: string;
-  /** What it speaks. The first one is used for agents that speak none of them. */
+  /** The dialects it speaks. Agents that speak none of them get the first one, translated. */
   readonly dialects: readonly [DialectName, ...DialectName[]];
   readonly key: string | undefined;
-  /** The variable that holds the key; undefined where there is none. */
+  /** The variable that holds the key. Undefined if it has none. */
   readonly keyVariable: string | undefined;
-  /** It may do without a key: only its answer tells. */
+  /** May work without a key: only its answer tells. */
   readonly keyOptional?: boolean;
 }
 
@@ -73,7 +73,7 @@ function scriptedEndpoint(address: ScriptedAddress): Endpoint {
   return { ...common, baseUrl: `http://${address.host}:${address.port}/v1` };
 }
 
-/** Keys that were read from a file often end with a new line. */
+/** Keys read from a file often end with a newline. */
 function readKey(given: Given, variable: string): string | undefined {
   const key = given[variable]?.trim();
   if (key === undefined || /^[\x21-\x7e]+$/.test(key)) return key;

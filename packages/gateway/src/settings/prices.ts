@@ -10,20 +10,20 @@ const modelPriceSchema = z.strictObject({
   cacheRead: price,
   cacheWrite: price,
   maxOutputTokens: z.int().min(1).max(10_000_000),
-  /** Whether the model may think without streaming its thoughts, which are billed: unless told not to, only when asked to, or never. */
+  /** Whether the model bills thoughts that it does not stream: unless told not to, only on request, or never. */
   hiddenThinking: z.enum(["usual", "asked", "never"]).default("usual"),
 });
 export type ModelPrice = z.output<typeof modelPriceSchema>;
 
 /** Keys are `provider/model`, or `provider/*` for every other model of that provider. */
 const priceTableSchema = z.strictObject({
-  /** The day on which the prices were looked up. */
+  /** When the prices were looked up. */
   date: z.iso.date(),
   models: z.record(z.string().regex(/^[a-z0-9-]+\/.+$/, "expected provider/model"), modelPriceSchema),
 });
 export type PriceTable = ReadonlyMap<string, ModelPrice>;
 
-/** The table that ships, with the models of the given file in front of it. */
+/** The built-in table, overridden by the models of the given file. */
 export function readPrices(overridesPath?: string): PriceTable {
   const shipped = parsePrices(readFileSync(new URL("prices.json", import.meta.url), "utf8"), "prices.json");
   if (overridesPath === undefined) return new Map(Object.entries(shipped));
@@ -45,7 +45,7 @@ export function costOf(usage: Usage, modelPrice: ModelPrice): number {
     usage.output * modelPrice.output +
     usage.cacheRead * modelPrice.cacheRead +
     usage.cacheWrite * modelPrice.cacheWrite;
-  // Prices such as 0.1 are not exact in binary: what is a whole number but for that is not rounded up.
+  // Prices such as 0.1 are inexact in binary: do not round up for that error alone.
   return Math.max(0, Math.ceil(exact - 1e-6));
 }
 
@@ -53,7 +53,7 @@ function readOverrides(path: string): string {
   try {
     return readFileSync(path, "utf8");
   } catch (error) {
-    throw new SlipwayError("invalid_settings", `can not read ${path}: ${(error as Error).message}`, { cause: error });
+    throw new SlipwayError("invalid_settings", `cannot read ${path}: ${(error as Error).message}`, { cause: error });
   }
 }
 

@@ -8,18 +8,18 @@ export interface Route {
   readonly role: ModelRole;
   /** `provider/model` */
   readonly name: string;
-  /** As the endpoint names it. */
+  /** The endpoint's name for it. */
   readonly model: string;
   readonly endpoint: Endpoint;
   readonly price: ModelPrice;
 }
 
-/** The routes of the given roles. Fails for what can not work, so that no run begins with it. */
+/** Returns the routes of the given roles. Fails for a route that cannot work, so that no run starts with it. */
 export function resolveRoutes(settings: GatewaySettings, roles: readonly ModelRole[]): Route[] {
   return roles.map((role) => resolveRoute(settings, role));
 }
 
-/** A request names a role, `provider/model` or the bare model, of the roles that its run has. */
+/** A request names a role, `provider/model` or the bare model, among the roles of its run. */
 export function chooseRoute(settings: GatewaySettings, routes: readonly Route[], requested: string): Route {
   const route =
     routes.find(({ role }) => role === requested) ??
@@ -52,7 +52,7 @@ function resolveRoute(settings: GatewaySettings, role: ModelRole): Route {
   return { role, name, model, endpoint, price };
 }
 
-/** Of this gateway, be it another run's. */
+/** Known to this gateway, even if only to another run. */
 function isKnown(settings: GatewaySettings, requested: string): boolean {
   if (modelRoles.some((role) => role === requested)) return true;
   const names = [...Object.values(settings.models), ...settings.prices.keys()];

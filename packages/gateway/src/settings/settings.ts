@@ -17,7 +17,7 @@ export interface GatewaySettings {
 
 export interface CassetteSettings {
   readonly directory: string;
-  /** `record`: every answer is recorded. `replay`: nothing is sent. `auto`: what is not recorded is sent and recorded. */
+  /** `record`: record every answer. `replay`: send nothing. `auto`: send and record what is not recorded. */
   readonly mode: (typeof cassetteModes)[number];
 }
 const cassetteModes = ["record", "replay", "auto"] as const;
@@ -26,18 +26,18 @@ export interface Timeouts {
   readonly connectMs: number;
   /** From the request to the first byte of the answer's body. */
   readonly firstByteMs: number;
-  /** Between two bytes of an answer that the agent is ready to take. */
+  /** Between two bytes of an answer that the agent is ready to read. */
   readonly idleMs: number;
-  /** Of a model request with all its tries. */
+  /** For a model request with all its tries. */
   readonly totalMs: number;
 }
 
 export interface Retries {
   readonly tries: number;
-  /** The wait before the second try; it doubles from then on, up to `maxMs`. */
+  /** The wait before the second try. It doubles up to `maxMs`. */
   readonly baseMs: number;
   readonly maxMs: number;
-  /** A Retry-After that asks for more is cut to this. */
+  /** Upper limit for a Retry-After. */
   readonly maxRetryAfterMs: number;
 }
 
@@ -50,7 +50,10 @@ const defaultTimeouts: Timeouts = {
 const defaultRetries: Retries = { tries: 4, baseMs: 500, maxMs: 20_000, maxRetryAfterMs: 60_000 };
 const defaultModel = "anthropic/claude-sonnet-5-5";
 
-/** All settings, or one error that names every mistake. An empty variable counts as not set. `scripted` is where a scripted model listens. */
+/**
+ * Returns all settings, or fails with one error that lists every mistake. An empty variable counts as unset. `scripted`
+ * is the address of a scripted model.
+ */
 export function readGatewaySettings(
   environment: Readonly<Record<string, string | undefined>>,
   options: { readonly scripted?: ScriptedAddress } = {},

@@ -1,12 +1,12 @@
 import type { AgentEvent, RunLimits } from "@slipway/contract";
 
 /**
- * A coding agent, driven turn by turn. Drivers translate; `supervise.ts` owns the limits. A driver never trusts an exit
- * code or the word "success" alone.
+ * A coding agent, driven turn by turn. Drivers translate; `supervise.ts` owns the limits. A driver never relies on an
+ * exit code or the word "success" alone.
  */
 export interface Driver {
   readonly name: string;
-  /** Makes an agent. `state` is what `save` was last given by an agent of the same name, after a restart. */
+  /** Opens an agent. After a restart, `state` is what an agent of the same name last passed to `save`. */
   open(options: OpenOptions): Promise<Agent>;
 }
 
@@ -19,10 +19,10 @@ export interface OpenOptions {
   readonly permissions: "allow" | "ask";
   readonly limits: RunLimits;
   readonly gateway: GatewayAddress;
-  /** Programs the agents may call beside their own tools: the task list and the scratchpad, as an MCP server. */
+  /** Tools that the agents have besides their own: the task list and the scratchpad, as an MCP server. */
   readonly tools: TeamTools;
   readonly state: unknown;
-  /** Keeps what a later `open` needs to go on. Called after each finished step; answers when it is on disk. */
+  /** Saves what a later `open` needs to continue. Called after each finished step. Resolves when it is on disk. */
   save(state: unknown): Promise<void>;
   readonly signal: AbortSignal;
 }
@@ -35,7 +35,10 @@ export interface GatewayAddress {
   readonly token: string;
 }
 
-/** For the built-in agent as functions, for other programs as an MCP server's command line. */
+/** What agents call the MCP server of the team's tools. */
+export const teamServer = "slipway";
+
+/** Functions for the built-in agent, an MCP server's command line for other programs. */
 export interface TeamTools {
   readonly definitions: readonly TeamTool[];
   readonly command: readonly string[];
@@ -51,12 +54,12 @@ export interface TeamTool {
 
 export interface Agent extends AsyncDisposable {
   /**
-   * One turn: ends with exactly one `done` or `error`. Only one turn at a time. When the signal aborts, the turn ends with
-   * `done`/`cancelled` and nothing of it is left running. The prompt is `goOnPrompt` of text.ts when a turn that a restart or
-   * the user has ended goes on.
+   * Runs one turn, which ends with exactly one `done` or `error`. One turn at a time. When the signal aborts, the turn
+   * ends with `done`/`cancelled` and leaves nothing running. The prompt is `goOnPrompt` when an interrupted turn
+   * continues.
    */
   turn(prompt: string, options: { readonly signal: AbortSignal }): AsyncIterable<AgentEvent>;
-  /** Words of the user for the turn that runs, taken up at its next step; false: the agent can not take them before the turn ends. */
+  /** Adds the user's words to the running turn at its next step. False: only the next turn can take them. */
   steer(text: string): boolean;
   /** Answers a `permission` event. */
   answer(permission: { readonly id: string; readonly allow: boolean; readonly reason: string }): void;

@@ -8,7 +8,7 @@ import { createClaudeCodeDriver } from "./claude-code/driver.ts";
 import type { Driver } from "./driver.ts";
 import type { Surroundings } from "./program/find.ts";
 
-/** The driver of an agent's name, as a run's task has it. */
+/** Returns the driver for an agent's name in a task. */
 export function driverOf(name: string, surroundings: Surroundings): Driver {
   if (name === "builtin") return createBuiltinDriver(surroundings);
   if (name === "claude-code") return createClaudeCodeDriver(surroundings);

@@ -6,15 +6,15 @@ export interface Filling {
   readonly next: number;
 }
 
-/** Half of what the host takes of a run. */
+/** Half of what the host accepts of a run. */
 const maxSpoolBytes = runChannel.maxRunBytes / 2;
-/** Kept free for what is not text. */
+/** Reserved for events other than text. */
 const reservedBytes = maxSpoolBytes / 4;
 const reservedNumbers = 4096;
-/** Kept free for what tells how agents ended. */
+/** Reserved for how agents ended. */
 const lastNumbers = 256;
 
-/** Whether the spool takes an event: text first has no more room, then the rest, ends never; the last number is the run's end's. */
+/** Whether the spool takes an event. Text runs out of room first, ends never. The last number is the run's end. */
 export function admits(event: RunnerEvent, { bytes, next }: Filling): boolean {
   const numbers = runChannel.maxEventsPerRun - next;
   if (event.type === "ended") return numbers >= 0;

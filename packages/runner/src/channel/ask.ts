@@ -4,7 +4,7 @@ import type { z } from "zod";
 import type { Backoff } from "./backoff.ts";
 import type { Answer, Request, Transport } from "./transport.ts";
 
-/** What requests go over, and how they wait for a host that is away. */
+/** The transport of requests, and how to wait for an absent host. */
 export interface Line {
   readonly transport: Transport;
   backoff(): Backoff;
@@ -12,13 +12,13 @@ export interface Line {
 
 export type Asked<T> = { readonly body: T } | Refusal;
 
-/** The host's last word. `next` is the first event that it has not. */
+/** The host's final answer. `next` is the first event that it does not have. */
 export interface Refusal {
   readonly error: SlipwayError;
   readonly next: number | undefined;
 }
 
-/** Asks until the host answers. A host that is away, fails or is busy is asked again. Fails only by its signal. */
+/** Asks until the host answers. Retries while the host is away, fails or is busy. Fails only by its signal. */
 export async function ask<S extends z.ZodType>(
   { transport, backoff }: Line,
   request: Request,

@@ -7,6 +7,7 @@ import { startRelay } from "./relay.ts";
 import { ended, note, text } from "./testing/events.ts";
 import { startTestHost, type TestHost } from "./testing/host.ts";
 import { createTestPlace, type TestPlace } from "./testing/place.ts";
+import { createTransport } from "./transport.ts";
 
 let place: TestPlace;
 let host: TestHost;
@@ -14,12 +15,11 @@ let channel: Channel;
 
 const open = (options: Partial<ChannelOptions> = {}) =>
   openChannel({
-    socketPath: place.socketPath,
-    token: host.run.token,
+    transport: createTransport({ socketPath: place.socketPath, token: host.run.token }),
     directory: place.spool,
     instance: crypto.randomUUID(),
     ...options,
-  } as ChannelOptions);
+  });
 const reopen = async () => {
   await channel[Symbol.asyncDispose]();
   channel = await open();
@@ -136,8 +136,7 @@ test("a host that is reached by an address is spoken to alike", async () => {
   const relay = await startRelay(place.socketPath);
   const url = `http://127.0.0.1:${relay.port}`;
   await using remote = await openChannel({
-    url,
-    token: host.run.token,
+    transport: createTransport({ url, token: host.run.token }),
     directory: join(place.directory, "remote"),
     instance: "remote",
   });
@@ -234,7 +233,8 @@ describe("a host that wants no more of the run", () => {
   });
 
   test("or does not know its token says so at the hello", async () => {
-    const stranger = await open({ token: "slr_none", directory: join(place.directory, "stranger") });
+    const transport = createTransport({ socketPath: place.socketPath, token: "slr_none" });
+    const stranger = await open({ transport, directory: join(place.directory, "stranger") });
     await expect(stranger.hello()).rejects.toSatisfy((error) => hasCode(error, "run_token_invalid"));
     await stranger[Symbol.asyncDispose]();
   });

@@ -13,54 +13,46 @@ import { pollControls } from "./controls.ts";
 import { createEmitter } from "./emitter.ts";
 import { createSender } from "./sender.ts";
 import { openSpool } from "./spool.ts";
-import { createTransport, type Transport, type TransportAddress } from "./transport.ts";
+import type { Transport } from "./transport.ts";
 
-/** The runner's end of the run channel. It outlives the host's absence: what is emitted is kept and sent when the host is back. */
+/** The runner's end of the run channel. It stores events while the host is away, and sends them later. */
 export interface Channel extends AsyncDisposable {
-  /** Aborts, with the error as its reason, when the host wants no more of this run: `run_ended`, `run_token_invalid`, `event_rejected`. */
+  /** Aborts when the host rejects the run for good: `run_ended`, `run_token_invalid`, `event_rejected`. */
   readonly signal: AbortSignal;
-  /** Waits for the host as long as it takes. To be called before anything is emitted. */
+  /** Waits for the host as long as it takes. Call it before emitting anything. */
   hello(): Promise<HelloResponse>;
   /**
-   * Numbers an event and answers when it is on disk. Text is answered at once and held for a moment, to be joined with what
-   * follows. What is too long is cut; what is no event fails with `event_rejected`.
+   * Numbers an event and resolves when it is on disk. For text it resolves at once and holds the text for a moment, to
+   * join it with what follows. Cuts what is too long; fails with `event_rejected` for an invalid event.
    */
   emit(event: RunnerEvent): Promise<void>;
-  /** Answers when the host has everything that was emitted before. Fails when the host wants no more. */
+  /** Resolves when the host has everything emitted before. Fails when the host rejects the run. */
   flush(): Promise<void>;
-  /** How often the host was found away, or not ready for the run. */
+  /** How often the host was away, or not ready for the run. */
   absences(): number;
-  /** Answers when the host is there. */
+  /** Resolves when the host is there. */
   reach(): Promise<void>;
   /**
-   * What the host says, each message once, also over restarts; or what comes after the message of a number that the caller
-   * remembers. Ends by its signal; fails when the host wants no more.
+   * Yields each message of the host once, even over restarts, or the messages after a number that the caller remembers.
+   * Ends by its signal. Fails when the host rejects the run.
    */
   controls(signal: AbortSignal, after?: number): AsyncIterable<ControlMessage>;
 }
 
-export type ChannelOptions = TransportAddress & {
-  /** Where the channel keeps what must survive a restart. */
-  readonly directory: string;
-  /** Another one for each start of the runner. */
-  readonly instance: string;
-};
-
-export async function openChannel(options: ChannelOptions): Promise<Channel> {
-  return connectChannel({ ...options, transport: createTransport(options) });
-}
-
-export interface ChannelParts {
+export interface ChannelOptions {
+  /** Closed with the channel. */
   readonly transport: Transport;
+  /** Holds what must survive a restart. */
   readonly directory: string;
+  /** Differs for each start of the runner. */
   readonly instance: string;
   readonly backoff?: () => Backoff;
 }
 
 const joinTextMs = 50;
 
-export async function connectChannel(parts: ChannelParts): Promise<Channel> {
-  const { transport, directory, instance, backoff = createBackoff } = parts;
+export async function openChannel(options: ChannelOptions): Promise<Channel> {
+  const { transport, directory, instance, backoff = createBackoff } = options;
   await mkdir(directory, { recursive: true, mode: 0o700 });
   const spool = await openSpool(join(directory, "events.jsonl"));
   const closing = new AbortController();
@@ -97,7 +89,7 @@ export async function connectChannel(parts: ChannelParts): Promise<Channel> {
         yield* pollControls(line, join(directory, "control-sequence"), AbortSignal.any([stop, signal]), after);
       } catch (error) {
         if (stop.aborted) return;
-        // The host may have taken the last events with the same breath.
+        // The host may have taken the last events at the same moment.
         await sender.flushed().catch(() => undefined);
         closing.abort(error);
         throw signal.reason;
@@ -113,7 +105,7 @@ export async function connectChannel(parts: ChannelParts): Promise<Channel> {
   };
 }
 
-/** The same transport, which tells of each request that no host answered. */
+/** Wraps a transport to report each request that no host answered. */
 function watched({ call, close }: Transport, onAbsence: () => void): Transport {
   return {
     async call(request, signal) {

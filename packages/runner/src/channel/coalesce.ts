@@ -1,9 +1,9 @@
 import type { RunnerEvent } from "@slipway/contract";
 
-/** Joins the small pieces in which models write, so that a run needs few events. */
+/** Joins the small pieces in which models write, so that a run needs fewer events. */
 export interface Coalescer {
   readonly isHolding: boolean;
-  /** What is due now, in order; text is held until something else of its agent comes, or `flush`. */
+  /** Returns what is due now, in order. Holds text until its agent does something else, or `flush`. */
   push(event: RunnerEvent): readonly RunnerEvent[];
   flush(): readonly RunnerEvent[];
 }

@@ -3,10 +3,10 @@ import { setTimeout as delay } from "node:timers/promises";
 import { type ControlMessage, controlResponseSchema } from "@slipway/contract";
 import { ask, type Line } from "./ask.ts";
 
-/** An empty answer that comes sooner means that the poll was let go; the next one waits a little. */
+/** An empty answer before this time means that the host released the poll. Wait a little before the next one. */
 const earlyMs = 1000;
 
-/** Asks the host for messages for ever. `place` is the file that remembers the last one that was taken; `known` counts more. */
+/** Polls the host for messages forever. The file `place` remembers the last one; `known` takes precedence. */
 export async function* pollControls(
   line: Line,
   place: string,
@@ -22,7 +22,8 @@ export async function* pollControls(
     const fresh = answer.body.messages.filter(({ sequence }) => sequence > after);
     for (const message of fresh) {
       after = message.sequence;
-      // Before it is handed out: a restart hands none out twice. On a full disk the message counts more than its number.
+      // Write before yielding, so that a restart yields no message twice. On a full disk the message matters more than
+      // its number.
       await writePlace(place, after).catch(() => undefined);
       yield message;
     }

@@ -3,10 +3,10 @@ import { createCoalescer } from "./coalesce.ts";
 import { fit } from "./fit.ts";
 import type { Spool } from "./spool.ts";
 
-/** Brings events into the spool, text after a moment. */
+/** Puts events into the spool, text after a moment. */
 export interface Emitter {
   emit(event: RunnerEvent): Promise<void>;
-  /** Spools the text that is held. */
+  /** Spools the held text. */
   settle(): Promise<void>;
 }
 
@@ -26,7 +26,7 @@ export function createEmitter(spool: Spool, holdMs: number, onSpooled: () => voi
   return {
     async emit(event) {
       const due = texts.push(fit(event));
-      // Text that finds no room is lost: nobody waits for it any more.
+      // Text that finds no room is lost: nobody is waiting for it.
       if (texts.isHolding) timer ??= setTimeout(() => void settle().catch(() => undefined), holdMs);
       await keep(due);
     },

@@ -6,14 +6,14 @@ const frameBytes = 1024;
 const shortCharacters = 512;
 const mark = "… [cut]";
 
-/** The event as the host takes it: what is too long is cut and says so. Fails with `event_rejected` when it is wrong otherwise. */
+/** Cuts what is too long for the host, and marks the cut. Fails with `event_rejected` for other faults. */
 export function fit(event: RunnerEvent): RunnerEvent {
   const fitted = parse(event);
   if (byteLength(fitted) <= runChannel.maxBodyBytes - frameBytes) return fitted;
   return parse(shorten(fitted));
 }
 
-/** A list that is too long hides what is wrong in it, so that its entries may need a cut of their own. */
+/** A list that is too long hides faults in its entries, which may then need a cut of their own. */
 function parse(event: unknown, cuts = 2): RunnerEvent {
   const result = runnerEventSchema.safeParse(event);
   if (result.success) return result.data;
@@ -23,7 +23,7 @@ function parse(event: unknown, cuts = 2): RunnerEvent {
   throw new SlipwayError("event_rejected", `${path.join(".")}: ${message}`);
 }
 
-/** Cuts what the issue complains of, if that is a length. */
+/** Cuts the value that the issue is about, if the issue is a length. */
 function cut(event: unknown, issue: z.core.$ZodIssue): unknown {
   if (issue.code !== "too_big") return event;
   const key = issue.path.at(-1);
@@ -44,7 +44,7 @@ function cutText(text: string, maximum: number): string {
   return text.length <= maximum ? text : text.slice(0, Math.max(0, maximum - mark.length)) + mark;
 }
 
-/** Every text cut short: fields within their limits can be too long together. */
+/** Cuts every text short: fields within their limits can be too long together. */
 function shorten(value: unknown): unknown {
   if (typeof value === "string") return cutText(value, shortCharacters);
   if (Array.isArray(value)) return value.map(shorten);

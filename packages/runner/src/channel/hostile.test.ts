@@ -7,6 +7,7 @@ import { type Relay, startRelay } from "./relay.ts";
 import { ended, note } from "./testing/events.ts";
 import { startTestHost, type TestHost } from "./testing/host.ts";
 import { createTestPlace, type TestPlace } from "./testing/place.ts";
+import { createTransport } from "./transport.ts";
 
 /** A program beside the runner: it has the run's token, reads the runner's files and reaches the host as agents do. */
 let place: TestPlace;
@@ -17,7 +18,11 @@ let neighbour: Channel;
 let neighbourRun: Awaited<ReturnType<TestHost["openRun"]>>;
 
 const open = (token: string, directory: string) =>
-  openChannel({ socketPath: place.socketPath, token, directory, instance: crypto.randomUUID() });
+  openChannel({
+    transport: createTransport({ socketPath: place.socketPath, token }),
+    directory,
+    instance: crypto.randomUUID(),
+  });
 
 beforeEach(async () => {
   place = createTestPlace();

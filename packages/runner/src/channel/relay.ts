@@ -3,17 +3,17 @@ import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 
 export interface Relay {
   readonly port: number;
-  /** Cuts what goes through. */
+  /** Cuts open connections. */
   close(): Promise<void>;
 }
 
 const maxConnections = 512;
 
 /**
- * Listens on the sandbox's loopback and carries each connection to the run socket, for agents that can not dial a unix
- * socket. While the host is away, a connection is closed at once.
+ * Listens on the sandbox's loopback and forwards each connection to the run socket, for agents that cannot dial a unix
+ * socket. While the host is away, it closes connections at once.
  */
-export async function startRelay(socketPath: string, { port = 0 }: { readonly port?: number } = {}): Promise<Relay> {
+export async function startRelay(socketPath: string): Promise<Relay> {
   const open = new Set<Socket>();
   const server = createServer({ allowHalfOpen: true, noDelay: true }, (client) => {
     const upstream = connect({ path: socketPath, allowHalfOpen: true });
@@ -24,7 +24,7 @@ export async function startRelay(socketPath: string, { port = 0 }: { readonly po
     join(client, upstream);
   });
   server.maxConnections = maxConnections;
-  server.listen(port, "127.0.0.1");
+  server.listen(0, "127.0.0.1");
   await once(server, "listening");
   return {
     port: (server.address() as AddressInfo).port,
@@ -37,7 +37,7 @@ export async function startRelay(socketPath: string, { port = 0 }: { readonly po
   };
 }
 
-/** An end of one side is passed on, and the other direction goes on; a failure of one side is a failure of both. */
+/** Passes on one side's end and keeps the other direction open. A failure of one side fails both. */
 function join(client: Socket, upstream: Socket): void {
   const cut = () => {
     client.resetAndDestroy();
@@ -46,7 +46,7 @@ function join(client: Socket, upstream: Socket): void {
   for (const socket of [client, upstream]) {
     socket.on("error", cut);
     socket.on("close", () => {
-      // After a clean end the other side still has to write what it was given.
+      // After a clean end, the other side still has to write what it received.
       if (!socket.readableEnded || !socket.writableFinished) cut();
     });
   }

@@ -5,6 +5,7 @@ import { createInterface } from "node:readline";
 import { setTimeout as delay } from "node:timers/promises";
 import { openChannel } from "./channel.ts";
 import { ended, note } from "./testing/events.ts";
+import { createTransport } from "./transport.ts";
 
 /**
  * A runner that counts: it says each number once, also when it was killed and started again, until its standard input says
@@ -14,7 +15,8 @@ const [socketPath = "", token = "", directory = ""] = process.argv.slice(2);
 const path = join(directory, "events.jsonl");
 const kept = existsSync(path) ? readFileSync(path, "utf8").split("\n").slice(0, -1) : [];
 
-await using channel = await openChannel({ socketPath, token, directory, instance: crypto.randomUUID() });
+const transport = createTransport({ socketPath, token });
+await using channel = await openChannel({ transport, directory, instance: crypto.randomUUID() });
 let isStopped = false;
 createInterface({ input: process.stdin }).once("line", () => {
   isStopped = true;

@@ -1,7 +1,7 @@
 import type { NumberedEvent } from "@slipway/contract";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { type Channel, connectChannel } from "./channel.ts";
+import { type Channel, openChannel } from "./channel.ts";
 import { note } from "./testing/events.ts";
 import { startTestHost, type TestHost } from "./testing/host.ts";
 import { createTestPlace, type TestPlace } from "./testing/place.ts";
@@ -64,7 +64,7 @@ async function connect(place: TestPlace, host: TestHost, drawFate: () => Fate): 
   const { socketPath, spool: directory } = place;
   const transport = unreliable(createTransport({ socketPath, token: host.run.token }), drawFate);
   const backoff = () => ({ nextMs: () => 1 });
-  const channel = await connectChannel({ transport, directory, instance: crypto.randomUUID(), backoff });
+  const channel = await openChannel({ transport, directory, instance: crypto.randomUUID(), backoff });
   await channel.hello();
   return channel;
 }

@@ -2,15 +2,15 @@ import { eventsResponseSchema, hasCode, numberedEventSchema, SlipwayError } from
 import { ask, type Line, type Refusal } from "./ask.ts";
 import type { Spool } from "./spool.ts";
 
-/** Brings the spooled events to the host, once and in order. */
+/** Sends the spooled events to the host, once and in order. */
 export interface Sender {
-  /** Begins to send, with the first event that the host has not. */
+  /** Starts to send with the first event that the host does not have. */
   start(next: number): Promise<void>;
-  /** There may be more to send. */
+  /** Signals that there may be more to send. */
   wake(): void;
-  /** Resolves when the host has all that is spooled by now; fails when it wants no more. */
+  /** Resolves when the host has everything spooled so far. Fails when the host rejects the run. */
   flushed(): Promise<void>;
-  /** Resolves when nothing is sent any more. */
+  /** Resolves when sending has stopped. */
   readonly stopped: Promise<void>;
 }
 
@@ -63,7 +63,7 @@ export function createSender(line: Line, spool: Spool, closing: AbortController)
   };
 }
 
-/** Answers where to go on. */
+/** Returns the next position. */
 async function sendBatch(
   line: Line,
   spool: Spool,
@@ -75,7 +75,7 @@ async function sendBatch(
   const body = `{"events":[${events.join(",")}]}`;
   const answer = await ask(line, { method: "POST", path: "/run/events", body }, eventsResponseSchema, signal);
   const end = position + events.length;
-  // A host that has more than was sent has it from someone else: what follows shows that to the host, too.
+  // If the host has more than was sent, someone else sent it. The next events reveal that to the host.
   if ("body" in answer) return Math.min(answer.body.next, end);
   if (isGap(answer, position)) {
     if (answer.next < spool.first) throw gone(answer.next);
@@ -85,12 +85,12 @@ async function sendBatch(
   throw answer.error;
 }
 
-/** The host asks for events from before: it has lost some. */
+/** The host asks for earlier events: it has lost some. */
 function isGap(refusal: Refusal, position: number): refusal is Refusal & { readonly next: number } {
   return hasCode(refusal.error, "event_rejected") && refusal.next !== undefined && refusal.next < position;
 }
 
-/** After it the host refuses everything: a refusal that knows of it has taken it, and the answer to that was lost. */
+/** The host refuses everything after the end: such a refusal shows that it has the end. */
 function isRunEnd(line: string | undefined): boolean {
   return line !== undefined && numberedEventSchema.parse(JSON.parse(line)).event.type === "ended";
 }

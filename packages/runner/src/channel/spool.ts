@@ -3,18 +3,18 @@ import { type NumberedEvent, type RunnerEvent, runChannel, SlipwayError } from "
 import { admits } from "./admit.ts";
 
 /**
- * The events of a run on disk, one line each, with numbers that rise by one. A killed runner loses nothing that was
- * appended. Nothing is synced: a machine that dies takes the whole sandbox back, and the host tells which numbers are used.
+ * The events of a run on disk, one per line, with consecutive numbers. A killed runner loses nothing appended. Nothing
+ * is synced: a machine that dies takes the whole sandbox back, and the host tells which numbers are used.
  */
 export interface Spool {
   readonly first: number;
-  /** The number that the next event gets. */
+  /** The number of the next event. */
   readonly next: number;
-  /** Answers when the events are in the file. What finds no room is left out, with a note. Fails with `out_of_disk`. */
+  /** Resolves when the events are in the file. Replaces what finds no room by one note. Fails with `out_of_disk`. */
   append(events: readonly RunnerEvent[]): Promise<void>;
-  /** As many events from that number on as a batch may hold, each as JSON text. */
+  /** Returns as many events from that number on as fit a batch, as JSON text. */
   read(from: number): Promise<string[]>;
-  /** Forgets all events; the next one gets that number. */
+  /** Forgets all events. The next one gets that number. */
   restart(next: number): Promise<void>;
   close(): Promise<void>;
 }
@@ -67,7 +67,7 @@ interface Index {
   first: number;
   /** Where each line ends. */
   readonly ends: number[];
-  /** Somebody was told that events are left out. */
+  /** The note about dropped events has been written. */
   isNoted: boolean;
 }
 
@@ -78,7 +78,7 @@ function bytesOf({ ends }: Index, lines: number = ends.length): number {
 const leftOut: RunnerEvent = {
   type: "note",
   agent: "runner",
-  text: "The run has said more than is kept: some events are left out.",
+  text: "The run has sent more than is kept. Some events are missing.",
 };
 
 function toLines(index: Index, events: readonly RunnerEvent[], at: number): Buffer[] {
@@ -97,7 +97,7 @@ function toLines(index: Index, events: readonly RunnerEvent[], at: number): Buff
   return lines;
 }
 
-/** One write. What a full disk took of it is cut off again. */
+/** Writes at once. Removes what a full disk took of it. */
 async function appendWhole(file: FileHandle, bytes: Buffer, before: number): Promise<void> {
   if (bytes.length === 0) return;
   try {
@@ -106,7 +106,7 @@ async function appendWhole(file: FileHandle, bytes: Buffer, before: number): Pro
     await file.truncate(before);
     const { code } = error as NodeJS.ErrnoException;
     if (code !== "ENOSPC" && code !== "EDQUOT" && code !== "EFBIG") throw error;
-    throw new SlipwayError("out_of_disk", "the runner's events find no room on the disk", { cause: error });
+    throw new SlipwayError("out_of_disk", "the disk has no room for the runner's events", { cause: error });
   }
 }
 
@@ -114,7 +114,7 @@ const indexBlockBytes = 1024 * 1024;
 const headBytes = 64;
 const lineFeed = 10;
 
-/** What a kill left of a last line is cut off; a file that is none of ours is emptied. */
+/** Cuts off a partial last line. Empties a foreign file. */
 async function readIndex(file: FileHandle): Promise<Index> {
   const ends: number[] = [];
   const block = Buffer.allocUnsafe(indexBlockBytes);

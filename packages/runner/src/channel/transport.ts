@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { Agent, type IncomingMessage, request as requestHttp } from "node:http";
 import { request as requestHttps, Agent as SecureAgent } from "node:https";
 import { runChannel } from "@slipway/contract";
+import { parseJson } from "../system/text.ts";
 
 export interface Request {
   readonly method: "GET" | "POST";
@@ -12,24 +13,24 @@ export interface Request {
 export interface Answer {
   readonly status: number;
   readonly retryAfterMs: number | undefined;
-  /** Undefined when it is no JSON. */
+  /** Undefined if it is not JSON. */
   readonly body: unknown;
 }
 
-/** Carries one request to the host and its answer back. */
+/** Carries one request to the host and returns the answer. */
 export interface Transport {
-  /** Fails, with whatever the connection failed by, when there is no answer. */
+  /** Fails with the connection's error when there is no answer. */
   call(request: Request, signal: AbortSignal): Promise<Answer>;
   close(): void;
 }
 
 export type TransportAddress = { readonly token: string } & (
   | { readonly socketPath: string }
-  /** `https://host:port`, with a path before `/run/` if there is one. */
+  /** `https://host:port`, optionally with a path before `/run/`. */
   | { readonly url: string }
 );
 
-/** A poll is answered within a heartbeat; what takes longer has died on the way. */
+/** The host answers a poll within a heartbeat. Whatever takes longer was lost. */
 const answerMs = runChannel.heartbeatMs + 15_000;
 const maxAnswerBytes = 4 * 1024 * 1024;
 
@@ -49,7 +50,7 @@ export function createTransport(address: TransportAddress): Transport {
       };
       const limit = AbortSignal.any([signal, AbortSignal.timeout(answerMs)]);
       const request = sendRequest(url, { ...connection, method, headers, signal: limit });
-      // An abort while the answer is read is told by the answer; the request has nobody left to tell.
+      // Reading the answer reports an abort. The request has nobody left to tell.
       request.on("error", () => {});
       request.end(body);
       const [response] = (await once(request, "response")) as [IncomingMessage];
@@ -73,12 +74,4 @@ async function readAnswer(response: IncomingMessage): Promise<Answer> {
     retryAfterMs: retryAfter > 0 ? retryAfter * 1000 : undefined,
     body: parseJson(Buffer.concat(chunks).toString()),
   };
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -9,7 +9,7 @@ import type { RunProgress } from "../team/progress.ts";
 import { type BesideChecks, createBesideChecks, findingOf } from "./beside.ts";
 import { type Checks, createChecks } from "./checks.ts";
 import { TaskRunEnd } from "./end.ts";
-import { createJournal, type Journal } from "./journal.ts";
+import { createJournal, type Once } from "./journal.ts";
 import { mainRef } from "./link.ts";
 import { openRepository, type Repository } from "./repository.ts";
 import { phaseTools } from "./tools.ts";
@@ -30,18 +30,17 @@ export interface Attempt {
   /** The last commit of the branch. */
   tip(): string;
   emit: CrewParts["emit"];
-  /** What the work answers; after a restart, what it has answered. */
-  once: Journal["once"];
+  readonly once: Once;
   phase<T>(phase: TaskPhase, round: number, schema: z.ZodType<T>, work: () => Promise<T>): Promise<T>;
-  /** Sets the agents to a prompt and commits what they leave. Ends the run when they do not complete it. */
+  /** Gives the agents a prompt and commits what they leave. Ends the run if they do not complete it. */
   turn(name: string, prompt: string, options?: TurnOptions): Promise<void>;
-  /** Answers when the files of what the build shares are as the host has told them. */
+  /** Resolves when the shared files are as the host last sent them. */
   share(): Promise<void>;
 }
 
 export interface TurnOptions {
   readonly model?: string | undefined;
-  /** A main that is part of the branch when the turn is over. */
+  /** A main that is part of the branch after the turn. */
   readonly merged?: string;
 }
 
@@ -58,27 +57,26 @@ export async function openAttempt(parts: AttemptParts): Promise<Attempt> {
   };
   const tools = () => phaseTools({ order, inbox, emit, onCriterion, signal });
   const crew = await assembleCrew({ ...parts, emit, tools });
-  const journal = createJournal({
-    entries: progress.phases.journal,
-    record: (step, result) => progress.keep({ journal: { ...progress.phases.journal, [step]: result } }),
-  });
+  const journal = createJournal(progress.phases.journal, (step, result) =>
+    progress.keep({ journal: { ...progress.phases.journal, [step]: result } }),
+  );
   const tip = () => progress.phases.tip ?? order.base;
-  const once: Attempt["once"] = async (step, schema, work) => {
+  const once: Once = async (step, schema, work) => {
     signal.throwIfAborted();
     if (progress.remainingMs() <= 1) throw new TaskRunEnd({ reason: "timeout", message: "the run's time is over" });
-    return await journal.once(step, schema, work);
+    return await journal(step, schema, work);
   };
   let line: Promise<void> = Promise.resolve();
-  /** What is done with the branch, one thing after another. */
+  /** Works on the branch, one piece of work after another. */
   const inLine = (work: () => Promise<void>): Promise<void> => {
     const done = line.then(work);
     line = done.catch(() => {});
     return done;
   };
-  /** So that others hear of overlaps with it. */
+  /** Lets other attempts learn of overlaps. */
   const show = async (commit: string) => {
     if (commit === progress.phases.shown) return;
-    // What an agent has put in the way is not worth the attempt: the next one may come through.
+    // An obstacle left by an agent must not cost the attempt: a later bundle may succeed.
     await repository.bundle(openBranchPath(order), commit, [order.base, mainRef]).catch(() => {});
     await emit({ type: "committed", commit });
     await progress.keep({ shown: commit });
@@ -91,7 +89,7 @@ export async function openAttempt(parts: AttemptParts): Promise<Attempt> {
       await show(next);
     });
   let sharing: Promise<void> = Promise.resolve();
-  /** One after another: each takes away the files of the one before. */
+  /** One after another: each removes the files of the one before. */
   const share = (): Promise<void> => {
     const done = sharing.then(() => writeShared(workdir, inbox.shared));
     sharing = done.catch(() => {});
@@ -99,14 +97,14 @@ export async function openAttempt(parts: AttemptParts): Promise<Attempt> {
   };
   const checksParts = { order, repository, workdir, environment, emit, remainingMs: progress.remainingMs };
   const besideDirectory = join(directory, "beside");
-  // What a runner that was killed has left there.
+  // Left by a killed runner.
   await rm(besideDirectory, { recursive: true, force: true, maxRetries: 3 });
   const beside = createBesideChecks({
     tip,
     latest: () => repository.latest(tip()),
     onCommit: (seen) =>
       inLine(async () => {
-        // The branch may be further on by now.
+        // The branch may have moved on.
         if ((await repository.latest(tip())) === seen) await show(seen);
       }),
     async check(commit, until) {
@@ -161,10 +159,10 @@ export async function openAttempt(parts: AttemptParts): Promise<Attempt> {
   };
 }
 
-/** Keeps the files of what the build shares as the host tells them, until the signal. */
+/** Keeps the shared files up to date with the host, until the signal. */
 export async function followShared({ progress: { inbox }, share }: Attempt, signal: AbortSignal): Promise<void> {
   for (let written: readonly SharedPart[] | undefined; !signal.aborted; ) {
-    // What has come while the last ones were written is not told again.
+    // Changes during the last write are not announced again.
     if (inbox.shared === written) await inbox.changed(signal);
     else {
       written = inbox.shared;
@@ -173,7 +171,7 @@ export async function followShared({ progress: { inbox }, share }: Attempt, sign
   }
 }
 
-/** For agents that rather read files than call a tool. What an agent has put in the way stays: the tool knows better. */
+/** For agents that prefer files to the tool. An agent's obstacle stays in place: the tool has the truth. */
 async function writeShared(workdir: string, shared: readonly SharedPart[]): Promise<void> {
   const own = join(workdir, ".slipway");
   const directory = join(own, "context");

@@ -3,41 +3,35 @@ import type { Finding } from "@slipway/contract";
 import { keepEndsOf } from "../system/output.ts";
 import type { Failure } from "./checks.ts";
 
-/**
- * Looks at what agents commit while they work, and checks it. The checks are no steps: what they find is found again in the
- * phases that follow.
- */
+/** Checks what agents commit while they work. These checks are not steps: the following phases find the same again. */
 export interface BesideChecks {
-  /**
-   * Checks what is looked at during the work, and ends with it: a check that is under way then is ended, so that nothing of
-   * it is left.
-   */
+  /** Checks commits during the work. Its end also ends a check under way, so that nothing of it is left. */
   during<T>(work: () => Promise<T>): Promise<T>;
-  /** There may be another commit. Answers at once. */
+  /** Signals that there may be another commit. Returns at once. */
   look(): void;
 }
 
 export interface BesideOptions {
   /** The last commit of the branch. */
   tip(): string;
-  /** With what agents have committed by themselves. */
+  /** The last commit, including the agents' own. */
   latest(): Promise<string>;
-  /** There is another one. Waits for no check. */
+  /** Called for a new commit, without waiting for a check. */
   onCommit(commit: string): Promise<void>;
   check(commit: string, signal: AbortSignal): Promise<Failure | null>;
-  /** Once for failures that are the same, until the checks pass again. */
+  /** Called once for the same failure, until the checks pass again. */
   onFailure(failure: Failure, commit: string): void;
 }
 
-/** What the kernel holds for longer is given up. */
+/** Gives up waiting for what the kernel holds longer. */
 const endMs = 30_000;
 
-/** One check at a time; the newest commit is next. */
+/** Runs one check at a time. The newest commit is next. */
 export function createBesideChecks({ tip, latest, onCommit, check, onFailure }: BesideOptions): BesideChecks {
   const told = new Set<string>();
   let look = () => {};
 
-  /** Believed the second time: the agent may have had the same port, or the same file in /tmp. */
+  /** Believes a failure only the second time: the agent may have used the same port, or the same file in /tmp. */
   const failureOf = async (commit: string, signal: AbortSignal) => {
     const failure = await check(commit, signal);
     return failure === null || told.has(failure.signature) ? failure : await check(commit, signal);
@@ -83,7 +77,7 @@ export function createBesideChecks({ tip, latest, onCommit, check, onFailure }: 
   };
 }
 
-/** What is asked for while the work is done is done once more. */
+/** A request during the work repeats the work once. */
 function oneAtATime(signal: AbortSignal, work: () => Promise<void>) {
   let isWanted = false;
   let running: Promise<void> | undefined;
@@ -94,7 +88,7 @@ function oneAtATime(signal: AbortSignal, work: () => Promise<void>) {
         await work();
       }
     } catch {
-      // What fails here fails in the phases that follow, and is told there.
+      // The following phases find and report the same failure.
     } finally {
       running = undefined;
     }

@@ -6,28 +6,28 @@ import { z } from "zod";
 import { runCommand } from "../system/command.ts";
 import { keepEndsOf } from "../system/output.ts";
 import { errorsOf, signatureOf } from "./errors.ts";
-import type { Journal } from "./journal.ts";
+import type { Once } from "./journal.ts";
 import type { Repository } from "./repository.ts";
 
-/** What one of the project's own commands has against the work. */
+/** The failure of one of the project's own commands. */
 export const failureSchema = z.strictObject({
   command: z.string(),
-  /** How it ended, and what it said. */
+  /** How it ended, and its output. */
   text: z.string(),
-  /** The lines of it that tell what is wrong. */
+  /** The output lines that tell what is wrong. */
   errors: z.string(),
-  /** The same for the same mistake, whatever differs from run to run. */
+  /** The same for the same mistake, whatever differs between runs. */
   signature: z.string(),
 });
 export type Failure = z.output<typeof failureSchema>;
 
-/** The project's own install, build and tests. Each command is a step: one that has ended is not run again. */
+/** The project's own install, build and tests. Each command is a step: a finished one does not run again. */
 export interface Checks {
-  /** Where the agents work. What the commands leave there is taken away, unless it is ignored. */
+  /** Where the agents work. Removes what the commands leave there, except ignored files. */
   inWorkspace(step: string, phase: TaskPhase, commit: string): Promise<Failure | null>;
-  /** In a fresh directory that has the commit's files and nothing else. */
+  /** In a fresh directory with only the commit's files. */
   inCleanCheckout(step: string, phase: TaskPhase, commit: string): Promise<Failure | null>;
-  /** In the workspace, unless what is to be installed has not changed. */
+  /** In the workspace, unless the manifests are unchanged. */
   install(step: string, phase: TaskPhase, commit: string): Promise<Failure | null>;
 }
 
@@ -39,7 +39,7 @@ export interface ChecksOptions {
   readonly directory: string;
   readonly environment: Readonly<Record<string, string>>;
   readonly signal: AbortSignal;
-  once: Journal["once"];
+  readonly once: Once;
   remainingMs(): number;
   emit(event: RunnerEvent): Promise<void>;
 }
@@ -49,7 +49,7 @@ type CommandName = "install" | "build" | "test";
 const maxOutputBytes = 64 * 1024;
 const maxShownBytes = 12 * 1024;
 
-/** Files that say what is to be installed, of the package managers that projects use. */
+/** Manifests and lock files of common package managers. */
 const manifests: ReadonlySet<string> = new Set([
   ...["package.json", "package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml", "bun.lock"],
   ...["requirements.txt", "pyproject.toml", "poetry.lock", "uv.lock", "Gemfile.lock", "go.sum", "Cargo.lock"],
@@ -121,7 +121,7 @@ function failureOf(command: string, end: string, output: string): Failure {
   return { command, text: `${output}\n[${end}]`, errors, signature: signatureOf(`${command}\n${end}\n${errors}`) };
 }
 
-/** An agent may have taken the directory away; the next install then runs once more. */
+/** An agent may have deleted the directory. Then the next install just runs again. */
 async function keepStamp(path: string, stamp: string): Promise<void> {
   await mkdir(dirname(path), { recursive: true }).catch(() => {});
   await writeFile(path, stamp).catch(() => {});

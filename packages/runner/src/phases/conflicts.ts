@@ -7,7 +7,7 @@ const maxSides = 20;
 const maxSideBytes = 8 * 1024;
 const maxSidesBytes = 48 * 1024;
 
-/** Both sides put together, and the files where that did not work: these have both sides in them. */
+/** Merges both sides. Conflicting files contain both sides. */
 export async function mergeTree(
   git: Git,
   ours: string,
@@ -19,12 +19,12 @@ export async function mergeTree(
     return String(error.stdout);
   });
   const [tree = "", ...rest] = listed.split("\0");
-  // An empty field ends the paths; words for people follow.
+  // An empty field ends the paths. Messages for people follow.
   const paths = rest.slice(0, Math.max(0, rest.indexOf("")));
   return { tree, paths };
 }
 
-/** What each side has done to the files, from where they parted. */
+/** Shows each side's changes to the files since the merge base. */
 export async function bothSides(git: Git, ours: string, theirs: string, paths: readonly string[]): Promise<string> {
   const base = (await git("merge-base", ours, theirs).catch(() => "")).trim();
   if (base === "") return "";
@@ -39,7 +39,7 @@ export async function bothSides(git: Git, ours: string, theirs: string, paths: r
   return keepEndsOf(texts.join("\n"), maxSidesBytes);
 }
 
-/** Of the files, those that still have marks of both sides. */
+/** Returns the files that still have conflict marks. */
 export async function unsolvedIn(workdir: string, paths: readonly string[]): Promise<string[]> {
   const texts = await Promise.all(paths.map((path) => readFile(join(workdir, path), "utf8").catch(() => "")));
   return paths.filter((_, index) => /^(<{7}|>{7}) /m.test(texts[index] ?? ""));

@@ -1,16 +1,16 @@
 import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { Git } from "../system/git.ts";
+import { type Git, removeLocks } from "../system/git.ts";
 
 export const author = { name: "Slipway", email: "slipway@localhost" } as const;
 /** Where agents find the newest main. */
 export const mainRef = "refs/remotes/slipway/main";
 
-/** The commit that a repository in the workspace is on, fetched from there, if there is one and it is another's. */
+/** Fetches the HEAD of another repository found in the workspace, and returns its commit. */
 export async function findHead(git: Git, workdir: string, directory: string): Promise<string | undefined> {
   const found = "refs/slipway/found";
   const link = await readFile(join(workdir, ".git"), "utf8").catch(() => "");
-  // A runner that was killed while it prepared has fetched it.
+  // A runner that was killed while preparing has already fetched it.
   const isFetched = link === linkTo(directory);
   if (!isFetched) await git("fetch", "--quiet", "--no-tags", workdir, `+HEAD:${found}`).catch(() => {});
   const commit = await git("rev-parse", "--verify", "--quiet", found).catch(() => "");
@@ -21,7 +21,7 @@ function linkTo(directory: string): string {
   return `gitdir: ${directory}\n`;
 }
 
-/** For the agents' own commits, too. */
+/** Applies to the agents' own commits, too. */
 const config = `[core]
 	repositoryformatversion = 0
 	bare = false
@@ -32,7 +32,7 @@ const config = `[core]
 	email = ${author.email}
 `;
 
-/** The workspace's repository is this one, and git can work with it, whatever an agent has made of that. */
+/** Makes this the workspace's repository and repairs it, whatever an agent has done to it. */
 export async function link(workdir: string, directory: string, branch: string): Promise<void> {
   const path = join(workdir, ".git");
   if ((await readFile(path, "utf8").catch(() => "")) !== linkTo(directory)) {
@@ -45,9 +45,8 @@ export async function link(workdir: string, directory: string, branch: string): 
   if (!/^(ref: refs\/|[0-9a-f]{40}\n$)/.test(head)) await writeFile(join(directory, "HEAD"), `ref: ${branch}\n`);
 }
 
-/** Left by a git that was killed: agents are not at work now. */
-export async function removeLocks(directory: string, branch: string): Promise<void> {
+/** Call it only when no agent is at work. */
+export async function unlock(directory: string, branch: string): Promise<void> {
   const refs = ["HEAD", "ORIG_HEAD", "packed-refs", mainRef, branch];
-  const locks = [...refs, "index", "slipway-index", "config"].map((name) => `${name}.lock`);
-  await Promise.all(locks.map((lock) => rm(join(directory, lock), { force: true })));
+  await removeLocks(directory, [...refs, "index", "slipway-index", "config"]);
 }

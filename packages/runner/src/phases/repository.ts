@@ -1,40 +1,40 @@
 import { mkdir, rename, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { TaskOrder } from "@slipway/contract";
-import { type Git, gitIn } from "../system/git.ts";
+import { type Git, gitIn, unlessExit } from "../system/git.ts";
 import { bothSides, mergeTree, unsolvedIn } from "./conflicts.ts";
 import { TaskRunEnd } from "./end.ts";
-import { author, findHead, link, mainRef, removeLocks } from "./link.ts";
+import { author, findHead, link, mainRef, unlock } from "./link.ts";
 
 /**
- * The attempt's branch. Its repository lies beside the workspace, which has a `.git` that only points there: what an agent
- * deletes or moves is put back. The files of the workspace are the work; each commit takes all of them that are not ignored.
+ * The attempt's branch. Its repository lies beside the workspace, whose `.git` only points there: what an agent deletes
+ * or moves is restored. The workspace's files are the work. Each commit takes all files that are not ignored.
  */
 export interface Repository {
-  /** Makes the workspace, with the branch at its first commit, which it answers. */
+  /** Creates the workspace with the branch, and returns its first commit. */
   prepare(): Promise<string>;
-  /** Puts what is in the workspace on top of the branch and answers its last commit. `merged`: a main that is now part of it. */
+  /** Commits the workspace and returns the branch's last commit. `merged` is a main that is now part of it. */
   commit(tip: string, message: string, merged?: string): Promise<string>;
-  /** The commit that agents are at by now, if that is the tip or further on; else the tip. */
+  /** Returns the agents' current commit if it descends from the tip, otherwise the tip. */
   latest(tip: string): Promise<string>;
-  /** Whether the workspace's files are those of the last commit. */
+  /** Whether the workspace matches the last commit. */
   isClean(): Promise<boolean>;
-  /** The workspace's files as they are in the commit. Ignored ones stay. */
+  /** Resets the workspace to the commit. Ignored files stay. */
   restore(commit: string): Promise<void>;
-  /** Takes a commit out of a bundle. False: it is not in there. */
+  /** Takes a commit from a bundle. False if it is not in there. */
   fetch(bundle: string, commit: string): Promise<boolean>;
-  /** Puts main's changes to the branch, in the workspace, too. With conflicts, its files have both sides in them. */
+  /** Merges main into the branch and the workspace. On conflicts, the files contain both sides. */
   merge(tip: string, main: string): Promise<Merge>;
-  /** Of those files, the ones that still have marks of both sides. */
+  /** Returns the files that still have conflict marks. */
   unsolved(paths: readonly string[]): Promise<string[]>;
-  /** What is different between two commits. */
+  /** Lists the differences between two commits. */
   changes(from: string, to: string): Promise<readonly Change[]>;
   tree(commit: string): Promise<string>;
-  /** Ids of the commit's files whose name is one of those. */
+  /** Returns the ids of the commit's files with one of these names. */
   blobs(commit: string, names: ReadonlySet<string>): Promise<string>;
-  /** The commit's files in a directory that is empty, with room for a file beside it. */
+  /** Writes the commit's files into an empty directory. Needs room for a file beside it. */
   extract(commit: string, directory: string): Promise<void>;
-  /** Writes a bundle of the branch as it is with this tip, without what the host has. Agents may be at work. */
+  /** Writes a bundle of the branch with this tip, without what the host has. Agents may be at work. */
   bundle(path: string, tip: string, known: readonly string[]): Promise<void>;
 }
 
@@ -55,7 +55,7 @@ export interface RepositoryOptions {
   readonly environment: Readonly<Record<string, string>>;
 }
 
-/** For a large project, on a busy machine. */
+/** Enough for a large project on a busy machine. */
 const timeoutMs = 300_000;
 const identity = {
   GIT_AUTHOR_NAME: author.name,
@@ -69,11 +69,11 @@ export function openRepository(options: RepositoryOptions): Repository {
   const directory = join(options.directory, "repository");
   const environment = { ...options.environment, ...identity };
   const git = gitIn({ directory, workdir, environment, timeoutMs });
-  /** With an index of its own: the other one is the agent's, too. */
+  /** With its own index: the agent uses the other one. */
   const apart = (index: string, tree = workdir) =>
     gitIn({ directory, workdir: tree, environment: { ...environment, GIT_INDEX_FILE: index }, timeoutMs });
   const ownIndex = join(directory, "slipway-index");
-  /** With refs of its own: the others are the agent's, too. */
+  /** With its own refs: the agent uses the others. */
   const ownRefs = join(options.directory, "bundle-refs");
   const withOwnRefs = gitIn({
     directory: ownRefs,
@@ -89,25 +89,23 @@ export function openRepository(options: RepositoryOptions): Repository {
     (await git("rev-parse", "--verify", "--quiet", `${name}^{commit}`).catch(() => "")).trim();
   const branch = `refs/heads/${order.branch}`;
 
-  /** The branch is where it belongs, and it is what the workspace is on. `hard`: its files, too. */
+  /** Points HEAD at the branch and the branch at the tip. `--hard` resets the files, too. */
   const settle = async (tip: string, how: "--mixed" | "--hard" = "--mixed") => {
     await git("symbolic-ref", "HEAD", branch);
     await git("reset", "--quiet", how, tip);
   };
   const restore = async (commit: string) => {
     await link(workdir, directory, branch);
-    await removeLocks(directory, branch);
+    await unlock(directory, branch);
     await settle(commit, "--hard");
     await git("clean", "-ffdq");
   };
-  /** A tree of all files that are not ignored, or are in the commit. */
+  /** Writes a tree of all files that are not ignored or are in the commit. */
   const filesTree = async (commit: string) => {
     const own = apart(ownIndex);
     await own("read-tree", commit);
-    // Files that can not be read are left out; git says so by its exit.
-    await own("add", "--all", "--ignore-errors", ".").catch((error) => {
-      if (typeof error?.code !== "number") throw error;
-    });
+    // Git leaves out unreadable files, and then exits with an error.
+    await own("add", "--all", "--ignore-errors", ".").catch(unlessExit);
     return (await own("write-tree")).trim();
   };
 
@@ -117,13 +115,13 @@ export function openRepository(options: RepositoryOptions): Repository {
     async prepare() {
       await mkdir(workdir, { recursive: true });
       await mkdir(join(directory, "info"), { recursive: true });
-      await removeLocks(directory, branch);
+      await unlock(directory, branch);
       await git("init", "--quiet");
       await writeFile(join(directory, "info", "exclude"), "node_modules/\n.slipway/\n");
       const found = await findHead(git, workdir, directory);
       if (!(await has(order.base)) && order.bundle !== undefined) await unbundle(git, order.bundle);
       if (!(await has(order.base))) {
-        throw new TaskRunEnd({ reason: "setup_failed", message: `there is no commit ${order.base} to begin with` });
+        throw new TaskRunEnd({ reason: "setup_failed", message: `commit ${order.base} to start from is missing` });
       }
       await git("update-ref", mainRef, order.base);
       const goesOn = order.from === "last-attempt" && found !== undefined;
@@ -138,16 +136,16 @@ export function openRepository(options: RepositoryOptions): Repository {
     },
     async commit(known, message, merged) {
       await link(workdir, directory, branch);
-      await removeLocks(directory, branch);
+      await unlock(directory, branch);
       const [head, at] = [await resolve("HEAD"), (await git("symbolic-ref", "-q", "HEAD").catch(() => "")).trim()];
       const own = at === branch ? head : await resolve(branch);
-      // What an agent commits by itself, on the branch or further on, is part of the work.
+      // An agent's own commits, on the branch or beyond, are part of the work.
       const tip = own !== "" && (await contains(own, known)) ? own : known;
       const parent = head !== "" && head !== tip && (await contains(head, tip)) ? head : tip;
       const tree = await filesTree(parent);
       const isElsewhere = head !== "" && parent !== head && at !== branch;
       if (isElsewhere && merged === undefined && tree === (await treeOf(head))) {
-        // The agent has looked at another commit, and left it at that.
+        // The agent only looked at another commit.
         await restore(tip);
         return tip;
       }
@@ -199,7 +197,7 @@ export function openRepository(options: RepositoryOptions): Repository {
     async bundle(path, tip, known) {
       await mkdir(dirname(path), { recursive: true });
       const excluded = await Promise.all(known.map(async (commit) => `^${await resolve(commit)}`));
-      // What a git that was killed has left is in the way.
+      // A killed git may have left these.
       await rm(ownRefs, { recursive: true, force: true, maxRetries: 3 });
       await rm(`${path}.new.lock`, { force: true });
       await withOwnRefs("init", "--quiet", "--template=");
@@ -217,11 +215,9 @@ function statusOf(letter: string | undefined): Change["status"] {
   return letter === "D" ? "deleted" : "changed";
 }
 
-/** A bundle that is none leaves its commits missing, and that is told. */
+/** With an invalid bundle the commits stay missing, and the caller notices that. */
 async function unbundle(git: Git, bundle: string): Promise<void> {
-  await git("bundle", "unbundle", bundle).catch((error) => {
-    if (typeof error?.code !== "number") throw error;
-  });
+  await git("bundle", "unbundle", bundle).catch(unlessExit);
 }
 
 async function succeeds(command: Promise<string>): Promise<boolean> {
@@ -229,7 +225,7 @@ async function succeeds(command: Promise<string>): Promise<boolean> {
     await command;
     return true;
   } catch (error) {
-    if (typeof (error as { code?: unknown }).code === "number") return false;
-    throw error;
+    unlessExit(error);
+    return false;
   }
 }

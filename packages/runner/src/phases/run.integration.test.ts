@@ -166,7 +166,7 @@ describe("an install", () => {
     await offered(1);
     channel.send({ type: "merged" });
     await over;
-    expect(prompt).toContain("The install fails as things are");
+    expect(prompt).toContain("The install currently fails");
   });
 });
 

@@ -24,8 +24,8 @@ const maxConflictTurns = 3;
 const nothing = z.null();
 
 /**
- * Takes one task of a plan through the six phases, and offers what came of it. Each finished step is on disk: a runner that
- * was killed goes on behind the last one.
+ * Takes one task of a plan through the six phases and offers the result. Each finished step is on disk: a restarted
+ * runner continues after the last one.
  */
 export async function runPhases(parts: AttemptParts): Promise<RunnerEnd> {
   const over = new AbortController();
@@ -52,7 +52,7 @@ async function takeThrough(attempt: Attempt): Promise<RunnerEnd> {
       beside.during(() => (round === 1 ? build(attempt) : workOver(attempt, round))),
     );
     main = await phase("integrate", round, commitSchema, () => integrate(attempt, round, main));
-    // What main has already is the host's to look at.
+    // The host checks what main already has.
     if (await attempt.once(`work ${round}`, z.boolean(), () => hasWork(attempt, main))) {
       await phase("test", round, nothing, () =>
         pass(attempt, `test-${round}`, (step, commit) => checks.inWorkspace(step, "test", commit), fixPrompt),
@@ -72,7 +72,7 @@ async function takeThrough(attempt: Attempt): Promise<RunnerEnd> {
     if (isMore) continue;
     const offered = await offer(attempt, round, main);
     const answer = await attempt.once(`answer ${round}`, z.enum(["merged", "returned"]), async () => {
-      // Each time that it begins to wait: in a sandbox made from a snapshot, the host may not have heard.
+      // Emit it for each wait: in a sandbox made from a snapshot, the host may not have heard it.
       await attempt.emit(offered);
       return await answerTo(attempt, round);
     });
@@ -90,13 +90,13 @@ async function initialise({ progress, repository, checks, once, crew, tip }: Att
 }
 
 async function build({ order, checks, turn, tip }: Attempt): Promise<null> {
-  // What does not install may be what the task is about.
+  // The failed install may be what the task is about.
   const failure = await checks.install("initialise", "initialise", tip());
   await turn("build", buildPrompt(order, failure));
   return null;
 }
 
-/** With what was found in the last offer, or came since. */
+/** Works on the findings of the last offer, or those that came since. */
 async function workOver({ progress, once, turn }: Attempt, round: number): Promise<null> {
   const { inbox, mailbox } = progress;
   const findings = await once(`findings ${round}`, z.array(findingSchema), async () => inbox.takeFindings());
@@ -112,14 +112,14 @@ const mergeSchema = z.discriminatedUnion("type", [
   z.strictObject({ type: z.literal("conflicts"), paths: z.array(z.string()), text: z.string() }),
 ]);
 
-/** Puts the newest main to the branch and answers which one that is. */
+/** Merges the newest main into the branch, and returns that main. */
 async function integrate(attempt: Attempt, round: number, known: string): Promise<string> {
   const { progress, repository, crew, once, turn, tip } = attempt;
   const main = await once(`main ${round}`, commitSchema, async () => {
     const { mains } = progress.inbox;
     let newest = known;
     for (const { bundle, commit } of mains) {
-      // A bundle that has not what it is said to have is not this attempt's to mend: it goes on with what it knows.
+      // Ignore a bundle that lacks the commit it promised.
       if (await repository.fetch(bundle, commit)) newest = commit;
     }
     progress.inbox.dropMains(mains.length);
@@ -143,7 +143,7 @@ async function integrate(attempt: Attempt, round: number, known: string): Promis
   return main;
 }
 
-/** Runs the checks, and has what fails mended, as long as that changes something. */
+/** Runs the checks and has failures fixed, as long as that changes something. */
 async function pass(
   { order, once, turn, tip }: Attempt,
   name: string,
@@ -163,7 +163,7 @@ async function pass(
   }
 }
 
-/** The agent says what it thinks of each criterion. Whoever believes it looks for himself. */
+/** Has the agent state its view of each criterion. Others verify it. */
 async function stateCriteria({ order, progress, turn, once }: Attempt): Promise<null> {
   for (const isAgain of [false, true]) {
     const open = await once(`unstated ${isAgain}`, z.array(z.string()), async () =>
@@ -176,7 +176,7 @@ async function stateCriteria({ order, progress, turn, once }: Attempt): Promise<
   return null;
 }
 
-/** Where there is nothing to merge, main itself is offered: whether it has what the task is for is looked at there. */
+/** With nothing to merge, offers main itself: the host then checks whether main fulfils the task. */
 async function offer(attempt: Attempt, round: number, main: string): Promise<Offered> {
   const { order, repository, once, tip } = attempt;
   return await once(`offer ${round}`, offeredSchema, async () => {
@@ -196,7 +196,7 @@ async function answerTo({ progress, signal }: Attempt, round: number): Promise<"
   for (;;) {
     const answer = inbox.answerTo(round) ?? (mailbox.isWanted("lead") ? "returned" : undefined);
     if (answer !== undefined) return answer;
-    if (limit.aborted) throw new TaskRunEnd({ reason: "timeout", message: "no answer to what was offered" });
+    if (limit.aborted) throw new TaskRunEnd({ reason: "timeout", message: "no answer to the offer" });
     const next = new AbortController();
     const until = AbortSignal.any([limit, next.signal]);
     await Promise.race([inbox.changed(until), mailbox.wanted("lead", until)]);
@@ -208,7 +208,7 @@ function isWanted({ progress: { inbox, mailbox } }: Attempt): boolean {
   return inbox.hasFindings || mailbox.isWanted("lead");
 }
 
-/** The lock file of an app that has none yet is what its install writes, whatever the agent does. */
+/** A new app's first lock file comes from its install, whatever the agent does. */
 async function hasWork({ repository, tip }: Attempt, main: string): Promise<boolean> {
   const changes = await repository.changes(main, tip());
   return changes.some(({ path, status }) => path !== "package-lock.json" || status !== "added");

@@ -3,7 +3,7 @@ import type { Change } from "./repository.ts";
 const test = /(^|\/)(tests?|__tests__|specs?)\/|[._-](test|spec)\.[a-z]+$/i;
 const maxPaths = 200;
 
-/** Of the changed files, those that test something. */
+/** Returns the changed files that are tests. */
 export function testsAmong(changes: readonly Change[]): { readonly changed: string[]; readonly deleted: string[] } {
   const paths = (isDeleted: boolean) =>
     changes

@@ -2,8 +2,8 @@ import { randomUUID } from "node:crypto";
 import { fence, type RunnerEvent, repositoryPathSchema, slugSchema, type TaskOrder } from "@slipway/contract";
 import { z } from "zod";
 import type { TeamTool } from "../agents/driver.ts";
-import { keepEndsOf } from "../system/output.ts";
 import type { Inbox } from "../team/inbox.ts";
+import { defineTeamTool } from "../team/tool.ts";
 
 export interface PhaseToolsOptions {
   readonly order: Pick<TaskOrder, "criteria">;
@@ -14,7 +14,6 @@ export interface PhaseToolsOptions {
 }
 
 const claimMs = 10_000;
-const maxAnswerBytes = 64 * 1024;
 
 const readContext = z.strictObject({ name: slugSchema.optional() });
 const claimFiles = z.strictObject({ paths: z.array(repositoryPathSchema).min(1).max(64) });
@@ -32,12 +31,12 @@ const stateCriterion = z.strictObject({
   evidence: z.string().trim().min(1).max(4096),
 });
 
-/** What agents of a task run have beside the team's tools. */
+/** The tools of a task run's agents, besides the team's. */
 export function phaseTools({ order, inbox, emit, onCriterion, signal }: PhaseToolsOptions): TeamTool[] {
   return [
-    tool(
+    defineTeamTool(
       "read_context",
-      "Shows what the sandboxes of this build share: with a name, that part; without, the names.",
+      "Shows what the sandboxes of this build share. Without a name, lists the parts; with a name, shows that part.",
       readContext,
       async ({ name }) => {
         if (name === undefined) return inbox.shared.map((part) => part.name).join("\n") || "[nothing is shared yet]";
@@ -45,9 +44,9 @@ export function phaseTools({ order, inbox, emit, onCriterion, signal }: PhaseToo
         return part === undefined ? `There is no part ${name}.` : fence("context", part.text);
       },
     ),
-    tool(
+    defineTeamTool(
       "claim_files",
-      "Tells the other sandboxes that you are about to change files, and whether another one is at them already.",
+      "Announces to the other sandboxes that you will change files, and tells you whether another one is changing them.",
       claimFiles,
       async ({ paths }) => {
         const id = randomUUID();
@@ -57,21 +56,21 @@ export function phaseTools({ order, inbox, emit, onCriterion, signal }: PhaseToo
         if (claimed === undefined) return "Nobody has answered. Go on.";
         if (claimed.granted) return "The files are yours.";
         const held = claimed.held.map(({ path, owner }) => `${path}: ${owner}`).join("\n");
-        return `Others are at these files. Work around them if you can, or keep your change small:\n${fence("claims", held)}`;
+        return `Others are changing these files. Avoid them if you can, or keep your change small:\n${fence("claims", held)}`;
       },
     ),
-    tool(
+    defineTeamTool(
       "tell_others",
-      "Tells the agents of the other sandboxes something that they should know: an interface, a decision, a trap.",
+      "Tells the agents of the other sandboxes something they should know: an interface, a decision, a pitfall.",
       tellOthers,
       async ({ title, text }) => {
         await emit({ type: "told", title, text });
         return "Told.";
       },
     ),
-    tool(
+    defineTeamTool(
       "state_criterion",
-      "Says of one criterion whether it holds, and what shows it.",
+      "Reports whether a criterion holds, with the evidence.",
       stateCriterion,
       async ({ criterion, satisfied, evidence }) => {
         if (!order.criteria.some(({ id }) => id === criterion)) return `Your task has no criterion ${criterion}.`;
@@ -81,22 +80,4 @@ export function phaseTools({ order, inbox, emit, onCriterion, signal }: PhaseToo
       },
     ),
   ];
-}
-
-function tool<S extends z.ZodType>(
-  name: string,
-  description: string,
-  schema: S,
-  run: (input: z.output<S>) => Promise<string>,
-): TeamTool {
-  return {
-    name,
-    description,
-    schema: z.toJSONSchema(schema, { io: "input" }),
-    async run(input) {
-      const parsed = schema.safeParse(input);
-      if (!parsed.success) throw new Error(z.prettifyError(parsed.error));
-      return keepEndsOf(await run(parsed.data), maxAnswerBytes);
-    },
-  };
 }

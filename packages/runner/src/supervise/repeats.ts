@@ -1,8 +1,8 @@
-/** An agent that goes round in circles repeats one call, two in turn, or three. */
+/** A looping agent repeats one call, or a cycle of two or three. */
 const longestCycle = 3;
 
 export interface RepeatDetector {
-  /** True once the latest calls, with their results, were made more than `maxRepeats` times over. */
+  /** True once the latest calls, with their results, have repeated more than `maxRepeats` times. */
   isLooping(call: { readonly name: string; readonly input: string; readonly output: string }): boolean;
 }
 
@@ -20,7 +20,7 @@ export function createRepeatDetector(maxRepeats: number): RepeatDetector {
   };
 }
 
-/** The last `length` items repeat with a period of `cycle`. */
+/** Whether the last `length` items repeat with a period of `cycle`. */
 function endsInCycle(items: readonly string[], cycle: number, length: number): boolean {
   if (items.length < length) return false;
   const tail = items.slice(-length);

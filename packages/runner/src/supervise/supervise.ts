@@ -1,5 +1,5 @@
 import type { AgentEvent, RunLimits } from "@slipway/contract";
-import { shortText } from "../system/sizes.ts";
+import { shortText } from "../system/text.ts";
 import { createRepeatDetector } from "./repeats.ts";
 
 export type FinalEvent = Extract<AgentEvent, { type: "done" | "error" }>;
@@ -8,15 +8,15 @@ export interface Supervision {
   readonly limits: RunLimits;
   /** Ends the turn as `cancelled`. */
   readonly signal: AbortSignal;
-  /** While it is true, silence is the user's and not the agent's. */
+  /** While true, the agent waits for the user and is not stuck. */
   readonly waitsForUser?: () => boolean;
-  /** How long a turn may take to end once it is told to. */
+  /** How long a turn may take to end after its signal aborts. */
   readonly graceMs?: number;
 }
 
 /**
- * Holds one turn of an agent to the limits, whatever its driver does. Ends with exactly one `done` or `error`; a turn
- * that does not end within the grace is left behind with its signal aborted.
+ * Enforces the limits on one turn of an agent, whatever its driver does. Ends with exactly one `done` or `error`.
+ * Abandons a turn that does not end within the grace.
  */
 export async function* supervise(
   turn: (signal: AbortSignal) => AsyncIterable<AgentEvent>,
@@ -50,7 +50,7 @@ export function isFinal(event: AgentEvent): event is FinalEvent {
   return event.type === "done" || event.type === "error";
 }
 
-/** The turn's events up to its first end. A turn that throws or just stops has an end, too. */
+/** Yields the turn's events up to its first end. A turn that throws or just stops gets an end, too. */
 async function* wellEnded(start: () => AsyncIterable<AgentEvent>): AsyncGenerator<AgentEvent, undefined, undefined> {
   try {
     for await (const event of start()) {
@@ -63,7 +63,7 @@ async function* wellEnded(start: () => AsyncIterable<AgentEvent>): AsyncGenerato
   }
 }
 
-/** What a turn still says while it ends, without its own account of the end. */
+/** Yields what a turn still reports while it ends, except its own end. */
 async function* drain(
   events: AsyncGenerator<AgentEvent, undefined, undefined>,
   first: Promise<IteratorResult<AgentEvent, undefined>>,
@@ -103,7 +103,7 @@ function watchTime({ limits, signal, waitsForUser }: Supervision, end: (event: F
   };
 }
 
-/** Answers the end that an event brings about, if any. Calls that run side by side are of one step. */
+/** Returns the end that an event causes, if any. Parallel calls count as one step. */
 function watchCalls({ maxSteps, maxRepeats }: RunLimits): (event: AgentEvent) => FinalEvent | undefined {
   const repeats = createRepeatDetector(maxRepeats);
   const running = new Map<string, string>();

@@ -1,35 +1,36 @@
-import { mkdir, rm, writeFile } from "node:fs/promises";
+import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type AgentEvent, SlipwayError } from "@slipway/contract";
-import { type Git, gitIn } from "./git.ts";
+import { type Git, gitIn, removeLocks, unlessExit } from "./git.ts";
 
 export type FileChange = Extract<AgentEvent, { type: "file_change" }>;
 
-/** What changes in the work tree, whoever changes it, as a git repository beside it sees. */
+/** Detects changes in the work tree, whoever makes them, with a git repository beside it. */
 export interface Changes {
   /**
-   * Reports what has changed since the last look. Looks do not overlap: calls while one is under way share the next one,
-   * and the one who asked first gets the report. A look that takes too long reports nothing; the next one makes up for it.
+   * Reports what has changed since the last look. Looks do not overlap: calls during one share the next, and the first
+   * caller gets the report. A look that takes too long reports nothing; the next one catches up.
    */
   look(report: (changes: readonly FileChange[]) => Promise<void>): Promise<void>;
 }
 
 export interface ChangesOptions {
-  /** Of the repository; not in the work tree. */
+  /** The repository's directory, outside the work tree. */
   readonly directory: string;
   readonly workdir: string;
   readonly environment: Readonly<Record<string, string>>;
   readonly lookMs?: number;
-  /** One look reports at most so many changes. */
+  /** The limit of one report. */
   readonly maxChanges?: number;
 }
 
-/** A tree that was reported. It is kept across restarts. */
+/** The last reported tree, kept across restarts. */
 const seen = "refs/slipway/seen";
+const locks = ["config", "HEAD", "index", seen];
 
 export async function openChanges(options: ChangesOptions): Promise<Changes> {
   const { lookMs = 30_000, maxChanges = 1_000 } = options;
-  // A project that is large takes its time once.
+  // The first look at a large project takes long.
   await createRepository(gitIn({ ...options, timeoutMs: lookMs * 10 }), options.directory);
   const git = gitIn({ ...options, timeoutMs: lookMs });
   const lookOnce = async (report: (changes: readonly FileChange[]) => Promise<void>) => {
@@ -53,7 +54,7 @@ export async function openChanges(options: ChangesOptions): Promise<Changes> {
 
 async function createRepository(git: Git, directory: string): Promise<void> {
   await mkdir(join(directory, "info"), { recursive: true });
-  await removeLocks(directory);
+  await removeLocks(directory, locks);
   await git("init", "--quiet");
   await writeFile(join(directory, "info", "exclude"), "node_modules/\n");
   const known = await git("rev-parse", "--verify", "--quiet", seen).catch(() => "");
@@ -61,18 +62,10 @@ async function createRepository(git: Git, directory: string): Promise<void> {
 }
 
 async function writeTree(git: Git, directory: string): Promise<string> {
-  await removeLocks(directory);
-  await git("add", "--all", "--ignore-errors", ".").catch((error) => {
-    // Files that can not be read, and repositories inside without a commit, are left out; git says so by its exit.
-    if (typeof codeOf(error) !== "number") throw error;
-  });
+  await removeLocks(directory, locks);
+  // Git leaves out unreadable files and nested repositories without a commit, and then exits with an error.
+  await git("add", "--all", "--ignore-errors", ".").catch(unlessExit);
   return (await git("write-tree")).trim();
-}
-
-/** Left by a git that was killed: no other works here. */
-async function removeLocks(directory: string): Promise<void> {
-  const locks = ["config.lock", "HEAD.lock", "index.lock", `${seen}.lock`];
-  await Promise.all(locks.map((lock) => rm(join(directory, lock), { force: true })));
 }
 
 async function listChanges(git: Git, tree: string): Promise<string> {
@@ -80,12 +73,12 @@ async function listChanges(git: Git, tree: string): Promise<string> {
     return await git("diff-tree", "-r", "-z", "--name-status", "--no-renames", seen, tree);
   } catch (error) {
     if (codeOf(error) !== "ERR_CHILD_PROCESS_STDIO_MAXBUFFER") throw error;
-    // More than anybody reads.
+    // More than anyone reads.
     return "";
   }
 }
 
-/** A git that fails is no reason to end a run; one that is not there is. */
+/** A failing git does not end the run. A missing git does. */
 function unlessMissing(error: unknown): void {
   if (codeOf(error) === "ENOENT") throw new SlipwayError("component_missing", "There is no git in the sandbox.");
 }
@@ -96,7 +89,7 @@ function codeOf(error: unknown): unknown {
 
 const actions = { A: "added", M: "modified", T: "modified", D: "deleted" } as const;
 
-/** Status and path in turn, each with a NUL behind it. */
+/** Alternating status and path, each followed by a NUL. */
 function readChanges(listed: string): FileChange[] {
   const fields = listed.split("\0");
   const changes: FileChange[] = [];

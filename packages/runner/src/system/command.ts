@@ -4,7 +4,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { keepEnds } from "./output.ts";
 import { markProcesses } from "./processes.ts";
 
-/** For what is still in the pipe when every process that wrote to it is gone. */
+/** For output still in the pipe when all of its writers are gone. */
 const lastOutputMs = 5_000;
 
 export interface CommandOptions {
@@ -16,19 +16,19 @@ export interface CommandOptions {
 }
 
 export interface CommandEnd {
-  /** Standard error included; the middle of a long one is left out. */
+  /** Includes standard error. Leaves out the middle of a long output. */
   readonly output: string;
   readonly ok: boolean;
   /** How it ended, in words. */
   readonly end: string;
 }
 
-/** Runs a command with bash. Answers when nothing of it is left, in the background neither. */
+/** Runs a command with bash. Resolves when nothing of it is left, not even in the background. */
 export async function runCommand(command: string, options: CommandOptions): Promise<CommandEnd> {
   const { directory, environment, timeoutMs, maxOutputBytes, signal } = options;
   signal.throwIfAborted();
   const mark = markProcesses();
-  // The outer shell joins the streams before the command is read, so that their order is kept.
+  // The outer shell joins the streams before it runs the command, to keep their order.
   const child = spawn("bash", ["-c", 'exec bash -c "$1" 2>&1', "terminal", command], {
     cwd: directory,
     env: { ...environment, ...mark.environment },
@@ -45,7 +45,7 @@ export async function runCommand(command: string, options: CommandOptions): Prom
   return { ...end, output: output.text() };
 }
 
-/** Answers when the command itself has ended, or is to be ended. */
+/** Resolves when the command itself has ended or must be ended. */
 async function untilEnd(
   child: ChildProcess,
   timeoutMs: number,

@@ -1,13 +1,25 @@
 import { execFile } from "node:child_process";
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
 import { promisify } from "node:util";
 
 const run = promisify(execFile);
 
-/** Answers standard output. Fails with what `execFile` fails with: a number as `code` is git's own exit. */
+/** Runs git and returns its standard output. Fails as `execFile` does: a number as `code` is git's exit code. */
 export type Git = (...args: readonly string[]) => Promise<string>;
 
+/** Ignores an error exit of git, and rethrows any other failure. */
+export function unlessExit(error: unknown): void {
+  if (typeof (error as { code?: unknown } | undefined)?.code !== "number") throw error;
+}
+
+/** Removes the locks of a killed git. No other git may use the repository. */
+export async function removeLocks(directory: string, names: readonly string[]): Promise<void> {
+  await Promise.all(names.map((name) => rm(join(directory, `${name}.lock`), { force: true })));
+}
+
 export interface GitOptions {
-  /** Of the repository. */
+  /** The repository's directory. */
   readonly directory: string;
   readonly workdir: string;
   readonly environment: Readonly<Record<string, string>>;
@@ -16,7 +28,7 @@ export interface GitOptions {
 
 const maxOutputBytes = 16 * 1024 * 1024;
 
-/** The user's and the machine's settings, the project's hooks and its attributes have no say. */
+/** Ignores the settings of user and machine, and the project's hooks and attributes. */
 const isolation = { GIT_CONFIG_GLOBAL: "/dev/null", GIT_CONFIG_NOSYSTEM: "1", GIT_ATTR_NOSYSTEM: "1", LC_ALL: "C" };
 const settings = [
   "core.hooksPath=/dev/null",

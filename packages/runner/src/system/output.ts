@@ -1,4 +1,4 @@
-/** Keeps the beginning and the end of a long output, and how much lies between. Its size is bounded, whatever comes. */
+/** Keeps the beginning and the end of a long output, and counts what lies between. Uses bounded memory. */
 export interface OutputKeeper {
   add(chunk: Buffer): void;
   text(): string;

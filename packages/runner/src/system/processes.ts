@@ -4,17 +4,17 @@ import { setTimeout as delay } from "node:timers/promises";
 
 const variable = "SLIPWAY_PROCESS_MARK";
 const lookMs = 20;
-/** After a KILL. A process that the kernel holds for longer is given up. */
+/** After a KILL. Gives up a process that the kernel holds longer. */
 const killMs = 5_000;
 
 /**
- * Knows a program's processes however they were forked: by a mark in their environment, by the session that the program
- * leads, and by their parents. What drops all three is beyond it, and ends with the sandbox.
+ * Finds a program's processes however they were forked: by a mark in their environment, by the program's session, and
+ * by their parents. A process that drops all three escapes it, and ends with the sandbox.
  */
 export interface ProcessMark {
-  /** For the program that is started, with `detached: true`. */
+  /** For the started program, with `detached: true`. */
   readonly environment: Readonly<Record<string, string>>;
-  /** TERM, then KILL after the grace. Answers when nothing is left; false: the kernel holds something. */
+  /** Sends TERM, then KILL after the grace. Resolves to whether all of them are gone. */
   end(options?: { readonly leader?: number | undefined; readonly graceMs?: number }): Promise<boolean>;
 }
 
@@ -27,11 +27,11 @@ export function markProcesses(): ProcessMark {
   };
 }
 
-/** Ends what marked programs of processes that are dead have left running. */
+/** Ends what the marked programs of dead processes have left running. */
 export async function endOrphans(graceMs = 2_000): Promise<boolean> {
   const own = look(process.pid)?.namespace;
   const isOrphan = ({ mark, namespace }: Process): boolean => {
-    // Another namespace has its own process ids.
+    // Another pid namespace has its own ids.
     if (mark === undefined || namespace !== own) return false;
     const [owner, startedAt] = mark.split(" ");
     return look(Number(owner))?.startedAt !== startedAt;
@@ -43,7 +43,7 @@ async function endAll(isRoot: (entry: Process) => boolean, graceMs: number): Pro
   const killAt = performance.now() + graceMs;
   let firstKillAt = Number.POSITIVE_INFINITY;
   const told = new Set<number>();
-  // A process that is just becoming another program has no environment to be known by.
+  // A process in the middle of an exec has no readable environment.
   for (let looksInVain = 0; ; ) {
     const members = find(isRoot);
     looksInVain = members.length === 0 ? looksInVain + 1 : 0;
@@ -54,7 +54,7 @@ async function endAll(isRoot: (entry: Process) => boolean, graceMs: number): Pro
       firstKillAt = Math.min(firstKillAt, now);
       signalAll(members, "SIGKILL");
     } else {
-      // What was forked since the last look has not been told.
+      // Signal only what was forked since the last look.
       const untold = members.filter((pid) => !told.has(pid));
       signalAll(untold, "SIGTERM");
     }
@@ -67,13 +67,13 @@ interface Process {
   readonly pid: number;
   readonly parent: number;
   readonly session: number;
-  /** In ticks since the machine's start: with the id, the same process and no later one. */
+  /** In ticks since boot. Together with the pid it identifies a process. */
   readonly startedAt: string;
   readonly namespace: string;
   readonly mark: string | undefined;
 }
 
-/** Read without waiting: /proc answers from memory, and a look that takes long misses what is forked meanwhile. */
+/** Synchronous: /proc answers from memory, and a slow look misses new forks. */
 function find(isRoot: (entry: Process) => boolean): readonly number[] {
   const pids = readdirSync("/proc")
     .map(Number)
@@ -87,16 +87,16 @@ function find(isRoot: (entry: Process) => boolean): readonly number[] {
   return [...members];
 }
 
-/** Undefined for a process that is gone, has ended, or is another user's. */
+/** Undefined for a process that is gone, has ended, or belongs to another user. */
 function look(pid: number): Process | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
     const environment = readFileSync(`/proc/${pid}/environ`, "latin1").split("\0");
     const mark = environment.find((entry) => entry.startsWith(`${variable}=`))?.slice(variable.length + 1);
-    // The name stands in parentheses and may hold anything: the fields begin after the last one.
+    // The name is in parentheses and may contain anything: fields start after the last one.
     const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
     const [state, parent, , session] = fields;
-    // One whose first thread has ended is gone when the others are.
+    // A zombie leader still counts while its other threads run.
     if ((state === "Z" && Number(fields[17]) <= 1) || state === "X") return undefined;
     const namespace = readlinkSync(`/proc/${pid}/ns/pid`);
     return { pid, parent: Number(parent), session: Number(session), startedAt: fields[19] ?? "", namespace, mark };
@@ -114,7 +114,7 @@ function signalAll(pids: readonly number[], signal: NodeJS.Signals): void {
     try {
       process.kill(pid, signal);
     } catch {
-      // It has ended since.
+      // It has ended meanwhile.
     }
   }
 }

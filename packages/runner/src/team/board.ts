@@ -36,7 +36,7 @@ export interface Board {
   readonly tasks: readonly BoardTask[];
   readonly notes: readonly Note[];
   add(tasks: readonly NewTask[]): readonly BoardTask[];
-  /** The task that this owner has begun, else the next one that nobody has. */
+  /** Returns the task that this owner has started, or else the next free one. */
   claim(owner: string): BoardTask | undefined;
   finish(id: number, outcome: { readonly ok: boolean; readonly result: string }): void;
   write(note: Note): void;

@@ -7,27 +7,27 @@ import { boardSchema } from "./board.ts";
 import { inboxSchema, type SharedPart, sharedSchema } from "./inbox.ts";
 import { mailSchema } from "./mailbox.ts";
 
-/** How far a task run is in its phases. */
+/** The progress of a task run through its phases. */
 const phasesSchema = z.strictObject({
-  /** Steps that are done, and what came of them. */
+  /** Finished steps with their results. */
   journal: z.record(z.string(), z.unknown()),
-  /** The last commit of its branch; null: there is no branch yet. */
+  /** The last commit of the branch. Null before there is one. */
   tip: commitSchema.nullable(),
   /** The last commit that the host was told of. */
   shown: commitSchema.optional(),
-  /** What the agents were last set to, which the stage belongs to. */
+  /** The agents' current work, to which the stage belongs. */
   turn: z.string().nullable(),
-  /** What the agent has said of the criteria, by their ids. */
+  /** The agent's statements on the criteria, by their ids. */
   criteria: z.record(z.string(), z.boolean()),
 });
 export type PhasesProgress = z.output<typeof phasesSchema>;
 
-/** How far a run is. */
+/** The progress of a run. */
 const progressSchema = z.strictObject({
-  /** Tool calls that have ended. */
+  /** Finished tool calls. */
   step: z.int().min(0),
   run: runIdSchema.optional(),
-  /** The last message of the host to that run that was heeded. */
+  /** The host's last message to this run that was obeyed. */
   heard: z.int().min(0).optional(),
   spentMs: z.number().min(0),
   stage: z.discriminatedUnion("name", [
@@ -45,11 +45,11 @@ const agentSchema = z.strictObject({ turn: z.string(), state: z.unknown() });
 /** What an agent's driver has saved, and in which turn. */
 type SavedAgent = z.output<typeof agentSchema>;
 
-/** What a runner that was ended leaves to the next one. A save answers when it is on disk. */
+/** What a stopped runner leaves to the next one. Saves resolve when they are on disk. */
 export interface Checkpoint {
-  /** Undefined: the run begins. */
+  /** Undefined at the start of a run. */
   readonly found: Progress | undefined;
-  /** What the sandboxes of the build share, as far as it was told. */
+  /** What the build's sandboxes share, as last received. */
   readonly shared: readonly SharedPart[] | undefined;
   save(progress: Progress): Promise<void>;
   saveShared(shared: readonly SharedPart[]): Promise<void>;
@@ -81,6 +81,6 @@ async function read<T>(path: string, schema: z.ZodType<T>): Promise<T | undefine
     return schema.parse(JSON.parse(await readFile(path, "utf8")));
   } catch (error) {
     if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
-    throw new SlipwayError("internal", `the checkpoint ${path} can not be read`, { cause: error });
+    throw new SlipwayError("internal", `the checkpoint ${path} cannot be read`, { cause: error });
   }
 }

@@ -3,15 +3,15 @@ import { findingsPrompt, sharedWords } from "./host-words.ts";
 import type { Member } from "./member.ts";
 import type { RunProgress } from "./progress.ts";
 
-/** What the host says to a run, brought to the agents that are at work. */
+/** Delivers the host's messages to the agents at work. */
 export interface Controls {
-  /** Aborts when the run is to end. */
+  /** Aborts when the run must end. */
   readonly cancelled: AbortSignal;
-  /** Until the member is disposed of. */
+  /** Delivers to the member until the result is disposed. */
   join(member: Member): Disposable;
-  /** What is found while agents work, for the lead. */
+  /** Delivers findings made during the work to the lead. */
   find(findings: readonly Finding[]): void;
-  /** Settles when there is no more to come. */
+  /** Settles when there are no more messages. */
   follow(messages: AsyncIterable<ControlMessage>): Promise<void>;
 }
 
@@ -50,7 +50,7 @@ function obey(
       return;
     case "context":
       mailbox.addContext(message.text);
-      for (const member of members) member.say(`More to know:\n\n${message.text}`, { wakes: false });
+      for (const member of members) member.say(`More context:\n\n${message.text}`, { wakes: false });
       return;
     case "interrupt":
       mailbox.interrupt();
@@ -80,7 +80,7 @@ function obey(
   }
 }
 
-/** At its next step, or in its next turn. */
+/** Reaches the lead at its next step, or in its next turn. */
 function tellLead(
   findings: readonly Finding[],
   members: ReadonlySet<Member>,

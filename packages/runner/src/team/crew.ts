@@ -13,20 +13,20 @@ import { instructionsFor } from "./prompts.ts";
 import { serveTeam } from "./socket.ts";
 import { teamTools } from "./tools.ts";
 
-/** The agents of a run: a lead, and workers if it may have some. */
+/** The agents of a run: a lead, and possibly workers. */
 export interface Crew {
-  /** Works from a stage on to its end. */
+  /** Works from a stage to its end. */
   work(stage: Stage, options?: CrewWork): Promise<FinalEvent>;
-  /** What has changed in the files by now is nobody's. */
+  /** Attributes the changes so far to nobody. */
   overlookChanges(): Promise<void>;
 }
 
 export interface CrewWork {
-  /** Tells this work from others of the same run, also after a restart. */
+  /** Identifies this work within the run, also after a restart. */
   readonly name?: string;
-  /** Without it, the run's own. */
+  /** Defaults to the run's model. */
   readonly model?: string | undefined;
-  /** The lead has ended its turn: nobody is at work, in the files or in git, as others may be when a worker ends. */
+  /** Called after the lead's turn. Nobody is at work then, in the files or in git, unlike after a worker's turn. */
   onTurn?(): Promise<void>;
 }
 
@@ -42,7 +42,7 @@ export interface CrewParts {
   readonly environment: Readonly<Record<string, string>>;
   driver(agent: string): Driver;
   mcpCommand(socketPath: string): readonly string[];
-  /** Beside those of the team. */
+  /** Tools besides the team's. */
   tools?(agent: string): readonly TeamTool[];
   emit(event: RunnerEvent): Promise<void>;
   readonly signal: AbortSignal;
@@ -52,7 +52,7 @@ export async function assembleCrew(parts: CrewParts): Promise<Crew> {
   const { task, progress, controls, signal } = parts;
   const surroundings = await surround(parts);
   const employ = async (name: string, turn: string, prompt: string, work: CrewWork): Promise<FinalEvent> => {
-    // Whose turn it is must be known before anything is done in it.
+    // Save whose turn it is before the turn does anything.
     await progress.save();
     await using tools = await offerTools(name, parts);
     const instructions = instructionsFor(name, task.workers, [task.context, ...progress.mailbox.context]);

@@ -2,13 +2,13 @@ import type { FinalEvent } from "../supervise/supervise.ts";
 import type { Board, BoardTask } from "./board.ts";
 import { resultsPrompt, taskPrompt } from "./prompts.ts";
 
-/** The lead is asked to go on at most so often. */
+/** The limit of the lead's rounds. */
 const maxRounds = 5;
 
 /** Where a run is between two turns of the lead. */
 export type Stage =
   | { readonly name: "lead"; readonly round: number; readonly prompt: string }
-  /** On the tasks from `firstTask` on. */
+  /** Works on the tasks from `firstTask` on. */
   | { readonly name: "workers"; readonly round: number; readonly firstTask: number };
 
 export interface Team {
@@ -18,11 +18,11 @@ export interface Team {
   /** Called before a stage begins. */
   onStage(stage: Stage): void;
   lead(turn: string, prompt: string): Promise<FinalEvent>;
-  /** A fresh agent for one task. */
+  /** Runs a fresh agent for one task. */
   worker(name: string, turn: string, prompt: string): Promise<FinalEvent>;
 }
 
-/** The lead works and may hand out tasks; workers do these; the lead puts the results together; and so on, a few times. */
+/** The lead works and may hand out tasks, workers do them, and the lead combines the results, in a few rounds. */
 export async function runTeam(team: Team, start: Stage): Promise<FinalEvent> {
   for (let stage = start; ; ) {
     team.onStage(stage);
@@ -49,7 +49,7 @@ async function runWorkers(team: Team): Promise<void> {
 async function workOff(name: string, { board, signal, worker }: Team): Promise<void> {
   for (let task = board.claim(name); task !== undefined; task = board.claim(name)) {
     const final = await worker(name, `task-${task.id}`, taskPrompt(task, board.notes));
-    // A run that is ended leaves its tasks as they are.
+    // A run that is ending leaves its tasks as they are.
     if (signal.aborted) return;
     board.finish(task.id, outcomeOf(final));
   }

@@ -4,12 +4,12 @@ import { z } from "zod";
 
 const mainSchema = z.strictObject({ commit: commitSchema, bundle: z.string() });
 
-/** What the host has told a task run and the run has not done with. */
+/** Messages of the host that a task run has not finished with. */
 export const inboxSchema = z.strictObject({
-  /** As main has moved, each with a bundle that builds upon what came before. */
+  /** The mains so far, each with a bundle on top of the previous one. */
   mains: z.array(mainSchema),
   findings: z.array(findingSchema),
-  /** The latest offer that came back; 0: none. */
+  /** The latest returned offer. 0: none. */
   returned: z.int().min(0),
   merged: z.boolean(),
 });
@@ -22,25 +22,25 @@ type Message<T extends ControlMessage["type"]> = Extract<ControlMessage, { type:
 export type Claimed = Pick<Message<"claimed">, "granted" | "held">;
 
 export interface Inbox {
-  /** What the sandboxes of the build share. */
+  /** What the build's sandboxes share. */
   readonly shared: readonly SharedPart[];
   share(part: SharedPart): void;
-  /** `isTold`: an agent at work has them already. Changes nothing for an offer that has come back before. */
+  /** `isTold`: an agent at work already has them. Ignores an offer that was returned before. */
   find(message: Message<"findings">, options: { readonly isTold: boolean }): void;
-  /** Of an offer that has come back before: the host tells it again when it does not know whether it has. */
+  /** Whether the offer was returned before. The host repeats the message when it is unsure. */
   isKnown(message: Message<"findings">): boolean;
   take(message: Message<"main" | "claimed" | "merged">): void;
-  /** What is taken is gone when whoever takes it saves that. */
+  /** Removes and returns the findings. The caller saves. */
   takeFindings(): Finding[];
   readonly mains: InboxState["mains"];
-  /** The first so many are done with. */
+  /** Removes the first mains. */
   dropMains(count: number): void;
   readonly hasFindings: boolean;
-  /** What became of an offer; undefined: nobody has said. */
+  /** What became of an offer. Undefined: no answer yet. */
   answerTo(offer: number): "merged" | "returned" | undefined;
-  /** Answers at the next change, or when the signal aborts. */
+  /** Resolves at the next change, or when the signal aborts. */
   changed(signal: AbortSignal): Promise<void>;
-  /** Answers what the host says to a claim; undefined: nothing in time. */
+  /** Returns the host's answer to a claim. Undefined: none in time. */
   claimed(id: string, signal: AbortSignal): Promise<Claimed | undefined>;
   state(): InboxState;
 }
@@ -58,7 +58,7 @@ export interface InboxOptions {
 export function createInbox({ found, shared: known, onChange, onShare }: InboxOptions): Inbox {
   let { mains, findings, returned, merged } = found ?? { mains: [], findings: [], returned: 0, merged: false };
   let shared = known;
-  /** By the ids of claims that somebody waits for. */
+  /** Pending claims, by id. */
   const answers = new Map<string, Claimed | undefined>();
   const arrivals = new EventTarget();
   const change = () => {

@@ -1,6 +1,7 @@
+import { once } from "node:events";
 import { z } from "zod";
 
-/** What the user has said and no agent has taken up, what every agent is to know, and whether all wait for the user. */
+/** The user's words that no agent has taken, the context for all agents, and whether all wait for the user. */
 export const mailSchema = z.strictObject({
   letters: z.array(z.strictObject({ agent: z.string(), text: z.string(), wakes: z.boolean() })),
   context: z.array(z.string()),
@@ -11,20 +12,20 @@ type Mail = z.output<typeof mailSchema>;
 export interface Mailbox {
   readonly context: readonly string[];
   readonly isInterrupted: boolean;
-  /** For an agent's next turn. One that `wakes` is reason enough for a turn. */
+  /** Adds a letter for an agent's next turn. A letter that `wakes` is reason enough for a turn. */
   put(agent: string, text: string, options: { readonly wakes: boolean }): void;
   addContext(text: string): void;
   interrupt(): void;
   resume(): void;
   isWanted(agent: string): boolean;
-  /** Everything that lies there for the agent. */
+  /** Removes and returns all letters for the agent. */
   take(agent: string): string[];
-  /** Answers when there is reason for a turn. */
+  /** Resolves when there is reason for a turn. */
   wanted(agent: string, signal: AbortSignal): Promise<void>;
   state(): Mail;
 }
 
-/** What is kept of the user's words; older ones make room. */
+/** Limits of what is kept. Older entries make room. */
 const maxLetters = 100;
 const maxContexts = 32;
 
@@ -64,15 +65,7 @@ export function createMailbox(found: Mail | undefined, onChange: () => void): Ma
       return taken.map((letter) => letter.text);
     },
     async wanted(agent, signal) {
-      while (!isWanted(agent)) {
-        const { promise, resolve } = Promise.withResolvers<unknown>();
-        arrivals.addEventListener("letter", resolve, { once: true });
-        signal.addEventListener("abort", resolve, { once: true });
-        if (signal.aborted) return;
-        await promise;
-        arrivals.removeEventListener("letter", resolve);
-        signal.removeEventListener("abort", resolve);
-      }
+      while (!isWanted(agent) && !signal.aborted) await once(arrivals, "letter", { signal }).catch(() => {});
     },
     state: () => ({ letters, context, isInterrupted }),
   };

@@ -3,7 +3,7 @@ import { StdioServerTransport } from "@modelcontextprotocol/sdk/server/stdio.js"
 import { CallToolRequestSchema, ListToolsRequestSchema } from "@modelcontextprotocol/sdk/types.js";
 import { askTeam } from "./socket.ts";
 
-/** The team's tools as an MCP server on standard input and output. It knows nothing itself: the runner answers. */
+/** Serves the team's tools as an MCP server on standard input and output. The runner does the work. */
 export async function serveMcp(socketPath: string): Promise<void> {
   const server = new Server({ name: "slipway", version: "1" }, { capabilities: { tools: {} } });
   server.setRequestHandler(ListToolsRequestSchema, async () => {

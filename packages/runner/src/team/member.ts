@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import type { AgentEvent, RunTask } from "@slipway/contract";
 import type { Agent, Driver, GatewayAddress, TeamTools } from "../agents/driver.ts";
+import type { Channel } from "../channel/channel.ts";
 import { type FinalEvent, isFinal, supervise } from "../supervise/supervise.ts";
 import type { Changes } from "../system/changes.ts";
 import { goOnPrompt } from "../system/text.ts";
@@ -23,29 +24,24 @@ export interface Surroundings {
   emit(agent: string, event: AgentEvent): Promise<void>;
 }
 
-/** Models are reached through the host: a turn that breaks because it went away goes on when it is back. */
-export interface Host {
-  /** How often it was found away. */
-  absences(): number;
-  /** Answers when it is there. */
-  reach(): Promise<void>;
-}
+/** The way to the models: a turn that breaks because the host was away continues when it is back. */
+export type Host = Pick<Channel, "absences" | "reach">;
 
 export interface MemberOptions {
   readonly name: string;
   readonly instructions: string;
   readonly tools: TeamTools;
-  /** What it works on: the same name after a restart. */
+  /** Identifies the work, also after a restart. */
   readonly turn: string;
-  /** It takes up nothing that the agent said in other turns. */
+  /** Starts without the agent's memory of other turns. */
   readonly isFresh: boolean;
   readonly model: string;
 }
 
-/** One agent of a run, with what the user says to it. */
+/** One agent of a run, with the user's words to it. */
 export interface Member extends AsyncDisposable {
   readonly name: string;
-  /** Works on a prompt, through interrupts and further words of the user, to its end. */
+  /** Works on a prompt to its end, through interrupts and further words of the user. */
   work(prompt: string): Promise<FinalEvent>;
   say(text: string, options: { readonly wakes: boolean }): void;
   interrupt(): void;
@@ -118,7 +114,7 @@ function isCompleted(final: FinalEvent): boolean {
   return final.type === "done" && final.outcome === "completed";
 }
 
-/** Whether a turn broke because the host was away. Then it is there again, or the run's time is over. */
+/** Whether a turn broke because the host was away. Waits until the host is back or the run's time is over. */
 async function hostWasAway(
   { host, signal, remainingMs }: Surroundings,
   final: FinalEvent,
@@ -130,7 +126,7 @@ async function hostWasAway(
   return !over.aborted && host.absences() > absences;
 }
 
-/** Sends a turn's events on, but for its end, and looks at the files after each call. */
+/** Emits a turn's events, except its end, and looks at the files after each call. */
 async function report(
   { emit, changes }: Surroundings,
   name: string,
@@ -154,7 +150,7 @@ async function report(
   return final;
 }
 
-/** Answers how the run ended instead, if it did. */
+/** Returns how the run ended while waiting, if it did. */
 async function waitForUser(
   { mailbox, emit, signal, remainingMs }: Surroundings,
   name: string,

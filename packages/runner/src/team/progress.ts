@@ -5,26 +5,26 @@ import type { Stage } from "./flow.ts";
 import { createInbox, type Inbox } from "./inbox.ts";
 import { createMailbox, type Mailbox } from "./mailbox.ts";
 
-/** How far the run is. Every change is saved; a save that fails ends the run. */
+/** The progress of a run. Every change is saved; a failed save ends the run. */
 export interface RunProgress {
   readonly mailbox: Mailbox;
   readonly inbox: Inbox;
   readonly board: Board;
   readonly stage: Stage;
   enter(stage: Stage): void;
-  /** Of a task run: where it is. */
+  /** Progress of a task run. */
   readonly phases: PhasesProgress;
-  /** Answers when it is on disk. */
+  /** Resolves when it is on disk. */
   keep(change: Partial<PhasesProgress>): Promise<void>;
-  /** The last message of the host to this run that was heeded. */
+  /** The host's last message to this run that was obeyed. */
   readonly heard: number;
-  /** Answers when what came of the message is on disk. */
+  /** Resolves when the message's effect is on disk. */
   hear(sequence: number): Promise<void>;
-  /** A tool call has ended. */
+  /** Counts a finished tool call. */
   countStep(): void;
-  /** What is left of the run's time; a run that was ended and goes on has only the rest. */
+  /** What is left of the run's time. A resumed run has only the rest. */
   remainingMs(): number;
-  /** Answers when all of it is on disk. */
+  /** Resolves when everything is on disk. */
   save(): Promise<void>;
 }
 
@@ -44,7 +44,7 @@ export function followProgress({ run, task, checkpoint, ...on }: ProgressOptions
   const startedAt = performance.now();
   const spentMs = () => (found?.spentMs ?? 0) + performance.now() - startedAt;
   let step = found?.step ?? 0;
-  // Another run, whose work this one goes on with, was told other things.
+  // An earlier run, whose work this one continues, received other messages.
   let heard = found?.run === run ? (found.heard ?? 0) : 0;
   let stage: Stage = found?.stage ?? { name: "lead", round: 1, prompt: task.prompt };
   let phases = found?.phases ?? begin;

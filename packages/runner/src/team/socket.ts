@@ -22,12 +22,9 @@ const answerSchema = z.object({
 });
 type TeamAnswer = z.input<typeof answerSchema>;
 
-/**
- * Serves one agent's team tools on a unix socket, for the program that offers them as an MCP server: one request per
- * connection, as JSON up to its end.
- */
+/** Serves one agent's team tools on a unix socket: one request per connection, as JSON up to its end. */
 export async function serveTeam(path: string, tools: readonly TeamTool[]): Promise<AsyncDisposable> {
-  // What a runner that was killed has left.
+  // Left by a killed runner.
   await rm(path, { force: true });
   const open = new Set<Socket>();
   const server = createServer({ allowHalfOpen: true }, (socket) => {
@@ -65,7 +62,7 @@ async function serve(socket: Socket, tools: readonly TeamTool[]): Promise<void> 
   socket.end(JSON.stringify(await answer(Buffer.concat(chunks).toString(), tools)));
 }
 
-/** A request that is wrong is answered, not a failure of the runner: any program in the sandbox may dial. */
+/** Answers an invalid request instead of failing: any program in the sandbox may connect. */
 async function answer(request: string, tools: readonly TeamTool[]): Promise<TeamAnswer> {
   try {
     const asked = requestSchema.parse(JSON.parse(request));

@@ -1,61 +1,48 @@
 import { z } from "zod";
 import type { TeamTool } from "../agents/driver.ts";
-import { keepEndsOf } from "../system/output.ts";
 import { type Board, boardLimits, newTaskSchema } from "./board.ts";
-
-const maxAnswerBytes = 64 * 1024;
-
-interface Definition {
-  readonly name: string;
-  readonly description: string;
-  readonly schema: z.ZodType;
-  /** Workers do their task; only the lead hands out more. */
-  readonly leadOnly?: boolean;
-}
+import { defineTeamTool } from "./tool.ts";
 
 const addTasks = z.strictObject({ tasks: z.array(newTaskSchema).min(1).max(boardLimits.tasks) });
 const writeNote = z.strictObject({ text: z.string().trim().min(1).max(boardLimits.noteChars) });
-const nothing = z.strictObject({});
 
-const definitions = [
-  {
-    name: "add_tasks",
-    description:
-      "Puts tasks on the team's list. Workers begin with them, side by side and each on its own, when your turn ends. A " +
-      "worker knows only the title, the details and the notes.",
-    schema: addTasks,
-    leadOnly: true,
-  },
-  { name: "list_tasks", description: "Shows the team's tasks, and what came of those that are done.", schema: nothing },
-  { name: "write_note", description: "Writes a note on the scratchpad that the whole team reads.", schema: writeNote },
-  { name: "read_notes", description: "Shows the notes on the team's scratchpad.", schema: nothing },
-] as const satisfies readonly Definition[];
-
-/** For one agent. An input that is wrong is refused with words for the model. */
+/** The team's tools for one agent. Only the lead can add tasks. */
 export function teamTools(board: Board, agent: string): TeamTool[] {
-  const run: Record<string, (input: unknown) => string> = {
-    add_tasks: (input) => `On the list: ${board.add(parse(addTasks, input).tasks).map(titled).join(", ")}`,
-    list_tasks: () => board.tasks.map(described).join("\n") || "[no tasks]",
-    write_note: (input) => {
-      board.write({ agent, text: parse(writeNote, input).text });
-      return "Noted.";
-    },
-    read_notes: () => board.notes.map((note) => `${note.agent}: ${note.text}`).join("\n") || "[no notes]",
-  };
-  return definitions
-    .filter((definition) => agent === "lead" || !("leadOnly" in definition))
-    .map(({ name, description, schema }) => ({
-      name,
-      description,
-      schema: z.toJSONSchema(schema, { io: "input" }),
-      run: async (input) => keepEndsOf(run[name]?.(input) ?? "", maxAnswerBytes),
-    }));
+  const forLead = defineTeamTool(
+    "add_tasks",
+    "Adds tasks to the team's list. Workers start on them in parallel when your turn ends. A worker sees only the title, " +
+      "the details and the notes.",
+    addTasks,
+    ({ tasks }) => `Added: ${board.add(tasks).map(titled).join(", ")}`,
+  );
+  return [
+    ...(agent === "lead" ? [forLead] : []),
+    withoutInput(
+      "list_tasks",
+      "Lists the team's tasks, with the results of those that are done.",
+      () => board.tasks.map(described).join("\n") || "[no tasks]",
+    ),
+    defineTeamTool(
+      "write_note",
+      "Writes a note on the scratchpad that the whole team reads.",
+      writeNote,
+      ({ text }) => {
+        board.write({ agent, text });
+        return "Noted.";
+      },
+    ),
+    withoutInput(
+      "read_notes",
+      "Shows the notes on the team's scratchpad.",
+      () => board.notes.map((note) => `${note.agent}: ${note.text}`).join("\n") || "[no notes]",
+    ),
+  ];
 }
 
-function parse<T>(schema: z.ZodType<T>, input: unknown): T {
-  const parsed = schema.safeParse(input);
-  if (parsed.success) return parsed.data;
-  throw new Error(z.prettifyError(parsed.error));
+/** Ignores stray arguments of a model. */
+function withoutInput(name: string, description: string, run: () => string): TeamTool {
+  const tool = defineTeamTool(name, description, z.strictObject({}), run);
+  return { ...tool, run: () => tool.run({}) };
 }
 
 function titled({ id, title }: { readonly id: number; readonly title: string }): string {

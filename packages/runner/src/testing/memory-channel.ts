@@ -33,7 +33,7 @@ export function createMemoryChannel(task: RunTaskInput): MemoryChannel {
         await new Promise((resolve) => arrivals.addEventListener("event", resolve, { once: true }));
       }
     },
-    hello: async () => ({ run, task: runTaskSchema.parse(task) }),
+    hello: async () => ({ run, task: runTaskSchema.parse(task), next: 1 }),
     async emit(event) {
       events.push(event);
       arrivals.dispatchEvent(new Event("event"));

@@ -10,7 +10,7 @@ import { readResponse, writeResponse } from "./response.ts";
 import { anthropicInterpreter } from "./stream-reader.ts";
 import { anthropicStreamWriter } from "./stream-writer.ts";
 
-/** Anthropic's Messages. */
+/** Anthropic's Messages API. */
 export const anthropic: Dialect = {
   name: "anthropic",
   path: "/v1/messages",

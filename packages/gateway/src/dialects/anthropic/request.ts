@@ -1,28 +1,27 @@
 import { z } from "zod";
 import type { Message, ModelRequest, Part, ToolDefinition } from "../conversation.ts";
-import { freeTextSchema, freeTextTools, inputAsJson } from "../free-text.ts";
-import { byType, jsonObject, parseObject, parseRequest, partsOrText } from "../parse.ts";
+import { freeTextSchema, freeTextTools, inputAsJson, toolInput } from "../free-text.ts";
+import { byType, jsonObject, parseRequest, partsOrText } from "../parse.ts";
 import { joinTexts, mergeTurns } from "../turns.ts";
 
-const text = z.object({ type: z.literal("text"), text: z.string() });
-const image = z.object({
-  type: z.literal("image"),
-  source: byType({
-    base64: z.object({ type: z.literal("base64"), media_type: z.string(), data: z.string() }),
-    url: z.object({ type: z.literal("url"), url: z.string() }),
-  }),
-});
-const block = byType({
+const text = { text: z.string() };
+const image = {
+  source: byType({ base64: { media_type: z.string(), data: z.string() }, url: { url: z.string() } }),
+};
+/** The blocks of a model's answer. */
+export const answerBlocks = {
   text,
+  thinking: { thinking: z.string(), signature: z.string().default("") },
+  tool_use: { id: z.string(), name: z.string(), input: z.unknown() },
+};
+const block = byType({
+  ...answerBlocks,
   image,
-  thinking: z.object({ type: z.literal("thinking"), thinking: z.string(), signature: z.string().default("") }),
-  tool_use: z.object({ type: z.literal("tool_use"), id: z.string(), name: z.string(), input: z.unknown() }),
-  tool_result: z.object({
-    type: z.literal("tool_result"),
+  tool_result: {
     tool_use_id: z.string(),
     content: partsOrText(byType({ text, image }), "text").nullish(),
     is_error: z.boolean().nullish(),
-  }),
+  },
 });
 const tool = z.object({ name: z.string(), description: z.string().nullish(), input_schema: jsonObject.nullish() });
 const answerFormat = z.object({ type: z.string(), schema: jsonObject.nullish() }).nullish();
@@ -65,8 +64,8 @@ export function readRequest(body: unknown): ModelRequest {
   };
 }
 
-/** Images in a tool's result follow it: a neutral result is text. */
-function readBlock(part: Block): Part[] {
+/** Images in a tool result follow it: a neutral result is text. */
+export function readBlock(part: Block): Part[] {
   switch (part.type) {
     case "text":
       return [part];
@@ -87,7 +86,7 @@ function readBlock(part: Block): Part[] {
   }
 }
 
-function readImage({ source }: z.output<typeof image>): Part[] {
+function readImage({ source }: Extract<Block, { type: "image" }>): Part[] {
   if (source === undefined) return [];
   return source.type === "url"
     ? [{ type: "image_url", url: source.url }]
@@ -105,7 +104,7 @@ function readToolChoice(choice: z.output<typeof requestSchema>["tool_choice"]): 
   return choice.type === "none" ? "none" : "required";
 }
 
-/** The dialect wants a number always; every current model can answer this much. */
+/** The dialect requires a number. Every current model can write this much. */
 const defaultMaxTokens = 32_000;
 
 export function writeRequest(request: ModelRequest): Record<string, unknown> {
@@ -127,7 +126,7 @@ export function writeRequest(request: ModelRequest): Record<string, unknown> {
   };
 }
 
-/** Results of tools come first, and there are no empty texts and no empty messages. */
+/** Tool results come first. Empty texts and empty messages are not allowed. */
 function writeMessage({ role, parts }: Message, freeText: ReadonlySet<string>): object[] {
   const isResult = (part: Part) => part.type === "tool_result";
   const ordered = [...parts.filter(isResult), ...parts.filter((part) => !isResult(part))];
@@ -140,7 +139,7 @@ function writePart(part: Part, freeText: ReadonlySet<string>): object[] {
     case "text":
       return part.text === "" ? [] : [part];
     case "thinking":
-      // Without its signature the endpoint refuses it.
+      // The endpoint refuses thinking without its signature.
       return part.signature === "" ? [] : [{ type: "thinking", thinking: part.text, signature: part.signature }];
     case "image":
       return [{ type: "image", source: { type: "base64", media_type: part.mediaType, data: part.base64 } }];
@@ -162,12 +161,7 @@ function writePart(part: Part, freeText: ReadonlySet<string>): object[] {
   }
 }
 
-/** A model may have called a tool with what is no JSON object; the dialect has only objects. */
-export function toolInput(json: string): Record<string, unknown> {
-  return parseObject(json === "" ? "{}" : json) ?? { input: json };
-}
-
-/** Other vendors' ids may have characters that this one refuses. */
+/** Replaces characters in other vendors' ids that this vendor refuses. */
 export function toolId(id: string): string {
   return id.replaceAll(/[^a-zA-Z0-9_-]/g, "_");
 }

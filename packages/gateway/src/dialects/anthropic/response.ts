@@ -1,22 +1,17 @@
+import { noUsage } from "@slipway/contract";
 import { z } from "zod";
 import type { ModelEvent, ModelRequest, Part } from "../conversation.ts";
 import { anthropicErrorStatus } from "../errors.ts";
-import { freeTextReader } from "../free-text.ts";
+import { freeTextReader, toolInput } from "../free-text.ts";
 import { byType, parseAnswer } from "../parse.ts";
-import { contentEvents, gather, noUsage } from "../whole.ts";
-import { toolId, toolInput } from "./request.ts";
+import { contentEvents, gather } from "../whole.ts";
+import { answerBlocks, readBlock, toolId } from "./request.ts";
 import { readReason, readUsage, usageSchema, writeReason, writeUsage } from "./usage.ts";
 
 const responseSchema = z.object({
   id: z.string(),
   model: z.string(),
-  content: z.array(
-    byType({
-      text: z.object({ type: z.literal("text"), text: z.string() }),
-      thinking: z.object({ type: z.literal("thinking"), thinking: z.string(), signature: z.string().default("") }),
-      tool_use: z.object({ type: z.literal("tool_use"), id: z.string(), name: z.string(), input: z.unknown() }),
-    }),
-  ),
+  content: z.array(byType(answerBlocks)),
   stop_reason: z.string(),
   usage: usageSchema,
 });
@@ -32,7 +27,7 @@ export function readResponse(body: unknown, request?: ModelRequest): ModelEvent[
   const { id, model, content, stop_reason, usage } = parseAnswer(responseSchema, body);
   return freeTextReader(request)([
     { type: "start", id, model },
-    ...contentEvents(content.flatMap((block) => (block === undefined ? [] : [readBlock(block)]))),
+    ...contentEvents(content.flatMap((block) => (block === undefined ? [] : readBlock(block)))),
     { type: "usage", usage: readUsage(usage, noUsage) },
     { type: "stop", reason: readReason(stop_reason) },
   ]);
@@ -54,14 +49,6 @@ export function writeResponse(request: ModelRequest, events: readonly ModelEvent
     stop_sequence: null,
     usage: writeUsage(usage),
   };
-}
-
-type Block = NonNullable<z.output<typeof responseSchema>["content"][number]>;
-
-function readBlock(block: Block): Part {
-  if (block.type === "text") return block;
-  if (block.type === "thinking") return { type: "thinking", text: block.thinking, signature: block.signature };
-  return { type: "tool_call", id: block.id, name: block.name, input: JSON.stringify(block.input ?? {}) };
 }
 
 function writeBlock(part: Part): object[] {

@@ -1,53 +1,34 @@
-import { SlipwayError } from "@slipway/contract";
+import { noUsage, SlipwayError } from "@slipway/contract";
 import { z } from "zod";
 import type { ModelEvent, StopReason } from "../conversation.ts";
-import { byType, parseAnswer, parseJson } from "../parse.ts";
+import { byType, jsonObject, parseAnswer, parseJson } from "../parse.ts";
 import type { Interpreter } from "../stream-reader.ts";
-import { noUsage } from "../whole.ts";
 import { errorSchema, failureEvent } from "./response.ts";
 import { readReason, readUsage, usageSchema } from "./usage.ts";
 
 const index = z.int().min(0);
 const eventSchema = byType({
-  message_start: z.object({
-    type: z.literal("message_start"),
-    message: z.object({ id: z.string(), model: z.string(), usage: usageSchema.nullish() }),
-  }),
-  content_block_start: z.object({
-    type: z.literal("content_block_start"),
+  message_start: { message: z.object({ id: z.string(), model: z.string(), usage: usageSchema.nullish() }) },
+  content_block_start: {
     index,
     content_block: byType({
-      text: z.object({ type: z.literal("text"), text: z.string().default("") }),
-      thinking: z.object({
-        type: z.literal("thinking"),
-        thinking: z.string().default(""),
-        signature: z.string().default(""),
-      }),
-      tool_use: z.object({
-        type: z.literal("tool_use"),
-        id: z.string(),
-        name: z.string(),
-        input: z.record(z.string(), z.unknown()).default({}),
-      }),
+      text: { text: z.string().default("") },
+      thinking: { thinking: z.string().default(""), signature: z.string().default("") },
+      tool_use: { id: z.string(), name: z.string(), input: jsonObject.default({}) },
     }),
-  }),
-  content_block_delta: z.object({
-    type: z.literal("content_block_delta"),
+  },
+  content_block_delta: {
     index,
     delta: byType({
-      text_delta: z.object({ type: z.literal("text_delta"), text: z.string() }),
-      thinking_delta: z.object({ type: z.literal("thinking_delta"), thinking: z.string() }),
-      signature_delta: z.object({ type: z.literal("signature_delta"), signature: z.string() }),
-      input_json_delta: z.object({ type: z.literal("input_json_delta"), partial_json: z.string() }),
+      text_delta: { text: z.string() },
+      thinking_delta: { thinking: z.string() },
+      signature_delta: { signature: z.string() },
+      input_json_delta: { partial_json: z.string() },
     }),
-  }),
-  message_delta: z.object({
-    type: z.literal("message_delta"),
-    delta: z.object({ stop_reason: z.string().nullish() }),
-    usage: usageSchema.nullish(),
-  }),
-  message_stop: z.object({ type: z.literal("message_stop") }),
-  error: errorSchema,
+  },
+  message_delta: { delta: z.object({ stop_reason: z.string().nullish() }), usage: usageSchema.nullish() },
+  message_stop: {},
+  error: errorSchema.shape,
 });
 
 type StreamEvent = NonNullable<z.output<typeof eventSchema>>;
@@ -82,7 +63,7 @@ export function anthropicInterpreter(): Interpreter {
         if (event.delta.stop_reason != null) reason = readReason(event.delta.stop_reason);
         return report(event.usage);
       case "message_stop":
-        // An end without a reason is what a cut stream looks like behind some proxies.
+        // Behind some proxies, a cut stream ends without a reason.
         return reason === undefined ? [] : [{ type: "stop", reason }];
       case "error":
         return [failureEvent(event)];
@@ -129,5 +110,5 @@ function toolInput(text: string): ModelEvent[] {
 }
 
 function outOfOrder(index: number): SlipwayError {
-  return new SlipwayError("invalid_answer", `The model's answer goes on with block ${index}, which is not open.`);
+  return new SlipwayError("invalid_answer", `The model's answer continues block ${index}, which is not open.`);
 }

@@ -1,8 +1,8 @@
+import { noUsage } from "@slipway/contract";
 import type { ModelEvent, ModelRequest } from "../conversation.ts";
 import type { StreamWriter } from "../dialect.ts";
 import { anthropicTypeOf } from "../errors.ts";
 import { writeSse } from "../sse.ts";
-import { noUsage } from "../whole.ts";
 import { toolId } from "./request.ts";
 import { writeReason, writeUsage } from "./usage.ts";
 
@@ -29,7 +29,7 @@ export function anthropicStreamWriter(request: ModelRequest): StreamWriter {
     },
   };
 
-  /** The first event waits for the first content, so that it has the usage that comes right after the start. */
+  /** Delays the first event until the first content, so that it can include the usage that follows the start. */
   function begin(): string {
     if (begun) return "";
     begun = true;
@@ -63,7 +63,7 @@ export function anthropicStreamWriter(request: ModelRequest): StreamWriter {
     }
   }
 
-  /** The signature is the last of a block. */
+  /** The signature ends a block. */
   function writeThinking(text: string, signature: string): string {
     const opened = openBlock("thinking", { thinking: "", signature: "" });
     const words = text === "" ? "" : delta({ type: "thinking_delta", thinking: text });

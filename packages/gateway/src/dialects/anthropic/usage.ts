@@ -10,7 +10,7 @@ export const usageSchema = z.object({
   cache_creation_input_tokens: count,
 });
 
-/** What a later report does not name stays as it was. */
+/** Keeps counts that a later report does not name. */
 export function readUsage(usage: z.output<typeof usageSchema>, before: Usage): Usage {
   return {
     input: usage.input_tokens ?? before.input,

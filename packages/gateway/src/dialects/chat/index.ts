@@ -10,7 +10,7 @@ import { readResponse, writeResponse } from "./response.ts";
 import { chatInterpreter } from "./stream-reader.ts";
 import { chatStreamWriter } from "./stream-writer.ts";
 
-/** OpenAI's chat completions, as many other endpoints speak them, too. */
+/** OpenAI's chat completions, which many other endpoints also speak. */
 export const chat: Dialect = {
   name: "chat",
   path: "/v1/chat/completions",
@@ -25,7 +25,7 @@ export const chat: Dialect = {
   writeStreamError: (error) => breakOff(writeSse({ error: openaiError(error) })),
 };
 
-/** A `null` in their place is no marker. */
+/** A `null` in their place is not a marker. */
 const markers = /"usage"\s*:\s*\{|"finish_reason"\s*:\s*"|"error"|\[DONE\]/;
 
 const deltaSchema = z.object({

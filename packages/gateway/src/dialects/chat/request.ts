@@ -2,13 +2,13 @@ import { z } from "zod";
 import type { Message, ModelRequest, Part, ToolDefinition } from "../conversation.ts";
 import { freeTextSchema, freeTextTools, inputAsJson } from "../free-text.ts";
 import { byType, jsonObject, parseRequest, partsOrText } from "../parse.ts";
-import { imageAddress, imageAt, joinTexts, mergeTurns, partsOf } from "../turns.ts";
+import { imageAddress, imageAt, joinTexts, mergeTurns, partsOf, textsOf } from "../turns.ts";
 
 const content = partsOrText(
   byType({
-    text: z.object({ type: z.literal("text"), text: z.string() }),
-    refusal: z.object({ type: z.literal("refusal"), refusal: z.string() }),
-    image_url: z.object({ type: z.literal("image_url"), image_url: z.object({ url: z.string() }) }),
+    text: { text: z.string() },
+    refusal: { refusal: z.string() },
+    image_url: { image_url: z.object({ url: z.string() }) },
   }),
   "text",
 ).nullish();
@@ -30,15 +30,16 @@ const message = z.discriminatedUnion("role", [
   z.object({ role: z.literal("tool"), tool_call_id: z.string(), content }),
 ]);
 
-const functionTool = z.object({
-  type: z.literal("function"),
-  function: z.object({ name: z.string(), description: z.string().nullish(), parameters: jsonObject.nullish() }),
+const tool = byType({
+  function: {
+    function: z.object({ name: z.string(), description: z.string().nullish(), parameters: jsonObject.nullish() }),
+  },
 });
 
 const requestSchema = z.object({
   model: z.string().min(1),
   messages: z.array(message),
-  tools: z.array(byType({ function: functionTool })).nullish(),
+  tools: z.array(tool).nullish(),
   tool_choice: z
     .union([z.enum(["auto", "none", "required"]), z.object({ function: z.object({ name: z.string() }) })])
     .nullish(),
@@ -48,10 +49,7 @@ const requestSchema = z.object({
   stop: z.preprocess((stop) => (typeof stop === "string" ? [stop] : stop), z.array(z.string()).nullish()),
   stream: z.boolean().nullish(),
   response_format: byType({
-    json_schema: z.object({
-      type: z.literal("json_schema"),
-      json_schema: z.object({ name: z.string().default("answer"), schema: jsonObject.default({}) }),
-    }),
+    json_schema: { json_schema: z.object({ name: z.string().default("answer"), schema: jsonObject.default({}) }) },
   }).nullish(),
 });
 
@@ -117,12 +115,11 @@ function readContent(parts: z.output<typeof content>): Part[] {
 }
 
 function textOf(parts: z.output<typeof content>): string {
-  return partsOf(readContent(parts), "text")
-    .map(({ text }) => text)
-    .join("\n");
+  return textsOf(readContent(parts)).join("\n");
 }
 
-function readTool({ function: { name, description, parameters } }: z.output<typeof functionTool>): ToolDefinition {
+function readTool({ function: called }: NonNullable<z.output<typeof tool>>): ToolDefinition {
+  const { name, description, parameters } = called;
   return { name, description: description ?? "", schema: parameters ?? { type: "object", properties: {} } };
 }
 
@@ -145,7 +142,7 @@ export function writeRequest(request: ModelRequest): Record<string, unknown> {
   };
 }
 
-/** Results of tools are messages of their own, and follow the calls at once. */
+/** Tool results are separate messages, directly after the calls. */
 function writeUser({ parts }: Message): object[] {
   const results = partsOf(parts, "tool_result").map(({ id, text }) => ({
     role: "tool",
@@ -163,8 +160,8 @@ function writeUser({ parts }: Message): object[] {
 }
 
 function writeAssistant({ parts }: Message, freeText: ReadonlySet<string>): object[] {
-  const text = partsOf(parts, "text").map((part) => part.text);
-  const thinking = partsOf(parts, "thinking").map((part) => part.text);
+  const text = textsOf(parts);
+  const thinking = textsOf(parts, "thinking");
   const calls = partsOf(parts, "tool_call").map((call) => ({
     id: call.id,
     type: "function",

@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { ModelEvent, ModelRequest, Part } from "../conversation.ts";
 import { freeTextReader } from "../free-text.ts";
 import { parseAnswer } from "../parse.ts";
-import { partsOf } from "../turns.ts";
+import { partsOf, textsOf } from "../turns.ts";
 import { contentEvents, gather, reasonWithCalls } from "../whole.ts";
 import { errorSchema, failureEvent, readReason, readUsage, usageSchema, writeReason, writeUsage } from "./usage.ts";
 
@@ -62,15 +62,15 @@ function readMessage(message: z.output<typeof messageSchema>, responseId: string
   ];
 }
 
-/** For endpoints that give their calls no ids. */
+/** For endpoints that send calls without ids. */
 export function callId(responseId: string, index: number): string {
   return `call_${responseId}_${index}`;
 }
 
 export function writeResponse(request: ModelRequest, events: readonly ModelEvent[]): Record<string, unknown> {
   const { id, model, parts, usage, reason } = gather(request, events);
-  const text = partsOf(parts, "text").map((part) => part.text);
-  const thinking = partsOf(parts, "thinking").map((part) => part.text);
+  const text = textsOf(parts);
+  const thinking = textsOf(parts, "thinking");
   const calls = partsOf(parts, "tool_call").map((call) => ({
     id: call.id,
     type: "function",

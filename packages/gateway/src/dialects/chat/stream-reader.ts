@@ -29,7 +29,7 @@ const chunkSchema = z.object({
   error: errorSchema.nullish(),
 });
 
-/** The usage comes after the reason, so that the stop waits for the mark of the end. */
+/** Usage comes after the finish reason, so the stop waits for the end mark. */
 export function chatInterpreter(): Interpreter {
   let started: string | undefined;
   let reason: StopReason | undefined;
@@ -69,7 +69,7 @@ export function chatInterpreter(): Interpreter {
     return events;
   }
 
-  /** A call begins with its name; what follows has its index alone, though some endpoints repeat the id. */
+  /** A call starts with its name. Later pieces carry only its index, though some endpoints repeat the id. */
   function readCall({ index, id, function: called }: z.output<typeof callDelta>): ModelEvent[] {
     const events: ModelEvent[] = [];
     const sameCall = openCall?.index === index && (!id || id === openCall.id);
@@ -90,5 +90,5 @@ export function chatInterpreter(): Interpreter {
 }
 
 function outOfOrder(index: number): SlipwayError {
-  return new SlipwayError("invalid_answer", `The model's answer goes on with tool call ${index}, which is not open.`);
+  return new SlipwayError("invalid_answer", `The model's answer continues tool call ${index}, which is not open.`);
 }

@@ -1,8 +1,8 @@
+import { noUsage } from "@slipway/contract";
 import type { ModelRequest } from "../conversation.ts";
 import type { StreamWriter } from "../dialect.ts";
 import { openaiErrorOf } from "../errors.ts";
 import { writeSse } from "../sse.ts";
-import { noUsage } from "../whole.ts";
 import { writeReason, writeUsage } from "./usage.ts";
 
 export function chatStreamWriter(request: ModelRequest): StreamWriter {
@@ -47,7 +47,7 @@ export function chatStreamWriter(request: ModelRequest): StreamWriter {
     return delta({ tool_calls: [{ index: call, id: callId, type: "function", function: { name, arguments: "" } }] });
   }
 
-  /** Clients read a call's arguments as JSON, and nothing is not JSON. */
+  /** Clients parse a call's arguments as JSON, and an empty string is not JSON. */
   function closeCall(): string {
     if (!callIsEmpty) return "";
     callIsEmpty = false;
@@ -58,7 +58,7 @@ export function chatStreamWriter(request: ModelRequest): StreamWriter {
     return chunk({ choices: [{ index: 0, delta: fields, finish_reason: null }] });
   }
 
-  /** There is no clock here: clients only show when a chunk was made. */
+  /** No clock here: clients only display when a chunk was created. */
   function chunk(fields: object): string {
     return writeSse({ id, object: "chat.completion.chunk", created: 0, model, ...fields });
   }

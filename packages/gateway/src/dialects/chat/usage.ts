@@ -2,29 +2,25 @@ import type { Usage } from "@slipway/contract";
 import { z } from "zod";
 import type { ModelEvent, StopReason } from "../conversation.ts";
 import { openaiErrorStatus } from "../errors.ts";
+import { count, promptDetails, promptTokens, usageOf, writeDetails } from "../prompt-usage.ts";
 
-const count = z.int().min(0);
 export const usageSchema = z.object({
   prompt_tokens: count,
   completion_tokens: count.nullish(),
-  prompt_tokens_details: z.object({ cached_tokens: count.nullish(), cache_write_tokens: count.nullish() }).nullish(),
+  prompt_tokens_details: promptDetails,
 });
 
-/** The prompt's tokens include those of the cache. */
 export function readUsage(usage: z.output<typeof usageSchema>): Usage {
-  const cacheRead = usage.prompt_tokens_details?.cached_tokens ?? 0;
-  const cacheWrite = usage.prompt_tokens_details?.cache_write_tokens ?? 0;
-  const input = Math.max(0, usage.prompt_tokens - cacheRead - cacheWrite);
-  return { input, output: usage.completion_tokens ?? 0, cacheRead, cacheWrite };
+  return usageOf(usage.prompt_tokens, usage.completion_tokens ?? 0, usage.prompt_tokens_details);
 }
 
-export function writeUsage({ input, output, cacheRead, cacheWrite }: Usage): object {
-  const prompt = input + cacheRead + cacheWrite;
+export function writeUsage(usage: Usage): object {
+  const prompt = promptTokens(usage);
   return {
     prompt_tokens: prompt,
-    completion_tokens: output,
-    total_tokens: prompt + output,
-    prompt_tokens_details: { cached_tokens: cacheRead, cache_write_tokens: cacheWrite },
+    completion_tokens: usage.output,
+    total_tokens: prompt + usage.output,
+    prompt_tokens_details: writeDetails(usage),
   };
 }
 

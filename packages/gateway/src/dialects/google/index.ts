@@ -4,7 +4,7 @@ import { readRequest } from "./request.ts";
 import { writeResponse } from "./response.ts";
 import { googleStreamWriter, streamError } from "./stream-writer.ts";
 
-/** Google's generateContent and streamGenerateContent. Agents speak it; endpoints are asked in another dialect. */
+/** Google's generateContent and streamGenerateContent. Only agents speak it; requests are translated for endpoints. */
 export const google: AgentDialect = {
   name: "google",
   readRequest,

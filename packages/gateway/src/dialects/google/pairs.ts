@@ -1,4 +1,4 @@
-/** Pairs the calls and the results of one conversation. They have ids, or just names and an order. */
+/** Pairs the calls and results of one conversation. They have ids, or only names and an order. */
 export interface Pairs {
   call(name: string, id: string | null | undefined): string;
   result(name: string, id: string | null | undefined): string;
@@ -22,7 +22,7 @@ export function createPairs(): Pairs {
   };
 }
 
-/** Gemini CLI puts the tool's name before the id that it was given; some endpoints take no long ones. */
+/** Gemini CLI prefixes the id with the tool's name, and some endpoints refuse long ids. */
 function plainId(name: string, id: string): string {
   return id.startsWith(`${name}__`) ? id.slice(name.length + 2) : id;
 }

@@ -53,7 +53,7 @@ const requestSchema = z.object({
     .nullish(),
 });
 
-/** `model` and `stream` are those of the path. */
+/** `model` and `stream` come from the path. */
 export function readRequest(body: unknown): ModelRequest {
   const request = parseRequest(requestSchema, body);
   const { maxOutputTokens, temperature, stopSequences, responseSchema, responseJsonSchema } =
@@ -93,7 +93,7 @@ function readPart({ text, thought, inlineData, functionCall, functionResponse }:
   if (functionResponse != null) {
     const { id, name, response, parts: images } = functionResponse;
     parts.push({ type: "tool_result", id: pairs.result(name, id), ...readResult(response ?? {}) });
-    // They follow it: a neutral result is text.
+    // Images follow the result: a neutral result is text.
     parts.push(...(images ?? []).flatMap((image) => readImage(image.inlineData)));
   }
   return parts;
@@ -104,7 +104,7 @@ function readImage(data: z.output<typeof inlineData>): Part[] {
   return [{ type: "image", mediaType: data.mimeType, base64: data.data }];
 }
 
-/** By convention a result is in `output` and a failure in `error`; anything else is the result itself. */
+/** By convention, `output` holds a result and `error` a failure. Anything else is the result itself. */
 function readResult(response: Record<string, unknown>): { readonly text: string; readonly isError: boolean } {
   const { output, error } = response;
   if (typeof error === "string") return { text: error, isError: true };

@@ -1,6 +1,7 @@
 import type { Usage } from "@slipway/contract";
 import type { ModelEvent, ModelRequest, Part, StopReason } from "../conversation.ts";
-import { parseObject } from "../parse.ts";
+import { toolInput } from "../free-text.ts";
+import { promptTokens } from "../prompt-usage.ts";
 import { gather } from "../whole.ts";
 
 export function writeResponse(request: ModelRequest, events: readonly ModelEvent[]): Record<string, unknown> {
@@ -13,7 +14,7 @@ export function writeResponse(request: ModelRequest, events: readonly ModelEvent
   };
 }
 
-/** `reason`: of the last piece of an answer. */
+/** `reason` is set on the last piece of an answer. */
 export function writeCandidate(parts: readonly object[], reason?: StopReason): object {
   const finish = reason === undefined ? {} : { finishReason: writeReason(reason) };
   return { candidates: [{ content: { role: "model", parts }, ...finish, index: 0 }] };
@@ -24,18 +25,16 @@ export function writePart(part: Part): object[] {
   if (part.type === "thinking") return part.text === "" ? [] : [{ text: part.text, thought: true }];
   if (part.type !== "tool_call") return [];
   const { id, name, input } = part;
-  // A model may have called a tool with what is no JSON object; the dialect has only objects.
-  return [{ functionCall: { id, name, args: parseObject(input === "" ? "{}" : input) ?? { input } } }];
+  return [{ functionCall: { id, name, args: toolInput(input) } }];
 }
 
-/** The prompt's tokens include those of the cache. */
-export function writeUsage({ input, output, cacheRead, cacheWrite }: Usage): object {
-  const prompt = input + cacheRead + cacheWrite;
+export function writeUsage(usage: Usage): object {
+  const prompt = promptTokens(usage);
   return {
     promptTokenCount: prompt,
-    candidatesTokenCount: output,
-    cachedContentTokenCount: cacheRead,
-    totalTokenCount: prompt + output,
+    candidatesTokenCount: usage.output,
+    cachedContentTokenCount: usage.cacheRead,
+    totalTokenCount: prompt + usage.output,
   };
 }
 

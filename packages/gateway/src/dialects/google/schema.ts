@@ -1,6 +1,6 @@
 type Schema = Readonly<Record<string, unknown>>;
 
-/** Google's own schemas are JSON schemas whose types are in capitals. */
+/** Google's own schemas are JSON schemas with type names in capitals. */
 export function readSchema(schema: Schema): Schema {
   return read(schema) as Schema;
 }
@@ -15,7 +15,7 @@ function read(value: unknown): unknown {
 
 const types: ReadonlySet<unknown> = new Set(["STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT", "NULL"]);
 
-/** A property may be called `type`, too: that one is an object. */
+/** A property may also be called `type`: its value is an object. */
 function isType(key: string, value: unknown): value is string {
   return key === "type" && types.has(value);
 }

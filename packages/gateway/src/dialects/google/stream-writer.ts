@@ -1,12 +1,11 @@
-import { SlipwayError } from "@slipway/contract";
+import { noUsage, SlipwayError } from "@slipway/contract";
 import type { ModelRequest, Part, StopReason } from "../conversation.ts";
 import type { StreamWriter } from "../dialect.ts";
 import { googleError, googleErrorOf } from "../errors.ts";
 import { breakOff, writeSse } from "../sse.ts";
-import { noUsage } from "../whole.ts";
 import { writeCandidate, writePart, writeUsage } from "./response.ts";
 
-/** A call is one part, so that it comes when it is whole. */
+/** A call is a single part, so it is written when it is whole. */
 export function googleStreamWriter(request: ModelRequest): StreamWriter {
   let [id, model, usage] = ["", request.model, noUsage];
   let call: Extract<Part, { type: "tool_call" }> | undefined;
@@ -51,7 +50,7 @@ export function googleStreamWriter(request: ModelRequest): StreamWriter {
     return said;
   }
 
-  /** Gemini CLI takes any reason to stop for a success: an answer that is none is told as a failure. */
+  /** Gemini CLI takes any stop reason for success: report a missing answer as a failure. */
   function stop(reason: StopReason): string {
     if (reason === "refusal") return streamError(googleError(refused));
     if (reason === "max_tokens") return streamError(googleError(cutOff));
@@ -66,7 +65,7 @@ export function googleStreamWriter(request: ModelRequest): StreamWriter {
 const refused = new SlipwayError("answer_refused", "the model declines to answer");
 const cutOff = new SlipwayError("stream_truncated", "the model's answer is longer than its limit");
 
-/** Without `data:` and by itself, as Google's own servers break off: clients take an event for a part of the answer. */
+/** Without `data:` and separately, like Google's servers: clients take any event for a part of the answer. */
 export function streamError(error: object): string {
   return breakOff(JSON.stringify({ error }));
 }

@@ -10,7 +10,7 @@ import { responsesInterpreter } from "./stream-reader.ts";
 import { responsesStreamWriter } from "./stream-writer.ts";
 import { responseBase } from "./usage.ts";
 
-/** OpenAI's responses. */
+/** OpenAI's Responses API. */
 export const responses: Dialect = {
   name: "responses",
   path: "/v1/responses",
@@ -33,7 +33,7 @@ export const responses: Dialect = {
 
 const deltaSchema = z.object({ delta: z.string() });
 
-/** Clients ask again after a failure, unless its code says that it would fail again. */
+/** Clients retry after a failure, unless its code says that it would fail again. */
 function writeStreamError(error: Parameters<Dialect["writeStreamError"]>[0]): string {
   const { code, message } = openaiError(error);
   const final = error.retry === "never" && code === error.code;

@@ -1,6 +1,6 @@
 import type { ModelRequest } from "../conversation.ts";
 
-/** Items of a response. Without its content an item has only begun. */
+/** Items of a response. An item without content has only started. */
 export function messageItem(id: string, text: string | undefined): object {
   const content = text === undefined ? [] : [outputText(text)];
   return { type: "message", id, role: "assistant", status: statusOf(text), content };
@@ -19,7 +19,7 @@ export function summaryText(text: string): object {
   return { type: "summary_text", text };
 }
 
-/** A call of a tool that takes free text is of another type than one of a tool that takes JSON. */
+/** Calls of free-text tools have a different type from calls of JSON tools. */
 export function callItem(
   request: ModelRequest,
   call: { readonly id: string; readonly name: string },

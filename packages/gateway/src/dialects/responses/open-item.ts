@@ -1,19 +1,19 @@
 import type { ModelRequest } from "../conversation.ts";
 import { callItem, messageItem, outputText, reasoningItem, summaryText } from "./items.ts";
 
-/** A type, and the fields beside those that say which item it is about. */
+/** A type, and the fields besides those that identify the item. */
 export type ItemEvent = readonly [type: string, fields: object];
 
-/** An output item while it streams. At its end all of its content is said again. */
+/** An output item while it streams. Its end repeats all of its content. */
 export interface OpenItem {
   readonly kind: "text" | "thinking" | "call";
   readonly id: string;
-  /** As it is when it begins. */
+  /** The item at its start. */
   readonly begun: object;
   readonly begin: readonly ItemEvent[];
   add(text: string): ItemEvent;
   end(): readonly ItemEvent[];
-  /** As it is at its end. Only a thought has a signature. */
+  /** The item at its end. Only a thought has a signature. */
   done(signature: string): object;
 }
 

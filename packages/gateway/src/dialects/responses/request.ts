@@ -3,9 +3,9 @@ import { z } from "zod";
 import type { Message, ModelRequest, Part } from "../conversation.ts";
 import { freeTextTools } from "../free-text.ts";
 import { byType, jsonObject, parseRequest, partsOrText } from "../parse.ts";
-import { imageAddress, imageAt, joinTexts, mergeTurns, partsOf } from "../turns.ts";
+import { imageAddress, imageAt, joinTexts, mergeTurns, partsOf, textsOf } from "../turns.ts";
 import {
-  joinName,
+  readCall,
   readTool,
   readToolChoice,
   toolChoiceSchema,
@@ -14,15 +14,14 @@ import {
   writeToolChoice,
 } from "./tools.ts";
 
-const textPart = <T extends string>(type: T) => z.object({ type: z.literal(type), text: z.string() });
-const inputImage = z.object({ type: z.literal("input_image"), image_url: z.string().nullish() });
+const text = { text: z.string() };
 const content = partsOrText(
   byType({
-    input_text: textPart("input_text"),
-    output_text: textPart("output_text"),
-    text: textPart("text"),
-    refusal: z.object({ type: z.literal("refusal"), refusal: z.string() }),
-    input_image: inputImage,
+    input_text: text,
+    output_text: text,
+    text,
+    refusal: { refusal: z.string() },
+    input_image: { image_url: z.string().nullish() },
   }),
   "input_text",
 );
@@ -30,21 +29,13 @@ const content = partsOrText(
 const call = { call_id: z.string(), name: z.string(), namespace: z.string().nullish() };
 const output = { call_id: z.string(), output: content };
 const item = byType({
-  message: z.object({
-    type: z.literal("message"),
-    role: z.enum(["user", "assistant", "system", "developer"]),
-    content,
-  }),
-  function_call: z.object({ type: z.literal("function_call"), ...call, arguments: z.string() }),
-  custom_tool_call: z.object({ type: z.literal("custom_tool_call"), ...call, input: z.string() }),
-  function_call_output: z.object({ type: z.literal("function_call_output"), ...output }),
-  custom_tool_call_output: z.object({ type: z.literal("custom_tool_call_output"), ...output }),
-  reasoning: z.object({
-    type: z.literal("reasoning"),
-    summary: z.array(z.object({ text: z.string() })).default([]),
-    encrypted_content: z.string().nullish(),
-  }),
-  additional_tools: z.object({ type: z.literal("additional_tools"), tools: z.array(toolSchema) }),
+  message: { role: z.enum(["user", "assistant", "system", "developer"]), content },
+  function_call: { ...call, arguments: z.string() },
+  custom_tool_call: { ...call, input: z.string() },
+  function_call_output: output,
+  custom_tool_call_output: output,
+  reasoning: { summary: z.array(z.object(text)).default([]), encrypted_content: z.string().nullish() },
+  additional_tools: { tools: z.array(toolSchema) },
 });
 
 const requestSchema = z.object({
@@ -62,18 +53,14 @@ const requestSchema = z.object({
   text: z
     .object({
       format: byType({
-        json_schema: z.object({
-          type: z.literal("json_schema"),
-          name: z.string().default("answer"),
-          schema: jsonObject.default({}),
-        }),
+        json_schema: { name: z.string().default("answer"), schema: jsonObject.default({}) },
       }).nullish(),
     })
     .nullish(),
   previous_response_id: z.string().nullish(),
 });
 
-/** A message may come without its type. */
+/** A message may lack its type. */
 function withType(value: unknown): unknown {
   return typeof value === "object" && value !== null && "role" in value ? { type: "message", ...value } : value;
 }
@@ -83,7 +70,7 @@ type Item = NonNullable<z.output<typeof item>>;
 export function readRequest(body: unknown): ModelRequest {
   const request = parseRequest(requestSchema, body);
   if (request.previous_response_id != null) {
-    throw new SlipwayError("invalid_request", "previous_response_id: responses are not kept; send all of the input.");
+    throw new SlipwayError("invalid_request", "previous_response_id: responses are not stored; send the whole input.");
   }
   const items = request.input.filter((one) => one !== undefined);
   const format = request.text?.format;
@@ -114,11 +101,8 @@ function readItem(one: Item): Message[] {
       if (one.role !== "user" && one.role !== "assistant") return [];
       return [{ role: one.role, parts: readContent(one.content) }];
     case "function_call":
-    case "custom_tool_call": {
-      const input = one.type === "function_call" ? one.arguments : one.input;
-      const name = joinName(one.namespace, one.name);
-      return [{ role: "assistant", parts: [{ type: "tool_call", id: one.call_id, name, input }] }];
-    }
+    case "custom_tool_call":
+      return [{ role: "assistant", parts: [readCall(one)] }];
     case "function_call_output":
     case "custom_tool_call_output": {
       const result: Part = { type: "tool_result", id: one.call_id, text: textOf(one.output), isError: false };
@@ -141,9 +125,7 @@ function readContent(parts: z.output<typeof content>): Part[] {
 }
 
 function textOf(parts: z.output<typeof content>): string {
-  return partsOf(readContent(parts), "text")
-    .map(({ text }) => text)
-    .join("\n");
+  return textsOf(readContent(parts)).join("\n");
 }
 
 export function writeRequest(request: ModelRequest): Record<string, unknown> {
@@ -185,7 +167,7 @@ function writePart(role: Message["role"], part: Part, custom: ReadonlySet<string
     case "image_url":
       return { type: "message", role, content: [{ type: "input_image", image_url: imageAddress(part) }] };
     case "thinking":
-      // Without what the endpoint sealed it refuses the item.
+      // The endpoint refuses the item without the content it encrypted.
       if (part.signature === "") return undefined;
       return {
         type: "reasoning",

@@ -4,30 +4,19 @@ import { byType, parseAnswer } from "../parse.ts";
 import { partsOf } from "../turns.ts";
 import { contentEvents, gather, type WholeResponse } from "../whole.ts";
 import { callItem, messageItem, reasoningItem } from "./items.ts";
-import { joinName } from "./tools.ts";
+import { readCall } from "./tools.ts";
 import { endSchema, readEnd, responseBase, writeEnd } from "./usage.ts";
 
 const call = { call_id: z.string(), name: z.string(), namespace: z.string().nullish() };
 const texts = z.array(z.object({ text: z.string() }));
 
 export const itemSchema = byType({
-  message: z.object({
-    type: z.literal("message"),
-    content: z.array(
-      byType({
-        output_text: z.object({ type: z.literal("output_text"), text: z.string() }),
-        refusal: z.object({ type: z.literal("refusal"), refusal: z.string() }),
-      }),
-    ),
-  }),
-  reasoning: z.object({
-    type: z.literal("reasoning"),
-    summary: texts.default([]),
-    content: texts.nullish(),
-    encrypted_content: z.string().nullish(),
-  }),
-  function_call: z.object({ type: z.literal("function_call"), ...call, arguments: z.string().default("") }),
-  custom_tool_call: z.object({ type: z.literal("custom_tool_call"), ...call, input: z.string().default("") }),
+  message: {
+    content: z.array(byType({ output_text: { text: z.string() }, refusal: { refusal: z.string() } })),
+  },
+  reasoning: { summary: texts.default([]), content: texts.nullish(), encrypted_content: z.string().nullish() },
+  function_call: { ...call, arguments: z.string().default("") },
+  custom_tool_call: { ...call, input: z.string().default("") },
 });
 export type Item = NonNullable<z.output<typeof itemSchema>>;
 
@@ -62,10 +51,8 @@ export function readItem(item: Item): Part[] {
       return [{ type: "thinking", text, signature: item.encrypted_content ?? "" }];
     }
     case "function_call":
-    case "custom_tool_call": {
-      const input = item.type === "function_call" ? item.arguments : item.input;
-      return [{ type: "tool_call", id: item.call_id, name: joinName(item.namespace, item.name), input }];
-    }
+    case "custom_tool_call":
+      return [readCall(item)];
   }
 }
 

@@ -7,35 +7,25 @@ import { contentEvents } from "../whole.ts";
 import { type Item, isRefusal, itemSchema, readItem } from "./response.ts";
 import { endSchema, failureEvent, readEnd } from "./usage.ts";
 
-const outputIndex = z.int().min(0).nullish();
-const delta = <T extends string>(type: T) =>
-  z.object({ type: z.literal(type), output_index: outputIndex, delta: z.string() });
-const item = <T extends string>(type: T) =>
-  z.object({ type: z.literal(type), output_index: outputIndex, item: itemSchema });
-const end = <T extends string>(type: T) => z.object({ type: z.literal(type), response: endSchema });
+const output_index = z.int().min(0).nullish();
+const delta = { output_index, delta: z.string() };
+const item = { output_index, item: itemSchema };
+const end = { response: endSchema };
 
 const eventSchema = byType({
-  "response.created": z.object({
-    type: z.literal("response.created"),
-    response: z.object({ id: z.string(), model: z.string().default("") }),
-  }),
-  "response.output_item.added": item("response.output_item.added"),
-  "response.output_item.done": item("response.output_item.done"),
-  "response.output_text.delta": delta("response.output_text.delta"),
-  "response.refusal.delta": delta("response.refusal.delta"),
-  "response.reasoning_summary_text.delta": delta("response.reasoning_summary_text.delta"),
-  "response.reasoning_text.delta": delta("response.reasoning_text.delta"),
-  "response.function_call_arguments.delta": delta("response.function_call_arguments.delta"),
-  "response.custom_tool_call_input.delta": delta("response.custom_tool_call_input.delta"),
-  "response.completed": end("response.completed"),
-  "response.incomplete": end("response.incomplete"),
-  "response.failed": end("response.failed"),
-  error: z.object({
-    type: z.literal("error"),
-    code: z.string().nullish(),
-    message: z.string().nullish(),
-    error: endSchema.shape.error,
-  }),
+  "response.created": { response: z.object({ id: z.string(), model: z.string().default("") }) },
+  "response.output_item.added": item,
+  "response.output_item.done": item,
+  "response.output_text.delta": delta,
+  "response.refusal.delta": delta,
+  "response.reasoning_summary_text.delta": delta,
+  "response.reasoning_text.delta": delta,
+  "response.function_call_arguments.delta": delta,
+  "response.custom_tool_call_input.delta": delta,
+  "response.completed": end,
+  "response.incomplete": end,
+  "response.failed": end,
+  error: { code: z.string().nullish(), message: z.string().nullish(), error: endSchema.shape.error },
 });
 
 type StreamEvent = NonNullable<z.output<typeof eventSchema>>;
@@ -43,7 +33,7 @@ type DeltaEvent = Extract<StreamEvent, { delta: string }>;
 
 export function responsesInterpreter(): Interpreter {
   const seen = { called: false, refused: false };
-  /** The item that streams; `told` is whether any of its content has come. */
+  /** The streaming item. `told` is whether any of its content has arrived. */
   let open: { readonly index: number | null | undefined; told: boolean } | undefined;
 
   return {
@@ -79,7 +69,7 @@ export function responsesInterpreter(): Interpreter {
     return contentEvents(readItem(started)).slice(0, 1);
   }
 
-  /** Some endpoints send an item only when it is done; otherwise all but a seal has come before. */
+  /** Some endpoints send an item only when it is done. From others, only the encrypted content is still missing. */
   function endItem(done: Item): ModelEvent[] {
     const [begun, told] = [open !== undefined, open?.told ?? false];
     open = undefined;
@@ -94,10 +84,7 @@ export function responsesInterpreter(): Interpreter {
 
   function readDelta(event: DeltaEvent): ModelEvent[] {
     if (event.output_index != null && open?.index != null && event.output_index !== open.index) {
-      throw new SlipwayError(
-        "invalid_answer",
-        `The answer goes on with item ${event.output_index}, which is not open.`,
-      );
+      throw new SlipwayError("invalid_answer", `The answer continues item ${event.output_index}, which is not open.`);
     }
     if (open === undefined) open = { index: event.output_index, told: false };
     if (event.delta === "") return [];

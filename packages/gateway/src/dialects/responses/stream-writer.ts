@@ -1,8 +1,8 @@
+import { noUsage } from "@slipway/contract";
 import type { ModelRequest } from "../conversation.ts";
 import type { StreamWriter } from "../dialect.ts";
 import { openaiErrorOf } from "../errors.ts";
 import { writeSse } from "../sse.ts";
-import { noUsage } from "../whole.ts";
 import { type ItemEvent, type OpenItem, openCall, openText, openThinking } from "./open-item.ts";
 import { itemId } from "./response.ts";
 import { responseBase, writeEnd } from "./usage.ts";
@@ -28,7 +28,7 @@ export function responsesStreamWriter(request: ModelRequest): StreamWriter {
           return event.text === "" ? "" : goOn("text", openText, "msg") + add(event.text);
         case "thinking": {
           const words = goOn("thinking", openThinking, "rs") + add(event.text);
-          // The signature is the last of an item.
+          // The signature ends an item.
           return event.signature ? words + close(event.signature) : words;
         }
         case "tool_start":

@@ -1,31 +1,18 @@
 import { z } from "zod";
-import type { ModelRequest, ToolDefinition } from "../conversation.ts";
+import type { ModelRequest, Part, ToolDefinition } from "../conversation.ts";
 import { byType, jsonObject } from "../parse.ts";
 
-const functionTool = z.object({
-  type: z.literal("function"),
-  name: z.string(),
-  description: z.string().nullish(),
-  parameters: jsonObject.nullish(),
-});
-const customTool = z.object({
-  type: z.literal("custom"),
-  name: z.string(),
-  description: z.string().nullish(),
-  format: byType({
-    grammar: z.object({ type: z.literal("grammar"), syntax: z.string(), definition: z.string() }),
-  }).nullish(),
-});
+const named = { name: z.string(), description: z.string().nullish() };
+const singleTools = {
+  function: { ...named, parameters: jsonObject.nullish() },
+  custom: { ...named, format: byType({ grammar: { syntax: z.string(), definition: z.string() } }).nullish() },
+};
+const singleTool = byType(singleTools);
 
 /** Tools that the vendor runs are left out. */
 export const toolSchema = byType({
-  function: functionTool,
-  custom: customTool,
-  namespace: z.object({
-    type: z.literal("namespace"),
-    name: z.string(),
-    tools: z.array(byType({ function: functionTool, custom: customTool })),
-  }),
+  ...singleTools,
+  namespace: { name: z.string(), tools: z.array(singleTool) },
 });
 
 export const toolChoiceSchema = z.union([
@@ -45,7 +32,7 @@ export function readTool(tool: z.output<typeof toolSchema>): ToolDefinition[] {
   });
 }
 
-function readSingle(tool: z.output<typeof functionTool> | z.output<typeof customTool>): ToolDefinition {
+function readSingle(tool: NonNullable<z.output<typeof singleTool>>): ToolDefinition {
   const { name, description } = tool;
   if (tool.type === "function") {
     return { name, description: description ?? "", schema: tool.parameters ?? { type: "object", properties: {} } };
@@ -55,8 +42,18 @@ function readSingle(tool: z.output<typeof functionTool> | z.output<typeof custom
   return { name, description: (description ?? "") + grammar, schema: {}, freeText: true };
 }
 
-/** One name for a tool of a group, where dialects know no groups. */
-export function joinName(namespace: string | null | undefined, name: string): string {
+type Call = { readonly call_id: string; readonly name: string; readonly namespace?: string | null | undefined } & (
+  | { readonly type: "function_call"; readonly arguments: string }
+  | { readonly type: "custom_tool_call"; readonly input: string }
+);
+
+export function readCall(call: Call): Part {
+  const input = call.type === "function_call" ? call.arguments : call.input;
+  return { type: "tool_call", id: call.call_id, name: joinName(call.namespace, call.name), input };
+}
+
+/** One name for a grouped tool, for dialects without groups. */
+function joinName(namespace: string | null | undefined, name: string): string {
   if (!namespace) return name;
   return namespace.endsWith("_") || name.startsWith("_") ? `${namespace}${name}` : `${namespace}__${name}`;
 }

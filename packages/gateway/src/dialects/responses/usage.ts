@@ -2,34 +2,22 @@ import type { Usage } from "@slipway/contract";
 import { z } from "zod";
 import type { ModelEvent, StopReason } from "../conversation.ts";
 import { openaiErrorStatus } from "../errors.ts";
+import { count, promptDetails, promptTokens, usageOf, writeDetails } from "../prompt-usage.ts";
 
-const count = z.int().min(0);
-const usageSchema = z.object({
-  input_tokens: count,
-  output_tokens: count,
-  input_tokens_details: z.object({ cached_tokens: count.nullish(), cache_write_tokens: count.nullish() }).nullish(),
-});
+const usageSchema = z.object({ input_tokens: count, output_tokens: count, input_tokens_details: promptDetails });
 
-/** The input's tokens include those of the cache. */
-function readUsage(usage: z.output<typeof usageSchema>): Usage {
-  const cacheRead = usage.input_tokens_details?.cached_tokens ?? 0;
-  const cacheWrite = usage.input_tokens_details?.cache_write_tokens ?? 0;
-  const input = Math.max(0, usage.input_tokens - cacheRead - cacheWrite);
-  return { input, output: usage.output_tokens, cacheRead, cacheWrite };
-}
-
-function writeUsage({ input, output, cacheRead, cacheWrite }: Usage): object {
-  const all = input + cacheRead + cacheWrite;
+function writeUsage(usage: Usage): object {
+  const prompt = promptTokens(usage);
   return {
-    input_tokens: all,
-    input_tokens_details: { cached_tokens: cacheRead, cache_write_tokens: cacheWrite },
-    output_tokens: output,
+    input_tokens: prompt,
+    input_tokens_details: writeDetails(usage),
+    output_tokens: usage.output,
     output_tokens_details: { reasoning_tokens: 0 },
-    total_tokens: all + output,
+    total_tokens: prompt + usage.output,
   };
 }
 
-/** What a response says at its end. */
+/** The end of a response. */
 export const endSchema = z.object({
   status: z.string().nullish(),
   incomplete_details: z.object({ reason: z.string().nullish() }).nullish(),
@@ -38,9 +26,13 @@ export const endSchema = z.object({
 });
 export type End = z.output<typeof endSchema>;
 
-/** `status` is the event's when it streams. Nothing but a completed and an incomplete response has a stop. */
+/** `status` is the event's when streaming. Only completed and incomplete responses have a stop. */
 export function readEnd(end: End, status: string, seen: { readonly called: boolean; readonly refused: boolean }) {
-  const events: ModelEvent[] = end.usage == null ? [] : [{ type: "usage", usage: readUsage(end.usage) }];
+  const events: ModelEvent[] = [];
+  if (end.usage != null) {
+    const { input_tokens, output_tokens, input_tokens_details } = end.usage;
+    events.push({ type: "usage", usage: usageOf(input_tokens, output_tokens, input_tokens_details) });
+  }
   if (status === "completed") events.push({ type: "stop", reason: completedReason(seen) });
   else if (status === "incomplete") events.push({ type: "stop", reason: incompleteReason(end) });
   else events.push(failureEvent(end.error?.code, end.error?.message));
@@ -60,7 +52,7 @@ function incompleteReason(end: End): StopReason {
   return end.incomplete_details?.reason === "content_filter" ? "refusal" : "max_tokens";
 }
 
-/** A refusal is told as a filtered answer: agents take that for a failure, and an answer with nothing in it for success. */
+/** Reports a refusal as a filtered answer: agents treat that as a failure, but an empty answer as success. */
 export function writeEnd(
   reason: StopReason,
   usage: Usage,

@@ -19,7 +19,7 @@ test("it greets the world", () => assert.equal(hello(), "Hello, world!"));
 test("it greets by name", () => assert.equal(hello("Ada"), "Hello, Ada!"));
 `;
 
-/** Whatever it is asked for, it writes a small program with a test, runs the test, and says how that went. */
+/** Writes a small program with a test, whatever the request, runs the test, and reports the result. */
 export const demo: ScriptedProgram = (request) => (isSideCall(request) ? sideAnswer(request) : work(request));
 
 const work = withFaults(({ step, results }): Turn => {

@@ -2,7 +2,7 @@ import { withFaults } from "../fault.ts";
 import type { ScriptedProgram } from "../program.ts";
 import { sideAnswer } from "../side-call.ts";
 
-/** Says what it was last told, or gives an object where one is asked for. */
+/** Repeats the last prompt, or returns an object if the request asks for one. */
 export const echo: ScriptedProgram = withFaults((request) =>
   request.answerSchema ? sideAnswer(request) : { text: request.lastPrompt },
 );

@@ -1,6 +1,6 @@
 import type { Check, Criterion, Intent } from "@slipway/contract";
 
-/** A check for every criterion and every workflow, each one that fails on an app that only pretends. */
+/** A check for every criterion and workflow. Each fails on an app that only pretends. */
 export function checksFor({ criteria, workflows }: Intent): Check[] {
   return [
     ...criteria.map(criterionCheck),

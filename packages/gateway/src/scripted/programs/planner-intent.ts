@@ -1,6 +1,6 @@
 import type { Criterion, IntentDraft } from "@slipway/contract";
 
-/** A contract in the words of the request. `problems`: what was found in a repository that is to be repaired. */
+/** An intent in the words of the request. `problems` are the findings in a repository that needs repair. */
 export function intentFor(request: string, problems: string | undefined): IntentDraft {
   const subject = subjectOf(request);
   const things = problems === undefined ? thingsIn(request) : [];
@@ -54,7 +54,7 @@ export function intentFor(request: string, problems: string | undefined): Intent
 
 const maxSubjectCharacters = 200;
 
-/** The first sentence. Orders of faults are not part of it. */
+/** The first sentence, without fault orders. */
 function subjectOf(request: string): string {
   const words = request.replace(/\[fault:[^\]]*\]/g, " ");
   const [sentence = ""] = words.trim().split(/(?<=[.!?])\s|\n/, 1);
@@ -69,7 +69,7 @@ const passedOver = new Set(
   ),
 );
 
-/** Words that the request is about, as parts of names. */
+/** Words that the request is about, for use in names. */
 function thingsIn(request: string): string[] {
   const words =
     subjectOf(request)
@@ -82,7 +82,7 @@ function thingsIn(request: string): string[] {
   return things.length === 0 ? ["entry"] : [...new Set(things)].slice(0, maxThings);
 }
 
-/** The first line is the title of the first problem; where others begin, nothing tells. */
+/** The first line is the title of the first problem. Nothing marks where others begin. */
 function problemCriteria(problems = ""): Criterion[] {
   const [title = ""] = problems.split("\n", 1);
   if (title === "" || title.startsWith("None was found")) return [];

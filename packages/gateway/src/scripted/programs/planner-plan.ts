@@ -2,7 +2,7 @@ import type { Criterion, Intent, Task } from "@slipway/contract";
 
 const maxFeatureTasks = 6;
 
-/** 6 to 11 tasks: the ground, then what users do, all at once, then what looks at the whole. */
+/** 6 to 11 tasks: the base, then the features side by side, then what looks at the whole. */
 export function planFor({ criteria, workflows, coreValue }: Intent, isNew: boolean): Task[] {
   const ground = isNew
     ? task("setup", "backend", {
@@ -52,7 +52,7 @@ export function planFor({ criteria, workflows, coreValue }: Intent, isNew: boole
   return [ground, data, ...features, look, speed, walkthrough];
 }
 
-/** Of a round after the first: what is not satisfied, under names that no task has. */
+/** Tasks for a later round: what is not satisfied, under names that no task has. */
 export function remainingFor({ criteria }: Intent, unsatisfied: string, tasks: string): Task[] {
   const missing = new Set(unsatisfied.split("\n").map((line) => line.split(":", 1)[0]?.trim()));
   const taken = new Set(tasks.split("\n").map((line) => line.split(" ", 1)[0]?.trim() ?? ""));
@@ -64,7 +64,7 @@ export function remainingFor({ criteria }: Intent, unsatisfied: string, tasks: s
 
 interface Surroundings {
   readonly dependencies: string[];
-  /** Names of tasks; those that are made come to it. */
+  /** Names of tasks. New ones are added. */
   readonly taken: Set<string>;
 }
 
@@ -113,7 +113,7 @@ function idsOf(criteria: readonly Criterion[]): string[] {
   return criteria.map(({ id }) => id);
 }
 
-/** At most so many, of sizes that differ by one at most. */
+/** Splits values into at most this many groups, whose sizes differ by at most one. */
 function groups<T>(values: readonly T[], most: number): T[][] {
   const count = Math.min(values.length, most);
   return Array.from({ length: count }, (_, group) => values.filter((_, index) => index % count === group));

@@ -103,7 +103,7 @@ test("a fault comes at every question, or at the one that is named", async () =>
   expect(await ask("checks", await contract(intent))).not.toHaveProperty("fault");
   expect(await ask("plan", await contract(intent))).toMatchObject({ fault: "cut", faultTries: 2 });
   // Also when it is asked for the same again.
-  expect(await ask("plan", await contract(intent), "This answer can not be used")).toMatchObject({ fault: "cut" });
+  expect(await ask("plan", await contract(intent), "This answer cannot be used")).toMatchObject({ fault: "cut" });
 });
 
 test("what is no question of a plan gets a harmless answer, and a prompt without a contract is refused", async () => {

@@ -13,14 +13,14 @@ import {
 } from "./planning-questions.ts";
 
 /**
- * Plans whatever is asked for: an intent from the words of the request, a check for all that it promises, and tasks that
- * serve every criterion. What is asked again gets the same answer. The number of a question orders a fault for it:
- * `[fault:cut @2]` cuts the plan.
+ * Plans any request: an intent in the words of the request, a check for everything it promises, and tasks that serve
+ * every criterion. The same question gets the same answer. A question's number orders a fault for it: `[fault:cut @2]`
+ * cuts the plan.
  */
 export const planner: ScriptedProgram = (request) => {
   const question = planningQuestionOf(request);
   if (question === undefined) return sideAnswer(request);
-  // The first prompt holds the request's words, and with them the fault; what follows asks for the same again.
+  // The first prompt contains the request, and so the fault. Later prompts ask for the same again.
   return withFaults(() => ({ object: answers[question](request.prompt) }) satisfies Turn)({
     ...request,
     lastPrompt: request.prompt,

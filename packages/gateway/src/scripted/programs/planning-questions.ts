@@ -2,11 +2,11 @@ import { type Intent, intentSchema, SlipwayError } from "@slipway/contract";
 import type { ScriptedRequest } from "../program.ts";
 import { isSideCall } from "../side-call.ts";
 
-/** The questions from a request to a plan, in their order. */
+/** The questions from a request to a plan, in order. */
 export const planningQuestions = ["intent", "checks", "plan", "remaining"] as const;
 export type PlanningQuestion = (typeof planningQuestions)[number];
 
-/** By the fields that the answer is to have. */
+/** Recognises a question by the fields of its answer. */
 export function planningQuestionOf(request: ScriptedRequest): PlanningQuestion | undefined {
   if (!isSideCall(request) || request.answerSchema === undefined) return undefined;
   const schema = JSON.stringify(request.answerSchema.schema);
@@ -16,7 +16,7 @@ export function planningQuestionOf(request: ScriptedRequest): PlanningQuestion |
   return fenced(request.prompt, "unsatisfied") === undefined ? "plan" : "remaining";
 }
 
-/** The text between `<name mark>` and `</name mark>`. */
+/** Returns the text between `<name mark>` and `</name mark>`. */
 export function fenced(prompt: string, name: string): string | undefined {
   return new RegExp(`<${name} ([0-9a-f]{16})>\n([\\s\\S]*?)\n</${name} \\1>`).exec(prompt)?.[2];
 }

@@ -8,12 +8,12 @@ const tasks = [
   { title: "Write the answer", details: "A file that answers.", path: "answer.txt", content: "Fine, thanks.\n" },
 ];
 
-/** Two of them, or four where the user asks for four. */
+/** Two tasks, or four if the user asks for four. */
 function tasksFor(prompt: string) {
   return tasks.slice(0, /\bfour\b/i.test(prompt) ? 4 : 2);
 }
 
-/** A lead that hands out tasks, workers that do one each and leave a note, and the lead that reads the notes and closes. */
+/** A lead hands out tasks, workers do one each and leave a note, and the lead reads the notes and finishes. */
 export const team: ScriptedProgram = (request) => {
   if (isSideCall(request)) return sideAnswer(request);
   // Only the lead can add tasks.
@@ -40,7 +40,7 @@ function work({ step, lastPrompt }: ScriptedRequest): Turn {
   }
 }
 
-/** In the turn that hands out, it only says so; later turns look at what came of it. */
+/** In the turn that hands out, it only says so. Later turns read the results. */
 function close({ step, results, prompt }: ScriptedRequest): Turn {
   const justHandedOut = step > 0 && results.some(({ tool }) => isAddTasks(tool));
   if (justHandedOut) return { text: "The tasks are handed out." };

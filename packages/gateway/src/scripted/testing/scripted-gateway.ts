@@ -2,7 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type ModelRole, newId } from "@slipway/contract";
-import type { ProviderHealth } from "../../admit/health.ts";
+import type { ProviderHealth } from "../../deliver/health.ts";
 import type { DialectName } from "../../dialects/dialect.ts";
 import { createGateway, type Gateway, type OpenCalls } from "../../gateway.ts";
 import { createMemoryLedger } from "../../journal/ledger.ts";

@@ -7,7 +7,7 @@ import { opencode } from "./opencode.ts";
 
 export const acpAgents: readonly AcpAgent[] = [codex, gemini, opencode];
 
-/** Of `acp:<name>`. `described`: those that Slipway does not know by itself. */
+/** Finds the agent `acp:<name>`. `described` are agents that Slipway does not know itself. */
 export function acpAgent(name: string, described: readonly AcpAgent[] = []): AcpAgent {
   const all = [...acpAgents, ...described];
   const agent = all.find((known) => known.name === name);
@@ -18,7 +18,7 @@ export function acpAgent(name: string, described: readonly AcpAgent[] = []): Acp
   );
 }
 
-/** The tool directory of `acp:<name>`, whether or not there is one. */
+/** Returns the tool directory of `acp:<name>`, whether or not it exists. */
 export function acpTool(name: string): string {
   return acpAgents.find((known) => known.name === name)?.program.directory ?? describedTool(name);
 }

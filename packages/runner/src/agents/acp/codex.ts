@@ -1,10 +1,10 @@
-import type { OpenOptions } from "../driver.ts";
+import { type OpenOptions, teamServer } from "../driver.ts";
 import type { AcpAgent } from "./agent.ts";
-import { serverStartSeconds, teamServer } from "./conversation.ts";
+import { serverStartSeconds } from "./conversation.ts";
 
 const keyVariable = "SLIPWAY_RUN_TOKEN";
 
-/** Codex by its adapter, which runs on the runner's own Node and brings Codex along. */
+/** Codex through its adapter, which runs on the runner's Node and includes Codex. */
 export const codex: AcpAgent = {
   name: "codex",
   program: {
@@ -18,17 +18,17 @@ export const codex: AcpAgent = {
     env: {
       CODEX_HOME: `${home}/.codex`,
       [keyVariable]: options.gateway.token,
-      // Full access: our sandbox is the limit, and Codex can not make its own inside of it. Read-only: it asks for the rest.
+      // Full access: the sandbox is the limit, and Codex cannot create its own inside. Read-only: it asks for the rest.
       INITIAL_AGENT_MODE: options.permissions === "allow" ? "agent-full-access" : "read-only",
       NO_BROWSER: "1",
-      // The adapter names the team's server to Codex; its limit comes from the settings.
+      // The adapter passes the team's server to Codex. Its timeout comes from the settings.
       DISABLE_MCP_CONFIG_FILTERING: "true",
     },
     files: { ".codex/config.toml": settings(options), ".codex/AGENTS.md": options.instructions },
   }),
 };
 
-/** TOML: a JSON string is a string of TOML, too. */
+/** Every JSON string is also a TOML string. */
 function settings({ model, gateway, tools }: OpenOptions): string {
   return `model = ${JSON.stringify(model)}
 model_provider = "slipway"

@@ -14,15 +14,13 @@ import {
   type SessionUpdate,
 } from "@agentclientprotocol/sdk";
 import { type AgentEvent, SlipwayError } from "@slipway/contract";
-import { idText, shortText } from "../../system/sizes.ts";
-import type { OpenOptions } from "../driver.ts";
+import { idText, shortText } from "../../system/text.ts";
+import { type OpenOptions, teamServer } from "../driver.ts";
 import type { Program } from "../program/process.ts";
 import { sessionFailureCapability } from "./session-failure.ts";
 import { terminalOutputCapability } from "./translate.ts";
 
-/** What agents call the server of the team's tools. */
-export const teamServer = "slipway";
-/** On a busy machine, many agents that start at once take longer than an agent would wait for the team's tools. */
+/** When many agents start on a busy machine, the team's tools need longer than an agent's default timeout. */
 export const serverStartSeconds = 120;
 const maxMessageBytes = 32 * 1024 * 1024;
 
@@ -39,7 +37,7 @@ export interface Conversation {
   cancel(): Promise<void>;
 }
 
-/** Takes up the conversation `session`, or begins one. Fails with `SessionLost` when that one is gone. */
+/** Resumes the conversation `session`, or starts one. Fails with `SessionLost` if that one is gone. */
 export async function converse(
   program: Program,
   options: OpenOptions,
@@ -51,7 +49,7 @@ export async function converse(
   const { agent } = client({ name: "slipway" })
     .onNotification(methods.client.session.update, ({ params }) => {
       updates++;
-      // What comes while a conversation is loaded is its history.
+      // Updates during the load of a conversation are its history.
       if (listening) handlers.update(params.update);
     })
     .onRequest(methods.client.session.requestPermission, ({ params }) => handlers.permission(params))
@@ -59,11 +57,11 @@ export async function converse(
   const initialized = await agent.request(methods.agent.initialize, {
     protocolVersion: PROTOCOL_VERSION,
     clientInfo: { name: "slipway", version: "1" },
-    // The agent reads, writes and runs by itself: it is in the sandbox already.
+    // The agent reads, writes and runs by itself: it is already in the sandbox.
     clientCapabilities: {
       fs: { readTextFile: false, writeTextFile: false },
       terminal: false,
-      // Warnings come as such, not as if they were the model's words.
+      // Receive warnings as such, not as the model's words.
       session: { notices: {} },
       _meta: { ...sessionFailureCapability, ...terminalOutputCapability },
     },
@@ -95,21 +93,21 @@ async function openSession(
   try {
     if (canResume(initialized)) await agent.request(methods.agent.session.resume, request);
     else if (initialized.agentCapabilities?.loadSession) await agent.request(methods.agent.session.load, request);
-    else throw new SlipwayError("capability_missing", "This agent can not take up a conversation.");
+    else throw new SlipwayError("capability_missing", "This agent cannot resume a conversation.");
     return session;
   } catch (error) {
-    throw new SessionLost("The agent's conversation could not be taken up.", { cause: error });
+    throw new SessionLost("The agent's conversation could not be resumed.", { cause: error });
   }
 }
 
-/** Without being told its history. */
+/** Can resume without replaying the history. */
 function canResume({ agentCapabilities }: InitializeResponse): boolean {
   return Boolean(agentCapabilities?.sessionCapabilities?.resume);
 }
 
 /**
- * Gemini CLI tells the history of a conversation after it has answered that it is loaded. While there is more of it, some
- * of it comes before the answer to a question, be it that there is no such method.
+ * Gemini CLI replays the history of a conversation after it has answered that it is loaded. While there is more, some
+ * of it arrives before the answer to any request, even to an unknown method.
  */
 async function passHistory(agent: ClientContext, countUpdates: () => number): Promise<void> {
   for (let before = -1; before !== countUpdates(); ) {
@@ -125,14 +123,14 @@ function announce(session: string, model: string, { agentInfo }: InitializeRespo
 
 export class SessionLost extends Error {}
 
-/** Codex's adapter is asked to wait for them: Codex itself begins with whatever tools there are by then. */
+/** Asks Codex's adapter to wait for the servers: Codex itself starts with whatever tools it has by then. */
 const awaitServersMeta = { mcpStartupAwaitTimeoutMs: 1000 * serverStartSeconds };
 
 function teamServers([command, ...args]: readonly string[]): McpServer[] {
   return command === undefined ? [] : [{ name: teamServer, command, args, env: [] }];
 }
 
-/** Node's own type of web streams says more than the protocol's library asks for. */
+/** Node's type of web streams is wider than the protocol library's. */
 function webReadable(stream: Readable): ReadableStream<Uint8Array> {
   return Readable.toWeb(stream) as ReadableStream<Uint8Array>;
 }

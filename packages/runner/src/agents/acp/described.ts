@@ -1,20 +1,21 @@
 import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { hasCode, SlipwayError, settingsError } from "@slipway/contract";
+import { parseJson } from "../../system/text.ts";
 import type { OpenOptions } from "../driver.ts";
 import type { AcpAgent } from "./agent.ts";
 import { type Description, descriptionSchema, fill } from "./description.ts";
 
-/** What a user puts beside an agent that Slipway does not know, to tell how it is started. */
+/** The file beside an unknown agent that tells how to start it. */
 const fileName = "agent.json";
 const maxBytes = 64 * 1024;
 
-/** The tool directory of such an agent. Nothing else is called like that. */
+/** Returns the tool directory of a described agent. Nothing else has such a name. */
 export function describedTool(name: string): string {
   return `acp-${name}`;
 }
 
-/** The agents that are described in directories of these, or one error that names every mistake. `taken`: names of others. */
+/** Reads the agents described in subdirectories. One error lists all mistakes. `taken` are others' names. */
 export async function describedAgents(agents: string, taken: readonly string[]): Promise<readonly AcpAgent[]> {
   const mistakes: string[] = [];
   const read = async (name: string) => {
@@ -32,7 +33,7 @@ export async function describedAgents(agents: string, taken: readonly string[]):
   return found.filter((agent) => agent !== undefined);
 }
 
-/** The agent that a directory describes; undefined: it describes none. */
+/** Reads the agent that a directory describes. Undefined if it describes none. */
 export async function describedAgent(
   directory: string,
   name: string,
@@ -67,11 +68,11 @@ function agentOf(name: string, { command: [program, ...args], environment }: Des
       const values = valuesOf(options);
       const env = Object.entries(environment).map(([variable, value]) => [variable, fill(value, values)]);
       return {
-        // On the runner's own Node: a sandbox's image may have none.
+        // Uses the runner's Node: a sandbox's image may have none.
         argv: [...runtimeOf(file), ...args.map((word) => fill(word, values))],
         env: Object.fromEntries(env),
         files: {},
-        // Where its own place for instructions is, is not known.
+        // Its own place for instructions is unknown.
         preface: options.instructions,
       };
     },
@@ -86,15 +87,7 @@ function valuesOf({ gateway, model }: OpenOptions) {
   return { base_url: gateway.baseUrl, token: gateway.token, model };
 }
 
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
-/** Others' directories may lie beside. */
+/** Other directories may lie beside. */
 function ifMissing(error: NodeJS.ErrnoException): undefined {
   if (!["ENOENT", "ENOTDIR", "EACCES"].includes(error.code ?? "")) throw error;
 }

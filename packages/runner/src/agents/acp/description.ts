@@ -1,7 +1,7 @@
 import { isAbsolute } from "node:path";
 import { z } from "zod";
 
-/** What a description may leave open, as in `{model}`. `base_url` is the gateway's address, without `/v1`. */
+/** Placeholders that a description may use, as in `{model}`. `base_url` is the gateway's address, without `/v1`. */
 const placeholders = ["base_url", "token", "model"] as const;
 type Values = Readonly<Record<(typeof placeholders)[number], string>>;
 
@@ -32,7 +32,7 @@ const argument = text(4096).refine(
   "every process sees arguments: {token} belongs into the environment",
 );
 
-/** How an agent that speaks the Agent Client Protocol is started, so that it finds its models at the gateway and nowhere else. */
+/** How to start an ACP agent so that it finds its models at the gateway and nowhere else. */
 export const descriptionSchema = z.strictObject(
   {
     command: z.tuple([program], argument).refine((words) => words.length <= 64, "expected up to 64 words"),
@@ -42,7 +42,7 @@ export const descriptionSchema = z.strictObject(
       .superRefine((variables, context) => {
         const used = Object.values(variables).flatMap(namesIn);
         for (const name of ["base_url", "token"]) {
-          if (!used.includes(name)) context.addIssue(`no variable has {${name}}: the agent would find no model`);
+          if (!used.includes(name)) context.addIssue(`no variable has {${name}}: the agent would not find its models`);
         }
         for (const [variable, value] of Object.entries(variables)) {
           const wrong = mistakeIn(variable, value);
@@ -54,7 +54,7 @@ export const descriptionSchema = z.strictObject(
 );
 export type Description = z.output<typeof descriptionSchema>;
 
-/** The value is not repeated: it may be a key. */
+/** The message does not repeat the value: it may be a key. */
 function mistakeIn(variable: string, value: string): string | undefined {
   if (!/^[A-Za-z_][A-Za-z0-9_]{0,127}$/.test(variable)) return "this is not the name of a variable";
   if (variable === "HOME" || variable.startsWith("SLIPWAY_")) return "Slipway sets it";
@@ -66,7 +66,7 @@ export function fill(value: string, values: Values): string {
   return value.replace(pattern, (_, name: keyof Values) => values[name]);
 }
 
-/** JSON has no braces around a bare word: settings in JSON can be a value. */
+/** Only bare words in braces: settings in JSON can be a value. */
 const pattern = /\{([a-z_]+)\}/g;
 
 function namesIn(value: string): string[] {

@@ -9,16 +9,13 @@ import { sessionState } from "../program/session.ts";
 import type { AcpAgent } from "./agent.ts";
 import { createLive, type Live } from "./live.ts";
 
-/** Between a wish to end and an end by force. */
-const graceMs = 3_000;
-
 const sessionId = z.string().min(1).max(256);
 
 const cancelled: FinalEvent = { type: "done", outcome: "cancelled", text: "" };
 
 /**
- * An agent by the Agent Client Protocol. Its program stays for all turns that end well; after any other end it is ended
- * with all that it has started, and the next turn takes up the conversation in a new one.
+ * Drives an agent by the Agent Client Protocol. Its program stays while turns end well. After any other end, it is
+ * killed with everything it started, and the next turn resumes the conversation in a new one.
  */
 export function createAcpDriver(agent: AcpAgent, surroundings: Surroundings): Driver {
   return {
@@ -45,7 +42,7 @@ function createAgent(options: OpenOptions, preface: string, start: () => Promise
       const words = isFirst ? `${preface}\n\n${prompt}` : prompt;
       if (live === undefined || live.stopped) live = createLive(await start(), options, session);
       const current = live;
-      const cancel = () => current.cancel(graceMs);
+      const cancel = () => current.cancel();
       signal.addEventListener("abort", cancel);
       if (signal.aborted) cancel();
       let end: FinalEvent | undefined;
@@ -54,15 +51,15 @@ function createAgent(options: OpenOptions, preface: string, start: () => Promise
         if (signal.aborted) end = cancelled;
       } finally {
         signal.removeEventListener("abort", cancel);
-        if (end?.type !== "done" || end.outcome !== "completed") await current.stop(graceMs);
+        if (end?.type !== "done" || end.outcome !== "completed") await current.stop();
       }
-      // A conversation that is gone stays gone: the next turn begins another one.
+      // A lost conversation stays lost: the next turn starts another one.
       if (end.type === "error" && end.kind === "session_lost") await session.keep(undefined);
       yield end;
     },
-    // The protocol has no words for it.
+    // The protocol has no message for it.
     steer: () => false,
     answer: (permission) => live?.answer(permission),
-    [Symbol.asyncDispose]: async () => live?.stop(graceMs),
+    [Symbol.asyncDispose]: async () => live?.stop(),
   };
 }

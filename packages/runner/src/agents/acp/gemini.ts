@@ -1,10 +1,9 @@
-import type { OpenOptions } from "../driver.ts";
+import { type OpenOptions, teamServer } from "../driver.ts";
 import type { AcpAgent } from "./agent.ts";
-import { teamServer } from "./conversation.ts";
 
 const [askFile, keepFile] = ["ask.toml", "keep-sessions.mjs"];
 
-/** Gemini CLI speaks the protocol by itself, and runs on the runner's own Node. */
+/** Gemini CLI speaks the protocol itself, and runs on the runner's Node. */
 export const gemini: AcpAgent = {
   name: "gemini",
   program: {
@@ -24,7 +23,7 @@ export const gemini: AcpAgent = {
     env: {
       GOOGLE_GEMINI_BASE_URL: options.gateway.baseUrl,
       GEMINI_API_KEY: options.gateway.token,
-      // In a directory that is not trusted it takes no servers of tools, the team's neither.
+      // In an untrusted directory it accepts no tool servers, not even the team's.
       GEMINI_CLI_TRUST_WORKSPACE: "true",
       GEMINI_CLI_NO_RELAUNCH: "true",
       NO_BROWSER: "true",
@@ -38,7 +37,7 @@ export const gemini: AcpAgent = {
   }),
 };
 
-/** Goes before what a project allows. */
+/** Takes precedence over what a project allows. */
 const askPolicy = `[[rule]]
 toolName = ["replace", "run_shell_command", "write_file"]
 decision = "ask_user"
@@ -46,8 +45,8 @@ priority = 999
 `;
 
 /**
- * Loaded before the program. It names the file of a conversation by the minute, and makes that of a conversation which it
- * takes up anew first: in the same minute that is the same file, and the conversation is lost.
+ * Loaded before the program. Gemini CLI names a conversation's file by the minute, and recreates the file of a
+ * conversation that it resumes: within the same minute, that is the same file, and the conversation is lost.
  */
 const keepSessions = `import { existsSync, globSync, renameSync } from "node:fs";
 import { isMainThread } from "node:worker_threads";
@@ -64,17 +63,17 @@ function settings({ model }: OpenOptions) {
     general: {
       enableAutoUpdate: false,
       enableAutoUpdateNotification: false,
-      // The gateway has tried again already.
+      // The gateway has already retried.
       maxAttempts: 1,
       retryFetchErrors: false,
       topicUpdateNarration: false,
       sessionRetention: { enabled: false },
     },
-    // Its small models, too, are the run's.
+    // Its small models also map to the run's model.
     modelConfigs: { customOverrides: [{ match: { overrideScope: "core" }, modelConfig: { model } }] },
-    // Of a million tokens, which it takes every model to have; which one answers is not known here.
+    // Share of a million tokens, which it assumes for every model. The model's real size is unknown here.
     model: { compressionThreshold: 0.15, disableLoopDetection: true },
-    // By a terminal of its own it does not tell a command's output.
+    // With its own terminal it does not report a command's output.
     tools: {
       shell: { enableInteractiveShell: false },
       exclude: ["activate_skill", "google_web_search", "invoke_agent", "web_fetch"],

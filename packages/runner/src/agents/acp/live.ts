@@ -1,22 +1,22 @@
 import type { AgentEvent } from "@slipway/contract";
 import type { FinalEvent } from "../../supervise/supervise.ts";
 import type { Agent, OpenOptions } from "../driver.ts";
-import type { Program } from "../program/process.ts";
+import { type Program, stopGraceMs } from "../program/process.ts";
 import type { SessionState } from "../program/session.ts";
 import { type Conversation, converse } from "./conversation.ts";
 import { failureOf } from "./failure.ts";
 import { createPermissions } from "./permissions.ts";
 import { createTranslation } from "./translate.ts";
 
-/** An agent's program that runs, and the conversation with it. */
+/** An agent's running program, and the conversation with it. */
 export interface Live {
   /** One turn at a time. Never fails: a failure is how the turn ends. */
   run(prompt: string, push: (event: AgentEvent) => void): Promise<FinalEvent>;
   answer: Agent["answer"];
-  /** Asks the agent to leave its turn; after the grace the program is ended. */
-  cancel(graceMs: number): void;
-  /** Answers when nothing of it is left. */
-  stop(graceMs: number): Promise<void>;
+  /** Asks the agent to end its turn, and kills the program after the grace. */
+  cancel(): void;
+  /** Resolves when nothing of it is left. */
+  stop(): Promise<void>;
   readonly stopped: boolean;
 }
 
@@ -30,7 +30,7 @@ export function createLive(program: Program, options: OpenOptions, session: Sess
 
   void program.exit.then(() => {
     stopped = true;
-    // What it leaves behind would keep its output open, and a turn waiting for more.
+    // Its children would keep its output open, and a turn waiting for more.
     program.kill();
   });
 
@@ -57,16 +57,16 @@ export function createLive(program: Program, options: OpenOptions, session: Sess
       }
     },
     answer: permissions.answer,
-    cancel(graceMs) {
+    cancel() {
       permissions.cancel();
       void conversation?.cancel().catch(() => {});
-      force = setTimeout(program.kill, conversation === undefined ? 0 : graceMs);
+      force = setTimeout(program.kill, conversation === undefined ? 0 : stopGraceMs);
     },
-    async stop(graceMs) {
+    async stop() {
       stopped = true;
       clearTimeout(force);
       permissions.cancel();
-      await program.stop(graceMs);
+      await program.stop();
     },
     get stopped() {
       return stopped;

@@ -5,7 +5,7 @@ import type { AcpAgent } from "./agent.ts";
 const provider = "slipway";
 const instructionsFile = "instructions.md";
 
-/** OpenCode speaks the protocol by itself. Its settings come in a variable. */
+/** OpenCode speaks the protocol itself. Its settings come in a variable. */
 export const opencode: AcpAgent = {
   name: "opencode",
   program: {
@@ -22,7 +22,7 @@ export const opencode: AcpAgent = {
     argv: [file, "acp"],
     env: {
       OPENCODE_CONFIG_CONTENT: JSON.stringify(settings(options, home)),
-      // A project could bring plugins, commands and servers of its own.
+      // A project could bring its own plugins, commands and servers.
       OPENCODE_DISABLE_PROJECT_CONFIG: "1",
       OPENCODE_DISABLE_CLAUDE_CODE: "1",
       OPENCODE_DISABLE_EXTERNAL_SKILLS: "1",
@@ -45,13 +45,13 @@ function settings({ model, gateway, permissions }: OpenOptions, home: string) {
         npm: "@ai-sdk/anthropic",
         name: "Slipway",
         options: { baseURL: `${gateway.baseUrl}/v1`, apiKey: gateway.token },
-        // Without a limit it never shortens a conversation. Which model answers is not known here.
+        // Without a limit it never compacts a conversation. The model's real size is unknown here.
         models: { [model]: { name: model, tool_call: true, limit: { context: 200_000, output: 32_000 } } },
       },
     },
     permission: { edit: permissions, bash: permissions, webfetch: "deny" },
     instructions: [join(home, instructionsFile)],
-    // The runner sees by itself what changes.
+    // The runner detects changes itself.
     snapshot: false,
     autoupdate: false,
     share: "disabled",

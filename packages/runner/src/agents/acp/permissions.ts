@@ -6,17 +6,17 @@ import type {
   RequestPermissionResponse,
 } from "@agentclientprotocol/sdk";
 import type { AgentEvent } from "@slipway/contract";
-import { longText, shortText } from "../../system/sizes.ts";
+import { longText, shortText } from "../../system/text.ts";
 import type { Agent } from "../driver.ts";
 
 export interface Permissions {
   ask(request: RequestPermissionRequest): Promise<RequestPermissionResponse>;
   answer: Agent["answer"];
-  /** Answers everything that is open: the turn is over. */
+  /** Answers all open requests: the turn is over. */
   cancel(): void;
 }
 
-/** `allow`: each wish is granted. `ask`: it becomes an event and waits for an answer. */
+/** `allow` grants every request. `ask` turns it into an event and waits for an answer. */
 export function createPermissions(policy: "allow" | "ask", emit: (event: AgentEvent) => void): Permissions {
   const open = new Map<string, (allow: boolean | undefined) => void>();
   return {
@@ -45,7 +45,7 @@ const wanted: Readonly<Record<"allow" | "reject", readonly PermissionOptionKind[
   reject: ["reject_once", "reject_always"],
 };
 
-/** An answer that the agent does not offer is none: the protocol then knows only `cancelled`. */
+/** Without a matching option, the protocol has only `cancelled`. */
 function select(options: readonly PermissionOption[], allow: boolean | undefined): RequestPermissionResponse {
   const kinds = allow === undefined ? [] : wanted[allow ? "allow" : "reject"];
   const option = kinds.flatMap((kind) => options.filter((offered) => offered.kind === kind))[0];

@@ -4,8 +4,8 @@ import type { FinalEvent } from "../../supervise/supervise.ts";
 import { failureEvent } from "../program/failure.ts";
 
 /**
- * The protocol has no failed turn: Codex's adapter ends one as `end_turn`, with the error as if it were the answer. To a
- * client that says it knows this extension it tells failures apart, beside the response.
+ * The protocol has no failed turn: Codex's adapter ends one as `end_turn`, with the error as the answer. To a client
+ * that declares this extension, it reports failures beside the response.
  */
 export const sessionFailureCapability = {
   jetbrains: { air: { version: 1, capabilities: ["sessionFailure"] } },
@@ -20,7 +20,7 @@ const failureMeta = z.object({
 });
 
 export interface SessionFailure {
-  /** It tries again by itself. */
+  /** The agent retries by itself. */
   readonly isWarning: boolean;
   readonly category: string;
   readonly title: string;
@@ -40,7 +40,7 @@ const kinds: Readonly<Record<string, AgentErrorKind>> = {
   request: "invalid_request",
 };
 
-/** `begun`: some of the model's answer had come. */
+/** `begun`: some of the model's answer had arrived. */
 export function endOfFailure({ category, title }: SessionFailure, begun: boolean): FinalEvent {
   if (title.includes("content_filter")) return { type: "done", outcome: "refused", text: "" };
   const status = /\bstatus:? (\d{3})\b/.exec(title)?.[1];

@@ -3,14 +3,15 @@ import type { ContentChunk, PromptResponse, SessionUpdate, ToolCallContent, Tool
 import type { AgentEvent } from "@slipway/contract";
 import { z } from "zod";
 import type { FinalEvent } from "../../supervise/supervise.ts";
-import { idText, longText, shortText } from "../../system/sizes.ts";
+import { idText, longText, shortText } from "../../system/text.ts";
+import { planEvent } from "../program/events.ts";
 import { endOfFailure, sessionFailure } from "./session-failure.ts";
 
-/** One turn's updates as events. */
+/** Translates one turn's updates into events. */
 export interface Translation {
   read(update: SessionUpdate): AgentEvent[];
   end(response: PromptResponse): FinalEvent;
-  /** Some of the model's last response has come. */
+  /** Some of the model's last response has arrived. */
   readonly begun: boolean;
 }
 
@@ -34,7 +35,7 @@ export function createTranslation(): Translation {
   const readTool = (update: ToolUpdate): AgentEvent[] => {
     const events: AgentEvent[] = [];
     begun = update.status !== "completed";
-    // Some agents update a call that they have not announced.
+    // Some agents update a call without announcing it.
     const tool = tools.get(update.toolCallId) ?? knownTool(update);
     tools.set(update.toolCallId, tool);
     tool.input = update.rawInput ?? tool.input ?? { title: update.title };
@@ -70,12 +71,8 @@ export function createTranslation(): Translation {
         case "tool_call":
         case "tool_call_update":
           return readTool(update);
-        case "plan": {
-          const entries = update.entries.slice(0, 256);
-          return [
-            { type: "plan", entries: entries.map(({ content, status }) => ({ text: shortText(content), status })) },
-          ];
-        }
+        case "plan":
+          return [planEvent(update.entries.map(({ content, status }) => ({ text: content, status })))];
         case "compaction_update":
           return [{ type: "status", status: "compacting" }];
         case "session_info_update": {
@@ -139,7 +136,7 @@ function toolEvent(phase: Tool["phase"], { id, name, kind }: KnownTool): Tool {
   return { type: "tool", phase, id, name, kind };
 }
 
-/** All of the output so far; undefined when the update says nothing about it. */
+/** Returns the whole output so far. Undefined if the update says nothing about it. */
 function outputText({ content, rawOutput }: ToolUpdate): string | undefined {
   const texts = (content ?? []).flatMap(contentText);
   if (texts.length > 0) return texts.join("\n");
@@ -151,12 +148,12 @@ function contentText(content: ToolCallContent): string[] {
   return content.type === "content" && content.content.type === "text" ? [content.content.text] : [];
 }
 
-/** Gemini CLI does not tell what it was to write: by its content, one edit of a file after another is no loop. */
+/** Gemini CLI does not report what it writes. The digest tells successive edits of a file from a loop. */
 function digestOf(text: string): string {
   return createHash("sha256").update(text).digest("hex").slice(0, 8);
 }
 
-/** Codex tells a command's output beside the protocol, to a client that knows how. */
+/** Codex reports a command's output beside the protocol, to a client that declares this. */
 export const terminalOutputCapability = { terminal_output_delta: true };
 const terminalMeta = z.object({ terminal_output_delta: z.object({ data: z.string() }) });
 

@@ -12,35 +12,35 @@ const callSchema = z.strictObject({
 
 const stateSchema = z.strictObject({
   messages: z.array(modelMessageSchema),
-  /** Tool calls of the step under way: one that a restart has ended is never made twice. */
+  /** Tool calls of the current step. A call that a restart interrupted is never repeated. */
   calls: z.array(callSchema),
-  /** Words of the user that no model call has taken up. */
+  /** The user's words that no model call has included yet. */
   waiting: z.array(z.string()),
 });
 
 type Call = z.output<typeof callSchema>;
 
-/** What was said so far. It is on disk before it is acted upon. */
+/** The conversation so far. It is saved before anything acts on it. */
 export interface Conversation {
   readonly messages: readonly ModelMessage[];
   readonly lastAnswer: string | undefined;
-  /** Begins a turn, or goes on with the one that a restart ended. */
+  /** Starts a turn, or continues one that a restart interrupted. */
   begin(prompt: string): Promise<void>;
-  /** Words of the user for the next step; false: no turn listens. */
+  /** Adds the user's words to the next step. False: no turn is listening. */
   steer(text: string): boolean;
-  /** Takes up what the user has said since. */
+  /** Includes what the user has said since. */
   listen(): void;
-  /** True: nothing waits, and the turn no longer listens. Otherwise what waits is taken up. */
+  /** True: nothing is waiting, and the turn stops listening. Otherwise includes what is waiting. */
   finish(): boolean;
-  /** The turn no longer listens, whatever waits: it is for the next one. */
+  /** Stops listening. Waiting words are for the next turn. */
   end(): void;
   callStarted(call: { readonly id: string; readonly name: string; readonly input: unknown }): Promise<void>;
   callEnded(id: string, output: string): Promise<void>;
   stepEnded(messages: readonly ModelMessage[]): Promise<void>;
-  /** No call is under way. Each one of the last step, finished or not, gets a result. */
+  /** Call it when no call is under way. Gives each call of the last step a result, finished or not. */
   closeStep(): Promise<void>;
   replace(messages: readonly ModelMessage[]): Promise<void>;
-  /** The AI SDK swallows what its callbacks throw: a conversation that could not be saved ends here. */
+  /** The AI SDK swallows errors of its callbacks: throws if a save has failed. */
   assertSaved(): void;
 }
 
@@ -83,7 +83,7 @@ export function openConversation(state: unknown, save: (state: unknown) => Promi
     steer(text) {
       if (!isListening) return false;
       waiting = [...waiting, text];
-      // Whether it was saved is asked before the next step.
+      // `assertSaved` reports a failure before the next step.
       void keep().catch(() => {});
       return true;
     },
@@ -128,12 +128,12 @@ function readState(state: unknown): z.output<typeof stateSchema> {
   if (state === undefined) return { messages: [], calls: [], waiting: [] };
   const parsed = stateSchema.safeParse(state);
   if (parsed.success) return parsed.data;
-  throw new SlipwayError("internal", "the agent's saved conversation can not be read", { cause: parsed.error });
+  throw new SlipwayError("internal", "the agent's saved conversation cannot be read", { cause: parsed.error });
 }
 
 function asMessages(calls: readonly Call[]): ModelMessage[] {
   if (calls.length === 0) return [];
-  const lost = "[interrupted: it may have had an effect or none; look before you do it again]";
+  const lost = "[interrupted: it may or may not have had an effect; check before you repeat it]";
   return [
     {
       role: "assistant",

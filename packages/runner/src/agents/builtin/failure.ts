@@ -2,10 +2,10 @@ import { SlipwayError } from "@slipway/contract";
 import { APICallError, JSONParseError, TypeValidationError } from "ai";
 import { z } from "zod";
 import type { FinalEvent } from "../../supervise/supervise.ts";
-import { shortText } from "../../system/sizes.ts";
+import { parseJson, shortText } from "../../system/text.ts";
 import { failureEvent } from "../program/failure.ts";
 
-/** How a turn ends by an error in the AI SDK's stream. What breaks after a good status is an answer that was cut. */
+/** How a turn ends after an error in the AI SDK's stream. A break after a good status is a truncated answer. */
 export function failureOf(error: unknown): FinalEvent {
   const message = error instanceof Error ? error.message : JSON.stringify(error);
   if (error instanceof SlipwayError) return { type: "error", kind: "internal", message: shortText(message) };
@@ -16,24 +16,12 @@ export function failureOf(error: unknown): FinalEvent {
   return failureEvent({ status, message: wordsIn(responseBody) ?? message });
 }
 
-/** What an error's body says; all of it where it is not of the known shape. */
+/** Extracts an error body's message, or returns the body if its shape is unknown. */
 function wordsIn(body: string | undefined): string | undefined {
-  const parsed = errorBodySchema.safeParse(body);
-  return parsed.success ? parsed.data : body || undefined;
+  return errorBody.safeParse(parseJson(body ?? "")).data?.error.message ?? (body || undefined);
 }
 
-const errorBodySchema = z
-  .string()
-  .transform((text, context) => {
-    try {
-      return JSON.parse(text) as unknown;
-    } catch {
-      context.addIssue("not JSON");
-      return z.NEVER;
-    }
-  })
-  .pipe(z.object({ error: z.object({ message: z.string().min(1) }) }))
-  .transform(({ error }) => error.message);
+const errorBody = z.object({ error: z.object({ message: z.string().min(1) }) });
 
 function brokenKind(error: unknown): "protocol" | "truncated" {
   return JSONParseError.isInstance(error) || TypeValidationError.isInstance(error) ? "protocol" : "truncated";

@@ -3,20 +3,23 @@ import type { Agent, Driver, OpenOptions } from "../driver.ts";
 import { eventsOf } from "../program/events.ts";
 import { openConversation } from "./conversation.ts";
 import { createPermissions } from "./permissions.ts";
-import { workTools } from "./tools/index.ts";
+import { createOrUpdateFilesTool, readFilesTool } from "./tools/files.ts";
+import { listFilesTool, searchTool } from "./tools/find.ts";
+import { terminalTool } from "./tools/terminal.ts";
 import { asBuiltinTool } from "./toolset.ts";
 import { runTurn } from "./turn.ts";
 
 export interface BuiltinSettings {
   /** For the commands that the agent runs. */
   readonly environment: Readonly<Record<string, string>>;
-  /** A conversation that is longer is summarised. */
+  /** Longer conversations are summarised. */
   readonly compactAtTokens?: number;
 }
 
+export const workTools = [terminalTool, createOrUpdateFilesTool, readFilesTool, listFilesTool, searchTool];
 const longestCommandMs = 540_000;
 
-/** The agent that comes with Slipway: a tool loop of the AI SDK inside the runner's own process. */
+/** Slipway's own agent: a tool loop of the AI SDK inside the runner's process. */
 export function createBuiltinDriver(settings: BuiltinSettings): Driver {
   return { name: "builtin", open: async (options) => openAgent(options, settings) };
 }
@@ -31,7 +34,7 @@ function openAgent(options: OpenOptions, settings: BuiltinSettings): Agent {
     model: createAnthropic({ baseURL: `${gateway.baseUrl}/v1`, apiKey: gateway.token })(options.model),
     workdir,
     instructions,
-    tools: [...workTools(workplace), ...options.tools.definitions.map(asBuiltinTool)],
+    tools: [...workTools.map((create) => create(workplace)), ...options.tools.definitions.map(asBuiltinTool)],
     permissions: options.permissions === "ask" ? permissions : undefined,
     conversation,
     maxSteps: limits.maxSteps,

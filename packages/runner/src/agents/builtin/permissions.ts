@@ -1,5 +1,5 @@
 export interface Permissions {
-  /** Waits for the user's answer: undefined when allowed, else why not. */
+  /** Waits for the user's answer. Returns undefined if allowed, otherwise the reason. */
   ask(id: string, signal: AbortSignal): Promise<string | undefined>;
   answer(permission: { readonly id: string; readonly allow: boolean; readonly reason: string }): void;
 }

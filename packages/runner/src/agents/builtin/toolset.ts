@@ -1,6 +1,6 @@
 import type { AgentEvent } from "@slipway/contract";
 import { jsonSchema, type Tool, type ToolSet, tool } from "ai";
-import { longText } from "../../system/sizes.ts";
+import { longText } from "../../system/text.ts";
 import type { TeamTool } from "../driver.ts";
 import type { Conversation } from "./conversation.ts";
 import type { Permissions } from "./permissions.ts";
@@ -11,15 +11,15 @@ export interface ToolsetOptions {
   /** Undefined: everything is allowed. */
   readonly permissions: Permissions | undefined;
   readonly conversation: Conversation;
-  /** Of the turn that runs. */
+  /** Of the current turn. */
   readonly signal: AbortSignal;
   emit(event: AgentEvent): void;
 }
 
-/** The tools as the AI SDK wants them. */
+/** The tools in the AI SDK's format. */
 export interface Toolset {
   readonly tools: ToolSet;
-  /** Answers when no call is under way. */
+  /** Resolves when no call is under way. */
   settled(): Promise<void>;
 }
 
@@ -53,7 +53,7 @@ export function asBuiltinTool({ name, description, schema, run }: TeamTool): Bui
   };
 }
 
-/** One call. It is on disk before it is made, and so is what came out before the model is told. */
+/** Makes one call. Saves the call before making it, and its result before telling the model. */
 async function perform(entry: BuiltinTool, id: string, input: unknown, options: ToolsetOptions): Promise<ToolOutcome> {
   const { conversation, signal, emit } = options;
   const event = { type: "tool", id, name: entry.name, kind: entry.kind } as const;
@@ -80,7 +80,7 @@ async function refusal(
   return reason === undefined ? undefined : { text: `The user did not allow it: ${reason}`, ok: false };
 }
 
-/** A failed call is for the model to read, not the end of the turn. */
+/** The model reads a failed call; the turn continues. */
 async function attempt(run: () => Promise<ToolOutcome>): Promise<ToolOutcome> {
   try {
     return await run();

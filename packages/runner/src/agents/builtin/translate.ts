@@ -1,10 +1,10 @@
 import type { AgentEvent, Usage } from "@slipway/contract";
 import type { FinishReason, LanguageModelUsage, TextStreamPart, ToolSet } from "ai";
 import type { FinalEvent } from "../../supervise/supervise.ts";
-import { idText, longText, shortText } from "../../system/sizes.ts";
+import { idText, longText, shortText } from "../../system/text.ts";
 import { inputText } from "./toolset.ts";
 
-/** The event that a part of the AI SDK's stream stands for, if any. Calls that are made tell of themselves. */
+/** Returns the event for a part of the AI SDK's stream, if any. Executed calls report themselves. */
 export function eventOf(part: TextStreamPart<ToolSet>): AgentEvent | undefined {
   switch (part.type) {
     case "start-step":
@@ -24,7 +24,7 @@ export function eventOf(part: TextStreamPart<ToolSet>): AgentEvent | undefined {
   }
 }
 
-/** Of a tool that does not exist, or with an input that it does not take. */
+/** A call of an unknown tool, or with invalid input. */
 function wrongCall({ toolCallId, toolName }: { readonly toolCallId: string; readonly toolName: string }) {
   return { type: "tool", id: idText(toolCallId), name: shortText(toolName), kind: "other" } as const;
 }
@@ -39,7 +39,7 @@ function usageOf({ inputTokenDetails, inputTokens, outputTokens }: LanguageModel
   };
 }
 
-/** The model was done, or wants the results of calls. Whatever else it stopped for, it has given no answer. */
+/** The model finished, or wants the results of calls. With any other reason there is no answer. */
 export function isWhole(reason: FinishReason | undefined): boolean {
   return reason === "stop" || reason === "tool-calls";
 }
@@ -54,7 +54,7 @@ export function finalEvent(reason: FinishReason | undefined, answer: string): Fi
     case "content-filter":
       return { type: "done", outcome: "refused", text };
     case "length":
-      return { type: "error", kind: "truncated", message: "the model's answer is longer than it may be" };
+      return { type: "error", kind: "truncated", message: "the model's answer is too long" };
     default:
       return { type: "error", kind: "truncated", message: "the model's answer broke off" };
   }

@@ -17,7 +17,7 @@ import type { BuiltinTool } from "./tools/tool.ts";
 import { createToolset } from "./toolset.ts";
 import { eventOf, finalEvent, isWhole } from "./translate.ts";
 
-/** Room for a long file in one call, and no more than most models can say at once. */
+/** Enough for a long file in one call, and within most models' limits. */
 const maxOutputTokens = 16_000;
 
 export interface Turn {
@@ -33,7 +33,7 @@ export interface Turn {
   emit(event: AgentEvent): void;
 }
 
-/** Works until the model is done. Answers after every call has ended and the conversation is on disk. */
+/** Works until the model is done. Resolves after every call has ended and the conversation is saved. */
 export async function runTurn(turn: Turn): Promise<FinalEvent> {
   const { conversation, signal, maxSteps } = turn;
   // A restart came between the answer and its report.
@@ -55,14 +55,14 @@ async function runLoop(turn: Turn): Promise<LoopEnd> {
     instructions: instructionsOf(turn.workdir, turn.instructions),
     tools: toolset.tools,
     maxOutputTokens,
-    // The gateway tries again by itself.
+    // The gateway retries.
     maxRetries: 0,
     stopWhen: isStepCount(turn.maxSteps),
     prepareStep: () => prepareStep(turn),
     onStepEnd: async ({ finishReason, response }) => {
       if (isWhole(finishReason)) await conversation.stepEnded(response.messages);
     },
-    // Errors are in the stream.
+    // Errors come in the stream.
     onError: () => {},
   });
   const { stream } = await agent.stream({ messages: withCacheMarks(conversation.messages), abortSignal: signal });
@@ -74,7 +74,7 @@ async function runLoop(turn: Turn): Promise<LoopEnd> {
 
 interface LoopEnd {
   readonly final: FinalEvent;
-  /** Those that were finished. */
+  /** Finished steps. */
   readonly steps: number;
 }
 

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import type { OpenOptions } from "../driver.ts";
+import { type OpenOptions, teamServer } from "../driver.ts";
 import type { ProgramSource } from "../program/find.ts";
 
 export const claudeCode: ProgramSource = {
@@ -14,23 +14,20 @@ export const claudeCode: ProgramSource = {
   packages: ["@anthropic-ai/claude-code"],
 };
 
-/** The MCP server with the run's own tools, as the agent knows it. */
-export const teamServer = "slipway";
-
 export const instructionsFile = "instructions.md";
 
-/** What an agent needs to work on files in a sandbox. The rest of its tools plan, schedule, ask and fetch for a person. */
+/** What an agent needs to work on files in a sandbox. Its other tools plan, schedule, ask and fetch for a person. */
 const tools = ["Bash", "Edit", "Glob", "Grep", "NotebookEdit", "Read", "Task", "TodoWrite", "Write"];
 
 export function claudeArguments(options: OpenOptions, home: string, session: string | undefined): string[] {
   return [
     ...["--print", "--verbose", "--include-partial-messages"],
     ...["--input-format", "stream-json", "--output-format", "stream-json"],
-    // Settings of the user or the project could run hooks and name other servers; "/..." in a prompt is no command.
+    // Settings of the user or project could run hooks and add servers. "/..." in a prompt is not a command.
     ...["--setting-sources", "", "--strict-mcp-config", "--disable-slash-commands"],
     ...["--mcp-config", JSON.stringify({ mcpServers: teamServers(options) })],
     ...["--tools", tools.join(",")],
-    // Commits are the run's, not the program's.
+    // The run makes commits, not the program.
     ...["--settings", JSON.stringify({ attribution: { commit: "", pr: "" } })],
     ...["--model", options.model, "--max-turns", String(options.limits.maxSteps)],
     ...["--append-system-prompt-file", join(home, instructionsFile)],
@@ -44,29 +41,29 @@ export function claudeArguments(options: OpenOptions, home: string, session: str
 export function claudeEnvironment(options: OpenOptions): Record<string, string> {
   const { model, gateway } = options;
   return {
-    // The sandbox is the limit, also for root.
+    // The sandbox is the limit, even for root.
     IS_SANDBOX: "1",
     ANTHROPIC_BASE_URL: gateway.baseUrl,
     ANTHROPIC_AUTH_TOKEN: gateway.token,
-    // Whatever the program asks a model for, it asks the one model of this run.
+    // All of the program's model requests go to the run's model.
     ANTHROPIC_MODEL: model,
     ANTHROPIC_SMALL_FAST_MODEL: model,
     ANTHROPIC_DEFAULT_OPUS_MODEL: model,
     ANTHROPIC_DEFAULT_SONNET_MODEL: model,
     ANTHROPIC_DEFAULT_HAIKU_MODEL: model,
     CLAUDE_CODE_SUBAGENT_MODEL: model,
-    // The gateway has tried again already; these tries bridge its own restart.
+    // The gateway has already retried. These retries bridge its restart.
     CLAUDE_CODE_MAX_RETRIES: "2",
-    // A broken stream is not asked for a second time in another way: it would be paid twice.
+    // Do not repeat a broken stream as a plain request: it would cost twice.
     CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK: "1",
-    // A conversation is on disk before its program can die.
+    // Save a conversation before the program can die.
     CLAUDE_CODE_EAGER_FLUSH: "1",
     CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
     CLAUDE_CODE_DISABLE_BACKGROUND_TASKS: "1",
     CLAUDE_CODE_DISABLE_AUTO_MEMORY: "1",
     CLAUDE_CODE_ENABLE_TASKS: "0",
     DISABLE_AUTOUPDATER: "1",
-    // Otherwise tools of MCP servers stay hidden until they are searched for.
+    // Otherwise MCP tools stay hidden until searched for.
     ENABLE_TOOL_SEARCH: "false",
   };
 }

@@ -1,27 +1,24 @@
 import { type AgentEvent, hasCode } from "@slipway/contract";
 import { z } from "zod";
 import type { FinalEvent } from "../../supervise/supervise.ts";
-import { shortText } from "../../system/sizes.ts";
+import { shortText } from "../../system/text.ts";
 import type { Agent, Driver, OpenOptions } from "../driver.ts";
 import { findProgram, type Surroundings } from "../program/find.ts";
 import { environmentIn, makeHome } from "../program/home.ts";
-import { crashOf, type Program, startProgram } from "../program/process.ts";
+import { crashOf, type Program, startProgram, stopGraceMs } from "../program/process.ts";
 import { sessionState } from "../program/session.ts";
 import { claudeArguments, claudeCode, claudeEnvironment, instructionsFile } from "./command.ts";
 import { type Talk, talkTo } from "./talk.ts";
 import { createTranslation } from "./translate.ts";
 
-/** Between a wish to end and an end by force. */
-const graceMs = 3_000;
-
-/** It is an argument of the program: nothing else than an id gets there. */
+/** It becomes a program argument: allow nothing but an id. */
 const sessionId = z.uuid();
 
 const cancelled: FinalEvent = { type: "done", outcome: "cancelled", text: "" };
 
 /**
- * Claude Code by its native stream, one process per turn: a crash costs a turn at most, and a conversation is taken up
- * after a restart in the same way as for every other turn.
+ * Drives Claude Code by its native stream, one process per turn: a crash costs one turn at most, and a restart resumes
+ * a conversation like every other turn.
  */
 export function createClaudeCodeDriver(surroundings: Surroundings): Driver {
   return {
@@ -54,7 +51,7 @@ function createAgent(options: OpenOptions, start: (session: string | undefined) 
       try {
         for await (const event of runTurn(prompt, signal, running)) {
           if (event.type === "session") await session.keep(event.session);
-          // A conversation that is gone stays gone: the next turn begins another one.
+          // A lost conversation stays lost: the next turn starts another one.
           if (event.type === "error" && event.kind === "session_lost") await session.keep(undefined);
           yield event;
         }
@@ -64,17 +61,17 @@ function createAgent(options: OpenOptions, start: (session: string | undefined) 
     },
     steer: (text) => running?.talk.say(text) ?? false,
     answer: (permission) => running?.talk.answer(permission),
-    [Symbol.asyncDispose]: async () => running?.program.stop(graceMs),
+    [Symbol.asyncDispose]: async () => running?.program.stop(),
   };
 }
 
-/** One turn of a program that has just started; then nothing of it is left. */
+/** Runs one turn of a program that has just started. Afterwards nothing of the program is left. */
 async function* runTurn(prompt: string, signal: AbortSignal, { program, talk }: Running): AsyncGenerator<AgentEvent> {
   const translation = createTranslation();
   let force: NodeJS.Timeout | undefined;
   const interrupt = () => {
     talk.interrupt();
-    force = setTimeout(program.kill, graceMs);
+    force = setTimeout(program.kill, stopGraceMs);
   };
   let failure: FinalEvent | undefined;
   signal.addEventListener("abort", interrupt);
@@ -89,13 +86,13 @@ async function* runTurn(prompt: string, signal: AbortSignal, { program, talk }: 
     failure = unusable(error);
   } finally {
     signal.removeEventListener("abort", interrupt);
-    await program.stop(graceMs);
+    await program.stop();
     clearTimeout(force);
   }
   yield signal.aborted ? cancelled : (failure ?? translation.end ?? (await crashOf(program)));
 }
 
-/** What the program said could not be used. Everything else is a defect. */
+/** Failures caused by the program's output. Everything else is a defect. */
 function unusable(error: unknown): FinalEvent {
   if (hasCode(error, "invalid_answer") || hasCode(error, "too_large")) {
     return { type: "error", kind: "protocol", message: shortText(error.message) };

@@ -1,44 +1,6 @@
 import { SlipwayError } from "@slipway/contract";
 import { z } from "zod";
 
-/** Lines of the program's standard output, as far as they are read. Fields and types that are not listed are ignored. */
-const init = z.object({
-  type: z.literal("system"),
-  subtype: z.literal("init"),
-  session_id: z.string(),
-  model: z.string().optional(),
-  claude_code_version: z.string().optional(),
-  mcp_servers: z.array(z.object({ name: z.string(), status: z.string() })).default([]),
-});
-const status = z.object({
-  type: z.literal("system"),
-  subtype: z.literal("status"),
-  status: z.string().nullish(),
-});
-const retry = z.object({
-  type: z.literal("system"),
-  subtype: z.literal("api_retry"),
-  error: z.string().nullish(),
-  error_status: z.number().nullish(),
-});
-
-const streamEvent = z.object({
-  type: z.literal("stream_event"),
-  /** Of the tool call by which a sub-agent works; null for the agent itself. */
-  parent_tool_use_id: z.string().nullish(),
-  event: z.object({
-    type: z.string(),
-    delta: z
-      .object({
-        type: z.string().optional(),
-        text: z.string().optional(),
-        thinking: z.string().optional(),
-        stop_reason: z.string().nullish(),
-      })
-      .optional(),
-  }),
-});
-
 const toolUse = z.object({
   type: z.literal("tool_use"),
   id: z.string(),
@@ -52,28 +14,6 @@ const toolResult = z.object({
   is_error: z.boolean().nullish(),
 });
 const otherBlock = z.object({ type: z.string() });
-
-const assistant = z.object({
-  type: z.literal("assistant"),
-  message: z.object({ content: z.array(z.union([toolUse, otherBlock])) }),
-  /** The class of a failed model call. */
-  error: z.string().nullish(),
-});
-const user = z.object({
-  type: z.literal("user"),
-  message: z.object({ content: z.union([z.string(), z.array(z.union([toolResult, otherBlock]))]) }),
-});
-
-const controlRequest = z.object({
-  type: z.literal("control_request"),
-  request_id: z.string(),
-  request: z.object({
-    subtype: z.string(),
-    tool_name: z.string().optional(),
-    input: z.record(z.string(), z.unknown()).optional(),
-  }),
-});
-
 const tokens = z.int().min(0).default(0);
 const modelUsage = z.object({
   inputTokens: tokens,
@@ -83,37 +23,84 @@ const modelUsage = z.object({
   costUSD: z.number().min(0).default(0),
   costBasis: z.string().optional(),
 });
-const result = z.object({
-  type: z.literal("result"),
-  subtype: z.string(),
-  is_error: z.boolean(),
-  result: z.string().nullish(),
-  errors: z.array(z.string()).default([]),
-  terminal_reason: z.string().nullish(),
-  api_error: z.string().nullish(),
-  api_error_status: z.number().nullish(),
-  /** `total_cost_usd` also counts what the conversation cost before. */
-  model_usage_since_last_result: z.record(z.string(), modelUsage).default({}),
-});
 
+/** The lines of standard output that Slipway reads. It ignores other types and fields. */
 const schemas = {
-  init,
-  status,
-  api_retry: retry,
-  stream_event: streamEvent,
-  assistant,
-  user,
-  control_request: controlRequest,
-  result,
+  init: z.object({
+    type: z.literal("system"),
+    subtype: z.literal("init"),
+    session_id: z.string(),
+    model: z.string().optional(),
+    claude_code_version: z.string().optional(),
+    mcp_servers: z.array(z.object({ name: z.string(), status: z.string() })).default([]),
+  }),
+  status: z.object({
+    type: z.literal("system"),
+    subtype: z.literal("status"),
+    status: z.string().nullish(),
+  }),
+  api_retry: z.object({
+    type: z.literal("system"),
+    subtype: z.literal("api_retry"),
+    error: z.string().nullish(),
+    error_status: z.number().nullish(),
+  }),
+  stream_event: z.object({
+    type: z.literal("stream_event"),
+    /** The tool call of the sub-agent. Null for the agent itself. */
+    parent_tool_use_id: z.string().nullish(),
+    event: z.object({
+      type: z.string(),
+      delta: z
+        .object({
+          type: z.string().optional(),
+          text: z.string().optional(),
+          thinking: z.string().optional(),
+          stop_reason: z.string().nullish(),
+        })
+        .optional(),
+    }),
+  }),
+  assistant: z.object({
+    type: z.literal("assistant"),
+    message: z.object({ content: z.array(z.union([toolUse, otherBlock])) }),
+    /** The class of a failed model call. */
+    error: z.string().nullish(),
+  }),
+  user: z.object({
+    type: z.literal("user"),
+    message: z.object({ content: z.union([z.string(), z.array(z.union([toolResult, otherBlock]))]) }),
+  }),
+  control_request: z.object({
+    type: z.literal("control_request"),
+    request_id: z.string(),
+    request: z.object({
+      subtype: z.string(),
+      tool_name: z.string().optional(),
+      input: z.record(z.string(), z.unknown()).optional(),
+    }),
+  }),
+  result: z.object({
+    type: z.literal("result"),
+    subtype: z.string(),
+    is_error: z.boolean(),
+    result: z.string().nullish(),
+    errors: z.array(z.string()).default([]),
+    terminal_reason: z.string().nullish(),
+    api_error: z.string().nullish(),
+    api_error_status: z.number().nullish(),
+    /** `total_cost_usd` would include the conversation's earlier cost. */
+    model_usage_since_last_result: z.record(z.string(), modelUsage).default({}),
+  }),
 };
 type Schemas = typeof schemas;
 export type ClaudeMessage = z.output<Schemas[keyof Schemas]>;
-export type ClaudeResult = z.output<typeof result>;
-export type ClaudeControlRequest = z.output<typeof controlRequest>;
+export type ClaudeResult = z.output<Schemas["result"]>;
+export type ClaudeControlRequest = z.output<Schemas["control_request"]>;
 
 const kindOfLine = z.object({ type: z.string(), subtype: z.string().optional() });
 
-/** Undefined: a kind of message that says nothing to us. What is no message fails with `invalid_answer`. */
+/** Undefined: a message that does not matter here. Fails with `invalid_answer` if the line is not a message. */
 export function readMessage(line: string): ClaudeMessage | undefined {
   const value = parseJson(line);
   const kind = kindOfLine.safeParse(value);
@@ -134,7 +121,7 @@ function parseJson(line: string): unknown {
 }
 
 function unreadable(line: string, cause?: unknown): SlipwayError {
-  return new SlipwayError("invalid_answer", `Claude Code said what is not its protocol: ${line.slice(0, 200)}`, {
+  return new SlipwayError("invalid_answer", `Claude Code broke its protocol: ${line.slice(0, 200)}`, {
     cause,
   });
 }

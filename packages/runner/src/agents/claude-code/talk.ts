@@ -4,18 +4,18 @@ import type { Program } from "../program/process.ts";
 import { type ClaudeControlRequest, type ClaudeMessage, readMessage } from "./messages.ts";
 
 const maxLineBytes = 32 * 1024 * 1024;
-/** After its result the program ends by itself as its input has ended. One that says nothing for so long is ended. */
+/** After its result the program ends once its input ends. One that stays silent for so long is killed. */
 const settleMs = 5_000;
 
-/** What is said to the program and what it says, over its standard input and output. */
+/** The exchange with the program over its standard input and output. */
 export interface Talk {
-  /** Until the program ends. */
+  /** Yields until the program ends. */
   messages(): AsyncGenerator<ClaudeMessage>;
-  /** False: it takes no more words. */
+  /** False: it takes no more input. */
   say(text: string): boolean;
   answer(permission: { readonly id: string; readonly allow: boolean; readonly reason: string }): void;
   interrupt(): void;
-  /** Lets the program end when it has worked off what it was told. */
+  /** Lets the program end when it has processed its input. */
   finish(): void;
 }
 

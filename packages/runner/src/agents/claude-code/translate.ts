@@ -1,15 +1,16 @@
 import { type AgentErrorKind, type AgentEvent, SlipwayError } from "@slipway/contract";
+import { z } from "zod";
 import type { FinalEvent } from "../../supervise/supervise.ts";
-import { idText, longText, shortText } from "../../system/sizes.ts";
+import { idText, longText, shortText } from "../../system/text.ts";
+import { teamServer } from "../driver.ts";
+import { planEvent } from "../program/events.ts";
 import { failureEvent } from "../program/failure.ts";
-import { teamServer } from "./command.ts";
 import type { ClaudeMessage, ClaudeResult } from "./messages.ts";
-import { planOf } from "./plan.ts";
 
-/** One turn's messages as events. */
+/** Translates one turn's messages into events. */
 export interface Translation {
   read(message: ClaudeMessage): AgentEvent[];
-  /** How the last result ends the turn; undefined before there is one. */
+  /** How the last result ends the turn. Undefined before the first. */
   readonly end: FinalEvent | undefined;
 }
 
@@ -18,14 +19,14 @@ type Tool = Extract<AgentEvent, { type: "tool" }>;
 
 export function createTranslation(): Translation {
   const toolNames = new Map<string, string>();
-  /** Of the last response; `open` while it comes. */
+  /** Stop reason of the last response. `open` while it streams. */
   let stopReason: string | undefined;
   let errorClass: string | undefined;
   let end: FinalEvent | undefined;
 
   const readStream = ({ event: { type, delta }, parent_tool_use_id }: Message<"stream_event">): AgentEvent[] => {
     if (parent_tool_use_id != null) return [];
-    // A stream that was cut also gets a `message_stop`, made up by the program, but no `message_delta` before it.
+    // For a cut stream, the program makes up a `message_stop`, but no `message_delta` before it.
     if (type === "message_start") {
       stopReason = "open";
       end = undefined;
@@ -89,6 +90,16 @@ function endOf(result: ClaudeResult, stopReason: string | undefined, errorClass:
   return { type: "done", outcome: "completed", text: words };
 }
 
+const todoInput = z.object({
+  todos: z.array(z.object({ content: z.string(), status: z.enum(["pending", "in_progress", "completed"]) })),
+});
+
+/** The list that a call of TodoWrite sets. The model writes its input: anything else is not a plan. */
+function planOf(input: unknown): AgentEvent[] {
+  const { data } = todoInput.safeParse(input);
+  return data ? [planEvent(data.todos.map(({ content, status }) => ({ text: content, status })))] : [];
+}
+
 const kindsByClass: Readonly<Record<string, AgentErrorKind>> = {
   authentication_failed: "auth",
   billing_error: "auth",
@@ -112,7 +123,8 @@ function failureOf(result: ClaudeResult, stopReason: string | undefined, errorCl
 }
 
 function sessionOf(message: Extract<ClaudeMessage, { subtype: "init" }>): AgentEvent {
-  // The program goes on without a server that did not start; an agent without the run's tools does the wrong work.
+  // The program continues without a server that failed to start, and an agent without the run's tools does the wrong
+  // work.
   if (message.mcp_servers.some(({ name, status }) => name === teamServer && status === "failed")) {
     throw new SlipwayError("component_missing", "The run's own tools did not start.");
   }

@@ -1,6 +1,14 @@
 import type { AgentEvent } from "@slipway/contract";
+import { shortText } from "../../system/text.ts";
 
-/** What `work` pushes while it runs, in order; returns what it answers. */
+const maxPlanEntries = 256;
+
+export function planEvent(entries: Extract<AgentEvent, { type: "plan" }>["entries"]): AgentEvent {
+  const shown = entries.slice(0, maxPlanEntries);
+  return { type: "plan", entries: shown.map(({ text, status }) => ({ text: shortText(text), status })) };
+}
+
+/** Yields what `work` pushes, in order, and returns its result. */
 export async function* eventsOf<T>(
   work: (push: (event: AgentEvent) => void) => Promise<T>,
 ): AsyncGenerator<AgentEvent, T, undefined> {
@@ -14,7 +22,7 @@ export async function* eventsOf<T>(
     over = true;
     news.resolve();
   });
-  // A reader that has left does not hear of the failure; it is none of the whole runner.
+  // A reader that has left does not see the failure, which must not end the runner.
   answer.catch(() => {});
   while (!over || waiting.length > 0) {
     yield* waiting.splice(0);

@@ -1,17 +1,17 @@
 import { type AgentErrorKind, type ErrorCode, isErrorCode } from "@slipway/contract";
 import type { FinalEvent } from "../../supervise/supervise.ts";
-import { cutText } from "../../system/text.ts";
+import { shortText } from "../../system/text.ts";
 
 export interface FailureFacts {
-  /** The HTTP status that the agent got from the gateway, when it tells. */
+  /** The HTTP status from the gateway, if the agent reports it. */
   readonly status?: number | undefined;
   /** The agent's own class of failure, translated. */
   readonly kind?: AgentErrorKind | undefined;
-  /** The agent's words. The gateway puts its code at the end of a refusal's message, as in `... [unknown_model]`. */
+  /** The agent's words. The gateway puts its code at the end of a refusal, as in `... [unknown_model]`. */
   readonly message: string;
 }
 
-/** How a turn ends after a failed model call. The gateway's code counts most, then the agent's class, then the status. */
+/** How a turn ends after a failed model call: by the gateway's code, else the agent's class, else the status. */
 export function failureEvent({ status, kind, message }: FailureFacts): FinalEvent {
   const code = findCode(message);
   if (code === "budget_exhausted" || (code === undefined && status === 402)) {
@@ -19,7 +19,7 @@ export function failureEvent({ status, kind, message }: FailureFacts): FinalEven
   }
   if (code === "answer_refused") return { type: "done", outcome: "refused", text: "" };
   const found = (code && kindsByCode[code]) ?? kind ?? kindOfStatus(status) ?? "internal";
-  return { type: "error", kind: found, message: cutText(message, 4096) };
+  return { type: "error", kind: found, message: shortText(message) };
 }
 
 const kindsByCode: Partial<Record<ErrorCode, AgentErrorKind>> = {

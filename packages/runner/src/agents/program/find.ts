@@ -2,28 +2,28 @@ import { access, constants } from "node:fs/promises";
 import { delimiter, join } from "node:path";
 import { SlipwayError } from "@slipway/contract";
 
-/** What a driver needs to know of the sandbox it runs in. */
+/** What a driver needs to know of its sandbox. */
 export interface Surroundings {
-  /** Where the programs of agents are mounted, each in a directory of its own: `/opt`. */
+  /** Where agents' programs are mounted, each in its own directory: `/opt`. */
   readonly toolsDirectory: string;
-  /** What every command in the sandbox has: the way out by its proxy, what its user gave it. */
+  /** The environment of every command in the sandbox: the proxy, and the user's variables. */
   readonly environment: Readonly<Record<string, string>>;
-  /** Where agents keep what is their own: settings, conversations. A resumed run finds it again. */
+  /** Where agents keep settings and conversations. A resumed run finds them again. */
   readonly homesDirectory: string;
 }
 
 export interface ProgramSource {
   /** Its directory below the tools directory. */
   readonly directory: string;
-  /** Where in there the program may lie, best first. */
+  /** Where the program may lie in there, in order of preference. */
   readonly files: readonly string[];
-  /** What it is called in PATH. */
+  /** Its name in PATH. */
   readonly command: string;
-  /** Of npm, that bring it. None: whoever has described it knows. */
+  /** The npm packages that contain it. None for a described agent. */
   readonly packages: readonly string[];
 }
 
-/** The program's path: from its mounted directory, else from PATH. */
+/** Returns the program's path: in its mounted directory, otherwise in PATH. */
 export async function findProgram(source: ProgramSource, surroundings: Surroundings): Promise<string> {
   const mounted = source.files.map((file) => join(surroundings.toolsDirectory, source.directory, file));
   const inPath = (surroundings.environment["PATH"] ?? "")

@@ -2,7 +2,7 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { Surroundings } from "./find.ts";
 
-/** The agent's own home directory, with the files that it is to find there, by their paths. */
+/** Creates the agent's home directory with the given files. */
 export async function makeHome(
   surroundings: Surroundings,
   agent: string,
@@ -21,10 +21,10 @@ export function homeOf({ homesDirectory }: Surroundings, agent: string): string 
   return join(homesDirectory, agent);
 }
 
-/** Variables by which programs find other models, settings or homes than those of the run. */
+/** Variables that would lead programs to other models, settings or homes than the run's. */
 const ofPrograms = /^(ANTHROPIC|CLAUDE|CODEX|GEMINI|OPENCODE|XDG)_/;
 
-/** What the program has from the sandbox, and so what its commands have. */
+/** The environment of the program, and so of its commands. */
 export function environmentIn({ environment }: Surroundings, home: string): Record<string, string> {
   const passed = Object.entries(environment).filter(([name]) => !ofPrograms.test(name));
   return { ...Object.fromEntries(passed), HOME: home, LANG: "C.UTF-8" };

@@ -1,7 +1,7 @@
 import type { Readable } from "node:stream";
 import { SlipwayError } from "@slipway/contract";
 
-/** The lines of a stream. One that is longer than it may be fails with `too_large`. */
+/** Yields the lines of a stream. Fails with `too_large` for a line over the limit. */
 export async function* readLines(stream: Readable, maxLineBytes: number): AsyncGenerator<string> {
   let pending: Buffer[] = [];
   let pendingBytes = 0;

@@ -16,7 +16,7 @@ it("a stopped program takes along what left its session", async () => {
   });
   await once(program.stdout, "data");
   expect((await place.processes()).length).toBeGreaterThan(0);
-  await program.stop(50);
+  await program.stop();
   expect(await place.processes()).toEqual([]);
 });
 

@@ -4,25 +4,25 @@ import type { Readable, Writable } from "node:stream";
 import { SlipwayError } from "@slipway/contract";
 import type { FinalEvent } from "../../supervise/supervise.ts";
 import { markProcesses } from "../../system/processes.ts";
-import { shortText } from "../../system/sizes.ts";
+import { shortText } from "../../system/text.ts";
 
 export interface ProgramOptions {
   readonly argv: readonly [string, ...string[]];
   readonly cwd: string;
-  /** All of it: nothing is inherited from the runner. */
+  /** The whole environment: nothing is inherited from the runner. */
   readonly env: Readonly<Record<string, string>>;
 }
 
 export interface Program {
   readonly stdin: Writable;
   readonly stdout: Readable;
-  /** Settles when the program itself has ended; what it has started may still run. */
+  /** Settles when the program itself has ended. Its children may still run. */
   readonly exit: Promise<ProgramExit>;
-  /** The last of what it wrote to standard error. */
+  /** The end of its standard error. */
   complaint(): string;
-  /** Asks it and all that it has started to end, and kills them after the grace. Answers when none of it is left. */
-  stop(graceMs: number): Promise<void>;
-  /** Kills it and all that it has started, without waiting. */
+  /** Asks it and everything it started to end, and kills what is left after the grace. Resolves when none of it is left. */
+  stop(): Promise<void>;
+  /** Kills it and everything it started, without waiting. */
   kill(): void;
 }
 
@@ -31,9 +31,11 @@ export interface ProgramExit {
   readonly signal: NodeJS.Signals | null;
 }
 
+/** Between a request to end and an end by force. */
+export const stopGraceMs = 3_000;
 const maxComplaintChars = 2000;
 
-/** Starts a program in a session of its own and with a mark, by which all that descends from it is found. */
+/** Starts a program in its own session and with a mark, by which all of its descendants are found. */
 export async function startProgram({ argv: [file, ...args], cwd, env }: ProgramOptions): Promise<Program> {
   const mark = markProcesses();
   const child = spawn(file, args, { cwd, env: { ...env, ...mark.environment }, stdio: "pipe", detached: true });
@@ -41,13 +43,13 @@ export async function startProgram({ argv: [file, ...args], cwd, env }: ProgramO
   await Promise.race([once(child, "spawn"), exit]).catch((error: unknown) => {
     throw new SlipwayError("component_missing", `${file} could not be started in ${cwd}.`, { cause: error });
   });
-  // A program that ends without reading its input is judged by its exit and its output, not by the broken pipe.
+  // A program that ends without reading its input is judged by its exit and output, not by the broken pipe.
   child.stdin.on("error", () => {});
   let complaint = "";
   child.stderr.setEncoding("utf8").on("data", (text: string) => {
     complaint = (complaint + text).slice(-maxComplaintChars);
   });
-  const stop = async (graceMs: number): Promise<void> => {
+  const end = async (graceMs: number): Promise<void> => {
     const gone = await mark.end({ leader: child.pid, graceMs });
     if (!gone) throw new SlipwayError("internal", `Processes of ${file} could not be killed.`);
     await exit;
@@ -57,13 +59,13 @@ export async function startProgram({ argv: [file, ...args], cwd, env }: ProgramO
     stdout: child.stdout,
     exit,
     complaint: () => complaint.trim(),
-    stop,
-    // Whoever waits for the stop hears of a failure.
-    kill: () => void stop(0).catch(() => {}),
+    stop: () => end(stopGraceMs),
+    // Whoever awaits `stop` gets the failure.
+    kill: () => void end(0).catch(() => {}),
   };
 }
 
-/** How a turn ends when its program has ended before it. */
+/** How a turn ends when its program ended first. */
 export async function crashOf(program: Pick<Program, "exit" | "complaint">): Promise<FinalEvent> {
   const { code, signal } = await program.exit;
   const how = signal === null ? `with exit code ${code}` : `by ${signal}`;

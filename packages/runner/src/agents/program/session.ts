@@ -1,10 +1,10 @@
 import { z } from "zod";
 import type { OpenOptions } from "../driver.ts";
 
-/** The conversation that an agent's next turn goes on with. */
+/** The conversation that an agent's next turn continues. */
 export interface SessionState {
   readonly id: string | undefined;
-  /** Answers when it is on disk. Undefined: the next turn begins a conversation. */
+  /** Resolves when it is on disk. Undefined: the next turn starts a conversation. */
   keep(id: string | undefined): Promise<void>;
 }
 

@@ -10,8 +10,9 @@ import {
   readGatewaySettings,
 } from "@slipway/gateway";
 import { createRoles, type Roles } from "@slipway/gateway/roles";
-import { demo, demoBuild, echo, planner, type ScriptedProgram, startScriptedModel } from "@slipway/gateway/scripted";
+import { demo, echo, planner, type ScriptedProgram, startScriptedModel } from "@slipway/gateway/scripted";
 import { createGatewayLedger } from "@slipway/store";
+import { demoBuild } from "../../../../../examples/demo-build/demo-build.ts";
 
 export interface ModelParts {
   readonly settings: GatewaySettings;

@@ -1,8 +1,8 @@
 import type { ModelMessage } from "ai";
 
-/** Of English and code; a mild overestimate is the safe side. */
+/** For English and code. A mild overestimate is safer. */
 const charsPerToken = 3.5;
-/** Steps at the end that stay as they are. */
+/** The last steps, which stay as they are. */
 const keptSteps = 6;
 
 export function estimateTokens(messages: readonly ModelMessage[]): number {
@@ -10,8 +10,8 @@ export function estimateTokens(messages: readonly ModelMessage[]): number {
 }
 
 /**
- * Which messages give way to a summary, once a conversation is longer than `limitTokens`: all but the first prompt and the
- * latest steps. A step is an answer with its tool results; it is never split. Undefined: nothing to gain.
+ * Chooses the messages to summarise once a conversation exceeds `limitTokens`: all but the first prompt and the latest
+ * steps. A step is an answer with its tool results and is never split. Undefined: nothing to gain.
  */
 export function planCompaction(
   messages: readonly ModelMessage[],
@@ -22,7 +22,7 @@ export function planCompaction(
   for (let kept = keptSteps; kept >= 1; kept--) {
     const to = answers.at(-kept);
     if (to === undefined || to < 3) continue;
-    // Long latest steps leave less room for more of them.
+    // Long latest steps leave less room for others.
     if (kept === 1 || estimateTokens(messages.slice(to)) <= limitTokens / 2) return { from: 1, to };
   }
   return undefined;

@@ -19,8 +19,8 @@ export function createOrUpdateFilesTool({ workdir }: Workplace): BuiltinTool {
     name: "createOrUpdateFiles",
     kind: "edit",
     description:
-      "Writes files: with `content`, the whole file, new or not; with `edits`, text of a file that exists is replaced. " +
-      "Directories are made as needed.",
+      "Writes files. `content` sets the whole file, new or not; `edits` replace text in an existing file. " +
+      "Creates directories as needed.",
     schema: z.object({
       files: z
         .array(z.object({ path, content: z.string().max(maxFileBytes).optional(), edits: z.array(edit).optional() }))
@@ -28,7 +28,7 @@ export function createOrUpdateFilesTool({ workdir }: Workplace): BuiltinTool {
         .max(50),
     }),
     async run({ files }) {
-      // All edits are made before the first write, so that a wrong one leaves nothing half done.
+      // Computes all edits before the first write, so that a wrong one leaves nothing half done.
       const written = await Promise.all(files.map(async (file) => ({ ...file, text: await newText(workdir, file) })));
       for (const file of written) {
         const absolute = pathInside(workdir, file.path);
@@ -57,7 +57,7 @@ async function newText(workdir: string, change: FileChange): Promise<string> {
     const parts = text.split(find);
     if (parts.length !== 2) {
       throw new Error(
-        `${change.path}: the text to find occurs ${parts.length - 1} times, not once. Nothing was written.`,
+        `${change.path}: the text to find occurs ${parts.length - 1} times, not once. No file was written.`,
       );
     }
     text = parts.join(replace);
@@ -95,7 +95,7 @@ async function readLines(workdir: string, name: string, fromLine: number, lineCo
   await using file = await open(pathInside(workdir, name));
   const { size } = await file.stat();
   const { buffer, bytesRead } = await file.read({ buffer: Buffer.alloc(Math.min(size, maxFileBytes)) });
-  if (buffer.includes(0)) return `[no text: ${size} bytes of binary data]`;
+  if (buffer.includes(0)) return `[not text: ${size} bytes of binary data]`;
   const lines = buffer.toString("utf8", 0, bytesRead).split("\n");
   const text = keepEndsOf(lines.slice(fromLine - 1, fromLine - 1 + lineCount).join("\n"), maxBytes);
   const lastLine = fromLine - 1 + lineCount;

@@ -38,13 +38,13 @@ export function listFilesTool({ workdir }: Workplace): BuiltinTool {
   });
 }
 
-/** By git, in a process of its own: a pattern that takes for ever ends with it. */
+/** Runs git as a separate process, so that an endless pattern can be killed. */
 export function searchTool({ workdir, environment }: Workplace): BuiltinTool {
   return defineTool({
     name: "search",
     kind: "search",
     description:
-      "Searches text files for a POSIX extended regular expression and answers path:line:text. Leaves out what git ignores.",
+      "Searches text files for a POSIX extended regular expression and returns path:line:text. Skips what git ignores.",
     schema: z.object({
       pattern: z.string().min(1).max(4_096),
       path: z.string().max(4_096).default(".").describe("The file or directory to look in"),
@@ -72,7 +72,7 @@ export function searchTool({ workdir, environment }: Workplace): BuiltinTool {
       child.stdout.on("data", (chunk: Buffer) => found.add(chunk));
       child.stderr.on("data", (chunk: Buffer) => complaint.add(chunk));
       const [code] = await once(child, "close");
-      // 1: nothing found.
+      // 1 means nothing found.
       if (code !== 0 && code !== 1)
         throw new Error(complaint.text().trim() || `the search took more than ${searchMs} ms`);
       return { text: found.text().trimEnd() || "[nothing found]", ok: true };

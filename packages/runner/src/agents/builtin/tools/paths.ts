@@ -1,6 +1,6 @@
 import { relative, resolve, sep } from "node:path";
 
-/** The absolute path of what a model named. The sandbox is the border; this keeps an agent at its work. */
+/** Resolves a path from the model. The sandbox is the security border; this only keeps an agent at its work. */
 export function pathInside(workdir: string, path: string): string {
   const absolute = resolve(workdir, path);
   const inside = relative(workdir, absolute);

@@ -11,8 +11,8 @@ export function terminalTool({ workdir, environment, maxCommandMs }: Workplace):
     name: "terminal",
     kind: "execute",
     description:
-      "Runs a command with bash in the working directory and answers its output, standard error included, and its exit " +
-      "code. There is no input. What still runs in the background when the command ends is ended.",
+      "Runs a command with bash in the working directory and returns its output, including standard error, and its exit " +
+      "code. There is no input. Background processes are killed when the command ends.",
     schema: z.object({
       command: z.string().min(1).max(100_000),
       timeoutSeconds: z.number().min(1).max(maxSeconds).default(Math.min(defaultSeconds, maxSeconds)),

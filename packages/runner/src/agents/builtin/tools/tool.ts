@@ -4,28 +4,28 @@ import type { z } from "zod";
 
 export type ToolKind = Extract<AgentEvent, { type: "tool" }>["kind"];
 
-/** What the model and the events are told of a call. */
+/** What the model and the events learn of a call. */
 export interface ToolOutcome {
   readonly text: string;
   readonly ok: boolean;
 }
 
-/** A tool of the built-in agent. What it throws is told to the model as the call's failure. */
+/** A tool of the built-in agent. An error it throws is reported to the model as the call's failure. */
 export interface BuiltinTool {
   readonly name: string;
   readonly kind: ToolKind;
   readonly description: string;
   readonly schema: FlexibleSchema;
-  /** It changes something, so that a user who wants to be asked is asked. */
+  /** It changes something, so it may need the user's permission. */
   readonly acts: boolean;
   run(input: unknown, options: { readonly signal: AbortSignal }): Promise<ToolOutcome>;
 }
 
 export interface Workplace {
   readonly workdir: string;
-  /** For the programs that tools start. */
+  /** For programs that tools start. */
   readonly environment: Readonly<Record<string, string>>;
-  /** No command takes longer: the agent would count as stuck. */
+  /** The limit for commands: a longer one would make the agent look stuck. */
   readonly maxCommandMs: number;
 }
 

@@ -4,12 +4,13 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { keepEnds } from "../../../system/output.ts";
 import { makeWorkplace } from "../../../testing/workplace.ts";
-import { workTools } from "./index.ts";
+import { workTools } from "../index.ts";
 
 async function setUp(options: { maxCommandMs?: number } = {}) {
   const { workdir } = await makeWorkplace();
   const environment = { PATH: process.env["PATH"] ?? "", GREETING: "hi" };
-  const tools = workTools({ workdir, environment, maxCommandMs: 60_000, ...options });
+  const workplace = { workdir, environment, maxCommandMs: 60_000, ...options };
+  const tools = workTools.map((create) => create(workplace));
   const call = async (name: string, input: unknown, signal = new AbortController().signal) => {
     const tool = tools.find((entry) => entry.name === name);
     if (tool === undefined) throw new Error(`no ${name}`);
@@ -124,7 +125,7 @@ describe("readFiles", () => {
     await write("b.bin", Buffer.from([1, 0, 2]));
     const { text, ok } = await call("readFiles", { paths: ["a.txt", "none.txt", "b.bin", ".."] });
     expect(ok).toBe(false);
-    expect(text).toMatch(/^=== a.txt\na\n=== none.txt\nENOENT[\s\S]*=== b.bin\n\[no text: 3 bytes[\s\S]*outside of/);
+    expect(text).toMatch(/^=== a.txt\na\n=== none.txt\nENOENT[\s\S]*=== b.bin\n\[not text: 3 bytes[\s\S]*outside of/);
   });
 
   test("keeps within its limit", async () => {

@@ -1,16 +1,16 @@
 import type { Task } from "@slipway/contract";
 import { type AddedLine, filesOf } from "./app.ts";
 
-/** What an agent does for a task beside writing the task's files. */
+/** What an agent does for a task besides writing its files. */
 export interface DemoWork {
-  /** What it says before it begins. */
+  /** What it says first. */
   readonly says: string;
-  /** Of the files that it writes, those that are there before. */
+  /** The existing files among those it writes. */
   readonly rewrites?: readonly string[];
   readonly adds?: readonly AddedLine[];
   /** What the agents of other tasks should know. */
   readonly tells?: string;
-  /** What it writes when it is tried for the first time, and when that is to be mended. */
+  /** What it writes on the first try, and on the failing repair of that. */
   readonly firstTries?: readonly string[];
 }
 
@@ -185,7 +185,7 @@ export const tasks: readonly Task[] = planned.map(({ minutes, work, ...task }) =
   estimate: { minutes, usd: 0.05 },
 }));
 
-/** By the title that the agent is given. */
+/** Finds a task by the title that the agent is given. */
 export function workOn(title: string): { readonly id: string; readonly work: DemoWork } | undefined {
   return planned.find((task) => task.title === title);
 }

@@ -3,7 +3,7 @@ import type { Check } from "@slipway/contract";
 type BrowserCheck = Extract<Check, { type: "browser" }>;
 type Step = BrowserCheck["steps"][number];
 
-/** Each makes a room of its own, so that none sees what another has done. */
+/** Each check makes its own room, so that none sees another's changes. */
 export const checks: readonly Check[] = [
   inBrowser("open-room", [...openRoom("Proof garden"), ...openRoom("proof  GARDEN"), seeHeading("Proof garden")]),
   inBrowser("add-items", [...openRoom("Proof pantry"), ...add("2 kg quinces", "quinces"), seeText("2 kg")]),
@@ -45,7 +45,7 @@ export const checks: readonly Check[] = [
     viewport: "phone",
     appearance: "One column without anything cut off: the room's name, the field with its button, the item below.",
   },
-  // Sizes are the same on a busy machine; times are not.
+  // Sizes do not depend on the machine's load. Times do.
   { type: "performance", proves: "light-start", path: "/", metric: "transferKilobytes", atMost: 1000 },
   inBrowser("shop-together", [
     ...openRoom("Proof market"),

@@ -1,16 +1,20 @@
 import { SlipwayError } from "@slipway/contract";
-import type { ScriptedProgram } from "../../program.ts";
-import { isSideCall, sideAnswer } from "../../side-call.ts";
-import { type PlanningQuestion, planningQuestionOf } from "../planning-questions.ts";
+import {
+  isSideCall,
+  type PlanningQuestion,
+  planningQuestionOf,
+  type ScriptedProgram,
+  sideAnswer,
+} from "@slipway/gateway/scripted";
 import { agentTurn } from "./agent.ts";
 import { checks } from "./checks.ts";
 import { intent } from "./intent.ts";
 import { tasks } from "./plan.ts";
 
 /**
- * Plans and builds one app, whatever is asked for: shopping lists that people share. It answers as the models of all roles
- * would. Its agents write the app's real files, and not all goes well: two tasks change the same lines, and one is
- * tried in vain before it succeeds.
+ * Plans and builds one app, whatever the request: shopping lists that people share. It answers for the models of all
+ * roles. Its agents write the app's real files, and not everything goes well: two tasks change the same lines, and one
+ * task fails before it succeeds.
  */
 export const demoBuild: ScriptedProgram = (request) => {
   const question = planningQuestionOf(request);

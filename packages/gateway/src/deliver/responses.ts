@@ -2,18 +2,18 @@ import type { ErrorCode } from "@slipway/contract";
 import type { PaidTokens } from "../pay/funds.ts";
 import type { ResponseEnd } from "./health.ts";
 
-/** How a model response of a run ended, to hold against what its agents say. */
+/** How a model response of a run ended, to compare with what its agents report. */
 export interface SettledResponse {
   readonly end: ResponseEnd;
   readonly code: ErrorCode | undefined;
   /** The model declined to answer. */
   readonly refused?: boolean;
-  /** How large its request counts as, by what was paid for it. */
+  /** The size of the request as paid for. */
   readonly paid?: PaidTokens;
   readonly at: number;
 }
 
-/** By its model, or by the budget. One that the agent itself broke off is not missed. */
+/** Cut off by the model or by the budget. A response that the agent itself aborted does not count. */
 export function wasCutOff({ end, code }: SettledResponse): boolean {
   return end === "truncated" || code === "budget_exhausted";
 }
@@ -22,17 +22,17 @@ export function wasCutOff({ end, code }: SettledResponse): boolean {
 export interface Responses {
   note(response: SettledResponse, startedAt: number): void;
   readonly last: SettledResponse | undefined;
-  /** The last one whose model was to blame. */
+  /** The last one that failed because of its model. */
   readonly lastFailure: SettledResponse | undefined;
   readonly paid: PaidTokens;
-  /** A request was refused, before it was sent, since the run could not pay for it. */
+  /** Notes a request that was refused unsent because the run could not pay for it. */
   noteUnpayable(): void;
   readonly hadUnpayable: boolean;
-  /** When one after another has failed by its model: whoever tries again now only spends. */
+  /** Resolves after several model failures in a row: another try would only spend money. */
   readonly gaveUp: Promise<SettledResponse>;
 }
 
-/** The gateway itself has tried each of them as often as makes sense. */
+/** The gateway has already retried each of them. */
 const maxFailures = 3;
 
 const modelFailures: ReadonlySet<ErrorCode | undefined> = new Set<ErrorCode>([
@@ -40,7 +40,7 @@ const modelFailures: ReadonlySet<ErrorCode | undefined> = new Set<ErrorCode>([
   ...(["model_timeout", "model_unreachable", "stream_truncated"] as const),
 ]);
 
-/** `before`: the run was open before, and what was under way then is lost. Once a model has answered, that explains no failure. */
+/** `before` stands for requests lost by an earlier process. It explains no failure once a model has answered. */
 export function createResponses(before?: SettledResponse): Responses {
   const gaveUp = Promise.withResolvers<SettledResponse>();
   let last: SettledResponse | undefined;
@@ -52,7 +52,8 @@ export function createResponses(before?: SettledResponse): Responses {
   let countedAt = 0;
   return {
     note(response, startedAt) {
-      // What the run's end has broken off tells nothing of the answers before it, nor does a call beside one that was cut off.
+      // A response aborted by the run's end says nothing about earlier ones. Neither does one that ran beside a cut-off
+      // response.
       const isBeside = last !== undefined && wasCutOff(last) && response.end === "complete" && startedAt < last.at;
       if (response.code !== "run_ended" && !isBeside) last = response;
       paid = largest(paid, response.paid);
@@ -62,7 +63,7 @@ export function createResponses(before?: SettledResponse): Responses {
       }
       if (!modelFailures.has(response.code)) return;
       lastFailure = response;
-      // What was under way when another one failed is not a further try.
+      // A request already under way when another one failed is not a further try.
       if (failures > 0 && startedAt < countedAt) return;
       failures++;
       countedAt = response.at;

@@ -1,11 +1,11 @@
-import type { Message } from "../../../dialects/conversation.ts";
+import type { Message } from "@slipway/gateway/scripted";
 
-/** What an agent of a task is asked for: the prompts of the runner's phases, by how they begin. */
+/** Prompts of the runner's phases, by how they begin. */
 const beginnings = {
   build: /^Your task: /,
   fix: /^`[^\n]+` fails (on your work|in a clean checkout)/,
   conflict: /^(Main has moved on, and its changes conflict|These files still have conflict marks)/,
-  criteria: /^(Go through the criteria|You have said nothing of these criteria)/,
+  criteria: /^(Go through the criteria|You have said nothing about these criteria)/,
   findings: /^Checks of your work have found this/,
   more: /^There is more to do on your task/,
 } as const;
@@ -14,15 +14,15 @@ export type OrderName = keyof typeof beginnings;
 export interface Order {
   readonly name: OrderName;
   readonly text: string;
-  /** The first one of the same kind in the conversation is 1. */
+  /** Counts orders of the same kind in the conversation, from 1. */
   readonly number: number;
-  /** Of each turn since then whose calls have all come to an end, their results. */
+  /** The results of each finished turn since then. */
   readonly turns: readonly (readonly string[])[];
 }
 
 /**
- * The last order of a conversation and what was done for it. Other words of the user, such as news of the build, come in
- * between and change nothing.
+ * Returns the last order of a conversation and what was done for it. Other words of the user, such as news of the
+ * build, come in between and change nothing.
  */
 export function lastOrder(messages: readonly Message[]): Order | undefined {
   const orders = messages.flatMap((message, index) => ordersIn(message).map((order) => ({ ...order, index })));
@@ -32,7 +32,7 @@ export function lastOrder(messages: readonly Message[]): Order | undefined {
   return { name: last.name, text: last.text, number, turns: finishedTurns(messages.slice(last.index)) };
 }
 
-/** The task, wherever in the conversation it was given. */
+/** Returns the task, wherever in the conversation it was given. */
 export function givenTask(messages: readonly Message[]): { title: string; isFirstTry: boolean } | undefined {
   const text = messages.flatMap(ordersIn).find(({ name }) => name === "build")?.text;
   if (text === undefined) return undefined;
@@ -50,7 +50,7 @@ function ordersIn({ role, parts }: Message): { name: OrderName; text: string }[]
   });
 }
 
-/** A call that a restart has ended, so that it is to be made again. */
+/** A call interrupted by a restart, to be repeated. */
 const interrupted = /^\[(interrupted|Request interrupted)/;
 
 function finishedTurns(messages: readonly Message[]): string[][] {

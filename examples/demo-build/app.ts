@@ -2,10 +2,10 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 
-/** The app's sources, in a directory for each task that writes some. */
-const directory = fileURLToPath(new URL("../../../../../../examples/demo-app", import.meta.url));
+/** The app's sources, in one directory per task. */
+const directory = fileURLToPath(new URL("../demo-app", import.meta.url));
 
-/** By their paths in the app. */
+/** Returns a task's files by their paths in the app. */
 export function filesOf(name: string): ReadonlyMap<string, string> {
   const root = join(directory, name);
   const files = readdirSync(root, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
@@ -13,20 +13,20 @@ export function filesOf(name: string): ReadonlyMap<string, string> {
   return new Map(paths.map((path) => [relative(root, path), readFileSync(path, "utf8")]));
 }
 
-/** A line for a file that others add lines to as well. */
+/** A line for a file to which other tasks also add lines. */
 export interface AddedLine {
   readonly file: string;
   readonly line: string;
 }
 
-/** Lines of a kind stand together, sorted; the first one of its kind stands before the anchor. */
+/** Lines of a kind are sorted. The first of its kind goes before the anchor. */
 const kinds = [
   { kind: /^import /, anchor: /^$/ },
   { kind: /^ {2}context\.\w+ = /, anchor: /^ {2}return / },
   { kind: /^ {2}routes\.push\(/, anchor: /^ {2}return / },
 ] as const;
 
-/** The text with the lines in their places. What is there already stays as it is. */
+/** Inserts the lines in their places. Skips lines that are already there. */
 export function withLines(text: string, added: readonly AddedLine[]): string {
   const lines = text.split("\n");
   for (const { line } of added) {
@@ -41,7 +41,7 @@ export function withLines(text: string, added: readonly AddedLine[]): string {
 
 const conflict = /^<{7} .*\n([\s\S]*?)^={7}\n([\s\S]*?)^>{7} .*\n/gm;
 
-/** Both sides of each conflict, sorted, so that it does not matter who came first. */
+/** Keeps both sides of each conflict, sorted, so that the order of the merges does not matter. */
 export function withBothSides(text: string): string {
   return text.replace(conflict, (_, ours: string, theirs: string) => {
     const lines = new Set(`${ours}${theirs}`.split("\n").filter((line) => line !== ""));

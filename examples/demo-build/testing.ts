@@ -1,29 +1,28 @@
 import { execFile } from "node:child_process";
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import type { Message, Part } from "../../dialects/conversation.ts";
-import { bindAction } from "../bind.ts";
-import { demoBuild } from "../programs/demo-build/demo-build.ts";
-import { tasks } from "../programs/demo-build/plan.ts";
-import { asProgramsSee, result, tools, user } from "./conversation.ts";
+import { bindAction, type Message, type Part } from "@slipway/gateway/scripted";
+import { asProgramsSee, result, tools, user } from "@slipway/gateway/testing/conversation";
+import { demoBuild } from "./demo-build.ts";
+import { tasks } from "./plan.ts";
 
 const maxTurns = 20;
-/** Those of the built-in agent in a task run. */
+/** The tools of the built-in agent in a task run. */
 const offered = tools("terminal", "createOrUpdateFiles", "claim_files", "tell_others", "state_criterion");
 
-/** A conversation with an agent of the demo that works in a directory. */
+/** A conversation with a demo agent that works in a directory. */
 export interface Player {
   readonly messages: Message[];
-  /** Every call that was made, as `tool input`. */
+  /** All calls so far, as `tool input`. */
   readonly calls: string[];
-  /** Gives an order and answers what the agent says when it is done. */
+  /** Gives an order and returns the agent's last words. */
   order(text: string): Promise<string>;
-  /** Takes one turn; answers what the agent says when it does nothing more. */
+  /** Takes one turn. Returns the agent's words if it is done. */
   turn(): Promise<string | undefined>;
 }
 
 export interface PlayerOptions {
-  /** Runs the app's tests when the agent does, which takes a while; without it they only seem to pass. */
+  /** Runs the app's tests when the agent does, which takes a while. Otherwise they seem to pass. */
   readonly tests?: boolean;
 }
 
@@ -84,7 +83,7 @@ async function carryOut({ command, files = [] }: Input, workdir: string, tests: 
   return command === undefined ? "Noted." : await output(commandFor(command, tests), workdir);
 }
 
-/** The app's tests need nothing that is installed, and nothing is asked of a registry. */
+/** The app's tests need no installed packages, and must not ask a registry. */
 function commandFor(command: string, tests: boolean): string {
   return command.replace(/^npm ci$/, "true").replace(/^npm test/, tests ? "node test/all.js" : "true");
 }

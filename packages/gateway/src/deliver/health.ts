@@ -1,8 +1,7 @@
-import type { ErrorCode, Usage } from "@slipway/contract";
-import { noUsage } from "../pay/budget.ts";
+import { addUsage, type ErrorCode, noUsage, type Usage } from "@slipway/contract";
 import type { Settlement } from "../ports/ports.ts";
 
-/** What one provider has done since this gateway began. */
+/** What one provider has done since this gateway started. */
 export interface ProviderHealth {
   readonly provider: string;
   readonly requests: number;
@@ -14,7 +13,7 @@ export interface ProviderHealth {
   readonly lastErrorCode: ErrorCode | undefined;
 }
 
-/** How a response that this process has seen ended. */
+/** How a response ended, as seen by this process. */
 export type ResponseEnd = Exclude<Settlement["end"], "lost">;
 
 export interface Health {
@@ -44,7 +43,7 @@ export function createHealth(providers: readonly string[]): Health {
       change(provider, (old) => ({
         inFlight: old.inFlight - 1,
         ends: { ...old.ends, [end]: old.ends[end] + 1 },
-        usage: add(old.usage, usage),
+        usage: addUsage(old.usage, usage),
         microUsd: old.microUsd + microUsd,
         lastErrorCode: code ?? old.lastErrorCode,
       })),
@@ -63,14 +62,5 @@ function newCounters(provider: string): ProviderHealth {
     usage: noUsage,
     microUsd: 0,
     lastErrorCode: undefined,
-  };
-}
-
-function add(a: Usage, b: Usage): Usage {
-  return {
-    input: a.input + b.input,
-    output: a.output + b.output,
-    cacheRead: a.cacheRead + b.cacheRead,
-    cacheWrite: a.cacheWrite + b.cacheWrite,
   };
 }

@@ -5,20 +5,21 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { checkListSchema, intentDraftSchema, planDraftSchema, type Task, topologicalOrder } from "@slipway/contract";
+import { asProgramsSee, result, user } from "@slipway/gateway/testing/conversation";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { z } from "zod";
-import { asProgramsSee, result, user } from "../../testing/conversation.ts";
-import { openPlayer } from "../../testing/demo-player.ts";
 import { demoBuild } from "./demo-build.ts";
 import { intent } from "./intent.ts";
 import { tasks } from "./plan.ts";
+import { openPlayer } from "./testing.ts";
 
 const run = promisify(execFile);
 const allPass = "Done, and the tests pass.";
 const earlier = "What earlier attempts ended with:\n<errors 0>\nlooping\n</errors 0>";
 
-async function answerTo(schema: z.ZodType, prompt = ""): Promise<unknown> {
-  const asked = { name: "answer", schema: z.toJSONSchema(schema, { io: "input", unrepresentable: "any" }) };
+type AnswerSchema = typeof intentDraftSchema | typeof checkListSchema | typeof planDraftSchema;
+
+async function answerTo(schema: AnswerSchema, prompt = ""): Promise<unknown> {
+  const asked = { name: "answer", schema: schema.toJSONSchema({ io: "input", unrepresentable: "any" }) };
   const { object } = await demoBuild(asProgramsSee({ messages: [user(prompt)], answerSchema: asked }));
   return schema.parse(object);
 }
@@ -141,7 +142,7 @@ test("one of its tasks is tried in vain, mended in vain, and succeeds at the nex
   const attempt = () => readFile(join(directory, "shared/entry.js"), "utf8");
   expect(await player.order(orderFor("entries"))).toBe("This is what I have; a test still fails.");
   const first = await attempt();
-  expect(await player.order("`npm test` fails on your work. Mend the cause, not the test.")).toBe(
+  expect(await player.order("`npm test` fails on your work. Fix the cause, not the test.")).toBe(
     "That should mend it.",
   );
   expect(await attempt()).not.toBe(first);

@@ -1,9 +1,9 @@
-import type { Action, ScriptedRequest, Turn } from "../../program.ts";
+import type { Action, ScriptedRequest, Turn } from "@slipway/gateway/scripted";
 import { type AddedLine, filesOf, withBothSides, withLines } from "./app.ts";
 import { givenTask, lastOrder, type Order, type OrderName } from "./orders.ts";
 import { type DemoWork, workOn } from "./plan.ts";
 
-/** The next turn of an agent that works on one of the demo's tasks. */
+/** Returns the next turn of an agent on one of the demo's tasks. */
 export function agentTurn({ request, tools }: ScriptedRequest): Turn {
   const order = lastOrder(request.messages);
   const given = givenTask(request.messages);
@@ -18,22 +18,22 @@ interface Assignment {
   readonly id: string;
   readonly work: DemoWork;
   readonly order: Order;
-  /** What is written in vain, first and then to mend it. */
+  /** The failing first try, and its failing repair. */
   readonly tries: readonly string[];
   offers(tool: string): boolean;
 }
 
-/** Turns one after the other; what a turn does may follow from the results of the one before. The last one only speaks. */
+/** Successive turns. A turn may depend on the previous turn's results. The last turn only speaks. */
 type Script = readonly ((results: readonly string[]) => Turn)[];
 
-/** The first turn that has not been taken, with all that it does. */
+/** Returns the first turn that is not finished. */
 function nextTurn(script: Script, taken: Order["turns"]): Turn {
   let results: readonly string[] = [];
   let count = 0;
   for (const step of script) {
     const turn = step(results);
     const done = taken[count];
-    // Of a turn that was cut short, a part may have been done: it is taken again as a whole.
+    // A turn that was cut short may be partly done: repeat all of it.
     const wasCutShort = done !== undefined && done.length < (turn.actions?.length ?? 0);
     if (done === undefined || wasCutShort || turn.actions === undefined) return turn;
     results = done;
@@ -87,7 +87,7 @@ function fixScript({ tries, order }: Assignment): Script {
 }
 
 function conflictScript({ order }: Assignment): Script {
-  // Behind the paths are the changes, and lines of these can look like paths.
+  // Ignore the changes after the paths: their lines can look like paths.
   const [list = ""] = order.text.split("\n<", 1);
   const paths = [...list.matchAll(/^- (.+)$/gm)].map(([, path = ""]) => path);
   return [
@@ -129,7 +129,7 @@ function writes(files: ReadonlyMap<string, string>): Action[] {
   return [...files].map(([write, content]) => ({ write, content }));
 }
 
-/** Shows files whole and unchanged, whatever an agent's own tool for reading makes of them. */
+/** Shows whole, unchanged files, whatever an agent's own reading tool does to them. */
 function show(paths: readonly string[]): Action {
   return { run: paths.map((path) => `echo '--- ${path}'; cat '${path}'; echo '--- end'`).join("; ") };
 }
@@ -146,7 +146,7 @@ function rewritten(shown: string, paths: readonly string[], adds: readonly Added
   });
 }
 
-/** By the shell: some agents' tools write over a file only after they have read it themselves. */
+/** Uses the shell: some agents' tools overwrite a file only after reading it. */
 function overwrite(path: string, content: string): Action {
   return { run: `cat > '${path}' <<'END OF FILE'\n${content}END OF FILE` };
 }

@@ -1,41 +1,41 @@
 import { type ErrorCode, type RunId, SlipwayError } from "@slipway/contract";
 import { createRate, type Rate } from "../channel/rate.ts";
+import type { Responses } from "../deliver/responses.ts";
 import { createEstimates, type Estimates } from "../pay/estimates.ts";
 import type { Clock } from "../ports/ports.ts";
 import type { Route } from "../settings/routes.ts";
-import type { Responses } from "./responses.ts";
 
-/** What the gateway holds of a run while it is open. */
+/** What the gateway keeps about an open run. */
 export interface RunEntry {
   readonly id: RunId;
   readonly routes: readonly Route[];
   readonly estimates: Estimates;
   readonly responses: Responses;
-  /** Model requests under way, and when they end; aborting one ends its exchange. */
+  /** Model requests under way, with their ends. Aborting one ends its exchange. */
   readonly exchanges: Map<AbortController, Promise<void>>;
-  /** When none is under way. */
+  /** Resolves when none is under way. */
   quiet(): Promise<void>;
-  /** Of the bodies of these. */
+  /** Bytes of their bodies. */
   bodyBytes: number;
-  /** Of all bodies, by their bytes. */
+  /** Limits the bytes of all bodies. */
   readonly bodyRate: Rate;
-  /** Why it may not ask models any more. */
+  /** Why the run can no longer use models. */
   closed: SlipwayError | undefined;
 }
 
-/** The runs that are open in this process. */
+/** The open runs of this process. */
 export interface Runs {
   add(run: Pick<RunEntry, "id" | "routes" | "responses">): RunEntry;
-  /** Fails with `provider_unavailable`: after a restart, a run that is not open yet may be soon. */
+  /** Fails with `provider_unavailable`: after a restart, the run may be opened soon. */
   get(id: RunId): RunEntry;
-  /** Cuts what is under way and refuses what comes, with the given code. */
+  /** Aborts what is under way and refuses new requests, with the given code. */
   close(id: RunId, code: ErrorCode, message: string): void;
-  /** Closes it and forgets it. */
+  /** Closes the run and forgets it. */
   remove(id: RunId): void;
   ids(): RunId[];
 }
 
-/** Each byte is parsed while everybody waits. Agents at work send far less. */
+/** Parsing blocks everyone. Working agents send far less. */
 const bodyBytesPerSecond = 8 * 1024 * 1024;
 const burstBodyBytes = 64 * 1024 * 1024;
 
@@ -49,7 +49,7 @@ export function createRuns(clock: Clock): Runs {
   };
   return {
     add({ id, routes, responses }) {
-      if (runs.has(id)) throw new SlipwayError("invalid_request", `${id} is open already`);
+      if (runs.has(id)) throw new SlipwayError("invalid_request", `${id} is already open`);
       const exchanges: RunEntry["exchanges"] = new Map();
       const run: RunEntry = {
         id,
@@ -74,7 +74,7 @@ export function createRuns(clock: Clock): Runs {
     },
     close,
     remove(id) {
-      close(id, "aborted", "the host let go of the run");
+      close(id, "aborted", "the host closed the run");
       runs.delete(id);
     },
     ids: () => [...runs.keys()],

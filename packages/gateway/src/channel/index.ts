@@ -1,2 +1,0 @@
-export { answerError } from "./answer.ts";
-export { createRunChannel, type RunChannel } from "./channel.ts";

@@ -1,2 +1,0 @@
-export { openChannel } from "./channel.ts";
-export { startRelay } from "./relay.ts";
