@@ -18,6 +18,8 @@ const settings = {
 const log = (line: string) => console.error(new Date().toISOString(), line);
 const tell = (start: KeeperStart) => process.stdout.write(`${JSON.stringify(start)}\n`);
 
+// Nobody else writes what this process makes, whatever the umask it was started with.
+process.umask(process.umask() | 0o022);
 process.title = `slipway-keeper ${stateDir}`;
 // The caller that started the keeper may be gone, its pipe and its terminal with it.
 process.stdout.on("error", () => {});

@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { closeSync, openSync } from "node:fs";
+import { chmodSync, closeSync, mkdirSync, openSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
@@ -153,9 +153,16 @@ async function dial(path: string): Promise<Socket | null> {
   }
 }
 
+/** Compiled code that others could write would run with this user's rights, and Node makes the directory as the umask is. */
+function makePrivate(directory: string): void {
+  mkdirSync(directory, { recursive: true, mode: 0o700 });
+  chmodSync(directory, 0o700);
+}
+
 /** Answers null when another keeper was quicker, or this one did not come up. */
 async function startKeeper(layout: Layout, settings: KeeperSettings): Promise<Socket | null> {
   const log = openSync(layout.keeperLog, "a", 0o600);
+  makePrivate(layout.compileCache);
   const main = fileURLToPath(new URL("../main.ts", import.meta.url));
   const words = [main, settings.stateDir, String(settings.sandboxUid), String(settings.minFreeBytes)];
   const child = spawn(process.execPath, ["--disable-warning=ExperimentalWarning", ...words], {
