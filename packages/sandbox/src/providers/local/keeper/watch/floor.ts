@@ -13,12 +13,16 @@ export interface FloorParts {
   readonly clock: Clock;
   /** What the sandbox's processes have written since they started. */
   writtenBytes(box: Box): Promise<number>;
+  /** What its files take, those that no directory shows among them. To find out is dear. */
+  takenBytes(box: Box): Promise<number>;
   onError(box: Box, error: unknown): void;
 }
 
 /** More than a disk takes in a second: the nearer the floor is, the more often it is looked at. */
 const fastestBytesPerSecond = 4 * 1024 ** 3;
 const intervalMs = { least: 200, most: 1000 };
+/** So much less has to be free before sandboxes are measured again. */
+const worthMeasuringBytes = 4 * 1024 * 1024;
 /** After that the next one is stopped, too. */
 const endingMs = 5000;
 
@@ -31,6 +35,7 @@ export function startFloorWatch(parts: FloorParts): Disposable {
   const { minFreeBytes } = space;
   /** What each had written when there was still room. */
   let before = new Map<Box, number>();
+  const measured = { freeBytes: Number.POSITIVE_INFINITY, taken: new Map<Box, number>() };
   const ending = new Set<Box>();
   let cancel = () => {};
   let stopped = false;
@@ -48,28 +53,39 @@ export function startFloorWatch(parts: FloorParts): Disposable {
     await Promise.race([work, late]);
     giveUp();
   };
-  const writtenBytes = (box: Box) =>
-    parts.writtenBytes(box).catch((error) => {
-      onError(box, error);
-      return 0;
-    });
+  const ask = (able: readonly Box[], bytesOf: (box: Box) => Promise<number>) =>
+    Promise.all(
+      able.map(async (box) => {
+        const bytes = await bytesOf(box).catch((error) => {
+          onError(box, error);
+          return 0;
+        });
+        return [box, bytes] as const;
+      }),
+    );
+  /** What a process wrote that ended, and that nobody waited for, no other process tells: it is known by what there is. */
+  const growing = async (able: readonly Box[], free: number) => {
+    if (free > measured.freeBytes - worthMeasuringBytes) return null;
+    measured.freeBytes = free;
+    const taken = await ask(able, parts.takenBytes);
+    for (const [box, bytes] of taken) if (!measured.taken.has(box)) measured.taken.set(box, bytes);
+    return decideStop(grownSince(measured.taken, taken), free, minFreeBytes);
+  };
   const look = async () => {
     const free = space.freeBytes();
+    if (free >= minFreeBytes) {
+      measured.freeBytes = Number.POSITIVE_INFINITY;
+      measured.taken.clear();
+    }
     // Far from the floor nobody needs to know who writes.
     if (free >= 2 * minFreeBytes) return before.clear();
     const able = [...boxes.all()].filter((box) => canWrite(box.record.state, hold) && !ending.has(box));
-    const written = await Promise.all(able.map(async (box) => [box, await writtenBytes(box)] as const));
+    const written = await ask(able, parts.writtenBytes);
     if (free >= minFreeBytes) {
       before = new Map(written);
       return;
     }
-    const writers = written.map(([box, bytes]) => {
-      // Less than before: processes have gone, and nobody waited for them.
-      const earlier = Math.min(before.get(box) ?? 0, bytes);
-      before.set(box, earlier);
-      return { box, grownBytes: bytes - earlier };
-    });
-    const writer = decideStop(writers, free, minFreeBytes);
+    const writer = decideStop(grownSince(before, written), free, minFreeBytes) ?? (await growing(able, free));
     if (writer !== null) await settledOrLate(end(writer.box));
   };
   const again = () => {
@@ -85,4 +101,13 @@ export function startFloorWatch(parts: FloorParts): Disposable {
       cancel();
     },
   };
+}
+
+function grownSince(before: Map<Box, number>, now: readonly (readonly [Box, number])[]) {
+  return now.map(([box, bytes]) => {
+    // Less than before: processes have gone, and nobody waited for them.
+    const earlier = Math.min(before.get(box) ?? 0, bytes);
+    before.set(box, earlier);
+    return { box, grownBytes: bytes - earlier };
+  });
 }
