@@ -23,6 +23,8 @@ import { openRepository } from "./work/planning/repository.ts";
 const log = (line: string) => console.error(new Date().toISOString(), line);
 const tell = (start: object) => process.stdout.write(`${JSON.stringify(start)}\n`);
 
+// Nobody else writes what this process makes, whatever the umask it was started with.
+process.umask(process.umask() | 0o022);
 process.title = "slipway-server";
 // Whoever started the server may be gone, its pipe and its terminal with it.
 process.stdout.on("error", () => {});

@@ -1,3 +1,4 @@
+import { statSync } from "node:fs";
 import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -212,4 +213,15 @@ test("a server in the foreground ends with a signal, and its state directory is 
   child.kill("SIGTERM");
   expect(await code).toBe(0);
   expect(await readdir(SLIPWAY_STATE_DIR)).not.toContain("server.log");
+});
+
+test("whatever the umask, nobody else writes to what a server has made", async () => {
+  await using own = await openBin(server);
+  const umask = process.umask(0);
+  await own.run(["builds"]).finally(() => process.umask(umask));
+  const entries = await readdir(own.stateDir, { withFileTypes: true });
+  const writable = entries.filter(({ name }) => (statSync(join(own.stateDir, name)).mode & 0o022) !== 0);
+  expect(writable.map(({ name }) => name)).toEqual([]);
+  expect(statSync(join(own.stateDir, "compile-cache")).mode & 0o077).toBe(0);
+  await own.run(["down"]);
 });

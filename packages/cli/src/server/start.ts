@@ -31,6 +31,11 @@ export function spawnServer(
   { stateDir, environment }: ServerStart,
   { stderr, ...options }: { detached?: boolean; cwd?: string; stderr: number | "inherit" },
 ): ChildProcess {
+  makeStateDirectory(stateDir);
+  const compileCache = join(stateDir, "compile-cache");
+  // Compiled code that others could write would run with this user's rights, and Node makes the directory as the umask is.
+  mkdirSync(compileCache, { recursive: true, mode: 0o700 });
+  chmodSync(compileCache, 0o700);
   return spawn(process.execPath, ["--disable-warning=ExperimentalWarning", program], {
     ...options,
     stdio: ["ignore", "pipe", stderr],
@@ -38,7 +43,7 @@ export function spawnServer(
       ...environment,
       ...placesFromHere(environment),
       SLIPWAY_STATE_DIR: stateDir,
-      NODE_COMPILE_CACHE: join(stateDir, "compile-cache"),
+      NODE_COMPILE_CACHE: compileCache,
     },
   });
 }
@@ -72,10 +77,14 @@ export async function untilReady(child: ChildProcess, words: () => string): Prom
 
 const maxLogBytes = 10 * 1024 * 1024;
 
-function openLog(stateDir: string): { path: string; descriptor: number; size: number } {
-  // As root, sandboxes of another user traverse the state directory.
+/** As root, sandboxes of another user traverse the state directory. */
+function makeStateDirectory(stateDir: string): void {
   const mode = process.getuid?.() === 0 ? 0o711 : 0o700;
   if (mkdirSync(stateDir, { recursive: true, mode }) !== undefined) chmodSync(stateDir, mode);
+}
+
+function openLog(stateDir: string): { path: string; descriptor: number; size: number } {
+  makeStateDirectory(stateDir);
   const path = join(stateDir, serverFiles.log);
   const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
   if (size > maxLogBytes) renameSync(path, `${path}.old`);

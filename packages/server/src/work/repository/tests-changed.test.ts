@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { ChangedFile } from "./changes.ts";
-import { isTest, testChange } from "./tests-changed.ts";
+import { emptiedElsewhere, isTest, testChange } from "./tests-changed.ts";
 
 const changed = (path: string): ChangedFile => ({ path, change: "changed", before: "1", after: "2" });
 const emptied = (path: string, before: string, after: string) => testChange(changed(path), before, after).emptied;
@@ -100,6 +100,32 @@ describe("no test is empty", () => {
   });
 });
 
+describe("of tests that are in another file now, those that assert nothing there count for where they were:", () => {
+  const [full, weak] = [js("expect(sum(1, 2)).toBe(3);"), js("")];
+  test.each<[string, string, string, object]>([
+    ["a new file has them", "", weak, { "a.test.js": 1 }],
+    ["one that was there has them", "test('other', () => {});", `test('other', () => {});${weak}`, { "a.test.js": 1 }],
+    ["they are whole", "", full, {}],
+    ["others are there", "", "test('other', () => {});", {}],
+    ["they were there before", weak, weak, {}],
+  ])("%s", (_, before, after, expected) => {
+    const files = [
+      { path: "a.test.js", before: full, after: "" },
+      { path: "b.test.js", before, after },
+    ];
+    expect(Object.fromEntries(emptiedElsewhere(files))).toEqual(expected);
+    expect(emptiedElsewhere([{ path: "a.test.js", before: full, after: full }, ...files.slice(1)]).size).toBe(0);
+  });
+
+  test("in Python, by their names", () => {
+    const files = [
+      { path: "test_a.py", before: py("assert add(1, 2) == 3"), after: "" },
+      { path: "test_b.py", before: "", after: py("add(1, 2)") },
+    ];
+    expect([...emptiedElsewhere(files)]).toEqual([["test_a.py", 1]]);
+  });
+});
+
 test("a file is looked through in time, whatever it is made of", () => {
   for (const piece of [
     "/*",
@@ -118,5 +144,6 @@ test("a file is looked through in time, whatever it is made of", () => {
     const text = piece.repeat(50_000);
     expect(emptied("a.test.js", text, text)).toBe(0);
     expect(emptied("test_a.py", text, text)).toBe(0);
+    expect(emptiedElsewhere([{ path: "a.test.js", before: text, after: text }]).size).toBe(0);
   }
 });

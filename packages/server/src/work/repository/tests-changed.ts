@@ -27,9 +27,41 @@ export function isTest(path: string): boolean {
 export function testChange(file: ChangedFile, before: string, after: string): TestChange {
   const { path: to, from: path = to, change } = file;
   const [was, is] = [countTests(withoutComments(path, before)), countTests(withoutComments(to, after))];
-  // One that is gone, or was moved elsewhere, is no empty one.
+  // One that is gone is no empty one.
   const emptied = Math.max(0, Math.min(was.asserting - is.asserting, is.empty - was.empty));
   return { path, change, emptied };
+}
+
+/** The sources of a file of before and of now. */
+export interface FileTexts {
+  readonly path: string;
+  readonly before: string;
+  readonly after: string;
+}
+
+/** Tests that asserted something in one file and are in another now, where they assert nothing: how many, by where they were. */
+export function emptiedElsewhere(files: readonly FileTexts[]): ReadonlyMap<string, number> {
+  const lists = files.map(({ path, before, after }) => {
+    const [was, is] = [before, after].map((text) => testsIn(withoutComments(path, text)));
+    return { path, was: was ?? [], is: is ?? [] };
+  });
+  const arrived = new Map<string, number>();
+  for (const { was, is } of lists) {
+    const known = new Set(was.map(({ title }) => title));
+    for (const { title, asserts } of is)
+      if (!asserts && !known.has(title)) arrived.set(title, (arrived.get(title) ?? 0) + 1);
+  }
+  const emptied = new Map<string, number>();
+  for (const { path, was, is } of lists) {
+    const kept = new Set(is.map(({ title }) => title));
+    for (const { title, asserts } of was) {
+      const left = arrived.get(title) ?? 0;
+      if (title === "" || !asserts || kept.has(title) || left === 0) continue;
+      arrived.set(title, left - 1);
+      emptied.set(path, (emptied.get(path) ?? 0) + 1);
+    }
+  }
+  return emptied;
 }
 
 /** Where a test begins; it ends where the next one does. */
@@ -46,13 +78,25 @@ const assertion =
 const isToFail = /^\w+(\.\w+)*\.(fails|failing|fail)\b|^[^\n]*\bfails\s*:\s*true\b|\btest\.fail\(/;
 
 function countTests(text: string): { asserting: number; empty: number } {
-  const starts = [...text.matchAll(beginning)].map(({ index }) => index);
-  const asserting = starts.filter((start, index) => {
-    const test = text.slice(start, starts[index + 1]);
-    return assertion.test(test.replace(tautologies, "")) && !isToFail.test(test);
-  }).length;
-  return { asserting, empty: starts.length - asserting };
+  const tests = testsIn(text);
+  const asserting = tests.filter(({ asserts }) => asserts).length;
+  return { asserting, empty: tests.length - asserting };
 }
+
+/** A test that is called by no name has the title "". */
+function testsIn(text: string): { readonly title: string; readonly asserts: boolean }[] {
+  const starts = [...text.matchAll(beginning)].map(({ index }) => index);
+  return starts.map((start, index) => {
+    const test = text.slice(start, starts[index + 1]);
+    const [, , inQuotes, plain] = titled.exec(test) ?? [];
+    return {
+      title: inQuotes ?? plain ?? "",
+      asserts: assertion.test(test.replace(tautologies, "")) && !isToFail.test(test),
+    };
+  });
+}
+
+const titled = /^(?:[\w.]{1,60}\(\s*(["'`])([^"'`\n]{1,500})\1|(?:def|func) (\w+))/;
 
 // What is not closed goes on to the end of its line or of the file: so nothing is looked for from each of many beginnings.
 const quoted = String.raw`"(?:\\.|[^"\\\n])*"?|'(?:\\.|[^'\\\n])*'?`;

@@ -42,6 +42,26 @@ describe("what an install depends on", () => {
     ],
     ["a native part", { "package.json": {}, "binding.gyp": "{}" }, { kind: "named", ownScripts: true }],
     ["another package manager", { "package.json": express, "pnpm-lock.yaml": "" }, { kind: "unknown" }],
+    [
+      "settings of where packages come from",
+      {
+        "package.json": express,
+        ".npmrc": "; ours\n@a:registry = https://a.example\n//a.example/:_authToken=x\nengine-strict\n",
+      },
+      { kind: "named" },
+    ],
+    ...[
+      "git=./git",
+      "audit=false\rgit=./git",
+      "node-options=--require=./a.cjs",
+      "global=true",
+      "prefix=/usr/local",
+      '"git"=./git',
+    ].map((npmrc): [string, Files, object] => [
+      npmrc,
+      { "package.json": express, ".npmrc": npmrc },
+      { kind: "unknown" },
+    ]),
     ["Python", { "requirements.txt": "flask" }, { kind: "unknown" }],
     ["two languages", { "package.json": express, "requirements.txt": "flask" }, { kind: "unknown" }],
   ])("%s", (_, files, expected) => {
@@ -78,8 +98,8 @@ describe("the key of an install", () => {
   });
 
   test("does not take the end of one file for the beginning of the next", () => {
-    expect(keyOf({ "package.json": express, "package-lock.json": "ab", ".npmrc": "c" })).not.toBe(
-      keyOf({ "package.json": express, "package-lock.json": "a", ".npmrc": "bc" }),
+    expect(keyOf({ "package.json": express, "package-lock.json": "a#", ".npmrc": "#c" })).not.toBe(
+      keyOf({ "package.json": express, "package-lock.json": "a", ".npmrc": "##c" }),
     );
   });
 });

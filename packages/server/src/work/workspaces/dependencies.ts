@@ -37,7 +37,8 @@ export function planDependencies(names: ReadonlySet<string>, files: ReadonlyMap<
   const [install] = commands;
   if (install === undefined) return { kind: "none" };
   const manifests = [...files].filter(([path]) => isManifest(path)).map(([path, text]) => readManifest(path, text));
-  if (commands.length > 1 || install[0] !== "npm" || !manifests.every((one) => hasItsPaths(one, files))) {
+  const isNamed = manifests.every((one) => hasItsPaths(one, files)) && hasPlainSettings(files.get(".npmrc"));
+  if (commands.length > 1 || install[0] !== "npm" || !isNamed) {
     return { kind: "unknown" };
   }
   const ownScripts = names.has("binding.gyp") || manifests.some((one) => one.hasInstallScripts);
@@ -86,6 +87,18 @@ function pathOf(specifier: string): string | null {
   const [, path = null] = /^(?:file|link):(.*)$/.exec(specifier) ?? /^((?:\.|~?\/).*)$/.exec(specifier) ?? [];
   return path;
 }
+
+/**
+ * Other settings choose what npm runs, by `git` and `node-options` even where no script may, and where it puts things. What is
+ * installed by them stays in one workspace.
+ */
+function hasPlainSettings(npmrc: Buffer | undefined): boolean {
+  const lines = (npmrc?.toString("utf8") ?? "").split(/[\r\n]+/).map((line) => line.trim());
+  return lines.every((line) => line === "" || /^[;#]/.test(line) || plainSetting.test(line));
+}
+
+const plainSetting =
+  /^((@[\w.-]+:)?registry|\/\/[^=]*|audit(-level)?|color|engine-strict|fund|include|install-(links|strategy)|(legacy|strict)-peer-deps|lockfile-version|loglevel|omit|optional|package-lock|prefer-dedupe|progress|save-(exact|prefix)|update-notifier)\s*(=|$)/;
 
 function keyOf(files: ReadonlyMap<string, Buffer>): string {
   const hash = createHash("sha256");

@@ -238,3 +238,22 @@ test("a workspace moves on to another commit: what changed is written, what is g
   const further = await place.commit({ "package.json": manifest({ dependencies }) });
   expect(await workspaces.move(build, sandbox, { from: to, to: further })).toBeNull();
 });
+
+test("what npm runs by a project's settings, in an install without scripts, is in no other workspace", async () => {
+  const { build, registry } = place;
+  await registry.publish("small", "1.0.0", { "index.js": "" }, {});
+  const code = "process.getBuiltinModule('fs').writeFileSync('/usr/local/bin/npm','',{mode:0o755})";
+  const hostile = await place.commit({
+    "package.json": manifest({
+      dependencies: { small: "1.0.0" },
+      optionalDependencies: { none: "git+https://localhost/none.git" },
+    }),
+    "package-lock.json": null,
+    ".npmrc": `git=/usr/bin/npm\nnode-options="--import=data:text/javascript,${code}"\n`,
+  });
+  await using mine = await createWorkspaces(place).open(build, hostile, gate);
+  expect(await output(mine, "ls", "/usr/local/bin")).toBe("");
+  const honest = await place.commit({ "package.json": manifest({ dependencies }), ".npmrc": null });
+  await using sandbox = await createWorkspaces(place).open(build, honest, gate);
+  expect(await output(sandbox, "ls", "/usr/local/bin")).toBe("");
+});

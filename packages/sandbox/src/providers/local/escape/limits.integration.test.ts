@@ -97,7 +97,7 @@ describe("disk:", () => {
 describe("disk that no directory shows:", () => {
   // Where a mapping leads, and what is open in a process that cannot be traced, is only root's to see.
   const isRoot = process.getuid?.() === 0;
-  const ways = ["unlinked", "nameless", "thread", ...(isRoot ? ["mapped"] : [])];
+  const ways = ["unlinked", "nameless", "thread", ...(isRoot ? ["mapped", "headless"] : [])];
   test.each(ways)(
     "%s files end the sandbox as others do",
     async (way) => {

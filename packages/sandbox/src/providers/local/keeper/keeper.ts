@@ -11,7 +11,7 @@ import { collectTools } from "./tools.ts";
 import { startFloorWatch } from "./watch/floor.ts";
 import { startHearing } from "./watch/hearing.ts";
 import { writtenBytes } from "./watch/unlinked.ts";
-import { startWatch } from "./watch/watch.ts";
+import { startWatch, takenBytes } from "./watch/watch.ts";
 
 export interface Keeper {
   close(): void;
@@ -52,7 +52,7 @@ export async function startKeeper(
   const watch = startWatch(parts);
   const hearing = startHearing(parts);
   const writtenBy = async (box: Box) => writtenBytes(await parts.hold.processes(box));
-  const floor = startFloorWatch({ ...parts, writtenBytes: writtenBy });
+  const floor = startFloorWatch({ ...parts, writtenBytes: writtenBy, takenBytes: (box) => takenBytes(parts, box) });
   const reconciling = repeat(
     clock,
     () => reconcileEveryMs,

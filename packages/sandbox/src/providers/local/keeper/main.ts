@@ -19,6 +19,8 @@ const settings = {
 const log = (line: string) => console.error(new Date().toISOString(), line);
 const tell = (start: KeeperStart) => process.stdout.write(`${JSON.stringify(start)}\n`);
 
+// Nobody else writes what this process makes, whatever the umask it was started with.
+process.umask(process.umask() | 0o022);
 process.title = `slipway-keeper ${stateDir}`;
 // The caller may be gone, with its pipe and its terminal.
 process.stdout.on("error", () => {});

@@ -1,4 +1,4 @@
-import { open } from "node:fs/promises";
+import { open, readdir } from "node:fs/promises";
 import { text } from "node:stream/consumers";
 import { type ErrorCode, SlipwayError } from "@slipway/contract";
 import type { Identity } from "./launch.ts";
@@ -61,7 +61,7 @@ export async function inodesMappedForWriting(pids: readonly number[]): Promise<n
   const inodes = new Set<number>();
   const budget = { bytes: mostMapBytes };
   for (const pid of pids) {
-    for await (const line of mapLines(pid, budget)) {
+    for await (const { line } of mapLines(pid, budget)) {
       const inode = Number(/^\S+ .w.s \S+ \S+ (\d+)/.exec(line)?.[1] ?? 0);
       if (inode !== 0) inodes.add(inode);
     }
@@ -76,9 +76,29 @@ const mostMapBytes = 64 * 1024 * 1024;
 /** Each becomes an argument of the tool. */
 const mostInodes = 10_000;
 
-/** The lines of `maps`, as far as the budget goes. */
-export async function* mapLines(pid: number, budget: { bytes: number }): AsyncIterable<string> {
-  const file = await open(`/proc/${pid}/maps`).catch(() => null);
+/** The lines of `maps`, as far as the budget goes, and the number by which /proc has them. */
+export async function* mapLines(
+  pid: number,
+  budget: { bytes: number },
+): AsyncIterable<{ readonly thread: string; readonly line: string }> {
+  let hasRead = false;
+  for await (const thread of threadsOf(pid)) {
+    for await (const line of linesOf(`/proc/${thread}/maps`, budget)) {
+      hasRead = true;
+      yield { thread, line };
+    }
+    if (hasRead) return;
+  }
+}
+
+/** The first one may have ended and tell nothing, while the others go on. */
+async function* threadsOf(pid: number): AsyncIterable<string> {
+  yield String(pid);
+  yield* (await readdir(`/proc/${pid}/task`).catch(() => [])).slice(1);
+}
+
+async function* linesOf(path: string, budget: { bytes: number }): AsyncIterable<string> {
+  const file = await open(path).catch(() => null);
   if (file === null) return;
   try {
     const block = Buffer.allocUnsafe(64 * 1024);

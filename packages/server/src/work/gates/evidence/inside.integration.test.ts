@@ -94,6 +94,12 @@ test("a process that ends in the middle reports nothing of what it did not run, 
   expect(byFiles.told).not.toContain("late: passed");
 });
 
+test("a test of node:test that is expected to fail counts as left out", async () => {
+  const body = "() => { throw new Error('broken'); }";
+  await put("a.test.mjs", `import test from "node:test";\ntest("one", { expectFailure: true }, ${body});\n`);
+  expect((await node(["--test"])).told).toEqual(["one: skipped"]);
+});
+
 test("Vitest reports each test", async () => {
   const vitest = join(dirname(createRequire(import.meta.url).resolve("vitest/package.json")), "vitest.mjs");
   await symlink(join(vitest, "../.."), join(directory, "node_modules"));

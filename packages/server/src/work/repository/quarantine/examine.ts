@@ -3,7 +3,7 @@ import type { ChangedFile } from "../changes.ts";
 import type { Git, GitOptions } from "../git.ts";
 import { type Blob, isBinary, readBlobs } from "../objects.ts";
 import { type SecretSign, secretSigns } from "../secrets.ts";
-import { isTest, type TestChange, testChange } from "../tests-changed.ts";
+import { emptiedElsewhere, type FileTexts, isTest, type TestChange, testChange } from "../tests-changed.ts";
 
 /** What is told of a change, for gates to judge by. None of it keeps a candidate out by itself. */
 export interface Examined {
@@ -40,6 +40,7 @@ export async function examine(
   const secrets: SecretSign[] = [];
   const tests: TestChange[] = [];
   const unread: string[] = [];
+  const texts: FileTexts[] = [];
   for (const file of changes) {
     // One file at a time: others want to go on meanwhile.
     await nextRound();
@@ -48,9 +49,14 @@ export async function examine(
     if (after.binary && after.bytes > limits.binaryBytes) binaries.push({ path: file.path, bytes: after.bytes });
     secrets.push(...secretSigns(file.path, before.text, after.text));
     if (wasTest) tests.push(testChange(file, before.text, after.text));
+    if (wasTest || isTest(file.path)) {
+      texts.push({ path: file.from ?? file.path, before: before.text, after: after.text });
+    }
     if (before.unread || after.unread) unread.push(file.path);
   }
-  return { binaries, secrets, tests, unread };
+  const elsewhere = emptiedElsewhere(texts);
+  const all = tests.map((one) => ({ ...one, emptied: one.emptied + (elsewhere.get(one.path) ?? 0) }));
+  return { binaries, secrets, tests: all, unread };
 }
 
 /** A file that is too large to look into is told as a binary: nobody reads it. */

@@ -31,7 +31,7 @@ static void *hold(void *unused) {
         int file = hidden_file();
         if (file < 0 || write(file, content, SIZE) != SIZE)
             exit(1);
-        if (strcmp(way, "mapped"))
+        if (strcmp(way, "mapped") && strcmp(way, "headless"))
             continue;
         if (mmap(NULL, 4096, PROT_READ, MAP_SHARED, file, 0) == MAP_FAILED || close(file))
             exit(1);
@@ -50,7 +50,7 @@ int main(int argc, char **argv) {
     if (argc > 3)
         prctl(PR_SET_DUMPABLE, 0);
     pthread_t thread;
-    if (strcmp(way, "thread"))
+    if (strcmp(way, "thread") && strcmp(way, "headless"))
         hold(NULL);
     pthread_create(&thread, NULL, hold, NULL);
     // What is left is a process whose first thread has ended.

@@ -1,5 +1,5 @@
 import { spawn } from "node:child_process";
-import { closeSync, openSync } from "node:fs";
+import { chmodSync, closeSync, mkdirSync, openSync } from "node:fs";
 import type { Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
@@ -132,9 +132,16 @@ async function dial(path: string): Promise<Socket | null> {
   }
 }
 
+/** Node makes the directory as the umask says. Compiled code that others can write would run with this user's rights. */
+function makePrivate(directory: string): void {
+  mkdirSync(directory, { recursive: true, mode: 0o700 });
+  chmodSync(directory, 0o700);
+}
+
 /** Null when another keeper was quicker, or this one did not come up. */
 async function startKeeper(layout: Layout, settings: KeeperSettings): Promise<Socket | null> {
   const log = openSync(layout.keeperLog, "a", 0o600);
+  makePrivate(layout.compileCache);
   const main = fileURLToPath(new URL("../main.ts", import.meta.url));
   const words = [main, settings.stateDir, String(settings.sandboxUid), String(settings.minFreeBytes)];
   const child = spawn(process.execPath, ["--disable-warning=ExperimentalWarning", ...words], {

@@ -63,9 +63,13 @@ function isOwnRequest({ method, headers, isUpgrade }: Visit): boolean {
   return origin === undefined ? true : origin === `http://${host}`;
 }
 
-/** The path without the token, which never enters a sandbox. Undefined for an absolute address. */
+/** Undefined for an absolute address. */
 function splitToken(path: string): { path: string; tokens: string[] } | undefined {
-  if (!path.startsWith("/")) return undefined;
+  return path.startsWith("/") ? takeToken(path) : undefined;
+}
+
+/** A path or an address without the token parameter, which never enters a sandbox. */
+export function takeToken(path: string): { path: string; tokens: string[] } {
   const [pathname = "/", ...rest] = path.split("?");
   if (rest.length === 0) return { path, tokens: [] };
   const tokens: string[] = [];

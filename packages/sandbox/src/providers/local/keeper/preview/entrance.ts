@@ -10,7 +10,7 @@ import {
   type Upstream,
 } from "../relay/exchange.ts";
 import { endToEnd, type HeaderList, without } from "../relay/headers.ts";
-import { decideAccess, tokenHeader } from "./access.ts";
+import { decideAccess, takeToken, tokenHeader } from "./access.ts";
 import { accessCookie, cookieForBrowser, cookiesForApp } from "./cookies.ts";
 import { pageCookies } from "./page-cookies.ts";
 import { type Page, pageOf, pageOfFailure, sendPage } from "./pages.ts";
@@ -138,9 +138,11 @@ function upstreamFor(
   const isVisit = ["document", "iframe"].includes(String(request.headers["sec-fetch-dest"]));
   const dropped = ["host", tokenHeader, ...forwardedNames, ...(isVisit ? ["accept-encoding"] : [])];
   const kept = without(endToEnd(request.rawHeaders), dropped);
+  const own = mapHeader(kept, "cookie", (cookie) => cookiesForApp(cookie, token));
   const headers: HeaderList = [
     ["Host", request.headers.host ?? ""],
-    ...mapHeader(kept, "cookie", (cookie) => cookiesForApp(cookie, token)),
+    // Of a page that was not asked for by a visit, such as the answer to a form.
+    ...mapHeader(own, "referer", (referer) => takeToken(referer).path),
   ];
   const setCookies = (answer: HeaderList) =>
     mapHeader(answer, "set-cookie", (cookie) => cookieForBrowser(cookie, token));

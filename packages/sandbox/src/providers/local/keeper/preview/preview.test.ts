@@ -134,9 +134,11 @@ test("the sandbox sees the preview's address, its own cookies, and nothing of an
     "X-Slipway-Token": address.token,
     "X-Forwarded-For": "6.6.6.6",
     Cookie: cookies.join("; "),
+    Referer: `${address.visitUrl}&z=1`,
   });
   expect(JSON.parse(answer.text)).toEqual([
-    ...["/x?y=1", "Host", `127.0.0.1:${address.hostPort}`, "Cookie", "a=1; b=2", "Connection", "close"],
+    ...["/x?y=1", "Host", `127.0.0.1:${address.hostPort}`, "Cookie", "a=1; b=2"],
+    ...["Referer", `${address.url}?z=1`, "Connection", "close"],
   ]);
   expect(answer.headers["set-cookie"]).toEqual([
     cookieOf(`${accessCookie("x")}=stolen`, address),

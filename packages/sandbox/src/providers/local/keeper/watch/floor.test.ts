@@ -12,6 +12,7 @@ function setUp(writtenBytes: number[], { state = "running", isFirm = true } = {}
   const clock = manualClock();
   const disk = { freeBytes: 100 * gibibyte, looks: 0, asked: 0 };
   const boxes = writtenBytes.map(() => ({ id: newId("sbx"), record: { state } }) as unknown as Box);
+  const takenBytes: number[] = [];
   const ended: string[] = [];
   const errors: unknown[] = [];
   const settings = { onEnd: (_: number) => {} };
@@ -36,9 +37,10 @@ function setUp(writtenBytes: number[], { state = "running", isFirm = true } = {}
       disk.asked++;
       return writtenBytes[boxes.indexOf(box)] ?? 0;
     },
+    takenBytes: async (box) => takenBytes[boxes.indexOf(box)] ?? 0,
     onError: (_box, error) => errors.push(error),
   });
-  return { clock, disk, boxes, ended, errors, settings, writtenBytes };
+  return { clock, disk, boxes, ended, errors, settings, writtenBytes, takenBytes };
 }
 
 test("far from the floor nobody is asked what it writes", async () => {
@@ -93,6 +95,18 @@ test("what processes wrote that nobody waited for hides nothing of what comes af
   writtenBytes[0] = gibibyte / 2;
   await clock.advance(1000);
   expect(ended).toEqual(["0 host_out_of_disk"]);
+});
+
+test("what is written by processes that nobody waits for is known by what there is", async () => {
+  const { clock, disk, ended, takenBytes } = setUp([0, 0]);
+  takenBytes.push(3 * gibibyte, gibibyte);
+  disk.freeBytes = 0.9 * gibibyte;
+  await clock.advance(1000);
+  expect(ended).toEqual([]);
+  takenBytes[1] = 1.1 * gibibyte;
+  disk.freeBytes = 0.8 * gibibyte;
+  await clock.advance(1000);
+  expect(ended).toEqual(["1 host_out_of_disk"]);
 });
 
 test.each([

@@ -29,8 +29,8 @@ export async function unlinkedBytes(pids: readonly number[], device: number): Pr
   }
   const budget = { bytes: mostMapBytes };
   for (const pid of shuffled(pids)) {
-    for await (const line of mapLines(pid, budget)) {
-      if (line.endsWith(" (deleted)")) note(statOf(`/proc/${pid}/map_files/${line.slice(0, line.indexOf(" "))}`));
+    for await (const { thread, line } of mapLines(pid, budget)) {
+      if (line.endsWith(" (deleted)")) note(statOf(`/proc/${thread}/map_files/${line.slice(0, line.indexOf(" "))}`));
     }
   }
   return [...blocks.values()].reduce((sum, each) => sum + each * blockBytes, 0);

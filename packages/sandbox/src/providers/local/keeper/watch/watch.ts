@@ -72,7 +72,15 @@ async function holdDisk(parts: WatchParts, box: Box, limitBytes: number): Promis
   if (await isOver()) await lifecycle.end(box.id, "out_of_disk", isOver);
 }
 
-async function heldBytes({ hold }: WatchParts, box: Box): Promise<number> {
+/** All of it, whatever its limit is. */
+export async function takenBytes(
+  { layout, layerTool, hold }: Pick<WatchParts, "layout" | "layerTool" | "hold">,
+  box: Box,
+): Promise<number> {
+  return (await layerTool.measure(layout.box(box.id).root)) + (await heldBytes({ hold }, box));
+}
+
+async function heldBytes({ hold }: Pick<WatchParts, "hold">, box: Box): Promise<number> {
   const device = box.record.process && rootDevice(box.record.process.pid);
   return device === null ? 0 : unlinkedBytes(await hold.processes(box), device);
 }
