@@ -1,10 +1,10 @@
 import type { Duplex } from "node:stream";
 import {
   type Control,
+  type End,
   type ExecId,
   type NumberedEvent,
   newId,
-  type RunEnd,
   type RunId,
   SlipwayError,
 } from "@slipway/contract";
@@ -35,7 +35,7 @@ export interface Run extends AsyncDisposable {
   /** When something last came from the runner; undefined: nothing has since the run was started or found. */
   lastSeen(): number | undefined;
   /** Settles once, after the runner and everything it started is gone. */
-  readonly ended: Promise<RunEnd>;
+  readonly ended: Promise<End>;
 }
 
 /** Where the tool directories `node` and `runner` are inside. */

@@ -2,10 +2,10 @@ import process from "node:process";
 import type { Duplex } from "node:stream";
 import {
   type Control,
+  type End,
+  type EndReason,
   type ModelRole,
   type NumberedEvent,
-  type RunEnd,
-  type RunEndReason,
   type RunId,
   type RunTask,
   type RunTaskInput,
@@ -92,9 +92,9 @@ export interface OpenRun extends OpenCalls {
   events(options?: { readonly after?: number; readonly signal?: AbortSignal }): AsyncIterable<NumberedEvent>;
   send(control: Control): Promise<void>;
   /** From then on models are refused with `run_ended`. */
-  readonly ended: Promise<RunEnd>;
+  readonly ended: Promise<End>;
   /** Ends the run by the host's will, unless it has ended. */
-  fail(reason: RunEndReason, message: string): Promise<void>;
+  fail(reason: EndReason, message: string): Promise<void>;
   /** When something last came from the runner. */
   lastSeen(): number | undefined;
 }

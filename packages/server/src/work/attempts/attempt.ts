@@ -1,5 +1,14 @@
 import { findRunner, startTaskRun } from "@slipway/agent-host";
-import { hasCode, printable, type RunEnd, type SandboxId, SlipwayError } from "@slipway/contract";
+import {
+  afterEnd,
+  type End,
+  endAs,
+  endText,
+  hasCode,
+  printable,
+  type SandboxId,
+  SlipwayError,
+} from "@slipway/contract";
 import type { AttemptWork } from "@slipway/engine";
 import { projectPath, type Sandbox } from "@slipway/sandbox";
 import { isFullDisk } from "../full-disk.ts";
@@ -11,10 +20,10 @@ import { endPlace, hasFilledDisk, snapshotName, tellSandbox } from "./leave.ts";
 import { createListener } from "./listen.ts";
 import { runIdOf, speakerOf } from "./names.ts";
 import { readOrder } from "./order.ts";
-import { interruptedBy, mayPass, outcomeOf, refused } from "./outcome.ts";
+import { endByError, endOfRun } from "./outcome.ts";
 import { patiently } from "./patiently.ts";
 import { findPlace, isInstalled, leftPlaces, makePlace, removePlace } from "./place.ts";
-import { attemptEnded, checkpointMade, endKeyOf, type ToldOutcome } from "./reports.ts";
+import { attemptEnded, checkpointMade, endKeyOf } from "./reports.ts";
 import { Running } from "./running.ts";
 import type { SharedPart } from "./shared.ts";
 import type { AttemptSurroundings } from "./surroundings.ts";
@@ -173,11 +182,12 @@ export class Attempt {
     let kept = known;
     if (kept.refusedMicroUsd !== null) {
       const { refusedMicroUsd } = kept;
-      if (!(await this.#mayAskAgain(kept, refusedMicroUsd))) return await this.#tellEnd(kept, refused(refusedMicroUsd));
+      if (!(await this.#mayAskAgain(kept, refusedMicroUsd)))
+        return await this.#tellEnd(kept, endAs("budget"), refusedMicroUsd);
       kept = await this.#keep({ part: kept.part + 1, heard: 0, refusedMicroUsd: null });
     }
     const sandbox = await this.#place(kept);
-    if (sandbox === undefined) return await this.#tellEnd(kept, { type: "died" });
+    if (sandbox === undefined) return await this.#tellEnd(kept, endAs("runner_lost"));
     await this.#start(this.#kept ?? kept, sandbox);
   }
 
@@ -296,29 +306,28 @@ export class Attempt {
         if (this.#running !== running) return;
         await this.#letGo();
         // Its sandbox may be well, and comes back no better from a checkpoint.
-        await this.#tellEnd(kept, isFullDisk(error) ? interruptedBy(error) : { type: "died" });
+        await this.#tellEnd(kept, isFullDisk(error) ? endByError(error) : endAs("runner_lost"));
       });
     }
   }
 
-  async #ended(running: Running, end: RunEnd, budgetMicroUsd: number): Promise<void> {
+  async #ended(running: Running, end: End, budgetMicroUsd: number): Promise<void> {
     if (this.#running !== running || this.#kept === undefined) return;
     await this.#letGo();
-    const outcome = outcomeOf(end, budgetMicroUsd);
-    if (outcome.type === "out-of-budget") await this.#keep({ refusedMicroUsd: budgetMicroUsd });
-    if (outcome.type !== "died") return await this.#tellEnd(this.#kept, outcome);
+    if (end.reason === "budget") await this.#keep({ refusedMicroUsd: budgetMicroUsd });
+    if (end.reason !== "runner_lost") return await this.#tellEnd(this.#kept, endOfRun(end), budgetMicroUsd);
     const isFull = await hasFilledDisk(this.#world, running.sandbox.id);
     await endPlace(this.#world, this.#wanted, { keep: false });
     // From its last checkpoint it would fill the disk again.
-    await this.#tellEnd(this.#kept, isFull ? { type: "failed", error: fullDisk } : outcome);
+    await this.#tellEnd(this.#kept, isFull ? endAs("disk_full", fullDisk) : end);
   }
 
-  async #tellEnd(kept: Kept, outcome: ToldOutcome): Promise<void> {
+  async #tellEnd(kept: Kept, end: End, budgetMicroUsd?: number): Promise<void> {
     const { build, bridge, shared, report } = this.#world;
-    await report([attemptEnded(kept, outcome)]);
-    if (outcome.type !== "failed") return;
+    await report([attemptEnded(kept, end, budgetMicroUsd)]);
+    if (afterEnd(end) !== "retry") return;
     const [key, from] = [`errors:${runIdOf(kept.id, kept.respawn, kept.part)}`, speakerOf(kept)];
-    const payload = { title: `${from} has failed`, text: printable(outcome.error).slice(-4000) };
+    const payload = { title: `${from} has failed`, text: printable(endText(end)).slice(-4000) };
     // Only told: nobody waits for it.
     await bridge.publish(build.id, { topic: "errors", key, from, payload }).catch(() => {});
     shared.changed("errors", from);
@@ -327,12 +336,9 @@ export class Attempt {
   /** It never came to a run. */
   async #fail(wanted: AttemptWork, error: unknown): Promise<void> {
     const { warn, report, build } = this.#world;
-    const isExpected = error instanceof SlipwayError;
-    if (!isExpected) warn(`${build.id}, ${speakerOf(wanted)}: ${(error as Error).stack}`);
-    const isOwn = isExpected && error.retry === "never" && !mayPass(error);
-    const outcome: ToldOutcome = isOwn ? { type: "failed", error: error.message } : interruptedBy(error);
+    if (!(error instanceof SlipwayError)) warn(`${build.id}, ${speakerOf(wanted)}: ${(error as Error).stack}`);
     await this.#letGo();
-    await report([attemptEnded({ part: 0, ...wanted, ...this.#kept }, outcome)]);
+    await report([attemptEnded({ part: 0, ...wanted, ...this.#kept }, endByError(error))]);
   }
 
   async #checkpointed(sandbox: SandboxId, snapshot: Kept["snapshots"][number], phase: string): Promise<void> {

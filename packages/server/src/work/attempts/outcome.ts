@@ -1,31 +1,19 @@
-import { attemptEnd } from "@slipway/agent-host";
-import { hasCode, type RunEnd } from "@slipway/contract";
+import { type End, endAs, hasCode, SlipwayError } from "@slipway/contract";
 import { isFullDisk } from "../full-disk.ts";
-import type { ToldOutcome } from "./reports.ts";
+
+/** How an attempt ended by its run's end. Whether something was merged is not for the run to say, nor was it cancelled here. */
+export function endOfRun(end: End): End {
+  if (end.reason !== "completed" && end.reason !== "cancelled") return end;
+  return endAs(end.reason, "the run ended by itself before its work was merged");
+}
+
+/** How an attempt ended that never came to a run. */
+export function endByError(error: unknown): End {
+  const isOwn = error instanceof SlipwayError && error.retry === "never" && !mayPass(error);
+  return endAs(isOwn ? "setup_failed" : "unavailable", error instanceof Error ? error.message : String(error));
+}
 
 /** A full disk, or a repository of the build that is gone: that comes back, or its user cancels the build. */
-export function mayPass(error: unknown): boolean {
+function mayPass(error: unknown): boolean {
   return isFullDisk(error) || hasCode(error, "commit_not_found");
-}
-
-export function refused(budgetMicroUsd: number): ToldOutcome {
-  return { type: "out-of-budget", budgetMicroUsd };
-}
-
-export function interruptedBy(error: unknown): ToldOutcome {
-  return { type: "interrupted", reason: error instanceof Error ? error.message : String(error) };
-}
-
-/** Whether something was merged is not for the run to say, nor did anybody here cancel it. */
-export function outcomeOf(end: RunEnd, budgetMicroUsd: number): ToldOutcome {
-  const outcome = attemptEnd(end);
-  switch (outcome.type) {
-    case "merged":
-    case "cancelled":
-      return { type: "failed", error: `the run has ended by itself (${outcome.type}), before its work was merged` };
-    case "out-of-budget":
-      return refused(budgetMicroUsd);
-    default:
-      return outcome;
-  }
 }

@@ -4,6 +4,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { toolDirectories } from "@slipway/agent-host";
 import {
   type AttemptId,
+  afterEnd,
   buildSettingsSchema,
   type CreateSandboxInput,
   newId,
@@ -199,7 +200,7 @@ export async function openSite({
         const found = (await reports(type)).find(fits);
         if (found !== undefined) return found;
         const ended = type === "attempt.ended" ? undefined : (await reports("attempt.ended")).at(-1);
-        if (ended?.["outcome"].type === "failed" || Date.now() > until) {
+        if ((ended !== undefined && afterEnd(ended["end"]) === "retry") || Date.now() > until) {
           const all = (await store.events.read(build.id, 0, { source: "report" })).slice(-5);
           throw new Error(`there is no ${type}: ${JSON.stringify({ all, warnings })}`);
         }
