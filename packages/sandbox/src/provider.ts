@@ -118,6 +118,8 @@ export type OwnedSandbox = Sandbox & AsyncDisposable;
 
 export interface RestrictedSandbox {
   readonly id: SandboxId;
+  /** Where the tool directories are inside, each by its name. */
+  readonly toolsDirectory: string;
   info(options?: CallOptions): Promise<SandboxInfo>;
   /** Answers when the program has been started; fails with `exec_not_started` when it can not be. */
   exec(request: ExecRequestInput, options?: CallOptions): Promise<Exec>;

@@ -9,8 +9,6 @@ import { taskControlSchemas, taskEventSchemas, taskOrderSchema } from "./task-ru
 export const runChannel = {
   /** Of the requests below; the host refuses a runner of another one. */
   version: 1,
-  /** Inside a sandbox on this machine. */
-  socket: "/run/slipway/run.sock",
   maxBatchEvents: 256,
   maxBodyBytes: 1024 * 1024,
   maxEventsPerRun: 200_000,

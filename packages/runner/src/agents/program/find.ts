@@ -4,7 +4,7 @@ import { SlipwayError } from "@slipway/contract";
 
 /** What a driver needs to know of the sandbox it runs in. */
 export interface Surroundings {
-  /** Where the programs of agents are mounted, each in a directory of its own: `/opt`. */
+  /** Where the programs of agents are, each in a directory of its own. */
   readonly toolsDirectory: string;
   /** What every command in the sandbox has: the way out by its proxy, what its user gave it. */
   readonly environment: Readonly<Record<string, string>>;

@@ -22,6 +22,7 @@ import { attachExec, type ExecHost, startExec } from "./exec/exec.ts";
 import { listExecs } from "./exec/log.ts";
 import { createFiles } from "./files/files.ts";
 import type { DoneBefore, KeeperClient } from "./keeper/client/client.ts";
+import { toolsInside } from "./launch/launch.ts";
 import { baseEnvironment } from "./launch/skeleton.ts";
 import type { Tools } from "./launch/tools.ts";
 import type { Layout } from "./layout.ts";
@@ -82,6 +83,7 @@ export function createHandles({ layout, keeper, tools, capabilities }: HandlePar
 
     const sandbox: Sandbox = {
       id,
+      toolsDirectory: toolsInside,
       files,
       async info({ signal } = {}) {
         throwIfAborted(signal);

@@ -14,6 +14,9 @@ const inside = {
   hostname: "slipway",
 } as const;
 
+/** Where the tool directories are inside. */
+export const toolsInside = "/opt";
+
 /** Where programs inside find the host channel. */
 export const channelInside = `${inside.egressDirectory}/run.sock`;
 
@@ -45,7 +48,7 @@ export interface LaunchSpec {
   readonly workdir: string;
   readonly limits: AgentLimits;
   readonly egress: boolean;
-  /** Directories on the host that are read-only in the sandbox at `/opt/<name>`. */
+  /** Directories on the host that are read-only in the sandbox, below `toolsInside`. */
   readonly tools: readonly { readonly name: string; readonly directory: string }[];
   readonly forwards: readonly { readonly port: number; readonly to: string }[];
   /** Paths on the host that the sandboxes' uid can reach. */
@@ -211,7 +214,7 @@ function mountPoints({ root, tools }: StartSpec): string[] {
 }
 
 function toolInside(name: string): string {
-  return `/opt/${name}`;
+  return `${toolsInside}/${name}`;
 }
 
 function agentArguments({ limits, egress, forwards }: StartSpec): string[] {
