@@ -4,7 +4,7 @@ import {
   compiledChecksSchema,
   endSchema,
   findingsSchema,
-  gateVerdicts,
+  gateResultSchema,
   lockedIntentSchema,
   mainFileSchema,
   openIntentSchema,
@@ -94,10 +94,8 @@ const reportSchemas = {
   "candidate.refused": z.strictObject({ ...offer, findings: findingsSchema }),
   "merge.tested": z.strictObject({ base: commitSchema, commit: commitSchema, outcome: mergeOutcomeSchema }),
   "gate.ended": z.strictObject({
+    ...gateResultSchema.shape,
     run: z.int().min(1),
-    verdict: z.enum(gateVerdicts),
-    findings: findingsSchema,
-    durationMs: z.int().min(0),
     /** Of an error: what passes by itself, and is not the candidate's. */
     trouble: text.max(2000).optional(),
     /** For those who watch. */

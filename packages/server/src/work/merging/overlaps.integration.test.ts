@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { type CandidateId, newId } from "@slipway/contract";
+import { type CandidateId, gateResultSchema, newId } from "@slipway/contract";
 import type { GateWork, OfferAnswer } from "@slipway/engine";
 import { expect, test, vi } from "vitest";
 import { testsOf, unique } from "../../testing/tests-of.ts";
@@ -80,7 +80,8 @@ async function setUp() {
           const words = gate === "tests" || gate === "main-test" ? await testsOf(repository, commit) : "green";
           runs.push({ task: of, gate, base, words });
           const findings = words === "green" ? [] : [{ gate, text: words.slice(0, 2000) }];
-          return { verdict: words === "green" ? "passed" : "failed", findings };
+          const verdict = words === "green" ? "passed" : "failed";
+          return gateResultSchema.parse({ verdict, findings, durationMs: 0 });
         },
         satisfaction: async () => [],
       },
