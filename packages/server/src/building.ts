@@ -84,7 +84,7 @@ export function createBuilding(parts: BuildingParts): Building {
     repositories,
     clock,
     warn,
-    gates: createGates({ provider: recorded, workspaces, repositories, store, clock }),
+    gates: createGates({ provider: recorded, workspaces, repositories, store, now: () => clock.now() }),
     preview: { follow: (build, commit) => void previews.follow(build, commit), close: previews.end },
     report: reports.report,
     onMain(build, commit) {

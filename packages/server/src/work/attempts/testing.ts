@@ -28,7 +28,7 @@ import { createRunLog, openDatabase, openStore } from "@slipway/store";
 import { openBridge } from "@slipway/store/bridge";
 import { generatedIntent } from "../../simulated/generated.ts";
 import { type BuildSecrets, openBuildSecrets } from "../build-secrets.ts";
-import { openModels, readModelSettings } from "../planning/models.ts";
+import { openModels, readModelSettings } from "../planning/open-models.ts";
 import { createRepositories, type Repositories } from "../repository/repositories.ts";
 import type { BuildRepository } from "../repository/repository.ts";
 import { type Attempts, createAttempts } from "./attempts.ts";
