@@ -56,7 +56,9 @@ const firstWaitMs = 1000;
 const lastWaitMs = 60_000;
 
 /** What the merge queue asks for: test merges, runs of gates, and moves of main; and whether main is what was wanted. */
-export function createMerging(parts: MergingParts): Required<Omit<Work, "heardAtMs" | "canCarryOn">> & AsyncDisposable {
+export function createMergeWork(
+  parts: MergingParts,
+): Required<Omit<Work, "heardAtMs" | "canCarryOn">> & AsyncDisposable {
   const { repositories, gates, preview, report, warn } = parts;
   const underway = new Map<string, Underway>();
   const turns = new Map<BuildId, ReturnType<typeof createTurns>>();

@@ -5,7 +5,7 @@ import { expect, test, vi } from "vitest";
 import { testsOf, unique } from "../../testing/tests-of.ts";
 import { begin, plan, task } from "../../testing/ticked-build.ts";
 import { openSite, type Site } from "../repository/testing.ts";
-import { createMerging, isMerging } from "./merging.ts";
+import { createMergeWork, isMerging } from "./merging.ts";
 
 vi.setConfig({ testTimeout: 180_000 });
 
@@ -65,7 +65,7 @@ async function setUp() {
   let news = Promise.withResolvers<void>();
   const warnings: string[] = [];
   const merging = parts.use(
-    createMerging({
+    createMergeWork({
       store: set.store,
       clock: { now: () => 0 },
       warn: (message) => void warnings.push(message),
