@@ -15,7 +15,7 @@ import type { Running } from "./running.ts";
 import type { SharedPart } from "./shared.ts";
 import type { AttemptSurroundings } from "./surroundings.ts";
 
-/** One attempt, brought into the state that is asked for, in the sandbox that it has by now. What comes of it is reported. */
+/** Brings one attempt into the state that the build asks for, and reports what comes of it. */
 export class Attempt {
   readonly #world: AttemptSurroundings;
   readonly #released = new AbortController();
@@ -45,7 +45,7 @@ export class Attempt {
     return this.#kept?.tip ?? this.#kept?.offered ?? null;
   }
 
-  /** What came late changes nothing. */
+  /** Ignores a state that an earlier life of the attempt was to have. */
   become(wanted: AttemptWork): void {
     if (wanted.respawn < this.#wanted.respawn || this.#isOver) return;
     this.#wanted = wanted;
@@ -72,14 +72,14 @@ export class Attempt {
     });
   }
 
-  /** Leaves it as it is, for another process to go on with. */
+  /** Lets go of the attempt as it is: another process goes on with it. */
   async release(): Promise<void> {
     this.#isOver = true;
     this.#released.abort(new SlipwayError("aborted", "the attempt is let go of"));
     await this.#inLine(() => this.#letGo());
   }
 
-  /** One thing after another. What fails is warned of, and fails nobody else. */
+  /** Does one thing after another. A failure is only warned of. */
   #inLine(work: () => Promise<void>): Promise<void> {
     const { warn, build } = this.#world;
     this.#line = this.#line.then(work).catch((error: Error) => {
@@ -103,7 +103,7 @@ export class Attempt {
     }
   }
 
-  /** What is kept of it, in the life that is wanted. */
+  /** Reads what is kept of the attempt, or begins it, in the life that is wanted. */
   async #open(wanted: AttemptWork): Promise<Kept> {
     const known = this.#kept ?? (await this.#world.kept.read(wanted.id)) ?? (await beginAttempt(this.#world, wanted));
     this.#kept = known;
@@ -120,7 +120,7 @@ export class Attempt {
     return this.#kept;
   }
 
-  /** Gets a run under way, or tells why there can be none. */
+  /** Starts a run, or reports why there can be none. */
   async #run(known: Kept): Promise<void> {
     const { signal } = this.#released;
     let kept = known;
@@ -164,11 +164,11 @@ export class Attempt {
     warn(`${build.id}, ${speakerOf(this.#wanted)} is not heard any more: ${(error as Error).message}`);
     if (this.#running !== running || this.#kept === undefined) return;
     await this.#letGo();
-    // Its sandbox may be well, and comes back no better from a checkpoint.
+    // With this machine's disk full, the sandbox may be well, and a checkpoint brings it back no better.
     await tellEnd(this.#world, this.#kept, isFullDisk(error) ? endByError(error) : endAs("runner_lost"));
   }
 
-  /** It never came to a run. */
+  /** Reports that the attempt never came to a run. */
   async #fail(wanted: AttemptWork, error: unknown): Promise<void> {
     const { warn, build } = this.#world;
     if (!(error instanceof SlipwayError)) warn(`${build.id}, ${speakerOf(wanted)}: ${(error as Error).stack}`);
@@ -176,14 +176,14 @@ export class Attempt {
     await this.#world.report([attemptEnded({ part: 0, ...wanted, ...this.#kept }, endByError(error))]);
   }
 
-  /** Nothing runs, and the files are kept: by the sandbox, and by a checkpoint in case that it is away for long. */
+  /** Stops the sandbox, and takes a checkpoint in case the sandbox is gone when the attempt resumes. */
   async #pause(kept: Kept): Promise<void> {
     await this.#letGo();
     try {
       await pausePlace(this.#world, kept, this.#checkpointed);
     } catch (error) {
       const { warn, build } = this.#world;
-      // Whether it is there is looked at when it is to go on.
+      // A resume looks whether the sandbox is still there.
       warn(`${build.id}, ${speakerOf(kept)} is paused without a checkpoint: ${(error as Error).message}`);
     }
   }

@@ -8,27 +8,27 @@ import type { AttemptSurroundings } from "./surroundings.ts";
 
 const fullDisk = "The sandbox was ended: its disk was full. Leave less on it.";
 
-/** How an attempt ended by its run's end. Whether something was merged is not for the run to say, nor was it cancelled here. */
+/** How the attempt ended, by its run's end. A run cannot say that its work was merged, and nobody here cancels one. */
 export async function endOfRun(world: AttemptSurroundings, end: End, { sandbox }: Running): Promise<End> {
   if (end.reason === "completed" || end.reason === "cancelled")
     return endAs(end.reason, "the run ended by itself before its work was merged");
-  // From its last checkpoint it would fill the disk again.
+  // A respawn from the last checkpoint would fill the disk again.
   const isFull = end.reason === "runner_lost" && (await hasFilledDisk(world, sandbox.id));
   return isFull ? endAs("disk_full", fullDisk) : end;
 }
 
-/** How an attempt ended that never came to a run. */
+/** How an attempt ended that an error kept from running. */
 export function endByError(error: unknown): End {
   const isOwn = error instanceof SlipwayError && error.retry === "never" && !mayPass(error);
   return endAs(isOwn ? "setup_failed" : "unavailable", error instanceof Error ? error.message : String(error));
 }
 
-/** A full disk, or a repository of the build that is gone: that comes back, or its user cancels the build. */
+/** This machine's disk is full, or the build's repository is gone: either passes, or the user cancels the build. */
 function mayPass(error: unknown): boolean {
   return isFullDisk(error) || hasCode(error, "commit_not_found");
 }
 
-/** `budgetMicroUsd`: of the build, when money was refused. */
+/** Reports the end, and tells the other attempts of a failure. `budgetMicroUsd`: of the build, when money was refused. */
 export async function tellEnd(
   { build, bridge, shared, report }: AttemptSurroundings,
   life: Life,

@@ -31,7 +31,7 @@ export async function hasFilledDisk({ provider }: Pick<Leaving, "provider">, san
   return false;
 }
 
-/** Gives up all that an attempt holds. Done again, it does what is left to do. `keep`: its files are for the next attempt. */
+/** Releases all that an attempt holds; safe to repeat. `keep`: its files are for the next attempt. */
 export async function leaveAttempt(
   world: AttemptSurroundings,
   attempt: AttemptWork,
@@ -71,7 +71,7 @@ export async function pausePlace(world: Leaving, kept: Kept, checkpointed: Check
   await tellSandbox(world, kept, info, "stopped");
 }
 
-/** The new checkpoint counts from now on; those before it go, as does what the attempt began with. */
+/** Keeps and reports a new checkpoint, and removes those before it and the sandboxes that the attempt began with. */
 export async function keepCheckpoint(
   { build, clock, report, provider }: Leaving,
   kept: Kept,

@@ -18,21 +18,21 @@ export interface PlaceParts {
 /** Where attempts are: sandboxes that are known by their labels, whichever process has made them. */
 export const purpose = "attempt";
 
-/** The sandbox of this life of the attempt, made when there is none yet. Undefined: there was one, and it is gone. */
+/** Finds or makes the sandbox of this life of the attempt. Undefined: there was one, and it is gone. */
 export async function openPlace(
   parts: PlaceParts & { readonly build: WorkingBuild; settled(): Promise<unknown> },
   kept: Kept,
   signal: AbortSignal,
 ): Promise<Sandbox | undefined> {
   const { build } = parts;
-  // One of those that are ended may be this one: it waits for what it is in now.
+  // Waiting for attempts that end would be waiting for itself if this is one of them.
   signal.throwIfAborted();
   if (kept.order.from === "last-attempt") await parts.settled();
   const found = await patiently(() => findPlace(parts, build, kept), signal);
   if (found !== undefined || kept.sandbox !== null) return found;
   const make = () => makePlace(parts, build, kept, signal).catch(findIfMade);
   const findIfMade = async (error: unknown) => {
-    // A process that is gone has asked for it, from what was the latest then.
+    // A process that is gone asked for it with another snapshot.
     const made = hasCode(error, "idempotency_conflict") ? await findPlace(parts, build, kept) : undefined;
     if (made === undefined) throw error;
     return made;
@@ -40,7 +40,7 @@ export async function openPlace(
   return await patiently(make, signal);
 }
 
-/** What is to be kept of a sandbox that an attempt has not been in before. */
+/** What to keep of a sandbox that is new to the attempt. */
 export async function newPlace({ snapshots, order }: Kept, sandbox: Sandbox): Promise<Pick<Kept, "sandbox" | "order">> {
   const isFresh = snapshots.length === 0 && order.from === "main";
   const installed = isFresh ? await isInstalled(sandbox) : order.installed;

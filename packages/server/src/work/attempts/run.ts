@@ -13,10 +13,10 @@ import { Running } from "./running.ts";
 import type { AttemptSurroundings } from "./surroundings.ts";
 
 const hourMs = 3_600_000;
-/** Of the time that its run works or waits. */
+/** How long a run may work and wait. */
 const totalMs = 8 * hourMs;
 
-/** Whether a run that was refused money may ask again: there is more by now, or the build goes on though it knows. */
+/** Whether a run that was refused money may ask again: there is more now, or the build knows and goes on anyway. */
 export async function mayAskAgain(
   { build, store }: Pick<AttemptSurroundings, "build" | "store">,
   kept: Kept,
@@ -45,9 +45,9 @@ export async function startRun(
   const { base } = kept.order;
   const repository = await world.repository();
   const id = runIdOf(kept.id, kept.respawn, kept.part);
-  // Read before it is spent: what is raised meanwhile counts.
+  // Read before any of it is spent, so that a raise meanwhile counts.
   const { budgetMicroUsd } = await store.ledger.balance(build.id);
-  // Before the gateway opens it: so it is known whom the money is spent for. The build's own account holds all of them.
+  // Opened before the gateway does, with the task and attempt that the money is spent for. The build's account covers all.
   await store.ledger.open({ id, build: build.id, task: kept.task, attempt: kept.id, agent, budgetMicroUsd });
   const exec = await findRunner(sandbox);
   const start = () =>
@@ -69,7 +69,7 @@ export async function startRun(
     everyMs: checkpointMs,
     async made(snapshot, phase) {
       await checkpointed({ sandbox: sandbox.id, snapshot, phase });
-      // The end of a sandbox that has died meanwhile is told elsewhere.
+      // The end of a sandbox that died meanwhile is reported elsewhere.
       const info = await sandbox.info().catch(() => undefined);
       if (info !== undefined) await tellSandbox(world, kept, info, "running");
     },
