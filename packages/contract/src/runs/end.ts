@@ -1,9 +1,10 @@
 import { z } from "zod";
 
 /**
- * How runs and attempts end. `by`: whose doing it is. `host` is all that is around agent and model: the sandbox, the
- * settings, the money, the user's word. `said`: who may claim it: an agent that is done or failed, the runner of a task run,
- * or the host alone. `next`: what follows for an attempt.
+ * How runs and attempts end.
+ * - `by`: whose doing it is. `host` is all that is around agent and model: sandbox, settings, money, the user's word.
+ * - `said`: who may claim it: an agent that is done or failed, the runner of a task run, or the host alone.
+ * - `next`: what follows for an attempt.
  */
 const ends = {
   completed: { said: "done", by: "agent", next: "retry" },
@@ -63,9 +64,11 @@ type Said = "done" | "error" | "task" | "host";
 export type EndParty = "agent" | "model" | "host";
 
 /**
- * `done`: the task is on main. `retry`: a failed try; the next one tries harder, until no level is left. `wait`: no try; it
- * goes on later, for a model as often as it takes, for anything else a few times. `respawn`: a new sandbox takes over from
- * the last checkpoint. `pay`: it goes on when there is money.
+ * - `done`: the task is on main.
+ * - `retry`: a failed try. The next one tries harder, until no level is left.
+ * - `wait`: no try. It goes on later: for a model as often as it takes, for anything else a few times.
+ * - `respawn`: a new sandbox takes over from the last checkpoint.
+ * - `pay`: it goes on when there is money.
  */
 export type AfterEnd = "done" | "retry" | "wait" | "respawn" | "pay";
 

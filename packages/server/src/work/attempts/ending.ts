@@ -28,7 +28,7 @@ function mayPass(error: unknown): boolean {
   return isFullDisk(error) || hasCode(error, "commit_not_found");
 }
 
-/** Reports the end, and tells the other attempts of a failure. `budgetMicroUsd`: of the build, when money was refused. */
+/** Reports the end, and tells other attempts of a failure. `budgetMicroUsd`: the build's, when money was refused. */
 export async function tellEnd(
   { build, bridge, shared, report }: AttemptSurroundings,
   life: Life,

@@ -47,7 +47,7 @@ export async function startRun(
   const id = runIdOf(kept.id, kept.respawn, kept.part);
   // Read before any of it is spent, so that a raise meanwhile counts.
   const { budgetMicroUsd } = await store.ledger.balance(build.id);
-  // Opened before the gateway does, with the task and attempt that the money is spent for. The build's account covers all.
+  // Opened before the gateway does, with the task and attempt that spend. The build's account covers all.
   await store.ledger.open({ id, build: build.id, task: kept.task, attempt: kept.id, agent, budgetMicroUsd });
   const exec = await findRunner(sandbox);
   const start = () =>
