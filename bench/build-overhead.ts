@@ -5,10 +5,10 @@ import { join } from "node:path";
 import { performance } from "node:perf_hooks";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
-import { newId } from "@slipway/contract";
+import { gateResultSchema, newId } from "@slipway/contract";
 import { type AttemptWork, report as told, type Work } from "@slipway/engine";
 import { createReports, openCoordinator } from "@slipway/server/coordinator";
-import { createMerging, createRepositories, isMerging } from "@slipway/server/merging";
+import { createMergeWork, createRepositories, isMerging } from "@slipway/server/merging";
 import { createHost, createScaledClock, createSimulation, usualWorld } from "@slipway/server/simulated";
 import { createBuild, openSite } from "./loop-site.ts";
 import { median, percentile, type Report } from "./measure.ts";
@@ -55,7 +55,7 @@ export async function measureOverhead(report: Report): Promise<void> {
     ]);
   };
   const merging = parts.use(
-    createMerging({
+    createMergeWork({
       store,
       repositories,
       clock: Date,
@@ -64,7 +64,7 @@ export async function measureOverhead(report: Report): Promise<void> {
       preview: { follow: () => {}, close: async () => {} },
       onMain: async () => {},
       gates: {
-        run: async () => ({ verdict: "passed", findings: [] }),
+        run: async () => gateResultSchema.parse({ verdict: "passed", findings: [], durationMs: 0 }),
         satisfaction: async () => [],
       },
     }),

@@ -1,5 +1,6 @@
 import { performance } from "node:perf_hooks";
 import { setTimeout as sleep } from "node:timers/promises";
+import { endAs } from "@slipway/contract";
 import { type AttemptWork, type NewEvent, report as outcome, type Work } from "@slipway/engine";
 import { createReports, openCoordinator } from "@slipway/server/coordinator";
 import { createHost, createScaledClock, createSimulation, usualWorld } from "@slipway/server/simulated";
@@ -59,7 +60,7 @@ export async function measureTurns(report: Report): Promise<void> {
     const { task, number: attempt, respawn } = begun.shift() ?? nothingLeft(times.length);
     const error = `error ${"x".repeat(1 + (times.length % 50))}`;
     times.push(
-      await tell(outcome("attempt.ended", null, { task, attempt, respawn, outcome: { type: "failed", error } })),
+      await tell(outcome("attempt.ended", null, { task, attempt, respawn, end: endAs("checks_failed", error) })),
     );
   }
   const [early, late] = [median(times.slice(10, 30)), median(times.slice(-20))];

@@ -1,5 +1,5 @@
 import type { Plan } from "@slipway/contract";
-import { buildSettingsSchema, tailsOf } from "@slipway/contract";
+import { buildSettingsSchema, endAs, tailsOf } from "@slipway/contract";
 import { applyActions, type BuildState, beginBuild, decide, observe } from "@slipway/engine";
 import { bridgeVersusRedis } from "./bridge.ts";
 import { measureResume } from "./loop-resume.ts";
@@ -73,7 +73,7 @@ function simulate(seed: number): { readonly ours: number; readonly bound: number
       type: "attempt-ended",
       task: next.task,
       attempt: next.number,
-      outcome: { type: "merged" },
+      outcome: endAs("merged"),
     } as const;
     state = observe(state, ended, nowMs);
   }

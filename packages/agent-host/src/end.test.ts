@@ -1,5 +1,5 @@
 import process from "node:process";
-import { type ErrorCode, type RunEnd, type RunEndReason, SlipwayError } from "@slipway/contract";
+import { type End, type EndReason, type ErrorCode, endAs, SlipwayError } from "@slipway/contract";
 import { expect, it, onTestFinished, vi } from "vitest";
 import { endOf } from "./end.ts";
 
@@ -16,14 +16,14 @@ type Ending = "complete" | "truncated" | "cut" | "failed";
  * fail.
  */
 async function endAfter(
-  reason: RunEndReason,
+  reason: EndReason,
   end: Ending,
   code?: ErrorCode,
   { earlier, refused = false, ranOut = false, hadUnpayable = false }: Seen = {},
 ) {
   const exec = { wait: () => new Promise<never>(() => {}), kill: async () => {} };
   const open = {
-    ended: Promise.resolve({ reason, message: "told" }),
+    ended: Promise.resolve(endAs(reason, "told")),
     fail: async () => {},
     lastResponse: () => ({ end, code, refused, at: 0 }),
     lastFailure: () => (earlier === undefined ? undefined : ({ end: "failed", code: earlier, at: 0 } as const)),
@@ -43,10 +43,9 @@ it.each([
   ["truncated", "internal", "truncated"],
   ["cut", "budget_exhausted", "budget"],
 ] as const)("success after an answer that was %s by %s is %s", async (end, code, reason) => {
-  expect(await endAfter("completed", end, code, { ranOut: true })).toEqual({
-    reason,
-    message: "the model's last answer was cut off",
-  });
+  expect(await endAfter("completed", end, code, { ranOut: true })).toEqual(
+    endAs(reason, "the model's last answer was cut off"),
+  );
 });
 
 it.each([
@@ -54,31 +53,24 @@ it.each([
   ["cut", "aborted"],
   ["failed", "model_overloaded"],
 ] as const)("success after an answer that was %s by %s stays one", async (end, code) => {
-  expect(await endAfter("completed", end, code)).toEqual({ reason: "completed", message: "told" });
+  expect(await endAfter("completed", end, code)).toEqual(endAs("completed", "told"));
 });
 
 it("a refusal that an agent takes for a cut is one all the same", async () => {
-  expect(await endAfter("truncated", "complete", undefined, { refused: true })).toEqual({
-    reason: "refused",
-    message: "told",
-  });
+  expect(await endAfter("truncated", "complete", undefined, { refused: true })).toEqual(endAs("refused", "told"));
 });
 
 it("the gateway knows better than an agent how a model failed, and nothing of other ends", async () => {
-  expect(await endAfter("crashed", "failed", "model_rate_limited")).toEqual({
-    reason: "rate_limited",
-    message: "told",
-  });
-  expect(await endAfter("looping", "truncated", "stream_truncated")).toEqual({ reason: "looping", message: "told" });
+  expect(await endAfter("crashed", "failed", "model_rate_limited")).toEqual(endAs("rate_limited", "told"));
+  expect(await endAfter("looping", "truncated", "stream_truncated")).toEqual(endAs("looping", "told"));
 });
 
 it.each(["network", "overloaded", "rate_limited"] as const)(
   "%s is not taken from an agent whose models have not failed",
   async (reason) => {
-    expect(await endAfter(reason, "complete")).toEqual({
-      reason: "crashed",
-      message: `the agent ended as ${reason}, and no model has failed: told`,
-    });
+    expect(await endAfter(reason, "complete")).toEqual(
+      endAs("crashed", `the agent ended as ${reason}, and no model has failed: told`),
+    );
     expect(await endAfter(reason, "cut", "aborted")).toMatchObject({ reason: "crashed" });
     expect(await endAfter(reason, "complete", undefined, { earlier: "model_rate_limited" })).toMatchObject({
       reason: "rate_limited",
@@ -88,18 +80,14 @@ it.each(["network", "overloaded", "rate_limited"] as const)(
 
 it("budget is not taken from an agent whose run has money left", async () => {
   expect(await endAfter("budget", "complete", undefined, { ranOut: true })).toMatchObject({ reason: "budget" });
-  expect(await endAfter("budget", "complete")).toEqual({
-    reason: "crashed",
-    message: "the agent ended as budget, and its money is not used up: told",
-  });
+  expect(await endAfter("budget", "complete")).toEqual(
+    endAs("crashed", "the agent ended as budget, and its money is not used up: told"),
+  );
 });
 
 it("budget is truncated where a request was refused for money and the run has money left", async () => {
   const hadUnpayable = true;
-  expect(await endAfter("budget", "complete", undefined, { hadUnpayable })).toEqual({
-    reason: "truncated",
-    message: "told",
-  });
+  expect(await endAfter("budget", "complete", undefined, { hadUnpayable })).toEqual(endAs("truncated", "told"));
   expect(await endAfter("budget", "complete", undefined, { hadUnpayable, ranOut: true })).toMatchObject({
     reason: "budget",
   });
@@ -110,7 +98,7 @@ it("a run that is let go of does not wait for what is left of its money", async 
   const exec = { wait: () => new Promise<never>(() => {}), kill: async () => {} };
   const open = {
     ...silentRun(0),
-    ended: Promise.resolve({ reason: "budget", message: "told" } as const),
+    ended: Promise.resolve(endAs("budget", "told")),
     ranOut: (signal?: AbortSignal) =>
       new Promise<never>((_, reject) => {
         signal?.addEventListener("abort", () => reject(signal.reason));
@@ -139,13 +127,13 @@ const overloaded = { end: "failed", code: "model_overloaded", at: 0 } as const;
 
 /** A run whose runner says nothing, whose end can not be kept for so many tries, and whose models fail like this, if at all. */
 function silentRun(failedTries: number, failure?: typeof overloaded) {
-  const ended = Promise.withResolvers<RunEnd>();
+  const ended = Promise.withResolvers<End>();
   let left = failedTries;
   return {
     ended: ended.promise,
-    async fail(reason: RunEndReason, message: string) {
+    async fail(reason: EndReason, message: string) {
       if (left-- > 0) throw new SlipwayError("database_busy", "others write");
-      ended.resolve({ reason, message });
+      ended.resolve(endAs(reason, message));
     },
     lastResponse: () => failure,
     lastFailure: () => failure,
@@ -163,7 +151,7 @@ function followed(open: ReturnType<typeof silentRun>) {
 
 it("a run whose models fail again and again is ended as they failed", async () => {
   const { ended } = followed(silentRun(0, overloaded));
-  expect(await ended).toEqual({ reason: "overloaded", message: "the model failed again and again" });
+  expect(await ended).toEqual(endAs("overloaded", "the model failed again and again"));
 });
 
 it.each([

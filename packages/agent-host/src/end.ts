@@ -1,5 +1,5 @@
 import process from "node:process";
-import { type ErrorCode, type RunEnd, type RunEndReason, SlipwayError } from "@slipway/contract";
+import { afterEnd, type End, type EndReason, type ErrorCode, endAs, SlipwayError } from "@slipway/contract";
 import { type OpenRun, wasCutOff } from "@slipway/gateway";
 import type { Exec } from "@slipway/sandbox";
 
@@ -20,11 +20,11 @@ type FollowedRun = Pick<
 const maxRestarts = 3;
 
 /** Follows a run to its end. `cancelled` tells that the runner was asked to end, which it does in its own time or not at all. */
-export function endOf(following: Following): { readonly ended: Promise<RunEnd>; cancelled(): void } {
+export function endOf(following: Following): { readonly ended: Promise<End>; cancelled(): void } {
   const { open, limits } = following;
   const broken = Promise.withResolvers<never>();
-  const end = (reason: RunEndReason, message: string) => void insist(following, reason, message).catch(broken.reject);
-  const deadline = (ms: number, reason: RunEndReason, message: string) => setTimeout(() => end(reason, message), ms);
+  const end = (reason: EndReason, message: string) => void insist(following, reason, message).catch(broken.reject);
+  const deadline = (ms: number, reason: EndReason, message: string) => setTimeout(() => end(reason, message), ms);
   const timers = [
     deadline(limits.totalMs + limits.graceMs, "timeout", "the runner did not end when its time was over"),
   ];
@@ -40,7 +40,7 @@ export function endOf(following: Following): { readonly ended: Promise<RunEnd>; 
 }
 
 /** Waits for the end, starting the runner again when it dies before. Then nothing of it is left. */
-async function follow(following: Following): Promise<RunEnd> {
+async function follow(following: Following): Promise<End> {
   const { runner, open, signal } = following;
   let exec = runner.first;
   for (let restarts = 0; ; restarts++) {
@@ -72,7 +72,7 @@ function giveUp(following: Following, exec: RunnerExec): (error: unknown) => Pro
 const againMs = 1000;
 
 /** Ends the run by the host's will. While that can not be kept for now it is tried again, until the run is let go of. */
-async function insist({ open, signal }: Following, reason: RunEndReason, message: string): Promise<void> {
+async function insist({ open, signal }: Following, reason: EndReason, message: string): Promise<void> {
   for (let isTold = false; !signal.aborted; isTold = true) {
     try {
       return await open.fail(reason, message);
@@ -90,7 +90,7 @@ function sandboxIsGone(error: unknown): void {
 }
 
 /** What the gateway saw, and how a run that ended by it has ended. */
-const endsByCode: Partial<Record<ErrorCode, RunEndReason>> = {
+const endsByCode: Partial<Record<ErrorCode, EndReason>> = {
   budget_exhausted: "budget",
   invalid_answer: "protocol",
   missing_key: "auth",
@@ -104,48 +104,47 @@ const endsByCode: Partial<Record<ErrorCode, RunEndReason>> = {
   unknown_model: "model_not_found",
 };
 
-function reasonOf(code: ErrorCode | undefined): RunEndReason | undefined {
+function reasonOf(code: ErrorCode | undefined): EndReason | undefined {
   return code === undefined ? undefined : endsByCode[code];
 }
 
 /** Ends that an agent may give for the failure of a model without knowing which one it was. */
-const byModel: readonly RunEndReason[] = [
+const byModel: readonly EndReason[] = [
   ...(["auth", "crashed", "invalid_request", "model_not_found", "network"] as const),
   ...(["overloaded", "protocol", "rate_limited", "truncated"] as const),
 ];
-
-/** Ends after which an attempt waits for its model, however long that takes: an agent's word is not enough, nor for `budget`, after which its build does. */
-const waitedFor: readonly RunEndReason[] = ["network", "overloaded", "rate_limited"];
 
 /**
  * An agent may not know why its model failed, nor that its last answer was cut off, and a hostile one may not say it: the
  * gateway knows.
  */
-async function verified(end: RunEnd, { open, signal }: Following): Promise<RunEnd> {
+async function verified(end: End, { open, signal }: Following): Promise<End> {
   const last = open.lastResponse();
   const seen = reasonOf(last?.code);
   // One of several answers at once may have been cut for the others' sake.
   const known = seen === "budget" && !(await open.ranOut(signal)) ? "truncated" : seen;
   if (end.reason === "completed" && last !== undefined && wasCutOff(last)) {
-    return { reason: known ?? "truncated", message: "the model's last answer was cut off" };
+    return endAs(known ?? "truncated", "the model's last answer was cut off");
   }
   // A stream that ends in a refusal looks like a cut to some agents.
-  if (end.reason === "truncated" && last?.refused) return { reason: "refused", message: end.message };
-  if (known !== undefined && byModel.includes(end.reason)) return { reason: known, message: end.message };
+  if (end.reason === "truncated" && last?.refused) return endAs("refused", end.message);
+  if (known !== undefined && byModel.includes(end.reason)) return endAs(known, end.message);
   if (end.reason === "budget" && !(await open.ranOut(signal))) {
     // What others of its requests held then may be there again, or the next request needs less.
-    if (open.hadUnpayable()) return { reason: "truncated", message: end.message };
+    if (open.hadUnpayable()) return endAs("truncated", end.message);
     return unfounded(end, "its money is not used up");
   }
-  return waitedFor.includes(end.reason) ? confirmed(end, open) : end;
+  // An attempt waits for its model however long that takes: an agent's word is not enough.
+  return end.by === "model" && afterEnd(end) === "wait" ? confirmed(end, open) : end;
 }
 
-function confirmed({ reason, message }: RunEnd, open: FollowedRun): RunEnd {
+function confirmed(end: End, open: FollowedRun): End {
+  const { reason, message } = end;
   const failure = open.lastFailure();
-  if (failure !== undefined) return { reason: reasonOf(failure.code) ?? reason, message };
-  return unfounded({ reason, message }, "no model has failed");
+  if (failure !== undefined) return endAs(reasonOf(failure.code) ?? reason, message);
+  return unfounded(end, "no model has failed");
 }
 
-function unfounded({ reason, message }: RunEnd, fact: string): RunEnd {
-  return { reason: "crashed", message: `the agent ended as ${reason}, and ${fact}: ${message}` };
+function unfounded({ reason, message }: End, fact: string): End {
+  return endAs("crashed", `the agent ended as ${reason}, and ${fact}: ${message}`);
 }

@@ -1,10 +1,9 @@
 import { readFile } from "node:fs/promises";
-import { newId, type RunId } from "@slipway/contract";
+import { afterEnd, newId, type RunId } from "@slipway/contract";
 import type { Turn } from "@slipway/gateway/scripted";
 import { run as command, type Sandbox } from "@slipway/sandbox";
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import { findRunner, type Run } from "./start.ts";
-import { attemptEnd } from "./task.ts";
 import { agentTestMs, openSite, type Site, toEnd } from "./testing/site.ts";
 
 vi.setConfig({ testTimeout: agentTestMs });
@@ -85,7 +84,7 @@ it.each(["rate_limited", "budget"])(
     await deed(sandbox, "waits", reason);
     const { end } = await toEnd(run);
     expect(end).toMatchObject({ reason: "crashed", message: expect.stringContaining(reason) });
-    expect(attemptEnd(end)).toMatchObject({ type: "failed" });
+    expect(afterEnd(end)).toBe("retry");
   },
 );
 
@@ -96,9 +95,9 @@ it("a request that no run could pay for does not make budget believable while th
   expect(absurd).toMatchObject({ status: 402 });
   await deed(sandbox, "waits", "budget");
   const { end } = await toEnd(run);
-  expect(end).toMatchObject({ reason: "truncated" });
   // Which is counted, and fails the attempt when it comes too often.
-  expect(attemptEnd(end)).toMatchObject({ type: "interrupted" });
+  expect(end).toMatchObject({ reason: "truncated", by: "host" });
+  expect(afterEnd(end)).toBe("wait");
 });
 
 it("budget is no more believable of a run that was let go of and found again", async () => {

@@ -4,7 +4,7 @@ import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import { newId, type RunEndReason } from "@slipway/contract";
+import { type EndReason, newId } from "@slipway/contract";
 import { openRunLog } from "@slipway/gateway";
 import { isSideCall, type ScriptedProgram, sideAnswer } from "@slipway/gateway/scripted";
 import { readBytes, type Sandbox } from "@slipway/sandbox";
@@ -50,7 +50,7 @@ it(
 );
 
 /** What a program may say of answers that broke off, or that did not come. */
-const brokenOff: readonly RunEndReason[] = ["network", "overloaded", "truncated"];
+const brokenOff: readonly EndReason[] = ["network", "overloaded", "truncated"];
 
 it(
   "Claude Code and Codex whose host is killed while they stream go on or end by a typed reason, billed once",
@@ -108,7 +108,7 @@ async function steps(files: Sandbox["files"]): Promise<string> {
 
 interface End {
   readonly run: string;
-  readonly reason: RunEndReason;
+  readonly reason: EndReason;
   readonly message: string;
 }
 

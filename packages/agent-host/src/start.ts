@@ -1,16 +1,17 @@
 import type { Duplex } from "node:stream";
 import {
   type Control,
+  type End,
   type ExecId,
   type NumberedEvent,
   newId,
-  type RunEnd,
   type RunId,
   SlipwayError,
 } from "@slipway/contract";
 import type { Balance, Gateway, RunGrant } from "@slipway/gateway";
-import type { Exec, HostChannel, Sandbox } from "@slipway/sandbox";
+import type { Exec, Sandbox } from "@slipway/sandbox";
 import { endOf } from "./end.ts";
+import { openTransport, type RunTransport } from "./transport.ts";
 
 export interface StartRun {
   readonly sandbox: Sandbox;
@@ -35,11 +36,12 @@ export interface Run extends AsyncDisposable {
   /** When something last came from the runner; undefined: nothing has since the run was started or found. */
   lastSeen(): number | undefined;
   /** Settles once, after the runner and everything it started is gone. */
-  readonly ended: Promise<RunEnd>;
+  readonly ended: Promise<End>;
 }
 
-/** Where the tool directories `node` and `runner` are inside. */
-const runnerCommand = ["/opt/node/node", "/opt/runner/runner.mjs"];
+function runnerCommand({ toolsDirectory }: Pick<Sandbox, "toolsDirectory">): string[] {
+  return [`${toolsDirectory}/node/node`, `${toolsDirectory}/runner/runner.mjs`];
+}
 
 const defaultGraceMs = 15_000;
 
@@ -52,18 +54,23 @@ export async function startRun(options: StartRun): Promise<Run> {
   await using parts = new AsyncDisposableStack();
   const released = new AbortController();
   const open = parts.use(await gateway.openRun(grant));
-  const channel = await sandbox.openChannel();
-  const serving = serveConnections(channel, (connection) => gateway.serve(connection, grant.id), released.signal);
+  const transport = await openTransport(sandbox);
+  const serving = serveConnections(transport, (connection) => gateway.serve(connection, grant.id), released.signal);
   parts.defer(async () => {
     released.abort(new SlipwayError("aborted", "the run was let go of"));
-    await channel[Symbol.asyncDispose]();
+    await transport[Symbol.asyncDispose]();
     await serving;
   });
   const start = (id: ExecId): Promise<Exec> =>
     sandbox.exec({
       id,
-      argv: runnerCommand,
-      env: { ...env, SLIPWAY_RUN_TOKEN: open.token },
+      argv: runnerCommand(sandbox),
+      env: {
+        ...env,
+        ...transport.environment,
+        SLIPWAY_RUN_TOKEN: open.token,
+        SLIPWAY_TOOLS_DIR: sandbox.toolsDirectory,
+      },
       background: true,
       timeoutMs: null,
     });
@@ -93,18 +100,18 @@ export async function startRun(options: StartRun): Promise<Run> {
 }
 
 /** The exec of a runner that is at work in the sandbox, to start it with: it is found again, and not run twice. */
-export async function findRunner(sandbox: Pick<Sandbox, "execs">): Promise<ExecId | undefined> {
+export async function findRunner(sandbox: Pick<Sandbox, "execs" | "toolsDirectory">): Promise<ExecId | undefined> {
   const execs = await sandbox.execs();
-  return execs.find(({ argv, exit }) => exit === null && argv.join(" ") === runnerCommand.join(" "))?.id;
+  return execs.find(({ argv, exit }) => exit === null && argv.join(" ") === runnerCommand(sandbox).join(" "))?.id;
 }
 
 async function serveConnections(
-  channel: HostChannel,
+  transport: RunTransport,
   serve: (connection: Duplex) => void,
   signal: AbortSignal,
 ): Promise<void> {
   try {
-    for await (const connection of channel.connections({ signal })) serve(connection);
+    for await (const connection of transport.connections({ signal })) serve(connection);
   } catch (error) {
     if (!signal.aborted) throw error;
   }

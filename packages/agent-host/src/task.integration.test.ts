@@ -1,12 +1,12 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { newId, type RunnerEvent } from "@slipway/contract";
+import { afterEnd, newId, type RunnerEvent } from "@slipway/contract";
 import { isSideCall, type ScriptedProgram, sideAnswer } from "@slipway/gateway/scripted";
 import { agentThat, doing, kindOf } from "@slipway/runner/testing/agent";
 import { makeProject, type Project, rightSum, wrongSum } from "@slipway/runner/testing/project";
 import { run as command, readBytes, type Sandbox } from "@slipway/sandbox";
 import { describe, expect, it, vi } from "vitest";
-import { attemptEnd, type StartTaskRun, startTaskRun, type TaskRun } from "./task.ts";
+import { type StartTaskRun, startTaskRun, type TaskRun } from "./task.ts";
 import { agentTestMs, openSite, type Site } from "./testing/site.ts";
 
 vi.setConfig({ testTimeout: agentTestMs });
@@ -100,7 +100,7 @@ describe.each(["builtin", "claude-code"])("a task of %s in a sandbox", (agent) =
     expect(await project.git("merge-base", commit, "main")).toBe(moved.commit);
     await run.send({ type: "merged" });
     const end = await run.ended;
-    expect(attemptEnd(end)).toEqual({ type: "merged" });
+    expect(end).toMatchObject({ reason: "completed" });
     expect((await run.balance()).spentMicroUsd).toBeGreaterThan(0);
     expect((await command(sandbox, "ps -e -o args=")).stdout).not.toMatch(/runner\.mjs|claude/);
   });
@@ -150,8 +150,9 @@ it("a model that is away interrupts the attempt, and does not fail it", async ()
   await using stage = await setUp(agentThat({ build: () => ({ fault: { status: 529 } }) }));
   await using sandbox = await stage.site.sandbox("builtin");
   await using run = await stage.start(sandbox);
-  const reason = expect.stringMatching(/^overloaded: /);
-  expect(attemptEnd(await run.ended)).toEqual({ type: "interrupted", by: "model", reason });
+  const end = await run.ended;
+  expect(end).toMatchObject({ reason: "overloaded", by: "model", message: expect.stringMatching(/./) });
+  expect(afterEnd(end)).toBe("wait");
 });
 
 it("an order that is wrong is refused before anything runs", async () => {

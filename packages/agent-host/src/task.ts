@@ -2,7 +2,6 @@ import {
   type ModelRole,
   offerPath,
   openBranchPath,
-  type RunEnd,
   type RunId,
   type RunTaskInput,
   SlipwayError,
@@ -77,41 +76,4 @@ export async function startTaskRun({
 function roleAt(level: number | null): Exclude<ModelRole, "judge"> {
   const roles = ["fix-1", "fix-1", "fix-2", "fix-3", "fix-4"] as const;
   return level === null ? "build" : (roles[level] ?? "fix-4");
-}
-
-/** What the end of a task run means for its attempt. */
-export type AttemptEnd =
-  | { readonly type: "merged" }
-  | { readonly type: "cancelled" }
-  /** By its own fault: it is tried again at the next level. */
-  | { readonly type: "failed"; readonly error: string }
-  /** Nothing that the attempt could help. `by`: a model that does not answer for now. */
-  | { readonly type: "interrupted"; readonly by?: "model"; readonly reason: string }
-  | { readonly type: "out-of-budget" }
-  /** The sandbox or its runner is gone. */
-  | { readonly type: "died" };
-
-/** `completed` is the runner's word only: whether something was merged, the host knows. */
-export function attemptEnd({ reason, message }: RunEnd): AttemptEnd {
-  const told = message === "" ? reason : `${reason}: ${message}`;
-  switch (reason) {
-    case "completed":
-      return { type: "merged" };
-    case "cancelled":
-      return { type: "cancelled" };
-    case "budget":
-      return { type: "out-of-budget" };
-    case "runner_lost":
-      return { type: "died" };
-    case "network":
-    case "overloaded":
-    case "rate_limited":
-      return { type: "interrupted", by: "model", reason: told };
-    case "auth":
-    case "model_not_found":
-    case "truncated":
-      return { type: "interrupted", reason: told };
-    default:
-      return { type: "failed", error: told };
-  }
 }

@@ -14,6 +14,7 @@ export * from "./builds/merge.ts";
 export * from "./builds/plan.ts";
 export * from "./builds/task-graph.ts";
 export * from "./runs/agent.ts";
+export * from "./runs/end.ts";
 export * from "./runs/models.ts";
 export * from "./runs/run.ts";
 export * from "./runs/task-run.ts";

@@ -1,10 +1,10 @@
 import process from "node:process";
 import {
   type Control,
+  type End,
+  type EndReason,
   type ModelRole,
   type NumberedEvent,
-  type RunEnd,
-  type RunEndReason,
   type RunId,
   type RunTask,
   type RunTaskInput,
@@ -88,9 +88,9 @@ export interface OpenRun extends OpenCalls {
   events(options?: { readonly after?: number; readonly signal?: AbortSignal }): AsyncIterable<NumberedEvent>;
   send(control: Control): Promise<void>;
   /** From then on, model requests are refused with `run_ended`. */
-  readonly ended: Promise<RunEnd>;
+  readonly ended: Promise<End>;
   /** Ends the run on behalf of the host, unless it has ended. */
-  fail(reason: RunEndReason, message: string): Promise<void>;
+  fail(reason: EndReason, message: string): Promise<void>;
   /** When the runner was last heard from. */
   lastSeen(): number | undefined;
 }

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { RunnerEvent } from "@slipway/contract";
+import { endAs, type RunnerEvent } from "@slipway/contract";
 import type { OpenRun } from "@slipway/gateway";
 import type { ScriptedProgram } from "@slipway/gateway/scripted";
 import { expect, test } from "vitest";
@@ -18,7 +18,7 @@ test("the bundled runner takes a run to its end and exits with 0", async () => {
   const runner = startRunner();
   const [code] = await once(runner, "exit");
   expect(code).toBe(0);
-  expect(await run.ended).toEqual({ reason: "completed", message: "Counted." });
+  expect(await run.ended).toEqual(endAs("completed", "Counted."));
   expect(await linesOf(workdir)).toEqual(Array.from({ length: steps }, (_, step) => String(step)));
 });
 
@@ -30,7 +30,7 @@ test("a runner that is killed at any moment goes on, and does nothing again", as
     return counting(request);
   });
   const { events, kills } = await killAtRandom(run, startRunner, 4, killed.resolve);
-  expect(await run.ended).toEqual({ reason: "completed", message: "Counted." });
+  expect(await run.ended).toEqual(endAs("completed", "Counted."));
   expect(await linesOf(workdir)).toEqual(unique(await linesOf(workdir)));
   // A runner that is killed before it has said a word says nothing of it.
   const resumed = events.filter(({ type }) => type === "resumed").length;

@@ -21,7 +21,8 @@ if (mode === "mcp" && socketPath !== undefined) {
 }
 
 /** Takes one run to its end, inside a sandbox. */
-async function main({ token, socketPath, directory, channelDirectory, environment }: RunnerSettings): Promise<void> {
+async function main(settings: RunnerSettings): Promise<void> {
+  const { token, socketPath, toolsDirectory, directory, channelDirectory, environment } = settings;
   const cancel = new AbortController();
   process.on("SIGTERM", () => cancel.abort());
   globalThis.AI_SDK_LOG_WARNINGS = false;
@@ -31,7 +32,7 @@ async function main({ token, socketPath, directory, channelDirectory, environmen
   await using channel = await openChannel({ transport, instance: randomUUID(), directory: channelDirectory });
   const relay = await startRelay(socketPath);
   const surroundings = {
-    toolsDirectory: "/opt",
+    toolsDirectory,
     homesDirectory: join(directory, "homes"),
     environment: { PATH: "/usr/local/bin:/usr/bin:/bin", ...environment },
   };

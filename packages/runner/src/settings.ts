@@ -1,11 +1,12 @@
 import { createHash } from "node:crypto";
 import { join } from "node:path";
-import { runChannel } from "@slipway/contract";
 import { z } from "zod";
 
 const schema = z.object({
   SLIPWAY_RUN_TOKEN: z.string().min(1),
-  SLIPWAY_RUN_SOCKET: z.string().default(runChannel.socket),
+  SLIPWAY_RUN_SOCKET: z.string().min(1),
+  /** Where the tool directories are, each by its name. */
+  SLIPWAY_TOOLS_DIR: z.string().min(1),
   SLIPWAY_RUN_DIR: z.string().default("/var/tmp/slipway-run"),
   /** Names the run's directory. A run with an earlier run's name continues its work. */
   SLIPWAY_RUN_NAME: z
@@ -17,6 +18,7 @@ const schema = z.object({
 export interface RunnerSettings {
   readonly token: string;
   readonly socketPath: string;
+  readonly toolsDirectory: string;
   /** The run's directory. The same after a restart of the runner. */
   readonly directory: string;
   /** For this run's channel only. */
@@ -35,6 +37,7 @@ export function readSettings(environment: NodeJS.ProcessEnv): RunnerSettings {
   return {
     token: parsed.SLIPWAY_RUN_TOKEN,
     socketPath: parsed.SLIPWAY_RUN_SOCKET,
+    toolsDirectory: parsed.SLIPWAY_TOOLS_DIR,
     directory,
     channelDirectory: join(directory, `channel-${run}`),
     environment: Object.fromEntries(others) as Record<string, string>,

@@ -118,6 +118,8 @@ export type OwnedSandbox = Sandbox & AsyncDisposable;
 
 export interface RestrictedSandbox {
   readonly id: SandboxId;
+  /** Where the tool directories are inside, each by its name. */
+  readonly toolsDirectory: string;
   info(options?: CallOptions): Promise<SandboxInfo>;
   /** Resolves when the program has started; fails with `exec_not_started` when it cannot. */
   exec(request: ExecRequestInput, options?: CallOptions): Promise<Exec>;

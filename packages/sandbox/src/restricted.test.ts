@@ -18,7 +18,16 @@ test("nothing but the narrow operations can be reached, through any object of th
       expect(["function", "string", "object"]).toContain(typeof Reflect.get(object, key));
     }
   }
-  expect(Reflect.ownKeys(view).sort()).toEqual(["attach", "connect", "exec", "execs", "files", "id", "info"]);
+  expect(Reflect.ownKeys(view).sort()).toEqual([
+    "attach",
+    "connect",
+    "exec",
+    "execs",
+    "files",
+    "id",
+    "info",
+    "toolsDirectory",
+  ]);
 });
 
 test("a view shows no credentials, not even their names", async () => {

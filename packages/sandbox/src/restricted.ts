@@ -6,6 +6,7 @@ import type { CallOptions, Exec, RestrictedSandbox, SandboxFiles } from "./provi
 export function restrict(sandbox: RestrictedSandbox): RestrictedSandbox {
   return Object.freeze({
     id: sandbox.id,
+    toolsDirectory: sandbox.toolsDirectory,
     async info(options?: CallOptions) {
       const info = await sandbox.info(options);
       return { ...info, network: { ...info.network, secrets: [] } };

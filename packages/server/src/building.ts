@@ -10,7 +10,7 @@ import { openBuildSecrets } from "./work/build-secrets.ts";
 import { createGates } from "./work/gates/gates.ts";
 import { endAllButMain, endUnwantedRuns } from "./work/left-behind.ts";
 import { dropBranches } from "./work/merging/branches.ts";
-import { createMerging, isMerging } from "./work/merging/merging.ts";
+import { createMergeWork, isMerging } from "./work/merging/merging.ts";
 import { createRemote, type RemoteSettings } from "./work/merging/remote.ts";
 import { createResults } from "./work/merging/result.ts";
 import { insteadText, readInstead } from "./work/preview/instead.ts";
@@ -79,12 +79,12 @@ export function createBuilding(parts: BuildingParts): Building {
   // What a process before this one did not come to.
   remote?.finish().catch((error: Error) => warn(error.message));
   const results = createResults({ repositories, environment, warn });
-  const merging = createMerging({
+  const merging = createMergeWork({
     store,
     repositories,
     clock,
     warn,
-    gates: createGates({ provider: recorded, workspaces, repositories, store }),
+    gates: createGates({ provider: recorded, workspaces, repositories, store, now: () => clock.now() }),
     preview: { follow: (build, commit) => void previews.follow(build, commit), close: previews.end },
     report: reports.report,
     onMain(build, commit) {

@@ -20,7 +20,7 @@ import type { Attempts } from "./work/attempts/attempts.ts";
 import { readSource } from "./work/build-record.ts";
 import { openBuildSecrets } from "./work/build-secrets.ts";
 import { readRemoteEnd } from "./work/merging/remote.ts";
-import { openModels } from "./work/planning/models.ts";
+import { openModels } from "./work/planning/open-models.ts";
 import { createPlanning } from "./work/planning/planning.ts";
 import { repositoryName } from "./work/repository/repository.ts";
 import { joinWork } from "./work/work.ts";

@@ -14,7 +14,7 @@ import { redisRules } from "@slipway/store/bridge";
 import { z } from "zod";
 import type { ServerSettings } from "./compose.ts";
 import type { RemoteSettings } from "./work/merging/remote.ts";
-import { readModelSettings } from "./work/planning/models.ts";
+import { readModelSettings } from "./work/planning/open-models.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 

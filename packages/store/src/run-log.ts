@@ -1,9 +1,9 @@
 import {
   controlMessageSchema,
+  endSchema,
   type NumberedEvent,
   numberedEventSchema,
   type RunId,
-  runEndSchema,
   runIdSchema,
   SlipwayError,
 } from "@slipway/contract";
@@ -15,7 +15,7 @@ import type { Tables } from "./schema/rows.ts";
 
 const orderSchema = z.discriminatedUnion("type", [
   z.strictObject({ type: z.literal("control"), message: controlMessageSchema }),
-  z.strictObject({ type: z.literal("end"), end: runEndSchema }),
+  z.strictObject({ type: z.literal("end"), end: endSchema }),
 ]);
 type Order = Readonly<z.output<typeof orderSchema>>;
 

@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { RunEndReason } from "@slipway/contract";
+import type { EndReason } from "@slipway/contract";
 import { demo, faultOf, loop, type ScriptedProgram, type ScriptedRequest } from "@slipway/gateway/scripted";
 import { run as command, type Sandbox } from "@slipway/sandbox";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
@@ -18,7 +18,7 @@ const faults = {
   endEarly: ["truncated"],
   invalidJson: ["protocol", "truncated"],
   refusal: ["refused"],
-} as const satisfies Readonly<Record<string, readonly RunEndReason[]>>;
+} as const satisfies Readonly<Record<string, readonly EndReason[]>>;
 
 export type Fault = keyof typeof faults;
 export const allFaults = Object.keys(faults) as Fault[];
@@ -67,7 +67,7 @@ export function testLoops(agents: readonly string[]): void {
   });
 }
 
-async function expectEnd(agent: string, fault: string, reasons: readonly RunEndReason[]): Promise<void> {
+async function expectEnd(agent: string, fault: string, reasons: readonly EndReason[]): Promise<void> {
   const prompt = `Say hello to ${agent} [fault:${fault}]`;
   await using sandbox = await site.sandbox(agent);
   await using run = await site.start(sandbox, { task: { agent, prompt, limits } });

@@ -2,7 +2,7 @@ import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { CreateSandboxInput } from "@slipway/contract";
-import { type NumberedEvent, newId, type RunEnd, type RunId, type RunTaskInput } from "@slipway/contract";
+import { type End, type NumberedEvent, newId, type RunId, type RunTaskInput } from "@slipway/contract";
 import {
   createGateway,
   type Gateway,
@@ -125,7 +125,7 @@ async function environmentOf(directory: string, options: SiteOptions): Promise<R
 }
 
 /** All that a run reported, and its end. */
-export async function toEnd(run: Run): Promise<{ readonly events: readonly NumberedEvent[]; readonly end: RunEnd }> {
+export async function toEnd(run: Run): Promise<{ readonly events: readonly NumberedEvent[]; readonly end: End }> {
   const events = await Array.fromAsync(run.events());
   return { events, end: await run.ended };
 }

@@ -11,7 +11,7 @@ import {
   taskStatuses,
 } from "../builds/build.ts";
 import { intentSchema } from "../builds/intent.ts";
-import { gateVerdicts, mainFileSchema } from "../builds/merge.ts";
+import { gateResultSchema, mainFileSchema } from "../builds/merge.ts";
 import { taskSchema } from "../builds/plan.ts";
 import { usageSchema } from "../runs/models.ts";
 import { buildSourceSchema } from "./builds.ts";
@@ -253,7 +253,7 @@ export const insteadViewSchema = z.object({
   branch: name,
   commit: name,
   /** The last verdict of each gate on what was merged last. */
-  gates: z.array(z.object({ name, verdict: z.enum(gateVerdicts) })),
+  gates: z.array(z.object({ name, verdict: gateResultSchema.shape.verdict })),
 });
 export type InsteadView = Readonly<z.output<typeof insteadViewSchema>>;
 

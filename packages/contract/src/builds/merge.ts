@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { findingsSchema } from "../runs/task-run.ts";
 
 /** A file by which two commits of main differ. */
 export const mainFileSchema = z.object({
@@ -12,6 +13,31 @@ export type MainFile = Readonly<z.output<typeof mainFileSchema>>;
 /** What came of a gate's run. `error`: the run itself broke, and says nothing about what it looked at. */
 export const gateVerdicts = ["passed", "failed", "error"] as const;
 export type GateVerdict = (typeof gateVerdicts)[number];
+
+/** From 0 to 100. Null: the gate does not measure. */
+const score = z.number().min(0).max(100).nullable().default(null);
+const shortName = z.string().min(1).max(256);
+
+/** What one run of a gate has found. */
+export const gateResultSchema = z.strictObject({
+  verdict: z.enum(gateVerdicts),
+  score,
+  /** What it looked at, one by one. */
+  parts: z
+    .array(z.strictObject({ name: shortName, verdict: z.enum(gateVerdicts), score }))
+    .max(1000)
+    .default([]),
+  /** What speaks against the candidate; where it has passed, what its user may want to look at. */
+  findings: findingsSchema,
+  /** Files to look at, by the key that they are kept under: screenshots, reports. */
+  artefacts: z
+    .array(z.strictObject({ name: shortName, kind: shortName, key: shortName }))
+    .max(1000)
+    .default([]),
+  durationMs: z.int().min(0),
+  costMicroUsd: z.int().min(0).default(0),
+});
+export type GateResult = Readonly<z.output<typeof gateResultSchema>>;
 
 /**
  * What a gate looks at: the candidate's own files; how they go together with main and with every other candidate; or

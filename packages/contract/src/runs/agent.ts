@@ -1,39 +1,6 @@
 import { z } from "zod";
+import { agentErrorKinds, doneOutcomes } from "./end.ts";
 import { usageSchema } from "./models.ts";
-
-/** How an agent ended by its own account or by its limits: nothing is broken. */
-export const doneOutcomes = ["completed", "cancelled", "refused", "max_steps", "budget"] as const;
-export type DoneOutcome = (typeof doneOutcomes)[number];
-
-/** How an agent failed. */
-export const agentErrorKinds = [
-  /** The model's endpoint refused the credentials. */
-  "auth",
-  "rate_limited",
-  /** The model's endpoint failed by itself (5xx, overloaded). */
-  "overloaded",
-  /** The model's endpoint could not be reached, or a connection broke before an answer. */
-  "network",
-  "model_not_found",
-  /** The endpoint refused the request as wrong. */
-  "invalid_request",
-  /** A response ended before its end; what it said so far is not an answer. */
-  "truncated",
-  /** The answer could not be read: not JSON, not the protocol. */
-  "protocol",
-  /** The run took longer than it may. */
-  "timeout",
-  /** Nothing happened for longer than it may. */
-  "stuck",
-  /** The same actions with the same results, again and again. */
-  "looping",
-  /** The agent's program ended without an answer. */
-  "crashed",
-  /** A conversation that was to be resumed is gone. */
-  "session_lost",
-  "internal",
-] as const;
-export type AgentErrorKind = (typeof agentErrorKinds)[number];
 
 const longText = z.string().max(64 * 1024);
 const shortText = z.string().max(4096);

@@ -1,15 +1,14 @@
 import { z } from "zod";
 import { runIdSchema } from "../base/ids.ts";
 import { absolutePathSchema } from "../sandboxes/sandbox.ts";
-import { agentErrorKinds, agentEventSchema, agentNameSchema, doneOutcomes } from "./agent.ts";
-import { attemptFailures, taskControlSchemas, taskEventSchemas, taskOrderSchema } from "./task-run.ts";
+import { agentEventSchema, agentNameSchema } from "./agent.ts";
+import { claimedReasons } from "./end.ts";
+import { taskControlSchemas, taskEventSchemas, taskOrderSchema } from "./task-run.ts";
 
 /** The run channel: what the runner inside a sandbox and the host say to each other. docs/run-channel.md tells the rules. */
 export const runChannel = {
   /** Of the requests below; the host refuses a runner of another one. */
   version: 1,
-  /** Inside a sandbox on this machine. */
-  socket: "/run/slipway/run.sock",
   maxBatchEvents: 256,
   maxBodyBytes: 1024 * 1024,
   maxEventsPerRun: 200_000,
@@ -55,23 +54,6 @@ export const runTaskSchema = z.strictObject({
 export type RunTask = z.output<typeof runTaskSchema>;
 export type RunTaskInput = z.input<typeof runTaskSchema>;
 
-export const runEndReasons = [
-  ...doneOutcomes,
-  ...agentErrorKinds,
-  ...attemptFailures,
-  /** The run channel carried what an honest runner does not say. */
-  "tampered",
-  /** More events than a run may send. */
-  "flooded",
-  /** The runner ended or fell silent without an end of its own. */
-  "runner_lost",
-] as const;
-export type RunEndReason = (typeof runEndReasons)[number];
-
-/** How a run ended, by its own account or by the host's. The first end counts. */
-export const runEndSchema = z.strictObject({ reason: z.enum(runEndReasons), message: z.string().max(4096) });
-export type RunEnd = Readonly<z.output<typeof runEndSchema>>;
-
 /** One task of the list that a lead and its workers share. */
 const teamTask = z.strictObject({
   id: z.int().min(1),
@@ -90,7 +72,7 @@ export const runnerEventSchema = z.discriminatedUnion("type", [
   z.strictObject({ type: z.literal("resumed"), step: z.int().min(0) }),
   z.strictObject({
     type: z.literal("ended"),
-    reason: z.enum([...doneOutcomes, ...agentErrorKinds, ...attemptFailures]),
+    reason: z.enum(claimedReasons),
     message: z.string().max(4096),
   }),
   ...taskEventSchemas,

@@ -7,19 +7,6 @@ import { absolutePathSchema } from "../sandboxes/sandbox.ts";
 export const taskPhases = ["initialise", "build", "integrate", "test", "intent", "verify"] as const;
 export type TaskPhase = (typeof taskPhases)[number];
 
-/** How an attempt fails by its own account, beside what its agents end with. */
-export const attemptFailures = [
-  /** The project's own build or tests fail, and the agent could not mend them. */
-  "checks_failed",
-  /** It was asked to put its work together with main, and left conflicts. */
-  "conflict_left",
-  /** The workspace could not be made: a base that is not there, an install that fails. */
-  "setup_failed",
-  /** It was sent back more often than a run may be. */
-  "returned_too_often",
-] as const;
-export type AttemptFailure = (typeof attemptFailures)[number];
-
 export const commitSchema = z.string().regex(/^[0-9a-f]{40}$/, "expected a commit's 40 hexadecimal digits");
 
 const words = z.string().max(16 * 1024);

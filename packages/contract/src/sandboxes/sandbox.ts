@@ -88,7 +88,7 @@ export const createSandboxSchema = z.strictObject({
   ports: z.array(z.int().min(1).max(65535)).max(64).default([3000, 5173]),
   network: networkPolicySchema,
   labels: z.record(z.string().max(128), z.string().max(1024)).default({}),
-  /** Names of tools: each is there, read-only, at /opt/<name>. */
+  /** Names of tools: each is there, read-only, in the sandbox's tools directory. */
   tools: z
     .array(toolNameSchema)
     .max(32)

@@ -1,6 +1,6 @@
-import type { BuildEndReason, BuildStatus, PauseReason } from "@slipway/contract";
+import type { BuildEndReason, BuildStatus, End, PauseReason } from "@slipway/contract";
 import type { Stage } from "../ports/work.ts";
-import type { FailedTry, Interruption, NextTry, TaskFailure } from "./state.ts";
+import type { FailedTry, NextTry, TaskFailure } from "./state.ts";
 
 /**
  * What a tick decides, as plain data. An action names all that tells it from others: the same one, carried out again
@@ -14,7 +14,7 @@ export type BuildAction =
       readonly task: string;
       /** Null: it was interrupted. */
       readonly failed: FailedTry | null;
-      readonly interruption?: Interruption;
+      readonly interruption?: End;
       readonly next: NextTry;
       readonly notBeforeMs: number;
     }

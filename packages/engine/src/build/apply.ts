@@ -1,3 +1,4 @@
+import { endText } from "@slipway/contract";
 import type { AttemptAction, BuildAction } from "./actions.ts";
 import { type AttemptState, type BuildState, type TaskState, timed } from "./state.ts";
 
@@ -104,7 +105,7 @@ function retried(
     return { ...pending, failures, interruptions: 0, modelInterruptions: 0, trouble: null };
   }
   const count = interruption?.by === "model" ? "modelInterruptions" : "interruptions";
-  return { ...pending, [count]: task[count] + 1, trouble: interruption?.reason ?? null };
+  return { ...pending, [count]: task[count] + 1, trouble: interruption === undefined ? null : endText(interruption) };
 }
 
 function paused(

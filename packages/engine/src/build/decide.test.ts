@@ -1,4 +1,4 @@
-import { buildSettingsSchema } from "@slipway/contract";
+import { buildSettingsSchema, endAs } from "@slipway/contract";
 import { describe, expect, test } from "vitest";
 import { decide } from "./decide.ts";
 import { observe } from "./observe.ts";
@@ -48,11 +48,11 @@ describe("failures", () => {
   test("a task that fails for good takes with it what depends on it, and nothing else", () => {
     let state = tick(begin([task("a"), task("b", ["a"]), task("c", ["b"]), task("other")]), 0);
     for (let attempt = 1; attempt <= 10; attempt++) {
-      state = after(state, attempt, ended("a", attempt, failed(`error ${attempt}`)));
+      state = after(state, attempt, ended("a", attempt, failed("abcdefghij".charAt(attempt - 1))));
     }
     expect(statuses(state)).toEqual({ a: "failed", b: "failed", c: "failed", other: "assigned" });
     expect(state.tasks.map(({ failure }) => failure)).toMatchObject([
-      { reason: "exhausted", error: "error 10" },
+      { reason: "exhausted", error: "checks_failed: j" },
       { reason: "dependency", task: "a" },
       { reason: "dependency", task: "b" },
       null,
@@ -60,10 +60,10 @@ describe("failures", () => {
   });
 
   test("trouble of somebody else's is no try, and is waited out longer every time", () => {
-    const state = after(tick(begin([task("a")]), 0), 1000, ended("a", 1, { type: "interrupted" }));
+    const state = after(tick(begin([task("a")]), 0), 1000, ended("a", 1, endAs("unavailable")));
     expect(state.tasks[0]).toMatchObject({ status: "pending", failures: [], notBeforeMs: 16_000 });
     expect(nextWakeMs(state, 1000)).toBe(16_000);
-    const again = after(tick(state, 16_000), 20_000, ended("a", 2, { type: "interrupted" }));
+    const again = after(tick(state, 16_000), 20_000, ended("a", 2, endAs("unavailable")));
     expect(again.tasks[0]).toMatchObject({ notBeforeMs: 50_000, next: { level: null, from: "last-attempt" } });
   });
 
@@ -77,8 +77,8 @@ describe("failures", () => {
     }
     return current;
   }
-  const limited: Outcome = { type: "interrupted", by: "model", reason: "rate_limited: for some hours" };
-  const away: Outcome = { type: "interrupted", reason: "the provider is away" };
+  const limited: Outcome = endAs("rate_limited", "for some hours");
+  const away: Outcome = endAs("unavailable", "the provider is away");
 
   test("a model's limit is waited out for as long as the build lasts, with ten minutes in between at most", () => {
     const state = interruptedOften(begin([task("a")]), 100, limited);
@@ -102,7 +102,7 @@ describe("failures", () => {
     const answer = { offer: 1, findings: [], main: null };
     const back = after(offered, notBeforeMs, { type: "attempt-returned", ...name, answer });
     const { tasks } = after(back, notBeforeMs, ended("a", name.attempt, away));
-    const error = "interrupted too often: the provider is away";
+    const error = "interrupted too often: unavailable: the provider is away";
     expect(tasks[0]).toMatchObject({ failures: [{ error }], interruptions: 0 });
   });
 
@@ -110,7 +110,7 @@ describe("failures", () => {
     const before = interruptedOften(interruptedOften(begin([task("a")]), 10, away), 20, limited);
     expect(before.tasks[0]).toMatchObject({ failures: [], interruptions: 10, modelInterruptions: 20 });
     const { tasks } = interruptedOften(before, 1, away);
-    const error = "interrupted too often: the provider is away";
+    const error = "interrupted too often: unavailable: the provider is away";
     expect(tasks[0]).toMatchObject({ failures: [{ error }], interruptions: 0, modelInterruptions: 0, trouble: null });
   });
 });
@@ -132,9 +132,9 @@ describe("watchdogs", () => {
 
   test("a sandbox that keeps dying does not come back for ever", () => {
     let state = tick(begin([task("a")]), 0);
-    for (let death = 1; death <= 5; death++) state = after(state, death, ended("a", 1, { type: "died" }));
+    for (let death = 1; death <= 5; death++) state = after(state, death, ended("a", 1, endAs("runner_lost")));
     expect(state.attempts).toMatchObject([{ number: 1, respawns: 5 }]);
-    expect(after(state, 6, ended("a", 1, { type: "died" })).attempts).toMatchObject([{ number: 2, level: 1 }]);
+    expect(after(state, 6, ended("a", 1, endAs("runner_lost"))).attempts).toMatchObject([{ number: 2, level: 1 }]);
   });
 
   test("an attempt far beyond its estimate fails though it is alive", () => {
@@ -171,7 +171,7 @@ describe("money", () => {
   });
 
   test("a refused reservation pauses, too", () => {
-    const refused = { type: "out-of-budget", budgetMicroUsd: 1000 } as const;
+    const refused = { ...endAs("budget"), budgetMicroUsd: 1000 } as const;
     const state = after(tick(begin([task("a")], poor), 0), 5, ended("a", 1, refused));
     expect(state).toMatchObject({ status: "paused", attempts: [{ number: 1, outcome: null }] });
     const raised = told(state, { type: "set-budget", budgetMicroUsd: 1001 }, 9);
@@ -189,7 +189,7 @@ describe("money", () => {
   });
 
   test("what was refused is asked for again at a user's later word, while the budget is not spent", () => {
-    const refused = ended("a", 1, { type: "out-of-budget", budgetMicroUsd: 1000 });
+    const refused = ended("a", 1, { ...endAs("budget"), budgetMicroUsd: 1000 });
     const before = order(tick(begin([task("a")], poor), 0), { type: "resume" }, 5);
     const state = after(before, 5, refused, { type: "spent", microUsd: 999 });
     expect(decide(state, 1000)).toEqual([]);
@@ -222,7 +222,7 @@ describe("a user's word", () => {
 
   test("a sandbox that died during a pause comes back after it", () => {
     const paused = told(tick(begin([task("a")]), 0), { type: "pause" }, 10);
-    const state = after(paused, 20, ended("a", 1, { type: "died" }));
+    const state = after(paused, 20, ended("a", 1, endAs("runner_lost")));
     expect(types(order(state, { type: "resume" }, 30), 30)).toEqual(["resume-build", "respawn-attempt"]);
   });
 

@@ -1,8 +1,8 @@
-import { type BuildId, SlipwayError } from "@slipway/contract";
+import { afterEnd, type BuildId, endAs, endText, SlipwayError } from "@slipway/contract";
 import type { SettledOffer } from "../ports/merging.ts";
 import type { Report } from "../ports/reports.ts";
 import type { BuildRecords, RecordKind, Store, StoredBuild } from "../ports/store.ts";
-import { evidence, fingerprint } from "./fingerprint.ts";
+import { fingerprint } from "./fingerprint.ts";
 import { type Observation, observe } from "./observe.ts";
 import { type BuildOrder, order } from "./orders.ts";
 import type { AttemptState, BuildState, Outcome } from "./state.ts";
@@ -195,12 +195,11 @@ type EndReport = Extract<Report, { type: "attempt.ended" }>["data"];
 async function takeEnd(
   told: Told,
   state: BuildState,
-  { task, attempt, respawn, outcome }: EndReport,
+  { task, attempt, respawn, end, budgetMicroUsd, fix }: EndReport,
 ): Promise<BuildState> {
   const ended = state.attempts.find((one) => one.task === task && one.number === attempt);
   if (ended === undefined || ended.respawns !== respawn) return state;
-  const known = await readOutcome(told, state, ended, outcome);
-  return observe(state, { type: "attempt-ended", task, attempt, outcome: known }, told.nowMs);
+  return await endAttempt(told, state, ended, { ...end, budgetMicroUsd }, fix);
 }
 
 /** How often an attempt may work over what it offered: then another way is tried. */
@@ -211,52 +210,38 @@ export async function takeSettled(told: Outcomes, state: BuildState, settled: Se
   const { task, attempt, offer } = settled;
   const owner = state.attempts.find((one) => one.task === task && one.number === attempt);
   if (owner === undefined) return state;
-  const end = async (from: BuildState, outcome: EndReport["outcome"]) => {
-    const known = await readOutcome(told, from, owner, outcome);
-    return observe(from, { type: "attempt-ended", task, attempt, outcome: known }, told.nowMs);
-  };
-  if (settled.type === "merged") return await end(state, { type: "merged", fix: settled.fix });
-  if (settled.type === "satisfied") {
-    const outcome = { type: "satisfied", main: settled.main } as const;
-    return observe(state, { type: "attempt-ended", task, attempt, outcome }, told.nowMs);
-  }
+  if (settled.type === "merged") return await endAttempt(told, state, owner, endAs("merged"), settled.fix);
+  if (settled.type === "satisfied")
+    return await endAttempt(told, state, owner, { ...endAs("satisfied"), main: settled.main });
   const { findings, main, unchanged } = settled;
   const answer = { offer, findings, main, unchanged };
   const back = observe(state, { type: "attempt-returned", task, attempt, answer }, told.nowMs);
   // Who was told that nothing has changed, and changes nothing, would go on like that.
   const goesOn = owner.returns + 1 < maxReturns && !(unchanged && owner.answer?.unchanged);
   if (goesOn) return back;
-  const error = findings.map(({ gate, text }) => `${gate}: ${text}`).join("\n");
-  return await end(back, { type: "failed", error });
+  const words = findings.map(({ gate, text }) => `${gate}: ${text}`).join("\n");
+  return await endAttempt(told, back, owner, endAs("returned_too_often", words));
 }
 
-async function readOutcome(
+/** `fix`: what mended the error that the task had before. */
+async function endAttempt(
   { store, stored, nowMs }: Outcomes,
   state: BuildState,
-  ended: AttemptState,
-  outcome: EndReport["outcome"],
-): Promise<Outcome> {
+  { task, number }: AttemptState,
+  outcome: Outcome,
+  fix?: string,
+): Promise<BuildState> {
   const project = patternScope(stored.build);
-  switch (outcome.type) {
-    case "failed": {
-      const error = fingerprint(outcome.error);
-      const [pattern] = await store.patterns.find(project, [error]);
-      return { type: "failed", error, message: evidence(outcome.error), pattern: pattern?.signature ?? null };
-    }
-    case "merged": {
-      const mended = state.tasks.find(({ id }) => id === ended.task)?.failures.at(-1);
-      const record = stored.attempts.find(
-        ({ task, details }) => task === ended.task && details["number"] === ended.number,
-      );
-      if (mended !== undefined && record !== undefined && outcome.fix !== undefined) {
-        const learnt = { project, signature: mended.error, error: mended.error, fix: outcome.fix };
-        await store.patterns.learn({ ...learnt, attempt: record.id, learntAt: nowMs }).catch(passOver);
-      }
-      return { type: "merged" };
-    }
-    default:
-      return outcome;
+  const isFailed = afterEnd(outcome) === "retry";
+  const [known] = isFailed ? await store.patterns.find(project, [fingerprint(endText(outcome))]) : [];
+  const mended = state.tasks.find(({ id }) => id === task)?.failures.at(-1);
+  const record = stored.attempts.find((one) => one.task === task && one.details["number"] === number);
+  if (outcome.reason === "merged" && mended !== undefined && record !== undefined && fix !== undefined) {
+    const learnt = { project, signature: mended.error, error: mended.error, fix };
+    await store.patterns.learn({ ...learnt, attempt: record.id, learntAt: nowMs }).catch(passOver);
   }
+  const pattern = known?.signature;
+  return observe(state, { type: "attempt-ended", task, attempt: number, outcome: { ...outcome, pattern } }, nowMs);
 }
 
 /** Whom fixes are remembered for: a project's name says nothing without its owner. */

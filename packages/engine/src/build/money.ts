@@ -24,5 +24,5 @@ function isOutOfMoney({ spentMicroUsd, settings, planning, progress, attempts }:
 
 /** A refusal counts until the budget is higher than it was then, or a pause for it has ended. */
 export function isRefused(outcome: Outcome | null, { budgetMicroUsd }: BuildState["settings"]): boolean {
-  return outcome?.type === "out-of-budget" && (outcome.budgetMicroUsd ?? budgetMicroUsd) >= budgetMicroUsd;
+  return outcome?.reason === "budget" && (outcome.budgetMicroUsd ?? budgetMicroUsd) >= budgetMicroUsd;
 }

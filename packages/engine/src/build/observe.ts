@@ -90,7 +90,7 @@ export function observe(state: BuildState, observation: Observation, nowMs: numb
  * meanwhile: all that it ends with later counts.
  */
 function isNews({ outcome: known }: AttemptState, outcome: Outcome): boolean {
-  return known === null || known.type === "out-of-budget" || isDoneBy(outcome);
+  return known === null || known.reason === "budget" || isDoneBy(outcome);
 }
 
 function inStage(state: BuildState, stage: Stage, change: (planning: Planning) => Planning): BuildState {

@@ -1,21 +1,13 @@
+import { afterEnd, type End, endText } from "@slipway/contract";
 import type { BuildAction } from "./actions.ts";
 import { escalate } from "./escalate.ts";
 import { evidence, fingerprint } from "./fingerprint.ts";
 import { isRefused } from "./money.ts";
-import {
-  type AttemptState,
-  type BuildState,
-  type FailedTry,
-  type Interruption,
-  isDoneBy,
-  type Outcome,
-  type TaskState,
-} from "./state.ts";
+import { type AttemptState, type BuildState, isDoneBy, type Outcome, type TaskState } from "./state.ts";
 import { outcomeOf } from "./watch.ts";
 
 const maxRespawns = 5;
 const maxInterruptions = 10;
-const tooOften = "interrupted too often";
 const maxWaitMs = 10 * 60_000;
 
 /** What is on main counts, even where the build ends in the same moment. */
@@ -45,29 +37,26 @@ function settle(
   nowMs: number,
 ): BuildAction[] {
   const name = { task: attempt.task, attempt: attempt.number };
-  switch (outcome.type) {
-    case "merged":
+  switch (afterEnd(outcome)) {
+    case "done": {
+      const { main } = outcome;
       return [
         { type: "end-attempt", ...name, keepSandbox: false },
-        { type: "merge-task", task: task.id },
+        main === undefined ? { type: "merge-task", task: task.id } : { type: "satisfy-task", task: task.id, main },
       ];
-    case "satisfied":
-      return [
-        { type: "end-attempt", ...name, keepSandbox: false },
-        { type: "satisfy-task", task: task.id, main: outcome.main },
-      ];
-    case "failed":
-      return failed(attempt, task, outcome, outcome.pattern, nowMs);
-    case "died":
+    }
+    case "retry":
+      return failed(attempt, task, endText(outcome), outcome.pattern ?? null, nowMs);
+    case "respawn":
       if (!state.settings.respawn || attempt.respawns >= maxRespawns) {
-        return failed(attempt, task, { error: "the sandbox died" }, null, nowMs);
+        return failed(attempt, task, "the sandbox died", null, nowMs);
       }
       // It comes back when the build goes on and has a slot for it: see schedule.ts.
       if (attempt.pausedAtMs !== null) return [];
       return [{ type: "respawn-attempt", ...name, respawn: attempt.respawns + 1 }];
-    case "interrupted":
+    case "wait":
       return interrupted(attempt, task, outcome, nowMs);
-    case "out-of-budget":
+    case "pay":
       // The build is paused for it: see money.ts. Unless there is more money by now.
       if (attempt.pausedAtMs !== null || isRefused(outcome, state.settings)) return [];
       return [{ type: "resume-attempt", ...name }];
@@ -77,18 +66,18 @@ function settle(
 function failed(
   attempt: AttemptState,
   task: TaskState,
-  { error, message }: Pick<FailedTry, "error" | "message">,
+  text: string,
   pattern: string | null,
   nowMs: number,
 ): BuildAction[] {
-  const failure = { level: attempt.level, pattern: attempt.pattern, error, message };
+  const told = { error: fingerprint(text), message: evidence(text) };
+  const failure = { level: attempt.level, pattern: attempt.pattern, ...told };
   const next = escalate(task, failure, pattern);
   const end = { type: "end-attempt", task: task.id, attempt: attempt.number } as const;
   if (next === null) {
-    const exhausted = { reason: "exhausted", error, message } as const;
     return [
       { ...end, keepSandbox: false },
-      { type: "fail-task", task: task.id, failure: exhausted },
+      { type: "fail-task", task: task.id, failure: { reason: "exhausted", ...told } },
     ];
   }
   return [
@@ -104,13 +93,12 @@ function failed(
 function interrupted(
   attempt: AttemptState,
   task: TaskState,
-  { by, reason }: Interruption,
+  { reason, by, message }: End,
   nowMs: number,
 ): BuildAction[] {
   const before = by === "model" ? task.modelInterruptions : task.interruptions;
   if (by !== "model" && before >= maxInterruptions) {
-    const told = reason === undefined ? tooOften : `${tooOften}: ${reason}`;
-    return failed(attempt, task, { error: fingerprint(told), message: evidence(told) }, null, nowMs);
+    return failed(attempt, task, `interrupted too often: ${endText({ reason, message })}`, null, nowMs);
   }
   const { level, pattern } = attempt;
   return [
@@ -119,7 +107,7 @@ function interrupted(
       type: "retry-task",
       task: task.id,
       failed: null,
-      interruption: { by, reason },
+      interruption: { reason, by, message },
       next: { level, pattern, from: "last-attempt" },
       notBeforeMs: nowMs + Math.min(15_000 * 2 ** before, maxWaitMs),
     },

@@ -1,3 +1,4 @@
+import { endAs } from "@slipway/contract";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { applyActions } from "./apply.ts";
@@ -5,7 +6,7 @@ import { decide } from "./decide.ts";
 import { type Observation, observe } from "./observe.ts";
 import { order } from "./orders.ts";
 import { type BuildState, hasEnded, isDone, type Outcome } from "./state.ts";
-import { begin, merged, task } from "./testing.ts";
+import { begin, failed, merged, task } from "./testing.ts";
 import { nextWakeMs } from "./watch.ts";
 
 const hourMs = 3_600_000;
@@ -23,17 +24,10 @@ const graphs = fc
 
 const outcomes: fc.Arbitrary<Outcome> = fc.oneof(
   { weight: 4, arbitrary: fc.constant<Outcome>(merged) },
-  fc.record({
-    type: fc.constant("failed" as const),
-    error: fc.constantFrom("a", "b", "c", "d"),
-    pattern: fc.constantFrom(null, "p", "q"),
-  }),
-  fc.constantFrom<Outcome>(
-    { type: "died" },
-    { type: "interrupted" },
-    { type: "interrupted", by: "model", reason: "rate_limited" },
-    { type: "out-of-budget", budgetMicroUsd: null },
-  ),
+  fc
+    .record({ error: fc.constantFrom("a", "b", "c", "d"), pattern: fc.constantFrom(null, "p", "q") })
+    .map(({ error, pattern }) => failed(error, pattern)),
+  fc.constantFrom<Outcome>(endAs("runner_lost"), endAs("unavailable"), endAs("rate_limited"), endAs("budget")),
 );
 
 /** What the world does between two ticks; `pick` chooses the attempt it happens to. */

@@ -1,9 +1,12 @@
 import {
+  afterEnd,
   type BuildId,
   type BuildSettings,
   type BuildStatus,
   buildEndReasons,
   buildSettingsSchema,
+  endSchema,
+  endText,
   findingsSchema,
   type Hold,
   holds,
@@ -21,6 +24,7 @@ import type {
 } from "../ports/records.ts";
 import type { StoredBuild } from "../ports/store.ts";
 import { stages } from "../ports/work.ts";
+import { evidence } from "./fingerprint.ts";
 import { attemptName, type Place } from "./intake.ts";
 import {
   type AttemptState,
@@ -89,18 +93,12 @@ const attemptDetails = z.strictObject({
   respawns: z.int(),
   pausedAtMs: atMs.nullable(),
   outcome: z
-    .discriminatedUnion("type", [
-      z.strictObject({ type: z.literal("merged") }),
-      z.strictObject({ type: z.literal("satisfied"), main: z.string() }),
-      z.strictObject({ type: z.literal("failed"), pattern, ...failure }),
-      z.strictObject({ type: z.literal("died") }),
-      z.strictObject({
-        type: z.literal("interrupted"),
-        by: z.literal("model").optional(),
-        reason: z.string().optional(),
-      }),
-      z.strictObject({ type: z.literal("out-of-budget"), budgetMicroUsd: microUsd.nullable() }),
-    ])
+    .strictObject({
+      ...endSchema.shape,
+      pattern: pattern.optional(),
+      budgetMicroUsd: microUsd.optional(),
+      main: z.string().optional(),
+    })
     .nullable(),
   offer: z.strictObject({ number: z.int(), atMs }).nullable().default(null),
   answer: z
@@ -262,7 +260,7 @@ function endedAttempts({ stored, observed, after, nowMs }: Change): AttemptRecor
 
 function endOf(outcome: Outcome | null, { endReason }: BuildState): string {
   if (outcome === null) return endReason ?? "timed out";
-  return outcome.type === "failed" ? (outcome.message ?? outcome.error) : outcome.type;
+  return afterEnd(outcome) === "retry" ? evidence(endText(outcome)) : outcome.reason;
 }
 
 function isRecordOf({ task, details }: AttemptRecord, attempt: AttemptState): boolean {

@@ -35,7 +35,7 @@ function start({ id, attempts, next }: TaskState): BuildAction {
 
 /** A sandbox that died during the pause comes back as any other that died. */
 function goOn({ task, number, respawns, outcome, offer }: AttemptState): BuildAction {
-  return outcome?.type === "died" && offer === null
+  return outcome?.reason === "runner_lost" && offer === null
     ? { type: "respawn-attempt", task, attempt: number, respawn: respawns + 1 }
     : { type: "resume-attempt", task, attempt: number };
 }

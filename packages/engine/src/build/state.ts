@@ -1,7 +1,9 @@
 import {
+  afterEnd,
   type BuildEndReason,
   type BuildSettings,
   type BuildStatus,
+  type End,
   type Hold,
   isOnMain,
   type PauseReason,
@@ -134,24 +136,14 @@ export interface AttemptState extends NextTry {
   readonly returns: number;
 }
 
-export type Outcome =
-  | { readonly type: "merged" }
-  /** Main has, at this commit, what the task is for. */
-  | { readonly type: "satisfied"; readonly main: string }
-  /** By its own account, or by a gate. `pattern`: the fix that is known for the error. */
-  | ({ readonly type: "failed"; readonly pattern: string | null } & Pick<FailedTry, "error" | "message">)
-  /** The sandbox is gone. */
-  | { readonly type: "died" }
-  /** Nothing that the attempt could help. */
-  | ({ readonly type: "interrupted" } & Interruption)
-  /** What it wanted to spend was refused, under this budget. */
-  | { readonly type: "out-of-budget"; readonly budgetMicroUsd: number | null };
-
-export interface Interruption {
-  /** A model that does not answer for now. Undefined: a provider, or something else. */
-  readonly by?: "model" | undefined;
-  /** What the trouble was. */
-  readonly reason?: string | undefined;
+/** How an attempt ended, and what is known beside that. */
+export interface Outcome extends End {
+  /** The fix that is known for its error. */
+  readonly pattern?: string | null | undefined;
+  /** The build's budget when money was refused. */
+  readonly budgetMicroUsd?: number | undefined;
+  /** The commit of main that has what the task is for, without a change. */
+  readonly main?: string | undefined;
 }
 
 /** From the tasks to the check whether the intent is satisfied, and round again with what is not. */
@@ -212,8 +204,8 @@ export function beginTask(task: Plan["tasks"][number]): TaskState {
 }
 
 /** The task is on main, whatever becomes of the attempt. */
-export function isDoneBy(outcome: Outcome | null): boolean {
-  return outcome?.type === "merged" || outcome?.type === "satisfied";
+export function isDoneBy(end: End | null): boolean {
+  return end !== null && afterEnd(end) === "done";
 }
 
 export function hasEnded({ status }: Pick<BuildState, "status">): boolean {

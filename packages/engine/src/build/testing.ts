@@ -1,4 +1,4 @@
-import { type BuildSettingsInput, buildSettingsSchema, type Task } from "@slipway/contract";
+import { type BuildSettingsInput, buildSettingsSchema, endAs, type Task } from "@slipway/contract";
 import { applyActions } from "./apply.ts";
 import { decide } from "./decide.ts";
 import { type Observation, observe } from "./observe.ts";
@@ -39,10 +39,10 @@ export function ended(taskId: string, attempt: number, outcome: Outcome): Observ
   return { type: "attempt-ended", task: taskId, attempt, outcome };
 }
 
-export const merged: Outcome = { type: "merged" };
+export const merged = endAs("merged");
 
 export function failed(error: string, pattern: string | null = null): Outcome {
-  return { type: "failed", error, pattern };
+  return { ...endAs("checks_failed", error), pattern };
 }
 
 export function statuses({ tasks }: BuildState): Record<string, string> {

@@ -1,4 +1,4 @@
-import { runChannel } from "@slipway/contract";
+import { endAs, runChannel } from "@slipway/contract";
 import { type AttemptState, type BuildState, hasEnded, isDoneBy, type Outcome, type TaskState } from "./state.ts";
 
 /** A sandbox that says nothing for three heartbeats is taken for lost. */
@@ -7,16 +7,14 @@ const silenceMs = 3 * runChannel.heartbeatMs;
 const startMs = 10 * 60_000;
 const minuteMs = 60_000;
 
-const timeoutError = "the attempt took too long";
-
 /** What came of an attempt by now, if by nothing but the time that has passed. */
 export function outcomeOf(attempt: AttemptState, task: TaskState, nowMs: number): Outcome | null {
   // What the merge queue has is settled there, whatever becomes of the sandbox that it came from.
   if (attempt.offer !== null && !isDoneBy(attempt.outcome)) return null;
   if (attempt.outcome !== null) return attempt.outcome;
   if (attempt.pausedAtMs !== null || nowMs < deadlineOf(attempt, task)) return null;
-  if (nowMs >= limitOf(attempt, task)) return { type: "failed", error: timeoutError, pattern: null };
-  return { type: "died" };
+  if (nowMs >= limitOf(attempt, task)) return endAs("timeout", "the attempt took too long");
+  return endAs("runner_lost", "the sandbox fell silent");
 }
 
 /** When time alone changes something about an attempt that works. */

@@ -1,4 +1,4 @@
-import type { AttemptId, BuildId, CandidateId, CandidateStatus } from "@slipway/contract";
+import type { AttemptId, CandidateId, CandidateStatus } from "@slipway/contract";
 import type { MergingInput } from "../ports/merging.ts";
 import type { CandidateRecord, GateResultRecord, MergeRecord } from "../ports/records.ts";
 import type { MergeAction } from "./actions.ts";
@@ -86,24 +86,12 @@ function reasonOf(action: MergeAction | undefined): string {
 export function endedRuns({ build, reports, nowMs }: MergingInput, before: MergeQueue): readonly GateResultRecord[] {
   return reports.flatMap((report) => {
     if (report.type !== "gate.ended") return [];
-    const { run, verdict, findings, durationMs } = report.data;
+    const { run, task: _task, gate: _gate, trouble: _trouble, ...result } = report.data;
     const ended = before.runs.find((one) => one.run === run);
     if (ended === undefined) return [];
     const { gate, candidate } = ended;
-    return [
-      gateResult(build, { candidate: candidate as CandidateId, gate, run, verdict, findings, durationMs, nowMs }),
-    ];
+    return [{ build, candidate: candidate as CandidateId, gate, round: run, ...result, endedAt: nowMs }];
   });
-}
-
-interface EndedRun extends Pick<GateResultRecord, "candidate" | "gate" | "verdict" | "durationMs"> {
-  readonly run: number;
-  readonly findings: readonly object[];
-  readonly nowMs: number;
-}
-
-function gateResult(build: BuildId, { run, findings, nowMs, ...end }: EndedRun): GateResultRecord {
-  return { build, ...end, round: run, score: null, findings: JSON.parse(JSON.stringify(findings)), endedAt: nowMs };
 }
 
 /** A merge that has happened, and tasks that were found to be on main: these have moved it from nowhere to nowhere. */

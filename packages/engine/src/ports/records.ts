@@ -5,6 +5,7 @@ import {
   buildStatuses,
   candidateIdSchema,
   candidateStatuses,
+  gateResultSchema,
   runIdSchema,
   sandboxIdSchema,
   snapshotIdSchema,
@@ -167,10 +168,7 @@ export const gateResultRecordSchema = z.strictObject({
   gate: name,
   /** A gate runs again after a change of what is ahead in the queue. */
   round: count,
-  verdict: z.enum(["passed", "failed", "error"]),
-  score,
-  durationMs: count,
-  findings: z.array(z.json()),
+  ...gateResultSchema.shape,
   endedAt: at,
 });
 

@@ -2,8 +2,9 @@ import {
   candidateIdSchema,
   commitSchema,
   compiledChecksSchema,
+  endSchema,
   findingsSchema,
-  gateVerdicts,
+  gateResultSchema,
   lockedIntentSchema,
   mainFileSchema,
   openIntentSchema,
@@ -28,21 +29,6 @@ const attempt = { task: name, attempt: z.int().min(1) };
 
 /** `respawn`: which life of the attempt it is about. */
 const life = { ...attempt, respawn: z.int().min(0).optional() };
-
-const outcomeSchema = z.discriminatedUnion("type", [
-  /** `fix`: what mended the error that the task had before. */
-  z.strictObject({ type: z.literal("merged"), fix: text.optional() }),
-  z.strictObject({ type: z.literal("failed"), error: text }),
-  z.strictObject({ type: z.literal("died") }),
-  /** `by`: not told, it was something else than a model. */
-  z.strictObject({
-    type: z.literal("interrupted"),
-    by: z.literal("model").optional(),
-    reason: text.max(2000).optional(),
-  }),
-  /** `budgetMicroUsd`: of the build, when it was refused. */
-  z.strictObject({ type: z.literal("out-of-budget"), budgetMicroUsd: z.int().min(0).nullable().default(null) }),
-]);
 
 const commit = { commit: commitSchema, tree: commitSchema };
 /** `offer`: the attempt's number for it. */
@@ -90,7 +76,14 @@ const reportSchemas = {
     saidAt: z.int().min(0).optional(),
   }),
   "attempt.offered": z.strictObject(life),
-  "attempt.ended": z.strictObject({ ...attempt, respawn: z.int().min(0), outcome: outcomeSchema }),
+  /** `budgetMicroUsd`: of the build, when money was refused. `fix`: what mended the error that the task had before. */
+  "attempt.ended": z.strictObject({
+    ...attempt,
+    respawn: z.int().min(0),
+    end: endSchema,
+    budgetMicroUsd: z.int().min(0).optional(),
+    fix: text.optional(),
+  }),
   "sandbox.changed": z.strictObject({ sandbox: sandboxRecordSchema }),
   "checkpoint.made": z.strictObject({ checkpoint: checkpointRecordSchema }),
   /** The build's repository is there. */
@@ -101,10 +94,8 @@ const reportSchemas = {
   "candidate.refused": z.strictObject({ ...offer, findings: findingsSchema }),
   "merge.tested": z.strictObject({ base: commitSchema, commit: commitSchema, outcome: mergeOutcomeSchema }),
   "gate.ended": z.strictObject({
+    ...gateResultSchema.shape,
     run: z.int().min(1),
-    verdict: z.enum(gateVerdicts),
-    findings: findingsSchema,
-    durationMs: z.int().min(0),
     /** Of an error: what passes by itself, and is not the candidate's. */
     trouble: text.max(2000).optional(),
     /** For those who watch. */

@@ -2,8 +2,9 @@ import {
   type Control,
   type ControlMessage,
   controlMessageSchema,
+  type End,
+  endAs,
   type NumberedEvent,
-  type RunEnd,
   type RunId,
   runChannel,
   SlipwayError,
@@ -25,7 +26,7 @@ export interface Book {
   take(claimed: readonly NumberedEvent[]): Promise<number>;
   send(control: Control): Promise<void>;
   /** Does nothing if the run has ended. */
-  fail(end: RunEnd): Promise<void>;
+  fail(end: End): Promise<void>;
   /** Yields stored events after that number, then new ones, until the end or the signal. */
   follow(after: number, signal: AbortSignal): AsyncIterable<NumberedEvent>;
 }
@@ -49,12 +50,12 @@ export async function openBook(log: RunLog, run: RunId): Promise<Book> {
 }
 
 /** Reads from the log how a run ended. An end that the runner reported is the last event. */
-export async function keptEnd(log: RunLog, run: RunId): Promise<RunEnd | undefined> {
+export async function keptEnd(log: RunLog, run: RunId): Promise<End | undefined> {
   const { end } = await log.orders(run);
   if (end !== undefined) return end;
   const next = await log.next(run);
   for await (const { event } of log.read(run, Math.max(0, next - 2))) {
-    if (event.type === "ended") return { reason: event.reason, message: event.message };
+    if (event.type === "ended") return endAs(event.reason, event.message);
   }
   return undefined;
 }
@@ -67,8 +68,8 @@ interface Pages {
   readonly changes: Bell;
 }
 
-const tampered: RunEnd = { reason: "tampered", message: "an event's number came again with different content" };
-const flooded: RunEnd = { reason: "flooded", message: "the run sent more events than a run may send" };
+const tampered = endAs("tampered", "an event's number came again with different content");
+const flooded = endAs("flooded", "the run sent more events than a run may send");
 
 async function takeEvents(pages: Pages, claimed: readonly NumberedEvent[]): Promise<number> {
   const { log, run, ending, changes } = pages;
@@ -81,7 +82,7 @@ async function takeEvents(pages: Pages, claimed: readonly NumberedEvent[]): Prom
   ending.requireRunning();
   if (batch.fresh.length > 0) await log.append(run, batch.fresh);
   const last = batch.fresh.at(-1)?.event;
-  if (last?.type === "ended") ending.reach({ reason: last.reason, message: last.message });
+  if (last?.type === "ended") ending.reach(endAs(last.reason, last.message));
   changes.ring();
   if (batch.late.length > 0) ending.requireRunning();
   return next + batch.fresh.length;
@@ -109,7 +110,7 @@ async function keepControl({ log, run, messages, ending, changes }: Pages, contr
   changes.ring();
 }
 
-async function endRun({ log, run, ending, changes }: Pages, end: RunEnd): Promise<void> {
+async function endRun({ log, run, ending, changes }: Pages, end: End): Promise<void> {
   if (ending.reached !== undefined) return;
   await log.order(run, { type: "end", end });
   ending.reach(end);

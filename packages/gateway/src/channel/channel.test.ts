@@ -1,4 +1,4 @@
-import { hasCode, newId, type RunId, runChannel } from "@slipway/contract";
+import { endAs, hasCode, newId, type RunId, runChannel } from "@slipway/contract";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createRunChannel } from "./channel.ts";
 import { createFakeTime, end, note, notes, startTestHost, type TestHost, task } from "./testing.ts";
@@ -92,7 +92,7 @@ describe("events", () => {
   test("after the end are refused, even in the batch that holds the end", async () => {
     const answer = await host.sendEvents(run, [note(1), end(2), note(3)]);
     expect(answer).toMatchObject({ status: 410, body: { code: "run_ended", next: 3 } });
-    expect(await host.channel.ended(run)).toEqual({ reason: "completed", message: "done" });
+    expect(await host.channel.ended(run)).toEqual(endAs("completed", "done"));
     expect(await host.sendEvents(run, [note(3)])).toMatchObject({ status: 410 });
     expect(await host.sendEvents(run, [note(1, "forged")])).toMatchObject({ status: 410 });
     expect(await hello("again")).toMatchObject({ status: 410 });
@@ -173,7 +173,7 @@ describe("the host's code", () => {
   test("ends a run once, and the first reason stays", async () => {
     await host.channel.fail(run, "budget", "the money is spent");
     await host.channel.fail(run, "timeout", "too late");
-    expect(await host.channel.ended(run)).toEqual({ reason: "budget", message: "the money is spent" });
+    expect(await host.channel.ended(run)).toEqual(endAs("budget", "the money is spent"));
     expect(await host.sendEvents(run, [note(1)])).toMatchObject({ status: 410, body: { code: "run_ended", next: 1 } });
   });
 
@@ -188,7 +188,7 @@ describe("the host's code", () => {
     const again = createRunChannel({ log: host.log, ...createFakeTime() });
     for (const id of [run, tampering, done]) await again.open({ id, task });
     expect(await again.ended(tampering)).toMatchObject({ reason: "tampered" });
-    expect(await again.ended(done)).toEqual({ reason: "completed", message: "done" });
+    expect(await again.ended(done)).toEqual(endAs("completed", "done"));
     const reader = again.events(run)[Symbol.asyncIterator]();
     expect((await reader.next()).value).toEqual(note(1));
     await expect(again.send(done, { type: "cancel" })).rejects.toSatisfy((error) => hasCode(error, "run_ended"));

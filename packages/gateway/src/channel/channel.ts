@@ -1,10 +1,11 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import {
   type Control,
+  type End,
+  type EndReason,
+  endAs,
   hasCode,
   type NumberedEvent,
-  type RunEnd,
-  type RunEndReason,
   type RunId,
   type RunTask,
   SlipwayError,
@@ -30,9 +31,9 @@ export interface RunChannel {
   ): AsyncIterable<NumberedEvent>;
   /** Sends a message to the runner. Resolves when it is stored. Fails with `run_ended`. */
   send(run: RunId, control: Control): Promise<void>;
-  ended(run: RunId): Promise<RunEnd>;
+  ended(run: RunId): Promise<End>;
   /** Ends the run on behalf of the host, unless it has ended. */
-  fail(run: RunId, reason: RunEndReason, message: string): Promise<void>;
+  fail(run: RunId, reason: EndReason, message: string): Promise<void>;
   /** When the runner was last heard from. Undefined if not since the run was opened. */
   lastSeen(run: RunId): number | undefined;
   /** Stops listening to the run and watching it. Keeps its records. */
@@ -75,8 +76,7 @@ export function createRunChannel({ log, clock, timers = systemTimers }: RunChann
     },
     send: async (id, control) => opened(id).book.send(control),
     ended: async (id) => opened(id).book.ending.promise,
-    fail: async (id, reason, message) =>
-      opened(id).book.fail({ reason, message: message.slice(0, maxMessageCharacters) }),
+    fail: async (id, reason, message) => opened(id).book.fail(endAs(reason, message.slice(0, maxMessageCharacters))),
     lastSeen: (id) => opened(id).lastSeenAt,
     close(id) {
       runs.get(id)?.close();

@@ -1,17 +1,17 @@
-import { type RunEnd, SlipwayError } from "@slipway/contract";
+import { type End, SlipwayError } from "@slipway/contract";
 
 /** Whether and how a run has ended. The first end counts. */
 export interface Ending {
-  readonly reached: RunEnd | undefined;
-  readonly promise: Promise<RunEnd>;
-  reach(end: RunEnd): void;
+  readonly reached: End | undefined;
+  readonly promise: Promise<End>;
+  reach(end: End): void;
   /** Fails with `run_ended`. */
   requireRunning(): void;
 }
 
 export function createEnding(): Ending {
-  const { promise, resolve } = Promise.withResolvers<RunEnd>();
-  let reached: RunEnd | undefined;
+  const { promise, resolve } = Promise.withResolvers<End>();
+  let reached: End | undefined;
   return {
     promise,
     get reached() {

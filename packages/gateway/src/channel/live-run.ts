@@ -1,4 +1,4 @@
-import { type ControlMessage, type RunId, type RunTask, runChannel } from "@slipway/contract";
+import { type ControlMessage, endAs, type RunId, type RunTask, runChannel } from "@slipway/contract";
 import type { Clock, RunLog } from "../ports/ports.ts";
 import { type Book, openBook } from "./book.ts";
 import { createIntake, type Intake } from "./intake.ts";
@@ -31,7 +31,7 @@ export async function openLiveRun(id: RunId, task: RunTask, { log, clock, timers
   const book = await openBook(log, id);
   const polls = createPolls(book, timers);
   const closing = new AbortController();
-  const silence = watchSilence(timers, () => book.fail({ reason: "runner_lost", message: silent }));
+  const silence = watchSilence(timers, () => book.fail(endAs("runner_lost", silent)));
   book.ending.promise.then(() => silence.stop());
   let instance: string | undefined;
   let lastSeenAt: number | undefined;

@@ -1,7 +1,7 @@
 import { appendFileSync, mkdtempSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { hasCode, newId, type RunId } from "@slipway/contract";
+import { endAs, hasCode, newId, type RunId } from "@slipway/contract";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { note, notes } from "../channel/testing.ts";
 import type { RunLog } from "../ports/ports.ts";
@@ -79,11 +79,11 @@ test("a repeat is told from a forgery, be it one character or the time", async (
 
 test("orders are kept in their order, and the first end is the end", async () => {
   await log.order(run, { type: "control", message: { sequence: 1, type: "message", text: "a\nb" } });
-  await log.order(run, { type: "end", end: { reason: "tampered", message: "first" } });
-  await log.order(run, { type: "end", end: { reason: "flooded", message: "second" } });
+  await log.order(run, { type: "end", end: endAs("tampered", "first") });
+  await log.order(run, { type: "end", end: endAs("flooded", "second") });
   const kept = await (await openRunLog(directory)).orders(run);
   expect(kept.messages).toEqual([{ sequence: 1, type: "message", text: "a\nb" }]);
-  expect(kept.end).toEqual({ reason: "tampered", message: "first" });
+  expect(kept.end).toEqual(endAs("tampered", "first"));
 });
 
 test("large logs are read in pieces, whole and in order", async () => {

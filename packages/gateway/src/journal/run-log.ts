@@ -2,10 +2,10 @@ import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import {
   controlMessageSchema,
+  endSchema,
   type NumberedEvent,
   numberedEventSchema,
   type RunId,
-  runEndSchema,
   runIdSchema,
   SlipwayError,
 } from "@slipway/contract";
@@ -66,7 +66,7 @@ function toLine(event: NumberedEvent): string {
 
 const orderSchema = z.discriminatedUnion("type", [
   z.strictObject({ type: z.literal("control"), message: controlMessageSchema }),
-  z.strictObject({ type: z.literal("end"), end: runEndSchema }),
+  z.strictObject({ type: z.literal("end"), end: endSchema }),
 ]);
 
 function collect(orders: readonly z.output<typeof orderSchema>[]): RunOrders {

@@ -1,4 +1,4 @@
-import type { ControlMessage, NumberedEvent, RunEnd, RunId, Usage } from "@slipway/contract";
+import type { ControlMessage, End, NumberedEvent, RunId, Usage } from "@slipway/contract";
 
 /** The books of model spending. Every method resolves after its entry is durable. */
 export interface Ledger {
@@ -53,11 +53,11 @@ export interface RunLog {
 
 export type RunOrder =
   | { readonly type: "control"; readonly message: ControlMessage }
-  | { readonly type: "end"; readonly end: RunEnd };
+  | { readonly type: "end"; readonly end: End };
 
 export interface RunOrders {
   readonly messages: readonly ControlMessage[];
-  readonly end: RunEnd | undefined;
+  readonly end: End | undefined;
 }
 
 export interface Clock {

@@ -1,6 +1,6 @@
 import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { hasCode, type NumberedEvent } from "@slipway/contract";
+import { endAs, hasCode, type NumberedEvent } from "@slipway/contract";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { type Channel, type ChannelOptions, openChannel } from "./channel.ts";
 import { startRelay } from "./relay.ts";
@@ -50,7 +50,7 @@ test("what is emitted reaches the host once and in order", async () => {
   await channel.emit(ended);
   await channel.flush();
   expect(notesOf(await host.stored())).toEqual(sent);
-  expect(await host.run.ended).toEqual({ reason: "completed", message: "done" });
+  expect(await host.run.ended).toEqual(endAs("completed", "done"));
 });
 
 test("what is emitted is on disk before it counts", async () => {

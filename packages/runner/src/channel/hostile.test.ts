@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { type NumberedEvent, newId, type RunnerEvent } from "@slipway/contract";
+import { endAs, type NumberedEvent, newId, type RunnerEvent } from "@slipway/contract";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { type Channel, openChannel } from "./channel.ts";
 import { type Relay, startRelay } from "./relay.ts";
@@ -41,7 +41,7 @@ afterEach(async () => {
   await neighbour.emit(note("untouched"));
   await neighbour.emit(ended);
   await neighbour.flush();
-  expect(await neighbourRun.ended).toEqual({ reason: "completed", message: "done" });
+  expect(await neighbourRun.ended).toEqual(endAs("completed", "done"));
   expect(await Array.fromAsync(neighbourRun.events())).toMatchObject([{ event: note("untouched") }, { event: ended }]);
   for (const channel of [runner, neighbour]) await channel[Symbol.asyncDispose]();
   await relay.close();
@@ -65,7 +65,7 @@ const postEvents = (events: readonly unknown[]) => post(JSON.stringify({ events 
 
 test("that posts success ends its own run by that claim, and the runner learns it", async () => {
   expect((await postEvents([numbered(4, ended)])).status).toBe(200);
-  expect(await host.run.ended).toEqual({ reason: "completed", message: "done" });
+  expect(await host.run.ended).toEqual(endAs("completed", "done"));
   await runner.emit(note("d"));
   await expect(runner.flush()).rejects.toMatchObject({ code: "run_ended" });
   expect(await host.stored()).toHaveLength(4);
@@ -81,7 +81,7 @@ test("that repeats and reorders changes nothing", async () => {
   await runner.emit(ended);
   await runner.flush();
   expect((await host.stored()).map(({ event }) => event)).toEqual([...["a", "b", "c", "d"].map(note), ended]);
-  expect(await host.run.ended).toEqual({ reason: "completed", message: "done" });
+  expect(await host.run.ended).toEqual(endAs("completed", "done"));
 });
 
 test("that forges a used number ends its run as tampered", async () => {
@@ -109,7 +109,7 @@ test("that sends garbage holds the runner up and does no more", async () => {
   }
   await runner.emit(ended);
   await runner.flush();
-  expect(await host.run.ended).toEqual({ reason: "completed", message: "done" });
+  expect(await host.run.ended).toEqual(endAs("completed", "done"));
 });
 
 test("that names another run by a token of its own making is refused", async () => {

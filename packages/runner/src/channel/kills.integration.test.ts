@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { createInterface, type Interface } from "node:readline";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import type { NumberedEvent } from "@slipway/contract";
+import { endAs, type NumberedEvent } from "@slipway/contract";
 import { expect, test, vi } from "vitest";
 import { startTestHost } from "./testing/host.ts";
 import { createTestPlace, type TestPlace } from "./testing/place.ts";
@@ -46,7 +46,7 @@ test.concurrent(`a runner killed at ${kills} random moments says everything once
   const count = await runner.stop();
   expectCounted(await host.stored(), count);
   expect(handled()).toEqual([...new Set(handled())].sort((a, b) => a - b));
-  expect(await host.run.ended).toEqual({ reason: "completed", message: "done" });
+  expect(await host.run.ended).toEqual(endAs("completed", "done"));
   await host[Symbol.asyncDispose]();
 }, 600_000);
 

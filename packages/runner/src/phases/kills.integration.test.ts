@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { access, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import type { RunnerEvent } from "@slipway/contract";
+import { endAs, type RunnerEvent } from "@slipway/contract";
 import { expect, test } from "vitest";
 import { openTestHost } from "../testing/host.ts";
 import { agentThat, doing, kindOf } from "./testing/agent.ts";
@@ -74,7 +74,7 @@ test("a runner that is killed in each phase goes on, and repeats no step that wa
   const requestsBefore = requests.length;
   await until(() => events.filter(({ type }) => type === "resumed").length === 8, events);
   await run.send({ type: "merged" });
-  expect(await run.ended).toEqual({ reason: "completed", message: "merged" });
+  expect(await run.ended).toEqual(endAs("completed", "merged"));
   await following;
 
   // What was under way when the runner died is begun again where it is the runner's own, and never where it is the agent's.

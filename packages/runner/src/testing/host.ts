@@ -44,6 +44,7 @@ export async function openTestHost(program: ScriptedProgram, task: Partial<RunTa
           SLIPWAY_RUN_TOKEN: run.token,
           SLIPWAY_RUN_SOCKET: socketPath,
           SLIPWAY_RUN_DIR: join(directory, "runner"),
+          SLIPWAY_TOOLS_DIR: join(directory, "tools"),
         },
       });
       onTestFinished(async () => {

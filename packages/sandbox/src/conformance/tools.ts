@@ -14,12 +14,12 @@ export function describeTools(c: Conformance): void {
     test("is in the sandbox that names it, with its programs and links, and is told", async () => {
       await using sandbox = await c.create({ tools: ["greeter"] });
       expect(await greeting(sandbox)).toBe("hello\n");
-      expect((await run(sandbox, "cat /opt/greeter/hello")).stdout).toBe("hello\n");
+      expect((await run(sandbox, `cat ${placeIn(sandbox)}/hello`)).stdout).toBe("hello\n");
       expect(await sandbox.info()).toMatchObject({ tools: ["greeter"] });
     });
 
     test("is in no other sandbox", async () => {
-      expect((await run(c.shared, "ls /opt/greeter")).exitCode).not.toBe(0);
+      expect((await run(c.shared, `ls ${placeIn(c.shared)}`)).exitCode).not.toBe(0);
       expect(await c.shared.info()).toMatchObject({ tools: [] });
     });
 
@@ -28,8 +28,8 @@ export function describeTools(c: Conformance): void {
         await using sandbox = await c.create({ tools: ["greeter"], user });
         const attempts = ["echo > words/greeting", "rm words/greeting", "touch new", "chmod 777 .", "mv hello bye"];
         for (const attempt of attempts)
-          expect((await run(sandbox, `cd /opt/greeter && ${attempt}`)).exitCode, attempt).not.toBe(0);
-        await expect(sandbox.files.write("/opt/greeter/words/greeting", "x")).rejects.toThrow();
+          expect((await run(sandbox, `cd ${placeIn(sandbox)} && ${attempt}`)).exitCode, attempt).not.toBe(0);
+        await expect(sandbox.files.write(`${placeIn(sandbox)}/words/greeting`, "x")).rejects.toThrow();
         expect(await greeting(sandbox)).toBe("hello\n");
       });
     }
@@ -48,12 +48,12 @@ export function describeTools(c: Conformance): void {
       await using fork = await sandbox.fork();
       expect(await greeting(fork)).toBe("hello\n");
       await using bare = await sandbox.fork({ tools: [] });
-      expect((await run(bare, "ls -A /opt/greeter")).stdout).toBe("");
+      expect((await run(bare, `ls -A ${placeIn(bare)}`)).stdout).toBe("");
       if (!c.capabilities.snapshotWhileRunning) await sandbox.stop();
       const snapshot = await sandbox.snapshot();
       {
         await using without = await c.create({ snapshot: snapshot.id });
-        expect((await run(without, "ls -A /opt/greeter")).stdout).toBe("");
+        expect((await run(without, `ls -A ${placeIn(without)}`)).stdout).toBe("");
         await using named = await c.create({ snapshot: snapshot.id, tools: ["greeter"] });
         expect(await greeting(named)).toBe("hello\n");
       }
@@ -69,5 +69,9 @@ export function describeTools(c: Conformance): void {
 }
 
 async function greeting(sandbox: Sandbox): Promise<string> {
-  return (await run(sandbox, ["/opt/greeter/bin/greet"])).stdout;
+  return (await run(sandbox, [`${placeIn(sandbox)}/bin/greet`])).stdout;
+}
+
+function placeIn({ toolsDirectory }: Sandbox): string {
+  return `${toolsDirectory}/greeter`;
 }

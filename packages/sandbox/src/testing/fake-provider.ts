@@ -89,6 +89,7 @@ function createSandbox(
   let { network } = request;
   const sandbox: OwnedSandbox = {
     id,
+    toolsDirectory: "/tools",
     async info() {
       const secrets = network.secrets.map(({ host, header }) => ({ host, header }));
       const limits = { cpu, memoryMb, diskMb, processes };

@@ -1,5 +1,5 @@
 import { createClient } from "@slipway/client";
-import { branchesViewSchema, buildViewSchema, newId } from "@slipway/contract";
+import { branchesViewSchema, buildViewSchema, endAs, newId } from "@slipway/contract";
 import { report } from "@slipway/engine";
 import { expect, test } from "vitest";
 import { branch, newCandidate, openSite } from "../work/repository/testing.ts";
@@ -90,8 +90,8 @@ test("a branch that its attempt has not offered is kept when the attempt ends, a
   expect((await list()).branches).toMatchObject([{ ...shown, status: "building" }]);
   const refused = { status: 409, body: { error: { code: "branch_in_use" } } };
   expect(await server.ask("DELETE", `${path}/${asked.id}`)).toMatchObject(refused);
-  const outcome = { type: "failed" as const, error: "the tests fail" };
-  await server.tell(build, report("attempt.ended", "ended", { task: asked.task, attempt: 1, respawn: 0, outcome }));
+  const end = endAs("checks_failed", "the tests fail");
+  await server.tell(build, report("attempt.ended", "ended", { task: asked.task, attempt: 1, respawn: 0, end }));
   expect((await list()).branches).toMatchObject([{ ...shown, status: "unoffered" }]);
   expect(await server.ask("DELETE", `${path}/${asked.id}`)).toMatchObject({ status: 200, body: shown });
   expect((await list()).branches).toEqual([]);

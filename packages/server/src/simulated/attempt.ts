@@ -1,4 +1,4 @@
-import { type AttemptId, microUsdPerUsd, newId, type SandboxId } from "@slipway/contract";
+import { type AttemptId, afterEnd, endAs, microUsdPerUsd, newId, type SandboxId } from "@slipway/contract";
 import type { AttemptWork, LedgerSettlement, NewEvent, WorkingBuild } from "@slipway/engine";
 import {
   type AttemptName,
@@ -86,7 +86,9 @@ export class SimulatedAttempt {
   notice(): void {
     if (!this.#isLost) return;
     this.#isLost = false;
-    this.#tell({ reports: [attemptEnded(this.name, this.#respawn, { type: "died" }), ...this.#destroyed()] });
+    this.#tell({
+      reports: [attemptEnded(this.name, this.#respawn, { end: endAs("runner_lost") }), ...this.#destroyed()],
+    });
   }
 
   end(): void {
@@ -149,9 +151,9 @@ export class SimulatedAttempt {
 
   #finish({ reports = [], ...told }: Omit<Notice, "build">): void {
     this.#state = "over";
-    const { outcome } = this.#fate;
-    const offers = outcome.type === "interrupted" ? [] : [attemptOffered(this.name, this.#respawn)];
-    const ends = attemptEnded(this.name, this.#respawn, outcome);
+    const { end, fix } = this.#fate;
+    const offers = afterEnd(end) === "wait" ? [] : [attemptOffered(this.name, this.#respawn)];
+    const ends = attemptEnded(this.name, this.#respawn, { end, fix });
     this.#tell({ ...told, reports: [...reports, ...offers, ends] });
   }
 
@@ -176,8 +178,8 @@ export class SimulatedAttempt {
     this.#state = "refused";
     if (this.#isPaused) return;
     const occasion = `:refused-${++this.#refusals}`;
-    const outcome = { type: "out-of-budget", budgetMicroUsd } as const;
-    this.#tell({ reports: [attemptEnded(this.name, this.#respawn, outcome, occasion)] });
+    const ended = { end: endAs("budget"), budgetMicroUsd };
+    this.#tell({ reports: [attemptEnded(this.name, this.#respawn, ended, occasion)] });
   }
 
   #work(): void {

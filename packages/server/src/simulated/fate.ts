@@ -1,4 +1,4 @@
-import type { BuildId } from "@slipway/contract";
+import { afterEnd, type BuildId, type End, endAs } from "@slipway/contract";
 import { between, draw, logNormal, type Range } from "./chance.ts";
 
 /** What a simulated world is like. The same settings give the same world. */
@@ -66,13 +66,10 @@ export interface AttemptName {
 export interface Fate {
   readonly steps: number;
   readonly stepMs: number;
-  readonly outcome: FatedOutcome;
+  readonly end: End;
+  /** What mended the error that the task had before. */
+  readonly fix: string | undefined;
 }
-
-export type FatedOutcome =
-  | { readonly type: "merged"; readonly fix?: string }
-  | { readonly type: "failed"; readonly error: string }
-  | { readonly type: "interrupted" };
 
 /** Errors of a few kinds, so that the same one comes back now and then. */
 const errorKinds = 6;
@@ -82,20 +79,22 @@ export function fateOf(settings: SimulationSettings, name: AttemptName): Fate {
   const of = (what: string) => draw(seed, name.build, name.task, name.number, what);
   const planned = between(settings.steps, of("steps"));
   const wholeMs = estimateOf(settings, name) * 60_000 * pace * logNormal(sigma, of("luck"), of("more-luck"));
-  const outcome = outcomeOf(shares, name, of);
+  const end = endOf(shares, of);
   // What is interrupted is so before it is through.
-  const steps = outcome.type === "interrupted" ? between([1, planned], of("interruption")) : planned;
-  return { steps, stepMs: Math.max(1, Math.round(wholeMs / planned)), outcome };
+  const steps = afterEnd(end) === "wait" ? between([1, planned], of("interruption")) : planned;
+  const isFix = end.reason === "merged" && name.number > 1 && of("fix") < shares.fixed;
+  const fix = isFix ? `mend ${errorOf(of)}` : undefined;
+  return { steps, stepMs: Math.max(1, Math.round(wholeMs / planned)), end, fix };
 }
 
-function outcomeOf({ failed, interrupted, fixed }: Shares, { number }: AttemptName, of: (what: string) => number) {
+function endOf({ failed, interrupted }: Shares, of: (what: string) => number): End {
   const drawn = of("outcome");
-  const error = `TypeError: of kind ${"abcdefgh"[Math.floor(of("error") * errorKinds)]}`;
-  if (drawn < failed) return { type: "failed", error } as const;
-  if (drawn < failed + interrupted) return { type: "interrupted" } as const;
-  return number > 1 && of("fix") < fixed
-    ? ({ type: "merged", fix: `mend ${error}` } as const)
-    : ({ type: "merged" } as const);
+  if (drawn < failed) return endAs("checks_failed", errorOf(of));
+  return endAs(drawn < failed + interrupted ? "unavailable" : "merged");
+}
+
+function errorOf(of: (what: string) => number): string {
+  return `TypeError: of kind ${"abcdefgh"[Math.floor(of("error") * errorKinds)]}`;
 }
 
 /** In minutes. */

@@ -1,6 +1,6 @@
-import type { AttemptId, SandboxId } from "@slipway/contract";
+import type { AttemptId, End, SandboxId } from "@slipway/contract";
 import { type CheckpointRecord, type NewEvent, report, type SandboxRecord, type WorkingBuild } from "@slipway/engine";
-import type { AttemptName, FatedOutcome } from "./fate.ts";
+import type { AttemptName, Fate } from "./fate.ts";
 
 export function attemptHeard({ task, number }: AttemptName, respawn: number, sandbox: SandboxId): NewEvent {
   return report("attempt.heard", `attempt.heard:${task}:${number}:${respawn}`, {
@@ -15,14 +15,16 @@ export function attemptOffered({ task, number }: AttemptName, respawn: number): 
   return report("attempt.offered", `attempt.offered:${task}:${number}:${respawn}`, { task, attempt: number, respawn });
 }
 
-type ReportedOutcome = FatedOutcome | { readonly type: "died" } | RefusedOutcome;
-type RefusedOutcome = { readonly type: "out-of-budget"; readonly budgetMicroUsd: number };
+interface Ended extends Partial<Pick<Fate, "fix">> {
+  readonly end: End;
+  readonly budgetMicroUsd?: number;
+}
 
 /** `occasion`: tells apart what may come of the same sandbox more than once. */
-export function attemptEnded(name: AttemptName, respawn: number, outcome: ReportedOutcome, occasion = ""): NewEvent {
+export function attemptEnded(name: AttemptName, respawn: number, ended: Ended, occasion = ""): NewEvent {
   const { task, number } = name;
   const key = `attempt.ended:${task}:${number}:${respawn}${occasion}`;
-  return report("attempt.ended", key, { task, attempt: number, respawn, outcome });
+  return report("attempt.ended", key, { task, attempt: number, respawn, ...ended });
 }
 
 export interface SandboxLife {

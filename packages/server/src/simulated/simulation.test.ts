@@ -1,4 +1,4 @@
-import { type AttemptId, type BuildId, newId } from "@slipway/contract";
+import { type AttemptId, type BuildId, type End, endAs, newId } from "@slipway/contract";
 import type { AttemptWork, NewEvent, WorkingBuild } from "@slipway/engine";
 import { describe, expect, test } from "vitest";
 import { allEvents } from "../testing/all-events.ts";
@@ -72,7 +72,7 @@ describe("an attempt", () => {
     await world.clock.advance(3 * stepMs);
     const last = world.look();
     expect(types(last)).toEqual(["checkpoint.made", "checkpoint.made", "attempt.offered", "attempt.ended"]);
-    expect(ends(last)).toEqual([{ task: "cart", attempt: 1, respawn: 0, outcome: { type: "merged" } }]);
+    expect(ends(last)).toEqual([{ task: "cart", attempt: 1, respawn: 0, end: endAs("merged") }]);
     expect([...world.record.steps.values()]).toEqual([1, 1, 1, 1]);
   });
 
@@ -132,18 +132,18 @@ describe("an attempt", () => {
     world.money.isThere = false;
     await world.carryOut();
     await world.clock.advance(stepMs);
-    expect(ends(world.look())).toMatchObject([{ outcome: { type: "out-of-budget" } }]);
+    expect(ends(world.look())).toMatchObject([{ end: { reason: "budget" } }]);
     await world.carryOut({ paused: true });
     await world.carryOut();
     await world.clock.advance(stepMs);
     const again = world.look();
-    expect(ends(again)).toMatchObject([{ outcome: { type: "out-of-budget" } }]);
+    expect(ends(again)).toMatchObject([{ end: { reason: "budget" } }]);
     expect(again[0]?.key).toBe("attempt.ended:cart:1:0:refused-2");
     await world.carryOut({ paused: true });
     world.money.isThere = true;
     await world.carryOut();
     await world.clock.advance(4 * stepMs);
-    expect(ends(world.look())).toMatchObject([{ outcome: { type: "merged" } }]);
+    expect(ends(world.look())).toMatchObject([{ end: endAs("merged") }]);
   });
 
   test("that is refused money while it is paused says nothing", async () => {
@@ -188,7 +188,7 @@ describe("a sandbox", () => {
       await world.carryOut({ respawn });
       await world.clock.advance(5 * stepMs);
       if (world.record.steps.size < 4) {
-        expect(ends(world.look())).toMatchObject([{ respawn, outcome: { type: "died" } }]);
+        expect(ends(world.look())).toMatchObject([{ respawn, end: { reason: "runner_lost" } }]);
         expect(world.simulation.alive()).toEqual([]);
       }
     }
@@ -204,7 +204,7 @@ describe("a sandbox", () => {
     const heardAtMs = world.simulation.heardAtMs(world.build.id, "cart", 1) ?? 0;
     expect(heardAtMs).toBeLessThan(world.clock.now());
     await world.simulation.reattach(world.build, [world.attempt]);
-    expect(ends(world.look())).toMatchObject([{ respawn: 0, outcome: { type: "died" } }]);
+    expect(ends(world.look())).toMatchObject([{ respawn: 0, end: { reason: "runner_lost" } }]);
     await world.simulation.reattach(world.build, [world.attempt]);
     expect(world.look()).toEqual([]);
   });
@@ -272,13 +272,13 @@ describe("a build", () => {
     await world.create(build);
     await world.run();
     const ended = (await allEvents(world.store, build)).filter(({ type }) => type === "attempt.ended");
-    const outcomes = new Set<string>();
+    const reasons = new Set<string>();
     for (const { data } of ended) {
-      const { task, attempt, outcome } = data as { task: string; attempt: number; outcome: { type: string } };
-      outcomes.add(outcome.type);
-      if (outcome.type !== "died") expect(outcome).toEqual(fateOf(settings, { build, task, number: attempt }).outcome);
+      const { task, attempt, end } = data as { task: string; attempt: number; end: End };
+      reasons.add(end.reason);
+      if (end.reason !== "runner_lost") expect(end).toEqual(fateOf(settings, { build, task, number: attempt }).end);
     }
-    expect(outcomes).toEqual(new Set(["merged", "failed", "interrupted", "died"]));
+    expect(reasons).toEqual(new Set(["merged", "checks_failed", "unavailable", "runner_lost"]));
   });
 });
 

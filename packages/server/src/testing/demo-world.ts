@@ -158,7 +158,7 @@ const targets: Readonly<Record<Exclude<DemoFault, "server">, (stateDirectory: st
   runner: (stateDirectory) =>
     sandboxesOf(stateDirectory).flatMap(({ id, init }) =>
       descendantsOf(init)
-        .filter(({ argv }) => argv[1] === "/opt/runner/runner.mjs")
+        .filter(({ argv }) => argv[1]?.endsWith("/runner/runner.mjs"))
         .map((one) => ({ ...one, what: `the runner in ${id}` })),
     ),
   sandbox: (stateDirectory) => sandboxesOf(stateDirectory).map(({ id, init }) => ({ ...init, what: id })),

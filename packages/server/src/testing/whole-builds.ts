@@ -13,7 +13,7 @@ import { createBuilding } from "../building.ts";
 import { composeServer, type Server } from "../compose.ts";
 import { checkerToolDirectories } from "../work/gates/checker.ts";
 import type { RemoteSettings } from "../work/merging/remote.ts";
-import { readModelSettings } from "../work/planning/models.ts";
+import { readModelSettings } from "../work/planning/open-models.ts";
 import { openRepository } from "../work/planning/repository.ts";
 import { type BuildRepository, openBuildRepository } from "../work/repository/repository.ts";
 import { allEvents } from "./all-events.ts";

@@ -192,8 +192,8 @@ test(
       /^candidate\.refused .*"offer":15,.*the bundle has more than \d{9} bytes/,
       /^attempt\.ended .*tampered/,
     );
-    because("succeeds", /^attempt\.ended .*ended by itself \(merged\), before its work was merged/, /^task\.retried /);
-    because("kills", /^attempt\.ended .*"died"/, /^task\.retried .*the sandbox died/);
+    because("succeeds", /^attempt\.ended .*"completed".*ended by itself before its work was merged/, /^task\.retried /);
+    because("kills", /^attempt\.ended .*"runner_lost"/, /^task\.retried .*the sandbox died/);
     because("leaks", /^candidate\.refused .*\.env.*AWS key.*movie\.bin.*\.slipway/);
 
     // What is left of a build is removed after its end is told.

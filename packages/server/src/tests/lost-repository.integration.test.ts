@@ -60,8 +60,8 @@ test("an attempt that finds its build's repository gone has not failed: it is in
   await attempts.makeMain(build);
   await rm(repositories.directoryOf(build.id), { recursive: true, maxRetries: 10 });
   await attempts.carryOut(build, [attemptAt("list")]);
-  const { outcome } = await site.reported("attempt.ended");
-  expect(outcome).toEqual({ type: "interrupted", reason: expect.stringContaining("has no main") });
+  const { end } = await site.reported("attempt.ended");
+  expect(end).toMatchObject({ reason: "unavailable", message: expect.stringContaining("has no main") });
 });
 
 test("a build whose repository is gone when its server begins is left alone, says so, and can be cancelled", async () => {

@@ -1,4 +1,4 @@
-import { buildViewSchema, type CandidateId, coordinatorHeartbeatMs, newId } from "@slipway/contract";
+import { buildViewSchema, type CandidateId, coordinatorHeartbeatMs, endAs, newId } from "@slipway/contract";
 import type { GateWork, MergeWork, WorkItem } from "@slipway/engine";
 import { describe, expect, test } from "vitest";
 import { viewOf } from "../faces/builds/views.ts";
@@ -162,11 +162,11 @@ describe("a candidate", () => {
   test("stays in the queue when the sandbox that it came from dies, which comes back only when it is rejected", async () => {
     const set = await build();
     await set.offer("cart", "c");
-    await set.tell("attempt.ended", { task: "cart", attempt: 1, respawn: 0, outcome: { type: "died" } });
+    await set.tell("attempt.ended", { task: "cart", attempt: 1, respawn: 0, end: endAs("runner_lost") });
     await set.settle();
     expect(await set.tasks()).toMatchObject({ cart: "merged" });
     await set.offer("pay", "d");
-    await set.tell("attempt.ended", { task: "pay", attempt: 1, respawn: 0, outcome: { type: "died" } });
+    await set.tell("attempt.ended", { task: "pay", attempt: 1, respawn: 0, end: endAs("runner_lost") });
     const seen = await set.settle({ fails: ({ gate }) => gate === "build" });
     expect(seen).toContainEqual(expect.objectContaining({ type: "attempt", task: "pay", respawn: 1 }));
   });
@@ -219,7 +219,7 @@ describe("a candidate", () => {
 
   test("of an earlier life of its attempt is not taken", async () => {
     const set = await build();
-    await set.tell("attempt.ended", { task: "cart", attempt: 1, respawn: 0, outcome: { type: "died" } });
+    await set.tell("attempt.ended", { task: "cart", attempt: 1, respawn: 0, end: endAs("runner_lost") });
     await set.turn();
     await set.offer("cart", "c");
     await set.settle();
@@ -280,11 +280,11 @@ describe("a task that a gate has refused", () => {
     expect(seen).toMatchObject({ gate: "offer", times: 6, next: "its agent repairs it, attempt 2 of at most 13" });
     expect(seen?.finding).toBe(`the cart is ${"very ".repeat(200)}`.slice(0, 299).concat("…"));
     const life = { task: "cart", attempt: 2, respawn: 0 };
-    await set.tell("attempt.ended", { ...life, outcome: { type: "interrupted", reason: "the disk is full" } });
+    await set.tell("attempt.ended", { ...life, end: endAs("unavailable", "the disk is full") });
     await set.turn();
     expect(await refused(set)).toMatchObject({
       times: 6,
-      next: "another attempt begins once this is over: the disk is full",
+      next: "another attempt begins once this is over: unavailable: the disk is full",
     });
     await set.offer("pay", "d");
     await set.settle();
@@ -293,11 +293,11 @@ describe("a task that a gate has refused", () => {
 
   test("or whose attempt has failed by itself, says that", async () => {
     const set = await build();
-    const outcome = { type: "failed", error: "npm test fails" } as const;
-    await set.tell("attempt.ended", { task: "cart", attempt: 1, respawn: 0, outcome });
+    const end = endAs("checks_failed", "npm test fails");
+    await set.tell("attempt.ended", { task: "cart", attempt: 1, respawn: 0, end });
     await set.turn();
     const next = "its agent repairs it, attempt 2 of at most 13";
-    expect(await refused(set)).toEqual({ gate: "attempt", finding: "npm test fails", times: 1, next });
+    expect(await refused(set)).toEqual({ gate: "attempt", finding: "checks_failed: npm test fails", times: 1, next });
   });
 });
 

@@ -1,10 +1,10 @@
-import { type BuildId, newId } from "@slipway/contract";
+import { type BuildId, endAs, newId } from "@slipway/contract";
 import { report, type WorkItem } from "@slipway/engine";
 import { describe, expect, test } from "vitest";
 import { begin, by, checks, hash, intent, locked, open, plan, sandboxOf, task } from "../testing/ticked-build.ts";
 
 const hourMs = 3_600_000;
-const merged = { type: "merged" } as const;
+const merged = endAs("merged");
 const names = (items: readonly WorkItem[]) =>
   items.map((item) => ("task" in item ? `${item.type} ${item.task}` : item.type));
 
@@ -129,10 +129,10 @@ describe("with a plan", () => {
     await set.tell("attempt.heard", { task: "cart", attempt: 1 });
     await set.turn();
     expect(await set.tasks()).toEqual({ cart: "building", pay: "pending" });
-    await set.tell("attempt.ended", { task: "cart", attempt: 1, respawn: 0, outcome: merged }, "cart#1");
+    await set.tell("attempt.ended", { task: "cart", attempt: 1, respawn: 0, end: merged }, "cart#1");
     await set.turn();
     expect(names(set.look())).toEqual(["end-attempt cart", "attempt pay"]);
-    await set.tell("attempt.ended", { task: "pay", attempt: 1, respawn: 0, outcome: merged });
+    await set.tell("attempt.ended", { task: "pay", attempt: 1, respawn: 0, end: merged });
     await set.turn();
     expect(names(set.look())).toEqual(["end-attempt pay", "check-satisfaction"]);
     await set.tell("satisfaction.checked", { round: 1, unsatisfied: ["a"] });
@@ -145,7 +145,7 @@ describe("with a plan", () => {
       { round: 1 },
       { round: 2, intentHash: hash },
     ]);
-    await set.tell("attempt.ended", { task: "mend", attempt: 1, respawn: 0, outcome: merged });
+    await set.tell("attempt.ended", { task: "mend", attempt: 1, respawn: 0, end: merged });
     await set.turn();
     await set.tell("satisfaction.checked", { round: 2, unsatisfied: [] });
     expect(await set.turn()).toEqual({ over: true });
@@ -158,7 +158,7 @@ describe("with a plan", () => {
   test("nothing that nobody understands stops a build, nor does what is late or told twice", async () => {
     const set = await begin();
     await plan(set, [task("cart")]);
-    const ended = { task: "cart", attempt: 1, respawn: 0, outcome: { type: "failed", error: "Error: 42" } } as const;
+    const ended = { task: "cart", attempt: 1, respawn: 0, end: endAs("checks_failed", "Error: 42") } as const;
     await set.store.events.report(set.build, [
       { type: "attempt.ended", data: { task: "cart" } },
       { type: "weather.changed", data: { to: "rain" } },
@@ -171,7 +171,11 @@ describe("with a plan", () => {
     await set.turn();
     expect(names(set.look())).toEqual(["end-attempt cart", "attempt cart"]);
     const [cart] = (await set.store.builds.state(set.build)).tasks;
-    expect(cart).toMatchObject({ attempts: 2, level: 1, details: { failures: [{ error: "error: #" }] } });
+    expect(cart).toMatchObject({
+      attempts: 2,
+      level: 1,
+      details: { failures: [{ error: "checks_failed: error: #" }] },
+    });
   });
 
   test.each([
@@ -181,10 +185,9 @@ describe("with a plan", () => {
   ])("an error that is %s, and the fix of it, stop no build", async (_, error) => {
     const set = await begin();
     await plan(set, [task("cart")]);
-    await set.tell("attempt.ended", { task: "cart", attempt: 1, respawn: 0, outcome: { type: "failed", error } });
+    await set.tell("attempt.ended", { task: "cart", attempt: 1, respawn: 0, end: endAs("checks_failed", error) });
     await set.turn();
-    const outcome = { type: "merged", fix: "\0 add a word" } as const;
-    await set.tell("attempt.ended", { task: "cart", attempt: 2, respawn: 0, outcome });
+    await set.tell("attempt.ended", { task: "cart", attempt: 2, respawn: 0, end: merged, fix: "\0 add a word" });
     await set.turn();
     expect(await set.tasks()).toEqual({ cart: "merged" });
   });
@@ -206,7 +209,7 @@ describe("with a plan", () => {
   test("an earlier life of an attempt says nothing about the one that works now", async () => {
     const set = await begin();
     await plan(set, [task("cart")]);
-    await set.tell("attempt.ended", { task: "cart", attempt: 1, respawn: 0, outcome: { type: "died" } });
+    await set.tell("attempt.ended", { task: "cart", attempt: 1, respawn: 0, end: endAs("runner_lost") });
     await set.turn();
     await set.tell("attempt.offered", { task: "cart", attempt: 1, respawn: 0 });
     await set.turn();
@@ -219,7 +222,7 @@ describe("with a plan", () => {
   test("a plan for the rest that is refused twice pauses the build twice, and one that was refused before a raise does not", async () => {
     const set = await begin({ budgetMicroUsd: 1000 });
     await plan(set, [task("cart")]);
-    await set.tell("attempt.ended", { task: "cart", attempt: 1, respawn: 0, outcome: merged });
+    await set.tell("attempt.ended", { task: "cart", attempt: 1, respawn: 0, end: merged });
     await set.turn();
     await set.tell("satisfaction.checked", { round: 1, unsatisfied: ["a"] });
     await set.turn();
@@ -239,15 +242,15 @@ describe("with a plan", () => {
   });
 
   test.each([
-    [{ type: "merged" }, "merged"],
-    [{ type: "failed", error: "TypeError: x" }, "assigned"],
-    [{ type: "interrupted" }, "pending"],
-  ] as const)("an attempt that was refused money and ended since as %j has ended so", async (outcome, status) => {
+    ["merged", "merged"],
+    ["checks_failed", "assigned"],
+    ["unavailable", "pending"],
+  ] as const)("an attempt that was refused money and ended since as %s has ended so", async (reason, status) => {
     const set = await begin({ budgetMicroUsd: 1000 });
     await plan(set, [task("cart")]);
-    const refused = { type: "out-of-budget", budgetMicroUsd: 1000 } as const;
-    await set.tell("attempt.ended", { task: "cart", attempt: 1, respawn: 0, outcome: refused });
-    await set.tell("attempt.ended", { task: "cart", attempt: 1, respawn: 0, outcome });
+    const life = { task: "cart", attempt: 1, respawn: 0 };
+    await set.tell("attempt.ended", { ...life, end: endAs("budget"), budgetMicroUsd: 1000 });
+    await set.tell("attempt.ended", { ...life, end: endAs(reason) });
     await set.turn();
     expect(await set.tasks()).toEqual({ cart: status });
     expect(await set.status()).toBe("running");
@@ -256,8 +259,8 @@ describe("with a plan", () => {
   test("a task that a model has interrupted says what it waits for", async () => {
     const set = await begin();
     await plan(set, [task("cart")]);
-    const outcome = { type: "interrupted", by: "model", reason: "rate_limited: for 3 hours" } as const;
-    await set.tell("attempt.ended", { task: "cart", attempt: 1, respawn: 0, outcome });
+    const end = endAs("rate_limited", "for 3 hours");
+    await set.tell("attempt.ended", { task: "cart", attempt: 1, respawn: 0, end });
     await set.turn();
     const { tasks } = await set.store.builds.state(set.build);
     expect(tasks).toMatchObject([{ status: "pending", reason: "rate_limited: for 3 hours" }]);
@@ -266,7 +269,7 @@ describe("with a plan", () => {
   test("a plan for the rest that was refused money and is made since is carried out", async () => {
     const set = await begin({ budgetMicroUsd: 1000 });
     await plan(set, [task("cart")]);
-    await set.tell("attempt.ended", { task: "cart", attempt: 1, respawn: 0, outcome: merged });
+    await set.tell("attempt.ended", { task: "cart", attempt: 1, respawn: 0, end: merged });
     await set.turn();
     await set.tell("satisfaction.checked", { round: 1, unsatisfied: ["a"] });
     await set.turn();
@@ -283,23 +286,28 @@ describe("with a plan", () => {
   test("what mended an error is offered when the error is back", async () => {
     const set = await begin();
     await plan(set, [task("cart"), task("pay", ["cart"])]);
-    const failed = { type: "failed", error: "TypeError: x is 7" } as const;
-    await set.tell("attempt.ended", { task: "cart", attempt: 1, respawn: 0, outcome: failed });
+    const failed = endAs("checks_failed", "TypeError: x is 7");
+    await set.tell("attempt.ended", { task: "cart", attempt: 1, respawn: 0, end: failed });
     await set.turn();
-    const outcome = { type: "merged", fix: "make x a string" } as const;
-    await set.tell("attempt.ended", { task: "cart", attempt: 2, respawn: 0, outcome });
+    await set.tell("attempt.ended", { task: "cart", attempt: 2, respawn: 0, end: merged, fix: "make x a string" });
     await set.turn();
     set.look();
     await set.tell("attempt.ended", {
       task: "pay",
       attempt: 1,
       respawn: 0,
-      outcome: { ...failed, error: "TypeError: x is 8" },
+      end: { ...failed, message: "TypeError: x is 8" },
     });
     await set.turn();
     const [, again] = set.look();
-    expect(again).toMatchObject({ type: "attempt", task: "pay", number: 2, level: 0, pattern: "typeerror: x is #" });
-    expect(await set.store.patterns.find("ada/shop", ["typeerror: x is #"])).toMatchObject([
+    expect(again).toMatchObject({
+      type: "attempt",
+      task: "pay",
+      number: 2,
+      level: 0,
+      pattern: "checks_failed: typeerror: x is #",
+    });
+    expect(await set.store.patterns.find("ada/shop", ["checks_failed: typeerror: x is #"])).toMatchObject([
       { fix: "make x a string" },
     ]);
   });
@@ -308,11 +316,11 @@ describe("with a plan", () => {
     const set = await begin();
     await plan(set, [task("cart")]);
     const error = "TypeError: Cart is 7\n  at /app/src/cart.ts:12\n\0expected 3\ngot 4";
-    const message = "TypeError: Cart is 7\n  at /app/src/cart.ts:12\nexpected 3\ngot 4";
-    const end = { task: "cart", respawn: 0, outcome: { type: "failed", error } } as const;
+    const message = "checks_failed: TypeError: Cart is 7\n  at /app/src/cart.ts:12\nexpected 3\ngot 4";
+    const end = { task: "cart", respawn: 0, end: endAs("checks_failed", error) } as const;
     await set.tell("attempt.ended", { ...end, attempt: 1 });
     await set.turn();
-    const kind = "typeerror: cart is #\nexpected #\ngot #";
+    const kind = "checks_failed: typeerror: cart is #\nexpected #\ngot #";
     const { tasks } = await set.store.builds.state(set.build);
     expect(tasks).toMatchObject([{ details: { failures: [{ error: kind, message }] } }]);
     const ended = (await set.store.builds.records(set.build, "attempts")).filter(({ endedAt }) => endedAt !== null);
@@ -337,7 +345,7 @@ describe("with a plan", () => {
     set.pass(40_000);
     await set.turn();
     expect(set.look()).toMatchObject([{ type: "attempt", task: "cart", number: 1, respawn: 1 }]);
-    const late = { task: "cart", attempt: 1, respawn: 0, outcome: merged } as const;
+    const late = { task: "cart", attempt: 1, respawn: 0, end: merged } as const;
     await set.tell("attempt.ended", late);
     await set.turn();
     expect(await set.tasks()).toMatchObject({ cart: "building" });
@@ -417,7 +425,7 @@ describe("who drives", () => {
     await drive(set, 2);
     expect(names(set.look())).toEqual(["end-attempt cart", "attempt cart"]);
     expect((await set.store.builds.state(set.build)).tasks).toMatchObject([
-      { details: { failures: [{ error: "the attempt took too long" }] } },
+      { details: { failures: [{ error: "timeout: the attempt took too long" }] } },
     ]);
   });
 
@@ -440,7 +448,7 @@ describe("who drives", () => {
     const set = await begin();
     await plan(set, [task("cart"), task("pay", ["cart"])]);
     set.refuse(new Error("the provider is away"));
-    await set.tell("attempt.ended", { task: "cart", attempt: 1, respawn: 0, outcome: merged });
+    await set.tell("attempt.ended", { task: "cart", attempt: 1, respawn: 0, end: merged });
     await expect(set.turn()).rejects.toThrow("away");
     set.refuse();
     await set.turn();
@@ -475,7 +483,7 @@ describe("who drives", () => {
     const set = await begin();
     await plan(set, [task("cart")]);
     await set.store.leases.take(set.build, { holder: "server-2", generation: 2 }, 60_000);
-    await set.tell("attempt.ended", { task: "cart", attempt: 1, respawn: 0, outcome: merged });
+    await set.tell("attempt.ended", { task: "cart", attempt: 1, respawn: 0, end: merged });
     expect(await set.turn()).toEqual({ over: true });
     expect(await set.tasks()).toEqual({ cart: "assigned" });
   });

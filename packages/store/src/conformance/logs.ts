@@ -1,4 +1,4 @@
-import { type NumberedEvent, newId } from "@slipway/contract";
+import { endAs, type NumberedEvent, newId } from "@slipway/contract";
 import type { AgentActionRecord } from "@slipway/engine";
 import type { Ledger, RunLog } from "@slipway/gateway";
 import { expect, test } from "vitest";
@@ -72,11 +72,11 @@ export function describeLogs(opened: () => OpenedStore): void {
     const run = newId("run");
     expect(await log.orders(run)).toEqual({ messages: [], end: undefined });
     await log.order(run, { type: "control", message: { sequence: 1, type: "message", text: "a\nb" } });
-    await log.order(run, { type: "end", end: { reason: "tampered", message: "first" } });
-    await log.order(run, { type: "end", end: { reason: "flooded", message: "second" } });
+    await log.order(run, { type: "end", end: endAs("tampered", "first") });
+    await log.order(run, { type: "end", end: endAs("flooded", "second") });
     const { messages, end } = await log.orders(run);
     expect(messages).toEqual([{ sequence: 1, type: "message", text: "a\nb" }]);
-    expect(end).toEqual({ reason: "tampered", message: "first" });
+    expect(end).toEqual(endAs("tampered", "first"));
   });
 
   test("an agent's action is kept once", async () => {

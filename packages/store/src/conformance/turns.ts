@@ -180,10 +180,16 @@ export function describeTurns(opened: () => OpenedStore): void {
     const build = await drivenBuild(store);
     const candidateId = newId("cnd");
     const gate = { build, candidate: candidateId, gate: "swarm", round: 0, score: 87.5, durationMs: 9, endedAt: 1 };
-    const gateResults = [{ ...gate, verdict: "passed" as const, findings: [{ rule: "x" }] }];
+    const told = {
+      parts: [{ name: "home", verdict: "passed" as const, score: 90 }],
+      findings: [{ gate: "swarm", text: "slow" }],
+      artefacts: [{ name: "home", kind: "screenshot", key: "shots/1" }],
+      costMicroUsd: 7,
+    };
+    const gateResults = [{ ...gate, ...told, verdict: "passed" as const }];
     await store.builds.apply(build, driver, { ...first, records: { gateResults }, events: [] });
     expect(await store.builds.records(build, "gateResults")).toEqual(gateResults);
-    const changed = { gateResults: [{ ...gate, verdict: "failed" as const, findings: [] }] };
+    const changed = { gateResults: [{ ...gate, ...told, verdict: "failed" as const }] };
     const second = store.builds.apply(build, driver, { turn: 1, through: 1, records: changed, events: [] });
     await expect(second).rejects.toMatchObject({ code: "record_final" });
   });

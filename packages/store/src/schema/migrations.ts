@@ -3,7 +3,7 @@ import type { MigrationSet } from "../database/migrate.ts";
 
 export const storeMigrations: MigrationSet = {
   part: "store",
-  migrations: [createTables, addBellsAndPlans, dropTournaments],
+  migrations: [createTables, addBellsAndPlans, dropTournaments, addGateParts],
 };
 
 /** `text?` may be null. A number that is no `real` is a time, money or a count. */
@@ -25,6 +25,13 @@ async function addBellsAndPlans(trx: Transaction<object>): Promise<void> {
 
 async function dropTournaments(trx: Transaction<object>): Promise<void> {
   await trx.schema.dropTable("tournamentResults").execute();
+}
+
+async function addGateParts(trx: Transaction<object>): Promise<void> {
+  const results = trx.schema.alterTable("gateResults");
+  for (const name of ["parts", "artefacts"])
+    await results.addColumn(name, "text", (column) => column.notNull().defaultTo("[]")).execute();
+  await results.addColumn("costMicroUsd", "bigint", (column) => column.notNull().defaultTo(0)).execute();
 }
 
 async function createBuilds(trx: Transaction<object>): Promise<void> {

@@ -44,7 +44,11 @@ export const recordRows = {
   }),
   checkpoints: checkpointRecordSchema.extend({ details }),
   candidates: candidateRecordSchema.extend({ details }),
-  gateResults: gateResultRecordSchema.extend({ findings: jsonText(gateResultRecordSchema.shape.findings) }),
+  gateResults: gateResultRecordSchema.extend({
+    parts: jsonText(gateResultRecordSchema.shape.parts),
+    findings: jsonText(gateResultRecordSchema.shape.findings),
+    artefacts: jsonText(gateResultRecordSchema.shape.artefacts),
+  }),
   merges: mergeRecordSchema,
 };
 

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { agentTool, type Run, runnerTools, startRun, toolDirectories } from "@slipway/agent-host";
-import { type NumberedEvent, newId, type RunEnd, type RunId, SlipwayError } from "@slipway/contract";
+import { type End, type NumberedEvent, newId, type RunId, SlipwayError } from "@slipway/contract";
 import { cloneRepo, type OwnedSandbox, projectPath, putDirectory } from "@slipway/sandbox";
 import type { Context } from "../../input/command.ts";
 import { given, networkPolicy } from "../../input/request.ts";
@@ -103,7 +103,7 @@ async function fill(context: Context, sandbox: OwnedSandbox, { source }: Order):
   return workdir;
 }
 
-async function follow(context: Context, run: Run): Promise<RunEnd> {
+async function follow(context: Context, run: Run): Promise<End> {
   using steering = steer(context, (control) => {
     run.send(control).catch(tooLate);
   });

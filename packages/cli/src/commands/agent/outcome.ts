@@ -1,7 +1,7 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Run } from "@slipway/agent-host";
-import { microUsdPerUsd, printable, type RunEnd, type SandboxId, SlipwayError } from "@slipway/contract";
+import { type End, microUsdPerUsd, printable, type SandboxId, SlipwayError } from "@slipway/contract";
 import type { Sandbox } from "@slipway/sandbox";
 import type { Context } from "../../input/command.ts";
 import { harmless, toJson } from "../../terminal/terminal.ts";
@@ -13,7 +13,7 @@ import type { Order } from "./order.ts";
 interface Ended {
   readonly order: Order;
   readonly run: Run;
-  readonly end: RunEnd;
+  readonly end: End;
 }
 
 export interface Outcome extends Ended {

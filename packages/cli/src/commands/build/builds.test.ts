@@ -1,7 +1,7 @@
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type BuildId, type BuildView, microUsdPerUsd, newId, SlipwayError } from "@slipway/contract";
+import { type BuildId, type BuildView, endAs, microUsdPerUsd, newId, SlipwayError } from "@slipway/contract";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { runCli, startCli } from "../../testing/run-cli.ts";
 import { buildView, createStubServer, follow, intent, plan } from "../../testing/stub-server.ts";
@@ -242,7 +242,7 @@ describe("logs", () => {
   const told = [
     { type: "build.created", data: { mode: "new" } },
     { type: "plan.made", data: { tasks: 1 } },
-    { type: "attempt.ended", data: { task: "cart", attempt: 2, outcome: { type: "failed", error: `x\u001b[2J\ny` } } },
+    { type: "attempt.ended", data: { task: "cart", attempt: 2, end: endAs("checks_failed", "x\u001b[2J\ny") } },
     { type: "task.retried", data: { task: "cart", next: { level: 2 } } },
     { type: "budget.warned", data: { budgetMicroUsd: 5_000_000 } },
     { type: "satisfaction.checked", data: { unsatisfied: ["a", "b"] } },
@@ -258,7 +258,7 @@ describe("logs", () => {
     expect(lines).toEqual([
       "the build begins (new)",
       "planned: 1 task",
-      "cart, attempt 2, failed: x y",
+      "cart, attempt 2, failed: checks_failed: x y",
       "cart is tried again: level 2: deep analysis",
       "80 % of its budget of 5.00 USD are spent",
       "not satisfied: a, b",

@@ -4,7 +4,7 @@ import { SlipwayError } from "@slipway/contract";
 
 /** What a driver needs to know of its sandbox. */
 export interface Surroundings {
-  /** Where agents' programs are mounted, each in its own directory: `/opt`. */
+  /** Where agents' programs are mounted, each in its own directory. */
   readonly toolsDirectory: string;
   /** The environment of every command in the sandbox: the proxy, and the user's variables. */
   readonly environment: Readonly<Record<string, string>>;

@@ -18,6 +18,7 @@ import { attachExec, type ExecHost, type ExecStart, startExec } from "./exec/exe
 import { listExecs } from "./exec/log.ts";
 import { createFiles } from "./files/files.ts";
 import type { DoneBefore, KeeperClient } from "./keeper/client/client.ts";
+import { toolsInside } from "./launch/launch.ts";
 import { baseEnvironment } from "./launch/skeleton.ts";
 import type { Tools } from "./launch/tools.ts";
 import type { Layout } from "./layout.ts";
@@ -100,6 +101,7 @@ function createHandle(handle: Handle): Sandbox {
   const withOomReason = watchOomKills(async () => (await current()).cgroups);
   const sandbox: Sandbox = {
     id,
+    toolsDirectory: toolsInside,
     files: createFiles({ dial: host.dial, workdir: request.workdir }),
     async info({ signal } = {}) {
       throwIfAborted(signal);

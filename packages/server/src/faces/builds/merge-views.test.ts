@@ -113,8 +113,11 @@ test("without a queue there are no candidates, and what was merged and how gates
     round,
     verdict,
     score: null,
-    durationMs: 1,
+    parts: [],
     findings: [],
+    artefacts: [],
+    durationMs: 1,
+    costMicroUsd: 0,
     endedAt: 1,
   });
   const merge = (task: string, position: number) => ({

@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { type SandboxId, SlipwayError, type SnapshotId } from "@slipway/contract";
+import { endAs, type SandboxId, SlipwayError, type SnapshotId } from "@slipway/contract";
 import type { AttemptWork } from "@slipway/engine";
 import type { ScriptedProgram, ScriptedRequest } from "@slipway/gateway/scripted";
 import { projectPath, run } from "@slipway/sandbox";
@@ -136,8 +136,8 @@ it("an attempt that can not be told of a newer main is interrupted, and does not
   const refuseMain = () => new SlipwayError("out_of_disk", "no space left on device");
   await using site = await openSite({ program: agent(shopping), refuseMain });
   await sendBack(site, attemptAt("list"));
-  const { outcome } = await site.reported("attempt.ended");
-  expect(outcome).toEqual({ type: "interrupted", reason: "no space left on device" });
+  const { end } = await site.reported("attempt.ended");
+  expect(end).toEqual(endAs("unavailable", "no space left on device"));
 });
 
 it("an attempt whose sandbox died goes on from its checkpoint, over a restart, and repeats no step that was finished", async () => {
@@ -156,7 +156,7 @@ it("an attempt whose sandbox died goes on from its checkpoint, over a restart, a
   await site.attempts.carryOut(build, [item]);
   const { checkpoint } = await site.reported("checkpoint.made", (data) => data["checkpoint"].phase === "test");
   await (await provider.get(checkpoint.sandbox)).destroy();
-  expect(await site.reported("attempt.ended")).toMatchObject({ respawn: 0, outcome: { type: "died" } });
+  expect(await site.reported("attempt.ended")).toMatchObject({ respawn: 0, end: { reason: "runner_lost" } });
 
   await site.restart();
   await site.attempts.reattach(build, [{ ...item, respawn: 1 }]);
@@ -182,8 +182,7 @@ it("an attempt without money waits, and goes on where it was when there is more"
   const { attempts, build, provider } = site;
   const item = attemptAt("list");
   await attempts.carryOut(build, [item]);
-  const { outcome } = await site.reported("attempt.ended");
-  expect(outcome).toEqual({ type: "out-of-budget", budgetMicroUsd: 1 });
+  expect(await site.reported("attempt.ended")).toMatchObject({ end: { reason: "budget" }, budgetMicroUsd: 1 });
   await attempts.carryOut(build, [{ ...item, paused: true }]);
   await site.reported("checkpoint.made", (data) => data["checkpoint"].phase === "paused");
   await vi.waitFor(async () => expect(await provider.list()).toMatchObject([{ state: "stopped" }]), patient);
@@ -207,7 +206,7 @@ it("an attempt that was refused money asks again when its build does, once the b
   await store.ledger.reserve({ ...others, microUsd: budgetMicroUsd - 1 });
   const item = attemptAt("list");
   await site.attempts.carryOut(build, [item]);
-  await site.reported("attempt.ended", ({ outcome }) => outcome.type === "out-of-budget");
+  await site.reported("attempt.ended", ({ end }) => end.reason === "budget");
   await store.ledger.settle({ request: "others", microUsd: 0, provider: "p", end: "complete", estimated: false });
   await site.restart();
   await site.attempts.reattach(build, [item]);

@@ -22,7 +22,7 @@ import type { Workspaces } from "../workspaces/workspaces.ts";
 import { Attempt } from "./attempt.ts";
 import { removeSnapshots } from "./checkpoints.ts";
 import { type KeptAttempts, openKeptAttempts } from "./kept.ts";
-import { isMainElsewhere, makeMain } from "./main.ts";
+import { isMainElsewhere, makeMain } from "./make-main.ts";
 import { speakerOf } from "./names.ts";
 import { purpose, removePlace } from "./place.ts";
 import { createShared, type Shared, type SharedOptions } from "./shared.ts";

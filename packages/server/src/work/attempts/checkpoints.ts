@@ -1,5 +1,11 @@
-import { hasCode, type SnapshotId } from "@slipway/contract";
+import { hasCode, type SandboxId, type SnapshotId } from "@slipway/contract";
 import type { Sandbox, SandboxProvider } from "@slipway/sandbox";
+
+export type Checkpointed = (made: {
+  readonly sandbox: SandboxId;
+  readonly snapshot: SnapshotId;
+  readonly phase: string;
+}) => Promise<void>;
 
 export interface CheckpointsOptions {
   readonly sandbox: Sandbox;

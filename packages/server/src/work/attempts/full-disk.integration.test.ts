@@ -1,3 +1,4 @@
+import { endAs } from "@slipway/contract";
 import type { AttemptWork } from "@slipway/engine";
 import { expect, it } from "vitest";
 import { attemptAt, openSite } from "./testing.ts";
@@ -10,11 +11,8 @@ it("an attempt that fills its disk has failed, and says so; what is left of it i
   });
   const { attempts, build, provider } = site;
   await attempts.carryOut(build, [attemptAt("list")]);
-  const { outcome } = await site.reported("attempt.ended");
-  expect(outcome).toEqual({
-    type: "failed",
-    error: "The sandbox was ended: its disk was full. Leave less on it.",
-  });
+  const { end } = await site.reported("attempt.ended");
+  expect(end).toEqual(endAs("disk_full", "The sandbox was ended: its disk was full. Leave less on it."));
   expect(await provider.list()).toEqual([]);
 }, 240_000);
 
@@ -33,11 +31,11 @@ it("an attempt that finds this machine's disk full, as it begins or as it offers
   ) as [AttemptWork, AttemptWork, AttemptWork];
   const end = ({ id }: AttemptWork) => ({ type: "end-attempt", id, task: "list", keepSandbox: true }) as const;
   await attempts.carryOut(build, [first]);
-  expect(await site.reported("attempt.ended")).toMatchObject({ outcome: { type: "interrupted" } });
+  expect(await site.reported("attempt.ended")).toMatchObject({ end: { reason: "unavailable" } });
   isFull = false;
   await attempts.carryOut(build, [end(first), second]);
   const ended = await site.reported("attempt.ended", ({ attempt }) => attempt === 2);
-  expect(ended).toMatchObject({ outcome: { type: "interrupted" } });
+  expect(ended).toMatchObject({ end: { reason: "unavailable" } });
   expect(await site.reports("candidate.refused")).toEqual([]);
   [isFull, isMended] = [false, true];
   await attempts.carryOut(build, [end(second), third]);

@@ -1,9 +1,12 @@
 import type { AttemptId, SandboxId, SandboxInfo } from "@slipway/contract";
 import type { AttemptWork, BuildLedger, WorkingBuild } from "@slipway/engine";
 import { whenDatabaseIsThere } from "../planning/patience.ts";
-import { runIdOf } from "./names.ts";
-import { removePlace } from "./place.ts";
-import { sandboxChanged } from "./reports.ts";
+import { type Checkpointed, removeSnapshots } from "./checkpoints.ts";
+import { freeClaims } from "./claims.ts";
+import type { Kept } from "./kept.ts";
+import { runIdOf, speakerOf } from "./names.ts";
+import { leftPlaces, removePlace } from "./place.ts";
+import { checkpointMade, sandboxChanged } from "./reports.ts";
 import type { AttemptSurroundings } from "./surroundings.ts";
 
 type Leaving = Pick<AttemptSurroundings, "build" | "provider" | "clock" | "closing" | "report"> & {
@@ -28,6 +31,20 @@ export async function hasFilledDisk({ provider }: Pick<Leaving, "provider">, san
   return false;
 }
 
+/** Releases all that an attempt holds; safe to repeat. `keep`: its files are for the next attempt. */
+export async function leaveAttempt(
+  world: AttemptSurroundings,
+  attempt: AttemptWork,
+  known: Kept | undefined,
+  { keep }: { readonly keep: boolean },
+): Promise<void> {
+  await endPlace(world, attempt, { keep });
+  const kept = known ?? (await world.kept.read(attempt.id));
+  if (kept !== undefined) await removeSnapshots(world.provider, kept.snapshots);
+  await world.kept.remove(attempt.id);
+  await freeClaims(world, speakerOf(attempt));
+}
+
 /** Ends the sandboxes of all lives of an attempt. */
 export async function endPlace(
   world: Leaving,
@@ -40,6 +57,36 @@ export async function endPlace(
     else if (info.state !== "stopped") await (await provider.get(info.id)).stop();
     await tellSandbox(world, { id, task }, info, keep ? "stopped" : "destroyed");
   }
+}
+
+/** Stops the attempt's sandbox and takes a checkpoint of it, unless that is done. */
+export async function pausePlace(world: Leaving, kept: Kept, checkpointed: Checkpointed): Promise<void> {
+  if (kept.sandbox === null) return;
+  const sandbox = await world.provider.get(kept.sandbox);
+  const info = await sandbox.info();
+  if (info.state === "stopped") return;
+  await sandbox.stop();
+  const { id: snapshot } = await sandbox.snapshot({ name: snapshotName(world.build, kept.id) });
+  await checkpointed({ sandbox: kept.sandbox, snapshot, phase: "paused" });
+  await tellSandbox(world, kept, info, "stopped");
+}
+
+/** Keeps and reports a new checkpoint, and removes those before it and the sandboxes that the attempt began with. */
+export async function keepCheckpoint(
+  { build, clock, report, provider }: Leaving,
+  kept: Kept,
+  made: Parameters<Checkpointed>[0],
+  keep: (change: Partial<Kept>) => Promise<Kept>,
+): Promise<void> {
+  const { id, snapshots, checkpoints } = await keep({
+    snapshots: [...kept.snapshots, made.snapshot],
+    checkpoints: kept.checkpoints + 1,
+  });
+  await report([checkpointMade(build, { id, checkpoints }, made, clock.now())]);
+  const inUse = await removeSnapshots(provider, snapshots.slice(0, -1));
+  await keep({ snapshots: [...inUse, made.snapshot] });
+  if (checkpoints > 1) return;
+  for (const left of await leftPlaces({ provider }, build, kept)) await removePlace({ provider }, left);
 }
 
 /** `info`: how the sandbox was when it was last looked at. */

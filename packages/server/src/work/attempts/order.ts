@@ -3,6 +3,7 @@ import { type AttemptWork, patternScope, type Store, type TaskRecord, type Worki
 import { readAll } from "../all-records.ts";
 import type { Kept } from "./kept.ts";
 import { speakerOf } from "./names.ts";
+import type { AttemptSurroundings } from "./surroundings.ts";
 
 type Order = Kept["order"];
 
@@ -23,6 +24,33 @@ const maxIntentCharacters = 12_000;
 const maxEarlier = 12;
 const maxEarlierCharacters = 8000;
 const maxFixCharacters = 16_000;
+
+/** Writes down what the attempt is to do, so that every server that goes on with it finds the same. */
+export async function beginAttempt(world: AttemptSurroundings, wanted: AttemptWork): Promise<Kept> {
+  const { build, store, kept, repository, shared } = world;
+  const base = await (await repository()).main();
+  const secrets = (await world.secrets.of(build.id)).map(({ value: _value, ...named }) => named);
+  const order = { ...(await readOrder(store, build, wanted, base)), secrets, shared: await shared.parts() };
+  const { id, task, number, respawn } = wanted;
+  const begun: Kept = {
+    id,
+    task,
+    number,
+    order,
+    respawn,
+    part: 0,
+    sandbox: null,
+    heard: 0,
+    refusedMicroUsd: null,
+    snapshots: [],
+    checkpoints: 0,
+    offered: null,
+    tip: null,
+    offeredBytes: 0,
+  };
+  await kept.write(begun);
+  return begun;
+}
 
 /** What an attempt is told to do, by what the store knows of its task. How criteria are checked is no part of it. */
 export async function readOrder(

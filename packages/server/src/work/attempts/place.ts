@@ -6,6 +6,7 @@ import type { BuildSecrets } from "../build-secrets.ts";
 import { packageEnvironment } from "../workspaces/install.ts";
 import type { Workspaces } from "../workspaces/workspaces.ts";
 import type { Kept } from "./kept.ts";
+import { patiently } from "./patiently.ts";
 
 export interface PlaceParts {
   readonly provider: Pick<SandboxProvider, "create" | "get" | "list" | "snapshots" | "events">;
@@ -17,8 +18,37 @@ export interface PlaceParts {
 /** Where attempts are: sandboxes that are known by their labels, whichever process has made them. */
 export const purpose = "attempt";
 
+/** Finds or makes the sandbox of this life of the attempt. Undefined: there was one, and it is gone. */
+export async function openPlace(
+  parts: PlaceParts & { readonly build: WorkingBuild; settled(): Promise<unknown> },
+  kept: Kept,
+  signal: AbortSignal,
+): Promise<Sandbox | undefined> {
+  const { build } = parts;
+  // Waiting for attempts that end would be waiting for itself if this is one of them.
+  signal.throwIfAborted();
+  if (kept.order.from === "last-attempt") await parts.settled();
+  const found = await patiently(() => findPlace(parts, build, kept), signal);
+  if (found !== undefined || kept.sandbox !== null) return found;
+  const make = () => makePlace(parts, build, kept, signal).catch(findIfMade);
+  const findIfMade = async (error: unknown) => {
+    // A process that is gone asked for it with another snapshot.
+    const made = hasCode(error, "idempotency_conflict") ? await findPlace(parts, build, kept) : undefined;
+    if (made === undefined) throw error;
+    return made;
+  };
+  return await patiently(make, signal);
+}
+
+/** What to keep of a sandbox that is new to the attempt. */
+export async function newPlace({ snapshots, order }: Kept, sandbox: Sandbox): Promise<Pick<Kept, "sandbox" | "order">> {
+  const isFresh = snapshots.length === 0 && order.from === "main";
+  const installed = isFresh ? await isInstalled(sandbox) : order.installed;
+  return { sandbox: sandbox.id, order: { ...order, installed } };
+}
+
 /** The sandbox of this life of the attempt; undefined: there is none. One that does not run is started. */
-export async function findPlace(
+async function findPlace(
   { provider }: Pick<PlaceParts, "provider">,
   build: WorkingBuild,
   life: Pick<Kept, "id" | "respawn">,
@@ -44,12 +74,7 @@ export async function findPlace(
  * Makes the sandbox of this life of the attempt: from its last checkpoint, in the one that an earlier attempt at the task
  * has left, or from what main depends on.
  */
-export async function makePlace(
-  parts: PlaceParts,
-  build: WorkingBuild,
-  kept: Kept,
-  signal: AbortSignal,
-): Promise<Sandbox> {
+async function makePlace(parts: PlaceParts, build: WorkingBuild, kept: Kept, signal: AbortSignal): Promise<Sandbox> {
   const { provider, workspaces } = parts;
   const request = await requestOf(parts, build, kept);
   const snapshot = kept.snapshots.at(-1);
@@ -108,7 +133,7 @@ export async function removePlace({ provider }: Pick<PlaceParts, "provider">, { 
 const ownScripts = ["preinstall", "install", "postinstall", "prepare"];
 
 /** Whether what the project depends on is there in full: a project's own scripts have not run. */
-export async function isInstalled({ files }: Pick<Sandbox, "files">): Promise<boolean> {
+async function isInstalled({ files }: Pick<Sandbox, "files">): Promise<boolean> {
   try {
     await files.stat(`${projectPath}/node_modules`);
     const { scripts = {} } = JSON.parse(await readText(files, `${projectPath}/package.json`)) as { scripts?: object };

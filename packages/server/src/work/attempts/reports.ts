@@ -1,4 +1,6 @@
 import {
+  afterEnd,
+  type End,
   type Finding,
   type NumberedEvent,
   printable,
@@ -24,32 +26,23 @@ export function attemptHeard(life: Life, sandbox: SandboxId, run: RunId): NewEve
 }
 
 const maxErrorCharacters = 8000;
-const maxReasonCharacters = 500;
+const maxTroubleCharacters = 500;
 const maxProgressCharacters = 500;
 
-export type ToldOutcome =
-  | { readonly type: "failed"; readonly error: string }
-  | { readonly type: "died" }
-  | { readonly type: "interrupted"; readonly by?: "model"; readonly reason: string }
-  | { readonly type: "out-of-budget"; readonly budgetMicroUsd: number };
-
-export function attemptEnded(life: Life, outcome: ToldOutcome): NewEvent {
-  return report("attempt.ended", endKeyOf(life), { ...lifeOf(life), outcome: shortened(outcome) });
+/** `budgetMicroUsd`: of the build, when money was refused. */
+export function attemptEnded(life: Life, { reason, by, message }: End, budgetMicroUsd?: number): NewEvent {
+  const words = printable(message);
+  const isFailed = afterEnd({ reason }) === "retry";
+  const end = {
+    reason,
+    by,
+    message: isFailed ? words.slice(-maxErrorCharacters) : words.slice(0, maxTroubleCharacters),
+  };
+  return report("attempt.ended", endKeyOf(life), { ...lifeOf(life), end, budgetMicroUsd });
 }
 
 export function endKeyOf(life: Life): string {
   return `attempt.ended:${keyOf(life)}:${life.part}`;
-}
-
-function shortened(outcome: ToldOutcome): ToldOutcome {
-  switch (outcome.type) {
-    case "failed":
-      return { ...outcome, error: printable(outcome.error).slice(-maxErrorCharacters) };
-    case "interrupted":
-      return { ...outcome, reason: printable(outcome.reason).slice(0, maxReasonCharacters) };
-    default:
-      return outcome;
-  }
 }
 
 /** `sequence`: of the run's event that it is about. */

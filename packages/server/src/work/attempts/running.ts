@@ -14,6 +14,8 @@ export interface RunningParts {
   readonly repository: BuildRepository;
   /** The commit of main that the attempt began with. */
   readonly base: string;
+  /** The build's, when the run began. */
+  readonly budgetMicroUsd: number;
   /** Aborts when the attempt is let go of. */
   readonly released: AbortSignal;
 }
@@ -23,6 +25,8 @@ export class Running {
   readonly run: TaskRun;
   readonly sandbox: Sandbox;
   readonly checkpoints: Checkpoints;
+  readonly repository: BuildRepository;
+  readonly budgetMicroUsd: number;
   readonly #parts: RunningParts;
   readonly #listening = new AbortController();
   readonly #over = new AbortController();
@@ -33,6 +37,7 @@ export class Running {
   constructor(parts: RunningParts) {
     this.#parts = parts;
     ({ run: this.run, sandbox: this.sandbox, checkpoints: this.checkpoints } = parts);
+    ({ repository: this.repository, budgetMicroUsd: this.budgetMicroUsd } = parts);
     this.#told = { main: parts.base, offer: 0 };
   }
 

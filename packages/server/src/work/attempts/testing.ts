@@ -4,6 +4,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { toolDirectories } from "@slipway/agent-host";
 import {
   type AttemptId,
+  afterEnd,
   buildSettingsSchema,
   type CreateSandboxInput,
   newId,
@@ -27,7 +28,7 @@ import { createRunLog, openDatabase, openStore } from "@slipway/store";
 import { openBridge } from "@slipway/store/bridge";
 import { generatedIntent } from "../../simulated/generated.ts";
 import { type BuildSecrets, openBuildSecrets } from "../build-secrets.ts";
-import { openModels, readModelSettings } from "../planning/models.ts";
+import { openModels, readModelSettings } from "../planning/open-models.ts";
 import { createRepositories, type Repositories } from "../repository/repositories.ts";
 import type { BuildRepository } from "../repository/repository.ts";
 import { type Attempts, createAttempts } from "./attempts.ts";
@@ -199,7 +200,7 @@ export async function openSite({
         const found = (await reports(type)).find(fits);
         if (found !== undefined) return found;
         const ended = type === "attempt.ended" ? undefined : (await reports("attempt.ended")).at(-1);
-        if (ended?.["outcome"].type === "failed" || Date.now() > until) {
+        if ((ended !== undefined && afterEnd(ended["end"]) === "retry") || Date.now() > until) {
           const all = (await store.events.read(build.id, 0, { source: "report" })).slice(-5);
           throw new Error(`there is no ${type}: ${JSON.stringify({ all, warnings })}`);
         }

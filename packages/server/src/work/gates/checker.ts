@@ -71,7 +71,8 @@ export async function openChecker(given: CheckerParts): Promise<Checker> {
     return channel.inside;
   };
   const start = async (sandbox: Sandbox, name: string, ...args: readonly string[]) => {
-    const argv = ["/opt/node/node", `/opt/checker/${name}`, ...args];
+    const { toolsDirectory } = sandbox;
+    const argv = [`${toolsDirectory}/node/node`, `${toolsDirectory}/checker/${name}`, ...args];
     return parts.use(await sandbox.exec({ argv, stdin: "open", background: true, timeoutMs: null }, { signal }));
   };
   const toApp = await carryFrom(browser, connect);

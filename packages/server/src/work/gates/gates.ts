@@ -1,4 +1,11 @@
-import { type BuildId, type Finding, type GateVerdict, hasCode, SlipwayError } from "@slipway/contract";
+import {
+  type BuildId,
+  type Finding,
+  type GateResult,
+  type GateVerdict,
+  hasCode,
+  SlipwayError,
+} from "@slipway/contract";
 import type { GateWork, Store, WorkingBuild } from "@slipway/engine";
 import { buildProject, devServerPort, type OwnedSandbox, type SandboxProvider } from "@slipway/sandbox";
 import { isFullDisk } from "../full-disk.ts";
@@ -14,10 +21,7 @@ import { type Judged, nothingAgainst } from "./judged.ts";
 import { lacksEvidence } from "./on-main.ts";
 import { againstEvidence, againstSources, type Planned } from "./tests-kept.ts";
 
-export interface GateEnd {
-  readonly verdict: GateVerdict;
-  /** Of one that has passed: what its user may want to look at. */
-  readonly findings: readonly Finding[];
+export interface GateEnd extends GateResult {
   /** Of an error: what passes by itself, and is not the candidate's. */
   readonly trouble?: string;
 }
@@ -31,6 +35,7 @@ export interface Gates {
 }
 
 export interface GateParts extends Pick<Checking, "readyMs" | "checkMs"> {
+  now(): number;
   readonly store: Pick<Store, "builds">;
   readonly provider: Pick<SandboxProvider, "create" | "get" | "list">;
   readonly workspaces: {
@@ -64,7 +69,7 @@ const judges: Readonly<Record<string, Judge>> = {
     // What it was found to keep by itself may have been tests of an older main.
     const tested = await testsWell(parts, run, kept);
     if (tested.against.length > 0) return tested;
-    return { against: (await intentMet(parts, run)).against, notes: tested.notes };
+    return { ...(await intentMet(parts, run)), notes: tested.notes };
   },
 };
 
@@ -80,19 +85,25 @@ export function createGates(parts: GateParts): Gates {
     async run(build, work, signal) {
       const { gate } = work;
       const run = { build, work, signal, labels: runLabels(build.id, work.run) };
+      const startedAtMs = parts.now();
+      const ended = (verdict: GateVerdict, findings: Finding[], seen: GateResult["parts"] = []): GateEnd => {
+        const durationMs = parts.now() - startedAtMs;
+        // No gate asks a model by now: none of them spends.
+        return { verdict, score: null, parts: seen, findings, artefacts: [], durationMs, costMicroUsd: 0 };
+      };
       try {
         const judge = Object.hasOwn(judges, gate) ? judges[gate] : undefined;
         if (judge === undefined) throw new SlipwayError("invalid_request", `there is no gate ${gate} that runs`);
         await endLeftovers(parts, run.labels);
-        const { against, notes } = await judge(parts, run, kept);
-        if (against.length > 0) return { verdict: "failed", findings: held(gate, against) };
-        return { verdict: "passed", findings: held(gate, notes) };
+        const { against, notes, parts: seen } = await judge(parts, run, kept);
+        if (against.length > 0) return ended("failed", held(gate, against), seen);
+        return ended("passed", held(gate, notes), seen);
       } catch (error) {
         signal.throwIfAborted();
         const { message } = error as Error;
         const verdict = hasCode(error, "install_failed") ? "failed" : "error";
         const trouble = passesByItself(error) ? { trouble: shown(message, maxTroubleCharacters) } : {};
-        return { verdict, findings: [findingOf(gate, message)], ...trouble };
+        return { ...ended(verdict, [findingOf(gate, message)]), ...trouble };
       }
     },
 
@@ -214,7 +225,12 @@ async function intentMet(parts: GateParts, run: Run): Promise<Judged> {
       const statement = due.find((demand) => demand.id === id)?.statement;
       return findingOf(work.gate, `This does not hold yet (${id}): ${statement}\n\n${text}`);
     });
-  return { against, notes: [] };
+  const looked = seen.checked.map(({ id, satisfied }) => ({ name: id, verdict: verdictOf(satisfied), score: null }));
+  return { against, notes: [], parts: looked };
+}
+
+function verdictOf(satisfied: boolean): GateVerdict {
+  return satisfied ? "passed" : "failed";
 }
 
 async function checked(parts: GateParts, run: Run, demands: readonly Demand[]): Promise<AllChecked> {

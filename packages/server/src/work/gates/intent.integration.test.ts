@@ -55,7 +55,7 @@ test("an app that does what the criteria say goes through, by http and in a brow
     "is-quick": { tasks: ["own"], checks: [paintsSoon, ...figures] },
   });
   const commit = await site.candidate({ "README.md": "# Shop\n" });
-  expect(await site.judge("intent", commit, {}, build)).toEqual({ verdict: "passed", findings: [] });
+  expect(await site.judge("intent", commit, {}, build)).toMatchObject({ verdict: "passed", findings: [] });
   expect(await site.provider.list()).toEqual([]);
 });
 
@@ -67,8 +67,11 @@ test("what does not hold is told with its statement and what was seen, and not w
   });
   const forgetful = app["server.js"]?.replace("items.push(JSON.parse(body).name)", "JSON.parse(body)");
   const commit = await site.candidate({ "server.js": forgetful ?? "" });
-  const { verdict, findings } = await site.judge("intent", commit, {}, build);
+  const { verdict, findings, parts } = await site.judge("intent", commit, {}, build);
   expect(verdict).toBe("failed");
+  expect(parts).toEqual(
+    ["adds-items", "shows-items", "is-small"].map((name) => ({ name, verdict: "failed", score: null })),
+  );
   expect(findings.map(({ text }) => text)).toEqual([
     expect.stringMatching(
       /^This does not hold yet \(adds-items\): What adds-items says is true\.[\s\S]*POST \/api\/items/,
@@ -116,7 +119,7 @@ test("a task whose work main has already is taken for done when all that it serv
     ours: { tasks: ["second", "other"], checks: [get("/", 418)] },
     theirs: { tasks: ["other"], checks: [get("/", 418)] },
   });
-  expect(await site.judge("intent", site.main, onMain, build)).toEqual({ verdict: "passed", findings: [] });
+  expect(await site.judge("intent", site.main, onMain, build)).toMatchObject({ verdict: "passed", findings: [] });
   const { findings } = await site.judge("intent", site.main, { ...onMain, task: "second" }, build);
   expect(findings).toMatchObject([{ text: expect.stringMatching(/^This does not hold yet \(ours\)/) }]);
 });
@@ -144,7 +147,7 @@ test("of a task that serves nothing, others must have changed the files that it 
     merges: [{ ...merge, build: build.id, candidate: newId("cnd") }],
   });
   const judge = (main: string, of: string) => site.judge("intent", main, { base: main, task: of }, build);
-  expect(await judge(commit, "docs")).toEqual({ verdict: "passed", findings: [] });
+  expect(await judge(commit, "docs")).toMatchObject({ verdict: "passed", findings: [] });
   expect(await judge(site.main, "docs")).toMatchObject({
     verdict: "failed",
     findings: [{ text: expect.stringContaining("changed docs.md") }],
@@ -157,7 +160,7 @@ test("of a task that serves nothing, others must have changed the files that it 
 
 test("without a criterion that is due nothing is started", async () => {
   const build = await site.demand({ later: { tasks: ["own", "other"], checks: [get("/", 418)] } });
-  expect(await site.judge("intent", site.main, {}, build)).toEqual({ verdict: "passed", findings: [] });
+  expect(await site.judge("intent", site.main, {}, build)).toMatchObject({ verdict: "passed", findings: [] });
 });
 
 test("an app that never answers is one finding, with its last words, be it that it listens", async () => {

@@ -50,6 +50,7 @@ export async function openGateSite(files: Files): Promise<GateSite> {
   const { repository, main, sandbox, offer } = stack.use(await openSite(files));
   const store = await openStore(stack.use(openDatabase({ url: `file:${join(scratch, "slipway.db")}` })), Date);
   const parts: GateParts = {
+    now: Date.now,
     store,
     provider,
     repositories: { of: async () => repository },

@@ -56,8 +56,10 @@ const firstWaitMs = 1000;
 const lastWaitMs = 60_000;
 
 /** What the merge queue asks for: test merges, runs of gates, and moves of main; and whether main is what was wanted. */
-export function createMerging(parts: MergingParts): Required<Omit<Work, "heardAtMs" | "canCarryOn">> & AsyncDisposable {
-  const { repositories, gates, preview, report, clock, warn } = parts;
+export function createMergeWork(
+  parts: MergingParts,
+): Required<Omit<Work, "heardAtMs" | "canCarryOn">> & AsyncDisposable {
+  const { repositories, gates, preview, report, warn } = parts;
   const underway = new Map<string, Underway>();
   const turns = new Map<BuildId, ReturnType<typeof createTurns>>();
   const inTurnOf = (build: BuildId) => {
@@ -123,12 +125,9 @@ export function createMerging(parts: MergingParts): Required<Omit<Work, "heardAt
   };
 
   const runGate = async (build: WorkingBuild, item: GateWork, signal: AbortSignal): Promise<NewEvent> => {
-    const startedAtMs = clock.now();
     const { run, task, gate } = item;
-    const { findings, ...came } = await gates.run(build, item, signal);
-    const durationMs = clock.now() - startedAtMs;
-    const end = { run, ...came, findings: [...findings], durationMs, task, gate };
-    return toReport("gate.ended", `gate.ended:${run}`, end);
+    const end = await gates.run(build, item, signal);
+    return toReport("gate.ended", `gate.ended:${run}`, { run, ...end, task, gate });
   };
 
   const begin = (build: WorkingBuild, item: MergingItem) => {

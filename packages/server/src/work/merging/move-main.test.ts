@@ -5,7 +5,7 @@ import type { NewEvent } from "@slipway/engine";
 import { expect, onTestFinished, test } from "vitest";
 import { begin, plan, task } from "../../testing/ticked-build.ts";
 import { createRepositories } from "../repository/repositories.ts";
-import { createMerging } from "./merging.ts";
+import { createMergeWork } from "./merging.ts";
 
 test("a move of main whose repository is gone is told as none, so that whoever cancels the build waits no longer", async () => {
   const directory = await mkdtemp("/var/tmp/slipway-moves-");
@@ -18,7 +18,7 @@ test("a move of main whose repository is gone is told as none, so that whoever c
   await set.turn();
   const told = Promise.withResolvers<readonly NewEvent[]>();
   const unused = () => expect.unreachable();
-  await using merging = createMerging({
+  await using merging = createMergeWork({
     store,
     clock: { now: () => 0 },
     warn: unused,

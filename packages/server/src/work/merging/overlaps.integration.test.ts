@@ -1,11 +1,11 @@
 import { join } from "node:path";
-import { type CandidateId, newId } from "@slipway/contract";
+import { type CandidateId, gateResultSchema, newId } from "@slipway/contract";
 import type { GateWork, OfferAnswer } from "@slipway/engine";
 import { expect, test, vi } from "vitest";
 import { testsOf, unique } from "../../testing/tests-of.ts";
 import { begin, plan, task } from "../../testing/ticked-build.ts";
 import { openSite, type Site } from "../repository/testing.ts";
-import { createMerging, isMerging } from "./merging.ts";
+import { createMergeWork, isMerging } from "./merging.ts";
 
 vi.setConfig({ testTimeout: 180_000 });
 
@@ -65,7 +65,7 @@ async function setUp() {
   let news = Promise.withResolvers<void>();
   const warnings: string[] = [];
   const merging = parts.use(
-    createMerging({
+    createMergeWork({
       store: set.store,
       clock: { now: () => 0 },
       warn: (message) => void warnings.push(message),
@@ -80,7 +80,8 @@ async function setUp() {
           const words = gate === "tests" || gate === "main-test" ? await testsOf(repository, commit) : "green";
           runs.push({ task: of, gate, base, words });
           const findings = words === "green" ? [] : [{ gate, text: words.slice(0, 2000) }];
-          return { verdict: words === "green" ? "passed" : "failed", findings };
+          const verdict = words === "green" ? "passed" : "failed";
+          return gateResultSchema.parse({ verdict, findings, durationMs: 0 });
         },
         satisfaction: async () => [],
       },

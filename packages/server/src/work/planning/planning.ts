@@ -12,7 +12,7 @@ import {
 import { AnswerError } from "@slipway/gateway/roles";
 import { keepAnswer, tellFailure } from "./answers.ts";
 import { createMade } from "./made.ts";
-import type { ServerModels } from "./models.ts";
+import type { ServerModels } from "./open-models.ts";
 import { patientModels, whenDatabaseIsThere, withoutEnd } from "./patience.ts";
 import { failure, isPlanning, keysOf, type PlanningItem, refusal, runStage } from "./stages.ts";
 import { createTurns } from "./turns.ts";

@@ -14,7 +14,7 @@ import {
 import type { GatewayLogLine } from "@slipway/gateway";
 import { planner, type ScriptedProgram, type ScriptedRequest, type Turn } from "@slipway/gateway/scripted";
 import { createRunLog, openDatabase, openStore } from "@slipway/store";
-import { openModels, readModelSettings, type ServerModels } from "./models.ts";
+import { openModels, readModelSettings, type ServerModels } from "./open-models.ts";
 import { createPlanning, type Planning, type PlanningParts } from "./planning.ts";
 
 export interface SiteOptions {

@@ -1,4 +1,4 @@
-import { type EventView, isErrorCode } from "@slipway/contract";
+import { afterEnd, type EventView, endSchema, endText, isErrorCode } from "@slipway/contract";
 import { formatDuration } from "../../../input/duration.ts";
 import { toJson } from "../../../terminal/terminal.ts";
 import { formatMoney } from "./money.ts";
@@ -32,13 +32,13 @@ const words: Readonly<Record<string, (data: Data) => string>> = {
   "attempt.heard": (data) => `${attempt(data)} works${data["sandbox"] ? ` in ${text(data["sandbox"])}` : ""}`,
   "attempt.progress": (data) => `${attempt(data)} ${progressText(data)}`,
   "attempt.offered": (data) => `${attempt(data)} wants to be merged`,
-  "attempt.ended": (data) => `${attempt(data)} ${outcomeText(data["outcome"])}`,
+  "attempt.ended": (data) => `${attempt(data)} ${endWords(data["end"])}`,
   "attempt.closed": (data) => `${attempt(data)} is over${data["keepSandbox"] === true ? "; its sandbox is kept" : ""}`,
   "attempt.respawned": (data) => `${attempt(data)} goes on from its last checkpoint`,
   "attempt.paused": (data) => `${attempt(data)} is paused`,
   "attempt.resumed": (data) => `${attempt(data)} goes on`,
   "task.retried": ({ task, next, interruption }) =>
-    `${text(task)} is tried again${tries(record(next))}${reasonText(record(interruption))}`,
+    `${text(task)} is tried again${tries(record(next))}${interruptionText(interruption)}`,
   "task.merged": ({ task }) => `${text(task)} is merged`,
   "task.satisfied": ({ task, main }) => `${text(task)} is satisfied: already on main, at ${short(main)}`,
   "task.failed": ({ task, failure }) => `${text(task)} failed: ${failureText(record(failure))}`,
@@ -92,27 +92,26 @@ function tries({ level }: Data): string {
   return typeof level === "number" ? `: ${levelText(level)}` : "";
 }
 
-function outcomeText(outcome: unknown): string {
-  const told = record(outcome);
-  const { type, error } = told;
-  switch (type) {
-    case "merged":
-      return "has passed";
-    case "failed":
-      return `failed: ${text(error)}`;
-    case "died":
-      return "lost its sandbox";
-    case "interrupted":
-      return `was interrupted${reasonText(told)}`;
-    case "out-of-budget":
-      return "found no money left";
-    default:
-      return text(type);
-  }
+function interruptionText(told: unknown): string {
+  const { success, data: end } = endSchema.safeParse(told);
+  return success ? `: ${oneLine(endText(end))}` : "";
 }
 
-function reasonText({ reason }: Data): string {
-  return typeof reason === "string" && reason !== "" ? `: ${text(reason)}` : "";
+function endWords(told: unknown): string {
+  const { success, data: end } = endSchema.safeParse(told);
+  if (!success) return "is over";
+  switch (afterEnd(end)) {
+    case "done":
+      return "has passed";
+    case "retry":
+      return `failed: ${oneLine(endText(end))}`;
+    case "respawn":
+      return "lost its sandbox";
+    case "wait":
+      return `was interrupted: ${oneLine(endText(end))}`;
+    case "pay":
+      return "found no money left";
+  }
 }
 
 function progressText({ phase, status, text: said }: Data): string {

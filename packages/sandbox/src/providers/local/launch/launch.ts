@@ -14,6 +14,9 @@ const inside = {
   hostname: "slipway",
 } as const;
 
+/** The tool directories are below it, inside. */
+export const toolsInside = "/opt";
+
 /** The host channel's socket inside. */
 export const channelInside = `${inside.egressDirectory}/run.sock`;
 
@@ -45,7 +48,7 @@ export interface LaunchSpec {
   readonly workdir: string;
   readonly limits: AgentLimits;
   readonly egress: boolean;
-  /** Directories of the host, read-only in the sandbox at `/opt/<name>`. */
+  /** Directories of the host, read-only in the sandbox below `toolsInside`. */
   readonly tools: readonly { readonly name: string; readonly directory: string }[];
   readonly forwards: readonly { readonly port: number; readonly to: string }[];
   /** Host paths that the sandboxes' uid can reach. */
@@ -199,7 +202,7 @@ function mountPoints({ root, tools }: StartSpec): string[] {
 }
 
 function toolInside(name: string): string {
-  return `/opt/${name}`;
+  return `${toolsInside}/${name}`;
 }
 
 function agentArguments({ limits, egress, forwards }: StartSpec): string[] {

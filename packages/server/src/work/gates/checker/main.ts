@@ -13,7 +13,7 @@ import type { CheckerAnswer } from "../answers.ts";
 import { browse, warmUp } from "./browse.ts";
 import { measure } from "./measure.ts";
 
-const { chromium }: typeof Playwright = createRequire(import.meta.url)("/opt/playwright-core");
+const { chromium }: typeof Playwright = createRequire(import.meta.url)("../playwright-core");
 const [socket = "", port = "", checkMs = ""] = process.argv.slice(2);
 const origin = `http://localhost:${port}`;
 type AnyCheck = Exclude<Check, { readonly type: "http" }>;
@@ -34,7 +34,7 @@ const chromiumArguments = [
 ];
 
 const farBrowser = "/tmp/far-browser";
-const farBrowserText = `#!/bin/sh\nexec /opt/node/node /opt/checker/far-browser/main.ts ${socket} "$@"\n`;
+const farBrowserText = `#!/bin/sh\nexec ${process.execPath} ${import.meta.dirname}/far-browser/main.ts ${socket} "$@"\n`;
 writeFileSync(farBrowser, farBrowserText, { mode: 0o755 });
 
 const stuck: CheckerAnswer = { type: "failed", step: 0, why: "stuck", detail: "", page: "", errors: [] };

@@ -14,7 +14,6 @@ import { parseReport } from "./reports.ts";
 /** The tool directory that a sandbox must have. */
 export const evidenceTool = "evidence";
 
-const inside = `/opt/${evidenceTool}`;
 const directory = "/tmp/slipway-evidence";
 const limits = { reports: 200, reportBytes: 16 * 1024 ** 2, totalBytes: 32 * 1024 ** 2, tests: 20_000 };
 
@@ -32,6 +31,7 @@ export async function testWithEvidence(
 
 async function environmentOf(sandbox: RestrictedSandbox, call: CallOptions): Promise<Record<string, string>> {
   const manifest = await readText(sandbox.files, `${projectPath}/package.json`, call).catch(() => "");
+  const inside = `${sandbox.toolsDirectory}/${evidenceTool}`;
   return evidenceEnvironment({ inside, directory, manifest });
 }
 

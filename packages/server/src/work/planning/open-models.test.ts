@@ -4,7 +4,7 @@ import type { Store } from "@slipway/engine";
 import { openRunLog } from "@slipway/gateway";
 import { expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
-import { openModels, readModelSettings } from "./models.ts";
+import { openModels, readModelSettings } from "./open-models.ts";
 import { openSite } from "./testing.ts";
 
 const schema = z.object({ title: z.string() });

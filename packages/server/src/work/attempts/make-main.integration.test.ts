@@ -11,7 +11,7 @@ import { expect, it, onTestFinished } from "vitest";
 import { createRemote } from "../merging/remote.ts";
 import { createRepositories } from "../repository/repositories.ts";
 import { openBuildRepository } from "../repository/repository.ts";
-import { bundleOf, isMainElsewhere, makeMain } from "./main.ts";
+import { bundleOf, isMainElsewhere, makeMain } from "./make-main.ts";
 import { plannedBuild } from "./testing.ts";
 
 const execute = promisify(execFile);
