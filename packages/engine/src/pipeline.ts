@@ -3,7 +3,7 @@ import { findStart } from "./ask/start.ts";
 import { createTick as createBuildTick, type Tick, type TickParts } from "./build/run.ts";
 import { lockIntent } from "./intent/decide.ts";
 import { compileChecks, draftIntent } from "./intent/run.ts";
-import { createMerging } from "./merge/run.ts";
+import { mergesUnderway, mergeTurn } from "./merge/run.ts";
 import { makePlan } from "./plan/run.ts";
 import type { ModelRoles } from "./ports/models.ts";
 import type { RepositoryReader, StartingPoint } from "./ports/repository.ts";
@@ -24,16 +24,15 @@ export { editIntent, isIntact, lockIntent } from "./intent/decide.ts";
 export type { MergeAction } from "./merge/actions.ts";
 export { applyMergeActions } from "./merge/apply.ts";
 export { decide as decideMerges } from "./merge/decide.ts";
-export { readQueue } from "./merge/kept.ts";
-export { type MergeObservation, observeMerges } from "./merge/observe.ts";
+export { observeMerges, type QueueFact } from "./merge/observe.ts";
 export * from "./merge/state.ts";
 export { criticalPath } from "./plan/critical-path.ts";
 export { partition } from "./plan/partition.ts";
 export { planRemaining, type Remaining } from "./plan/run.ts";
 
 /** The turns of builds, each with its merge queue. */
-export function createTick(parts: Omit<TickParts, "merging">): Tick {
-  return createBuildTick({ ...parts, merging: createMerging() });
+export function createTick(parts: Omit<TickParts, "mergeTurn" | "mergesUnderway">): Tick {
+  return createBuildTick({ ...parts, mergeTurn, mergesUnderway });
 }
 
 /**

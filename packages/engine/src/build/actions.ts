@@ -1,6 +1,6 @@
 import type { BuildEndReason, BuildStatus, End, PauseReason } from "@slipway/contract";
-import type { Stage } from "../ports/work.ts";
-import type { FailedTry, NextTry, TaskFailure } from "./state.ts";
+import type { NextTry, Stage } from "../ports/work.ts";
+import type { FailedTry, TaskFailure } from "./state.ts";
 
 /**
  * What a tick decides, as plain data. An action names all that tells it from others: the same one, carried out again

@@ -1,4 +1,5 @@
-import type { FailedTry, Level, NextTry, TaskState } from "./state.ts";
+import type { Level, NextTry } from "../ports/work.ts";
+import type { FailedTry, TaskState } from "./state.ts";
 
 /** How often each level is tried before the next one. */
 const triesAtLevel: Readonly<Record<Level, number>> = { 0: 3, 1: 3, 2: 3, 3: 2, 4: 1 };

@@ -1,5 +1,5 @@
 import { type AttemptId, type BuildId, coordinatorHeartbeatMs, SlipwayError, tailsOf } from "@slipway/contract";
-import type { Merging, MergingInput, MergingTurn } from "../ports/merging.ts";
+import type { MergesUnderway, MergeTurn, MergingInput, MergingTurn } from "../ports/merging.ts";
 import type { AttemptRecord, BuildRecord, SandboxRecord } from "../ports/records.ts";
 import { type Report, readReport } from "../ports/reports.ts";
 import {
@@ -36,7 +36,8 @@ import { nextWakeMs } from "./watch.ts";
 export interface TickParts {
   readonly store: Store;
   readonly work: Work;
-  readonly merging: Merging;
+  readonly mergeTurn: MergeTurn;
+  readonly mergesUnderway: MergesUnderway;
   readonly fleet: Fleet;
   readonly clock: { now(): number };
   /** How long a build stays its driver's without a word from it. */
@@ -57,7 +58,7 @@ export interface Tick {
 const defaultLeaseMs = 1.25 * coordinatorHeartbeatMs;
 
 export function createTick(parts: TickParts): Tick {
-  const { store, work, merging, fleet, clock, leaseMs = defaultLeaseMs } = parts;
+  const { store, work, mergeTurn, mergesUnderway, fleet, clock, leaseMs = defaultLeaseMs } = parts;
 
   /** Since when this process has driven a build without a break. */
   const attachedAtMs = new Map<BuildId, number>();
@@ -82,7 +83,7 @@ export function createTick(parts: TickParts): Tick {
     const { build, attempts } = stored;
     const since = attachedAtMs.get(build.id);
     if (since !== undefined) return since;
-    const merges = merging.underway(readBeside(stored).queue);
+    const merges = mergesUnderway(readBeside(stored).queue);
     await work.reattach(build, [...allItems(state, idsOf(attempts)), ...merges]);
     const nowMs = clock.now();
     attachedAtMs.set(build.id, nowMs);
@@ -119,7 +120,7 @@ export function createTick(parts: TickParts): Tick {
     const before = withSignsOfLife(kept, (task, number) => Math.max(sinceMs, work.heardAtMs(build, task, number) ?? 0));
     const taken = await takeReports(store, stored, withoutAbsence(before, nowMs), reports, nowMs);
     const beside = readBeside(stored);
-    const merges = merging.turn(mergingInput(stored, taken.state, beside, reports, nowMs));
+    const merges = mergeTurn(mergingInput(stored, taken.state, beside, reports, nowMs));
     let settled = taken.state;
     for (const offer of merges.settled) settled = await takeSettled({ store, stored, nowMs }, settled, offer);
     const observed = observe(settled, { type: "spent", microUsd: spentMicroUsd }, nowMs);

@@ -10,7 +10,7 @@ import {
   type Plan,
   type TaskStatus,
 } from "@slipway/contract";
-import type { OfferAnswer, Stage } from "../ports/work.ts";
+import type { Level, NextTry, OfferAnswer, Stage } from "../ports/work.ts";
 
 /** All that the decisions of a build follow from. Plain data; times are milliseconds since 1970. */
 export interface BuildState {
@@ -79,18 +79,6 @@ export interface TaskState {
   /** The next attempt does not begin before. */
   readonly notBeforeMs: number;
   readonly failure: TaskFailure | null;
-}
-
-/** 0: a known pattern, 1: a direct fix, 2: deep analysis, 3: the component is rewritten, 4: the feature is built anew. */
-export type Level = 0 | 1 | 2 | 3 | 4;
-
-export interface NextTry {
-  /** Null: the first try, with nothing to mend. */
-  readonly level: Level | null;
-  /** At level 0: the known fix that is tried. */
-  readonly pattern: string | null;
-  /** Where it begins: with main's files, or in the sandbox of the attempt before. */
-  readonly from: "main" | "last-attempt";
 }
 
 export interface Refusal {
