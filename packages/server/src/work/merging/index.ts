@@ -1,2 +1,2 @@
 export { createRepositories } from "../repository/repositories.ts";
-export { createMerging, isMerging } from "./merging.ts";
+export { createMerging } from "./merging.ts";
