@@ -1,10 +1,10 @@
 export { applyActions } from "./build/apply.ts";
 export { decide } from "./build/decide.ts";
 export { mostTries } from "./build/escalate.ts";
-export { briefly } from "./build/fingerprint.ts";
+export { briefly, patternScope } from "./build/fingerprint.ts";
 export { createFleet } from "./build/fleet.ts";
-export { patternScope } from "./build/intake.ts";
-export { observe } from "./build/observe.ts";
+export type { Fact, Known } from "./build/observe/facts.ts";
+export { observe } from "./build/observe/observe.ts";
 export { type BuildOrder, order } from "./build/orders.ts";
 export { newBuildDetails, readState } from "./build/records.ts";
 export type { Tick } from "./build/run.ts";

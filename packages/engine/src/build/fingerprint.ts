@@ -42,3 +42,8 @@ export function evidence(errorText: string): string {
   const kept = (maxEvidence - leftOut.length) / 2;
   return `${told.slice(0, kept)}${leftOut}${told.slice(-kept)}`.toWellFormed();
 }
+
+/** Whom fixes are remembered for: a project's name says nothing without its owner. */
+export function patternScope({ account, project }: { readonly account: string; readonly project: string }): string {
+  return `${account}/${project}`.slice(0, 256);
+}
