@@ -18,7 +18,7 @@ export function observeAttempt(
   switch (fact.type) {
     case "attempt.heard": {
       const { sandbox = null, run = null } = fact.data;
-      const place = { attempt: attemptName(attempt.task, attempt.number), sandbox, run };
+      const place = [attemptName(attempt.task, attempt.number), { sandbox, run }] as const;
       return { state: reach(state, fact.data, "working", nowMs), place };
     }
     case "attempt.offered":

@@ -29,7 +29,7 @@ export interface Known {
 export interface Observed {
   readonly state: BuildState;
   readonly records?: readonly NewRecord[];
-  readonly place?: { readonly attempt: string } & Place;
+  readonly place?: readonly [attempt: string, place: Place];
   /** A fix to remember. */
   readonly learnt?: PatternRecord;
 }

@@ -24,7 +24,7 @@ export function takeIn(before: Intake, facts: readonly Fact[], known: Known, now
     return {
       state,
       records: records.reduce(keep, taken.records),
-      places: place ? new Map(taken.places).set(place.attempt, place) : taken.places,
+      places: place ? new Map([...taken.places, place]) : taken.places,
       learnt: learnt ? [...taken.learnt, learnt] : taken.learnt,
     };
   }, before);
