@@ -10,8 +10,8 @@ import type { RepositoryReader, StartingPoint } from "./ports/repository.ts";
 import type { WorkItem } from "./ports/work.ts";
 
 /**
- * From a request to a preview. A turn decides what comes next and asks for it as work items; what comes of an item is reported,
- * and the next turn takes it in. So a crash repeats one stage at most.
+ * From a request to a preview. A turn decides what comes next and asks for it as work items; what comes of an item is
+ * reported, and the next turn takes it in. So a crash repeats one stage at most.
  *
  *   request -> draft -> lock -> plan -> attempts -> gates -> line -> main -> preview
  *                                        ^  ^         |       |       |
@@ -56,7 +56,10 @@ export function itemsFor<R extends Room>(room: R, items: readonly WorkItem[]): r
 export interface Pipeline {
   /** request -> open intent */
   draft(request: string, mode: BuildMode): Promise<{ readonly open: OpenIntent; readonly start: StartingPoint }>;
-  /** open intent -> locked intent, and what will prove it: whoever keeps the checks keeps them away from sandboxes and agents */
+  /**
+   * open intent -> locked intent, and what will prove it: whoever keeps the checks keeps them away from sandboxes and
+   * agents
+   */
   lock(open: OpenIntent): Promise<{ readonly locked: LockedIntent; readonly checks: CompiledChecks }>;
   /** locked intent -> plan */
   plan(question: Omit<PlanQuestion, "signal">): Promise<Plan>;

@@ -4,8 +4,8 @@ import type { NextTry, PlanningWork, WorkItem } from "../ports/work.ts";
 import type { FailedTry, TaskState } from "./state.ts";
 
 /**
- * What a turn decides, as plain data. An action names everything that tells it from others: the same one, carried out again
- * after a crash, finds what the first did.
+ * What a turn decides, as plain data. An action names everything that tells it from others: the same one, carried out
+ * again after a crash, finds what the first did.
  */
 export type BuildAction =
   | AttemptAction

@@ -22,8 +22,8 @@ const steps = [
 ];
 
 /**
- * What a build does next. The same state gives the same actions, in whatever order its tasks and attempts are listed; and
- * once they are applied there is nothing more to do until something happens or time passes.
+ * What a build does next. The same state gives the same actions, in whatever order its tasks and attempts are listed;
+ * and once they are applied there is nothing more to do until something happens or time passes.
  */
 export function decide(state: BuildState, nowMs: number): readonly BuildAction[] {
   let current = inOrder(state);

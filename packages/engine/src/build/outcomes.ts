@@ -86,7 +86,10 @@ function failed(
   ];
 }
 
-/** Not the attempt's failure, so it is no try. A model's limit may last a night; other troubles are waited out only so often. */
+/**
+ * Not the attempt's failure, so it is no try. A model's limit may last a night; other troubles are waited out only so
+ * often.
+ */
 function interrupted(
   attempt: AttemptState,
   task: TaskState,

@@ -37,7 +37,7 @@ import {
 const beside = { queue: z.json().default(null), preview: z.string().nullable().default(null) };
 export type Beside = z.output<z.ZodObject<typeof beside>>;
 
-/** The details of a build that is created. */
+/** The details of a new build. */
 export function newBuildDetails(settings: BuildSettings, hold: Hold, nowMs: number): NonNullable<NewBuild["details"]> {
   return toBuild(beginPlanning(settings, hold, nowMs)).details;
 }
@@ -47,7 +47,7 @@ export function readState({ build, tasks, attempts }: StoredBuild): BuildState {
   const details = buildDetails.parse(build.details);
   return {
     ...details,
-    // While there is no plan a build runs its stages.
+    // A build without a plan runs its stages.
     status: build.status === "planning" ? "running" : build.status,
     grantedSlots: 0,
     tasks: tasks.map(readTask),
@@ -68,7 +68,7 @@ function readAttempt({ task, phase: reached, startedAt, heartbeatAt, details }: 
   return { task, phase: phaseSchema.parse(reached), ...times, ...attemptDetails.parse(details) };
 }
 
-/** What changes of a build's record. */
+/** The fields of a build's record that turns change. */
 export function toBuild(
   state: BuildState,
   kept: Beside = { queue: null, preview: null },
@@ -96,17 +96,17 @@ export interface Change {
   readonly nowMs: number;
 }
 
-/** What a build that has ended leaves of its sandboxes: nothing. */
+/** An ended build leaves no sandboxes. */
 export function endedSandboxes(sandboxes: readonly SandboxRecord[], nowMs: number): SandboxRecord[] {
   return sandboxes.map((sandbox) => ({ ...sandbox, status: "destroyed", reason: "build ended", endedAt: nowMs }));
 }
 
-/** What a build that has ended leaves in its merge queue. */
+/** An ended build leaves no open candidates. */
 export function endedCandidates(candidates: readonly CandidateRecord[], nowMs: number): CandidateRecord[] {
   return candidates.map((candidate) => ({ ...candidate, status: "rejected", reason: "build ended", endedAt: nowMs }));
 }
 
-/** The records of tasks and attempts that are not as they were. */
+/** The records of tasks and attempts that have changed. */
 export function changedRecords(change: Change): { tasks: TaskRecord[]; attempts: AttemptRecord[] } {
   const { stored, before, after } = change;
   const tasks = new Set(before.tasks);

@@ -18,8 +18,8 @@ import type { attemptRecordSchema, buildRecordSchema, taskRecordSchema } from ".
 import { stages } from "../ports/work.ts";
 
 /**
- * Everything that the decisions of a build follow from. What is queried is kept in fields of the records, the rest in their
- * details, as these schemas read them. Times are milliseconds since 1970.
+ * Everything that the decisions of a build follow from. What is queried is kept in fields of the records, the rest in
+ * their details, as these schemas read them. Times are milliseconds since 1970.
  */
 const atMs = z.int();
 const microUsd = z.int().min(0);

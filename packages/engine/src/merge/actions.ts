@@ -4,8 +4,9 @@ import type { GateWork, MergeWork, OfCandidate } from "../ports/work.ts";
 import type { Judged, Suspicion } from "./state.ts";
 
 /**
- * What a turn decides about the merge queue, as plain data. What the queue asks for is an action that is its own work item: it
- * names everything that tells it from others, so that the same one, carried out again after a crash, finds what the first did.
+ * What a turn decides about the merge queue, as plain data. What the queue asks for is an action that is its own work
+ * item: it names everything that tells it from others, so that the same one, carried out again after a crash, finds
+ * what the first did.
  */
 export type MergeAction =
   | Extract<MergeWork, { type: "test-merge" | "merge" }>

@@ -18,12 +18,12 @@ const steps: Readonly<Record<MergeQueue["wish"], readonly Step[]>> = {
 };
 
 /**
- * What a merge queue does next. A candidate passes the gates that look at it alone, cheapest first; then it joins the line,
- * where it is tested on top of main and those ahead of it, and is merged when main is what it was tested on. A failure counts
- * only when it repeats on the same files, and only on top of main itself is it the candidate's fault.
+ * What a merge queue does next. A candidate passes the gates that look at it alone, cheapest first; then it joins the
+ * line, where it is tested on top of main and those ahead of it, and is merged when main is what it was tested on. A
+ * failure counts only when it repeats on the same files, and only on top of main itself is it the candidate's fault.
  *
- * The same queue gives the same actions, in whatever order its parts are listed; and once they are applied there is nothing
- * more to do until something happens or time passes.
+ * The same queue gives the same actions, in whatever order its parts are listed; and once they are applied there is
+ * nothing more to do until something happens or time passes.
  */
 export function decide(queue: MergeQueue, nowMs: number): readonly MergeAction[] {
   let current = inOrder(queue);

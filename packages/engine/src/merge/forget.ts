@@ -4,8 +4,8 @@ import type { MergeQueue, TestMerge } from "./state.ts";
 const maxResults = 200;
 
 /**
- * The queue without what cannot be of use again: test merges with bases that are gone, and gates that passed on trees that
- * are gone. Failures stay, so that the same files, offered again, fail at once; so do flakes.
+ * The queue without what cannot be of use again: test merges with bases that are gone, and gates that passed on trees
+ * that are gone. Failures stay, so that the same files, offered again, fail at once; so do flakes.
  */
 export function forget(queue: MergeQueue): MergeQueue {
   const testMerges = stillOfUse(queue);
@@ -15,8 +15,8 @@ export function forget(queue: MergeQueue): MergeQueue {
 }
 
 /**
- * The queue once main has moved: what was found on another main says nothing about files that are offered from now on, and a
- * pass that came after a failure counts only for the main on which it was seen.
+ * The queue once main has moved: what was found on another main says nothing about files that are offered from now
+ * on, and a pass that came after a failure counts only for the main on which it was seen.
  */
 export function forgetMain(queue: MergeQueue): MergeQueue {
   const left = forget(queue);

@@ -35,8 +35,8 @@ export interface Planned {
 }
 
 /**
- * Each candidate of the line on top of main and those ahead of it. One that conflicts with them, or fails on top of them, is
- * left out for those behind: another may be at fault, which is settled once only main is below it.
+ * Each candidate of the line on top of main and those ahead of it. One that conflicts with them, or fails on top of
+ * them, is left out for those behind: another may be at fault, which is settled once only main is below it.
  */
 function planLine(queue: MergeQueue, results: Results): readonly Planned[] {
   const gates = gatesOn(queue, "main");

@@ -156,7 +156,7 @@ function fixOf({ reports }: MergingInput, { id }: Candidate): string | undefined
 
 /** These come after the gate's own findings: the first finding is what faces show of the offer. */
 const sameAgain =
-  "Nothing has changed in your files since this gate refused them: it was not run again, and what it found still stands.";
+  "Nothing has changed in your files since this gate refused them: it did not run again, and its findings still stand.";
 const nothingNew = "There is nothing in your work that main has not. It is main that was looked at for your task.";
 
 function findingsOf(

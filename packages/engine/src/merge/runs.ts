@@ -47,7 +47,10 @@ interface UsefulRun extends Omit<ActionOf<"gate-run">, "type" | "run"> {
   readonly isBeyond: boolean;
 }
 
-/** Runs that would help a candidate, nearest to a merge first: the line, then failures to repeat, then candidates alone. */
+/**
+ * Runs that would help a candidate, nearest to a merge first: the line, then failures to repeat, then candidates
+ * alone.
+ */
 function usefulRuns(view: View): readonly UsefulRun[] {
   const { queue, results, plan } = view;
   const [alone, onMain] = [gatesOn(queue, "candidate"), gatesOn(queue, "main")];

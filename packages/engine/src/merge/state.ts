@@ -4,7 +4,10 @@ import { z } from "zod";
 import type { Kept } from "../ports/kept.ts";
 import type { OfCandidate } from "../ports/work.ts";
 
-/** Everything that the decisions of a merge queue follow from, as its build keeps it. Times are milliseconds since 1970. */
+/**
+ * Everything that the decisions of a merge queue follow from, as its build keeps it. Times are milliseconds since
+ * 1970.
+ */
 const name = z.string();
 const names = z.array(name);
 const candidateId = z.custom<CandidateId>((value) => typeof value === "string");
@@ -13,7 +16,10 @@ const atMs = z.int();
 const count = z.int().min(0);
 const files = { commit: name, tree: name };
 
-/** The tasks that the files must contain, by `digestOf`: all names with each result would grow with the square of the tasks. */
+/**
+ * The tasks that the files must contain, by `digestOf`: all names with each result would grow with the square of the
+ * tasks.
+ */
 // Earlier queues kept all names, or none.
 const tasks = z.union([name, names.transform(digestOf)]).default(digestOf([]));
 
@@ -84,7 +90,9 @@ const result = z.strictObject({
   failures: count,
   /** Consecutive runs that broke, except those that met a temporary trouble. */
   errors: count,
-  /** The temporary trouble of the last run, which is not the candidate's fault, and how many consecutive runs met one. */
+  /**
+   * The temporary trouble of the last run, which is not the candidate's fault, and how many consecutive runs met one.
+   */
   trouble: z.strictObject({ times: count, reason: z.string() }).nullable().default(null),
   /** After an error or a trouble the gate does not run again before this time. */
   notBeforeMs: atMs,
@@ -159,8 +167,8 @@ export function readQueue(kept: unknown): MergeQueue | null {
 }
 
 /**
- * A candidate goes before those that were offered later by up to the time that its task's dependents take: the longest path
- * goes first, and nobody waits forever.
+ * A candidate goes before those that were offered later by up to the time that its task's dependents take: the
+ * longest path goes first, and nobody waits forever.
  */
 export function byUrgency(a: Candidate, b: Candidate): number {
   return a.offeredAtMs - a.tailMs - (b.offeredAtMs - b.tailMs) || compareIds(a.id, b.id);

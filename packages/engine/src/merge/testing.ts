@@ -62,7 +62,10 @@ export function after(queue: MergeQueue, nowMs: number, ...facts: readonly Queue
   return applyMergeActions(observed, decide(observed, nowMs), nowMs);
 }
 
-/** What is done, and the queue after it. Test merges are answered at once, with conflicts between those that are named. */
+/**
+ * What is done, and the queue after it. Test merges are answered at once, with conflicts between those that are
+ * named.
+ */
 export interface Play {
   readonly queue: MergeQueue;
   readonly actions: readonly MergeAction[];

@@ -4,7 +4,10 @@ import type { Report } from "./reports.ts";
 import type { BuildRecords, NewEvent } from "./store.ts";
 import type { MergeWork } from "./work.ts";
 
-/** The merge queue's part of a build's turn: pipeline.ts hands it to the build. The build keeps the queue and never reads it. */
+/**
+ * The merge queue's part of a build's turn: pipeline.ts hands it to the build. The build keeps the queue and never
+ * reads it.
+ */
 export type MergeTurn = (input: MergingInput) => MergingTurn;
 
 /** After a restart: everything that the queue should have under way. */

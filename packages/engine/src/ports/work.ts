@@ -12,8 +12,8 @@ export interface Work {
   /** After a restart: begins or takes up everything that should be under way in the build, and ends everything else. */
   reattach(build: WorkingBuild, all: readonly WorkItem[]): Promise<void>;
   /**
-   * Ends everything of a build that has ended. Main's preview stays, unless the build was cancelled. Left out: the same as
-   * to reattach with nothing under way.
+   * Ends everything of a build that has ended. Main's preview stays, unless the build was cancelled. Left out: the
+   * same as to reattach with nothing under way.
    */
   close?(build: WorkingBuild, end: { readonly cancelled: boolean }): Promise<void>;
   /** The last sign of life of an attempt that this process has heard. */
@@ -72,7 +72,9 @@ export interface NextTry {
   readonly from: "main" | "last-attempt";
 }
 
-/** 0: a known pattern, 1: a direct fix, 2: deep analysis, 3: the component is rewritten, 4: the feature is built anew. */
+/**
+ * 0: a known pattern, 1: a direct fix, 2: deep analysis, 3: the component is rewritten, 4: the feature is built anew.
+ */
 export type Level = 0 | 1 | 2 | 3 | 4;
 
 export interface OfferAnswer {

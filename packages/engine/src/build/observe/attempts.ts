@@ -6,7 +6,10 @@ import { briefly, fingerprint, patternScope } from "../fingerprint.ts";
 import { type AttemptState, attemptName, type BuildState, isDoneBy, type Outcome } from "../state.ts";
 import type { Fact, Known, Life, Observed } from "./facts.ts";
 
-/** What attempts report, and what the merge queue answers them. A report about another life than the current one is late. */
+/**
+ * What attempts report, and what the merge queue answers them. A report about another life than the current one is
+ * late.
+ */
 export function observeAttempt(
   state: BuildState,
   fact: ReportOf<"attempt.heard" | "attempt.offered" | "attempt.ended" | "candidate.offered" | "candidate.refused">,
@@ -94,8 +97,8 @@ function ended(
 }
 
 /**
- * What is merged is merged, whatever became of the sandbox that it came from. An attempt that was refused money may have got
- * some meanwhile: a later end of it counts.
+ * What is merged is merged, whatever became of the sandbox that it came from. An attempt that was refused money may
+ * have got some meanwhile: a later end of it counts.
  */
 function isNews({ outcome: known }: AttemptState, outcome: Outcome): boolean {
   return known === null || known.reason === "budget" || isDoneBy(outcome);

@@ -119,7 +119,9 @@ function checked(progress: Progress, found: readonly string[]): Partial<Progress
   return { step: "checked", unsatisfied, unchangedRounds: isUnchanged ? progress.unchangedRounds + 1 : 0 };
 }
 
-/** Also while the build waits for money: a plan that was refused may have been asked for again before that was known. */
+/**
+ * Also while the build waits for money: a plan that was refused may have been asked for again before that was known.
+ */
 function isPlanningRest({ step }: Progress): boolean {
   return step === "planning" || step === "refused" || step === "checked";
 }
