@@ -8,7 +8,7 @@ import { promisify } from "node:util";
 import { gateResultSchema, newId } from "@slipway/contract";
 import { type AttemptWork, report as told, type Work } from "@slipway/engine";
 import { createReports, openCoordinator } from "@slipway/server/coordinator";
-import { createMergeWork, createRepositories, isMerging } from "@slipway/server/merging";
+import { createMergeWork, createRepositories } from "@slipway/server/merging";
 import { createHost, createScaledClock, createSimulation, usualWorld } from "@slipway/server/simulated";
 import { createBuild, openSite } from "./loop-site.ts";
 import { median, percentile, type Report } from "./measure.ts";
@@ -79,7 +79,7 @@ export async function measureOverhead(report: Report): Promise<void> {
         working,
         items.filter(({ type }) => type === "stage"),
       );
-      await merging.carryOut(working, items.filter(isMerging));
+      await merging.carryOut(working, items);
     },
     reattach: planner.reattach,
     heardAtMs: () => Date.now(),

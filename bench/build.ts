@@ -1,12 +1,19 @@
-import { type Gate, type GateVerdict, usualGates } from "@slipway/contract";
+import {
+  type AttemptId,
+  type CandidateId,
+  type Gate,
+  type GateVerdict,
+  gateResultSchema,
+  usualGates,
+} from "@slipway/contract";
 import {
   applyMergeActions,
   decideMerges,
   type MergeAction,
-  type MergeObservation,
   type MergeQueue,
   observeMerges,
   openQueue,
+  type QueueFact,
 } from "@slipway/engine";
 import { measureDemo } from "./build-demo.ts";
 import { measureOverhead } from "./build-overhead.ts";
@@ -150,7 +157,7 @@ function runSerial(candidates: readonly Candidate[], random: () => number): numb
 
 interface Coming {
   readonly atMs: number;
-  readonly observation: MergeObservation;
+  readonly fact: QueueFact;
 }
 
 function runQueue(candidates: readonly Candidate[], random: () => number): { merged: number; ms: number } {
@@ -174,20 +181,22 @@ function runQueue(candidates: readonly Candidate[], random: () => number): { mer
         if (red.has(action.base) || red.has(action.commit)) red.add(commit);
         const { base, commit: merged } = action;
         const outcome = { type: "clean", commit, tree: commit } as const;
-        return [{ atMs: nowMs + testMergeMs, observation: { type: "merge-tested", base, commit: merged, outcome } }];
+        return [{ atMs: nowMs + testMergeMs, fact: { type: "merge.tested", data: { base, commit: merged, outcome } } }];
       }
-      case "start-run": {
+      case "gate-run": {
         const candidate = known.get(action.candidate);
         if (candidate === undefined) return [];
         const verdict = verdictOf(action.gate, candidate, action.commit);
         const atMs = nowMs + durationOf(candidate, action.gate);
-        return [{ atMs, observation: { type: "run-ended", run: action.run, verdict, findings: [] } }];
+        const result = gateResultSchema.parse({ verdict, findings: [], durationMs: 0 });
+        const data = { run: action.run, ...result };
+        return [{ atMs, fact: { type: "gate.ended", data } }];
       }
       case "merge": {
         const main = { commit: action.to, tree: action.tree };
         if (red.has(action.to)) throw new Error(`${action.candidate} is merged and fails main-test`);
         const { candidate } = action;
-        return [{ atMs: nowMs + mergeMs, observation: { type: "merge-ended", candidate, merged: true, main } }];
+        return [{ atMs: nowMs + mergeMs, fact: { type: "merge.ended", data: { candidate, merged: true, main } } }];
       }
       default:
         return [];
@@ -197,8 +206,9 @@ function runQueue(candidates: readonly Candidate[], random: () => number): { mer
   for (;;) {
     while (queue.candidates.length < openCount && waiting.length > 0) {
       const { id = "" } = waiting.shift() ?? {};
-      const candidate = { id, task: id, attempt: id, dependencies: [], commit: id, tree: id, tailMs: 0 };
-      queue = observeMerges(queue, { type: "offered", candidate }, nowMs);
+      const ids = { id: id as CandidateId, attempt: id as AttemptId };
+      const offer = { ...ids, task: id, dependencies: [], commit: id, tree: id, tailMs: 0 };
+      queue = observeMerges(queue, { type: "offer.made", data: offer }, nowMs);
     }
     const actions = decideMerges(queue, nowMs);
     queue = applyMergeActions(queue, actions, nowMs);
@@ -208,6 +218,6 @@ function runQueue(candidates: readonly Candidate[], random: () => number): { mer
     if (queue.candidates.length === 0 && waiting.length === 0) return { merged: queue.merged.length, ms: nowMs };
     if (atMs === undefined) throw new Error("the queue has come to a standstill");
     nowMs = atMs;
-    for (; coming[0]?.atMs === nowMs; coming.shift()) queue = observeMerges(queue, coming[0].observation, nowMs);
+    for (; coming[0]?.atMs === nowMs; coming.shift()) queue = observeMerges(queue, coming[0].fact, nowMs);
   }
 }

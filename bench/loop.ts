@@ -1,6 +1,6 @@
 import type { Plan } from "@slipway/contract";
-import { buildSettingsSchema, endAs, tailsOf } from "@slipway/contract";
-import { applyActions, type BuildState, beginBuild, decide, observe } from "@slipway/engine";
+import { buildSettingsSchema, endAs, newId, tailsOf } from "@slipway/contract";
+import { applyActions, type BuildState, beginBuild, decide, type Fact, type Known, observe } from "@slipway/engine";
 import { bridgeVersusRedis } from "./bridge.ts";
 import { measureResume } from "./loop-resume.ts";
 import { measureSimulated } from "./loop-sim.ts";
@@ -50,6 +50,14 @@ interface Simulated {
   readonly durations: ReadonlyMap<string, number>;
 }
 
+const nothingKnown: Known = {
+  build: { id: newId("bld", 0), account: "bench", project: "bench" },
+  attempts: new Map(),
+  patterns: new Set(),
+  start: undefined,
+  intentHash: "",
+};
+
 /** How long a build takes whose tasks all succeed, and the least that any schedule could need. */
 function simulate(seed: number): { readonly ours: number; readonly bound: number } {
   const { plan, durations } = randomBuild(seed);
@@ -57,25 +65,24 @@ function simulate(seed: number): { readonly ours: number; readonly bound: number
   const settings = buildSettingsSchema.parse({ slots, timeoutMs: 30 * 24 * 3_600_000 });
   let state: BuildState = beginBuild(plan, settings, 0);
   let nowMs = 0;
+  const see = (fact: Fact) => {
+    state = observe(state, fact, nothingKnown, nowMs).state;
+  };
   for (;;) {
     const actions = decide(state, nowMs);
     state = applyActions(state, actions, nowMs);
     for (const action of actions) {
       // What is offered is not watched: the simulation has no heartbeats.
-      if (action.type === "start-attempt") state = observe(state, { ...action, type: "attempt-offered" }, nowMs);
+      if (action.type === "start-attempt")
+        see({ type: "attempt.offered", data: { task: action.task, attempt: action.attempt } });
     }
     const next = state.attempts
       .map((attempt) => ({ ...attempt, endsAtMs: attempt.startedAtMs + durationOf(attempt.task) }))
       .sort((a, b) => a.endsAtMs - b.endsAtMs)[0];
     if (next === undefined) break;
     nowMs = next.endsAtMs;
-    const ended = {
-      type: "attempt-ended",
-      task: next.task,
-      attempt: next.number,
-      outcome: endAs("merged"),
-    } as const;
-    state = observe(state, ended, nowMs);
+    const { task, number, respawns: respawn } = next;
+    see({ type: "attempt.ended", data: { task, attempt: number, respawn, end: endAs("merged") } });
   }
   const work = [...durations.values()].reduce((sum, ms) => sum + ms, 0);
   const longestPath = Math.max(...tailsOf(plan.tasks, ({ id }) => durationOf(id)).values());

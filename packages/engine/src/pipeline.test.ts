@@ -20,7 +20,10 @@ const repository: RepositoryReader = {
 };
 
 /** A pipeline whose model is the program, over HTTP. */
-async function pipelineOf(program: ScriptedProgram): Promise<{ pipeline: Pipeline; prompts: string[] }> {
+async function pipelineOf(
+  program: ScriptedProgram,
+  options: { signal?: AbortSignal } = {},
+): Promise<{ pipeline: Pipeline; prompts: string[] }> {
   const prompts: string[] = [];
   const model = stack.use(
     await startScriptedModel({
@@ -30,7 +33,7 @@ async function pipelineOf(program: ScriptedProgram): Promise<{ pipeline: Pipelin
     }),
   );
   const models = stack.use(createRoles({ gateway: { baseUrl: model.baseUrl, token: "run-token" } }));
-  return { pipeline: createPipeline({ models, repository, clock: { now: () => 7 } }), prompts };
+  return { pipeline: createPipeline({ models, repository, clock: { now: () => 7 }, ...options }), prompts };
 }
 
 /** Answers what it is asked for, by the fields that the schema wants. */
@@ -44,7 +47,7 @@ test("a request becomes a locked intent, its checks, a plan and a build that can
   const { pipeline, prompts } = await pipelineOf(builder);
   const { open, start } = await pipeline.draft(request, "feature");
   const { locked, checks: compiled } = await pipeline.lock(open);
-  const plan = await pipeline.plan(locked, start);
+  const plan = await pipeline.plan({ locked, start });
   expect(locked).toMatchObject({ status: "locked", intent, lockedAtMs: 7 });
   expect(compiled).toEqual({ intentHash: locked.hash, checks });
   expect(plan).toMatchObject({ mode: "feature", intentHash: locked.hash });
@@ -73,8 +76,7 @@ test("a model that answers nonsense, and one that is cut off, are told by their 
 });
 
 test("a caller that gives up is told so", async () => {
-  const { pipeline, prompts } = await pipelineOf(builder);
-  const signal = AbortSignal.abort();
-  await expect(pipeline.draft(request, "new", { signal })).rejects.toMatchObject({ code: "aborted" });
+  const { pipeline, prompts } = await pipelineOf(builder, { signal: AbortSignal.abort() });
+  await expect(pipeline.draft(request, "new")).rejects.toMatchObject({ code: "aborted" });
   expect(prompts).toEqual([]);
 });

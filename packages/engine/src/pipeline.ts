@@ -1,92 +1,91 @@
-import type { BuildMode, CompiledChecks, LockedIntent, OpenIntent, Partition, Plan } from "@slipway/contract";
+import type { BuildMode, CompiledChecks, LockedIntent, OpenIntent, Plan } from "@slipway/contract";
 import { findStart } from "./ask/start.ts";
 import { createTick as createBuildTick, type Tick, type TickParts } from "./build/run.ts";
 import { lockIntent } from "./intent/decide.ts";
 import { compileChecks, draftIntent } from "./intent/run.ts";
-import { createMerging } from "./merge/run.ts";
-import { makePlan } from "./plan/run.ts";
+import { mergesUnderway, mergeTurn } from "./merge/run.ts";
+import { makePlan, type PlanQuestion, planRemaining, type Remaining } from "./plan/run.ts";
 import type { ModelRoles } from "./ports/models.ts";
 import type { RepositoryReader, StartingPoint } from "./ports/repository.ts";
-
-// What else is asked of the stages, from outside of the engine.
-export { applyActions } from "./build/apply.ts";
-export { decide } from "./build/decide.ts";
-export { mostTries } from "./build/escalate.ts";
-export { briefly } from "./build/fingerprint.ts";
-export { createFleet } from "./build/fleet.ts";
-export { patternScope } from "./build/intake.ts";
-export { observe } from "./build/observe.ts";
-export { type BuildOrder, order } from "./build/orders.ts";
-export { newBuildDetails, readState } from "./build/records.ts";
-export type { Tick } from "./build/run.ts";
-export * from "./build/state.ts";
-export { editIntent, isIntact, lockIntent } from "./intent/decide.ts";
-export type { MergeAction } from "./merge/actions.ts";
-export { applyMergeActions } from "./merge/apply.ts";
-export { decide as decideMerges } from "./merge/decide.ts";
-export { readQueue } from "./merge/kept.ts";
-export { type MergeObservation, observeMerges } from "./merge/observe.ts";
-export * from "./merge/state.ts";
-export { criticalPath } from "./plan/critical-path.ts";
-export { partition } from "./plan/partition.ts";
-export { planRemaining, type Remaining } from "./plan/run.ts";
-
-/** The turns of builds, each with its merge queue. */
-export function createTick(parts: Omit<TickParts, "merging">): Tick {
-  return createBuildTick({ ...parts, merging: createMerging() });
-}
+import type { WorkItem } from "./ports/work.ts";
 
 /**
- * Every stage from a request to a plan. Between `draft` and `lock` the user may edit; whatever a
- * stage returns is kept before the next one begins, so that a crash repeats one stage at most.
+ * From a request to a preview. A turn decides what comes next and asks for it as work items; what comes of an item is
+ * reported, and the next turn takes it in. So a crash repeats one stage at most.
+ *
+ *   request -> draft -> lock -> plan -> attempts -> gates -> line -> main -> preview
+ *                                        ^  ^         |       |       |
+ *                                        |  +---- refused ----+       v
+ *                                        +- remaining plan <- satisfaction -> succeeded
  */
+const stages = {
+  /** draft: request -> open intent; lock: -> locked intent and its checks; plan: -> tasks. See `Pipeline`. */
+  stage: "planning",
+  /** A task -> a candidate, by an agent in a sandbox. A refused candidate goes back to its attempt. */
+  attempt: "attempts",
+  "end-attempt": "attempts",
+  /** A candidate, on main and those ahead of it -> a commit, or a conflict. */
+  "test-merge": "merging",
+  /** A candidate -> the verdict of one gate. */
+  "gate-run": "merging",
+  "cancel-run": "merging",
+  /** A candidate that has passed all gates -> main, which the preview follows. */
+  merge: "merging",
+  /** Main, after the last task -> the criteria that it does not satisfy. None: the build has succeeded. */
+  "check-satisfaction": "merging",
+  /** Unsatisfied criteria -> more tasks. */
+  "plan-remaining": "planning",
+} as const satisfies Record<WorkItem["type"], string>;
+
+/** A build's turns: each takes in what was reported, lets the merge queue decide, then the build. */
+export function createTick(parts: Omit<TickParts, "mergeTurn" | "mergesUnderway">): Tick {
+  return createBuildTick({ ...parts, mergeTurn, mergesUnderway });
+}
+
+/** The part of the server that carries out an item. */
+type Room = (typeof stages)[WorkItem["type"]];
+export type ItemFor<R extends Room> = {
+  [T in WorkItem["type"]]: (typeof stages)[T] extends R ? Extract<WorkItem, { type: T }> : never;
+}[WorkItem["type"]];
+
+export function itemsFor<R extends Room>(room: R, items: readonly WorkItem[]): readonly ItemFor<R>[] {
+  return items.filter((item): item is ItemFor<R> => stages[item.type] === room);
+}
+
+/** The stages that ask models. Between `draft` and `lock` the user may edit. */
 export interface Pipeline {
-  /** request -> intent, open */
-  draft(request: string, mode: BuildMode, options?: StageOptions): Promise<Draft>;
-  /** intent, open -> intent, locked, and what will prove it */
-  lock(open: OpenIntent, options?: StageOptions): Promise<Locked>;
-  /** intent, locked -> plan */
-  plan(locked: LockedIntent, start: StartingPoint, options?: PlanOptions): Promise<Plan>;
-}
-
-export interface StageOptions {
-  readonly signal?: AbortSignal;
-}
-
-export interface PlanOptions extends StageOptions {
-  /** What tasks are cut by; by feature when left out. */
-  readonly partition?: Partition;
-}
-
-export interface Draft {
-  readonly open: OpenIntent;
-  readonly start: StartingPoint;
-}
-
-export interface Locked {
-  readonly locked: LockedIntent;
-  /** For the host alone: whoever keeps it keeps it away from sandboxes and agents. */
-  readonly checks: CompiledChecks;
+  /** request -> open intent */
+  draft(request: string, mode: BuildMode): Promise<{ readonly open: OpenIntent; readonly start: StartingPoint }>;
+  /**
+   * open intent -> locked intent, and what will prove it: whoever keeps the checks keeps them away from sandboxes and
+   * agents
+   */
+  lock(open: OpenIntent): Promise<{ readonly locked: LockedIntent; readonly checks: CompiledChecks }>;
+  /** locked intent -> plan */
+  plan(question: Omit<PlanQuestion, "signal">): Promise<Plan>;
+  /** locked intent, and what main lacks of it -> plan for the rest */
+  planRemaining(question: Omit<PlanQuestion, "signal">, remaining: Remaining): Promise<Plan>;
 }
 
 export interface PipelinePorts {
   readonly models: ModelRoles;
   readonly repository: RepositoryReader;
   readonly clock: { now(): number };
+  readonly signal?: AbortSignal;
 }
 
-export function createPipeline({ models, repository, clock }: PipelinePorts): Pipeline {
+export function createPipeline({ models, repository, clock, signal }: PipelinePorts): Pipeline {
+  const options = signal ? { signal } : {};
   return {
-    async draft(request, mode, options = {}) {
+    async draft(request, mode) {
       const start = await findStart(mode, repository, options);
       return { open: await draftIntent(models, { request, start, ...options }), start };
     },
-
-    async lock(open, options = {}) {
+    async lock(open) {
       const locked = await lockIntent(open, clock.now());
       return { locked, checks: await compileChecks(models, locked, options) };
     },
-
-    plan: (locked, start, options = {}) => makePlan(models, { locked, start, ...options }),
+    plan: (question) => makePlan(models, { ...question, ...options }),
+    planRemaining: (question, remaining) => planRemaining(models, { ...question, ...options }, remaining),
   };
 }

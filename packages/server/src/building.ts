@@ -5,12 +5,12 @@ import type { SandboxProvider } from "@slipway/sandbox";
 import { openUsedPorts } from "@slipway/sandbox/local/preview";
 import type { Building, BuildingPorts } from "./compose.ts";
 import { readAll } from "./work/all-records.ts";
-import { createAttempts, isAttempt } from "./work/attempts/attempts.ts";
+import { createAttempts } from "./work/attempts/attempts.ts";
 import { openBuildSecrets } from "./work/build-secrets.ts";
 import { createGates } from "./work/gates/gates.ts";
 import { endAllButMain, endUnwantedRuns } from "./work/left-behind.ts";
 import { dropBranches } from "./work/merging/branches.ts";
-import { createMergeWork, isMerging } from "./work/merging/merging.ts";
+import { createMergeWork } from "./work/merging/merging.ts";
 import { createRemote, type RemoteSettings } from "./work/merging/remote.ts";
 import { createResults } from "./work/merging/result.ts";
 import { insteadText, readInstead } from "./work/preview/instead.ts";
@@ -95,14 +95,14 @@ export function createBuilding(parts: BuildingParts): Building {
   });
   const work: Work = {
     async carryOut(build, asked) {
-      await attempts.carryOut(build, asked.filter(isAttempt));
-      await merging.carryOut(build, asked.filter(isMerging));
+      await attempts.carryOut(build, asked);
+      await merging.carryOut(build, asked);
     },
     canCarryOn: attempts.canCarryOn,
     async reattach(build, all) {
       await endUnwantedRuns(recorded, build.id, all);
-      await attempts.reattach(build, all.filter(isAttempt));
-      await merging.reattach(build, all.filter(isMerging));
+      await attempts.reattach(build, all);
+      await merging.reattach(build, all);
     },
     async close(build, end) {
       await merging.close(build, end);

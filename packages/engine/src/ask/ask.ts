@@ -1,7 +1,7 @@
 import { fence, SlipwayError } from "@slipway/contract";
 import type { ModelQuestion, ModelRoles } from "../ports/models.ts";
 
-/** Something about an answer that breaks a rule which a schema can not say. */
+/** A rule that an answer breaks and that a schema cannot express. */
 export interface Finding {
   readonly rule: string;
   readonly message: string;
@@ -13,7 +13,7 @@ export interface SoundQuestion<T> extends ModelQuestion<T> {
 
 const maxRepairs = 2;
 
-/** An answer without findings. One that has some is asked for again with all of them, a few times; then it is `invalid_answer`. */
+/** Returns an answer without findings. Asks again with all findings, a few times; then fails with `invalid_answer`. */
 export async function askUntilSound<T>(models: ModelRoles, { check, ...question }: SoundQuestion<T>): Promise<T> {
   let prompt = question.prompt;
   for (let tries = 1; ; tries++) {
@@ -34,7 +34,7 @@ async function repairPrompt(prompt: string, answer: unknown, findings: readonly 
     prompt,
     "This is your last answer:",
     quoted,
-    // Findings quote the answer, which nobody vouches for either.
+    // Findings quote the answer, which is not trusted either.
     fence("findings", listed(findings)),
     "Answer again, whole, with every finding mended and the rest unchanged.",
   ].join("\n\n");

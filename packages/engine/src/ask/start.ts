@@ -2,7 +2,7 @@ import type { BuildMode } from "@slipway/contract";
 import { fence } from "@slipway/contract";
 import type { Problem, RepositoryReader, StartingPoint } from "../ports/repository.ts";
 
-/** Looks at what a build begins with, as far as its mode needs it. */
+/** Reads what a build begins with, as far as its mode needs it. */
 export async function findStart(
   mode: BuildMode,
   repository: RepositoryReader,
@@ -28,7 +28,7 @@ const maxNotesCharacters = 20_000;
 const maxProblems = 40;
 const maxEvidenceCharacters = 2000;
 
-/** The parts of a prompt that tell of it, fenced and cut to what a prompt can hold. */
+/** The parts of a prompt that describe it, fenced and cut to what a prompt can hold. */
 export async function describeStart(start: StartingPoint): Promise<string[]> {
   if (start.mode === "new") return [];
   const { files, notes } = start.repository;
@@ -44,7 +44,7 @@ export async function describeStart(start: StartingPoint): Promise<string[]> {
 }
 
 function problemText({ title, evidence, files }: Problem): string {
-  // The end of a log tells more than its beginning.
+  // The end of a log says more than its beginning.
   return [
     title.slice(0, 300),
     evidence.slice(-maxEvidenceCharacters),

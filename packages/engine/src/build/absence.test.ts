@@ -1,14 +1,13 @@
 import { expect, test } from "vitest";
 import { isTimeKept, withoutAbsence } from "./absence.ts";
 import { decide } from "./decide.ts";
-import { observe } from "./observe.ts";
 import { order } from "./orders.ts";
 import type { BuildState } from "./state.ts";
-import { after, begin, task, tick } from "./testing.ts";
+import { after, begin, offered, orders, returned, seen, task, tick } from "./testing.ts";
 
 const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;
-const heard = { type: "attempt-heard", task: "a", attempt: 1 } as const;
+const heard = { type: "attempt.heard", data: { task: "a", attempt: 1 } } as const;
 
 /** With an attempt that works, after a turn at one minute. */
 function working(): BuildState {
@@ -24,25 +23,24 @@ test.each([
   { what: "one by a clock that was set back", atMs: 0, absentMs: 0 },
 ])("$what leaves out $absentMs ms", ({ atMs, absentMs }) => {
   const state = working();
-  const seen = withoutAbsence(state, atMs);
-  expect(seen).toMatchObject({ activeSinceMs: absentMs, attempts: [{ startedAtMs: absentMs }] });
-  if (absentMs === 0) expect(seen).toBe(state);
-  else expect(decide(seen, atMs)).toEqual([]);
+  const moved = withoutAbsence(state, atMs);
+  expect(moved).toMatchObject({ activeSinceMs: absentMs, attempts: [{ startedAtMs: absentMs }] });
+  if (absentMs === 0) expect(moved).toBe(state);
+  else expect(decide(moved, atMs)).toEqual([]);
 });
 
 test("what was silent before is silent for as long again, and then lost", () => {
-  const seen = withoutAbsence(working(), 3 * hourMs);
-  expect(decide(seen, 3 * hourMs + 89_999)).toEqual([]);
-  expect(decide(seen, 3 * hourMs + 90_000)).toMatchObject([{ type: "respawn-attempt", attempt: 1 }]);
+  const moved = withoutAbsence(working(), 3 * hourMs);
+  expect(decide(moved, 3 * hourMs + 89_999)).toEqual([]);
+  expect(decide(moved, 3 * hourMs + 90_000)).toMatchObject([{ type: "respawn-attempt", attempt: 1 }]);
 });
 
 test("what is paused is left to its resume, and what waits in the merge queue has waited less", () => {
-  const paused = { ...tick(order(working(), { type: "pause" }, minuteMs), minuteMs), turnAtMs: minuteMs };
+  const paused = { ...tick(order(working(), orders.pause, minuteMs), minuteMs), turnAtMs: minuteMs };
   expect(withoutAbsence(paused, 3 * hourMs)).toEqual(paused);
-  const offered = observe(working(), { ...heard, type: "attempt-offered", offer: 1 }, minuteMs);
-  const back = { ...heard, type: "attempt-returned", answer: { offer: 1, findings: [], main: null } } as const;
-  const seen = observe(withoutAbsence(offered, 3 * hourMs), back, 3 * hourMs);
-  expect(seen.attempts).toMatchObject([{ startedAtMs: 3 * hourMs - minuteMs }]);
+  const waiting = seen(working(), offered("a", 1, 1), minuteMs);
+  const back = seen(withoutAbsence(waiting, 3 * hourMs), returned("a", 1, 1), 3 * hourMs);
+  expect(back.attempts).toMatchObject([{ startedAtMs: 3 * hourMs - minuteMs }]);
 });
 
 test.each([

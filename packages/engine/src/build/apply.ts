@@ -1,5 +1,5 @@
 import { endText } from "@slipway/contract";
-import type { AttemptAction, BuildAction } from "./actions.ts";
+import type { ActionOf, AttemptAction, BuildAction } from "./actions.ts";
 import { type AttemptState, type BuildState, type TaskState, timed } from "./state.ts";
 
 /** The state once the actions are taken. */
@@ -28,8 +28,8 @@ function applyAction(state: BuildState, action: BuildAction, nowMs: number): Bui
     case "pause-build":
       return timed(paused(state, action, nowMs), nowMs);
     case "resume-build":
-      return timed(goingOn({ ...state, status: "running", pause: null }), nowMs);
-    case "begin-stage":
+      return timed(withRefusedDue({ ...state, status: "running", pause: null }), nowMs);
+    case "stage":
       return { ...state, planning: state.planning && { ...state.planning, step: "underway" } };
     case "check-satisfaction":
       return { ...state, progress: { ...state.progress, step: "checking" } };
@@ -61,7 +61,7 @@ function applyToAttempt(state: BuildState, action: AttemptAction, nowMs: number)
 
 function started(
   state: BuildState,
-  { task, attempt, level, pattern, from }: Extract<AttemptAction, { type: "start-attempt" }>,
+  { task, attempt, level, pattern, from }: ActionOf<"start-attempt">,
   nowMs: number,
 ): BuildState {
   const fresh: AttemptState = {
@@ -95,10 +95,7 @@ function resumed(attempt: AttemptState, nowMs: number): AttemptState {
   return { ...attempt, pausedAtMs: null, startedAtMs, heardAtMs: nowMs, outcome: null };
 }
 
-function retried(
-  task: TaskState,
-  { failed, interruption, next, notBeforeMs }: Extract<BuildAction, { type: "retry-task" }>,
-): TaskState {
+function retried(task: TaskState, { failed, interruption, next, notBeforeMs }: ActionOf<"retry-task">): TaskState {
   const pending = { ...task, status: "pending", next, notBeforeMs } as const;
   if (failed !== null) {
     const failures = [...task.failures, failed];
@@ -108,23 +105,19 @@ function retried(
   return { ...pending, [count]: task[count] + 1, trouble: interruption === undefined ? null : endText(interruption) };
 }
 
-function paused(
-  state: BuildState,
-  { reason, budgetMicroUsd }: Extract<BuildAction, { type: "pause-build" }>,
-  nowMs: number,
-): BuildState {
+function paused(state: BuildState, { reason, budgetMicroUsd }: ActionOf<"pause-build">, nowMs: number): BuildState {
   const { progress } = state;
   return {
     ...state,
     status: "paused",
     pause: { reason, atMs: nowMs, budgetMicroUsd },
-    // Whoever lets a stuck build go on wants some more rounds.
+    // A stuck build that is resumed gets some more rounds.
     progress: reason === "stuck" ? { ...progress, unchangedRounds: 0 } : progress,
   };
 }
 
-/** What there was no money for is begun again. */
-function goingOn(state: BuildState): BuildState {
+/** What there was no money for begins again. */
+function withRefusedDue(state: BuildState): BuildState {
   const { planning, progress } = state;
   return {
     ...state,
@@ -139,7 +132,7 @@ function changeTask(state: BuildState, id: string, change: (task: TaskState) => 
 
 type AttemptName = Pick<AttemptAction, "task" | "attempt">;
 
-/** Of an attempt that has ended already, nothing changes. */
+/** An attempt that has ended already does not change. */
 export function changeAttempt(
   state: BuildState,
   name: AttemptName,

@@ -1,10 +1,28 @@
 import { buildSettingsSchema, endAs } from "@slipway/contract";
 import { describe, expect, test } from "vitest";
 import { decide } from "./decide.ts";
-import { observe } from "./observe.ts";
 import { type BuildOrder, order } from "./orders.ts";
 import { type BuildState, beginPlanning, type Outcome, type TaskState } from "./state.ts";
-import { after, begin, ended, failed, merged, statuses, task, tick } from "./testing.ts";
+import {
+  after,
+  begin,
+  budgetOf,
+  checkedRound,
+  drafted,
+  ended,
+  failed,
+  merged,
+  offered,
+  orders,
+  plannedRest,
+  released,
+  returned,
+  seen,
+  spent,
+  statuses,
+  task,
+  tick,
+} from "./testing.ts";
 import { nextWakeMs } from "./watch.ts";
 
 const minuteMs = 60_000;
@@ -29,7 +47,7 @@ describe("scheduling", () => {
   });
 
   test("fewer slots than the build asks for are kept to", () => {
-    const state = observe(begin([task("a"), task("b")]), { type: "slots-granted", slots: 1 }, 0);
+    const state = { ...begin([task("a"), task("b")]), grantedSlots: 1 };
     expect(startedTasks(state)).toEqual(["a"]);
   });
 
@@ -40,7 +58,7 @@ describe("scheduling", () => {
 
   test("a report about an attempt that is over changes nothing", () => {
     const state = after(tick(begin([task("a")]), 0), 5, ended("a", 1, failed("x")));
-    expect(observe(state, ended("a", 1, merged), 6)).toEqual(state);
+    expect(seen(state, ended("a", 1, merged), 6)).toEqual(state);
   });
 });
 
@@ -96,12 +114,11 @@ describe("failures", () => {
   test("the eleventh trouble since the last failed try is a failure, whatever was offered in between", () => {
     const before = interruptedOften(interruptedOften(begin([task("a")]), 10, away), 3, limited);
     const { notBeforeMs = 0, attempts = 0 } = before.tasks[0] ?? {};
-    const name = { task: "a", attempt: attempts + 1 };
-    const offered = after(tick(before, notBeforeMs), notBeforeMs, { type: "attempt-offered", ...name, offer: 1 });
-    expect(offered.tasks[0]).toMatchObject({ status: "verifying", interruptions: 10, modelInterruptions: 3 });
-    const answer = { offer: 1, findings: [], main: null };
-    const back = after(offered, notBeforeMs, { type: "attempt-returned", ...name, answer });
-    const { tasks } = after(back, notBeforeMs, ended("a", name.attempt, away));
+    const attempt = attempts + 1;
+    const waiting = after(tick(before, notBeforeMs), notBeforeMs, offered("a", attempt, 1));
+    expect(waiting.tasks[0]).toMatchObject({ status: "verifying", interruptions: 10, modelInterruptions: 3 });
+    const back = after(waiting, notBeforeMs, returned("a", attempt, 1));
+    const { tasks } = after(back, notBeforeMs, ended("a", attempt, away));
     const error = "interrupted too often: unavailable: the provider is away";
     expect(tasks[0]).toMatchObject({ failures: [{ error }], interruptions: 0 });
   });
@@ -116,7 +133,7 @@ describe("failures", () => {
 });
 
 describe("watchdogs", () => {
-  const heard = { type: "attempt-heard", task: "a", attempt: 1 } as const;
+  const heard = { type: "attempt.heard", data: { task: "a", attempt: 1 } } as const;
 
   test("a sandbox that misses three heartbeats comes back from its checkpoint, as the same attempt", () => {
     const state = after(tick(begin([task("a")]), 0), 1000, heard);
@@ -132,18 +149,19 @@ describe("watchdogs", () => {
 
   test("a sandbox that keeps dying does not come back for ever", () => {
     let state = tick(begin([task("a")]), 0);
-    for (let death = 1; death <= 5; death++) state = after(state, death, ended("a", 1, endAs("runner_lost")));
+    for (let death = 1; death <= 5; death++)
+      state = after(state, death, ended("a", 1, endAs("runner_lost"), death - 1));
     expect(state.attempts).toMatchObject([{ number: 1, respawns: 5 }]);
-    expect(after(state, 6, ended("a", 1, endAs("runner_lost"))).attempts).toMatchObject([{ number: 2, level: 1 }]);
+    expect(after(state, 6, ended("a", 1, endAs("runner_lost"), 5)).attempts).toMatchObject([{ number: 2, level: 1 }]);
   });
 
   test("an attempt far beyond its estimate fails though it is alive", () => {
-    const state = observe(tick(begin([task("a", [], 20)]), 0), heard, 120 * minuteMs - 1000);
+    const state = seen(tick(begin([task("a", [], 20)]), 0), heard, 120 * minuteMs - 1000);
     expect(types(state, 120 * minuteMs)).toEqual(["end-attempt", "retry-task", "start-attempt"]);
   });
 
   test("what waits for its gates is not watched", () => {
-    const state = after(tick(begin([task("a")]), 0), 1000, { ...heard, type: "attempt-offered" });
+    const state = after(tick(begin([task("a")]), 0), 1000, { ...heard, type: "attempt.offered" });
     expect(statuses(state)).toEqual({ a: "verifying" });
     expect(decide(state, dayMs - 1)).toEqual([]);
   });
@@ -154,18 +172,18 @@ describe("money", () => {
 
   test("there is one warning at 80 % of a budget", () => {
     const state = tick(begin([task("a")], poor), 0);
-    expect(types(observe(state, { type: "spent", microUsd: 799 }, 1), 1)).toEqual([]);
-    const warned = observe(state, { type: "spent", microUsd: 800 }, 1);
+    expect(types(seen(state, spent(799), 1), 1)).toEqual([]);
+    const warned = seen(state, spent(800), 1);
     expect(types(warned, 1)).toEqual(["warn-budget"]);
-    expect(types(observe(tick(warned, 1), { type: "spent", microUsd: 900 }, 2), 2)).toEqual([]);
+    expect(types(seen(tick(warned, 1), spent(900), 2), 2)).toEqual([]);
   });
 
   test("at its budget a build pauses with all it has, for days, and goes on when the budget is raised", () => {
-    const state = after(tick(begin([task("a"), task("b")], poor), 0), 1000, { type: "spent", microUsd: 1000 });
+    const state = after(tick(begin([task("a"), task("b")], poor), 0), 1000, spent(1000));
     expect(state).toMatchObject({ status: "paused", pause: { reason: "budget" }, attempts: [{}, {}] });
     expect(nextWakeMs(state, 1000)).toBeNull();
-    expect(decide(told(state, { type: "resume" }, 2000), 3000)).toEqual([]);
-    const raised = told(state, { type: "set-budget", budgetMicroUsd: 2000 }, 2 * dayMs);
+    expect(decide(told(state, orders.resume, 2000), 3000)).toEqual([]);
+    const raised = told(state, budgetOf(2000), 2 * dayMs);
     expect(raised).toMatchObject({ status: "running", attempts: [{ pausedAtMs: null }, { pausedAtMs: null }] });
     expect(nextWakeMs(raised, 2 * dayMs)).toBeGreaterThan(2 * dayMs);
   });
@@ -174,37 +192,37 @@ describe("money", () => {
     const refused = { ...endAs("budget"), budgetMicroUsd: 1000 } as const;
     const state = after(tick(begin([task("a")], poor), 0), 5, ended("a", 1, refused));
     expect(state).toMatchObject({ status: "paused", attempts: [{ number: 1, outcome: null }] });
-    const raised = told(state, { type: "set-budget", budgetMicroUsd: 1001 }, 9);
+    const raised = told(state, budgetOf(1001), 9);
     expect(raised).toMatchObject({ status: "running", attempts: [{ number: 1, pausedAtMs: null }] });
-    const late = observe(raised, ended("a", 1, refused), 10);
+    const late = seen(raised, ended("a", 1, refused), 10);
     expect(decide(late, 10)).toEqual([{ type: "resume-attempt", task: "a", attempt: 1 }]);
     expect(tick(late, 10)).toMatchObject({ status: "running", attempts: [{ number: 1, outcome: null }] });
   });
 
   test("a raised budget alone leaves what the user has paused at rest; with the word to go on it does not", () => {
-    const state = told(tick(begin([task("a")], poor), 0), { type: "pause" }, 1);
-    expect(told(state, { type: "set-budget", budgetMicroUsd: 2000 }, 2).status).toBe("paused");
-    const resumed = told(state, { type: "set-budget", budgetMicroUsd: 2000, resume: true }, 2);
+    const state = told(tick(begin([task("a")], poor), 0), orders.pause, 1);
+    expect(told(state, budgetOf(2000), 2).status).toBe("paused");
+    const resumed = told(state, budgetOf(2000, true), 2);
     expect(resumed).toMatchObject({ status: "running", settings: { budgetMicroUsd: 2000 } });
   });
 
   test("what was refused is asked for again at a user's later word, while the budget is not spent", () => {
     const refused = ended("a", 1, { ...endAs("budget"), budgetMicroUsd: 1000 });
-    const before = order(tick(begin([task("a")], poor), 0), { type: "resume" }, 5);
-    const state = after(before, 5, refused, { type: "spent", microUsd: 999 });
+    const before = order(tick(begin([task("a")], poor), 0), orders.resume, 5);
+    const state = after(before, 5, refused, spent(999));
     expect(decide(state, 1000)).toEqual([]);
-    const resumed = told(state, { type: "resume" }, 6);
+    const resumed = told(state, orders.resume, 6);
     expect(resumed).toMatchObject({ status: "running", attempts: [{ number: 1, pausedAtMs: null, outcome: null }] });
     expect(after(resumed, 7, refused)).toMatchObject({ status: "paused", pause: { reason: "budget" } });
-    const spent = observe(state, { type: "spent", microUsd: 1000 }, 7);
-    expect(told(spent, { type: "resume" }, 8).status).toBe("paused");
+    const atItsEnd = seen(state, spent(1000), 7);
+    expect(told(atItsEnd, orders.resume, 8).status).toBe("paused");
   });
 
   test.each([0, -1, 500, 0.5, Number.NaN, Number.POSITIVE_INFINITY])(
     "a budget of %d is refused when 500 are spent",
     (budgetMicroUsd) => {
-      const state = observe(begin([task("a")], poor), { type: "spent", microUsd: 500 }, 0);
-      expect(() => order(state, { type: "set-budget", budgetMicroUsd }, 0)).toThrow(
+      const state = seen(begin([task("a")], poor), spent(500), 0);
+      expect(() => order(state, budgetOf(budgetMicroUsd), 0)).toThrow(
         expect.objectContaining({ code: "invalid_budget" }),
       );
     },
@@ -213,33 +231,33 @@ describe("money", () => {
 
 describe("a user's word", () => {
   test("pauses and resumes, and a result that comes in between counts", () => {
-    const paused = told(tick(begin([task("a"), task("b", ["a"])]), 0), { type: "pause" }, 10);
+    const paused = told(tick(begin([task("a"), task("b", ["a"])]), 0), orders.pause, 10);
     expect(paused).toMatchObject({ status: "paused", pause: { reason: "user" } });
     const state = after(paused, 20, ended("a", 1, merged));
     expect(statuses(state)).toEqual({ a: "merged", b: "pending" });
-    expect(statuses(told(state, { type: "resume" }, 30))).toEqual({ a: "merged", b: "assigned" });
+    expect(statuses(told(state, orders.resume, 30))).toEqual({ a: "merged", b: "assigned" });
   });
 
   test("a sandbox that died during a pause comes back after it", () => {
-    const paused = told(tick(begin([task("a")]), 0), { type: "pause" }, 10);
+    const paused = told(tick(begin([task("a")]), 0), orders.pause, 10);
     const state = after(paused, 20, ended("a", 1, endAs("runner_lost")));
-    expect(types(order(state, { type: "resume" }, 30), 30)).toEqual(["resume-build", "respawn-attempt"]);
+    expect(types(order(state, orders.resume, 30), 30)).toEqual(["resume-build", "respawn-attempt"]);
   });
 
   test("a cancel is not taken back, and an ended build takes no orders", () => {
-    const cancelled = order(tick(begin([task("a")]), 0), { type: "cancel" }, 10);
-    expect(order(cancelled, { type: "resume" }, 11)).toEqual(cancelled);
+    const cancelled = order(tick(begin([task("a")]), 0), orders.cancel, 10);
+    expect(order(cancelled, orders.resume, 11)).toEqual(cancelled);
     const over = tick(cancelled, 12);
     expect(over).toMatchObject({ status: "cancelled", endReason: "cancelled", attempts: [] });
-    expect(order(over, { type: "cancel" }, 13)).toBe(over);
-    expect(() => order(over, { type: "resume" }, 13)).toThrow(expect.objectContaining({ code: "build_ended" }));
+    expect(order(over, orders.cancel, 13)).toBe(over);
+    expect(() => order(over, orders.resume, 13)).toThrow(expect.objectContaining({ code: "build_ended" }));
   });
 });
 
 test("a build's time runs out, and pauses do not count", () => {
-  const state = told(tick(begin([task("a")]), 0), { type: "pause" }, 1000);
-  const resumed = told(state, { type: "resume" }, 5 * dayMs);
-  const offered = observe(resumed, { type: "attempt-offered", task: "a", attempt: 1 }, 5 * dayMs);
+  const state = told(tick(begin([task("a")]), 0), orders.pause, 1000);
+  const resumed = told(state, orders.resume, 5 * dayMs);
+  const offered = seen(resumed, { type: "attempt.offered", data: { task: "a", attempt: 1 } }, 5 * dayMs);
   const endMs = 6 * dayMs - 1000;
   expect(nextWakeMs(offered, 5 * dayMs)).toBe(endMs);
   expect(types(offered, endMs - 1)).toEqual([]);
@@ -250,33 +268,30 @@ test("a build's time runs out, and pauses do not count", () => {
 
 test("a build's time stands still while its intent is held for the user", () => {
   const settings = buildSettingsSchema.parse({});
-  const drafted = after(tick(beginPlanning(settings, "intent", 0), 0), 1000, { type: "stage-done", stage: "draft" });
-  expect(drafted).toMatchObject({ planning: { stage: "lock", step: "held" }, activeMs: 1000, activeSinceMs: null });
-  expect(nextWakeMs(drafted, 1000)).toBeNull();
-  const resumed = told(told(drafted, { type: "pause" }, dayMs), { type: "resume" }, 2 * dayMs);
+  const held = after(tick(beginPlanning(settings, "intent", 0), 0), 1000, drafted);
+  expect(held).toMatchObject({ planning: { stage: "lock", step: "held" }, activeMs: 1000, activeSinceMs: null });
+  expect(nextWakeMs(held, 1000)).toBeNull();
+  const resumed = told(told(held, orders.pause, dayMs), orders.resume, 2 * dayMs);
   expect(decide(resumed, 5 * dayMs)).toEqual([]);
-  const released = after(resumed, 5 * dayMs, { type: "intent-released" });
-  expect(released).toMatchObject({ planning: { step: "underway" }, activeMs: 1000, activeSinceMs: 5 * dayMs });
-  expect(nextWakeMs(released, 5 * dayMs)).toBe(6 * dayMs - 1000);
+  const going = after(resumed, 5 * dayMs, released);
+  expect(going).toMatchObject({ planning: { step: "underway" }, activeMs: 1000, activeSinceMs: 5 * dayMs });
+  expect(nextWakeMs(going, 5 * dayMs)).toBe(6 * dayMs - 1000);
 });
 
 test("an intent that is released during a pause does not start the build's time", () => {
-  const held = after(tick(beginPlanning(buildSettingsSchema.parse({}), "intent", 0), 0), 0, {
-    type: "stage-done",
-    stage: "draft",
-  });
-  const paused = after(told(held, { type: "pause" }, 0), dayMs, { type: "intent-released" });
+  const held = after(tick(beginPlanning(buildSettingsSchema.parse({}), "intent", 0), 0), 0, drafted);
+  const paused = after(told(held, orders.pause, 0), dayMs, released);
   expect(paused).toMatchObject({ status: "paused", planning: { step: "due" }, activeSinceMs: null });
-  expect(told(paused, { type: "resume" }, 2 * dayMs)).toMatchObject({ activeMs: 0, activeSinceMs: 2 * dayMs });
+  expect(told(paused, orders.resume, 2 * dayMs)).toMatchObject({ activeMs: 0, activeSinceMs: 2 * dayMs });
 });
 
 describe("after the last task", () => {
   const done = after(tick(begin([task("a")]), 0), 5, ended("a", 1, merged));
   const checked = (state: BuildState, nowMs: number, ...unsatisfied: string[]) =>
-    after(state, nowMs, { type: "satisfaction-checked", round: state.progress.round, unsatisfied });
+    after(state, nowMs, checkedRound(state.progress.round, unsatisfied));
   const replanned = (state: BuildState, nowMs: number, id: string) => {
     const { round } = state.progress;
-    const planned = after(state, nowMs, { type: "remaining-planned", round, tasks: [task(id, ["a"])] });
+    const planned = after(state, nowMs, plannedRest(round, [task(id, ["a"])]));
     return after(planned, nowMs, ended(id, 1, merged));
   };
 
@@ -291,7 +306,7 @@ describe("after the last task", () => {
     expect(checked(state, 7)).toEqual(state);
     const again = replanned(state, 8, "b");
     expect(again.progress).toMatchObject({ step: "checking", round: 2 });
-    expect(observe(again, { type: "remaining-planned", round: 1, tasks: [task("twice")] }, 9)).toEqual(again);
+    expect(seen(again, plannedRest(1, [task("twice")]), 9)).toEqual(again);
     expect(checked(again, 9).status).toBe("succeeded");
   });
 
@@ -301,11 +316,14 @@ describe("after the last task", () => {
       state = checked(replanned(state, 10 + round, `b-${round}`), 10 + round, "fast");
     expect(state).toMatchObject({ status: "paused", pause: { reason: "stuck" } });
     expect(decide(state, 1000)).toEqual([]);
-    expect(told(state, { type: "resume" }, 1000).progress.step).toBe("planning");
+    expect(told(state, orders.resume, 1000).progress.step).toBe("planning");
   });
 
-  test("a plan that can not be made ends the build", () => {
-    const state = after(checked(done, 6, "fast"), 7, { type: "remaining-unplannable", round: 1 });
+  test("a plan that cannot be made ends the build", () => {
+    const state = after(checked(done, 6, "fast"), 7, {
+      type: "remaining.unplannable",
+      data: { round: 1, message: "" },
+    });
     expect(state).toMatchObject({ status: "failed", endReason: "unplannable" });
   });
 });

@@ -1,5 +1,4 @@
-import type { BuildEndReason } from "@slipway/contract";
-import { compareIds } from "@slipway/contract";
+import { type BuildEndReason, compareIds } from "@slipway/contract";
 import type { BuildAction, EndStatus } from "./actions.ts";
 import { applyActions } from "./apply.ts";
 import { finish } from "./finish.ts";
@@ -23,8 +22,8 @@ const steps = [
 ];
 
 /**
- * What a build does next. The same state gives the same actions, in whatever order its tasks and attempts are listed; and
- * once they are applied there is nothing more to do until something happens or time passes.
+ * What a build does next. The same state gives the same actions, in whatever order its tasks and attempts are listed;
+ * and once they are applied there is nothing more to do until something happens or time passes.
  */
 export function decide(state: BuildState, nowMs: number): readonly BuildAction[] {
   let current = inOrder(state);
@@ -38,7 +37,7 @@ export function decide(state: BuildState, nowMs: number): readonly BuildAction[]
   return decided;
 }
 
-/** The user's cancel and the build's time end everything, whatever else is going on. */
+/** The user's cancel and the build's time limit end everything, whatever else is going on. */
 function endEarly(state: BuildState, nowMs: number): BuildAction[] {
   const end = earlyEndOf(state, nowMs);
   return end === undefined ? [] : endAll(state, end.status, end.reason);
@@ -50,7 +49,7 @@ export function earlyEndOf(state: BuildState, nowMs: number): EarlyEnd | undefin
   return undefined;
 }
 
-/** What of an early end needs not wait for a move of main that is for one task. */
+/** The part of an early end that need not wait for a move of main for this task. */
 export function leaveAllBut(task: string, { attempts }: BuildState): BuildAction[] {
   return endAttempts(attempts.filter((attempt) => attempt.task !== task));
 }
@@ -64,7 +63,7 @@ interface EarlyEnd {
 function beginStage({ status, planning }: BuildState): BuildAction[] {
   if (status !== "running" || planning === null) return [];
   if (planning.step === "failed") return [{ type: "end-build", status: "failed", reason: "unplannable" }];
-  return planning.step === "due" ? [{ type: "begin-stage", stage: planning.stage, round: planning.round }] : [];
+  return planning.step === "due" ? [{ type: "stage", stage: planning.stage, round: planning.round }] : [];
 }
 
 function endAll({ attempts, tasks }: BuildState, status: EndStatus, reason: BuildEndReason): BuildAction[] {

@@ -1,7 +1,8 @@
 import { describe, expect, test } from "vitest";
+import type { Level } from "../ports/work.ts";
 import { escalate } from "./escalate.ts";
 import { fingerprint } from "./fingerprint.ts";
-import { beginTask, type FailedTry, type Level, type TaskState } from "./state.ts";
+import { beginTask, type FailedTry, type TaskState } from "./state.ts";
 import { task } from "./testing.ts";
 
 /** The levels that are tried, one after the other, until the task fails. */

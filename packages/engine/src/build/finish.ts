@@ -2,7 +2,7 @@ import type { BuildAction } from "./actions.ts";
 import { pauseAll } from "./pause.ts";
 import { type BuildState, isDone } from "./state.ts";
 
-/** Rounds in a row that bring nothing: then a person has to look. */
+/** After this many consecutive rounds without a change a person has to look. */
 const maxUnchangedRounds = 3;
 
 /** After the last task: is the intent satisfied? What is not becomes the remaining plan. */

@@ -4,13 +4,13 @@ import type { BuildState } from "./state.ts";
 
 /** Shares the slots of one server's fleet between the builds that it drives. */
 export interface Fleet {
-  /** What the build may use, by what it would use now. */
+  /** Returns what the build may use, given what it would use now. */
   grant(demand: Demand): number;
   /** It has ended, or another server drives it. */
   forget(build: string): void;
 }
 
-/** `onMore`: the build may use more slots than it was told last. */
+/** `onMore`: the build may use more slots than it was last granted. */
 export function createFleet(slots: number, onMore: (build: string) => void): Fleet {
   const demands = new Map<string, Demand>();
   const told = new Map<string, number>();
@@ -37,7 +37,7 @@ export function createFleet(slots: number, onMore: (build: string) => void): Fle
       if (isScarce || wanted > slots) share(build);
       else told.set(build, demand.wanted);
       const granted = told.get(build) ?? 0;
-      // It takes them in this turn, and says so in its next one.
+      // It takes them in this turn, and asks with them in its next one.
       put(build, { ...demand, held: Math.max(demand.held, granted) });
       return granted;
     },

@@ -1,12 +1,9 @@
-import type { AttemptId } from "@slipway/contract";
 import type { WorkItem } from "../ports/work.ts";
 import type { BuildAction } from "./actions.ts";
-import { attemptName } from "./intake.ts";
-import type { AttemptState, BuildState } from "./state.ts";
+import type { AttemptIds } from "./records.ts";
+import { type AttemptState, attemptName, type BuildState } from "./state.ts";
 
-export type AttemptIds = ReadonlyMap<string, AttemptId>;
-
-/** What the decided actions ask of the world. An attempt is asked to be as the state has it. */
+/** The work that the decided actions ask for. An attempt is asked to be as the state has it. */
 export function itemsOf(
   actions: readonly BuildAction[],
   { before, after }: { readonly before: BuildState; readonly after: BuildState },
@@ -16,39 +13,33 @@ export function itemsOf(
   const items: WorkItem[] = [];
   for (const action of actions) {
     switch (action.type) {
-      case "start-attempt":
-      case "respawn-attempt":
-      case "pause-attempt":
-      case "resume-attempt":
-        touched.add(attemptName(action.task, action.attempt));
-        break;
-      case "end-attempt": {
-        const id = ids.get(attemptName(action.task, action.attempt));
-        if (id !== undefined)
-          items.push({ type: "end-attempt", id, task: action.task, keepSandbox: action.keepSandbox });
-        break;
-      }
-      case "begin-stage":
-        items.push({ type: "stage", stage: action.stage, round: action.round });
-        break;
+      case "stage":
       case "check-satisfaction":
       case "plan-remaining":
         items.push(action);
         break;
+      case "end-attempt": {
+        const { type, task, keepSandbox } = action;
+        const id = ids.get(attemptName(task, action.attempt));
+        if (id !== undefined) items.push({ type, id, task, keepSandbox });
+        break;
+      }
+      default:
+        if ("attempt" in action) touched.add(attemptName(action.task, action.attempt));
     }
   }
   const attempts = after.attempts.filter(({ task, number }) => touched.has(attemptName(task, number)));
   return [...items, ...attempts.flatMap((attempt) => attemptItem(attempt, ids))];
 }
 
-/** Attempts that something is to be told. */
+/** Attempts that have to be told of an answer. */
 function answered(before: BuildState, after: BuildState): Set<string> {
   const told = new Set(before.attempts.map(({ answer }) => answer));
   const open = after.attempts.filter(({ answer }) => answer !== null && !told.has(answer));
   return new Set(open.map(({ task, number }) => attemptName(task, number)));
 }
 
-/** All that should be under way. */
+/** Everything that should be under way. */
 export function allItems({ planning, progress, attempts }: BuildState, ids: AttemptIds): WorkItem[] {
   const { round, step, unsatisfied } = progress;
   return [

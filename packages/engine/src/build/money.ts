@@ -4,7 +4,7 @@ import type { BuildState, Outcome } from "./state.ts";
 
 const warnAtPercent = 80;
 
-/** A warning once per budget; at its end a pause, never an end. */
+/** Warns once per budget, and pauses at its end. */
 export function watchMoney(state: BuildState): BuildAction[] {
   const { spentMicroUsd, warnedBudgetMicroUsd } = state;
   const { budgetMicroUsd } = state.settings;
@@ -14,7 +14,7 @@ export function watchMoney(state: BuildState): BuildAction[] {
   return state.status === "running" && isOutOfMoney(state) ? [...warning, ...pauseAll(state, "budget")] : warning;
 }
 
-/** Or as good as out: what an attempt needs next is not there any more. */
+/** Or as good as out: there is too little left for what an attempt needs next. */
 function isOutOfMoney({ spentMicroUsd, settings, planning, progress, attempts }: BuildState): boolean {
   const refused = attempts.some(({ pausedAtMs, outcome }) => pausedAtMs === null && isRefused(outcome, settings));
   return (

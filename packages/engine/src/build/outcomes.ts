@@ -10,12 +10,12 @@ const maxRespawns = 5;
 const maxInterruptions = 10;
 const maxWaitMs = 10 * 60_000;
 
-/** What is on main counts, even where the build ends in the same moment. */
+/** What is on main counts, even if the build ends in the same turn. */
 export function settleMerged(state: BuildState, nowMs: number): BuildAction[] {
   return settleOutcomes(state, nowMs, isDoneBy);
 }
 
-/** What follows from what came of the attempts. */
+/** What follows from how attempts ended. */
 export function settleOutcomes(
   state: BuildState,
   nowMs: number,
@@ -51,7 +51,7 @@ function settle(
       if (!state.settings.respawn || attempt.respawns >= maxRespawns) {
         return failed(attempt, task, "the sandbox died", null, nowMs);
       }
-      // It comes back when the build goes on and has a slot for it: see schedule.ts.
+      // It comes back when the build is resumed and has a slot for it: see schedule.ts.
       if (attempt.pausedAtMs !== null) return [];
       return [{ type: "respawn-attempt", ...name, respawn: attempt.respawns + 1 }];
     case "wait":
@@ -87,8 +87,8 @@ function failed(
 }
 
 /**
- * It is no failure of the attempt, and does not count as a try. A model's limit may last a night; of other troubles, not even
- * the weather is bad for ever.
+ * Not the attempt's failure, so it is no try. A model's limit may last a night; other troubles are waited out only so
+ * often.
  */
 function interrupted(
   attempt: AttemptState,
@@ -114,7 +114,7 @@ function interrupted(
   ];
 }
 
-/** What waits for a task that failed can not begin any more, nor can what waits for that. */
+/** A task that depends on a failed one cannot begin any more, nor can its own dependents. */
 export function failBlocked(state: BuildState): BuildAction[] {
   const failedTasks = new Set(state.tasks.filter(({ status }) => status === "failed").map(({ id }) => id));
   const actions: BuildAction[] = [];

@@ -10,7 +10,7 @@ export function pauseOrResume(state: BuildState): BuildAction[] {
   return pause.reason === "budget" ? [] : pauseAll(state, "budget");
 }
 
-/** Nothing is thrown away: attempts go on where they are when the build does. */
+/** Attempts are kept as they are, and continue with the build. */
 export function pauseAll({ attempts, settings }: BuildState, reason: PauseReason): BuildAction[] {
   return [
     { type: "pause-build", reason, budgetMicroUsd: settings.budgetMicroUsd },
@@ -25,7 +25,7 @@ function isOver({ reason, atMs, budgetMicroUsd }: Pause, { wish, settings }: Bui
     case "user":
       return true;
     case "budget":
-      // What others had set aside may be free by now: the user's word lets it be asked for again.
+      // Money that others had reserved may be free by now: a resume asks for it again.
       return settings.budgetMicroUsd > budgetMicroUsd || wish.atMs > atMs;
     case "stuck":
       return wish.atMs > atMs;

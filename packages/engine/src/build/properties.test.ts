@@ -3,13 +3,27 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { applyActions } from "./apply.ts";
 import { decide } from "./decide.ts";
-import { type Observation, observe } from "./observe.ts";
+import type { Fact, Known } from "./observe/facts.ts";
+import { takeIn } from "./observe/observe.ts";
 import { order } from "./orders.ts";
 import { type BuildState, hasEnded, isDone, type Outcome } from "./state.ts";
-import { begin, failed, merged, task } from "./testing.ts";
+import {
+  begin,
+  budgetOf,
+  checkedRound,
+  ended,
+  failed,
+  merged,
+  nothingKnown,
+  orders,
+  seen,
+  spent,
+  task,
+} from "./testing.ts";
 import { nextWakeMs } from "./watch.ts";
 
 const hourMs = 3_600_000;
+const known: Known = { ...nothingKnown, patterns: new Set(["checks_failed: a", "checks_failed: b"]) };
 
 const graphs = fc
   .array(fc.tuple(fc.array(fc.nat(), { maxLength: 3 }), fc.integer({ min: 1, max: 480 })), {
@@ -24,9 +38,7 @@ const graphs = fc
 
 const outcomes: fc.Arbitrary<Outcome> = fc.oneof(
   { weight: 4, arbitrary: fc.constant<Outcome>(merged) },
-  fc
-    .record({ error: fc.constantFrom("a", "b", "c", "d"), pattern: fc.constantFrom(null, "p", "q") })
-    .map(({ error, pattern }) => failed(error, pattern)),
+  fc.constantFrom("a", "b", "c", "d").map(failed),
   fc.constantFrom<Outcome>(endAs("runner_lost"), endAs("unavailable"), endAs("rate_limited"), endAs("budget")),
 );
 
@@ -102,12 +114,56 @@ test("the order in which tasks and attempts are listed decides nothing", () => {
   });
 });
 
+test("a turn that is cut short and taken again, by another process, comes to the same", () => {
+  fc.assert(
+    fc.property(scripts, (script) => {
+      const told: { fact: Fact; kept: string }[] = [];
+      play(
+        script,
+        (observed, after, nowMs) => {
+          const facts = told.splice(0);
+          const kept: BuildState = JSON.parse(facts[0]?.kept ?? JSON.stringify(observed));
+          const before = { state: kept, records: {}, places: new Map(), learnt: [] };
+          const taken = takeIn(
+            before,
+            facts.map(({ fact }) => fact),
+            known,
+            nowMs,
+          );
+          expect(turn(taken.state, nowMs)).toEqual(after);
+        },
+        (fact, before) => told.push({ fact, kept: JSON.stringify(before) }),
+      );
+    }),
+  );
+});
+
+test("a fact that is told twice counts once, and one about an attempt that is over changes nothing", () => {
+  fc.assert(
+    fc.property(scripts, (script) => {
+      const told: Fact[] = [];
+      const { state, nowMs } = play(
+        script,
+        () => {},
+        (fact, before, atMs) => {
+          const once = seen(before, fact, atMs, known);
+          expect(seen(once, fact, atMs, known)).toEqual(once);
+          told.push(fact);
+        },
+      );
+      const isOver = ({ data }: Fact) =>
+        "attempt" in data && !state.attempts.some((one) => one.task === data["task"] && one.number === data["attempt"]);
+      for (const fact of told.filter(isOver)) expect(seen(state, fact, nowMs + 1, known)).toEqual(state);
+    }),
+  );
+});
+
 test("a cancel ends everything, whatever was going on", () => {
   fc.assert(
     fc.property(scripts, (script) => {
       const { state, nowMs } = play(script);
       if (hasEnded(state)) return;
-      const cancelled = turn(order(state, { type: "cancel" }, nowMs), nowMs);
+      const cancelled = turn(order(state, orders.cancel, nowMs), nowMs);
       expect(cancelled).toMatchObject({ status: "cancelled", attempts: [] });
       expect(cancelled.tasks.every(isDone)).toBe(true);
       expect(decide(cancelled, nowMs)).toEqual([]);
@@ -129,42 +185,46 @@ test("every task is merged or says why not, once the world goes on", () => {
 
 type Script = typeof scripts extends fc.Arbitrary<infer T> ? T : never;
 type Check = (before: BuildState, state: BuildState, nowMs: number) => void;
+/** `before`: without the fact. */
+type Listen = (fact: Fact, before: BuildState, nowMs: number) => void;
 
 function drive(check: Check): void {
   fc.assert(fc.property(scripts, (script) => void play(script, check)));
 }
 
-function play({ tasks, slots, respawn, happenings: all }: Script, check: Check = () => {}) {
+function play({ tasks, slots, respawn, happenings: all }: Script, check: Check = () => {}, listen: Listen = () => {}) {
   let state = begin(tasks, { slots, respawn, budgetMicroUsd: 5000, timeoutMs: 30 * 24 * hourMs });
   let nowMs = 0;
-  const step = () => {
-    const next = turn(state, nowMs);
-    check(state, next, nowMs);
+  const step = (facts: readonly Fact[]) => {
+    const observed = facts.reduce((current, fact) => seen(current, fact, nowMs, known), state);
+    const next = turn(observed, nowMs);
+    check(observed, next, nowMs);
     state = next;
   };
-  step();
+  step([]);
   for (const happening of all) {
     if (hasEnded(state)) break;
     nowMs += happening.type === "wait" ? happening.ms : 1000;
-    state = happen(state, happening, nowMs);
-    step();
+    if (happening.type === "grant") state = { ...state, grantedSlots: happening.slots };
+    const facts = factsOf(state, happening);
+    for (const fact of facts) listen(fact, state, nowMs);
+    step(facts);
   }
   return { state, nowMs };
 }
 
 /** From here on all goes well: money is there, attempts merge, and the criteria are satisfied. */
 function settle({ state, nowMs }: { state: BuildState; nowMs: number }) {
-  let current = observe(state, { type: "slots-granted", slots: 5 }, nowMs);
+  let current: BuildState = { ...state, grantedSlots: 5 };
   for (let turns = 0; !hasEnded(current) && turns < 200; turns++) {
     nowMs += 11 * 60_000;
     const { round } = current.progress;
-    current = order(current, { type: "resume" }, nowMs);
-    current = happen(current, { type: "raise" }, nowMs);
-    for (const { task: id, number } of current.attempts) {
-      current = observe(current, { type: "attempt-ended", task: id, attempt: number, outcome: merged }, nowMs);
-    }
-    current = observe(current, { type: "satisfaction-checked", round, unsatisfied: [] }, nowMs);
-    current = turn(current, nowMs);
+    const ends = current.attempts.map(({ task: id, number, respawns }) => ended(id, number, merged, respawns));
+    const facts = [orders.resume, ...factsOf(current, { type: "raise" }), ...ends, checkedRound(round, [])];
+    current = turn(
+      facts.reduce((before, fact) => seen(before, fact, nowMs, known), current),
+      nowMs,
+    );
   }
   return { state: current, nowMs };
 }
@@ -173,37 +233,29 @@ function turn(state: BuildState, nowMs: number): BuildState {
   return applyActions(state, decide(state, nowMs), nowMs);
 }
 
-function happen(state: BuildState, happening: Happening, nowMs: number): BuildState {
-  const raised = Math.max(state.settings.budgetMicroUsd, state.spentMicroUsd) + 5000;
+function factsOf(state: BuildState, happening: Happening): readonly Fact[] {
   switch (happening.type) {
     case "wait":
-      return state;
+    case "grant":
+      return [];
     case "pause":
     case "resume":
-      return order(state, { type: happening.type }, nowMs);
+      return [orders[happening.type]];
     case "raise":
-      return order(state, { type: "set-budget", budgetMicroUsd: raised }, nowMs);
+      return [budgetOf(Math.max(state.settings.budgetMicroUsd, state.spentMicroUsd) + 5000)];
     case "spend":
-      return observe(state, { type: "spent", microUsd: state.spentMicroUsd + happening.microUsd }, nowMs);
-    case "grant":
-      return observe(state, { type: "slots-granted", slots: happening.slots }, nowMs);
-    default:
-      return toAttempt(state, happening, nowMs);
+      return [spent(state.spentMicroUsd + happening.microUsd)];
+    default: {
+      const picked = state.attempts[happening.pick % Math.max(1, state.attempts.length)];
+      return picked === undefined ? [] : [factOf(picked, happening)];
+    }
   }
 }
 
-function toAttempt(
-  state: BuildState,
-  happening: Extract<Happening, { type: "end" | "hear" | "offer" }>,
-  nowMs: number,
-): BuildState {
-  const picked = state.attempts[happening.pick % Math.max(1, state.attempts.length)];
-  if (picked === undefined) return state;
-  const name = { task: picked.task, attempt: picked.number };
-  const observations = {
-    hear: { type: "attempt-heard", ...name },
-    offer: { type: "attempt-offered", ...name },
-    end: { type: "attempt-ended", ...name, outcome: "outcome" in happening ? happening.outcome : merged },
-  } as const satisfies Record<string, Observation>;
-  return observe(state, observations[happening.type], nowMs);
+type OfAttempt = Extract<Happening, { type: "end" | "hear" | "offer" }>;
+
+function factOf({ task: id, number, respawns }: BuildState["attempts"][number], happening: OfAttempt): Fact {
+  const name = { task: id, attempt: number };
+  if ("outcome" in happening) return ended(id, number, happening.outcome, respawns);
+  return { type: happening.type === "hear" ? "attempt.heard" : "attempt.offered", data: name };
 }

@@ -1,17 +1,12 @@
 import {
+  type AttemptId,
   afterEnd,
   type BuildId,
   type BuildSettings,
   type BuildStatus,
-  buildEndReasons,
-  buildSettingsSchema,
-  endSchema,
   endText,
-  findingsSchema,
   type Hold,
-  holds,
   newId,
-  pauseReasons,
 } from "@slipway/contract";
 import { z } from "zod";
 import type {
@@ -23,112 +18,36 @@ import type {
   TaskRecord,
 } from "../ports/records.ts";
 import type { StoredBuild } from "../ports/store.ts";
-import { stages } from "../ports/work.ts";
 import { evidence } from "./fingerprint.ts";
-import { attemptName, type Place } from "./intake.ts";
+import type { Place } from "./observe/facts.ts";
 import {
   type AttemptState,
+  attemptDetails,
+  attemptName,
   type BuildState,
   beginPlanning,
+  buildDetails,
   type Outcome,
-  type TaskFailure,
+  phaseSchema,
   type TaskState,
+  taskDetails,
 } from "./state.ts";
 
-/** How the state of a build is kept: what is asked for in fields of the records, the rest in their details. */
-const atMs = z.int();
-const microUsd = z.int().min(0);
-const level = z.union([z.literal(0), z.literal(1), z.literal(2), z.literal(3), z.literal(4)]).nullable();
-const pattern = z.string().nullable();
-const failure = { error: z.string(), message: z.string().optional() };
-const nextTry = { level, pattern, from: z.enum(["main", "last-attempt"]) };
-
-const buildState = z.object({
-  settings: buildSettingsSchema,
-  wish: z.strictObject({ kind: z.enum(["run", "pause", "cancel"]), atMs }),
-  pause: z.strictObject({ reason: z.enum(pauseReasons), atMs, budgetMicroUsd: microUsd }).nullable(),
-  endReason: z.enum(buildEndReasons).nullable(),
-  activeMs: z.number(),
-  activeSinceMs: atMs.nullable(),
-  turnAtMs: atMs.nullable().default(null),
-  spentMicroUsd: microUsd,
-  warnedBudgetMicroUsd: microUsd.nullable(),
-  planning: z
-    .strictObject({
-      stage: z.enum(stages),
-      round: z.int(),
-      step: z.enum(["due", "underway", "held", "refused", "failed"]),
-      hold: z.enum(holds),
-    })
-    .nullable(),
-  progress: z.strictObject({
-    round: z.int(),
-    step: z.enum(["tasks", "checking", "checked", "planning", "refused", "unplannable"]),
-    unsatisfied: z.array(z.string()),
-    unchangedRounds: z.int(),
-  }),
-});
-
-const taskDetails = z.strictObject({
-  estimateMs: z.number(),
-  failures: z.array(z.strictObject({ level, pattern, ...failure })),
-  refusal: z.strictObject({ gate: z.string(), finding: z.string(), times: z.int() }).nullable().default(null),
-  next: z.strictObject(nextTry),
-  interruptions: z.int(),
-  modelInterruptions: z.int().default(0),
-  trouble: z.string().nullable().default(null),
-  notBeforeMs: atMs,
-  failure: z
-    .discriminatedUnion("reason", [
-      z.strictObject({ reason: z.literal("exhausted"), ...failure }),
-      z.strictObject({ reason: z.literal("dependency"), task: z.string() }),
-      z.strictObject({ reason: z.literal("build-ended") }),
-    ])
-    .nullable(),
-});
-
-const attemptDetails = z.strictObject({
-  ...nextTry,
-  number: z.int(),
-  respawns: z.int(),
-  pausedAtMs: atMs.nullable(),
-  outcome: z
-    .strictObject({
-      ...endSchema.shape,
-      pattern: pattern.optional(),
-      budgetMicroUsd: microUsd.optional(),
-      main: z.string().optional(),
-    })
-    .nullable(),
-  offer: z.strictObject({ number: z.int(), atMs }).nullable().default(null),
-  answer: z
-    .strictObject({
-      offer: z.int(),
-      findings: findingsSchema,
-      main: z.string().nullable(),
-      unchanged: z.boolean().optional(),
-    })
-    .nullable()
-    .default(null),
-  returns: z.int().default(0),
-});
-const phase = z.enum(["starting", "working", "verifying"]);
-
-/** What a build keeps beside its state: its merge queue, and where main can be looked at. */
+/** What a build keeps beside its state: its merge queue, and the address of main's preview. */
 const beside = { queue: z.json().default(null), preview: z.string().nullable().default(null) };
 export type Beside = z.output<z.ZodObject<typeof beside>>;
 
-/** The details of a build that is created. */
+/** The details of a new build. */
 export function newBuildDetails(settings: BuildSettings, hold: Hold, nowMs: number): NonNullable<NewBuild["details"]> {
   return toBuild(beginPlanning(settings, hold, nowMs)).details;
 }
 
-/** What has no slot yet gets one by the fleet's word: it is not kept. */
+/** Granted slots are not kept: the fleet grants them in each turn. */
 export function readState({ build, tasks, attempts }: StoredBuild): BuildState {
-  const details = buildState.parse(build.details);
+  const details = buildDetails.parse(build.details);
   return {
     ...details,
-    // While there is no plan a build runs its stages.
+    // A build without a plan runs its stages.
     status: build.status === "planning" ? "running" : build.status,
     grantedSlots: 0,
     tasks: tasks.map(readTask),
@@ -146,10 +65,10 @@ function readTask({ id, component, dependencies, status, attempts, details }: Ta
 
 function readAttempt({ task, phase: reached, startedAt, heartbeatAt, details }: AttemptRecord): AttemptState {
   const times = { startedAtMs: startedAt, heardAtMs: heartbeatAt ?? startedAt };
-  return { task, phase: phase.parse(reached), ...times, ...attemptDetails.parse(details) };
+  return { task, phase: phaseSchema.parse(reached), ...times, ...attemptDetails.parse(details) };
 }
 
-/** What changes of a build's record. */
+/** The fields of a build's record that turns change. */
 export function toBuild(
   state: BuildState,
   kept: Beside = { queue: null, preview: null },
@@ -177,17 +96,17 @@ export interface Change {
   readonly nowMs: number;
 }
 
-/** What a build that has ended leaves of its sandboxes: nothing. */
+/** An ended build leaves no sandboxes. */
 export function endedSandboxes(sandboxes: readonly SandboxRecord[], nowMs: number): SandboxRecord[] {
   return sandboxes.map((sandbox) => ({ ...sandbox, status: "destroyed", reason: "build ended", endedAt: nowMs }));
 }
 
-/** What a build that has ended leaves in its merge queue. */
+/** An ended build leaves no open candidates. */
 export function endedCandidates(candidates: readonly CandidateRecord[], nowMs: number): CandidateRecord[] {
   return candidates.map((candidate) => ({ ...candidate, status: "rejected", reason: "build ended", endedAt: nowMs }));
 }
 
-/** The records of tasks and attempts that are not as they were. */
+/** The records of tasks and attempts that have changed. */
 export function changedRecords(change: Change): { tasks: TaskRecord[]; attempts: AttemptRecord[] } {
   const { stored, before, after } = change;
   const tasks = new Set(before.tasks);
@@ -221,7 +140,7 @@ function reasonOf({ status, trouble, failure }: TaskState): string | null {
   return failure === null ? trouble : failureText(failure);
 }
 
-function failureText(failure: TaskFailure): string {
+function failureText(failure: NonNullable<TaskState["failure"]>): string {
   switch (failure.reason) {
     case "exhausted":
       return failure.message ?? failure.error;
@@ -269,4 +188,11 @@ function isRecordOf({ task, details }: AttemptRecord, attempt: AttemptState): bo
 
 function toJson(details: object): Record<string, z.core.util.JSONType> {
   return JSON.parse(JSON.stringify(details)) as Record<string, z.core.util.JSONType>;
+}
+
+export type AttemptIds = ReadonlyMap<string, AttemptId>;
+
+/** By the attempt's name. */
+export function idsOf(attempts: readonly AttemptRecord[]): AttemptIds {
+  return new Map(attempts.map(({ id, task, details }) => [attemptName(task, Number(details["number"])), id]));
 }

@@ -2,7 +2,10 @@ import { compareIds, isOnMain, tailsOf } from "@slipway/contract";
 import type { BuildAction } from "./actions.ts";
 import { type AttemptState, type BuildState, isDone, type TaskState } from "./state.ts";
 
-/** Fills the free slots: first with attempts that were paused, then with tasks whose dependencies are on main, longest path first. */
+/**
+ * Fills the free slots: first with paused attempts, then with tasks whose dependencies are on main, longest path
+ * first.
+ */
 export function startReady(state: BuildState, nowMs: number): BuildAction[] {
   if (state.status !== "running") return [];
   const { settings, grantedSlots, attempts, tasks } = state;
@@ -33,7 +36,7 @@ function start({ id, attempts, next }: TaskState): BuildAction {
   return { type: "start-attempt", task: id, attempt: attempts + 1, ...next };
 }
 
-/** A sandbox that died during the pause comes back as any other that died. */
+/** A sandbox that died during the pause is respawned like any other. */
 function goOn({ task, number, respawns, outcome, offer }: AttemptState): BuildAction {
   return outcome?.reason === "runner_lost" && offer === null
     ? { type: "respawn-attempt", task, attempt: number, respawn: respawns + 1 }

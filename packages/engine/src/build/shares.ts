@@ -1,6 +1,6 @@
 import { compareIds } from "@slipway/contract";
 
-/** What a build that is not paused would use. */
+/** What a build would use now. */
 export interface Demand {
   readonly build: string;
   readonly user: string;
@@ -8,12 +8,12 @@ export interface Demand {
   readonly startedAtMs: number;
   /** Slots that it holds. They are not taken away. */
   readonly held: number;
-  /** Slots that it could use, with those that it holds. */
+  /** Slots that it could use, including those that it holds. */
   readonly wanted: number;
 }
 
 /**
- * Slots of the fleet for each build. Users share equally, however many builds they have; a priority only counts between
+ * Slots of the fleet for each build. Users share equally, however many builds they have; a priority counts only between
  * builds of the same user. Of equal builds the one with fewer slots goes first, then the older one.
  */
 export function shareSlots(demands: readonly Demand[], slots: number): ReadonlyMap<string, number> {

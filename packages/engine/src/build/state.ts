@@ -1,160 +1,182 @@
 import {
   afterEnd,
-  type BuildEndReason,
   type BuildSettings,
-  type BuildStatus,
+  buildEndReasons,
+  buildSettingsSchema,
   type End,
+  endSchema,
+  findingsSchema,
   type Hold,
+  holds,
   isOnMain,
-  type PauseReason,
   type Plan,
-  type TaskStatus,
+  pauseReasons,
 } from "@slipway/contract";
-import type { OfferAnswer, Stage } from "../ports/work.ts";
+import { z } from "zod";
+import type { Kept } from "../ports/kept.ts";
+import type { attemptRecordSchema, buildRecordSchema, taskRecordSchema } from "../ports/records.ts";
+import { stages } from "../ports/work.ts";
 
-/** All that the decisions of a build follow from. Plain data; times are milliseconds since 1970. */
-export interface BuildState {
-  readonly status: BuildStatus;
-  readonly settings: BuildSettings;
-  /** What the user last said. */
-  readonly wish: { readonly kind: "run" | "pause" | "cancel"; readonly atMs: number };
-  readonly pause: Pause | null;
-  readonly endReason: BuildEndReason | null;
+/**
+ * Everything that the decisions of a build follow from. What is queried is kept in fields of the records, the rest in
+ * their details, as these schemas read them. Times are milliseconds since 1970.
+ */
+const atMs = z.int();
+const microUsd = z.int().min(0);
+
+const nextTry = {
+  /** Null: the first try, with nothing to mend. */
+  level: z.literal([0, 1, 2, 3, 4]).nullable(),
+  /** At level 0: the signature of the known fix. */
+  pattern: z.string().nullable(),
+  from: z.enum(["main", "last-attempt"]),
+};
+
+const failure = {
+  /** What two failures of the same kind have in common: see fingerprint.ts. */
+  error: z.string(),
+  /** The error in its own words. Undefined: there are none. */
+  message: z.string().optional(),
+};
+
+const pause = z.strictObject({
+  reason: z.enum(pauseReasons),
+  atMs,
+  /** As it was then: a higher budget ends the pause, as does the user's order while the budget is not spent. */
+  budgetMicroUsd: microUsd,
+});
+
+const planning = z.strictObject({
+  stage: z.enum(stages),
+  /** From 1: a stage for which there was no money begins again. */
+  round: z.int(),
+  /** `held`: it is the user's turn. `refused`: there was no money for it. */
+  step: z.enum(["due", "underway", "held", "refused", "failed"]),
+  /** Where the build waits for the user. */
+  hold: z.enum(holds),
+});
+
+/** From the tasks to the check whether the intent is satisfied, and round again with what is not. */
+const progress = z.strictObject({
+  round: z.int(),
+  /** `refused`: there was no money for the plan. */
+  step: z.enum(["tasks", "checking", "checked", "planning", "refused", "unplannable"]),
+  /** Criteria, by the last check. */
+  unsatisfied: z.array(z.string()),
+  /** Consecutive rounds that changed nothing about it. */
+  unchangedRounds: z.int(),
+});
+
+export const buildDetails = z.object({
+  settings: buildSettingsSchema,
+  /** The user's last order. */
+  wish: z.strictObject({ kind: z.enum(["run", "pause", "cancel"]), atMs }),
+  pause: pause.nullable(),
+  endReason: z.enum(buildEndReasons).nullable(),
   /** How long it has worked until `activeSinceMs`; pauses and holds do not count. */
-  readonly activeMs: number;
-  /** Null while it does not work. Moves on by the time that nobody drove the build. */
-  readonly activeSinceMs: number | null;
+  activeMs: z.number(),
+  /** Null while it does not work. Moves on by the time in which nobody drove the build. */
+  activeSinceMs: atMs.nullable(),
   /** When it had its last turn, while it works. Null: not known. */
-  readonly turnAtMs: number | null;
-  readonly spentMicroUsd: number;
-  /** The budget that the user has been warned about. */
-  readonly warnedBudgetMicroUsd: number | null;
-  /** What the builds of all users leave to this one. */
-  readonly grantedSlots: number;
+  turnAtMs: atMs.nullable().default(null),
+  spentMicroUsd: microUsd,
+  /** The budget that the user was warned about. */
+  warnedBudgetMicroUsd: microUsd.nullable(),
   /** What comes before the tasks. Null: there is a plan. */
-  readonly planning: Planning | null;
+  planning: planning.nullable(),
+  progress,
+});
+
+export const taskDetails = z.strictObject({
+  estimateMs: z.number(),
+  /** Attempts that failed, with what they tried. */
+  failures: z.array(z.strictObject({ level: nextTry.level, pattern: nextTry.pattern, ...failure })),
+  /** The last refusal of an offer: by which gate, why in one short line, and how often any gate has refused. */
+  refusal: z.strictObject({ gate: z.string(), finding: z.string(), times: z.int() }).nullable().default(null),
+  /** What the next attempt tries. */
+  next: z.strictObject(nextTry),
+  /** Troubles since the last failed try that were not the attempt's fault, except those of models. */
+  interruptions: z.int(),
+  /** Those of models: they are waited out for as long as the build lasts. */
+  modelInterruptions: z.int().default(0),
+  /** What the next attempt waits for to pass. Null: no trouble. */
+  trouble: z.string().nullable().default(null),
+  /** The next attempt does not begin before. */
+  notBeforeMs: atMs,
+  failure: z
+    .discriminatedUnion("reason", [
+      z.strictObject({ reason: z.literal("exhausted"), ...failure }),
+      z.strictObject({ reason: z.literal("dependency"), task: z.string() }),
+      z.strictObject({ reason: z.literal("build-ended") }),
+    ])
+    .nullable(),
+});
+
+/** How an attempt ended, and what is known beside that. */
+const outcome = z.strictObject({
+  ...endSchema.shape,
+  /** The known fix for its error. */
+  pattern: nextTry.pattern.optional(),
+  /** The build's budget when money was refused. */
+  budgetMicroUsd: microUsd.optional(),
+  /** The commit of main that has what the task is for, without a change. */
+  main: z.string().optional(),
+});
+
+/** The answer to the last of its offers that was not merged: see `OfferAnswer`. */
+const answer = z.strictObject({
+  offer: z.int(),
+  findings: findingsSchema,
+  main: z.string().nullable(),
+  unchanged: z.boolean().optional(),
+});
+
+export const attemptDetails = z.strictObject({
+  ...nextTry,
+  /** From 1, per task. */
+  number: z.int(),
+  respawns: z.int(),
+  pausedAtMs: atMs.nullable(),
+  /** Until it is decided what follows. */
+  outcome: outcome.nullable(),
+  /** What it has in the merge queue. Null: nothing. */
+  offer: z.strictObject({ number: z.int(), atMs }).nullable().default(null),
+  answer: answer.nullable().default(null),
+  /** How many of its offers came back. */
+  returns: z.int().default(0),
+});
+
+export const phaseSchema = z.enum(["starting", "working", "verifying"]);
+
+export interface BuildState extends Pick<Kept<typeof buildRecordSchema>, "status">, Kept<typeof buildDetails> {
+  /** What the builds of all users leave to this one. Not kept. */
+  readonly grantedSlots: number;
   readonly tasks: readonly TaskState[];
   /** Those that have not ended. */
   readonly attempts: readonly AttemptState[];
-  readonly progress: Progress;
 }
 
-export interface Pause {
-  readonly reason: PauseReason;
-  readonly atMs: number;
-  /** As it was then: a budget that is raised lets the build go on, as does the user's word while it is not spent. */
-  readonly budgetMicroUsd: number;
-}
+type KeptTask = Kept<typeof taskRecordSchema>;
+/** `attempts`: how many there have been. */
+export type TaskState = Pick<KeptTask, "id" | "component" | "dependencies" | "status" | "attempts"> &
+  Kept<typeof taskDetails>;
 
-export interface Planning {
-  readonly stage: Stage;
-  /** From 1: a stage for which there was no money is begun again. */
-  readonly round: number;
-  /** `held`: the user has the next word. `refused`: there was no money for it. */
-  readonly step: "due" | "underway" | "held" | "refused" | "failed";
-  /** Where the build waits for the user. */
-  readonly hold: Hold;
-}
-
-export interface TaskState {
-  readonly id: string;
-  readonly component: string;
-  readonly dependencies: readonly string[];
-  readonly estimateMs: number;
-  readonly status: TaskStatus;
-  /** How many attempts there have been. */
-  readonly attempts: number;
-  /** Those that failed, by the level of what they tried. */
-  readonly failures: readonly FailedTry[];
-  /** What came back of its offers. Null: nothing. */
-  readonly refusal: Refusal | null;
-  /** What the next attempt tries. */
-  readonly next: NextTry;
-  /** Troubles since the last failed try that were not the attempt's own, without those of models. */
-  readonly interruptions: number;
-  /** Those of models: they are waited out for as long as the build lasts. */
-  readonly modelInterruptions: number;
-  /** What the next attempt waits to pass. Null: no trouble. */
-  readonly trouble: string | null;
-  /** The next attempt does not begin before. */
-  readonly notBeforeMs: number;
-  readonly failure: TaskFailure | null;
-}
-
-/** 0: a known pattern, 1: a direct fix, 2: deep analysis, 3: the component is rewritten, 4: the feature is built anew. */
-export type Level = 0 | 1 | 2 | 3 | 4;
-
-export interface NextTry {
-  /** Null: the first try, with nothing to mend. */
-  readonly level: Level | null;
-  /** At level 0: the known fix that is tried. */
-  readonly pattern: string | null;
-  /** Where it begins: with main's files, or in the sandbox of the attempt before. */
-  readonly from: "main" | "last-attempt";
-}
-
-export interface Refusal {
-  /** Of the last one. */
-  readonly gate: string;
-  /** Why, in one short line. */
-  readonly finding: string;
-  /** How often, by any gate. */
-  readonly times: number;
-}
-
-export interface FailedTry {
-  readonly level: Level | null;
-  readonly pattern: string | null;
-  /** What two failures of the same kind have in common: see fingerprint.ts. */
-  readonly error: string;
-  /** The error in its own words. Undefined: there are no other. */
-  readonly message?: string | undefined;
-}
-
-export type TaskFailure =
-  | ({ readonly reason: "exhausted" } & Pick<FailedTry, "error" | "message">)
-  | { readonly reason: "dependency"; readonly task: string }
-  | { readonly reason: "build-ended" };
-
-export interface AttemptState extends NextTry {
-  readonly task: string;
-  /** From 1, per task. */
-  readonly number: number;
-  readonly phase: "starting" | "working" | "verifying";
-  /** Moves on by the time that it is paused, or that nobody drove the build. */
+export interface AttemptState extends Pick<Kept<typeof attemptRecordSchema>, "task">, Kept<typeof attemptDetails> {
+  readonly phase: z.output<typeof phaseSchema>;
+  /** Moves on by the time in which it is paused, or nobody drove the build. */
   readonly startedAtMs: number;
   readonly heardAtMs: number;
-  readonly pausedAtMs: number | null;
-  readonly respawns: number;
-  /** What came of it, until it is decided what follows. */
-  readonly outcome: Outcome | null;
-  /** What it has in the merge queue. Null: nothing. */
-  readonly offer: { readonly number: number; readonly atMs: number } | null;
-  /** What came of the last of its offers that did not get merged. */
-  readonly answer: OfferAnswer | null;
-  /** How many of its offers came back. */
-  readonly returns: number;
 }
 
-/** How an attempt ended, and what is known beside that. */
-export interface Outcome extends End {
-  /** The fix that is known for its error. */
-  readonly pattern?: string | null | undefined;
-  /** The build's budget when money was refused. */
-  readonly budgetMicroUsd?: number | undefined;
-  /** The commit of main that has what the task is for, without a change. */
-  readonly main?: string | undefined;
-}
+export type Pause = Kept<typeof pause>;
+export type Planning = Kept<typeof planning>;
+export type Progress = Kept<typeof progress>;
+export type FailedTry = TaskState["failures"][number];
+export type Outcome = Kept<typeof outcome>;
 
-/** From the tasks to the check whether the intent is satisfied, and round again with what is not. */
-export interface Progress {
-  readonly round: number;
-  /** `refused`: there was no money for the plan. */
-  readonly step: "tasks" | "checking" | "checked" | "planning" | "refused" | "unplannable";
-  /** Criteria, by the last check. */
-  readonly unsatisfied: readonly string[];
-  /** Rounds in a row that have changed nothing about it. */
-  readonly unchangedRounds: number;
+/** Names an attempt within its build. */
+export function attemptName(task: string, number: number): string {
+  return `${task}#${number}`;
 }
 
 /** A build that has nothing but its request. */
@@ -216,7 +238,7 @@ export function isDone({ status }: TaskState): boolean {
   return isOnMain(status) || status === "failed";
 }
 
-/** With its time counted from now on, or not, as the state wants it. */
+/** Counts the build's time from now on, or stops to, as the state says. */
 export function timed(state: BuildState, nowMs: number): BuildState {
   const works = state.status === "running" && state.planning?.step !== "held";
   if (works === (state.activeSinceMs !== null)) return state;

@@ -1,14 +1,14 @@
 import { type Check, type CriterionKind, type Intent, performanceMetrics } from "@slipway/contract";
 import type { Finding } from "../ask/ask.ts";
 
-/** What can prove a criterion of a kind. A page that only answers proves nothing about its looks. */
+/** What can prove a criterion of a kind. An HTTP answer proves nothing about how a page looks. */
 const provenBy: Readonly<Record<CriterionKind, readonly Check["type"][]>> = {
   functional: ["http", "browser"],
   visual: ["browser"],
   performance: ["performance"],
 };
 
-/** What is wrong with the checks for an intent: every criterion and every workflow needs one that can fail. */
+/** Returns what is wrong with the checks of an intent: every criterion and every workflow needs one that can fail. */
 export function checkChecks({ criteria, workflows }: Intent, checks: readonly Check[]): readonly Finding[] {
   const demands = new Map<string, readonly Check["type"][]>([
     ...criteria.map(({ id, kind }) => [id, provenBy[kind]] as const),
@@ -42,9 +42,7 @@ function weaknessOf(check: Check): string | undefined {
     }
     case "performance": {
       const most = performanceMetrics[check.metric];
-      return check.atMost <= most
-        ? undefined
-        : `${check.metric} of ${check.atMost} is no limit; at most ${most} is one`;
+      return check.atMost <= most ? undefined : `${check.metric} of ${check.atMost} is too high; the limit is ${most}`;
     }
   }
 }

@@ -13,10 +13,10 @@ import {
 import type { z } from "zod";
 import type { Finding } from "../ask/ask.ts";
 
-/** The request as it is kept: without what a terminal or a prompt would take for more than text. */
+/** The request as it is kept: without anything that a terminal or a prompt would take for more than text. */
 export function readRequest(text: string): string {
   if (text.length > intentLimits.requestCharacters) {
-    const message = `the request has ${text.length} characters; at most ${intentLimits.requestCharacters} are taken`;
+    const message = `the request has ${text.length} characters; the limit is ${intentLimits.requestCharacters}`;
     throw new SlipwayError("too_large", message);
   }
   const read = requestTextSchema.safeParse(text);
@@ -28,9 +28,9 @@ export function openIntent(request: string, draft: IntentDraft): OpenIntent {
   return { status: "open", intent: readIntent({ ...draft, request }) };
 }
 
-/** The parts that the edit names, instead of those that were there. Fails with `intent_locked` after the lock. */
+/** Replaces the parts that the edit names. Fails with `intent_locked` after the lock. */
 export function editIntent(record: OpenIntent | LockedIntent, edit: unknown): OpenIntent {
-  if (record.status === "locked") throw new SlipwayError("intent_locked", "the intent is locked and stays as it is");
+  if (record.status === "locked") throw new SlipwayError("intent_locked", "the intent is locked and cannot change");
   const parts = parse(intentEditSchema, edit, "the edit");
   return { status: "open", intent: readIntent({ ...record.intent, ...parts }) };
 }
@@ -42,12 +42,12 @@ export async function lockIntent(record: OpenIntent | LockedIntent, nowMs: numbe
   return freeze({ status: "locked", intent, hash: await contentHash(intent), lockedAtMs: nowMs });
 }
 
-/** Whether a locked intent is still what was locked, wherever it has been since. */
+/** Whether a locked intent is still what was locked. */
 export async function isIntact({ intent, hash }: LockedIntent): Promise<boolean> {
   return (await contentHash(intent)) === hash;
 }
 
-/** What the schema can not say of an intent. */
+/** What the schema cannot check. */
 export function checkIntent({ criteria, workflows }: IntentDraft): readonly Finding[] {
   const ids = [...criteria, ...workflows].map(({ id }) => id);
   const statements = criteria.map(({ statement }) => statement.toLowerCase());

@@ -16,7 +16,7 @@ import { checkInstructions, intentInstructions } from "./prompts.ts";
 
 const maxOutputTokens = 32_000;
 
-/** What the model makes of a request, for the user to look at and to edit. */
+/** Lets the model turn a request into an intent, which the user may edit. */
 export async function draftIntent(
   models: ModelRoles,
   ask: {
@@ -38,7 +38,10 @@ export async function draftIntent(
   return openIntent(request, draft);
 }
 
-/** What will prove the intent. The lock counts only together with it: nothing is built that can not be proven. */
+/**
+ * Lets the model make the checks that will prove the intent. Nothing is built that cannot be proven: the lock needs
+ * them.
+ */
 export async function compileChecks(
   models: ModelRoles,
   { intent, hash }: LockedIntent,

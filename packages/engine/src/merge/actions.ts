@@ -1,32 +1,34 @@
 import type { Finding } from "@slipway/contract";
-import type { GateRun, PendingMerge, Suspicion } from "./state.ts";
+import type { NewEvent } from "../ports/store.ts";
+import type { GateWork, MergeWork, OfCandidate } from "../ports/work.ts";
+import type { Judged, Suspicion } from "./state.ts";
 
 /**
- * What a turn decides about the merge queue, as plain data. An action names all that tells it from others: the same one,
- * carried out again after a crash, finds what the first has done.
+ * What a turn decides about the merge queue, as plain data. What the queue asks for is an action that is its own work
+ * item: it names everything that tells it from others, so that the same one, carried out again after a crash, finds
+ * what the first did.
  */
 export type MergeAction =
-  /** To be answered by what comes of it; `candidate` is whose commit it is. */
-  | { readonly type: "test-merge"; readonly candidate: string; readonly base: string; readonly commit: string }
-  | ({ readonly type: "start-run" } & Omit<GateRun, "startedAtMs">)
-  /** `overdue`: it counts as broken. Else nobody needs it any more. */
+  | Extract<MergeWork, { type: "test-merge" | "merge" }>
+  | (GateWork & Judged)
+  /** `overdue`: it counts as broken. Otherwise nobody needs it any more. */
   | { readonly type: "cancel-run"; readonly run: number; readonly overdue: boolean }
+  | (OfCandidate & QueueMove);
+
+type QueueMove =
   /** From now on it is tested on top of those ahead of it, and those behind on top of it. */
-  | { readonly type: "line-up"; readonly candidate: string; readonly place: number }
-  /** What it depends on is not ahead of it any more. */
-  | { readonly type: "leave-line"; readonly candidate: string }
-  /** Those behind go on without it while its failure is looked at again. */
-  | ({ readonly type: "set-aside"; readonly candidate: string } & Suspicion)
+  | { readonly type: "line-up"; readonly place: number }
+  /** What it depends on is no longer ahead of it. */
+  | { readonly type: "leave-line" }
+  /** Those behind go on without it while its failure is tested again. */
+  | ({ readonly type: "set-aside" } & Suspicion)
   /** The failure was a flake. */
-  | { readonly type: "clear"; readonly candidate: string }
-  /** Moves main if it is at `from`; if it is at `to`, that has happened already. */
-  | ({ readonly type: "merge" } & PendingMerge)
-  /** Main, as it is at this commit, has what the task is for: nothing has to be merged. */
-  | { readonly type: "satisfy"; readonly candidate: string; readonly task: string; readonly main: string }
-  /** Back to its attempt. `broken`: the gate could not be run on it. `unchanged`: it had refused the same files before. */
+  | { readonly type: "clear" }
+  /** Main, at this commit, has what the task is for: nothing has to be merged. */
+  | { readonly type: "satisfy"; readonly main: string }
+  /** Back to its attempt. `broken`: the gate could not run on it. `unchanged`: it had refused the same files before. */
   | {
       readonly type: "reject";
-      readonly candidate: string;
       readonly gate: string;
       readonly tree: string;
       readonly broken: boolean;
@@ -36,10 +38,43 @@ export type MergeAction =
   /** Back to its attempt, with what main has at `paths` and what the candidate has. */
   | {
       readonly type: "return-conflict";
-      readonly candidate: string;
       readonly main: string;
       readonly commit: string;
       readonly paths: readonly string[];
     }
   /** The queue is cancelled. */
-  | { readonly type: "discard"; readonly candidate: string };
+  | { readonly type: "discard" };
+
+export type ActionOf<T extends MergeAction["type"]> = Extract<MergeAction, { type: T }>;
+
+export function isWork(action: MergeAction): action is ActionOf<MergeWork["type"]> {
+  return workTypes.has(action.type);
+}
+
+const workTypes: ReadonlySet<string> = new Set<MergeWork["type"]>(["test-merge", "gate-run", "cancel-run", "merge"]);
+
+/** The decision as those who follow the build read it. They are not told where candidates stand in the line. */
+export function tellMerging(action: MergeAction): readonly NewEvent[] {
+  switch (action.type) {
+    case "gate-run": {
+      const { candidate, task, gate, run } = action;
+      return [{ type: "gate.started", data: { candidate, task, gate, run } }];
+    }
+    case "reject": {
+      const { candidate, task, gate, broken, unchanged } = action;
+      const type = gate === "main-test" ? "merge.test_failed" : "merge.rejected";
+      const finding = action.findings[0]?.text.slice(0, 500) ?? "";
+      return [{ type, data: { candidate, task, gate, broken, unchanged, finding } }];
+    }
+    case "return-conflict": {
+      const { candidate, task, paths } = action;
+      return [{ type: "merge.conflict", data: { candidate, task, paths: paths.slice(0, 20) } }];
+    }
+    case "set-aside": {
+      const { candidate, task, gate } = action;
+      return [{ type: "merge.doubted", data: { candidate, task, gate } }];
+    }
+    default:
+      return [];
+  }
+}

@@ -1,12 +1,12 @@
 import type { MergeAction } from "./actions.ts";
 import type { View } from "./line.ts";
 import { gatesOn, isReady, type Results } from "./results.ts";
-import { byUrgency, type Candidate, inLine, type MergeQueue, outcomeOf } from "./state.ts";
+import { byUrgency, type Candidate, inLine, type MergeQueue, nameOf, outcomeOf } from "./state.ts";
 
-/** The most urgent of those that have passed all else joins the line, while that is shorter than the window. */
+/** The most urgent candidate that passed everything else joins the line, while the line is shorter than the window. */
 export function lineUp({ queue, results, plan }: View): MergeAction[] {
   const going = plan.filter(({ stuck }) => !stuck);
-  // What the next one stands on is being found out.
+  // What the next one would stand on is not known yet.
   if (going.some(({ merge }) => merge === null) || going.length >= queue.window) return [];
   const ahead = going.map(({ candidate }) => candidate);
   const candidate = queue.candidates
@@ -14,7 +14,7 @@ export function lineUp({ queue, results, plan }: View): MergeAction[] {
     .filter((one) => mayFollow(queue, results, ahead, one))
     .sort(byUrgency)[0];
   const last = inLine(queue).at(-1)?.place ?? 0;
-  return candidate ? [{ type: "line-up", candidate: candidate.id, place: last + 1 }] : [];
+  return candidate ? [{ type: "line-up", ...nameOf(candidate), place: last + 1 }] : [];
 }
 
 function mayFollow(queue: MergeQueue, results: Results, ahead: readonly Candidate[], candidate: Candidate): boolean {
@@ -26,7 +26,7 @@ function mayFollow(queue: MergeQueue, results: Results, ahead: readonly Candidat
   );
 }
 
-/** With main; and with those ahead, or it waits for what becomes of them. */
+/** With main, and with those ahead; otherwise it waits for what becomes of them. */
 function isCompatible(queue: MergeQueue, ahead: readonly Candidate[], candidate: Candidate): boolean {
   const goesWith = (base: string, commit: string) => outcomeOf(queue, base, commit)?.type === "clean";
   return (
@@ -43,18 +43,11 @@ function pair(a: Candidate, b: Candidate): readonly [Candidate, Candidate] {
   return a.id < b.id ? [a, b] : [b, a];
 }
 
-/** Candidates whose changes do not go together: whichever comes second will have to be mended. */
-export function conflictsOf(queue: MergeQueue): readonly { readonly between: readonly [string, string] }[] {
-  return pairsOf(queue.candidates)
-    .filter(([one, two]) => outcomeOf(queue, one.commit, two.commit)?.type === "conflict")
-    .map(([one, two]) => ({ between: [one.id, two.id] }));
-}
-
 function pairsOf(candidates: readonly Candidate[]): (readonly [Candidate, Candidate])[] {
   return candidates.flatMap((a, index) => candidates.slice(index + 1).map((b) => pair(a, b)));
 }
 
-/** Of each in the line with what is below it, and for compatibility of all with main and with each other. */
+/** Of each candidate in the line with what is below it, and for compatibility of all with main and with each other. */
 export function testMerges({ queue, plan }: View): MergeAction[] {
   const { main, candidates } = queue;
   const onOthers = gatesOn(queue, "others").length > 0;
@@ -64,10 +57,11 @@ export function testMerges({ queue, plan }: View): MergeAction[] {
     ...(onOthers ? pairsOf(candidates).map(([one, two]) => ({ base: one.commit, candidate: two })) : []),
   ];
   const known = new Set(queue.testMerges.map(({ base, commit }) => `${base} ${commit}`));
-  return wanted.flatMap(({ base, candidate: { id, commit } }) => {
+  return wanted.flatMap(({ base, candidate }) => {
+    const { commit } = candidate;
     const name = `${base} ${commit}`;
     if (known.has(name)) return [];
     known.add(name);
-    return [{ type: "test-merge", candidate: id, base, commit } as const];
+    return [{ type: "test-merge", ...nameOf(candidate), base, commit } as const];
   });
 }

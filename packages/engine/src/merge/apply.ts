@@ -1,4 +1,4 @@
-import type { MergeAction } from "./actions.ts";
+import type { ActionOf, MergeAction } from "./actions.ts";
 import { forget } from "./forget.ts";
 import { withEnd } from "./results.ts";
 import { type Candidate, type MergeQueue, minWindow } from "./state.ts";
@@ -14,8 +14,8 @@ function applyAction(queue: MergeQueue, action: MergeAction, nowMs: number): Mer
       const asked = { base: action.base, commit: action.commit, outcome: null };
       return { ...queue, testMerges: [...queue.testMerges, asked] };
     }
-    case "start-run": {
-      const { type: _, ...run } = action;
+    case "gate-run": {
+      const { type: _, task: __, ...run } = action;
       return { ...queue, started: run.run, runs: [...queue.runs, { ...run, startedAtMs: nowMs }] };
     }
     case "cancel-run":
@@ -25,7 +25,7 @@ function applyAction(queue: MergeQueue, action: MergeAction, nowMs: number): Mer
     case "leave-line":
       return changeCandidate(queue, action.candidate, { place: null });
     case "set-aside": {
-      const { type: _, candidate, ...suspicion } = action;
+      const { type: _, candidate, task: __, ...suspicion } = action;
       const window = Math.max(minWindow, Math.floor(queue.window / 2));
       return { ...changeCandidate(queue, candidate, { place: null, suspicion }), window };
     }
@@ -45,11 +45,7 @@ function applyAction(queue: MergeQueue, action: MergeAction, nowMs: number): Mer
   }
 }
 
-function runCancelled(
-  queue: MergeQueue,
-  { run, overdue }: Extract<MergeAction, { type: "cancel-run" }>,
-  nowMs: number,
-): MergeQueue {
+function runCancelled(queue: MergeQueue, { run, overdue }: ActionOf<"cancel-run">, nowMs: number): MergeQueue {
   const cancelled = queue.runs.find((one) => one.run === run);
   if (cancelled === undefined) return queue;
   const results = overdue
@@ -58,8 +54,8 @@ function runCancelled(
   return { ...queue, results, runs: queue.runs.filter((one) => one !== cancelled) };
 }
 
-/** Whoever offers the same files again wants them to be looked at: nothing was found out about them. */
-function forgetBroken(queue: MergeQueue, { gate, tree }: Extract<MergeAction, { type: "reject" }>): MergeQueue {
+/** Nothing was found out about these files: when they are offered again, the gate runs again. */
+function forgetBroken(queue: MergeQueue, { gate, tree }: ActionOf<"reject">): MergeQueue {
   return { ...queue, results: queue.results.filter((result) => result.gate !== gate || result.tree !== tree) };
 }
 
@@ -70,7 +66,7 @@ function changeCandidate(queue: MergeQueue, id: string, change: Partial<Candidat
   return { ...queue, candidates };
 }
 
-/** Its runs, if any, are of no use any more: see runs.ts. */
+/** Its runs, if any, are no longer of use: see runs.ts. */
 export function withoutCandidate(queue: MergeQueue, id: string): MergeQueue {
   const candidates = queue.candidates.filter((candidate) => candidate.id !== id);
   return forget({ ...queue, candidates, ended: [...queue.ended, id] });

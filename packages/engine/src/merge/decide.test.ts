@@ -1,13 +1,24 @@
 import { type Gate, usualGates } from "@slipway/contract";
 import { describe, expect, test } from "vitest";
 import type { MergeAction } from "./actions.ts";
-import { conflictsOf } from "./admit.ts";
 import { decide, underway } from "./decide.ts";
-import { keepQueue, readQueue } from "./kept.ts";
-import { type MergeObservation, observeMerges } from "./observe.ts";
+import { observeMerges, type QueueFact } from "./observe.ts";
 import { nextWakeMs } from "./runs.ts";
-import { digestOf, inLine, type MergeQueue } from "./state.ts";
-import { after, begin, ended, offered, type Play, play, runsOf } from "./testing.ts";
+import { digestOf, inLine, type MergeQueue, readQueue } from "./state.ts";
+import {
+  after,
+  begin,
+  ended,
+  mergeEnded,
+  movedTo,
+  offered,
+  type Play,
+  play,
+  runEnded,
+  runsOf,
+  wished,
+  withdrawn,
+} from "./testing.ts";
 
 const alone = ["build", "tests", "intent"];
 const minuteMs = 60_000;
@@ -32,10 +43,14 @@ function tested(queue: MergeQueue, tree: string, verdict: "passed" | "failed" | 
   return play(queue, nowMs, [ended(queue, "main-test", tree, verdict)]);
 }
 
-function merged({ merging }: MergeQueue): MergeObservation {
+function merged({ merging }: MergeQueue): QueueFact {
   if (merging === null) throw new Error("nothing is merged");
   const { candidate, to, tree } = merging;
-  return { type: "merge-ended", candidate, merged: true, main: { commit: to, tree } };
+  return mergeEnded(candidate, true, { commit: to, tree });
+}
+
+function kept(queue: MergeQueue): object {
+  return JSON.parse(JSON.stringify(queue));
 }
 
 function only(actions: readonly MergeAction[], ...types: readonly MergeAction["type"][]): MergeAction[] {
@@ -77,7 +92,16 @@ describe("gates", () => {
     const { actions } = play(queue, 2, [ended(queue, "build", "tree:a", "failed")]);
     const findings = [{ gate: "build", text: "it fails" }];
     expect(actions).toEqual([
-      { type: "reject", candidate: "a", gate: "build", tree: "tree:a", broken: false, unchanged: false, findings },
+      {
+        type: "reject",
+        candidate: "a",
+        task: "a",
+        gate: "build",
+        tree: "tree:a",
+        broken: false,
+        unchanged: false,
+        findings,
+      },
     ]);
   });
 
@@ -134,15 +158,15 @@ describe("gates", () => {
     queue = play(queue, 1, [ended(queue, "build", "tree:a", "failed")]).queue;
     queue = play(queue, 2, [ended(queue, "build", "tree:a", "failed")]).queue;
     const { actions } = play(queue, 3, [offered("a2", { task: "a", tree: "tree:a" })]);
-    expect(only(actions, "start-run", "reject")).toMatchObject([{ type: "reject", candidate: "a2" }]);
+    expect(only(actions, "gate-run", "reject")).toMatchObject([{ type: "reject", candidate: "a2" }]);
   });
 
   test("the same files that have failed on main fail at once, with what was found", () => {
     let { queue } = tested(ready(["a"]), "tree:a+m", "failed");
     queue = tested(queue, "tree:a+m", "failed", 2).queue;
-    const kept = readQueue(keepQueue(queue)) ?? queue;
+    const reread = readQueue(kept(queue)) ?? queue;
     const again = offered("a2", { task: "a", commit: "a", tree: "tree:a" });
-    expect(only(play(kept, 3, [again]).actions, "start-run", "reject")).toMatchObject([
+    expect(only(play(reread, 3, [again]).actions, "gate-run", "reject")).toMatchObject([
       { candidate: "a2", gate: "main-test", unchanged: true, findings: [{ text: "it fails" }] },
     ]);
   });
@@ -150,9 +174,8 @@ describe("gates", () => {
   test("files that have failed are looked at again once main has moved", () => {
     let { queue } = play(begin(), 0, [offered("a")]);
     for (const nowMs of [1, 2]) queue = play(queue, nowMs, [ended(queue, "build", "tree:a", "failed")]).queue;
-    const moved = { type: "main-moved", main: { commit: "x", tree: "tree:x" } } as const;
-    const { actions } = play(queue, 3, [moved, offered("a2", { task: "a", commit: "a", tree: "tree:a" })]);
-    expect(only(actions, "start-run", "reject")).toMatchObject([{ type: "start-run", gate: "build" }]);
+    const { actions } = play(movedTo(queue, "x"), 3, [offered("a2", { task: "a", commit: "a", tree: "tree:a" })]);
+    expect(only(actions, "gate-run", "reject")).toMatchObject([{ type: "gate-run", gate: "build" }]);
   });
 
   test("a pass after a failure counts no longer once main has moved", () => {
@@ -161,14 +184,13 @@ describe("gates", () => {
     queue = play(queue, 2, [ended(queue, "build", "tree:a", "passed")]).queue;
     queue = play(queue, 3, [ended(queue, "tests", "tree:a", "passed")]).queue;
     expect(runsOf(queue)).toEqual(["intent tree:a"]);
-    const moved = { type: "main-moved", main: { commit: "x", tree: "tree:x" } } as const;
-    expect(runsOf(play(queue, 4, [moved]).queue)).toEqual(["build tree:a"]);
+    expect(runsOf(play(movedTo(queue, "x"), 4, []).queue)).toEqual(["build tree:a"]);
   });
 
   test("nothing is run on a candidate before it is known how it goes with main", () => {
     expect(runsOf(after(begin(), 0, offered("a")))).toEqual([]);
     const { actions } = play(begin(), 0, [offered("a")], [["m", "a"]]);
-    expect(only(actions, "start-run")).toEqual([]);
+    expect(only(actions, "gate-run")).toEqual([]);
   });
 });
 
@@ -199,8 +221,7 @@ describe("a candidate that has nothing which main has not", () => {
 
   test("is looked at again when main moves meanwhile", () => {
     const { queue } = play(begin(), 0, [nothing]);
-    const moved = { type: "main-moved", main: { commit: "m+x", tree: "tree:m+x" } } as const;
-    expect(runsOf(play(queue, 1, [moved]).queue)).toEqual(["main-test tree:m+x"]);
+    expect(runsOf(play(movedTo(queue, "m+x"), 1, []).queue)).toEqual(["main-test tree:m+x"]);
   });
 
   test("is not satisfied by what main has passed for others", () => {
@@ -208,7 +229,7 @@ describe("a candidate that has nothing which main has not", () => {
     queue = tested(queue, "tree:b+m", "passed").queue;
     queue = play(queue, 2, [merged(queue)]).queue;
     const { actions } = play(queue, 3, [offered("a", { commit: "b", tree: "tree:b+m" })]);
-    expect(only(actions, "start-run", "satisfy")).toMatchObject([{ type: "start-run", gate: "main-test" }]);
+    expect(only(actions, "gate-run", "satisfy")).toMatchObject([{ type: "gate-run", gate: "main-test" }]);
   });
 
   test("waits while main moves", () => {
@@ -227,7 +248,7 @@ describe("files that two tasks have in common", () => {
     let { queue } = play(begin({ gates }), 0, twins);
     expect(runsOf(queue)).toEqual(["intent tree:same", "intent tree:same"]);
     const ofA = queue.runs.find(({ candidate }) => candidate === "a")?.run ?? 0;
-    queue = play(queue, 1, [{ type: "run-ended", run: ofA, verdict: "passed", findings: [] }]).queue;
+    queue = play(queue, 1, [runEnded(ofA, "passed")]).queue;
     expect(inLine(queue).map(({ id }) => id)).toEqual(["a"]);
     expect(runsOf(queue)).toEqual(["intent tree:same", "main-test tree:a+m"]);
   });
@@ -253,13 +274,13 @@ describe("files that two tasks have in common", () => {
     expect(JSON.stringify(result).length).toBeLessThan(500);
     expect(result?.tasks).toBe(digestOf([...merged, "a"]));
     const results = queue.results.map((one) => (one === result ? { ...one, tasks: ["a", ...merged] } : one));
-    expect(readQueue({ ...(keepQueue(queue) as object), results } as never)).toEqual(queue);
+    expect(readQueue({ ...kept(queue), results })).toEqual(queue);
   });
 
   test("and that have passed after a failure are tested again on a main that has more by now", () => {
     let { queue } = tested(ready(["a"]), "tree:a+m", "failed");
     queue = tested(queue, "tree:a+m", "passed").queue;
-    queue = { ...play(queue, 2, [{ type: "withdrawn", candidate: "a" }]).queue, merging: null };
+    queue = { ...play(queue, 2, [withdrawn("a")]).queue, merging: null };
     queue = { ...queue, main: { commit: "m+b", tree: "tree:b+m" }, merged: ["b"] };
     // Built on main, and without what main has: git takes its files as they are.
     const again = observeMerges(queue, offered("a2", { task: "a", tree: "tree:a" }), 3);
@@ -281,7 +302,7 @@ describe("the line", () => {
     ({ queue, actions } = tested(queue, "tree:a+m", "passed"));
     expect(actions).toEqual([{ type: "merge", candidate: "a", task: "a", from: "m", to: "m+a", tree: "tree:a+m" }]);
     ({ actions } = play(queue, 2, [merged(queue)]));
-    expect(only(actions, "merge", "start-run")).toEqual([
+    expect(only(actions, "merge", "gate-run")).toEqual([
       { type: "merge", candidate: "b", task: "b", from: "m+a", to: "m+a+b", tree: "tree:a+b+m" },
     ]);
   });
@@ -304,7 +325,7 @@ describe("the line", () => {
   test("blames nobody for a failure on top of one that may be at fault", () => {
     // Whoever is behind a bad one fails with it.
     let { queue, actions } = tested(ready(["a", "b"]), "tree:a+b+m", "failed");
-    expect(only(actions, "set-aside", "reject", "start-run")).toEqual([]);
+    expect(only(actions, "set-aside", "reject", "gate-run")).toEqual([]);
     ({ queue, actions } = tested(queue, "tree:a+m", "failed", 2));
     expect(only(actions, "set-aside")).toMatchObject([{ candidate: "a" }]);
     expect(runsOf(queue)).toEqual(["main-test tree:a+m", "main-test tree:b+m"]);
@@ -338,8 +359,8 @@ describe("the line", () => {
     expect(runsOf(queue)).toEqual([]);
     queue = play(queue, 1, [offered("a")]).queue;
     expect(runsOf(queue)).toEqual(["main-test tree:a+b+m", "main-test tree:a+m"]);
-    const { queue: left, actions } = play(queue, 2, [{ type: "withdrawn", candidate: "a" }]);
-    expect(only(actions, "leave-line")).toEqual([{ type: "leave-line", candidate: "b" }]);
+    const { queue: left, actions } = play(queue, 2, [withdrawn("a")]);
+    expect(only(actions, "leave-line")).toEqual([{ type: "leave-line", candidate: "b", task: "b" }]);
     expect(runsOf(left)).toEqual([]);
   });
 
@@ -359,7 +380,7 @@ describe("the line", () => {
     expect(runsOf(queue)).toEqual(["main-test tree:long+m"]);
     const waited = play(begin({ gates, slots: 0 }), 0, [offered("old")]).queue;
     const { actions } = play({ ...waited, slots: 1 }, 61 * minuteMs, [offered("new", { tailMs: 60 * minuteMs })]);
-    expect(only(actions, "start-run")).toMatchObject([{ candidate: "old" }]);
+    expect(only(actions, "gate-run")).toMatchObject([{ candidate: "old" }]);
   });
 });
 
@@ -369,7 +390,7 @@ describe("conflicts", () => {
   test("with main go back at once, with both sides", () => {
     const { queue, actions } = play(begin(), 0, [offered("a")], [["m", "a"]]);
     expect(only(actions, "return-conflict")).toEqual([
-      { type: "return-conflict", candidate: "a", main: "m", commit: "a", paths: ["x"] },
+      { type: "return-conflict", candidate: "a", task: "a", main: "m", commit: "a", paths: ["x"] },
     ]);
     // What it was begun for is gone.
     expect(queue).toMatchObject({ candidates: [], runs: [] });
@@ -377,7 +398,6 @@ describe("conflicts", () => {
 
   test("with one ahead wait for what becomes of it", () => {
     const queue = ready(["a", "b", "c"], 4, conflict);
-    expect(conflictsOf(queue)).toEqual([{ between: ["a", "b"] }]);
     expect(runsOf(queue)).toEqual(["main-test tree:a+c+m", "main-test tree:a+m"]);
     const passed = play(queue, 1, [ended(queue, "main-test", "tree:a+m", "passed")], conflict).queue;
     const { actions } = play(passed, 2, [merged(passed)], conflict);
@@ -386,7 +406,7 @@ describe("conflicts", () => {
 
   test("with one ahead are none when that is sent back", () => {
     const queue = ready(["a", "b"], 4, conflict);
-    const left = play(queue, 1, [{ type: "withdrawn", candidate: "a" }], conflict).queue;
+    const left = play(queue, 1, [withdrawn("a")], conflict).queue;
     expect(runsOf(left)).toEqual(["main-test tree:b+m"]);
   });
 
@@ -401,17 +421,17 @@ describe("conflicts", () => {
 
 describe("what happens in between", () => {
   test("a pause begins and merges nothing, and keeps what comes in", () => {
-    let queue = observeMerges(ready(["a", "b"]), { type: "wished", wish: "pause" }, 1);
+    let queue = observeMerges(ready(["a", "b"]), wished("pause"), 1);
     queue = after(queue, 2, ended(queue, "main-test", "tree:a+m", "passed"));
     expect(queue).toMatchObject({ merging: null, runs: [{ tree: "tree:a+b+m" }] });
-    const { actions } = play(queue, 3, [{ type: "wished", wish: "run" }]);
-    expect(only(actions, "merge", "start-run")).toMatchObject([{ type: "merge", candidate: "a" }]);
+    const { actions } = play(queue, 3, [wished("run")]);
+    expect(only(actions, "merge", "gate-run")).toMatchObject([{ type: "merge", candidate: "a" }]);
   });
 
   test("a cancel is not taken back", () => {
-    const queue = after(ready(["a"]), 1, { type: "wished", wish: "cancel" });
+    const queue = after(ready(["a"]), 1, wished("cancel"));
     expect(queue).toMatchObject({ candidates: [], runs: [], ended: ["a"] });
-    expect(observeMerges(queue, { type: "wished", wish: "run" }, 2)).toEqual(queue);
+    expect(observeMerges(queue, wished("run"), 2)).toEqual(queue);
   });
 
   test("a later candidate of the task takes the place of the one before", () => {
@@ -425,24 +445,17 @@ describe("what happens in between", () => {
     expect(observeMerges(queue, later, 2)).toMatchObject({ candidates: [{ id: "a" }], ended: ["a2"] });
     const done = play(queue, 2, [merged(queue), later]).queue;
     expect(done).toMatchObject({ candidates: [], merged: ["a"], ended: ["a", "a2"] });
-    expect(observeMerges(done, { type: "withdrawn", candidate: "a" }, 3)).toEqual(done);
+    expect(observeMerges(done, withdrawn("a"), 3)).toEqual(done);
   });
 
   test("a merge that is asked for is not taken back by a withdrawal", () => {
     const { queue } = tested(ready(["a"]), "tree:a+m", "passed");
-    expect(observeMerges(queue, { type: "withdrawn", candidate: "a" }, 2)).toEqual(queue);
-  });
-
-  test("main that somebody else has moved is what all are tested on from then on", () => {
-    const moved = { type: "main-moved", main: { commit: "x", tree: "tree:x" } } as const;
-    const { queue } = play(ready(["a"]), 1, [moved]);
-    expect(runsOf(queue)).toEqual(["main-test tree:a+x"]);
+    expect(observeMerges(queue, withdrawn("a"), 2)).toEqual(queue);
   });
 
   test("a merge that main was not there for is decided again on what it is now", () => {
     const { queue } = tested(ready(["a"]), "tree:a+m", "passed");
-    const main = { commit: "x", tree: "tree:x" };
-    const refused = { type: "merge-ended", candidate: "a", merged: false, main } as const;
+    const refused = mergeEnded("a", false, { commit: "x", tree: "tree:x" });
     expect(runsOf(play(queue, 2, [refused]).queue)).toEqual(["main-test tree:a+x"]);
   });
 
@@ -451,22 +464,17 @@ describe("what happens in between", () => {
     const asked = after(queue, 2, offered("c"));
     expect(underway(JSON.parse(JSON.stringify(asked)))).toEqual([
       { type: "merge", candidate: "a", task: "a", from: "m", to: "m+a", tree: "tree:a+m" },
-      { type: "test-merge", candidate: "c", base: "m", commit: "c" },
-      { type: "test-merge", candidate: "c", base: "a", commit: "c" },
-      { type: "test-merge", candidate: "c", base: "b", commit: "c" },
-      expect.objectContaining({ type: "start-run", gate: "main-test", tree: "tree:a+b+m" }),
+      { type: "test-merge", candidate: "c", task: "c", base: "m", commit: "c" },
+      { type: "test-merge", candidate: "c", task: "c", base: "a", commit: "c" },
+      { type: "test-merge", candidate: "c", task: "c", base: "b", commit: "c" },
+      expect.objectContaining({ type: "gate-run", gate: "main-test", tree: "tree:a+b+m" }),
     ]);
-    const found = {
-      type: "merge-ended",
-      candidate: "a",
-      merged: true,
-      main: { commit: "m+a", tree: "tree:a+m" },
-    } as const;
+    const found = mergeEnded("a", true, { commit: "m+a", tree: "tree:a+m" });
     expect(observeMerges(asked, found, 3)).toMatchObject({ merged: ["a"], merging: null, main: { commit: "m+a" } });
   });
 
   test("slots that are taken back are not filled again", () => {
-    const queue = after(ready(["a", "b", "c"]), 1, { type: "slots-granted", slots: 1 });
+    const queue = after(ready(["a", "b", "c"]), 1, { type: "build.set", data: { slots: 1 } });
     expect(queue.runs).toHaveLength(2);
     expect(tested(queue, "tree:a+b+m", "passed").queue.runs).toHaveLength(1);
   });

@@ -1,28 +1,29 @@
 import { compareIds } from "@slipway/contract";
-import type { MergeAction } from "./actions.ts";
+import type { MergeWork } from "../ports/work.ts";
+import type { ActionOf, MergeAction } from "./actions.ts";
 import { lineUp, testMerges } from "./admit.ts";
 import { applyMergeActions } from "./apply.ts";
 import { type View, viewOf } from "./line.ts";
 import { cancelUseless, endOverdue, mergeFirst, startRuns } from "./runs.ts";
 import { discardAll, settle } from "./settle.ts";
-import type { MergeQueue } from "./state.ts";
+import { type MergeQueue, nameOf } from "./state.ts";
 
 type Step = (view: View, nowMs: number) => MergeAction[];
 
 const steps: Readonly<Record<MergeQueue["wish"], readonly Step[]>> = {
   run: [endOverdue, settle, lineUp, testMerges, mergeFirst, cancelUseless, startRuns],
-  // Runs go on to their end, and their results are kept.
+  // Runs continue to their end, and their results are kept.
   pause: [endOverdue],
   cancel: [discardAll],
 };
 
 /**
- * What a merge queue does next. A candidate passes the gates that look at it alone, cheapest first; then it joins the line,
- * where it is tested on top of main and those ahead of it, and is merged when main is what it was tested on. What fails is
- * run once more on the same files before it is believed, and only what fails on top of main itself is the candidate's fault.
+ * What a merge queue does next. A candidate passes the gates that look at it alone, cheapest first; then it joins the
+ * line, where it is tested on top of main and those ahead of it, and is merged when main is what it was tested on. A
+ * failure counts only when it repeats on the same files, and only on top of main itself is it the candidate's fault.
  *
- * The same queue gives the same actions, in whatever order its parts are listed; and once they are applied there is nothing
- * more to do until something happens or time passes.
+ * The same queue gives the same actions, in whatever order its parts are listed; and once they are applied there is
+ * nothing more to do until something happens or time passes.
  */
 export function decide(queue: MergeQueue, nowMs: number): readonly MergeAction[] {
   let current = inOrder(queue);
@@ -46,13 +47,21 @@ function firstActions(queue: MergeQueue, nowMs: number): readonly MergeAction[] 
 }
 
 /** After a restart: what should be under way. */
-export function underway({ runs, testMerges, merging, candidates }: MergeQueue): readonly MergeAction[] {
+export function underway({
+  runs,
+  testMerges,
+  merging,
+  candidates,
+}: MergeQueue): readonly ActionOf<MergeWork["type"]>[] {
   const asked = testMerges.filter(({ outcome }) => outcome === null);
-  const ownerOf = (commit: string) => candidates.find((candidate) => candidate.commit === commit)?.id ?? "";
+  const taskOf = (id: string) => candidates.find((candidate) => candidate.id === id)?.task ?? "";
   return [
     ...(merging ? [{ type: "merge", ...merging } as const] : []),
-    ...asked.map(({ base, commit }) => ({ type: "test-merge", candidate: ownerOf(commit), base, commit }) as const),
-    ...runs.map(({ startedAtMs: _, ...run }) => ({ type: "start-run", ...run }) as const),
+    ...asked.flatMap(({ base, commit }) => {
+      const owner = candidates.find((candidate) => candidate.commit === commit);
+      return owner ? [{ type: "test-merge", ...nameOf(owner), base, commit } as const] : [];
+    }),
+    ...runs.map(({ startedAtMs: _, ...run }) => ({ type: "gate-run", ...run, task: taskOf(run.candidate) }) as const),
   ];
 }
 

@@ -1,11 +1,11 @@
 import type { MergeQueue, TestMerge } from "./state.ts";
 
-/** Of old failures the latest are the likeliest to be offered again. */
+/** The latest failures are the most likely to be offered again. */
 const maxResults = 200;
 
 /**
- * The queue without what can not be asked for again: test merges with bases that are gone, and gates that passed on trees that
- * are gone. Failures stay, so that the same files, offered again, fail at once; and so do flakes.
+ * The queue without what cannot be of use again: test merges with bases that are gone, and gates that passed on trees
+ * that are gone. Failures stay, so that the same files, offered again, fail at once; so do flakes.
  */
 export function forget(queue: MergeQueue): MergeQueue {
   const testMerges = stillOfUse(queue);
@@ -15,8 +15,8 @@ export function forget(queue: MergeQueue): MergeQueue {
 }
 
 /**
- * The queue once main has moved: what was found with another main below says nothing of files that are offered from now on,
- * and a pass that came after a failure is too little for a main on which it was not seen.
+ * The queue once main has moved: what was found on another main says nothing about files that are offered from now
+ * on, and a pass that came after a failure counts only for the main on which it was seen.
  */
 export function forgetMain(queue: MergeQueue): MergeQueue {
   const left = forget(queue);
@@ -25,7 +25,7 @@ export function forgetMain(queue: MergeQueue): MergeQueue {
   return { ...left, results };
 }
 
-/** All that may still be merged. */
+/** Everything that may still be merged. */
 function treesOf({ main, candidates, merging, testMerges }: MergeQueue): ReadonlySet<string | undefined> {
   return new Set([
     ...candidates.flatMap(({ tree, suspicion }) => (suspicion ? [tree, suspicion.tree] : [tree])),
@@ -34,7 +34,7 @@ function treesOf({ main, candidates, merging, testMerges }: MergeQueue): Readonl
   ]);
 }
 
-/** Of candidates that are there: with each other, with main, and with what came of those. */
+/** Of the open candidates: with each other, with main, and with the results of these. */
 function stillOfUse({ main, candidates, testMerges }: MergeQueue): readonly TestMerge[] {
   const commits = new Set(candidates.map(({ commit }) => commit));
   const bases = new Set([main.commit, ...commits]);

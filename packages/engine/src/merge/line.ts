@@ -10,7 +10,7 @@ import {
   outcomeOf,
 } from "./state.ts";
 
-/** A queue, with what its decisions ask for again and again. */
+/** A queue, with what most of its decisions look up. */
 export interface View {
   readonly queue: MergeQueue;
   readonly results: Results;
@@ -28,15 +28,15 @@ export interface Planned {
   readonly base: string;
   /** Null: not known yet. */
   readonly merge: MergeOutcome | null;
-  /** What gates judge once it is merged. Null: it is not known to be clean. */
+  /** What gates judge once it is merged. Null: not known to merge cleanly. */
   readonly merged: (Judged & CleanMerge) | null;
-  /** It waits for the fate of those ahead, and those behind go on without it. */
+  /** It waits for what becomes of those ahead, and those behind go on without it. */
   readonly stuck: boolean;
 }
 
 /**
- * Each candidate of the line on top of main and those ahead of it. One that conflicts with them, or fails on top of them, is
- * left out for those behind: it may be another's fault, and is settled once main is what is below it.
+ * Each candidate of the line on top of main and those ahead of it. One that conflicts with them, or fails on top of
+ * them, is left out for those behind: another may be at fault, which is settled once only main is below it.
  */
 function planLine(queue: MergeQueue, results: Results): readonly Planned[] {
   const gates = gatesOn(queue, "main");
@@ -44,7 +44,7 @@ function planLine(queue: MergeQueue, results: Results): readonly Planned[] {
   const plan: Planned[] = [];
   let base: string | null = queue.main.commit;
   for (const candidate of inLine(queue)) {
-    // Behind a merge that is not known yet there is nothing to be said.
+    // Nothing is known behind a merge that is not known yet.
     if (base === null) break;
     if (!candidate.dependencies.every((task) => tasks.has(task))) continue;
     const merge: MergeOutcome | null = outcomeOf(queue, base, candidate.commit);

@@ -1,46 +1,38 @@
+import type { CandidateId } from "@slipway/contract";
+import type { ReportOf } from "../ports/reports.ts";
 import { withoutCandidate } from "./apply.ts";
 import { forgetMain } from "./forget.ts";
 import { withEnd } from "./results.ts";
-import type { Main, MergeOutcome, MergeQueue, Offer, RunEnd } from "./state.ts";
+import type { MergeQueue, Offer } from "./state.ts";
 
-/** What has happened outside. Reports can come twice, late, or about what is gone: then they change nothing. */
-export type MergeObservation =
-  | { readonly type: "wished"; readonly wish: MergeQueue["wish"] }
-  | { readonly type: "slots-granted"; readonly slots: number }
-  | { readonly type: "offered"; readonly candidate: Offer }
+/** What a queue takes in: reports, and what its build says. A fact that comes twice, or too late, changes nothing. */
+export type QueueFact =
+  | ReportOf<"merge.tested" | "gate.ended" | "merge.ended">
+  /** What the build wants of the queue. */
+  | { readonly type: "build.set"; readonly data: Partial<Pick<MergeQueue, "wish" | "slots" | "gates">> }
+  | { readonly type: "offer.made"; readonly data: Offer }
   /** Its attempt has ended. */
-  | { readonly type: "withdrawn"; readonly candidate: string }
-  | { readonly type: "merge-tested"; readonly base: string; readonly commit: string; readonly outcome: MergeOutcome }
-  | ({ readonly type: "run-ended" } & RunEnd)
-  /** Where main is after a merge was asked for; `merged`: that is part of it. Also after a restart, whoever asked. */
-  | { readonly type: "merge-ended"; readonly candidate: string; readonly merged: boolean; readonly main: Main }
-  /** By somebody else. */
-  | { readonly type: "main-moved"; readonly main: Main };
+  | { readonly type: "offer.withdrawn"; readonly data: { readonly candidate: CandidateId } };
 
-export function observeMerges(queue: MergeQueue, observation: MergeObservation, nowMs: number): MergeQueue {
-  switch (observation.type) {
-    case "wished":
-      // A cancel is not taken back.
-      return queue.wish === "cancel" ? queue : { ...queue, wish: observation.wish };
-    case "slots-granted":
-      return { ...queue, slots: observation.slots };
-    case "offered":
-      return offered(queue, observation.candidate, nowMs);
-    case "withdrawn":
-      return isOpen(queue, observation.candidate) ? withoutCandidate(queue, observation.candidate) : queue;
-    case "merge-tested":
-      return mergeTested(queue, observation);
-    case "run-ended":
-      return runEnded(queue, observation, nowMs);
-    case "merge-ended":
-      return mergeEnded(queue, observation);
-    case "main-moved":
-      // A merge that is under way finds that out by itself.
-      return queue.merging === null ? forgetMain({ ...queue, main: observation.main }) : queue;
+export function observeMerges(queue: MergeQueue, fact: QueueFact, nowMs: number): MergeQueue {
+  switch (fact.type) {
+    case "build.set":
+      // A cancel is final.
+      return { ...queue, ...fact.data, ...(queue.wish === "cancel" && { wish: queue.wish }) };
+    case "offer.made":
+      return offered(queue, fact.data, nowMs);
+    case "offer.withdrawn":
+      return isOpen(queue, fact.data.candidate) ? withoutCandidate(queue, fact.data.candidate) : queue;
+    case "merge.tested":
+      return mergeTested(queue, fact.data);
+    case "gate.ended":
+      return runEnded(queue, fact.data, nowMs);
+    case "merge.ended":
+      return mergeEnded(queue, fact.data);
   }
 }
 
-/** A task has one candidate: a later one takes the place of the one before, unless that is as good as merged. */
+/** A task has one candidate: a later one replaces the one before, unless that is as good as merged. */
 function offered(queue: MergeQueue, offer: Offer, nowMs: number): MergeQueue {
   const isKnown = queue.ended.includes(offer.id) || queue.candidates.some(({ id }) => id === offer.id);
   if (isKnown) return queue;
@@ -52,31 +44,26 @@ function offered(queue: MergeQueue, offer: Offer, nowMs: number): MergeQueue {
   return { ...rest, candidates: [...candidates, { ...offer, offeredAtMs: nowMs, place: null, suspicion: null }] };
 }
 
-function isOpen({ candidates, merging }: MergeQueue, candidate: string): boolean {
+function isOpen({ candidates, merging }: MergeQueue, candidate: CandidateId): boolean {
   return merging?.candidate !== candidate && candidates.some(({ id }) => id === candidate);
 }
 
-function mergeTested(
-  queue: MergeQueue,
-  { base, commit, outcome }: Extract<MergeObservation, { type: "merge-tested" }>,
-): MergeQueue {
+function mergeTested(queue: MergeQueue, { base, commit, outcome }: ReportOf<"merge.tested">["data"]): MergeQueue {
   const testMerges = queue.testMerges.map((known) =>
     known.base === base && known.commit === commit && known.outcome === null ? { ...known, outcome } : known,
   );
   return { ...queue, testMerges };
 }
 
-function runEnded(queue: MergeQueue, { run, ...end }: RunEnd, nowMs: number): MergeQueue {
+function runEnded(queue: MergeQueue, { run, ...end }: ReportOf<"gate.ended">["data"], nowMs: number): MergeQueue {
   const ended = queue.runs.find((one) => one.run === run);
   if (ended === undefined) return queue;
   const runs = queue.runs.filter((one) => one !== ended);
   return { ...queue, runs, results: withEnd(queue.results, ended, end, nowMs) };
 }
 
-function mergeEnded(
-  queue: MergeQueue,
-  { candidate, merged, main }: Extract<MergeObservation, { type: "merge-ended" }>,
-): MergeQueue {
+/** Also after a restart, whoever asked for the merge. */
+function mergeEnded(queue: MergeQueue, { candidate, merged, main }: ReportOf<"merge.ended">["data"]): MergeQueue {
   const { merging, slots, window } = queue;
   if (merging?.candidate !== candidate) return queue;
   const after = { ...queue, main, merging: null };

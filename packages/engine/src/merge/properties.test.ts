@@ -4,10 +4,10 @@ import { expect, test } from "vitest";
 import type { MergeAction } from "./actions.ts";
 import { applyMergeActions } from "./apply.ts";
 import { decide, underway } from "./decide.ts";
-import { type MergeObservation, observeMerges } from "./observe.ts";
+import { observeMerges, type QueueFact } from "./observe.ts";
 import { nextWakeMs } from "./runs.ts";
-import type { GateRun, Main, MergeOutcome, MergeQueue } from "./state.ts";
-import { begin, clean, offered } from "./testing.ts";
+import type { GateRun, Main, MergeQueue } from "./state.ts";
+import { begin, clean, mergeEnded, offered, runEnded, type Tested, wished, withdrawn } from "./testing.ts";
 
 const extraGates: readonly Gate[] = [
   { name: "swarm", on: "candidate", rank: 1, limitMs: 60_000_000 },
@@ -59,7 +59,7 @@ interface History {
   readonly rejected: Map<string, MergeAction>;
   readonly started: GateRun["run"][];
   /** What has been told once. */
-  readonly told: MergeObservation[];
+  readonly told: QueueFact[];
   over: boolean;
 }
 
@@ -163,9 +163,9 @@ test("the order in which anything is listed decides nothing", () => {
 
 test("a report that comes again changes nothing", () => {
   explore((_, { queue, told, nowMs }) => {
-    for (const observation of told) {
-      if (observation.type === "merge-tested") continue;
-      expect(observeMerges(queue, observation, nowMs)).toEqual(queue);
+    for (const fact of told) {
+      if (fact.type === "merge.tested") continue;
+      expect(observeMerges(queue, fact, nowMs)).toEqual(queue);
     }
   });
 });
@@ -175,7 +175,7 @@ test("a cancel ends all but a merge that may have happened", () => {
     fc.property(worlds, fc.nat(40), (world, stop) => {
       const history = play(world, () => {}, stop);
       const { queue, nowMs } = history;
-      const cancelled = turn(observeMerges(queue, { type: "wished", wish: "cancel" }, nowMs), nowMs);
+      const cancelled = turn(observeMerges(queue, wished("cancel"), nowMs), nowMs);
       expect(cancelled.runs).toEqual([]);
       expect(cancelled.candidates.map(({ id }) => id)).toEqual(queue.merging ? [queue.merging.candidate] : []);
       expect(underway(cancelled).filter(({ type }) => type !== "test-merge")).toHaveLength(queue.merging ? 1 : 0);
@@ -211,7 +211,7 @@ function play(world: World, check: Check, stopAfter = 5000): History {
     const trouble = world.troubles.find(({ at }) => at === step)?.kind;
     // Whoever was told to pause is told to go on at last.
     if (trouble) makeTrouble(world, history, trouble, step);
-    else if (step === 70) tell(history, { type: "wished", wish: "run" });
+    else if (step === 70) tell(history, wished("run"));
     else if (waiting.length > 0 && pick % 3 === 0) arrive(world, history, waiting.shift() ?? "");
     else if (!happen(world, history, pick)) {
       if (waiting.length > 0) arrive(world, history, waiting.shift() ?? "");
@@ -222,7 +222,7 @@ function play(world: World, check: Check, stopAfter = 5000): History {
     history.queue = applyMergeActions(queue, actions, nowMs);
     check(actions, queue, history.queue, nowMs);
     for (const action of actions) {
-      if (action.type === "start-run") history.started.push(action.run);
+      if (action.type === "gate-run") history.started.push(action.run);
       if (action.type === "reject" || action.type === "return-conflict") history.rejected.set(action.candidate, action);
     }
   }
@@ -253,17 +253,17 @@ function happen(world: World, history: History, pick: number): boolean {
     case "test-merge": {
       const { base, commit } = action;
       const isConflict = conflictsWith(world, commit, base.split("+"));
-      const outcome: MergeOutcome = isConflict ? { type: "conflict", paths: ["x"] } : clean(base, commit);
-      tell(history, { type: "merge-tested", base, commit, outcome });
+      const outcome: Tested = isConflict ? { type: "conflict", paths: ["x"] } : clean(base, commit);
+      tell(history, { type: "merge.tested", data: { base, commit, outcome } });
       break;
     }
     case "merge":
       mergeInGit(history, action);
       tellMain(history, action);
       break;
-    case "start-run": {
+    case "gate-run": {
       const verdict = verdictOf(world, history.queue, action);
-      tell(history, { type: "run-ended", run: action.run, verdict, findings: [] });
+      tell(history, runEnded(action.run, verdict));
     }
   }
   return true;
@@ -278,7 +278,7 @@ function mergeInGit(history: History, { candidate, from, to }: Extract<MergeActi
 
 function tellMain(history: History, { candidate }: Extract<MergeAction, { type: "merge" }>): void {
   const { commit, merged } = history;
-  tell(history, { type: "merge-ended", candidate, merged: merged.includes(candidate), main: mainAt(commit) });
+  tell(history, mergeEnded(candidate, merged.includes(candidate), mainAt(commit)));
 }
 
 function mainAt(commit: string): Main {
@@ -295,44 +295,41 @@ function makeTrouble(world: World, history: History, kind: World["troubles"][num
       break;
     }
     case "pause":
-      tell(history, { type: "wished", wish: "pause" });
+      tell(history, wished("pause"));
       break;
     case "resume":
-      tell(history, { type: "wished", wish: "run" });
+      tell(history, wished("run"));
       break;
     case "slots":
-      tell(history, { type: "slots-granted", slots: 1 + (step % world.slots) });
+      tell(history, { type: "build.set", data: { slots: 1 + (step % world.slots) } });
       break;
     case "withdraw": {
       const { candidates, merging } = history.queue;
       const candidate = candidates[step % Math.max(1, candidates.length)]?.id;
-      if (candidate && candidate !== merging?.candidate) tell(history, { type: "withdrawn", candidate });
+      if (candidate && candidate !== merging?.candidate) tell(history, withdrawn(candidate));
       break;
     }
     case "move":
       history.commit += `+x${step}`;
-      history.queue = observeMerges(history.queue, { type: "main-moved", main: mainAt(history.commit) }, history.nowMs);
       break;
     case "again": {
       const { told } = history;
-      const observation = told[step % Math.max(1, told.length)];
-      if (observation && observation.type !== "wished") {
-        history.queue = observeMerges(history.queue, observation, history.nowMs);
-      }
+      const fact = told[step % Math.max(1, told.length)];
+      if (fact) history.queue = observeMerges(history.queue, fact, history.nowMs);
     }
   }
 }
 
-function tell(history: History, observation: MergeObservation): void {
-  history.queue = observeMerges(history.queue, observation, history.nowMs);
-  if (observation.type !== "wished" && observation.type !== "slots-granted") history.told.push(observation);
+function tell(history: History, fact: QueueFact): void {
+  history.queue = observeMerges(history.queue, fact, history.nowMs);
+  if (fact.type !== "build.set") history.told.push(fact);
 }
 
 /** Only a first run on a tree goes wrong for nothing: what fails twice is believed. */
 function verdictOf(
   world: World,
   { results }: MergeQueue,
-  run: Extract<MergeAction, { type: "start-run" }>,
+  run: Extract<MergeAction, { type: "gate-run" }>,
 ): GateVerdict {
   const isFirst = !results.some(({ gate, tree }) => gate === run.gate && tree === run.tree);
   if (isFirst && world.breaking.includes(run.run)) return "error";

@@ -1,21 +1,22 @@
 import { compareIds, type Finding, type Gate } from "@slipway/contract";
-import { aloneOf, type Candidate, type GateResult, type Judged, type MergeQueue, type RunEnd } from "./state.ts";
+import type { ReportOf } from "../ports/reports.ts";
+import { aloneOf, type Candidate, type GateResult, type Judged, type MergeQueue } from "./state.ts";
 
-/** Runs that broke one after the other: then the candidate is what breaks them. */
+/** After this many consecutive runs that broke, the candidate is what breaks them. */
 const maxErrors = 3;
-/** A full disk, or a provider or a registry that is away, is waited for as attempts do. */
+/** A full disk, or a provider or registry that is away, is waited out as attempts do. */
 const maxTroubles = 10;
 const firstWaitMs = 15_000;
 const maxWaitMs = 600_000;
 
-/** `doubted`: it has failed once, and is run again before that is believed. */
+/** `doubted`: it failed once, and runs again before that is believed. */
 type Standing = "open" | "doubted" | "passed" | "failed" | "broken";
 
-/** What is known about gates and what they were run on. */
+/** What is known about gates and what they ran on. */
 export interface Results {
   standing(gate: string, on: Judged): Standing;
   of(gate: string, on: Judged): GateResult | undefined;
-  /** The cheapest gates of those that have not passed; all of one rank. */
+  /** Of the gates that have not passed, those of the lowest rank. */
   next(gates: readonly Gate[], on: Judged): readonly Gate[];
   /** The first that does not pass. With `doubted` ones, or without. */
   failed(gates: readonly Gate[], on: Judged, including?: "doubted"): Gate | undefined;
@@ -49,11 +50,11 @@ function standingOf(result: GateResult | undefined): Standing {
   return result.failures === 1 ? "doubted" : "open";
 }
 
-/** The results with the end of one more run. A run that broke is tried again after a while, longer every time. */
+/** The results with the end of one more run. A run that broke is tried again after a wait that doubles each time. */
 export function withEnd(
   results: readonly GateResult[],
   { gate, tree, tasks }: Pick<GateResult, "gate" | "tree" | "tasks">,
-  { verdict, findings, trouble }: Omit<RunEnd, "run">,
+  { verdict, findings, trouble }: Pick<ReportOf<"gate.ended">["data"], "verdict" | "findings" | "trouble">,
   nowMs: number,
 ): readonly GateResult[] {
   const key = keyOf(gate, { tree, tasks });
@@ -76,7 +77,7 @@ function waitMs(before: number): number {
   return Math.min(firstWaitMs * 2 ** before, maxWaitMs);
 }
 
-/** It is kept with the queue, turn after turn; all that was found is in the records. */
+/** The queue is written in every turn, so it keeps only the gist; the records have all findings. */
 function gistOf(findings: readonly Finding[]): readonly Finding[] {
   return findings.slice(0, 8).map((finding) => ({ ...finding, text: finding.text.slice(0, 2000) }));
 }
@@ -90,7 +91,7 @@ export function gatesOn({ gates }: MergeQueue, on: Gate["on"]): readonly Gate[] 
   return gates.filter((gate) => gate.on === on).sort((a, b) => a.rank - b.rank || compareIds(a.name, b.name));
 }
 
-/** Whether it has passed all that is looked at without the others. */
+/** Whether it has passed all gates that look at it alone. */
 export function isReady(queue: MergeQueue, results: Results, candidate: Candidate): boolean {
   return results.next(gatesOn(queue, "candidate"), aloneOf(candidate)).length === 0;
 }

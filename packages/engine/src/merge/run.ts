@@ -1,54 +1,38 @@
-import { type CandidateId, usualGates } from "@slipway/contract";
-import type { Merging, MergingInput, MergingTurn } from "../ports/merging.ts";
+import { usualGates } from "@slipway/contract";
+import type { MergesUnderway, MergeTurn, MergingInput } from "../ports/merging.ts";
 import type { Report } from "../ports/reports.ts";
-import type { MergeWork } from "../ports/work.ts";
-import type { MergeAction } from "./actions.ts";
+import { isWork, tellMerging } from "./actions.ts";
 import { applyMergeActions } from "./apply.ts";
 import { decide, underway } from "./decide.ts";
-import { keepQueue, readQueue } from "./kept.ts";
-import { type MergeObservation, observeMerges } from "./observe.ts";
-import { changedCandidates, endedMerges, endedRuns } from "./records.ts";
+import { observeMerges, type QueueFact } from "./observe.ts";
+import { recordTurn } from "./records.ts";
 import { nextWakeMs } from "./runs.ts";
-import { settledOffers } from "./settled.ts";
-import { type MergeQueue, openQueue } from "./state.ts";
-import { tellMerging } from "./tell.ts";
+import { type MergeQueue, openQueue, readQueue } from "./state.ts";
 
-/** A build's merge queue, turn by turn. Gates that are new since a build began count for it, too. */
-export function createMerging(gates = usualGates): Merging {
+/** Takes in what was reported, and decides what the queue does next. */
+export const mergeTurn: MergeTurn = (input) => {
+  const { kept, reports, nowMs } = input;
+  const before = readQueue(kept) ?? beginQueue(reports);
+  if (before === null) return nothing;
+  const observed = factsOf(before, input).reduce((queue, fact) => observeMerges(queue, fact, nowMs), before);
+  const actions = decide(observed, nowMs);
+  const after = applyMergeActions(observed, actions, nowMs);
   return {
-    turn(input) {
-      const { kept, reports, wish, slots, nowMs } = input;
-      const before = readQueue(kept) ?? beginQueue(reports);
-      if (before === null) return nothing;
-      const set = { ...observeMerges({ ...before, gates, slots }, { type: "wished", wish }, nowMs) };
-      const observed = withoutAttempt(observe(set, input), input);
-      const actions = decide(observed, nowMs);
-      const after = applyMergeActions(observed, actions, nowMs);
-      const settled = settledOffers({ input, before, observed, actions });
-      const change = { input, before, observed, after, actions };
-      return {
-        kept: keepQueue(after),
-        moving: after.merging?.task ?? null,
-        settled,
-        items: actions.flatMap((action) => itemOf(action, after)),
-        records: {
-          candidates: changedCandidates(change),
-          gateResults: endedRuns(input, before),
-          merges: endedMerges(change),
-        },
-        events: actions.flatMap((action) => tellMerging(action, observed)),
-        wakeMs: nextWakeMs(after, nowMs),
-      };
-    },
-
-    underway(kept) {
-      const queue = readQueue(kept);
-      return queue === null ? [] : underway(queue).flatMap((action) => itemOf(action, queue));
-    },
+    ...recordTurn({ input, before, observed, after, actions }),
+    kept: JSON.parse(JSON.stringify(after)),
+    items: actions.filter(isWork),
+    events: actions.flatMap(tellMerging),
+    moving: after.merging?.task ?? null,
+    wakeMs: nextWakeMs(after, nowMs),
   };
-}
+};
 
-const nothing: MergingTurn = {
+export const mergesUnderway: MergesUnderway = (kept) => {
+  const queue = readQueue(kept);
+  return queue === null ? [] : underway(queue);
+};
+
+const nothing: ReturnType<MergeTurn> = {
   kept: null,
   settled: [],
   items: [],
@@ -63,59 +47,31 @@ function beginQueue(reports: readonly Report[]): MergeQueue | null {
   return made === undefined ? null : openQueue({ gates: [], slots: 1, main: made.data });
 }
 
-function observe(queue: MergeQueue, input: MergingInput): MergeQueue {
-  return input.reports.reduce((current, report) => {
-    const seen = observationOf(report, input);
-    return seen === undefined ? current : observeMerges(current, seen, input.nowMs);
-  }, queue);
+function factsOf({ candidates }: MergeQueue, { wish, slots, reports, ...build }: MergingInput): readonly QueueFact[] {
+  const open = new Set(build.attempts.map(({ id }) => id));
+  const withdrawn = candidates.filter(({ attempt }) => !open.has(attempt));
+  return [
+    // Gates that were added since a build began count for it, too.
+    { type: "build.set", data: { wish, slots, gates: usualGates } },
+    ...reports.flatMap((report) => factOf(report, build)),
+    ...withdrawn.map(({ id }) => ({ type: "offer.withdrawn", data: { candidate: id } }) as const),
+  ];
 }
 
-function observationOf(report: Report, { tasks, attempts }: MergingInput): MergeObservation | undefined {
+function factOf(report: Report, { tasks, attempts }: Pick<MergingInput, "tasks" | "attempts">): QueueFact[] {
   switch (report.type) {
     case "candidate.offered": {
       const { candidate: id, task, attempt: number, respawn, commit, tree } = report.data;
       const attempt = attempts.find((one) => one.task === task && one.number === number && one.respawn === respawn);
       const known = tasks().find((one) => one.id === task);
-      if (attempt === undefined || known === undefined) return undefined;
+      if (attempt === undefined || known === undefined) return [];
       const { dependencies, tailMs } = known;
-      return { type: "offered", candidate: { id, task, attempt: attempt.id, dependencies, commit, tree, tailMs } };
+      return [{ type: "offer.made", data: { id, task, attempt: attempt.id, dependencies, commit, tree, tailMs } }];
     }
     case "merge.tested":
-      return { type: "merge-tested", ...report.data };
-    case "gate.ended": {
-      const { run, verdict, findings, trouble } = report.data;
-      return { type: "run-ended", run, verdict, findings, trouble };
-    }
-    case "merge.ended": {
-      const { fix: _, ...end } = report.data;
-      return { type: "merge-ended", ...end };
-    }
-    default:
-      return undefined;
-  }
-}
-
-/** What nobody stands for any more is not merged. */
-function withoutAttempt(queue: MergeQueue, { attempts, nowMs }: MergingInput): MergeQueue {
-  const open = new Set<string>(attempts.map(({ id }) => id));
-  return queue.candidates
-    .filter(({ attempt }) => !open.has(attempt))
-    .reduce((current, { id }) => observeMerges(current, { type: "withdrawn", candidate: id }, nowMs), queue);
-}
-
-function itemOf(action: MergeAction, { candidates }: MergeQueue): readonly MergeWork[] {
-  const taskOf = (candidate: string) => candidates.find(({ id }) => id === candidate)?.task ?? "";
-  switch (action.type) {
-    case "test-merge":
-      return [{ ...action, candidate: action.candidate as CandidateId, task: taskOf(action.candidate) }];
-    case "merge":
-      return [{ ...action, candidate: action.candidate as CandidateId }];
-    case "start-run":
-      return [
-        { ...action, type: "gate-run", candidate: action.candidate as CandidateId, task: taskOf(action.candidate) },
-      ];
-    case "cancel-run":
-      return [{ type: "cancel-run", run: action.run }];
+    case "gate.ended":
+    case "merge.ended":
+      return [report];
     default:
       return [];
   }

@@ -1,19 +1,19 @@
 import type { MergeAction } from "./actions.ts";
 import type { Planned, View } from "./line.ts";
 import { gatesOn, type Results } from "./results.ts";
-import { aloneOf, type Candidate, inLine, type Judged, type MergeQueue, onMainOf, outcomeOf } from "./state.ts";
+import { aloneOf, type Candidate, inLine, type Judged, type MergeQueue, nameOf, onMainOf, outcomeOf } from "./state.ts";
 
-/** The user's cancel ends everything but a merge that may have happened already. */
+/** The user's cancel ends everything except a merge that may have happened already. */
 export function discardAll({ queue: { candidates, merging, runs } }: View): MergeAction[] {
   return [
     ...runs.map(({ run }) => ({ type: "cancel-run", run, overdue: false }) as const),
     ...candidates
       .filter(({ id }) => id !== merging?.candidate)
-      .map(({ id }) => ({ type: "discard", candidate: id }) as const),
+      .map((candidate) => ({ type: "discard", ...nameOf(candidate) }) as const),
   ];
 }
 
-/** What follows from what is known about the candidates, one at a time: whoever goes changes what the others stand on. */
+/** One decision at a time about a candidate: one that goes changes what the others stand on. */
 export function settle({ queue, results, plan }: View): MergeAction[] {
   const settled =
     first(open(queue), (candidate) => returnConflict(queue, candidate)) ??
@@ -26,16 +26,17 @@ export function settle({ queue, results, plan }: View): MergeAction[] {
   return settled ? [settled] : [];
 }
 
-/** A merge that is asked for is not taken back. */
+/** A merge that is asked for is not withdrawn. */
 function open({ candidates, merging }: MergeQueue): readonly Candidate[] {
   return candidates.filter(({ id }) => id !== merging?.candidate);
 }
 
-function returnConflict(queue: MergeQueue, { id, commit }: Candidate): MergeAction | undefined {
-  const { main } = queue;
-  const outcome = outcomeOf(queue, main.commit, commit);
+function returnConflict(queue: MergeQueue, candidate: Candidate): MergeAction | undefined {
+  const { commit } = candidate;
+  const main = queue.main.commit;
+  const outcome = outcomeOf(queue, main, commit);
   if (outcome?.type !== "conflict") return undefined;
-  return { type: "return-conflict", candidate: id, main: main.commit, commit, paths: outcome.paths };
+  return { type: "return-conflict", ...nameOf(candidate), main, commit, paths: outcome.paths };
 }
 
 function rejectAlone(queue: MergeQueue, results: Results, candidate: Candidate): MergeAction | undefined {
@@ -44,27 +45,27 @@ function rejectAlone(queue: MergeQueue, results: Results, candidate: Candidate):
   return gate && reject(results, candidate, gate.name, on);
 }
 
-/** On top of main itself, a failure is the candidate's own: whether it was found just now, or when the same was offered before. */
+/** On top of main itself a failure is the candidate's own, whether found now or when the same was offered before. */
 function rejectOnMain(queue: MergeQueue, results: Results, candidate: Candidate): MergeAction | undefined {
   const on = onMainOf(queue, candidate);
   const gate = on && results.failed(gatesOn(queue, "main"), on);
   return gate ? reject(results, candidate, gate.name, on) : undefined;
 }
 
-/** It has nothing that main has not: then its task is done when main passes for it. */
+/** The candidate adds nothing to main: then its task is done when main passes for it. */
 function satisfy(queue: MergeQueue, results: Results, candidate: Candidate): MergeAction | undefined {
   const { main, merging } = queue;
   const on = onMainOf(queue, candidate);
   if (on?.tree !== main.tree || merging !== null) return undefined;
   if (results.next(gatesOn(queue, "main"), on).length > 0) return undefined;
-  return { type: "satisfy", candidate: candidate.id, task: candidate.task, main: main.commit };
+  return { type: "satisfy", ...nameOf(candidate), main: main.commit };
 }
 
 function settleSuspicion(results: Results, candidate: Candidate): MergeAction | undefined {
-  const { id, suspicion } = candidate;
+  const { suspicion } = candidate;
   if (suspicion === null) return undefined;
   const standing = results.standing(suspicion.gate, suspicion);
-  if (standing === "passed") return { type: "clear", candidate: id };
+  if (standing === "passed") return { type: "clear", ...nameOf(candidate) };
   return standing === "doubted" ? undefined : reject(results, candidate, suspicion.gate, suspicion);
 }
 
@@ -77,21 +78,23 @@ function doubtOnMain(
   const gate = results.failed(gatesOn(queue, "main"), merged, "doubted")?.name;
   if (gate === undefined) return undefined;
   const { commit, tree, tasks } = merged;
-  return { type: "set-aside", candidate: candidate.id, gate, commit, tree, tasks, base };
+  return { type: "set-aside", ...nameOf(candidate), gate, commit, tree, tasks, base };
 }
 
-function reject(results: Results, { id, offeredAtMs }: Candidate, gate: string, on: Judged): MergeAction {
+function reject(results: Results, candidate: Candidate, gate: string, on: Judged): MergeAction {
+  const { offeredAtMs } = candidate;
   const { findings = [], failedAtMs = offeredAtMs } = results.of(gate, on) ?? {};
   const broken = results.standing(gate, on) === "broken";
   const unchanged = !broken && failedAtMs < offeredAtMs;
-  return { type: "reject", candidate: id, gate, tree: on.tree, broken, unchanged, findings };
+  return { type: "reject", ...nameOf(candidate), gate, tree: on.tree, broken, unchanged, findings };
 }
 
 function leaveLine(queue: MergeQueue): MergeAction | undefined {
   const ahead = new Set(queue.merged);
-  for (const { id, task, dependencies } of inLine(queue)) {
-    if (!dependencies.every((dependency) => ahead.has(dependency))) return { type: "leave-line", candidate: id };
-    ahead.add(task);
+  for (const candidate of inLine(queue)) {
+    const isLeft = !candidate.dependencies.every((dependency) => ahead.has(dependency));
+    if (isLeft) return { type: "leave-line", ...nameOf(candidate) };
+    ahead.add(candidate.task);
   }
   return undefined;
 }

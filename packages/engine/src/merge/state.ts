@@ -1,148 +1,149 @@
 import { createHash } from "node:crypto";
-import { compareIds, type Finding, type Gate, type GateVerdict } from "@slipway/contract";
+import { type AttemptId, type CandidateId, compareIds, findingsSchema, gateTargets } from "@slipway/contract";
+import { z } from "zod";
+import type { Kept } from "../ports/kept.ts";
+import type { OfCandidate } from "../ports/work.ts";
 
-/** All that the decisions of a merge queue follow from. Plain data; times are milliseconds since 1970. */
-export interface MergeQueue {
-  readonly wish: "run" | "pause" | "cancel";
-  /** How many runs of gates there may be at the same time. */
-  readonly slots: number;
-  /** How many candidates are tested on top of each other: more after each merge, half as many after a failure. */
-  readonly window: number;
-  readonly gates: readonly Gate[];
-  readonly main: Main;
-  /** Tasks that are on main: merged, or found to be there. */
-  readonly merged: readonly string[];
-  /** Those that are neither merged nor rejected nor withdrawn. */
-  readonly candidates: readonly Candidate[];
-  /** Ids of the others: an offer that is told again is known by them. */
-  readonly ended: readonly string[];
-  /** Asked for, and not known yet whether it has happened. */
-  readonly merging: PendingMerge | null;
-  readonly testMerges: readonly TestMerge[];
-  readonly runs: readonly GateRun[];
-  /** How many runs there have been: the number of the last one. */
-  readonly started: number;
-  /** By gate and by what it was run on, whoever offered that. */
-  readonly results: readonly GateResult[];
-}
+/**
+ * Everything that the decisions of a merge queue follow from, as its build keeps it. Times are milliseconds since
+ * 1970.
+ */
+const name = z.string();
+const names = z.array(name);
+const candidateId = z.custom<CandidateId>((value) => typeof value === "string");
+const attemptId = z.custom<AttemptId>((value) => typeof value === "string");
+const atMs = z.int();
+const count = z.int().min(0);
+const files = { commit: name, tree: name };
 
-export interface Main {
-  readonly commit: string;
-  readonly tree: string;
-}
+/**
+ * The tasks that the files must contain, by `digestOf`: all names with each result would grow with the square of the
+ * tasks.
+ */
+// Earlier queues kept all names, or none.
+const tasks = z.union([name, names.transform(digestOf)]).default(digestOf([]));
 
-/** An attempt's result, as it is offered. */
-export interface Offer {
-  readonly id: string;
-  readonly task: string;
-  readonly attempt: string;
+/** What a verdict is about: the same files can be right for one task and lack what another one promises. */
+const judged = { tree: name, tasks };
+
+const offer = {
+  id: candidateId,
+  task: name,
+  attempt: attemptId,
   /** Tasks that must be on main before it. */
-  readonly dependencies: readonly string[];
-  readonly commit: string;
-  readonly tree: string;
+  dependencies: names,
+  ...files,
   /** How long the task's dependents take at least: see `tailsOf`. */
-  readonly tailMs: number;
-}
+  tailMs: z.number(),
+};
 
-export interface Candidate extends Offer {
-  readonly offeredAtMs: number;
-  /** In the line of those that are tested on top of each other, lowest first. Null: not in it. */
-  readonly place: number | null;
-  /** It has failed on top of main, and is out of the line until that is seen again or turns out to be a flake. */
-  readonly suspicion: Suspicion | null;
-}
-
-/** What a gate's verdict is about: the same files may be good for one task and lack what another one promises. */
-export interface Judged {
-  readonly tree: string;
-  /**
-   * By `digestOf`, all that are to be in the files: of a candidate alone its own, on main also those that are on it or ahead.
-   * Their names are not kept with each result: those of all results would grow with the square of the tasks.
-   */
-  readonly tasks: string;
-}
-
-export interface Suspicion extends Judged {
-  readonly gate: string;
-  readonly commit: string;
+const suspicion = z.strictObject({
+  ...judged,
+  gate: name,
+  commit: name,
   /** What main was. */
-  readonly base: string;
-}
+  base: name,
+});
 
-export interface PendingMerge {
-  readonly candidate: string;
-  readonly task: string;
-  /** What main must be at, and what it moves to. */
-  readonly from: string;
-  readonly to: string;
-  readonly tree: string;
-}
+const candidate = z.strictObject({
+  ...offer,
+  offeredAtMs: atMs,
+  /** Its place in the line of candidates that are tested on top of each other, lowest first. Null: not in the line. */
+  place: count.nullable(),
+  /** It failed on top of main, and is out of the line until the failure repeats or turns out to be a flake. */
+  suspicion: suspicion.nullable(),
+});
+
+const clean = z.strictObject({ type: z.literal("clean"), ...files });
+const mergeOutcome = z.discriminatedUnion("type", [
+  clean,
+  /** No paths: git could not merge them at all. */
+  z.strictObject({ type: z.literal("conflict"), paths: names }),
+]);
 
 /** What comes of merging a candidate's commit into a base: main, main and those ahead, or another candidate. */
-export interface TestMerge {
-  readonly base: string;
-  readonly commit: string;
+const testMerge = z.strictObject({
+  base: name,
+  commit: name,
   /** Null: asked for. */
-  readonly outcome: MergeOutcome | null;
-}
+  outcome: mergeOutcome.nullable(),
+});
 
-export type MergeOutcome =
-  | CleanMerge
-  /** No paths: git could not merge them at all. */
-  | { readonly type: "conflict"; readonly paths: readonly string[] };
+const run = z.strictObject({
+  ...judged,
+  run: count,
+  gate: name,
+  candidate: candidateId,
+  /** What is below the candidate. Null: the candidate is tested alone. */
+  base: name.nullable(),
+  commit: name,
+  /** Tasks of the candidates between main and this one: the tree contains them. */
+  ahead: names.default([]),
+  startedAtMs: atMs,
+});
 
-export interface CleanMerge {
-  readonly type: "clean";
-  readonly commit: string;
-  readonly tree: string;
-}
-
-export interface GateRun extends Judged {
-  readonly run: number;
-  readonly gate: string;
-  readonly candidate: string;
-  /** What is below the candidate. Null: the candidate alone is looked at. */
-  readonly base: string | null;
-  readonly commit: string;
-  /** Tasks of the candidates between main and it: they are in the tree, too. */
-  readonly ahead: readonly string[];
-  readonly startedAtMs: number;
-}
-
-export interface GateResult extends Judged {
-  readonly gate: string;
-  readonly passed: boolean;
+const result = z.strictObject({
+  ...judged,
+  gate: name,
+  passed: z.boolean(),
   /** Together with `passed`: a flake. */
-  readonly failures: number;
-  /** Runs in a row that broke, but for those that met a trouble which passes. */
-  readonly errors: number;
-  /** What the last run met that passes and is not the candidate's, and how many have in a row. */
-  readonly trouble: { readonly times: number; readonly reason: string } | null;
-  /** After an error or a trouble the gate is not run again before. */
-  readonly notBeforeMs: number;
-  /** Of the last run that failed, and when that was. */
-  readonly findings: readonly Finding[];
-  readonly failedAtMs: number;
-}
+  failures: count,
+  /** Consecutive runs that broke, except those that met a temporary trouble. */
+  errors: count,
+  /**
+   * The temporary trouble of the last run, which is not the candidate's fault, and how many consecutive runs met one.
+   */
+  trouble: z.strictObject({ times: count, reason: z.string() }).nullable().default(null),
+  /** After an error or a trouble the gate does not run again before this time. */
+  notBeforeMs: atMs,
+  /** Of the last run that failed. */
+  findings: findingsSchema,
+  failedAtMs: atMs.default(0),
+});
 
-export interface RunEnd {
-  readonly run: number;
-  readonly verdict: GateVerdict;
-  readonly findings: readonly Finding[];
-  /** Why it broke, when that passes and is not the candidate's. */
-  readonly trouble?: string | undefined;
-}
+const queueSchema = z.strictObject({
+  wish: z.enum(["run", "pause", "cancel"]),
+  /** How many runs of gates there may be at the same time. */
+  slots: count,
+  /** How many candidates are tested on top of each other: one more after each merge, half as many after a failure. */
+  window: count,
+  gates: z.array(z.strictObject({ name, on: z.enum(gateTargets), rank: z.number(), limitMs: z.number() })),
+  main: z.strictObject(files),
+  /** Tasks that are on main: merged, or found to be there. */
+  merged: names,
+  /** Those that are not merged, rejected or withdrawn. */
+  candidates: z.array(candidate),
+  /** Ids of the others, by which a repeated offer is recognised. */
+  ended: names,
+  /** A move of main that is asked for; whether it has happened is not known yet. */
+  merging: z
+    .strictObject({ candidate: candidateId, task: name, /** Where main must be. */ from: name, to: name, tree: name })
+    .nullable(),
+  testMerges: z.array(testMerge),
+  runs: z.array(run),
+  /** The number of the last run. */
+  started: count,
+  /** By gate and by what it ran on, whoever offered that. */
+  results: z.array(result),
+});
 
-export interface NewQueue {
-  readonly gates: readonly Gate[];
-  readonly slots: number;
-  readonly main: Main;
-}
+export type MergeQueue = Kept<typeof queueSchema>;
+export type Main = MergeQueue["main"];
+export type Candidate = MergeQueue["candidates"][number];
+/** An attempt's result, as it is offered. */
+export type Offer = Pick<Candidate, keyof typeof offer>;
+export type Suspicion = Kept<typeof suspicion>;
+export type TestMerge = MergeQueue["testMerges"][number];
+export type MergeOutcome = Kept<typeof mergeOutcome>;
+export type CleanMerge = Kept<typeof clean>;
+export type GateRun = MergeQueue["runs"][number];
+export type GateResult = MergeQueue["results"][number];
+export type Judged = Pick<GateResult, keyof typeof judged>;
 
-/** Less than that, and nothing is tested ahead of its turn. */
+/** With fewer, nothing is tested ahead of its turn. */
 export const minWindow = 2;
 
-export function openQueue({ gates, slots, main }: NewQueue): MergeQueue {
+export function openQueue({ gates, slots, main }: Pick<MergeQueue, "gates" | "slots" | "main">): MergeQueue {
   return {
     wish: "run",
     slots,
@@ -160,20 +161,30 @@ export function openQueue({ gates, slots, main }: NewQueue): MergeQueue {
   };
 }
 
+/** Null: the build has no main yet. */
+export function readQueue(kept: unknown): MergeQueue | null {
+  return queueSchema.nullable().parse(kept);
+}
+
 /**
- * A candidate goes before those that were offered up to as much later as its task's dependents take: the longest path
- * first, and nobody waits for ever.
+ * A candidate goes before those that were offered later by up to the time that its task's dependents take: the
+ * longest path goes first, and nobody waits forever.
  */
 export function byUrgency(a: Candidate, b: Candidate): number {
   return a.offeredAtMs - a.tailMs - (b.offeredAtMs - b.tailMs) || compareIds(a.id, b.id);
 }
 
-/** Without the others. */
+/** How actions and work items name it. */
+export function nameOf({ id, task }: Pick<Candidate, "id" | "task">): OfCandidate {
+  return { candidate: id, task };
+}
+
+/** What gates judge of the candidate alone. */
 export function aloneOf({ tree, task }: Pick<Candidate, "tree" | "task">): Judged {
   return { tree, tasks: digestOf([task]) };
 }
 
-/** Short, and the same for the same tasks in whatever order. */
+/** Short, and the same for the same tasks in any order. */
 export function digestOf(tasks: readonly string[]): string {
   return createHash("sha256")
     .update(JSON.stringify(tasks.toSorted(compareIds)))
@@ -181,12 +192,12 @@ export function digestOf(tasks: readonly string[]): string {
     .slice(0, 32);
 }
 
-/** The line, first in it first. */
+/** The line, first candidate first. */
 export function inLine({ candidates }: MergeQueue): Candidate[] {
   return candidates.filter(({ place }) => place !== null).sort((a, b) => (a.place ?? 0) - (b.place ?? 0));
 }
 
-/** What gates judge once the candidate is merged into main. Null: it is not known to be clean. */
+/** What gates judge once the candidate is merged into main. Null: not known to merge cleanly. */
 export function onMainOf(queue: MergeQueue, { commit, task }: Candidate): (Judged & CleanMerge) | null {
   const outcome = outcomeOf(queue, queue.main.commit, commit);
   return outcome?.type === "clean" ? { ...outcome, tasks: digestOf([...queue.merged, task]) } : null;

@@ -6,7 +6,7 @@ export interface CriticalPath {
   readonly minutes: number;
 }
 
-/** The chain of tasks that takes longest: no number of sandboxes makes the plan shorter. */
+/** The longest chain of tasks: no number of sandboxes makes the plan shorter. */
 export function criticalPath(tasks: readonly Task[]): CriticalPath {
   const tails = tailsOf(tasks, ({ estimate }) => estimate.minutes);
   const longest = (candidates: readonly Task[]) =>

@@ -9,19 +9,19 @@ import {
 } from "@slipway/contract";
 import type { Finding } from "../ask/ask.ts";
 
-/** What a plan has to fit. */
+/** What a plan must fit. */
 export interface PlanDemands {
   /** Ids of all the intent's criteria. */
   readonly criteria: readonly string[];
   /** Those that some task must serve. */
   readonly unserved: readonly string[];
-  /** Ids of tasks that are there already: new ones have other ids. */
+  /** Ids that existing tasks have: new tasks need other ids. */
   readonly taken: readonly string[];
-  /** Those of them that are merged: new ones may depend on them. */
+  /** Those of them that are merged: new tasks may depend on them. */
   readonly merged: readonly string[];
 }
 
-/** Everything that is wrong with a plan, at once. */
+/** Returns everything that is wrong with a plan, at once. */
 export function checkPlan({ tasks }: PlanDraft, demands: PlanDemands): readonly Finding[] {
   return [
     ...checkCount(tasks),
@@ -33,7 +33,7 @@ export function checkPlan({ tasks }: PlanDraft, demands: PlanDemands): readonly 
   ];
 }
 
-/** Of a draft that has passed: the tasks in an order in which they could be done one by one. */
+/** Sorts the tasks of a sound draft so that they could be done one by one. */
 export function completePlan({ tasks }: PlanDraft, of: { mode: Plan["mode"]; intentHash: ContentHash }): Plan {
   return { ...of, tasks: topologicalOrder(tasks) ?? tasks };
 }
@@ -41,7 +41,7 @@ export function completePlan({ tasks }: PlanDraft, of: { mode: Plan["mode"]; int
 function checkCount(tasks: readonly Task[]): Finding[] {
   if (tasks.length === 0) return [{ rule: "there are tasks", message: "the plan is empty" }];
   if (tasks.length <= planLimits.maxTasks) return [];
-  const message = `there are ${tasks.length} tasks; at most ${planLimits.maxTasks} are taken`;
+  const message = `there are ${tasks.length} tasks; the limit is ${planLimits.maxTasks}`;
   return [{ rule: "not too many tasks", message }];
 }
 
@@ -63,7 +63,7 @@ function checkDependencies(tasks: readonly Task[], { merged }: PlanDemands): Fin
       .filter((dependency) => !known.has(dependency))
       .map((dependency) => ({
         rule: "dependencies exist",
-        message: `${id} depends on ${dependency}, which is no task`,
+        message: `${id} depends on ${dependency}, which is not a task`,
       })),
   );
   const cycle = findCycle(tasks);
@@ -91,17 +91,17 @@ function checkEstimate({ id, estimate: { minutes, usd } }: Task): Finding[] {
   const { minTaskMinutes, maxTaskMinutes, maxTaskUsd } = planLimits;
   const findings: Finding[] = [];
   if (!(minutes >= minTaskMinutes && minutes <= maxTaskMinutes)) {
-    const message = `${id} takes ${minutes} minutes; from ${minTaskMinutes} to ${maxTaskMinutes} is a task, more is to be split`;
+    const message = `${id} takes ${minutes} minutes; a task takes ${minTaskMinutes} to ${maxTaskMinutes}`;
     findings.push({ rule: "estimates make sense", message });
   }
   if (!(usd > 0 && usd <= maxTaskUsd)) {
-    const message = `${id} costs ${usd} USD; more than 0 and at most ${maxTaskUsd} is a task`;
+    const message = `${id} costs ${usd} USD; a task costs more than 0 and at most ${maxTaskUsd}`;
     findings.push({ rule: "estimates make sense", message });
   }
   return findings;
 }
 
-/** Relative, with forward slashes, below the repository and not in git's own directory. */
+/** Relative, with forward slashes, inside the repository and outside git's own directory. */
 const filePattern = /^(?!\/)(?!.*\\)(?!.*(^|\/)\.{1,2}(\/|$))(?!(.*\/)?\.git(\/|$))(?!.*\/\/).*[^/]$/i;
 
 function checkFiles({ id, expectedFiles }: Task): Finding[] {

@@ -7,8 +7,8 @@ export interface Part {
 }
 
 /**
- * Groups of tasks, each task in one of them. A task of many features belongs to the first that it names; a phase is
- * what can be done once the phases before it are.
+ * Groups of tasks; each task is in one of them. A task of several features belongs to the first that it names; a
+ * phase is what can be done once the phases before it are done.
  */
 export function partition(tasks: readonly Task[], by: Partition): readonly Part[] {
   const depths = depthsOf(tasks);

@@ -9,7 +9,7 @@ import { planInstructions, remainingInstructions } from "./prompts.ts";
 export interface PlanQuestion {
   readonly locked: LockedIntent;
   readonly start: StartingPoint;
-  /** What tasks are cut by. */
+  /** What tasks are cut by; by feature when left out. */
   readonly partition?: Partition | undefined;
   readonly signal?: AbortSignal | undefined;
 }
@@ -39,7 +39,7 @@ export async function planRemaining(
   const left = new Set(unsatisfied.map(({ id }) => id));
   const demands: PlanDemands = {
     criteria,
-    // Tasks serve criteria; a workflow is told, and served by what it takes.
+    // Tasks serve criteria only; the prompt names unsatisfied workflows.
     unserved: criteria.filter((id) => left.has(id)),
     taken: tasks.map(({ id }) => id),
     merged: tasks.filter(({ merged }) => merged).map(({ id }) => id),

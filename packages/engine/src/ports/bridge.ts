@@ -18,29 +18,29 @@ export interface Bridge extends MessageLog, Consumers, Claims {
 
 export interface MessageLog {
   /**
-   * Answers after the message is durable. The same key again answers the offset it has; with other content it fails with
+   * Returns once the message is durable. The same key again returns the known offset; with other content it fails with
    * `idempotency_conflict`.
    */
   publish(build: BuildId, message: OutgoingMessage): Promise<{ readonly offset: number }>;
   /** Fails with `invalid_request` when the log ends before `after`. */
   read(build: BuildId, range: ReadRange): Promise<MessagePage>;
   /**
-   * What there is after the offset, then what comes, in the order of the offsets and each once. Ends by the signal. Goes
-   * on by itself where its connection comes back; what fails for good is thrown.
+   * Yields the messages after the offset, then new ones, in order and each once. Ends by the signal. Continues by
+   * itself when its connection comes back; throws what fails for good.
    */
   subscribe(build: BuildId, options: SubscribeOptions): AsyncIterable<BridgeMessage>;
 }
 
 export interface ReadRange {
   readonly after: number;
-  /** All of them when left out. */
+  /** All topics when left out. */
   readonly topics?: readonly BridgeTopic[] | undefined;
   readonly limit?: number | undefined;
 }
 
 export interface MessagePage {
   readonly messages: readonly BridgeMessage[];
-  /** Everything up to this offset was looked at: read on from here. */
+  /** Everything up to this offset was read: read on from here. */
   readonly next: number;
 }
 
@@ -50,28 +50,28 @@ export interface SubscribeOptions {
   readonly signal: AbortSignal;
 }
 
-/** How far a consumer is, and what it could not take. */
+/** How far a consumer is, and the messages that it could not process. */
 export interface Consumers {
-  /** The offset of the last message that the consumer is done with; 0 at first. */
+  /** The offset of the last message that the consumer has processed; 0 at first. */
   position(build: BuildId, consumer: string): Promise<number>;
-  /** Counts a try at the message, before it is made: a message that ends the process counts, too. Answers the tries so far. */
+  /** Counts a try before it is made, so that a message that kills the process counts. Returns the tries so far. */
   beginTry(build: BuildId, consumer: string, offset: number): Promise<number>;
   /** Never moves back. */
   advance(build: BuildId, consumer: string, offset: number): Promise<void>;
-  /** Keeps the dead letter and advances past it, both or none. */
+  /** Keeps the dead letter and advances past it, atomically. */
   bury(build: BuildId, letter: Omit<DeadLetter, "at">): Promise<void>;
   deadLetters(build: BuildId): Promise<readonly DeadLetter[]>;
 }
 
-/** Claims advise and record; no file is locked. A lease that has run out frees its path by itself. */
+/** Claims are advisory; no file is locked. An expired lease frees its path. */
 export interface Claims {
-  /** Grants all paths or none. An owner's own claims do not stand in its way: it gets higher tokens. */
+  /** Grants all paths or none. An owner's own claims never block it: it gets higher tokens. */
   claim(build: BuildId, request: ClaimRequest): Promise<ClaimAnswer>;
-  /** Undefined: the token is not the path's highest, or its lease is over. */
+  /** Undefined: the token is not the path's highest, or its lease has expired. */
   renew(build: BuildId, held: HeldClaim & { readonly leaseMs: number }): Promise<Claim | undefined>;
-  /** False: the token is not the path's highest, or its lease is over. */
+  /** False: the token is not the path's highest, or its lease has expired. */
   release(build: BuildId, held: HeldClaim): Promise<boolean>;
-  /** Those whose lease runs, by path. */
+  /** Those whose lease has not expired, by path. */
   claims(build: BuildId): Promise<readonly Claim[]>;
 }
 

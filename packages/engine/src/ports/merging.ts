@@ -1,15 +1,17 @@
 import type { AttemptId, BuildId, Finding } from "@slipway/contract";
-import type { CandidateRecord, GateResultRecord, MergeRecord } from "./records.ts";
+import type { CandidateRecord } from "./records.ts";
 import type { Report } from "./reports.ts";
 import type { BuildRecords, NewEvent } from "./store.ts";
 import type { MergeWork } from "./work.ts";
 
-/** The merge queue as a turn of a build sees it. Its state is the build's to keep, and nobody else's to read. */
-export interface Merging {
-  turn(input: MergingInput): MergingTurn;
-  /** After a restart: all that should be under way. */
-  underway(kept: KeptQueue): readonly MergeWork[];
-}
+/**
+ * The merge queue's part of a build's turn: pipeline.ts hands it to the build. The build keeps the queue and never
+ * reads it.
+ */
+export type MergeTurn = (input: MergingInput) => MergingTurn;
+
+/** After a restart: everything that the queue should have under way. */
+export type MergesUnderway = (kept: KeptQueue) => readonly MergeWork[];
 
 /** Null: there is no main yet. */
 export type KeptQueue = BuildRecords["intents"]["intent"];
@@ -17,7 +19,7 @@ export type KeptQueue = BuildRecords["intents"]["intent"];
 export interface MergingInput {
   readonly build: BuildId;
   readonly kept: KeptQueue;
-  /** What has come in, in order. */
+  /** In order. */
   readonly reports: readonly Report[];
   readonly wish: "run" | "pause" | "cancel";
   /** Gates that may run at the same time. */
@@ -30,14 +32,14 @@ export interface MergingInput {
   readonly nowMs: number;
 }
 
-export interface MergingTask {
+interface MergingTask {
   readonly id: string;
   readonly dependencies: readonly string[];
-  /** How long what waits for it takes at least. */
+  /** How long the task's dependents take at least. */
   readonly tailMs: number;
 }
 
-export interface MergingAttempt {
+interface MergingAttempt {
   readonly id: AttemptId;
   readonly task: string;
   readonly number: number;
@@ -46,35 +48,32 @@ export interface MergingAttempt {
 
 export interface MergingTurn {
   readonly kept: KeptQueue;
-  /** What became of offers. */
+  /** The answers to offers. */
   readonly settled: readonly SettledOffer[];
   readonly items: readonly MergeWork[];
-  readonly records: {
-    readonly candidates: readonly CandidateRecord[];
-    readonly gateResults: readonly GateResultRecord[];
-    readonly merges: readonly MergeRecord[];
-  };
+  readonly records: { readonly [K in "candidates" | "gateResults" | "merges"]: readonly BuildRecords[K][] };
   readonly events: readonly NewEvent[];
-  /** The task for which a move of main is asked for, and not known yet whether it has happened. */
+  /** The task for which a move of main is asked for; whether it has happened is not known yet. */
   readonly moving: string | null;
-  /** When something can be decided though nothing has come in. Null: there is no such moment. */
+  /** When there is something to decide although nothing was reported. Null: never. */
   readonly wakeMs: number | null;
 }
 
-/** `main`: what its work has to be put together with. */
-export type SettledOffer = {
-  readonly task: string;
-  readonly attempt: number;
-  readonly offer: number;
-} /** `fix`: what it has changed. */ & (
-  | { readonly type: "merged"; readonly fix: string | undefined }
-  /** There is nothing to merge: main has, at this commit, what the task is for. */
+/** What became of an attempt's offer. */
+export type SettledOffer = { readonly task: string; readonly attempt: number; readonly offer: number } & (
+  | {
+      readonly type: "merged";
+      /** What it has changed. */
+      readonly fix: string | undefined;
+    }
+  /** Nothing to merge: main has, at this commit, what the task is for. */
   | { readonly type: "satisfied"; readonly main: string }
-  /** `unchanged`: the same was refused before, and is not looked at again. */
   | {
       readonly type: "returned";
       readonly findings: readonly Finding[];
+      /** The commit that its work must be combined with. */
       readonly main: string | null;
+      /** The same was refused before, and was not tested again. */
       readonly unchanged: boolean;
     }
 );

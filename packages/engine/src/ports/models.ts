@@ -1,9 +1,9 @@
 import type { ModelRole } from "@slipway/contract";
 import type { z } from "zod";
 
-/** Models, by what they are asked for. What answers has keys and budgets, and keeps the books. */
+/** Models, by role. The adapter holds keys and budgets, and keeps the books. */
 export interface ModelRoles {
-  /** An answer that fits the schema; one that does not is asked for again before this fails with `invalid_answer`. */
+  /** Returns an answer that fits the schema. Asks again when one does not, then fails with `invalid_answer`. */
   ask<T>(question: ModelQuestion<T>): Promise<{ readonly value: T }>;
 }
 

@@ -15,10 +15,10 @@ import {
 import { z } from "zod";
 
 /**
- * What is kept of a build. The fields are what is asked for; `details` is the owner's own, as JSON. Times are
- * milliseconds since 1970, money is whole millionths of a US dollar, `null` means not yet or none.
+ * What is kept of a build. Fields are queried; `details` belongs to the owner, as JSON. Times are milliseconds since
+ * 1970, money is whole millionths of a US dollar, `null` means not yet or none.
  */
-// Postgres keeps no text with a zero byte.
+// Postgres cannot store text with a zero byte.
 const hasNoZero = (value: string) => !value.includes("\0");
 const name = z.string().min(1).max(256).refine(hasNoZero, "has a zero byte");
 const text = z
@@ -47,11 +47,11 @@ export const buildRecordSchema = newBuildSchema.extend({
   status: z.enum(buildStatuses),
   /** Why it is paused, or how it ended. */
   reason: text.nullable(),
-  /** How often the build was changed by who drives it. */
+  /** How often its driver has changed the build. */
   turn: count,
-  /** The last event that a turn has taken in. */
+  /** The last event that a turn has read. */
   appliedThrough: count,
-  /** The last event there is. */
+  /** The last event of the build. */
   lastEvent: count,
   createdAt: at,
   updatedAt: at,
@@ -65,7 +65,7 @@ export const intentRecordSchema = z.strictObject({
   intent: z.json(),
 });
 
-/** What the lock made of a criterion. Apart from the intent: who may read the one may not read the other. Final. */
+/** The check of a criterion. Kept apart from the intent, whose readers may not read checks. Final. */
 export const checkRecordSchema = z.strictObject({
   build: buildIdSchema,
   criterion: name,
@@ -73,7 +73,7 @@ export const checkRecordSchema = z.strictObject({
   check: z.json(),
 });
 
-/** Tasks as the plan has them: the first one, and one for each round that goes on with what is not satisfied. Final. */
+/** Tasks as planned: the first plan, and one for each round that continues with what is not satisfied. Final. */
 export const planRecordSchema = z.strictObject({
   build: buildIdSchema,
   round: z.int().min(1),
@@ -81,7 +81,7 @@ export const planRecordSchema = z.strictObject({
   tasks: z.array(taskSchema),
 });
 
-/** How far a task is. */
+/** The progress of a task. */
 export const taskRecordSchema = z.strictObject({
   build: buildIdSchema,
   /** As the plan names it. */
@@ -89,7 +89,7 @@ export const taskRecordSchema = z.strictObject({
   status: z.enum(taskStatuses),
   component: name,
   dependencies: z.array(name),
-  /** Of error escalation: what the next attempt tries. Null: there is nothing to mend. */
+  /** Of error escalation: what the next attempt tries. Null: nothing to mend. */
   level: z.int().min(0).max(4).nullable(),
   /** How many there have been. */
   attempts: count,
@@ -172,7 +172,7 @@ export const gateResultRecordSchema = z.strictObject({
   endedAt: at,
 });
 
-/** A candidate that is on main: one per candidate, one per position. Final. */
+/** A merged candidate: one per candidate, one per position. Final. */
 export const mergeRecordSchema = z.strictObject({
   build: buildIdSchema,
   candidate: candidateIdSchema,
@@ -188,7 +188,7 @@ export const agentActionRecordSchema = z.strictObject({
   build: buildIdSchema,
   attempt: attemptIdSchema.nullable(),
   run: runIdSchema,
-  /** Of the run's event that told of it. */
+  /** Of the run's event that reported it. */
   sequence: z.int().min(1),
   agent: name,
   action: name,
@@ -197,10 +197,10 @@ export const agentActionRecordSchema = z.strictObject({
   details,
 });
 
-/** An error and what has fixed it, learnt from a merged attempt. */
+/** An error and its fix, learnt from a merged attempt. */
 export const patternRecordSchema = z.strictObject({
   project: name,
-  /** Of the error, the same for errors that differ in names and numbers only. */
+  /** Of the error: the same for errors that differ only in names and numbers. */
   signature: name,
   error: text,
   fix: text,

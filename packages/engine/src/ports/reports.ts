@@ -141,6 +141,7 @@ export type ReportType = keyof typeof reportSchemas;
 export type Report = {
   [T in ReportType]: { readonly type: T; readonly data: z.output<(typeof reportSchemas)[T]> };
 }[ReportType];
+export type ReportOf<T extends ReportType> = Extract<Report, { readonly type: T }>;
 export type ReportInput<T extends ReportType> = z.input<(typeof reportSchemas)[T]>;
 
 /** A report as it goes to the store. `key` names what it tells of: it is told once. */

@@ -1,7 +1,7 @@
-/** A repository that a build begins with. Nobody vouches for what is in it: all of it is data. */
+/** The repository that a build begins with. Its content is untrusted: all of it is data. */
 export interface RepositoryReader {
   summarize(options: { readonly signal?: AbortSignal }): Promise<RepositorySummary>;
-  /** What is wrong with it, from its own build and tests. */
+  /** Finds what is wrong with it, by its own build and tests. */
   diagnose(options: { readonly signal?: AbortSignal }): Promise<Diagnosis>;
 }
 
@@ -24,7 +24,7 @@ export interface Diagnosis {
 
 export interface Problem {
   readonly title: string;
-  /** The end of a log, a failed assertion: what shows that the problem is there. */
+  /** What shows the problem: the end of a log, a failed assertion. */
   readonly evidence: string;
   readonly files: readonly string[];
 }

@@ -18,7 +18,7 @@ import type {
   TaskRecord,
 } from "./records.ts";
 
-/** What is true of builds. What writes answers after it is durable, and changes all or nothing. */
+/** The truth about builds. A write returns once it is durable, and is atomic. */
 export interface Store {
   readonly builds: Builds;
   readonly events: BuildEvents;
@@ -29,19 +29,23 @@ export interface Store {
 }
 
 export interface Builds {
-  /** With its first event and an account of this budget. The same again answers what is there; another build under the id fails with `idempotency_conflict`. */
+  /**
+   * Creates the build with its first event and an account of this budget. The same again returns the existing build;
+   * another build under the id fails with `idempotency_conflict`.
+   */
   create(build: NewBuild, budgetMicroUsd: number, event: NewEvent): Promise<BuildRecord>;
   /** Fails with `build_not_found`. */
   get(build: BuildId): Promise<BuildRecord>;
   /** Newest first. */
   list(filter: BuildFilter): Promise<readonly BuildRecord[]>;
-  /** What a turn decides on, as of one moment. It grows with the plan and with what runs, not with what is over. */
+  /** A consistent snapshot for a turn. It grows with the plan and with what runs, not with what has ended. */
   state(build: BuildId): Promise<StoredBuild>;
-  /** Records of a kind, over or not, by their key. */
+  /** Records of a kind, ended or not, by their key. */
   records<K extends RecordKind>(build: BuildId, kind: K, page?: RecordPage): Promise<readonly BuildRecords[K][]>;
   /**
-   * One turn of who drives the build. Fails with `lease_lost` when another one has the lease, and with `build_moved` when
-   * the build is no longer at this turn. A final record that is there with other content fails with `record_final`.
+   * Applies one turn of the build's driver. Fails with `lease_lost` when another driver has the lease, with
+   * `build_moved` when the build is no longer at this turn, and with `record_final` when a final record exists with
+   * other content.
    */
   apply(build: BuildId, by: LeaseHolder, turn: Turn): Promise<{ readonly lastEvent: number }>;
 }
@@ -61,11 +65,11 @@ export interface Page {
 }
 
 export interface RecordPage extends Page {
-  /** From the greatest key on: of what has an id, the newest first. */
+  /** From the greatest key down: newest first for records with an id. */
   readonly isReversed?: boolean;
 }
 
-/** What a page holds at most. */
+/** The most that a page holds. */
 export const maxPage = 1000;
 
 export interface BuildRecords {
@@ -100,12 +104,12 @@ export interface LeaseHolder {
 }
 
 export interface Turn {
-  /** The turn that the decision was made on, as the build record says. */
+  /** The turn of the build record that the decision was made on. */
   readonly turn: number;
-  /** The last event that the decision has taken in. */
+  /** The last event that the decision includes. */
   readonly through: number;
   readonly build?: Partial<Pick<BuildRecord, "status" | "reason" | "priority" | "endedAt" | "details">>;
-  /** Of the build's account, from now on. */
+  /** New budget of the build's account. */
   readonly budgetMicroUsd?: number;
   /** Whole records: they replace what has the same key. */
   readonly records?: { readonly [K in RecordKind]?: readonly BuildRecords[K][] };
@@ -118,23 +122,23 @@ export const newEventSchema = z.strictObject({
     .string()
     .max(64)
     .regex(/^[a-z][a-z-]*\.[a-z][a-z_]*$/, "expected subject.happened"),
-  /** An event is there once under its key. */
+  /** A key is unique: its event is kept once. */
   key: z.string().min(1).max(256).nullable().default(null),
   data: z.record(z.string(), z.json()).default({}),
 });
 export type NewEvent = Readonly<z.input<typeof newEventSchema>>;
 
 export interface BuildEvent extends Readonly<z.output<typeof newEventSchema>> {
-  /** From 1, without gaps; what has a number is visible after all that have lower ones. */
+  /** From 1, without gaps; an event becomes visible after all with lower numbers. */
   readonly sequence: number;
   readonly at: number;
-  /** `report`: the world tells the build loop. `decision`: the loop tells the world. */
+  /** `report`: the world tells the build. `decision`: the build tells the world. */
   readonly source: EventSource;
 }
 export type EventSource = "report" | "decision";
 
 export interface BuildEvents {
-  /** Reports, by whomever; no lease is asked for. Answers the last sequence number. Known keys are passed over. */
+  /** Anybody may report; no lease is needed. Returns the last sequence number. Skips known keys. */
   report(build: BuildId, events: readonly NewEvent[]): Promise<number>;
   read(
     build: BuildId,
@@ -148,31 +152,31 @@ export interface BuildEvents {
 export interface Lease extends Pick<LeaseHolder, "generation"> {
   /** Null: nobody drives the build. */
   readonly holder: string | null;
-  /** Until it runs out, by the database's clock; not positive: it has. */
+  /** Until it expires, by the database's clock; not positive: it has expired. */
   readonly leftMs: number;
-  /** What wakes the holder: whoever reports something rings it. */
+  /** Wakes the holder: whoever reports something rings it. */
   readonly bell: string | null;
 }
 
 export interface Leases {
   /**
-   * Takes or renews the lease. A higher generation gets it at once. The same generation keeps it, and another holder gets
-   * it in that generation when it has run out. Undefined: it is another one's. Each applied turn renews it, too.
+   * Takes or renews the lease. A higher generation gets it at once. The same generation keeps it; another holder gets
+   * it in that generation once it has expired. Undefined: another holder has it. Each applied turn renews it, too.
    */
   take(build: BuildId, by: LeaseHolder, leaseMs: number, bell?: string | null): Promise<Lease | undefined>;
   find(build: BuildId): Promise<Lease>;
   /**
-   * Builds that nobody drives, though they have not ended, or ended without a release: somebody has to take over. With
-   * those of `holder`, who has come back and knows nothing of them.
+   * Builds without a driver that have not ended, or ended without a release: somebody has to take over. Includes
+   * those of `holder`, which has restarted and knows nothing of them.
    */
   expired(options?: { readonly holder?: string; readonly limit?: number }): Promise<readonly BuildId[]>;
-  /** Builds of this holder to which something was reported that no turn has taken in. */
+  /** Builds of this holder with reports that no turn has read. */
   unheard(holder: string, limit?: number): Promise<readonly BuildId[]>;
   release(build: BuildId, by: LeaseHolder): Promise<void>;
 }
 
 export interface AgentActions {
-  /** An action that is there is passed over. */
+  /** Skips known actions. */
   record(actions: readonly AgentActionRecord[]): Promise<void>;
   list(build: BuildId, page?: Page): Promise<readonly AgentActionRecord[]>;
 }

@@ -61,7 +61,10 @@ export const tasks: readonly Task[] = [
   plannedTask("storage", { component: "database", dependencies: ["setup"], criteria: ["keep-items"] }),
 ];
 
-/** Models that give one answer after the other, each parsed by the question's own schema; the last one again and again. */
+/**
+ * Models that give one answer after the other, each parsed by the question's own schema; the last one again and
+ * again.
+ */
 export function answering(...answers: readonly unknown[]): ModelRoles & { readonly asked: ModelQuestion<unknown>[] } {
   const asked: ModelQuestion<unknown>[] = [];
   return {

@@ -1,6 +1,5 @@
 import type { BuildId } from "@slipway/contract";
-import type { Work, WorkItem } from "@slipway/engine";
-import { isPlanning } from "./planning/stages.ts";
+import { itemsFor, type Work, type WorkItem } from "@slipway/engine";
 
 /** All of a build's work: the stages and plans by one, what happens in sandboxes by another. `ended`: after the last of it. */
 export function joinWork(
@@ -9,7 +8,7 @@ export function joinWork(
   ended: (build: BuildId) => Promise<void>,
 ): Work {
   const split = (items: readonly WorkItem[]) =>
-    [items.filter(isPlanning), items.filter((item) => !isPlanning(item))] as const;
+    [itemsFor("planning", items), [...itemsFor("attempts", items), ...itemsFor("merging", items)]] as const;
   const canCarryOn = async (build: BuildId) => (await building.canCarryOn?.(build)) ?? true;
   return {
     canCarryOn,

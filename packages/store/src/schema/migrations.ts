@@ -13,7 +13,7 @@ type Columns = Readonly<Record<string, ColumnType>>;
 async function createTables(trx: Transaction<object>): Promise<void> {
   await createBuilds(trx);
   await createWork(trx);
-  await createMerging(trx);
+  await createCandidates(trx);
   await createLedger(trx);
   await createLogs(trx);
 }
@@ -137,7 +137,7 @@ async function createWork(trx: Transaction<object>): Promise<void> {
   await index(trx, "checkpoints", ["build", "attempt", "createdAt", "id"]);
 }
 
-async function createMerging(trx: Transaction<object>): Promise<void> {
+async function createCandidates(trx: Transaction<object>): Promise<void> {
   await createOfBuild(trx, "candidates", ["id"], {
     id: "text",
     task: "text",

@@ -108,11 +108,11 @@ export function createBuildFace(parts: BuildFaceParts): BuildFace {
     }
   };
 
-  const obey = async (build: BuildId, given: BuildOrder, event: NewEvent): Promise<BuildView> => {
+  const obey = async (build: BuildId, given: BuildOrder, key: string = randomUUID()): Promise<BuildView> => {
     const state = readState(await store.builds.state(build));
     const { spentMicroUsd } = await store.ledger.balance(build);
     order({ ...state, spentMicroUsd: Math.max(state.spentMicroUsd, spentMicroUsd) }, given, clock.now());
-    await tell(build, event);
+    await tell(build, report(given.type, `${given.type}:${key}`, given.data));
     return await view(build);
   };
 
@@ -169,11 +169,10 @@ export function createBuildFace(parts: BuildFaceParts): BuildFace {
       return { builds, next: records.length > limit ? (builds.at(-1)?.id ?? null) : null };
     },
 
-    order: (build, given, key = randomUUID()) =>
-      obey(build, { type: given }, report(`order.${given}`, `order.${given}:${key}`, {})),
+    order: (build, given, key) => obey(build, { type: `order.${given}`, data: {} }, key),
 
-    setBudget: (build, wanted, key = randomUUID()) =>
-      obey(build, { type: "set-budget", ...wanted }, report("order.budget", `order.budget:${key}`, wanted)),
+    setBudget: (build, { resume = false, ...wanted }, key) =>
+      obey(build, { type: "order.budget", data: { ...wanted, resume } }, key),
 
     intent: intents.intent,
     editIntent: intents.editIntent,

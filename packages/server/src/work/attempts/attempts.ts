@@ -3,6 +3,7 @@ import { type AttemptId, type BuildId, type BuildSettings, buildSettingsSchema }
 import {
   type AttemptWork,
   type Bridge,
+  itemsFor,
   type NewEvent,
   patternScope,
   type Store,
@@ -47,12 +48,6 @@ export interface Attempts extends Required<Work>, AsyncDisposable {
   makeMain(build: WorkingBuild): Promise<void>;
   /** Attempts that are under way learn of a new main. */
   mainMoved(build: WorkingBuild, commit: string): Promise<void>;
-}
-
-type AttemptItem = AttemptWork | Extract<WorkItem, { type: "end-attempt" }>;
-
-export function isAttempt(item: WorkItem): item is AttemptItem {
-  return item.type === "attempt" || item.type === "end-attempt";
 }
 
 interface OpenBuild {
@@ -162,9 +157,9 @@ export function createAttempts(parts: AttemptsParts): Attempts {
   };
 
   const carryOut = async (build: WorkingBuild, items: readonly WorkItem[]) => {
-    for (const item of items) {
+    for (const item of itemsFor("attempts", items)) {
       if (item.type === "attempt") await become(build, item);
-      else if (item.type === "end-attempt") void end(build, item.id, item.keepSandbox);
+      else void end(build, item.id, item.keepSandbox);
     }
   };
 

@@ -1,2 +1,2 @@
 export { createRepositories } from "../repository/repositories.ts";
-export { createMergeWork, isMerging } from "./merging.ts";
+export { createMergeWork } from "./merging.ts";

@@ -2,12 +2,12 @@ import { setTimeout as delay } from "node:timers/promises";
 import { type BuildId, hasCode } from "@slipway/contract";
 import {
   type GateWork,
-  type MergeWork,
+  type ItemFor,
+  itemsFor,
   type NewEvent,
   type Store,
   report as toReport,
   type Work,
-  type WorkItem,
   type WorkingBuild,
 } from "@slipway/engine";
 import type { Gates } from "../gates/gates.ts";
@@ -34,16 +34,6 @@ export interface MergingParts {
   readonly warn: (message: string) => void;
 }
 
-export type MergingItem = MergeWork | Extract<WorkItem, { type: "check-satisfaction" }>;
-
-export function isMerging(item: WorkItem): item is MergingItem {
-  return mergingTypes.has(item.type);
-}
-
-const mergingTypes: ReadonlySet<WorkItem["type"]> = new Set<MergingItem["type"]>([
-  ...(["test-merge", "gate-run", "cancel-run", "merge", "check-satisfaction"] as const),
-]);
-
 interface Underway {
   readonly build: BuildId;
   readonly controller: AbortController;
@@ -69,7 +59,7 @@ export function createMergeWork(
   };
 
   /** From the item to its report. Whoever has given up is told nothing. */
-  const carry = async (build: WorkingBuild, item: MergingItem, signal: AbortSignal): Promise<void> => {
+  const carry = async (build: WorkingBuild, item: ItemFor<"merging">, signal: AbortSignal): Promise<void> => {
     const told = await outcomeOf(build, item, signal);
     if (told === undefined) return;
     await whenDatabaseIsThere(() => report(build.id, [told]), signal);
@@ -82,7 +72,7 @@ export function createMergeWork(
   };
 
   /** Nobody asks again for what the queue waits for: what fails of ours is tried until it is done, or not wanted any more. */
-  const carryOn = async (build: WorkingBuild, item: MergingItem, signal: AbortSignal): Promise<void> => {
+  const carryOn = async (build: WorkingBuild, item: ItemFor<"merging">, signal: AbortSignal): Promise<void> => {
     for (let waitMs = firstWaitMs; !signal.aborted; waitMs = Math.min(2 * waitMs, lastWaitMs)) {
       try {
         return await carry(build, item, signal);
@@ -96,7 +86,7 @@ export function createMergeWork(
 
   const outcomeOf = async (
     build: WorkingBuild,
-    item: MergingItem,
+    item: ItemFor<"merging">,
     signal: AbortSignal,
   ): Promise<NewEvent | undefined> => {
     const repository = await repositories.of(build.id);
@@ -130,7 +120,7 @@ export function createMergeWork(
     return toReport("gate.ended", `gate.ended:${run}`, { run, ...end, task, gate });
   };
 
-  const begin = (build: WorkingBuild, item: MergingItem) => {
+  const begin = (build: WorkingBuild, item: ItemFor<"merging">) => {
     const name = nameOf(build.id, item);
     if (item.type === "cancel-run") underway.get(name)?.controller.abort();
     if (item.type === "cancel-run" || underway.has(name)) return;
@@ -147,11 +137,11 @@ export function createMergeWork(
 
   return {
     async carryOut(build, asked) {
-      for (const item of asked.filter(isMerging)) begin(build, item);
+      for (const item of itemsFor("merging", asked)) begin(build, item);
     },
 
     async reattach(build, all) {
-      const items = all.filter(isMerging);
+      const items = itemsFor("merging", all);
       const wanted = new Set(items.map((item) => nameOf(build.id, item)));
       await stop((name, one) => one.build === build.id && !wanted.has(name));
       for (const item of items) begin(build, item);
@@ -172,7 +162,7 @@ export function createMergeWork(
 }
 
 /** A run is cancelled by its number. */
-function nameOf(build: BuildId, item: MergingItem): string {
+function nameOf(build: BuildId, item: ItemFor<"merging">): string {
   switch (item.type) {
     case "gate-run":
     case "cancel-run":

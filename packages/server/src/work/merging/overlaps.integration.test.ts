@@ -5,7 +5,7 @@ import { expect, test, vi } from "vitest";
 import { testsOf, unique } from "../../testing/tests-of.ts";
 import { begin, plan, task } from "../../testing/ticked-build.ts";
 import { openSite, type Site } from "../repository/testing.ts";
-import { createMergeWork, isMerging } from "./merging.ts";
+import { createMergeWork } from "./merging.ts";
 
 vi.setConfig({ testTimeout: 180_000 });
 
@@ -122,7 +122,7 @@ async function setUp() {
         const { promise } = news;
         await set.turn();
         const items = set.look();
-        await merging.carryOut(await set.store.builds.get(set.build), items.filter(isMerging));
+        await merging.carryOut(await set.store.builds.get(set.build), items);
         const answers = items.flatMap((item) => (item.type === "attempt" && item.answer ? [item] : []));
         for (const { task: of, answer } of answers) {
           if (answer === null || answered.has(`${of} ${answer.offer}`)) continue;

@@ -2,8 +2,11 @@ import process from "node:process";
 import { setInterval } from "node:timers/promises";
 import { type BuildId, hasCode, SlipwayError } from "@slipway/contract";
 import {
+  createPipeline,
+  itemsFor,
   maxPage,
   type NewEvent,
+  type PlanningWork,
   type RepositoryReader,
   type Store,
   type Work,
@@ -14,7 +17,7 @@ import { keepAnswer, tellFailure } from "./answers.ts";
 import { createMade } from "./made.ts";
 import type { ServerModels } from "./open-models.ts";
 import { patientModels, whenDatabaseIsThere, withoutEnd } from "./patience.ts";
-import { failure, isPlanning, keysOf, type PlanningItem, refusal, runStage } from "./stages.ts";
+import { failure, keysOf, refusal, runStage } from "./stages.ts";
 import { createTurns } from "./turns.ts";
 
 export interface PlanningParts {
@@ -59,7 +62,7 @@ export function createPlanning(parts: PlanningParts): Planning {
   const underway = new Map<string, Underway>();
   const inTurn = createTurns(maxAtOnce);
 
-  const begin = (build: WorkingBuild, item: PlanningItem) => {
+  const begin = (build: WorkingBuild, item: PlanningWork) => {
     const name = nameOf(build, item);
     if (underway.has(name)) return;
     const controller = new AbortController();
@@ -77,10 +80,10 @@ export function createPlanning(parts: PlanningParts): Planning {
 
   return {
     async carryOut(build, asked) {
-      for (const item of asked.filter(isPlanning)) begin(build, item);
+      for (const item of itemsFor("planning", asked)) begin(build, item);
     },
     async reattach(build, all) {
-      const items = all.filter(isPlanning);
+      const items = itemsFor("planning", all);
       const wanted = new Set(items.map((item) => nameOf(build, item)));
       for (const [name, { build: of, controller }] of underway) {
         if (of === build.id && !wanted.has(name)) controller.abort();
@@ -98,7 +101,7 @@ export function createPlanning(parts: PlanningParts): Planning {
 type CarryParts = PlanningParts & { readonly timing: PlanningTiming; onDefect(error: unknown): void };
 
 /** From the item to its report. What was reported before is not paid for again. */
-async function carry(parts: CarryParts, build: WorkingBuild, item: PlanningItem, signal: AbortSignal): Promise<void> {
+async function carry(parts: CarryParts, build: WorkingBuild, item: PlanningWork, signal: AbortSignal): Promise<void> {
   const { store } = parts;
   signal.throwIfAborted();
   if (await whenDatabaseIsThere(() => isReported(store, build.id, item), signal)) return;
@@ -106,11 +109,11 @@ async function carry(parts: CarryParts, build: WorkingBuild, item: PlanningItem,
   await whenDatabaseIsThere(() => store.events.report(build.id, [told]), signal);
 }
 
-/** What is to be reported of the item, be it that it can not be done. Throws only for who has given up. */
+/** Returns the report, success or failure. Throws only when aborted. */
 async function outcomeOf(
   parts: CarryParts,
   build: WorkingBuild,
-  item: PlanningItem,
+  item: PlanningWork,
   signal: AbortSignal,
 ): Promise<NewEvent> {
   // Read before it is asked for: more money that comes meanwhile counts.
@@ -130,7 +133,7 @@ async function outcomeOf(
 async function make(
   { models, openRepository, makeMain, store, clock, timing, answersDirectory }: CarryParts,
   build: WorkingBuild,
-  item: PlanningItem,
+  item: PlanningWork,
   signal: AbortSignal,
 ): Promise<NewEvent> {
   if (build.mode !== "new" && item.type === "stage" && item.stage === "draft") await makeMain?.(build);
@@ -140,8 +143,8 @@ async function make(
   const waitsMs = item.type === "stage" ? timing.waitsMs : withoutEnd(timing.waitsMs);
   const patient = patientModels(roles, waitsMs);
   try {
-    const stage = { models: patient, repository, made: createMade(store, signal), clock, signal };
-    return await runStage(build, item, stage);
+    const pipeline = createPipeline({ models: patient, repository, clock, signal });
+    return await runStage(build, item, { pipeline, made: createMade(store, signal) });
   } catch (error) {
     if (!hasCode(error, "invalid_answer") && !(error instanceof AnswerError)) throw error;
     throw await keepAnswer(error, patient.lastAnswer ?? "", [answersDirectory, build.id, `${nameIn(item)}.txt`]);
@@ -149,7 +152,7 @@ async function make(
 }
 
 /** In what the build loop has not taken in yet. What it has, it does not ask for again. */
-async function isReported({ builds, events }: Store, build: BuildId, item: PlanningItem): Promise<boolean> {
+async function isReported({ builds, events }: Store, build: BuildId, item: PlanningWork): Promise<boolean> {
   const keys = Object.values(keysOf(item));
   let after = (await builds.get(build)).appliedThrough;
   for (;;) {
@@ -175,11 +178,11 @@ function abortWithBuild(store: Store, build: BuildId, controller: AbortControlle
   watch().catch(() => {});
 }
 
-function nameOf(build: WorkingBuild, item: PlanningItem): string {
+function nameOf(build: WorkingBuild, item: PlanningWork): string {
   return `${build.id} ${nameIn(item)}`;
 }
 
-function nameIn(item: PlanningItem): string {
+function nameIn(item: PlanningWork): string {
   return `${item.type === "stage" ? item.stage : "remaining"}-${item.round}`;
 }
 
