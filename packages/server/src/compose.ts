@@ -10,6 +10,7 @@ import { createRunLog, type DatabaseAddress, openDatabase, openStore } from "@sl
 import { openBridge, type RedisAddress } from "@slipway/store/bridge";
 import { type CoordinatorClock, openCoordinator } from "./drive/coordinator.ts";
 import type { OpenDrive } from "./drive/drive.ts";
+import { createNotes, type Notes } from "./drive/notes.ts";
 import { createReports, type Reports } from "./drive/reports.ts";
 import type { RestateSettings } from "./drive/restate/connect.ts";
 import { type BuildFaceParts, type BuildGit, createBuildFace, isUnderway } from "./faces/builds/builds.ts";
@@ -71,6 +72,7 @@ export interface BuildingPorts {
   readonly bridge: Bridge;
   readonly gateway: Gateway;
   readonly reports: Reports;
+  readonly note: Notes["note"];
 }
 
 export interface Server extends AsyncDisposable {
@@ -110,7 +112,8 @@ export async function composeServer(settings: ServerSettings, options: ServerOpt
   // What was kept for a build that its server did not come to begin.
   await secrets.sweep((build) => isUnderway(store, build));
   const reports = createReports(store);
-  const building = parts.use(options.building({ store, bridge, gateway: models.gateway, reports }));
+  const notes = createNotes(store, name);
+  const building = parts.use(options.building({ store, bridge, gateway: models.gateway, reports, note: notes.note }));
   const planning = parts.use(
     createPlanning({
       store,
@@ -123,8 +126,8 @@ export async function composeServer(settings: ServerSettings, options: ServerOpt
     }),
   );
   const work = joinWork(planning, building.work, secrets.remove);
-  const coordinator = { store, reports, openDrive, work, name, slots, clock, warn, onTurn: news.tell };
-  parts.use(await openCoordinator(coordinator));
+  const coordinator = { store, reports, openDrive, work, name, slots, clock, warn };
+  parts.use(await openCoordinator({ ...coordinator, onDrive: notes.drives, onTurn: news.tell }));
   const repositoryOf = (build: BuildId) => join(stateDirectory, "builds", build, repositoryName);
   const face = createBuildFace({
     store,
@@ -137,7 +140,7 @@ export async function composeServer(settings: ServerSettings, options: ServerOpt
     secrets,
     repositoryOf,
     isRepositoryMissing: (build) => building.gitOf !== undefined && !existsSync(repositoryOf(build)),
-    remoteEndOf: (build) => readRemoteEnd(join(stateDirectory, "builds", build)),
+    remoteEndOf: (build) => readRemoteEnd(store.notes, build, join(stateDirectory, "builds", build)),
     gitOf: async (build) => await building.gitOf?.(build),
     previews: () => building.previews,
   });

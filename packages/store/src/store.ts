@@ -7,6 +7,7 @@ import type { Database } from "./database/open.ts";
 import { createEvents } from "./events.ts";
 import { createLeases } from "./leases.ts";
 import { createLedger } from "./ledger.ts";
+import { createNotes } from "./notes.ts";
 import { createPatterns } from "./patterns.ts";
 import { storeMigrations } from "./schema/migrations.ts";
 import type { Clock } from "./schema/queries.ts";
@@ -25,6 +26,7 @@ export async function openStore(database: Database, clock: Clock, leaseClock?: C
     events: createEvents(queries, clock),
     leases: createLeases(queries, leaseTime),
     ledger: createLedger(queries, clock),
+    notes: createNotes(queries),
     actions: createActions(queries),
     patterns: createPatterns(queries),
   };

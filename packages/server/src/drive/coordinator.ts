@@ -24,6 +24,8 @@ export interface CoordinatorParts {
   readonly leaseMs?: number | undefined;
   /** How often the coordinator looks for builds that nobody drives. */
   readonly sweepMs?: number | undefined;
+  /** This server drives the build from now on, in this generation. */
+  readonly onDrive?: ((build: BuildId, generation: number) => void) | undefined;
   /** A turn of the build is over. */
   readonly onTurn?: ((build: BuildId) => void) | undefined;
   readonly warn: (message: string) => void;
@@ -71,7 +73,18 @@ export async function openCoordinator(parts: CoordinatorParts): Promise<AsyncDis
     return turn.over ? turn : { over: false, waitMs: turn.waitMs / (clock.speed ?? 1) };
   };
   const drive = stack.use(await openDrive({ name, warn, takeTurn }));
-  const adopt = createAdoption({ store, work, tick, drive, name, leaseMs, clock, driven, warn });
+  const adopt = createAdoption({
+    onDrive: parts.onDrive,
+    store,
+    work,
+    tick,
+    drive,
+    name,
+    leaseMs,
+    clock,
+    driven,
+    warn,
+  });
 
   /** Another server has taken them while this one heard nothing. */
   const letGoOfLost = () => {

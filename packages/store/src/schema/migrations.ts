@@ -3,7 +3,7 @@ import type { MigrationSet } from "../database/migrate.ts";
 
 export const storeMigrations: MigrationSet = {
   part: "store",
-  migrations: [createTables, addBellsAndPlans, dropTournaments],
+  migrations: [createTables, addBellsAndPlans, dropTournaments, addWorkNotes],
 };
 
 /** `text?` may be null. A number that is no `real` is a time, money or a count. */
@@ -25,6 +25,10 @@ async function addBellsAndPlans(trx: Transaction<object>): Promise<void> {
 
 async function dropTournaments(trx: Transaction<object>): Promise<void> {
   await trx.schema.dropTable("tournamentResults").execute();
+}
+
+async function addWorkNotes(trx: Transaction<object>): Promise<void> {
+  await createOfBuild(trx, "workNotes", ["kind", "name"], { kind: "text", name: "text", note: "text" });
 }
 
 async function createBuilds(trx: Transaction<object>): Promise<void> {

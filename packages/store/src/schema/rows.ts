@@ -16,6 +16,7 @@ import {
   sandboxRecordSchema,
   settlementSchema,
   taskRecordSchema,
+  workNoteSchema,
 } from "@slipway/engine";
 import { z } from "zod";
 import { flag, jsonText } from "./codec.ts";
@@ -29,6 +30,7 @@ function isObject(value: unknown): boolean {
 }
 
 export const buildRow = buildRecordSchema.extend({ details });
+export const noteRow = workNoteSchema.extend({ note: jsonText(z.json()) });
 export const agentActionRow = agentActionRecordSchema.extend({ details, ok: flag.nullable() });
 export const patternRow = patternRecordSchema;
 
@@ -102,6 +104,7 @@ export type Tables = RecordTables & {
   leases: LeaseRow;
   accounts: AccountRow;
   ledgerEntries: z.input<typeof entryRow>;
+  workNotes: z.input<typeof noteRow>;
   agentActions: z.input<typeof agentActionRow>;
   patterns: z.input<typeof patternRow>;
   runLogs: { run: string; events: number; bytes: number };

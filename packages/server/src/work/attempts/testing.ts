@@ -137,6 +137,7 @@ export async function openSite({
       store,
       bridge,
       report,
+      note: (id, notes) => store.notes.write(id, driver, notes),
       clock,
       gateway: models.gateway,
       repositories: {
