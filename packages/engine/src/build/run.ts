@@ -1,4 +1,11 @@
-import { type AttemptId, type BuildId, coordinatorHeartbeatMs, SlipwayError, tailsOf } from "@slipway/contract";
+import {
+  type AttemptId,
+  type BuildId,
+  coordinatorHeartbeatMs,
+  defaultLeaseMs,
+  SlipwayError,
+  tailsOf,
+} from "@slipway/contract";
 import type { Merging, MergingInput, MergingTurn } from "../ports/merging.ts";
 import type { AttemptRecord, BuildRecord, SandboxRecord } from "../ports/records.ts";
 import { type Report, readReport } from "../ports/reports.ts";
@@ -52,9 +59,6 @@ export interface Tick {
   /** Another one may have driven the build meanwhile: the next turn looks at all that should be under way. */
   forget(build: BuildId): void;
 }
-
-/** A missed heartbeat lets another one take over. */
-const defaultLeaseMs = 1.25 * coordinatorHeartbeatMs;
 
 export function createTick(parts: TickParts): Tick {
   const { store, work, merging, fleet, clock, leaseMs = defaultLeaseMs } = parts;

@@ -2,6 +2,7 @@ import {
   type Control,
   type ControlMessage,
   controlMessageSchema,
+  createLane,
   type NumberedEvent,
   type RunEnd,
   type RunId,
@@ -12,7 +13,6 @@ import type { RunLog } from "../ports/ports.ts";
 import { type Bell, createBell } from "./bell.ts";
 import { sortBatch } from "./decide.ts";
 import { createEnding, type Ending } from "./ending.ts";
-import { createLane } from "./lane.ts";
 
 /** What is kept of one run: what it claims, what it was told, how it ended. Changes happen one after another. */
 export interface Book {

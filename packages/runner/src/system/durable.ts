@@ -1,5 +1,6 @@
 import { open, rename } from "node:fs/promises";
 import { dirname } from "node:path";
+import { createLane } from "@slipway/contract";
 
 export interface DurableFile {
   /** Replaces the content. Answers when this content, or a later one, is on disk; a crash leaves the old or the new one. */
@@ -8,7 +9,7 @@ export interface DurableFile {
 
 export function durableFile(path: string): DurableFile {
   let newest: string | undefined;
-  let last: Promise<void> = Promise.resolve();
+  const inTurn = createLane();
   const writeNewest = async () => {
     // A write that waited may find its content overtaken, and written with the later one.
     if (newest === undefined) return;
@@ -24,9 +25,7 @@ export function durableFile(path: string): DurableFile {
   return {
     write(content) {
       newest = content;
-      const written = last.then(writeNewest);
-      last = written.catch(() => {});
-      return written;
+      return inTurn(writeNewest);
     },
   };
 }

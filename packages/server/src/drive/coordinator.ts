@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { type BuildId, coordinatorHeartbeatMs } from "@slipway/contract";
+import { type BuildId, defaultLeaseMs } from "@slipway/contract";
 import { createFleet, createTick, maxPage, type Store, type Work } from "@slipway/engine";
 import { createAdoption, type Driven } from "./adoption.ts";
 import { createBells } from "./bells.ts";
@@ -36,9 +36,6 @@ export interface CoordinatorClock {
   now(): number;
   readonly speed?: number;
 }
-
-/** A missed heartbeat lets another server take over. */
-const defaultLeaseMs = 1.25 * coordinatorHeartbeatMs;
 
 /** Drives the builds of a store, each as long as no other server does, until it is disposed of. */
 export async function openCoordinator(parts: CoordinatorParts): Promise<AsyncDisposable> {

@@ -12,6 +12,8 @@ export interface Layout {
   readonly bin: string;
   readonly keeperSocket: string;
   readonly keeperLog: string;
+  /** Whose process may be the keeper. */
+  readonly keeperLock: string;
   /** Where launches connect to the keeper. */
   readonly launchSocket: string;
   /** Of the keeper's sources. */
@@ -45,6 +47,8 @@ export interface BoxLayout {
   readonly egress: string;
   readonly egressSocket: string;
   readonly channelSocket: string;
+  /** Who listens on the channel. Not where the sandbox sees it. */
+  readonly channelLock: string;
 }
 
 /** Longest state directory whose sockets still fit into sun_path; a sandbox's id has 24 characters. */
@@ -63,6 +67,7 @@ export function layoutOf(root: string): Layout {
     bin: join(root, "bin"),
     keeperSocket: join(root, "keeper.sock"),
     keeperLog: join(root, "keeper.log"),
+    keeperLock: join(root, "keeper.lock"),
     launchSocket: join(root, "launch.sock"),
     compileCache: join(root, "compile-cache"),
     events: join(root, "events.jsonl"),
@@ -90,6 +95,7 @@ function boxLayout(root: string): BoxLayout {
     egress,
     egressSocket: join(egress, "egress.sock"),
     channelSocket: join(egress, "run.sock"),
+    channelLock: join(root, "channel.lock"),
   };
 }
 

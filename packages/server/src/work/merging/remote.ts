@@ -1,7 +1,6 @@
 import { execFile } from "node:child_process";
-import { setTimeout as delay } from "node:timers/promises";
 import { promisify } from "node:util";
-import { type BuildId, type BuildView, printable, SlipwayError } from "@slipway/contract";
+import { type BuildId, type BuildView, createLanes, printable, retry, SlipwayError } from "@slipway/contract";
 import { type NewEvent, type NoteChange, report, type Store, type WorkingBuild } from "@slipway/engine";
 import { z } from "zod";
 import type { Repositories } from "../repository/repositories.ts";
@@ -79,20 +78,19 @@ export function createRemote(parts: RemoteParts): Remote {
   const closing = new AbortController();
   const { signal } = closing;
   const note = (build: BuildId, name: NoteName, text: string | null) => parts.note(build, [{ kind, name, note: text }]);
-  const lines = new Map<BuildId, Promise<void>>();
+  const lanes = createLanes<BuildId>();
   const pushed = new Map<BuildId, string>();
 
   /** One after the other, each with main as it is by then. */
-  const inLine = (build: BuildId, work: () => Promise<void>): Promise<void> => {
-    const next = (lines.get(build) ?? Promise.resolve()).then(work).catch(async (error: Error) => {
-      if (signal.aborted) return;
-      const reason = reasonOf(error.message);
-      log(`${build}: ${reason}`);
-      await tell(build, report("remote.failed", null, { reason }));
-    });
-    lines.set(build, next);
-    return next;
-  };
+  const inLine = (build: BuildId, work: () => Promise<void>): Promise<void> =>
+    lanes.run(build, () =>
+      work().catch(async (error: Error) => {
+        if (signal.aborted) return;
+        const reason = reasonOf(error.message);
+        log(`${build}: ${reason}`);
+        await tell(build, report("remote.failed", null, { reason }));
+      }),
+    );
 
   const pushMain = async (build: WorkingBuild) => {
     signal.throwIfAborted();
@@ -143,17 +141,12 @@ export function createRemote(parts: RemoteParts): Remote {
   };
 
   /** The build has ended: nobody hears of it, and there is no next merge to try again at. */
-  const finishPatiently = async (id: BuildId): Promise<void> => {
-    for (const waitMs of finishWaitsMs) {
-      try {
-        return await finishOne(id);
-      } catch (error) {
-        signal.throwIfAborted();
-        log(`${id}: ${reasonOf((error as Error).message)}`);
-        await delay(waitMs, undefined, { signal });
-      }
-    }
-    await finishOne(id);
+  const finishPatiently = (id: BuildId): Promise<void> => {
+    const mayPass = (error: unknown) => {
+      log(`${id}: ${reasonOf((error as Error).message)}`);
+      return true;
+    };
+    return retry(() => finishOne(id), { waitsMs: finishWaitsMs, mayPass, signal });
   };
 
   return {
@@ -173,7 +166,7 @@ export function createRemote(parts: RemoteParts): Remote {
     },
     async [Symbol.asyncDispose]() {
       closing.abort();
-      await Promise.all(lines.values());
+      await lanes.settled();
     },
   };
 }

@@ -2,11 +2,11 @@ import { once } from "node:events";
 import { rmSync } from "node:fs";
 import { createServer, type Server } from "node:net";
 import { type SandboxId, SlipwayError } from "@slipway/contract";
+import { takeLock } from "@slipway/host";
 import type { HostChannel } from "../../../provider.ts";
 import type { KeeperClient } from "../keeper/client/client.ts";
 import { channelInside } from "../launch/launch.ts";
-import type { Layout } from "../layout.ts";
-import { acquireProcessLock } from "../process-lock.ts";
+import type { BoxLayout, Layout } from "../layout.ts";
 import { createConnectionQueue } from "./connection-queue.ts";
 
 /** The host channels that this process has open. Disposing of it closes them all. */
@@ -39,7 +39,7 @@ export function createHostChannels(
   return {
     async open(id) {
       await keeper.connect();
-      const channel = await listenIn(layout.box(id).channelSocket, id).catch(async (error: unknown) => {
+      const channel = await listenIn(layout.box(id), id).catch(async (error: unknown) => {
         throw (await exists(id)) ? error : notFound(id);
       });
       channels.set(id, channel);
@@ -57,15 +57,15 @@ export function createHostChannels(
  * The socket lies in a directory that is bound into the sandbox, is never cleared while the sandbox exists, and can not be
  * written to from inside. The lock tells a live holder from the socket that a killed one left.
  */
-async function listenIn(path: string, id: SandboxId): Promise<HostChannel> {
-  const lock = await acquireProcessLock("channel", path);
-  if (lock === null) throw new SlipwayError("channel_in_use", `the channel of ${id} is open already`);
+async function listenIn({ channelSocket: path, channelLock }: BoxLayout, id: SandboxId): Promise<HostChannel> {
+  const lock = await takeLock(channelLock);
+  if (lock === undefined) throw new SlipwayError("channel_in_use", `the channel of ${id} is open already`);
   const queue = createConnectionQueue();
   const server = createServer({ allowHalfOpen: true }, (socket) => queue.push(socket));
   try {
     await listen(server, path);
   } catch (error) {
-    await lock[Symbol.asyncDispose]();
+    lock[Symbol.dispose]();
     throw error;
   }
   return {
@@ -75,7 +75,7 @@ async function listenIn(path: string, id: SandboxId): Promise<HostChannel> {
       if (!server.listening) return;
       queue.close();
       await server[Symbol.asyncDispose]();
-      await lock[Symbol.asyncDispose]();
+      lock[Symbol.dispose]();
     },
   };
 }

@@ -1,0 +1,1 @@
+export { lockHolder, takeLock } from "./lock.ts";
