@@ -8,6 +8,7 @@ export * from "./base/ids.ts";
 export * from "./base/lane.ts";
 export * from "./base/printable.ts";
 export * from "./base/retry.ts";
+export * from "./base/settings.ts";
 export * from "./builds/bridge.ts";
 export * from "./builds/build.ts";
 export * from "./builds/checks.ts";

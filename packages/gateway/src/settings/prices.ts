@@ -53,7 +53,7 @@ function readOverrides(path: string): string {
   try {
     return readFileSync(path, "utf8");
   } catch (error) {
-    throw new SlipwayError("invalid_settings", `can not read ${path}: ${(error as Error).message}`, { cause: error });
+    throw new SlipwayError("invalid_settings", `cannot read ${path}: ${(error as Error).message}`, { cause: error });
   }
 }
 
