@@ -3,14 +3,14 @@ import { existsSync } from "node:fs";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { BuildId, BuildSettings, BuildSource } from "@slipway/contract";
-import type { Bridge, RepositoryReader, Store, Work, WorkingBuild } from "@slipway/engine";
+import type { Bridge, NoteWork, RepositoryReader, Store, Work, WorkingBuild } from "@slipway/engine";
 import type { Gateway, GatewaySettings } from "@slipway/gateway";
 import type { ScriptedProgram } from "@slipway/gateway/scripted";
 import { createRunLog, type DatabaseAddress, openDatabase, openStore } from "@slipway/store";
 import { openBridge, type RedisAddress } from "@slipway/store/bridge";
 import { type CoordinatorClock, openCoordinator } from "./drive/coordinator.ts";
 import type { OpenDrive } from "./drive/drive.ts";
-import { createNotes, type Notes } from "./drive/notes.ts";
+import { createNotes } from "./drive/notes.ts";
 import { createReports, type Reports } from "./drive/reports.ts";
 import type { RestateSettings } from "./drive/restate/connect.ts";
 import { type BuildFaceParts, type BuildGit, createBuildFace, isUnderway } from "./faces/builds/builds.ts";
@@ -72,7 +72,7 @@ export interface BuildingPorts {
   readonly bridge: Bridge;
   readonly gateway: Gateway;
   readonly reports: Reports;
-  readonly note: Notes["note"];
+  readonly note: NoteWork;
 }
 
 export interface Server extends AsyncDisposable {

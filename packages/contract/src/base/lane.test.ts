@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createLane, createLanes } from "./lane.ts";
+import { createLane, createLanes, createSaver } from "./lane.ts";
 
 test("work in a lane is done in the order of the calls, and a failure is its caller's alone", async () => {
   const lane = createLane();
@@ -32,4 +32,25 @@ test("lanes of different keys do not wait for each other", async () => {
   await behind;
   await settled;
   expect(done).toEqual(["b", "a", "settled"]);
+});
+
+test("of the values that wait only the newest is written, and whoever asked waits for it", async () => {
+  const written: number[] = [];
+  const gates = [Promise.withResolvers<void>(), Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const save = createSaver(async (value: number) => {
+    written.push(value);
+    await gates[written.length - 1]?.promise;
+  });
+  const first = save(1);
+  await expect.poll(() => written).toEqual([1]);
+  const [second, third] = [save(2), save(3)];
+  gates[0]?.resolve();
+  await first;
+  await expect.poll(() => written).toEqual([1, 3]);
+  gates[1]?.reject(new Error("full"));
+  await expect(second).rejects.toThrow("full");
+  gates[2]?.resolve();
+  // What was overtaken by a value that failed is not told that it is written before it is.
+  await third;
+  expect(written).toEqual([1, 3, 3]);
 });

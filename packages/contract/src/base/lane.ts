@@ -10,6 +10,28 @@ export function createLane(): Lane {
   };
 }
 
+/** Writes one value after another, of those that wait only the newest. Answers when the value, or a newer one, is written. */
+export function createSaver<T>(write: (value: T) => Promise<void>): (value: T) => Promise<void> {
+  const inTurn = createLane();
+  let newest: { readonly value: T } | undefined;
+  const writeNewest = async () => {
+    // It was overtaken while it waited, and written with the newer one.
+    if (newest === undefined) return;
+    const writing = newest;
+    newest = undefined;
+    try {
+      await write(writing.value);
+    } catch (error) {
+      newest ??= writing;
+      throw error;
+    }
+  };
+  return (value) => {
+    newest = { value };
+    return inTurn(writeNewest);
+  };
+}
+
 /** A lane for each key. */
 export interface Lanes<K> {
   run<T>(key: K, work: () => Promise<T>): Promise<T>;

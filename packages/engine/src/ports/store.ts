@@ -184,6 +184,8 @@ export interface WorkNotes {
 }
 
 export type NoteChange = Omit<WorkNote, "build">;
+/** Writes notes as the one that drives the build here. Fails with `lease_lost` when another server has taken it. */
+export type NoteWork = (build: BuildId, notes: readonly NoteChange[]) => Promise<void>;
 
 export interface AgentActions {
   /** An action that is there is passed over. */

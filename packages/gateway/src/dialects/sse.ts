@@ -1,4 +1,5 @@
 import { SlipwayError } from "@slipway/contract";
+import { createParser } from "eventsource-parser";
 
 const maxEventChars = 32 * 1024 * 1024;
 
@@ -10,52 +11,20 @@ export interface SseReader {
 /** An event that is not followed by its blank line never came: the stream was cut in it. */
 export function createSseReader({ maxChars = maxEventChars } = {}): SseReader {
   const decoder = new TextDecoder();
-  const lineEnd = /\r\n|\n|\r(?!$)/g;
-  let rest = "";
-  let data: string[] = [];
-  let dataChars = 0;
-  /** Where in `rest` the search for a line's end goes on, so that a long line is searched once. */
-  let searched = 0;
-
+  const events: string[] = [];
+  const parser = createParser({
+    onEvent: ({ data }) => events.push(data),
+    onError({ type }) {
+      if (type === "max-buffer-size-exceeded") throw tooLong(maxChars);
+    },
+    maxBufferSize: maxChars,
+  });
   return {
     push(chunk) {
-      rest += decoder.decode(chunk, { stream: true });
-      const events: string[] = [];
-      for (let line = takeLine(); line !== undefined; line = takeLine()) {
-        if (line === "") dispatch(events);
-        else addLine(line);
-      }
-      if (rest.length + dataChars > maxChars) throw tooLong(maxChars);
-      return events;
+      parser.feed(decoder.decode(chunk, { stream: true }));
+      return events.splice(0);
     },
   };
-
-  /** A carriage return at the very end waits for what follows: it may be half of a line's end. */
-  function takeLine(): string | undefined {
-    lineEnd.lastIndex = searched;
-    const end = lineEnd.exec(rest);
-    if (end === null) {
-      searched = rest.endsWith("\r") ? rest.length - 1 : rest.length;
-      return undefined;
-    }
-    const line = rest.slice(0, end.index);
-    rest = rest.slice(lineEnd.lastIndex);
-    searched = 0;
-    return line;
-  }
-
-  function addLine(line: string): void {
-    if (!line.startsWith("data:")) return;
-    const value = line.slice(line.startsWith(" ", 5) ? 6 : 5);
-    data.push(value);
-    dataChars += value.length;
-  }
-
-  function dispatch(events: string[]): void {
-    if (data.length > 0) events.push(data.join("\n"));
-    data = [];
-    dataChars = 0;
-  }
 }
 
 export function writeSse(data: unknown, event?: string): string {

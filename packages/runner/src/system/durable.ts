@@ -1,6 +1,6 @@
 import { open, rename } from "node:fs/promises";
 import { dirname } from "node:path";
-import { createLane } from "@slipway/contract";
+import { createSaver } from "@slipway/contract";
 
 export interface DurableFile {
   /** Replaces the content. Answers when this content, or a later one, is on disk; a crash leaves the old or the new one. */
@@ -8,26 +8,7 @@ export interface DurableFile {
 }
 
 export function durableFile(path: string): DurableFile {
-  let newest: string | undefined;
-  const inTurn = createLane();
-  const writeNewest = async () => {
-    // A write that waited may find its content overtaken, and written with the later one.
-    if (newest === undefined) return;
-    const content = newest;
-    newest = undefined;
-    try {
-      await replaceFile(path, content);
-    } catch (error) {
-      newest ??= content;
-      throw error;
-    }
-  };
-  return {
-    write(content) {
-      newest = content;
-      return inTurn(writeNewest);
-    },
-  };
+  return { write: createSaver((content: string) => replaceFile(path, content)) };
 }
 
 async function replaceFile(path: string, content: string): Promise<void> {

@@ -1,10 +1,9 @@
 import type { BuildId } from "@slipway/contract";
-import type { NoteChange, Store } from "@slipway/engine";
+import type { NoteWork, Store } from "@slipway/engine";
 
 /** Writes notes of builds as the driver that this server was last: when another server drives a build by now, its lease fences them off. */
 export interface Notes {
-  /** Fails with `lease_lost` when another server has taken the build. */
-  note(build: BuildId, notes: readonly NoteChange[]): Promise<void>;
+  readonly note: NoteWork;
   /** This server drives the build from now on. */
   drives(build: BuildId, generation: number): void;
 }

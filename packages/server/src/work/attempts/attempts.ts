@@ -3,6 +3,7 @@ import {
   type AttemptWork,
   type Bridge,
   type NewEvent,
+  type NoteWork,
   patternScope,
   type Store,
   type Work,
@@ -20,7 +21,7 @@ import type { BuildRepository } from "../repository/repository.ts";
 import type { Workspaces } from "../workspaces/workspaces.ts";
 import { Attempt } from "./attempt.ts";
 import { removeSnapshots } from "./checkpoints.ts";
-import { type Kept, type KeptAttempts, type NoteWork, openKeptAttempts } from "./kept.ts";
+import { type Kept, type KeptAttempts, openKeptAttempts } from "./kept.ts";
 import { isMainElsewhere, makeMain } from "./main.ts";
 import { speakerOf } from "./names.ts";
 import { purpose, removePlace } from "./place.ts";

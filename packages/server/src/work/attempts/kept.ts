@@ -3,12 +3,13 @@ import {
   attemptIdSchema,
   type BuildId,
   commitSchema,
+  createSaver,
   sandboxIdSchema,
   slugSchema,
   snapshotIdSchema,
   taskOrderSchema,
 } from "@slipway/contract";
-import type { NoteChange, WorkNotes } from "@slipway/engine";
+import type { NoteWork, WorkNotes } from "@slipway/engine";
 import { z } from "zod";
 
 /** What a server needs to go on with an attempt that another one began. */
@@ -53,42 +54,28 @@ export interface KeptParts {
   readonly note: NoteWork;
 }
 
-export type NoteWork = (build: BuildId, notes: readonly NoteChange[]) => Promise<void>;
-
 const kind = "attempt";
 
 export function openKeptAttempts(build: BuildId, { notes, note }: KeptParts): KeptAttempts {
-  /** Of each attempt: a later write is never overtaken by an earlier one. */
-  const writing = new Map<AttemptId, Promise<void>>();
-  /** What the next write of an attempt writes: all that is asked for while another one is under way. */
-  const waiting = new Map<AttemptId, { kept: Kept; readonly written: Promise<void> }>();
+  const savers = new Map<AttemptId, (kept: Kept | null) => Promise<void>>();
+  const saverOf = (id: AttemptId) => {
+    const saver =
+      savers.get(id) ??
+      createSaver((kept: Kept | null) =>
+        note(build, [{ kind, name: id, note: kept && (keptSchema.encode(kept) as z.core.util.JSONType) }]),
+      );
+    savers.set(id, saver);
+    return saver;
+  };
   return {
     async read(attempt) {
       const found = (await notes.list(build, kind)).find(({ name }) => name === attempt);
       return found && keptSchema.parse(found.note);
     },
-    async write(kept) {
-      const known = waiting.get(kept.id);
-      if (known !== undefined) {
-        known.kept = kept;
-        return await known.written;
-      }
-      const written = (writing.get(kept.id) ?? Promise.resolve()).then(async () => {
-        waiting.delete(kept.id);
-        await note(build, [{ kind, name: kept.id, note: keptSchema.encode(next.kept) as z.core.util.JSONType }]);
-      });
-      const next = { kept, written };
-      waiting.set(kept.id, next);
-      writing.set(
-        kept.id,
-        written.catch(() => {}),
-      );
-      await written;
-    },
+    write: (kept) => saverOf(kept.id)(kept),
     async remove(attempt) {
-      await writing.get(attempt);
-      writing.delete(attempt);
-      await note(build, [{ kind, name: attempt, note: null }]);
+      await saverOf(attempt)(null);
+      savers.delete(attempt);
     },
     list: async () => (await notes.list(build, kind)).map(({ name }) => attemptIdSchema.parse(name)),
   };

@@ -1,7 +1,7 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { type BuildId, type BuildView, createLanes, printable, retry, SlipwayError } from "@slipway/contract";
-import { type NewEvent, type NoteChange, report, type Store, type WorkingBuild } from "@slipway/engine";
+import { type NewEvent, type NoteWork, report, type Store, type WorkingBuild } from "@slipway/engine";
 import { z } from "zod";
 import type { Repositories } from "../repository/repositories.ts";
 import { openOutbox } from "./outbox.ts";
@@ -17,7 +17,7 @@ export interface RemoteSettings {
 export interface RemoteParts extends RemoteSettings {
   readonly repositories: Repositories;
   readonly store: { readonly builds: Pick<Store["builds"], "get">; readonly notes: Notes };
-  readonly note: (build: BuildId, notes: readonly NoteChange[]) => Promise<void>;
+  readonly note: NoteWork;
   /** The user's own: git finds the keys of the remote by it. */
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Between tries to finish what was noted. */
