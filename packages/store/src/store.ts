@@ -14,8 +14,8 @@ import type { Clock } from "./schema/queries.ts";
 import type { Tables } from "./schema/rows.ts";
 
 /**
- * Brings the database up to date first. It stays its owner's to close. Leases go by the database's own clock, which all
- * servers share, unless a test has one for them.
+ * Brings the database up to date first. The caller closes the database. Leases go by the database's clock, which all
+ * servers share; tests may pass their own.
  */
 export async function openStore(database: Database, clock: Clock, leaseClock?: Clock): Promise<Store> {
   await migrate(database, storeMigrations);

@@ -3,13 +3,13 @@ import type { Bridge, MessagePage, SubscribeOptions } from "@slipway/engine";
 import type { Feed, Feeds } from "./feed.ts";
 import { parseInput, readRangeSchema } from "./input.ts";
 
-/** So few that the messages of one page fit into memory at their largest. */
+/** A page of the largest messages fits into memory. */
 const pageMessages = 16;
 const retryMs = 500;
 
 /**
- * Reads the log to its end, then what the feed has, and the log again where the feed has a gap. The offset only moves from
- * one message to the next, so none is lost and none given twice, whatever the feed does.
+ * Reads the log to its end, then the feed, and the log again where the feed has a gap. The offset only moves from one
+ * message to the next, so no message is lost or doubled, whatever the feed does.
  */
 export async function* subscribeTo(
   feeds: Feeds,
