@@ -152,7 +152,9 @@ export function createAttempts(parts: AttemptsParts): Attempts {
     const letGo = (error: unknown) => {
       if (hasCode(error, "lease_lost") && attempts.get(item.id) === attempt) {
         attempts.delete(item.id);
-        void attempt.release();
+        // Whoever takes the build up again waits for it.
+        const released: Promise<void> = attempt.release().finally(() => ending.delete(released));
+        ending.add(released);
       }
       throw error;
     };
