@@ -16,6 +16,13 @@ export default {
       to: { pathNot: ["^packages/contract/", "(^|/)node_modules/zod/"] },
     },
     {
+      name: "host-knows-contract",
+      comment: "What every program of a host does the same way; it stands right above the contract.",
+      severity: "error",
+      from: { path: "^packages/host/", pathNot: tests },
+      to: { path: "^packages/(?!(host|contract)/)" },
+    },
+    {
       name: "stages-meet-in-pipeline",
       comment:
         "Every folder of the engine but ports/ and ask/ is a stage, and only pipeline.ts connects stages; index.ts re-exports.",
@@ -128,7 +135,7 @@ export default {
       comment: "The gateway serves byte streams; where they come from is their bearer's business.",
       severity: "error",
       from: { path: "^packages/gateway/", pathNot: tests },
-      to: { path: "^packages/(?!(gateway|contract)/)" },
+      to: { path: "^packages/(?!(gateway|contract|host)/)" },
     },
     {
       name: "nothing-imports-cli",

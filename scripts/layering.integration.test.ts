@@ -40,7 +40,8 @@ const clean: Record<string, string> = {
   "packages/sandbox/src/index.ts": `export type { Provider } from "./provider.ts";`,
   "packages/sandbox/src/provider.ts": `export interface Provider { name: string }`,
   "packages/sandbox/src/providers/local/index.ts": `import "node:fs"; import type { Provider } from "../../provider.ts"; export const local: Provider = { name: "local" };`,
-  "packages/gateway/src/index.ts": `import { id } from "@slipway/contract"; export const gateway = id;`,
+  "packages/host/src/index.ts": `import "node:fs"; import { id } from "@slipway/contract"; export const lock = id;`,
+  "packages/gateway/src/index.ts": `import { id } from "@slipway/contract"; import { lock } from "@slipway/host"; export const gateway = [id, lock];`,
   "packages/runner/src/index.ts": `export const agents = [];`,
   "packages/runner/src/main.ts": `import { id } from "@slipway/contract"; export const runner = id;`,
   "packages/agent-host/src/index.ts": `import "@slipway/runner"; import type { gateway } from "@slipway/gateway"; import type { Provider } from "@slipway/sandbox"; export type Start = [typeof gateway, Provider];`,
@@ -120,6 +121,7 @@ const planted: { rule: string; from: string; code: string }[] = [
   },
   { rule: "wiring-is-on-top", from: "packages/server/src/drive/a.ts", code: `import "../compose.ts";` },
   { rule: "dependencies-are-declared", from: "packages/store/src/f.ts", code: `import "zod";` },
+  { rule: "host-knows-contract", from: "packages/host/src/a.ts", code: `import "@slipway/gateway";` },
   { rule: "gateway-knows-no-sandbox", from: "packages/gateway/src/a.ts", code: `import "@slipway/sandbox";` },
   {
     rule: "cli-uses-client-contract-and-what-runs-agents",

@@ -4,6 +4,7 @@ import {
   type EventView,
   errorAnswerSchema,
   eventViewSchema,
+  pause,
   SlipwayError,
 } from "@slipway/contract";
 import { createParser, type EventSourceMessage } from "eventsource-parser";
@@ -49,7 +50,9 @@ export async function* followEvents(
     }
     if (failures === 0) lostAt = performance.now();
     else if (performance.now() - lostAt > patienceMs) throw failure;
-    await pause(Math.min(100 * 2 ** failures++, maxWaitMs), signal);
+    await pause(Math.min(100 * 2 ** failures++, maxWaitMs), signal).catch(() => {
+      throw failureOf(undefined, signal);
+    });
   }
 }
 
@@ -109,19 +112,4 @@ async function* openStream({ transport, build, last, outer, onHeard }: OpenStrea
     // A reader that stops early leaves the rest unread.
     silence.abort();
   }
-}
-
-function pause(waitMs: number, signal: AbortSignal | undefined): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const abort = () => {
-      clearTimeout(timer);
-      reject(failureOf(undefined, signal));
-    };
-    const timer = setTimeout(() => {
-      signal?.removeEventListener("abort", abort);
-      resolve();
-    }, waitMs);
-    signal?.addEventListener("abort", abort, { once: true });
-    if (signal?.aborted) abort();
-  });
 }

@@ -32,7 +32,7 @@ export interface BuildingParts extends BuildingPorts {
 
 /** All that happens to a build's tasks, from an attempt's first file to main and its preview. */
 export function createBuilding(parts: BuildingParts): Building {
-  const { provider, store, bridge, gateway, reports, stateDirectory, environment, clock, warn } = parts;
+  const { provider, store, bridge, gateway, reports, note, stateDirectory, environment, clock, warn } = parts;
   const directory = join(stateDirectory, "builds");
   const repositories = createRepositories({ directory, environment });
   const repositoryOf = (build: BuildId) => join(repositories.directoryOf(build), repositoryName);
@@ -74,8 +74,10 @@ export function createBuilding(parts: BuildingParts): Building {
     clock,
     warn,
     report: reports.report,
+    note,
   });
-  const remote = parts.remote && createRemote({ ...parts.remote, repositories, store, environment, tell, log: warn });
+  const remote =
+    parts.remote && createRemote({ ...parts.remote, repositories, store, note, environment, tell, log: warn });
   // What a process before this one did not come to.
   remote?.finish().catch((error: Error) => warn(error.message));
   const results = createResults({ repositories, environment, warn });

@@ -3,13 +3,14 @@ import { existsSync } from "node:fs";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { BuildId, BuildSettings, BuildSource } from "@slipway/contract";
-import type { Bridge, RepositoryReader, Store, Work, WorkingBuild } from "@slipway/engine";
+import type { Bridge, NoteWork, RepositoryReader, Store, Work, WorkingBuild } from "@slipway/engine";
 import type { Gateway, GatewaySettings } from "@slipway/gateway";
 import type { ScriptedProgram } from "@slipway/gateway/scripted";
 import { createRunLog, type DatabaseAddress, openDatabase, openStore } from "@slipway/store";
 import { openBridge, type RedisAddress } from "@slipway/store/bridge";
 import { type CoordinatorClock, openCoordinator } from "./drive/coordinator.ts";
 import type { OpenDrive } from "./drive/drive.ts";
+import { createNotes } from "./drive/notes.ts";
 import { createReports, type Reports } from "./drive/reports.ts";
 import type { RestateSettings } from "./drive/restate/connect.ts";
 import { type BuildFaceParts, type BuildGit, createBuildFace, isUnderway } from "./faces/builds/builds.ts";
@@ -71,6 +72,7 @@ export interface BuildingPorts {
   readonly bridge: Bridge;
   readonly gateway: Gateway;
   readonly reports: Reports;
+  readonly note: NoteWork;
 }
 
 export interface Server extends AsyncDisposable {
@@ -110,7 +112,8 @@ export async function composeServer(settings: ServerSettings, options: ServerOpt
   // What was kept for a build that its server did not come to begin.
   await secrets.sweep((build) => isUnderway(store, build));
   const reports = createReports(store);
-  const building = parts.use(options.building({ store, bridge, gateway: models.gateway, reports }));
+  const notes = createNotes(store, name);
+  const building = parts.use(options.building({ store, bridge, gateway: models.gateway, reports, note: notes.note }));
   const planning = parts.use(
     createPlanning({
       store,
@@ -123,8 +126,8 @@ export async function composeServer(settings: ServerSettings, options: ServerOpt
     }),
   );
   const work = joinWork(planning, building.work, secrets.remove);
-  const coordinator = { store, reports, openDrive, work, name, slots, clock, warn, onTurn: news.tell };
-  parts.use(await openCoordinator(coordinator));
+  const coordinator = { store, reports, openDrive, work, name, slots, clock, warn };
+  parts.use(await openCoordinator({ ...coordinator, onDrive: notes.drives, onTurn: news.tell }));
   const repositoryOf = (build: BuildId) => join(stateDirectory, "builds", build, repositoryName);
   const face = createBuildFace({
     store,
@@ -137,7 +140,7 @@ export async function composeServer(settings: ServerSettings, options: ServerOpt
     secrets,
     repositoryOf,
     isRepositoryMissing: (build) => building.gitOf !== undefined && !existsSync(repositoryOf(build)),
-    remoteEndOf: (build) => readRemoteEnd(join(stateDirectory, "builds", build)),
+    remoteEndOf: (build) => readRemoteEnd(store.notes, build, join(stateDirectory, "builds", build)),
     gitOf: async (build) => await building.gitOf?.(build),
     previews: () => building.previews,
   });

@@ -1,6 +1,6 @@
-import { microUsdPerUsd } from "@slipway/contract";
+import { type Environment, microUsdPerUsd } from "@slipway/contract";
 import { describe, expect, test } from "vitest";
-import { type Environment, readConfig } from "./config.ts";
+import { readConfig } from "./config.ts";
 
 const host = { isRoot: false, home: "/home/ada" };
 const read = (environment: Environment = {}, on = host) => readConfig(environment, on);

@@ -1,13 +1,18 @@
 import { homedir } from "node:os";
 import { isAbsolute, join } from "node:path";
 import {
+  absolutePath,
   type BuildSettings,
+  decimalNumber,
   defaultStateDirectory,
+  type Environment,
   isKernelPath,
   microUsdPerUsd,
+  readEnvironment,
   SlipwayError,
   serverFiles,
   settingsError,
+  wholeNumber,
 } from "@slipway/contract";
 import { providerNames } from "@slipway/sandbox/open";
 import { redisRules } from "@slipway/store/bridge";
@@ -15,8 +20,6 @@ import { z } from "zod";
 import type { ServerSettings } from "./compose.ts";
 import type { RemoteSettings } from "./work/merging/remote.ts";
 import { readModelSettings } from "./work/planning/open-models.ts";
-
-export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** All that the server's program is told from outside. */
 export interface ServerConfig extends Omit<ServerSettings, "name"> {
@@ -61,16 +64,6 @@ function findHome(): string {
   }
 }
 
-const number = (kind: string, pattern: RegExp, min: number, max: number) =>
-  z.string().transform((text, context) => {
-    const value = Number(text);
-    if (pattern.test(text) && value >= min && value <= max) return value;
-    context.addIssue({ code: "custom", message: `"${text}" is not a ${kind} from ${min} to ${max}` });
-    return z.NEVER;
-  });
-const wholeNumber = (min: number, max: number) => number("whole number", /^\d+$/, min, max);
-const decimal = (min: number, max: number) => number("number", /^\d+(\.\d+)?$/, min, max);
-
 /** The address itself is not repeated: it may hold a password. */
 const address = (example: string, schemes: readonly string[]) =>
   z
@@ -90,10 +83,7 @@ const maxSocketPath = 107;
 const providers = [...providerNames, "simulated"] as const;
 
 const environmentSchema = z.object({
-  SLIPWAY_STATE_DIR: z
-    .string()
-    .refine(isAbsolute, { error: ({ input }) => `"${input}" is not an absolute path` })
-    .refine((path) => !isKernelPath(path), { error: ({ input }) => `no files can be kept in "${input}"` })
+  SLIPWAY_STATE_DIR: absolutePath
     .refine((path) => join(path, serverFiles.socket).length <= maxSocketPath, "the path is too long for a socket in it")
     .optional(),
   SLIPWAY_SERVER_NAME: z
@@ -107,10 +97,7 @@ const environmentSchema = z.object({
   SANDBOX_PROVIDER: z
     .enum(providers, { error: ({ input }) => `"${input}" is none of ${providers.join(", ")}` })
     .optional(),
-  SLIPWAY_AGENTS: z
-    .string()
-    .refine(isAbsolute, { error: ({ input }) => `"${input}" is not an absolute path` })
-    .optional(),
+  SLIPWAY_AGENTS: absolutePath.optional(),
   SLIPWAY_PUSH_URL: z
     .string()
     .refine(isRemote, "expected an https, ssh or file address without a password or a token, or user@host:path")
@@ -121,7 +108,7 @@ const environmentSchema = z.object({
     .optional(),
   SLIPWAY_SANDBOX_UID: wholeNumber(1, 4_294_967_293).optional(),
   SLIPWAY_MIN_FREE_MB: wholeNumber(0, 10_485_760).optional(),
-  SLIPWAY_SIMULATION_SPEED: decimal(0.001, 1_000_000).default(1),
+  SLIPWAY_SIMULATION_SPEED: decimalNumber(0.001, 1_000_000).default(1),
   DATABASE_URL: z
     .string()
     .refine(
@@ -142,47 +129,38 @@ const environmentSchema = z.object({
     .optional(),
   MAX_PARALLEL_SANDBOXES: wholeNumber(1, 1000).default(5),
   SLIPWAY_FLEET_SLOTS: wholeNumber(1, 100_000).optional(),
-  BUILD_TIMEOUT_HOURS: decimal(0.02, 720).default(24),
-  BUILD_BUDGET_USD: decimal(0.01, 1_000_000).default(100),
+  BUILD_TIMEOUT_HOURS: decimalNumber(0.02, 720).default(24),
+  BUILD_BUDGET_USD: decimalNumber(0.01, 1_000_000).default(100),
   BUILD_CHECKPOINT_INTERVAL: wholeNumber(10, 86_400).default(300),
 });
 type Parsed = z.output<typeof environmentSchema>;
 
-/** All settings, or one error that names every mistake. An empty variable counts as not set. */
+/** All settings, or one error that names every mistake. */
 export function readConfig(environment: Environment, host: Host): ServerConfig {
-  const given = Object.fromEntries(Object.entries(environment).filter(([, value]) => value));
-  const parsed = environmentSchema.safeParse(given);
-  const wrong = new Map(parsed.error?.issues.map((issue) => [String(issue.path[0]), issue.message]));
-  // Rules between settings are checked on what is right by itself, so that one run shows every mistake.
-  const usable = environmentSchema.parse(
-    Object.fromEntries(Object.entries(given).filter(([name]) => !wrong.has(name))),
-  );
+  const { settings, given, mistakes: wrong } = readEnvironment(environmentSchema, environment);
   const stateDirectory =
-    usable.SLIPWAY_STATE_DIR ?? defaultStateDirectory({ ...host, dataHome: environment["XDG_DATA_HOME"] });
+    settings.SLIPWAY_STATE_DIR ?? defaultStateDirectory({ ...host, dataHome: environment["XDG_DATA_HOME"] });
   const models = collect(() => readModelSettings(environment, stateDirectory));
-  const mistakes = [
-    ...[...wrong].map(([name, message]) => `${name}: ${message}.`),
-    ...contradictions(usable, given),
-    ...models.mistakes,
-  ];
+  const mistakes = [...wrong, ...contradictions(settings, given), ...models.mistakes];
   if (mistakes.length > 0 || models.value === undefined) throw settingsError(mistakes);
-  const database = databaseOf(usable, stateDirectory);
+  const database = databaseOf(settings, stateDirectory);
   return {
     stateDirectory,
     database,
     environment,
     models: models.value,
-    name: usable.SLIPWAY_SERVER_NAME,
-    redis: usable.REDIS_URL === undefined ? undefined : { url: usable.REDIS_URL, prefix: usable.REDIS_SANDBOX_PREFIX },
-    restate: restateOf(usable),
-    slots: fleetSlots(usable),
-    buildDefaults: buildDefaults(usable),
-    sandboxUid: usable.SLIPWAY_SANDBOX_UID,
-    minFreeMb: usable.SLIPWAY_MIN_FREE_MB,
-    remote: remoteOf(usable),
-    agentsDirectory: usable.SLIPWAY_AGENTS ?? join(stateDirectory, "agents"),
-    provider: usable.SANDBOX_PROVIDER ?? "local",
-    simulation: usable.SANDBOX_PROVIDER === "simulated" ? { speed: usable.SLIPWAY_SIMULATION_SPEED } : null,
+    name: settings.SLIPWAY_SERVER_NAME,
+    redis:
+      settings.REDIS_URL === undefined ? undefined : { url: settings.REDIS_URL, prefix: settings.REDIS_SANDBOX_PREFIX },
+    restate: restateOf(settings),
+    slots: fleetSlots(settings),
+    buildDefaults: buildDefaults(settings),
+    sandboxUid: settings.SLIPWAY_SANDBOX_UID,
+    minFreeMb: settings.SLIPWAY_MIN_FREE_MB,
+    remote: remoteOf(settings),
+    agentsDirectory: settings.SLIPWAY_AGENTS ?? join(stateDirectory, "agents"),
+    provider: settings.SANDBOX_PROVIDER ?? "local",
+    simulation: settings.SANDBOX_PROVIDER === "simulated" ? { speed: settings.SLIPWAY_SIMULATION_SPEED } : null,
     socketPath: join(stateDirectory, serverFiles.socket),
     locks: locksOf(stateDirectory, database.url),
   };

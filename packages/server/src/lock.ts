@@ -1,53 +1,25 @@
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdir } from "node:fs/promises";
 import { dirname } from "node:path";
-import { DatabaseSync } from "node:sqlite";
 import { SlipwayError } from "@slipway/contract";
+import { lockHolder, takeLock } from "@slipway/host";
 
-/**
- * Holds a path, for one process. The kernel frees it when its holder ends, however that ends, so that it is never stale.
- * SQLite takes it, as Node has no locks of files. Fails with `server_running` when another one has it.
- */
-export function takeLock(path: string, what: string): Disposable {
-  const holder = `${path}.json`;
-  try {
-    const file = lockFile(path);
-    writeFileSync(holder, JSON.stringify({ pid: process.pid, since: Date.now() }), { mode: 0o600 });
-    return {
-      [Symbol.dispose]() {
-        rmSync(holder, { force: true });
-        file.close();
-      },
-    };
-  } catch (cause) {
-    const { errcode, message } = cause as Error & { readonly errcode?: number };
-    if (errcode !== sqliteBusy)
-      throw new SlipwayError("invalid_settings", `can not use ${what}: ${message}`, { cause });
-    throw new SlipwayError("server_running", `another server${pidIn(holder)} uses ${what}`, { cause });
-  }
+/** A holder that was killed keeps a lock until the last of its threads has ended. */
+const waitMs = 1_000;
+
+/** Holds a path for this server. Fails with `server_running` when another one has it. */
+export async function takeServerLock(path: string, what: string): Promise<Disposable> {
+  const lock = await take(path).catch((cause: Error) => {
+    throw new SlipwayError("invalid_settings", `can not use ${what}: ${cause.message}`, { cause });
+  });
+  if (lock !== undefined) return lock;
+  const pid = lockHolder(path);
+  throw new SlipwayError(
+    "server_running",
+    `another server${pid === undefined ? "" : ` (process ${pid})`} uses ${what}`,
+  );
 }
 
-const sqliteBusy = 5;
-
-function lockFile(path: string): DatabaseSync {
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-  // Whoever may open it can hold it.
-  writeFileSync(path, "", { flag: "a", mode: 0o600 });
-  // A holder that was killed keeps it until the last of its threads has ended.
-  const file = new DatabaseSync(path, { timeout: 1_000 });
-  try {
-    file.exec("begin exclusive");
-    return file;
-  } catch (error) {
-    file.close();
-    throw error;
-  }
-}
-
-function pidIn(path: string): string {
-  try {
-    const { pid } = JSON.parse(readFileSync(path, "utf8")) as { pid?: unknown };
-    return Number.isInteger(pid) ? ` (process ${pid})` : "";
-  } catch {
-    return "";
-  }
+async function take(path: string): Promise<Disposable | undefined> {
+  await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+  return await takeLock(path, { waitMs });
 }

@@ -10,7 +10,7 @@ import { composeServer, type ServerOptions, type ServerSettings } from "./compos
 import { readProcessConfig, type ServerConfig } from "./config.ts";
 import { createApp } from "./http/app.ts";
 import { listenOnSocket } from "./http/listen.ts";
-import { takeLock } from "./lock.ts";
+import { takeServerLock } from "./lock.ts";
 import { keepServerName } from "./server-name.ts";
 import { createHost, createScaledClock, createSimulation, usualWorld } from "./simulated/index.ts";
 import { checkerToolDirectories } from "./work/gates/checker.ts";
@@ -48,7 +48,7 @@ async function run(config: ServerConfig): Promise<void> {
   });
   await using parts = new AsyncDisposableStack();
   prepare(stateDirectory);
-  for (const { path, what } of config.locks) parts.use(takeLock(path, what));
+  for (const { path, what } of config.locks) parts.use(await takeServerLock(path, what));
   const named = { ...config, name: config.name ?? keepServerName(stateDirectory) };
   const server = parts.use(await composeServer(named, await optionsOf(named, parts)));
   const ending = new AbortController();

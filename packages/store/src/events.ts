@@ -4,7 +4,7 @@ import { accept, toRow } from "./schema/codec.ts";
 import { type Clock, pageOf, type Queries, type Trx } from "./schema/queries.ts";
 import { eventRow } from "./schema/rows.ts";
 
-/** How many rows go into one statement. */
+/** Rows per statement. */
 const batch = 500;
 
 export function createEvents(queries: Queries, clock: Clock): BuildEvents {
@@ -26,8 +26,8 @@ export function createEvents(queries: Queries, clock: Clock): BuildEvents {
 }
 
 /**
- * Numbers come from the build's row, which the transaction holds from then on: they have no gaps, and who reads one has
- * read all before it. Answers the build's last number.
+ * Takes numbers from the build's row, which the transaction then holds. So they have no gaps, and a reader of one number
+ * sees all lower ones. Returns the build's last number.
  */
 export async function appendEvents(
   trx: Trx,

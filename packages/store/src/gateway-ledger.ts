@@ -14,8 +14,8 @@ interface ModelSettlement {
 }
 
 /**
- * The gateway's view of the ledger: a run is an account. Whose build, task and agent a run is for is said by who opens its
- * account before the gateway does. `holder` is this process.
+ * The gateway's view of the ledger: a run is an account. Whoever starts a run opens its account before the gateway does,
+ * and names its build, task and agent. `holder` is this process.
  */
 export function createGatewayLedger(ledger: BuildLedger, holder: string) {
   return {

@@ -3,7 +3,7 @@ import type { LeaseHolder, Leases } from "@slipway/engine";
 import type { Expression } from "kysely";
 import type { Queries, Trx } from "./schema/queries.ts";
 
-/** What time it is for leases, within a query. */
+/** The time that leases go by, within a query. */
 export type LeaseTime = () => Expression<number>;
 
 export function createLeases(queries: Queries, now: LeaseTime): Leases {
@@ -78,21 +78,31 @@ export function createLeases(queries: Queries, now: LeaseTime): Leases {
   };
 }
 
-/** Holds and renews the lease until the transaction ends: who wants to take it waits for that. */
-export async function holdLease(
-  trx: Trx,
-  build: BuildId,
-  { holder, generation }: LeaseHolder,
-  now: Expression<number>,
-): Promise<void> {
+/** Holds and renews the lease until the transaction ends. Whoever wants to take it waits for that. */
+export async function holdLease(trx: Trx, build: BuildId, by: LeaseHolder, now: Expression<number>): Promise<void> {
   const held = await trx
     .updateTable("leases")
     .set(({ eb }) => ({ expiresAt: eb(now, "+", eb.ref("leaseMs")) }))
     .where("build", "=", build)
-    .where("holder", "=", holder)
-    .where("generation", "=", generation)
+    .where("holder", "=", by.holder)
+    .where("generation", "=", by.generation)
     .executeTakeFirst();
-  if (held.numUpdatedRows > 0n) return;
+  if (held.numUpdatedRows === 0n) await loseLease(trx, build, by);
+}
+
+/** Keeps others from taking the lease until the transaction ends. `by` may have released it. */
+export async function requireLastDriver(trx: Trx, build: BuildId, by: LeaseHolder): Promise<void> {
+  const held = await trx
+    .updateTable("leases")
+    .set({ generation: by.generation })
+    .where("build", "=", build)
+    .where("generation", "=", by.generation)
+    .where((is) => is.or([is("holder", "=", by.holder), is("holder", "is", null)]))
+    .executeTakeFirst();
+  if (held.numUpdatedRows === 0n) await loseLease(trx, build, by);
+}
+
+async function loseLease(trx: Trx, build: BuildId, { holder, generation }: LeaseHolder): Promise<never> {
   const lease = await requireLease(trx, build);
   const who = lease.holder === null ? "nobody" : `${lease.holder} in generation ${lease.generation}`;
   throw new SlipwayError("lease_lost", `${who} drives ${build}, not ${holder} in generation ${generation}`);

@@ -119,7 +119,7 @@ async function extend(trx: Trx, request: string, microUsd: number): Promise<bool
   return entry !== undefined && (await setAside(trx, { id: entry.account, build: entry.build }, microUsd));
 }
 
-/** Of the build first, always: two that take from both never wait for each other. */
+/** The build's account comes first, always, so that two transactions never deadlock. */
 async function setAside(trx: Trx, payer: { id: string; build: string | null }, microUsd: number): Promise<boolean> {
   for (const id of payers(payer)) {
     const { numUpdatedRows } = await trx
@@ -162,7 +162,7 @@ function payers({ id, build }: { readonly id: string; readonly build: string | n
   return build === null ? [id] : [build, id];
 }
 
-/** A transaction whose work says whether it stands. */
+/** A transaction that is rolled back when its work returns false. */
 async function allOrNothing(queries: Queries, work: (trx: Trx) => Promise<boolean>): Promise<boolean> {
   const refused = Symbol("refused");
   try {
@@ -195,7 +195,7 @@ async function readCosts(queries: Queries, build: BuildId, dimension: CostDimens
     .execute();
 }
 
-/** By the build itself, or by an account that belongs to it. */
+/** The build's own account, and those that belong to it. */
 function spentFor(build: BuildId) {
   return (is: ExpressionBuilder<Tables, "ledgerEntries">) =>
     is.or([is("build", "=", build), is("account", "=", build)]);

@@ -6,7 +6,7 @@ import { toRow } from "./schema/codec.ts";
 import { pageOf, type Queries, type Trx } from "./schema/queries.ts";
 import { recordRows } from "./schema/rows.ts";
 
-/** The key of each kind within its build, and when a record is final. `first`: what is told of it later is passed over. */
+/** The key of each kind within its build, and when a record is final. `first`: later records of the key are ignored. */
 const kinds: {
   readonly [K in RecordKind]: { readonly key: readonly string[]; readonly final?: "always" | "hash" | "first" };
 } = {
@@ -22,11 +22,11 @@ const kinds: {
   merges: { key: ["candidate"], final: "always" },
 };
 
-/** Tables by names that are known at run time only. */
+/** Tables whose names are known only at run time. */
 type Row = Record<string, string | number | null>;
 type AnyTables = Record<string, Row>;
 
-/** How many rows go into one statement. */
+/** Rows per statement. */
 const batch = 500;
 
 export async function putRecords<K extends RecordKind>(
@@ -69,7 +69,7 @@ async function put(trx: Trx, kind: RecordKind, rows: readonly Row[]): Promise<vo
     .insertInto(kind)
     .values(rows as Row[])
     .onConflict((conflict) => {
-      // A final record may also stand in the way by another key, such as its position.
+      // A final record may also conflict by another key, such as its position.
       if (final === "always" || final === "first") return conflict.doNothing();
       const columns = Object.keys(rows[0] ?? {});
       const update = conflict

@@ -19,10 +19,10 @@ const orderSchema = z.discriminatedUnion("type", [
 ]);
 type Order = Readonly<z.output<typeof orderSchema>>;
 
-/** How many events are read at once. An event is up to 256 KiB. */
+/** Events per read. An event has up to 256 KiB. */
 const readAtOnce = 64;
 
-/** What runs have reported and were told, as the gateway's run channel keeps it. The store's migrations make its tables. */
+/** What runs reported and were told, for the gateway's run channel. The store's migrations create the tables. */
 export function createRunLog(database: Database) {
   const queries = database.queries.withTables<Tables>();
   return {
@@ -91,7 +91,7 @@ async function addOrder(trx: Trx, run: RunId, order: Order): Promise<void> {
     .execute();
 }
 
-/** Writers of a run's log wait for each other here. */
+/** Writers of a run's log take turns at this row. */
 async function holdLog(trx: Trx, run: RunId): Promise<void> {
   await trx
     .insertInto("runLogs")
@@ -117,7 +117,7 @@ async function readTexts(queries: Queries, run: RunId, after: number, count: num
   return rows.map(({ event }) => event);
 }
 
-/** The schema fixes the order of the keys: equal content is equal text. */
+/** The schema fixes the order of keys, so equal content is equal text. */
 function toText(event: NumberedEvent): string {
   return JSON.stringify(event);
 }

@@ -4,7 +4,7 @@ import { toRecords } from "./records.ts";
 import type { Queries, Trx } from "./schema/queries.ts";
 import { buildRow } from "./schema/rows.ts";
 
-/** Of each kind, all that the port promises: a page's limit would leave some out. */
+/** Reads everything that the port promises of each kind. The limit of a page does not apply. */
 export async function readState(trx: Trx, id: BuildId): Promise<StoredBuild> {
   const build = await requireBuild(trx, id);
   const tasks = await trx.selectFrom("tasks").selectAll().where("build", "=", id).orderBy("id").execute();
@@ -25,7 +25,7 @@ export async function requireBuild(queries: Queries | Trx, build: BuildId): Prom
 }
 
 async function readOpen<K extends "attempts" | "sandboxes" | "candidates">(trx: Trx, build: BuildId, kind: K) {
-  // The columns that are named here are the same in each of them.
+  // The named columns are the same in each of these tables.
   const rows = trx
     .selectFrom(kind as "attempts")
     .selectAll()

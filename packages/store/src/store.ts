@@ -7,14 +7,15 @@ import type { Database } from "./database/open.ts";
 import { createEvents } from "./events.ts";
 import { createLeases } from "./leases.ts";
 import { createLedger } from "./ledger.ts";
+import { createNotes } from "./notes.ts";
 import { createPatterns } from "./patterns.ts";
 import { storeMigrations } from "./schema/migrations.ts";
 import type { Clock } from "./schema/queries.ts";
 import type { Tables } from "./schema/rows.ts";
 
 /**
- * Brings the database up to date first. It stays its owner's to close. Leases go by the database's own clock, which all
- * servers share, unless a test has one for them.
+ * Brings the database up to date first. The caller closes the database. Leases go by the database's clock, which all
+ * servers share; tests may pass their own.
  */
 export async function openStore(database: Database, clock: Clock, leaseClock?: Clock): Promise<Store> {
   await migrate(database, storeMigrations);
@@ -25,6 +26,7 @@ export async function openStore(database: Database, clock: Clock, leaseClock?: C
     events: createEvents(queries, clock),
     leases: createLeases(queries, leaseTime),
     ledger: createLedger(queries, clock),
+    notes: createNotes(queries),
     actions: createActions(queries),
     patterns: createPatterns(queries),
   };

@@ -1,12 +1,14 @@
 import { homedir } from "node:os";
-import { isAbsolute, join } from "node:path";
+import { join } from "node:path";
 import process from "node:process";
 import {
+  absolutePath,
   defaultExecTimeoutMs,
   defaultStateDirectory,
-  isKernelPath,
   maxLifetimeMs,
+  readEnvironment,
   settingsError,
+  wholeNumber,
 } from "@slipway/contract";
 import { type ProviderName, providerMistake } from "@slipway/sandbox/open";
 import { z } from "zod";
@@ -30,19 +32,6 @@ export interface Host {
   readonly home: string;
 }
 
-const wholeNumber = (min: number, max: number) =>
-  z.string().transform((text, context) => {
-    const value = Number(text);
-    if (/^\d+$/.test(text) && value >= min && value <= max) return value;
-    context.addIssue({ code: "custom", message: `"${text}" is not a whole number from ${min} to ${max}` });
-    return z.NEVER;
-  });
-
-const absolutePath = z
-  .string()
-  .refine(isAbsolute, { error: (issue) => `"${issue.input}" is not an absolute path` })
-  .refine((path) => !isKernelPath(path), { error: (issue) => `no files can be kept in "${issue.input}"` });
-
 const maxLifetimeSeconds = maxLifetimeMs / 1000;
 
 const environmentSchema = z.object({
@@ -64,34 +53,22 @@ const environmentSchema = z.object({
 });
 type Parsed = z.output<typeof environmentSchema>;
 
-/** All settings, or one error that names every mistake. An empty variable counts as not set. */
+/** All settings, or one error that names every mistake. */
 export function readSettings(environment: Environment, host: Host = thisHost()): Settings {
-  const given = Object.fromEntries(
-    Object.entries(environment).filter(([, value]) => value !== undefined && value !== ""),
-  );
-  const parsed = environmentSchema.safeParse(given);
-  const wrong = new Map(parsed.error?.issues.map((issue) => [String(issue.path[0]), issue.message]));
-  // Rules between settings are checked on what is right by itself, so that one run shows every mistake.
-  const usable = environmentSchema.parse(
-    Object.fromEntries(Object.entries(given).filter(([name]) => !wrong.has(name))),
-  );
-  const mistakes = [
-    ...[...wrong].map(([name, message]) => `${name}: ${message}.`),
-    ...providerMistakes(usable),
-    ...contradictions(usable, given),
-  ];
+  const { settings, given, mistakes: wrong } = readEnvironment(environmentSchema, environment);
+  const mistakes = [...wrong, ...providerMistakes(settings), ...contradictions(settings, given)];
   if (mistakes.length > 0) throw settingsError(mistakes);
-  const stateDir = usable.SLIPWAY_STATE_DIR ?? defaultStateDir(environment, host);
+  const stateDir = settings.SLIPWAY_STATE_DIR ?? defaultStateDir(environment, host);
   return {
     provider: "local",
     stateDir,
-    agentsDir: usable.SLIPWAY_AGENTS ?? join(stateDir, "agents"),
-    sandboxUid: usable.SLIPWAY_SANDBOX_UID,
-    minFreeMb: usable.SLIPWAY_MIN_FREE_MB,
-    previewPort: usable.SANDBOX_PREVIEW_PORT,
-    lifetimeMs: usable.MODAL_SANDBOX_TTL * 1000,
-    idleMs: usable.MODAL_SANDBOX_INACTIVITY_MINUTES * 60_000,
-    execTimeoutMs: usable.SLIPWAY_EXEC_TIMEOUT * 1000,
+    agentsDir: settings.SLIPWAY_AGENTS ?? join(stateDir, "agents"),
+    sandboxUid: settings.SLIPWAY_SANDBOX_UID,
+    minFreeMb: settings.SLIPWAY_MIN_FREE_MB,
+    previewPort: settings.SANDBOX_PREVIEW_PORT,
+    lifetimeMs: settings.MODAL_SANDBOX_TTL * 1000,
+    idleMs: settings.MODAL_SANDBOX_INACTIVITY_MINUTES * 60_000,
+    execTimeoutMs: settings.SLIPWAY_EXEC_TIMEOUT * 1000,
   };
 }
 
@@ -101,9 +78,9 @@ function thisHost(): Host {
 
 /** Where the server is that builds are asked of; its other settings are its own to read. */
 export function readStateDir(environment: Environment, host: Host = thisHost()): string {
-  const read = absolutePath.optional().safeParse(environment.SLIPWAY_STATE_DIR || undefined);
-  if (!read.success) throw settingsError(read.error.issues.map(({ message }) => `SLIPWAY_STATE_DIR: ${message}.`));
-  return read.data ?? defaultStateDir(environment, host);
+  const { settings, mistakes } = readEnvironment(environmentSchema.pick({ SLIPWAY_STATE_DIR: true }), environment);
+  if (mistakes.length > 0) throw settingsError(mistakes);
+  return settings.SLIPWAY_STATE_DIR ?? defaultStateDir(environment, host);
 }
 
 function defaultStateDir(environment: Environment, host: Host): string {

@@ -17,8 +17,3 @@ export interface UserOfHost {
 export function defaultStateDirectory({ isRoot, home, dataHome }: UserOfHost): string {
   return isRoot ? "/var/lib/slipway" : `${dataHome || `${home}/.local/share`}/slipway`;
 }
-
-/** No files can be kept there, and Node's way to make a directory with all above it never ends there. */
-export function isKernelPath(path: string): boolean {
-  return /^\/+(proc|sys)(\/|$)/.test(path);
-}

@@ -69,3 +69,5 @@ export type BuildSettingsInput = z.input<typeof buildSettingsSchema>;
 
 /** Who drives a build says so this often; a missed one lets another take over. */
 export const coordinatorHeartbeatMs = 60_000;
+/** How long a build stays its driver's without a turn: after a missed heartbeat another server takes over. */
+export const defaultLeaseMs = 1.25 * coordinatorHeartbeatMs;

@@ -1,4 +1,4 @@
-import { type BuildId, coordinatorHeartbeatMs, SlipwayError } from "@slipway/contract";
+import { type BuildId, coordinatorHeartbeatMs, defaultLeaseMs, SlipwayError } from "@slipway/contract";
 import type { MergesUnderway, MergeTurn } from "../ports/merging.ts";
 import type { BuildRecord } from "../ports/records.ts";
 import { type LeaseHolder, maxPage, type Store, type StoredBuild } from "../ports/store.ts";
@@ -31,9 +31,6 @@ export interface Tick {
   /** Another server may have driven the build meanwhile: the next turn checks everything that should be under way. */
   forget(build: BuildId): void;
 }
-
-/** A missed heartbeat lets another server take over. */
-const defaultLeaseMs = 1.25 * coordinatorHeartbeatMs;
 
 export function createTick(parts: TickParts): Tick {
   const { store, work, mergeTurn, fleet, leaseMs = defaultLeaseMs } = parts;

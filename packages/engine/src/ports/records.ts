@@ -184,6 +184,16 @@ export const mergeRecordSchema = z.strictObject({
   mergedAt: at,
 });
 
+export const noteKinds = ["attempt", "remote"] as const;
+
+export const workNoteSchema = z.strictObject({
+  build: buildIdSchema,
+  kind: z.enum(noteKinds),
+  /** Unique among the build's notes of the kind. */
+  name,
+  note: z.json(),
+});
+
 export const agentActionRecordSchema = z.strictObject({
   build: buildIdSchema,
   attempt: attemptIdSchema.nullable(),
@@ -220,5 +230,6 @@ export type CheckpointRecord = Readonly<z.output<typeof checkpointRecordSchema>>
 export type CandidateRecord = Readonly<z.output<typeof candidateRecordSchema>>;
 export type GateResultRecord = Readonly<z.output<typeof gateResultRecordSchema>>;
 export type MergeRecord = Readonly<z.output<typeof mergeRecordSchema>>;
+export type WorkNote = Readonly<z.output<typeof workNoteSchema>>;
 export type AgentActionRecord = Readonly<z.output<typeof agentActionRecordSchema>>;
 export type PatternRecord = Readonly<z.output<typeof patternRecordSchema>>;

@@ -16,6 +16,7 @@ import type {
   PlanRecord,
   SandboxRecord,
   TaskRecord,
+  WorkNote,
 } from "./records.ts";
 
 /** The truth about builds. A write returns once it is durable, and is atomic. */
@@ -24,6 +25,7 @@ export interface Store {
   readonly events: BuildEvents;
   readonly leases: Leases;
   readonly ledger: BuildLedger;
+  readonly notes: WorkNotes;
   readonly actions: AgentActions;
   readonly patterns: Patterns;
 }
@@ -174,6 +176,20 @@ export interface Leases {
   unheard(holder: string, limit?: number): Promise<readonly BuildId[]>;
   release(build: BuildId, by: LeaseHolder): Promise<void>;
 }
+
+/** What work keeps about itself, so that any server can go on with it. Only the work that wrote a note knows what is in it. */
+export interface WorkNotes {
+  list(build: BuildId, kind: WorkNote["kind"]): Promise<readonly WorkNote[]>;
+  /**
+   * Writes what is not null and removes the rest, all or nothing. Fails with `lease_lost` unless `by` is the last that drove
+   * the build: nobody else has taken the lease since, even if `by` has released it.
+   */
+  write(build: BuildId, by: LeaseHolder, notes: readonly NoteChange[]): Promise<void>;
+}
+
+export type NoteChange = Omit<WorkNote, "build">;
+/** Writes notes as the one that drives the build here. Fails with `lease_lost` when another server has taken it. */
+export type NoteWork = (build: BuildId, notes: readonly NoteChange[]) => Promise<void>;
 
 export interface AgentActions {
   /** Skips known actions. */

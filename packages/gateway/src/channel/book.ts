@@ -2,6 +2,7 @@ import {
   type Control,
   type ControlMessage,
   controlMessageSchema,
+  createLane,
   type End,
   endAs,
   type NumberedEvent,
@@ -13,7 +14,6 @@ import type { RunLog } from "../ports/ports.ts";
 import { type Bell, createBell } from "./bell.ts";
 import { sortBatch } from "./decide.ts";
 import { createEnding, type Ending } from "./ending.ts";
-import { createLane } from "./lane.ts";
 
 /** The record of one run: what it claims, what it was told, how it ended. Changes happen one after another. */
 export interface Book {

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import {
   type Control,
+  createLane,
   type End,
   type EndReason,
   endAs,
@@ -13,7 +14,6 @@ import {
 import type { Clock, RunLog } from "../ports/ports.ts";
 import { answerError } from "./answer.ts";
 import { keptEnd } from "./book.ts";
-import { createLane } from "./lane.ts";
 import { type LiveRun, openLiveRun } from "./live-run.ts";
 import { serve } from "./serve.ts";
 import { systemTimers, type Timers } from "./timers.ts";

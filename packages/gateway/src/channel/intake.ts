@@ -1,8 +1,8 @@
 import type { IncomingMessage } from "node:http";
 import { eventsRequestSchema, type NumberedEvent, runChannel, SlipwayError } from "@slipway/contract";
+import { readBody } from "@slipway/host";
 import type { z } from "zod";
 import type { Clock } from "../ports/ports.ts";
-import { readBody } from "./body.ts";
 import { createRate } from "./rate.ts";
 import type { Timers } from "./timers.ts";
 
@@ -43,7 +43,7 @@ export function createIntake(clock: Clock, timers: Timers): Intake {
     async read(request) {
       if (reading >= maxReading) return { retryAfterMs: busyMs };
       reading += 1;
-      const body = await readBody(request, runChannel.maxBodyBytes, timers).finally(() => {
+      const body = await readRunBody(request, runChannel.maxBodyBytes, timers).finally(() => {
         reading -= 1;
       });
       const waitMs = bytes.take(Math.max(body.length, leastBytes));
@@ -62,6 +62,10 @@ export function createIntake(clock: Clock, timers: Timers): Intake {
 
 const shownIssues = 5;
 const shownCharacters = 200;
+
+export function readRunBody(request: IncomingMessage, maxBytes: number, { after }: Timers): Promise<Buffer> {
+  return readBody(request, { maxBytes, limitMs: 10_000, late: "event_rejected", after });
+}
 
 export function parseBody<S extends z.ZodType>(
   schema: S,

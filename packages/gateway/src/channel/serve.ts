@@ -1,8 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { type HelloResponse, helloRequestSchema, runChannel, SlipwayError } from "@slipway/contract";
 import { answer, answerError } from "./answer.ts";
-import { readBody } from "./body.ts";
-import { parseBody } from "./intake.ts";
+import { parseBody, readRunBody } from "./intake.ts";
 import type { LiveRun } from "./live-run.ts";
 import type { Timers } from "./timers.ts";
 
@@ -16,7 +15,7 @@ export async function serve(run: LiveRun, request: IncomingMessage, response: Se
   if (waitMs > 0) return answerLater(response, waitMs);
   switch (kind) {
     case "POST /run/hello":
-      return answer(response, await greet(run, await readBody(request, maxHelloBytes, timers)));
+      return answer(response, await greet(run, await readRunBody(request, maxHelloBytes, timers)));
     case "GET /run/control":
       return answer(response, { messages: await run.poll(readAfter(url), closeSignal(response)) });
     default:

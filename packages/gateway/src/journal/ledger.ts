@@ -1,9 +1,9 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { noUsage, type RunId, SlipwayError } from "@slipway/contract";
+import { takeLock } from "@slipway/host";
 import type { Ledger } from "../ports/ports.ts";
 import { type Accounts, createAccounts, type LedgerEntry, ledgerEntrySchema } from "./accounts.ts";
-import { lockDirectory } from "./directory-lock.ts";
 import { openLines } from "./lines.ts";
 
 export interface OpenLedger extends Ledger, AsyncDisposable {}
@@ -14,8 +14,8 @@ export interface OpenLedger extends Ledger, AsyncDisposable {}
  */
 export async function openLedger(directory: string): Promise<OpenLedger> {
   mkdirSync(directory, { recursive: true, mode: 0o700 });
-  const unlock = await lockDirectory(directory);
-  if (unlock === undefined) {
+  const lock = await takeLock(join(directory, "ledger.lock"));
+  if (lock === undefined) {
     throw new SlipwayError("provider_unavailable", `another process has the ledger in ${directory}`);
   }
   try {
@@ -31,11 +31,11 @@ export async function openLedger(directory: string): Promise<OpenLedger> {
       ...createLedger(accounts, record),
       async [Symbol.asyncDispose]() {
         lines.close();
-        await unlock();
+        lock[Symbol.dispose]();
       },
     };
   } catch (error) {
-    await unlock();
+    lock[Symbol.dispose]();
     throw error;
   }
 }

@@ -1,9 +1,9 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { hasCode, SlipwayError } from "@slipway/contract";
+import { readBody } from "@slipway/host";
 import { parseBody } from "../admit/prepare.ts";
 import type { Asked } from "../dialects/index.ts";
 import { estimateInputTokens } from "../pay/request-cost.ts";
-import { readBody } from "./body.ts";
 import { type ExchangeParts, exchange } from "./exchange.ts";
 import type { RunEntry } from "./runs.ts";
 
@@ -15,6 +15,13 @@ interface ModelHttpRequest {
 }
 
 const maxRequestsPerRun = 1024;
+const maxBodyBytes = 32 * 1024 * 1024;
+const bodyLimits = {
+  maxBytes: maxBodyBytes,
+  droppedBytes: maxBodyBytes,
+  limitMs: 60_000,
+  late: "invalid_request",
+} as const;
 const maxBodyBytesPerRun = 256 * 1024 * 1024;
 /** The minimum charge per request. */
 const leastBodyBytes = 4096;
@@ -87,12 +94,13 @@ async function takeBody(call: ModelHttpRequest): Promise<Disposable & { readonly
     run.bodyBytes -= bytes;
   };
   try {
-    const body = await readBody(request, (count) => {
+    const onBytes = (count: number) => {
       bytes += count;
       run.bodyBytes += count;
       if (run.bodyBytes <= maxBodyBytesPerRun) return;
       throw new SlipwayError("model_rate_limited", "the run has too many bytes of requests open");
-    });
+    };
+    const body = await readBody(request, { ...bodyLimits, onBytes });
     const waitMs = run.bodyRate.take(Math.max(bytes, leastBodyBytes));
     if (waitMs > 0) {
       response.setHeader("retry-after", Math.ceil(waitMs / 1000));

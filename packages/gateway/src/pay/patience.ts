@@ -1,5 +1,4 @@
-import { setTimeout as delay } from "node:timers/promises";
-import { hasCode } from "@slipway/contract";
+import { doubling, hasCode, retry } from "@slipway/contract";
 import type { Ledger } from "../ports/ports.ts";
 
 const firstWaitMs = 25;
@@ -28,14 +27,7 @@ export async function unlessAborted(ended: Promise<void>, signal: AbortSignal): 
   signal.removeEventListener("abort", onAbort);
 }
 
-async function again<T>(call: () => Promise<T>, signal: AbortSignal): Promise<T> {
-  for (let waitMs = firstWaitMs; ; waitMs = Math.min(2 * waitMs, longestWaitMs)) {
-    try {
-      return await call();
-    } catch (error) {
-      const mayPass = hasCode(error, "database_busy") || hasCode(error, "database_unavailable");
-      if (!mayPass) throw error;
-      await delay(waitMs, undefined, { signal }).catch(() => Promise.reject(signal.reason));
-    }
-  }
+function again<T>(call: () => Promise<T>, signal: AbortSignal): Promise<T> {
+  const mayPass = (error: unknown) => hasCode(error, "database_busy") || hasCode(error, "database_unavailable");
+  return retry(call, { waitsMs: doubling(firstWaitMs, longestWaitMs), mayPass, signal });
 }

@@ -1,6 +1,7 @@
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from "node:http";
 import { setTimeout as delay } from "node:timers/promises";
 import { SlipwayError } from "@slipway/contract";
+import { readBody } from "@slipway/host";
 import { type Asked, askedAt } from "../dialects/index.ts";
 import { type ListenAddress, listenOn } from "../listen/listen.ts";
 import { createFaultCounts, type FaultCounts } from "./fault.ts";
@@ -28,6 +29,12 @@ export interface ScriptedModel extends AsyncDisposable {
 }
 
 const maxBodyBytes = 64 * 1024 * 1024;
+const bodyLimits = {
+  maxBytes: maxBodyBytes,
+  droppedBytes: maxBodyBytes,
+  limitMs: 60_000,
+  late: "invalid_request",
+} as const;
 
 export async function startScriptedModel(options: ScriptedModelOptions): Promise<ScriptedModel> {
   const faultCounts = createFaultCounts();
@@ -97,16 +104,9 @@ function write(response: ServerResponse, piece: string): Promise<void> {
 }
 
 async function readJson(request: IncomingMessage): Promise<unknown> {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  // Answer a body that is too long.
-  for await (const chunk of request.iterator({ destroyOnReturn: false })) {
-    bytes += chunk.length;
-    if (bytes > maxBodyBytes) throw new SlipwayError("too_large", `a request has at most ${maxBodyBytes} bytes`);
-    chunks.push(chunk);
-  }
+  const body = await readBody(request, bodyLimits);
   try {
-    return JSON.parse(Buffer.concat(chunks).toString());
+    return JSON.parse(body.toString());
   } catch (error) {
     throw new SlipwayError("invalid_request", "the request's body is not JSON", { cause: error });
   }

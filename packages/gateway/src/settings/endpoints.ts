@@ -1,5 +1,6 @@
+import { type Environment, readEnvironment } from "@slipway/contract";
+import { z } from "zod";
 import type { DialectName } from "../dialects/dialect.ts";
-import { type Collect, type Given, mistake } from "./mistakes.ts";
 
 /** Where to reach a provider's models. */
 export interface Endpoint {
@@ -19,47 +20,79 @@ export interface Endpoint {
 
 export type ScriptedAddress = { readonly path: string } | { readonly host: string; readonly port: number };
 
-export function readEndpoints(given: Given, scripted: ScriptedAddress | undefined, collect: Collect): Endpoint[] {
-  const anthropicUrl = given["ANTHROPIC_BASE_URL"] ?? "https://api.anthropic.com";
-  const openaiUrl = given["OPENAI_BASE_URL"] ?? "https://api.openai.com/v1";
+const plainUrl = z.string().transform((text, context) => {
+  const url = URL.parse(text);
+  // A key in the address would end up in messages and logs.
+  const isPlain = url !== null && [url.search, url.hash, url.username, url.password].every((part) => part === "");
+  if (isPlain && /^https?:$/.test(url.protocol)) return `${url.origin}${url.pathname.replace(/\/+$/, "")}`;
+  context.addIssue({ code: "custom", message: "this is not a plain http or https address" });
+  return z.NEVER;
+});
+
+/** Keys that were read from a file often end with a new line. */
+const key = z
+  .string()
+  .trim()
+  .regex(/^[\x21-\x7e]+$/, "this is not a key: it has characters that no key has")
+  .optional();
+
+const others = z.string().transform((text, context) => {
+  const taken = new Set(["anthropic", "openai", "scripted"]);
+  return text.split(",").map((part) => {
+    const [, provider, address] = /^([a-z][a-z0-9-]*)=(.+)$/.exec(part.trim()) ?? [];
+    const url = plainUrl.safeParse(address);
+    let mistake = url.error?.issues[0]?.message;
+    if (provider === undefined) mistake = `"${part.trim()}" is not name=https://host/v1`;
+    else if (taken.has(provider)) mistake = `there is a provider ${provider} already`;
+    else taken.add(provider);
+    if (mistake === undefined && provider !== undefined && url.data !== undefined)
+      return { provider, baseUrl: url.data };
+    context.addIssue({ code: "custom", message: `${mistake}` });
+    return z.NEVER;
+  });
+});
+
+export const endpointVariables = {
+  ANTHROPIC_BASE_URL: plainUrl.default("https://api.anthropic.com"),
+  OPENAI_BASE_URL: plainUrl.default("https://api.openai.com/v1"),
+  ANTHROPIC_API_KEY: key,
+  OPENAI_API_KEY: key,
+  SLIPWAY_ENDPOINTS: others.default([]),
+};
+
+type EndpointSettings = z.output<z.ZodObject<typeof endpointVariables>>;
+
+export function readEndpoints(
+  settings: EndpointSettings,
+  environment: Environment,
+  scripted: ScriptedAddress | undefined,
+): { readonly endpoints: readonly Endpoint[]; readonly mistakes: readonly string[] } {
+  const named = settings.SLIPWAY_ENDPOINTS.map(({ provider, baseUrl }) => {
+    const keyVariable = `SLIPWAY_KEY_${provider.toUpperCase().replaceAll("-", "_")}`;
+    return { provider, baseUrl, dialects: ["chat"], keyVariable, keyOptional: true } as const;
+  });
+  const keySchema = z.object(Object.fromEntries(named.map(({ keyVariable }) => [keyVariable, key])));
+  const { settings: keys, mistakes } = readEnvironment(keySchema, environment);
   const endpoints: Endpoint[] = [
     {
       provider: "anthropic",
       // By convention this variable has no /v1.
-      baseUrl: collect(() => `${readUrl("ANTHROPIC_BASE_URL", anthropicUrl).replace(/\/v1$/, "")}/v1`, ""),
+      baseUrl: `${settings.ANTHROPIC_BASE_URL.replace(/\/v1$/, "")}/v1`,
       dialects: ["anthropic"],
-      key: readKey(given, "ANTHROPIC_API_KEY"),
+      key: settings.ANTHROPIC_API_KEY,
       keyVariable: "ANTHROPIC_API_KEY",
     },
     {
       provider: "openai",
-      baseUrl: collect(() => readUrl("OPENAI_BASE_URL", openaiUrl), ""),
+      baseUrl: settings.OPENAI_BASE_URL,
       dialects: ["responses", "chat"],
-      key: readKey(given, "OPENAI_API_KEY"),
+      key: settings.OPENAI_API_KEY,
       keyVariable: "OPENAI_API_KEY",
     },
+    ...(scripted === undefined ? [] : [scriptedEndpoint(scripted)]),
+    ...named.map((endpoint) => ({ ...endpoint, key: keys[endpoint.keyVariable] })),
   ];
-  if (scripted !== undefined) endpoints.push(scriptedEndpoint(scripted));
-  const taken = new Set(["anthropic", "openai", "scripted"]);
-  for (const part of given["SLIPWAY_ENDPOINTS"]?.split(",") ?? []) {
-    const endpoint = collect(() => readEndpoint(part.trim(), given, taken), undefined);
-    if (endpoint !== undefined) endpoints.push(endpoint);
-  }
-  return endpoints;
-}
-
-function readEndpoint(text: string, given: Given, taken: Set<string>): Endpoint {
-  const match = /^([a-z][a-z0-9-]*)=(.+)$/.exec(text);
-  const [, provider, url] = match ?? [];
-  if (provider === undefined || url === undefined) {
-    throw mistake(`SLIPWAY_ENDPOINTS: "${text}" is not name=https://host/v1.`);
-  }
-  if (taken.has(provider)) throw mistake(`SLIPWAY_ENDPOINTS: there is a provider ${provider} already.`);
-  taken.add(provider);
-  const keyVariable = `SLIPWAY_KEY_${provider.toUpperCase().replaceAll("-", "_")}`;
-  const key = readKey(given, keyVariable);
-  const baseUrl = readUrl("SLIPWAY_ENDPOINTS", url);
-  return { provider, baseUrl, dialects: ["chat"], key, keyVariable, keyOptional: true };
+  return { endpoints, mistakes };
 }
 
 function scriptedEndpoint(address: ScriptedAddress): Endpoint {
@@ -71,21 +104,4 @@ function scriptedEndpoint(address: ScriptedAddress): Endpoint {
   } as const;
   if ("path" in address) return { ...common, baseUrl: "http://scripted.internal/v1", socketPath: address.path };
   return { ...common, baseUrl: `http://${address.host}:${address.port}/v1` };
-}
-
-/** Keys read from a file often end with a newline. */
-function readKey(given: Given, variable: string): string | undefined {
-  const key = given[variable]?.trim();
-  if (key === undefined || /^[\x21-\x7e]+$/.test(key)) return key;
-  throw mistake(`${variable}: this is not a key: it has characters that no key has.`);
-}
-
-function readUrl(variable: string, text: string): string {
-  const url = URL.canParse(text) ? new URL(text) : undefined;
-  const fits = url !== undefined && /^https?:$/.test(url.protocol) && url.search === "" && url.hash === "";
-  // A key in the address would end up in messages and logs.
-  if (!fits || url.username !== "" || url.password !== "") {
-    throw mistake(`${variable}: this is not a plain http or https address.`);
-  }
-  return `${url.origin}${url.pathname.replace(/\/+$/, "")}`;
 }

@@ -1,7 +1,13 @@
-import { type ModelRole, modelRoles, SlipwayError, settingsError } from "@slipway/contract";
+import {
+  type Environment,
+  hasCode,
+  type ModelRole,
+  modelRoles,
+  readEnvironment,
+  settingsError,
+} from "@slipway/contract";
 import { z } from "zod";
-import { type Endpoint, readEndpoints, type ScriptedAddress } from "./endpoints.ts";
-import { type Collect, type Given, mistake } from "./mistakes.ts";
+import { type Endpoint, endpointVariables, readEndpoints, type ScriptedAddress } from "./endpoints.ts";
 import { type PriceTable, readPrices } from "./prices.ts";
 
 export interface GatewaySettings {
@@ -50,80 +56,69 @@ const defaultTimeouts: Timeouts = {
 const defaultRetries: Retries = { tries: 4, baseMs: 500, maxMs: 20_000, maxRetryAfterMs: 60_000 };
 const defaultModel = "anthropic/claude-sonnet-5-5";
 
-/**
- * Returns all settings, or fails with one error that lists every mistake. An empty variable counts as unset. `scripted`
- * is the address of a scripted model.
- */
-export function readGatewaySettings(
-  environment: Readonly<Record<string, string | undefined>>,
-  options: { readonly scripted?: ScriptedAddress } = {},
-): GatewaySettings {
-  const given = Object.fromEntries(Object.entries(environment).filter(([, value]) => value));
-  const mistakes: string[] = [];
-  const collect = <T>(read: () => T, otherwise: T): T => {
-    try {
-      return read();
-    } catch (error) {
-      if (!(error instanceof SlipwayError)) throw error;
-      mistakes.push(error.message);
-      return otherwise;
-    }
-  };
-  const settings = {
-    models: readModels(given, collect),
-    endpoints: readEndpoints(given, options.scripted, collect),
-    prices: collect(() => readPrices(given["SLIPWAY_PRICES"]), new Map()),
-    timeouts: defaultTimeouts,
-    retries: defaultRetries,
-    cassettes: collect(() => readCassettes(given), undefined),
-    logPrompts: given["SLIPWAY_LOG_PROMPTS"] === "1",
-  };
-  if (mistakes.length > 0) throw settingsError(mistakes);
-  return settings;
-}
+const rolePrefix = "SLIPWAY_MODEL_";
 
 /** `SLIPWAY_MODEL_BUILD` for `build`, `SLIPWAY_MODEL_FIX_1` for `fix-1`. */
 export function modelVariable(role: ModelRole): string {
   return `${rolePrefix}${role.toUpperCase().replace("-", "_")}`;
 }
 
-const rolePrefix = "SLIPWAY_MODEL_";
+const modelName = z.string().refine((name) => name.length <= 256 && /^[a-z][a-z0-9-]*\/\S+$/.test(name), {
+  error: ({ input }) => `"${input}" is not a model such as ${defaultModel}`,
+});
+const roleSchema = z.object(Object.fromEntries(modelRoles.map((role) => [modelVariable(role), modelName.optional()])));
 
-const modelName = z
-  .string()
-  .max(256)
-  .regex(/^[a-z][a-z0-9-]*\/\S+$/);
-
-function readModels(given: Given, collect: Collect): Record<ModelRole, string> {
-  const read = (variable: string, otherwise: string) =>
-    collect(() => {
-      const value = given[variable] ?? otherwise;
-      if (modelName.safeParse(value).success) return value;
-      throw mistake(`${variable}: "${value}" is not a model such as ${defaultModel}.`);
-    }, otherwise);
-  for (const variable of Object.keys(given)) collect(() => checkRole(variable), undefined);
-  const everywhere = read("SLIPWAY_MODEL", defaultModel);
-  return Object.fromEntries(modelRoles.map((role) => [role, read(modelVariable(role), everywhere)])) as Record<
-    ModelRole,
-    string
-  >;
-}
-
-function checkRole(variable: string): undefined {
-  const known = modelRoles.map(modelVariable);
-  if (!variable.startsWith(rolePrefix) || known.includes(variable)) return;
-  const roles = known.map((name) => name.slice(rolePrefix.length)).join(", ");
-  throw mistake(`${variable}: there is no such role; there are ${roles}.`);
-}
-
-function readCassettes(given: Given): CassetteSettings | undefined {
-  const directory = given["SLIPWAY_CASSETTES"];
-  const mode = given["SLIPWAY_CASSETTE_MODE"];
-  if (directory === undefined) {
-    if (mode === undefined) return undefined;
-    throw mistake("SLIPWAY_CASSETTE_MODE is set and SLIPWAY_CASSETTES, their directory, is not.");
+const priceFile = z.string().transform((path, context): PriceTable => {
+  try {
+    return readPrices(path);
+  } catch (error) {
+    if (!hasCode(error, "invalid_settings")) throw error;
+    context.addIssue({ code: "custom", message: error.message });
+    return z.NEVER;
   }
-  const known = cassetteModes.find((name) => name === (mode ?? "auto"));
-  if (known === undefined) throw mistake(`SLIPWAY_CASSETTE_MODE: "${mode}" is not record, replay or auto.`);
-  return { directory, mode: known };
+});
+
+const environmentSchema = z.object({
+  ...endpointVariables,
+  SLIPWAY_MODEL: modelName.default(defaultModel),
+  SLIPWAY_PRICES: priceFile.optional(),
+  SLIPWAY_CASSETTES: z.string().optional(),
+  SLIPWAY_CASSETTE_MODE: z
+    .enum(cassetteModes, { error: ({ input }) => `"${input}" is not record, replay or auto` })
+    .optional(),
+  SLIPWAY_LOG_PROMPTS: z.string().optional(),
+});
+
+/** All settings, or one error that names every mistake. `scripted` is where a scripted model listens. */
+export function readGatewaySettings(
+  environment: Environment,
+  options: { readonly scripted?: ScriptedAddress } = {},
+): GatewaySettings {
+  const { settings, given, mistakes } = readEnvironment(environmentSchema, environment);
+  const roles = readEnvironment(roleSchema, environment);
+  const endpoints = readEndpoints(settings, environment, options.scripted);
+  const { SLIPWAY_CASSETTES: directory, SLIPWAY_CASSETTE_MODE: mode } = settings;
+  const all = [...mistakes, ...roles.mistakes, ...unknownRoles(given), ...endpoints.mistakes];
+  if (mode !== undefined && directory === undefined) {
+    all.push("SLIPWAY_CASSETTE_MODE is set and SLIPWAY_CASSETTES, their directory, is not.");
+  }
+  if (all.length > 0) throw settingsError(all);
+  const modelOf = (role: ModelRole) => roles.settings[modelVariable(role)] ?? settings.SLIPWAY_MODEL;
+  return {
+    models: Object.fromEntries(modelRoles.map((role) => [role, modelOf(role)])) as Record<ModelRole, string>,
+    endpoints: endpoints.endpoints,
+    prices: settings.SLIPWAY_PRICES ?? readPrices(),
+    timeouts: defaultTimeouts,
+    retries: defaultRetries,
+    cassettes: directory === undefined ? undefined : { directory, mode: mode ?? "auto" },
+    logPrompts: settings.SLIPWAY_LOG_PROMPTS === "1",
+  };
+}
+
+function unknownRoles(given: Environment): string[] {
+  const known = Object.keys(roleSchema.shape);
+  const roles = known.map((name) => name.slice(rolePrefix.length)).join(", ");
+  return Object.keys(given)
+    .filter((name) => name.startsWith(rolePrefix) && !known.includes(name))
+    .map((name) => `${name}: there is no such role; there are ${roles}.`);
 }

@@ -1,5 +1,5 @@
 import { type FileHandle, open } from "node:fs/promises";
-import { type NumberedEvent, type RunnerEvent, runChannel, SlipwayError } from "@slipway/contract";
+import { createLane, type NumberedEvent, type RunnerEvent, runChannel, SlipwayError } from "@slipway/contract";
 import { admits } from "./admit.ts";
 
 /**
@@ -25,12 +25,7 @@ const frameBytes = 64;
 export async function openSpool(path: string, now: () => number = Date.now): Promise<Spool> {
   const file = await open(path, "a+", 0o600);
   const index = await readIndex(file);
-  let last: Promise<unknown> = Promise.resolve();
-  const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
-    const result = last.then(work);
-    last = result.catch(() => undefined);
-    return result;
-  };
+  const inTurn = createLane();
   return {
     get first() {
       return index.first;

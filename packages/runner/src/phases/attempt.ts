@@ -1,6 +1,6 @@
 import { mkdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { openBranchPath, type TaskOrder, type TaskPhase } from "@slipway/contract";
+import { createLane, openBranchPath, type TaskOrder, type TaskPhase } from "@slipway/contract";
 import { z } from "zod";
 import { endOf } from "../supervise/end.ts";
 import { assembleCrew, type Crew, type CrewParts } from "../team/crew.ts";
@@ -66,13 +66,8 @@ export async function openAttempt(parts: AttemptParts): Promise<Attempt> {
     if (progress.remainingMs() <= 1) throw new TaskRunEnd({ reason: "timeout", message: "the run's time is over" });
     return await journal(step, schema, work);
   };
-  let line: Promise<void> = Promise.resolve();
   /** Works on the branch, one piece of work after another. */
-  const inLine = (work: () => Promise<void>): Promise<void> => {
-    const done = line.then(work);
-    line = done.catch(() => {});
-    return done;
-  };
+  const inLine = createLane();
   /** Lets other attempts learn of overlaps. */
   const show = async (commit: string) => {
     if (commit === progress.phases.shown) return;
@@ -88,13 +83,9 @@ export async function openAttempt(parts: AttemptParts): Promise<Attempt> {
       await progress.keep({ tip: next });
       await show(next);
     });
-  let sharing: Promise<void> = Promise.resolve();
+  const sharing = createLane();
   /** One after another: each removes the files of the one before. */
-  const share = (): Promise<void> => {
-    const done = sharing.then(() => writeShared(workdir, inbox.shared));
-    sharing = done.catch(() => {});
-    return done;
-  };
+  const share = () => sharing(() => writeShared(workdir, inbox.shared));
   const checksParts = { order, repository, workdir, environment, emit, remainingMs: progress.remainingMs };
   const besideDirectory = join(directory, "beside");
   // Left by a killed runner.

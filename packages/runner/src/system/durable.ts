@@ -1,5 +1,6 @@
 import { open, rename } from "node:fs/promises";
 import { dirname } from "node:path";
+import { createSaver } from "@slipway/contract";
 
 export interface DurableFile {
   /** Replaces the content. Answers when this content, or a later one, is on disk; a crash leaves the old or the new one. */
@@ -7,28 +8,7 @@ export interface DurableFile {
 }
 
 export function durableFile(path: string): DurableFile {
-  let newest: string | undefined;
-  let last: Promise<void> = Promise.resolve();
-  const writeNewest = async () => {
-    // A write that waited may find its content overtaken, and written with the later one.
-    if (newest === undefined) return;
-    const content = newest;
-    newest = undefined;
-    try {
-      await replaceFile(path, content);
-    } catch (error) {
-      newest ??= content;
-      throw error;
-    }
-  };
-  return {
-    write(content) {
-      newest = content;
-      const written = last.then(writeNewest);
-      last = written.catch(() => {});
-      return written;
-    },
-  };
+  return { write: createSaver((content: string) => replaceFile(path, content)) };
 }
 
 async function replaceFile(path: string, content: string): Promise<void> {

@@ -12,6 +12,7 @@ export interface AdoptionParts {
   readonly leaseMs: number;
   readonly clock: { now(): number };
   readonly driven: Driven;
+  readonly onDrive?: ((build: BuildId, generation: number) => void) | undefined;
   readonly warn: (message: string) => void;
 }
 
@@ -46,6 +47,7 @@ async function take(parts: AdoptionParts, build: BuildId): Promise<void> {
   const by = { holder: name, generation: generation + 1 };
   if ((await store.leases.take(build, by, leaseMs)) === undefined) return;
   driven.set(build, { generation: by.generation, turnAtMs: clock.now() });
+  parts.onDrive?.(build, by.generation);
   tick.forget(build);
   try {
     await drive.drive(build, by.generation);

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { type BuildId, coordinatorHeartbeatMs } from "@slipway/contract";
+import { type BuildId, defaultLeaseMs } from "@slipway/contract";
 import { createFleet, createTick, maxPage, type Store, type Work } from "@slipway/engine";
 import { createAdoption, type Driven } from "./adoption.ts";
 import { createBells } from "./bells.ts";
@@ -24,6 +24,8 @@ export interface CoordinatorParts {
   readonly leaseMs?: number | undefined;
   /** How often the coordinator looks for builds that nobody drives. */
   readonly sweepMs?: number | undefined;
+  /** This server drives the build from now on, in this generation. */
+  readonly onDrive?: ((build: BuildId, generation: number) => void) | undefined;
   /** A turn of the build is over. */
   readonly onTurn?: ((build: BuildId) => void) | undefined;
   readonly warn: (message: string) => void;
@@ -34,9 +36,6 @@ export interface CoordinatorClock {
   now(): number;
   readonly speed?: number;
 }
-
-/** A missed heartbeat lets another server take over. */
-const defaultLeaseMs = 1.25 * coordinatorHeartbeatMs;
 
 /** Drives the builds of a store, each as long as no other server does, until it is disposed of. */
 export async function openCoordinator(parts: CoordinatorParts): Promise<AsyncDisposable> {
@@ -71,7 +70,18 @@ export async function openCoordinator(parts: CoordinatorParts): Promise<AsyncDis
     return turn.over ? turn : { over: false, waitMs: turn.waitMs / (clock.speed ?? 1) };
   };
   const drive = stack.use(await openDrive({ name, warn, takeTurn }));
-  const adopt = createAdoption({ store, work, tick, drive, name, leaseMs, clock, driven, warn });
+  const adopt = createAdoption({
+    onDrive: parts.onDrive,
+    store,
+    work,
+    tick,
+    drive,
+    name,
+    leaseMs,
+    clock,
+    driven,
+    warn,
+  });
 
   /** Another server has taken them while this one heard nothing. */
   const letGoOfLost = () => {

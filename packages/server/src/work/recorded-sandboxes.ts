@@ -1,4 +1,4 @@
-import { type BuildId, buildIdSchema, type SandboxId, type SandboxInfo } from "@slipway/contract";
+import { type BuildId, buildIdSchema, createLanes, type SandboxId, type SandboxInfo } from "@slipway/contract";
 import type { NewEvent, Store } from "@slipway/engine";
 import type { Sandbox, SandboxProvider } from "@slipway/sandbox";
 import { sandboxChanged } from "./attempts/reports.ts";
@@ -18,18 +18,15 @@ type Provider = Pick<SandboxProvider, "create" | "get" | "list" | "snapshots" | 
  */
 export function recordSandboxes(provider: Provider, { store, tell, clock }: RecordingParts): Provider {
   /** What was told of each, in its order. */
-  const lines = new Map<SandboxId, Promise<void>>();
+  const lanes = createLanes<SandboxId>();
   const note = (info: SandboxInfo, status: "running" | "destroyed") => {
     const build = buildIdSchema.safeParse(info.labels["build"]).data;
     if (build === undefined) return;
-    const work = async () => {
+    void lanes.run(info.id, async () => {
       const record = await store.builds.get(build).catch(() => undefined);
       if (record === undefined) return;
       await tell(build, sandboxChanged(record, null, info, { status, costMicroUsd: 0 }, clock.now()));
-    };
-    const told = (lines.get(info.id) ?? Promise.resolve()).then(work);
-    lines.set(info.id, told);
-    if (status === "destroyed") void told.finally(() => lines.delete(info.id));
+    });
   };
   const recorded = <S extends Sandbox>(sandbox: S): S => ({
     ...sandbox,

@@ -4,20 +4,20 @@ import type { Bridge } from "@slipway/engine";
 
 export interface ConsumeOptions {
   readonly build: BuildId;
-  /** Under this name the position is kept. One process at a time: two would both take what comes. */
+  /** The name of the stored position. Only one process at a time may consume under it. */
   readonly consumer: string;
   readonly topics?: readonly BridgeTopic[];
   readonly signal: AbortSignal;
   readonly maxTries?: number;
-  /** Before the second try; twice as long before each further one. */
+  /** The wait before the second try. It doubles with each further one. */
   readonly pauseMs?: number;
-  /** Ends without an error when the message is taken. May see a message again whose taking was cut short. */
+  /** Resolves when the message is handled. A message may come again if its handling was cut short. */
   readonly take: (message: BridgeMessage) => Promise<void>;
 }
 
 /**
- * Hands on one message after the other, from where the consumer was, until the signal. What can not be taken after all its
- * tries, or ends the process each time, becomes a dead letter, and the next message comes.
+ * Hands on one message after another, from the consumer's position, until the signal aborts. A message that fails all its
+ * tries, or ends the process each time, becomes a dead letter.
  */
 export async function consume(bridge: Bridge, options: ConsumeOptions): Promise<void> {
   const { build, consumer, topics, signal } = options;

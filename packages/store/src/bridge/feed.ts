@@ -1,47 +1,47 @@
 import type { BridgeMessage, BuildId } from "@slipway/contract";
 
-/** How many of a build's last messages are kept in memory while somebody is subscribed. */
+/** How many of a build's last messages stay in memory while somebody is subscribed. */
 const windowMessages = 64;
 
 /**
- * News of one build for its subscribers in this process. News may be lost, late, twice or out of order: subscribers go by
- * offsets, and read in the log what the feed does not have.
+ * News of one build for its subscribers in this process. News may be lost, late, doubled or out of order, so subscribers
+ * go by offsets and read from the log what the feed lacks.
  */
 export interface Feed {
-  /** The highest offset that was heard of. */
+  /** The highest known offset. */
   readonly head: number;
-  /** Rises when news may have been lost: whoever has seen a lower number reads the log. */
+  /** Rises when news may have been lost. A subscriber that has seen a lower number reads the log. */
   readonly doubts: number;
-  /** Rises with everything that is told. */
+  /** Rises with all news. */
   readonly version: number;
-  /** The messages right after the offset, as far as they are here. */
+  /** The messages right after the offset that are in memory. */
   after(offset: number): readonly BridgeMessage[];
-  /** Says where the log ends, as somebody has found who read it at the version: news of later messages were wrong. */
+  /** Sets the end of the log, as read at this version. News of later messages were wrong. */
   correct(version: number, head: number): void;
 }
 
-/** One subscriber of a feed, until it is disposed of. */
+/** A subscriber of a feed. */
 export interface Following extends Disposable {
   readonly feed: Feed;
-  /** Resolves when the feed's version is another one, or when the subscriber's signal aborts. One call at a time. */
+  /** Resolves when the feed's version changes or the subscriber's signal aborts. One call at a time. */
   changed(version: number): Promise<void>;
 }
 
-/** The message itself where it is small enough to travel, else only its offset. */
+/** The message if it is small enough to travel, else its offset. */
 export type News = BridgeMessage | { readonly offset: number };
 
 export interface Feeds {
   readonly builds: readonly BuildId[];
   follow(build: BuildId, signal: AbortSignal): Following;
   tell(build: BuildId, news: News): void;
-  /** Says of one build, or of all, that news may have been lost. */
+  /** News of one build, or of all, may have been lost. */
   doubt(build?: BuildId): void;
 }
 
 export interface FeedsWatcher {
-  /** The first subscriber of a build came. */
+  /** The build has its first subscriber. */
   followed(build: BuildId): void;
-  /** The last one went. */
+  /** Its last subscriber is gone. */
   left(build: BuildId): void;
 }
 
@@ -87,7 +87,7 @@ export function createFeeds(watcher?: FeedsWatcher): Feeds {
 }
 
 interface OpenFeed extends Feed {
-  /** One of each follower; called when the version has risen. */
+  /** One per subscriber, called when the version rises. */
   readonly listeners: Set<() => void>;
   tell(news: News): void;
   doubt(): void;
@@ -134,7 +134,7 @@ function createFeed(): OpenFeed {
   };
 }
 
-/** A window has no gap: what does not follow begins another one. */
+/** The window has no gap: a message that does not follow starts a new one. */
 function extend(window: readonly BridgeMessage[], news: News): readonly BridgeMessage[] {
   if (!("payload" in news)) return [];
   if (news.offset !== (window.at(-1)?.offset ?? 0) + 1) return [news];

@@ -29,14 +29,14 @@ export const deadLetterSchema = z.strictObject({
 });
 export const tryOfMessageSchema = z.strictObject({ consumer: bridgeNameSchema, offset: z.int().min(1) });
 
-/** Messages and claims come from sandboxes: what does not fit is the caller's mistake, and says where. */
+/** Messages and claims come from sandboxes. Input that does not fit is the caller's mistake; the error says where. */
 export function parseInput<S extends z.ZodType>(schema: S, value: unknown): z.output<S> {
   const result = schema.safeParse(value);
   if (result.success) return result.data;
   throw new SlipwayError("invalid_request", z.prettifyError(result.error));
 }
 
-/** The log may have lost its end, or the offset is of another build. Waiting for it would be waiting for ever. */
+/** The log has lost its end, or the offset is another build's. A subscriber would wait forever. */
 export function refusePastEnd(build: string, after: number, head: number): void {
   if (after <= head) return;
   throw new SlipwayError(

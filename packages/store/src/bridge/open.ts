@@ -7,20 +7,20 @@ import { openSqlBridge } from "./sql/bridge.ts";
 export interface BridgeSettings {
   readonly database: Database;
   readonly clock: Clock;
-  /** Without it, other processes' messages are found by looking for them. */
+  /** Without it, the bridge polls for messages of other processes. */
   readonly redis?: RedisAddress | undefined;
   readonly pollMs?: number | undefined;
-  /** Redis was lost, or is back. */
+  /** Hears of the loss and the return of Redis. */
   readonly warn?: ((message: string) => void) | undefined;
 }
 
 /**
- * The bridge of a server: the database is the truth, Redis makes it quick. Without Redis, be it lost or never there,
- * subscribers look into the database; when it is back they read what they have missed and go on over Redis.
+ * The bridge of a server. The database is the truth, Redis makes it quick. Without Redis, subscribers poll the database.
+ * When Redis comes back, they read what they missed and go on over it.
  */
 export async function openBridge({ redis, warn, ...settings }: BridgeSettings): Promise<Bridge> {
   if (redis === undefined) return await openSqlBridge(settings);
-  // Only who uses it waits for the client to be loaded.
+  // Loaded on first use.
   const [{ connectRedis }, { createRedisCourier }] = await Promise.all([
     import("./redis/connection.ts"),
     import("./redis/courier.ts"),

@@ -10,7 +10,7 @@ import { parseInput } from "./input.ts";
 import { type SealedMessage, seal } from "./sealed.ts";
 
 export interface Append {
-  /** Answers the offset that the message has now, or has had under the same key. */
+  /** Returns the offset of the message, or of the one that was there under its key. */
   append(build: BuildId, message: SealedMessage): Promise<{ readonly offset: number; readonly fresh: boolean }>;
   at(build: BuildId, offset: number): Promise<BridgeMessage>;
 }
@@ -19,11 +19,11 @@ export interface Published {
   readonly message: OutgoingMessage;
   readonly sealed: SealedMessage;
   readonly offset: number;
-  /** False: it was there before. */
+  /** False: it was there already. */
   readonly fresh: boolean;
 }
 
-/** Another message under the same key is refused. */
+/** Refuses another message under the same key. */
 export async function publishOnce(
   log: Append,
   build: BuildId,

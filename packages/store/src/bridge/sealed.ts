@@ -10,7 +10,7 @@ import {
 import { z } from "zod";
 
 const compressFromBytes = 4096;
-/** A tenth of the best level's time, for most of its gain. */
+/** Takes a tenth of the best level's time for most of its gain. */
 const quality = 4;
 const compress = promisify(brotliCompress);
 const decompress = promisify(brotliDecompress);
@@ -45,7 +45,7 @@ export async function seal({ topic, key, from, payload }: OutgoingMessage, at: n
   return { topic, key, from, at, ...(await pack(json, bytes)) };
 }
 
-/** From a database: what is not a message there is a defect, or somebody else's. */
+/** A stored text that is no message is a defect. */
 export async function unseal(stored: unknown): Promise<BridgeMessage> {
   const { topic, key, from, offset, at, encoding, body } = numberedMessageSchema.parse(stored);
   const json = encoding === "json" ? body : await unpack(body);
@@ -53,7 +53,7 @@ export async function unseal(stored: unknown): Promise<BridgeMessage> {
   return Object.freeze({ ...message, offset, at });
 }
 
-/** What is larger does not travel with the news: who wants it reads the log. */
+/** Larger messages do not travel with the news. Readers find them in the log. */
 const smallCharacters = 16 * 1024;
 
 export function isSmall({ encoding, body }: SealedMessage): boolean {

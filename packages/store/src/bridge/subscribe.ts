@@ -1,16 +1,15 @@
-import { setTimeout as sleep } from "node:timers/promises";
-import { type BridgeMessage, type BridgeTopic, type BuildId, SlipwayError } from "@slipway/contract";
+import { type BridgeMessage, type BridgeTopic, type BuildId, doubling, retry } from "@slipway/contract";
 import type { Bridge, MessagePage, SubscribeOptions } from "@slipway/engine";
 import type { Feed, Feeds } from "./feed.ts";
 import { parseInput, readRangeSchema } from "./input.ts";
 
-/** So few that the messages of one page fit into memory at their largest. */
+/** A page of the largest messages fits into memory. */
 const pageMessages = 16;
 const retryMs = 500;
 
 /**
- * Reads the log to its end, then what the feed has, and the log again where the feed has a gap. The offset only moves from
- * one message to the next, so none is lost and none given twice, whatever the feed does.
+ * Reads the log to its end, then the feed, and the log again where the feed has a gap. The offset only moves from one
+ * message to the next, so no message is lost or doubled, whatever the feed does.
  */
 export async function* subscribeTo(
   feeds: Feeds,
@@ -51,15 +50,10 @@ function fromFeed(feed: Feed, at: number, topics: readonly BridgeTopic[] | undef
   return { messages: wanted, next: messages.at(-1)?.offset ?? at };
 }
 
-/** A log that can not be reached is tried again until it can, or nobody waits for it any more. */
+/** Reads until the log can be reached. Undefined: the signal has aborted. */
 async function readPatiently(read: () => Promise<MessagePage>, signal: AbortSignal): Promise<MessagePage | undefined> {
-  while (!signal.aborted) {
-    try {
-      return await read();
-    } catch (error) {
-      if (!(error instanceof SlipwayError) || error.retry === "never") throw error;
-      await sleep(retryMs, undefined, { signal }).catch(() => undefined);
-    }
-  }
-  return undefined;
+  return await retry(read, { waitsMs: doubling(retryMs, retryMs), signal }).catch((error) => {
+    if (signal.aborted) return undefined;
+    throw error;
+  });
 }

@@ -5,11 +5,20 @@ import { describeEvents } from "./events.ts";
 import { describeLeases } from "./leases.ts";
 import { describeLedger } from "./ledger.ts";
 import { describeLogs } from "./logs.ts";
+import { describeNotes } from "./notes.ts";
 import { describeProcesses } from "./processes.ts";
 import type { OpenedStore, StoreSubject } from "./subject.ts";
 import { describeTurns } from "./turns.ts";
 
-const suites = [describeBuilds, describeEvents, describeTurns, describeLeases, describeLedger, describeLogs];
+const suites = [
+  describeBuilds,
+  describeEvents,
+  describeTurns,
+  describeLeases,
+  describeLedger,
+  describeLogs,
+  describeNotes,
+];
 
 /** What every database has to pass under the store; or a part of it. */
 export function describeStore(name: string, subject: StoreSubject, parts = suites): void {

@@ -2,10 +2,10 @@ import { SlipwayError } from "@slipway/contract";
 
 /** Result codes of SQLite, without their extended part. */
 const sqliteBusy = new Set([5, 6]);
-/** Read-only, I/O error, corrupt, full, can not open, not a database. */
+/** Read-only, I/O error, corrupt, full, cannot open, not a database. */
 const sqliteUnusable = new Set([8, 10, 11, 13, 14, 26]);
 
-/** The typed error of what a user can do something about; a defect is returned as it is. */
+/** A typed error for what a user can mend. Returns a defect as it is. */
 export function sqliteFailure(error: unknown, path?: string): unknown {
   if (!(error instanceof Error)) return error;
   const where = path === undefined ? "" : ` (${path})`;
@@ -16,7 +16,7 @@ export function sqliteFailure(error: unknown, path?: string): unknown {
   const unusable =
     errcode !== undefined ? sqliteUnusable.has(errcode & 0xff) : path !== undefined && isSystemCode(code);
   if (!unusable) return error;
-  return new SlipwayError("database_unavailable", `the database can not be used: ${error.message}${where}`, {
+  return new SlipwayError("database_unavailable", `cannot use the database: ${error.message}${where}`, {
     cause: error,
   });
 }
@@ -37,11 +37,11 @@ export function postgresFailure(error: unknown): unknown {
   if (code !== undefined && postgresBusy.test(code)) {
     return new SlipwayError("database_busy", error.message, { cause: error });
   }
-  // What the server says has a severity. What has none comes from the connection.
+  // Errors of the server have a severity; errors of the connection have none.
   const unavailable = severity === undefined || (code !== undefined && postgresUnavailable.test(code));
   if (!unavailable || error instanceof TypeError) return error;
   const words = error instanceof AggregateError ? (code ?? "no address answers") : error.message;
-  return new SlipwayError("database_unavailable", `the database can not be reached: ${words}`, { cause: error });
+  return new SlipwayError("database_unavailable", `cannot reach the database: ${words}`, { cause: error });
 }
 
 export function tursoFailure(error: unknown): unknown {
@@ -51,7 +51,7 @@ export function tursoFailure(error: unknown): unknown {
     return new SlipwayError("database_busy", error.message, { cause: error });
   }
   if (code?.startsWith("SQLITE_") || error instanceof RangeError) return error;
-  return new SlipwayError("database_unavailable", `the database can not be reached: ${error.message}`, {
+  return new SlipwayError("database_unavailable", `cannot reach the database: ${error.message}`, {
     cause: error,
   });
 }

@@ -2,7 +2,7 @@ import { SlipwayError } from "@slipway/contract";
 import { type Kysely, sql, type Transaction } from "kysely";
 import type { Database } from "./open.ts";
 
-/** Migrations of one part of the database, oldest first; their number is the version. One that was released never changes. */
+/** Migrations of one part of the database, oldest first. Their number is the version. A released one never changes. */
 export interface MigrationSet {
   readonly part: string;
   readonly migrations: readonly Migration[];
@@ -10,7 +10,7 @@ export interface MigrationSet {
 
 export type Migration = (trx: Transaction<object>) => Promise<void>;
 
-/** Brings a part up to date, each version in one transaction. A newer one than this program knows is refused. */
+/** Brings a part up to date, each version in one transaction. Refuses a version that this program does not know. */
 export async function migrate(database: Database, { part, migrations }: MigrationSet): Promise<void> {
   const queries = database.queries.withTables<VersionTables>();
   let version = await inTurn(queries, database, (trx) => begin(trx, part));
@@ -64,7 +64,7 @@ async function readVersion(trx: Transaction<VersionTables>, part: string): Promi
 /** An arbitrary number that names the lock among others of the same Postgres. */
 const migrationLock = 7_541_002;
 
-/** Servers that start at once migrate one after the other. */
+/** Lets servers that start together migrate one after another. */
 async function inTurn<T>(
   queries: Kysely<VersionTables>,
   { kind }: Database,

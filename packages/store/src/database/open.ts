@@ -14,7 +14,7 @@ import { tursoDialect } from "./turso.ts";
 
 export type DatabaseKind = "sqlite" | "postgres" | "turso";
 
-/** One database. Who uses it names its own tables with `withTables`. Columns are camelCase here and snake_case there. */
+/** One database. Each user names its tables with `withTables`. Columns are camelCase in code and snake_case in SQL. */
 export interface Database extends AsyncDisposable {
   readonly kind: DatabaseKind;
   readonly queries: Kysely<object>;
@@ -29,7 +29,7 @@ export interface DatabaseAddress {
   readonly authToken?: string | undefined;
 }
 
-/** Answers before it has talked to the database: what is wrong with it shows with the first query. */
+/** Does not connect yet. The first query shows what is wrong with the database. */
 export function openDatabase(address: DatabaseAddress): Database {
   const { kind, dialect } = choose(address);
   // Postgres has no empty lists.
@@ -55,7 +55,7 @@ function choose({ url, authToken }: DatabaseAddress): { kind: DatabaseKind; dial
     if (scheme === "postgres" || scheme === "postgresql") return { kind: "postgres", dialect: postgresDialect(url) };
     if (["libsql", "https", "http"].includes(scheme)) return { kind: "turso", dialect: tursoDialect(url, authToken) };
   }
-  // The address may hold a password: its scheme is all that is said of it.
+  // The address may hold a password: the error names only its scheme.
   const expected = "expected file:<path>, postgres://<host>/<name> or libsql://<host>";
   throw new SlipwayError("invalid_request", `${scheme === "" ? "no" : scheme} address of a database; ${expected}`);
 }

@@ -4,7 +4,7 @@ import { postgresFailure } from "./failures.ts";
 
 const connectTimeoutMs = 20_000;
 const maxConnections = 10;
-/** A process that was stopped in mid-transaction does not hold its locks for ever. */
+/** Ends the transaction of a process that was stopped in the middle of it. */
 const idleInTransactionMs = 60_000;
 
 export function postgresDialect(url: string): Dialect {
@@ -14,7 +14,7 @@ export function postgresDialect(url: string): Dialect {
 /** Only who uses it waits for the client to be loaded. */
 async function openPool(url: string): Promise<PostgresPool> {
   const { default: client } = await import("pg");
-  /** Whole numbers are times, money and counts, which stay below 2^53; the driver would give them as text. */
+  /** Whole numbers are times, money and counts below 2^53. By default the driver returns them as text. */
   const getTypeParser: typeof client.types.getTypeParser = (oid, format) =>
     oid === client.types.builtins.INT8 ? Number : client.types.getTypeParser(oid, format);
   const pool = new client.Pool({
@@ -24,7 +24,7 @@ async function openPool(url: string): Promise<PostgresPool> {
     idle_in_transaction_session_timeout: idleInTransactionMs,
     types: { getTypeParser },
   });
-  // A connection that breaks fails its query and leaves the pool. Its error, unheard, would end the process.
+  // A broken connection fails its query and leaves the pool. Without a listener its error would end the process.
   pool.on("error", () => {});
   pool.on("connect", (connection) => connection.on("error", () => {}));
   return withTypedFailures(pool);

@@ -17,7 +17,7 @@ import { whenFree } from "./when-free.ts";
 
 const maxStatements = 500;
 
-/** A file with one connection, which Kysely hands out to one user at a time. */
+/** A file with one connection. Kysely hands it out to one user at a time. */
 export function sqliteDialect(path: string): Dialect {
   return {
     createAdapter: () => new SqliteAdapter(),
@@ -37,11 +37,11 @@ function createDriver(path: string): Driver {
       connection = createConnection(database);
     },
     acquireConnection: async () => opened(connection),
-    // A transaction that begins as a reader can not become a writer when another one has written in between.
+    // A transaction that begins as a reader cannot become a writer once another one has written.
     beginTransaction: (_, { accessMode }) => run(accessMode === "read only" ? "begin" : "begin immediate"),
     commitTransaction: () => run("commit"),
     async rollbackTransaction() {
-      // SQLite has ended it by itself after some errors, such as a full disk.
+      // SQLite ends the transaction itself after some errors, such as a full disk.
       if (opened(database).isTransaction) await run("rollback");
     },
     releaseConnection: async () => {},
@@ -52,7 +52,7 @@ function createDriver(path: string): Driver {
 async function openFile(path: string): Promise<DatabaseSync> {
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-    // The files beside it get the mode of the first one.
+    // SQLite gives the files beside it the same mode.
     writeFileSync(path, "", { flag: "a", mode: 0o600 });
     const database = new DatabaseSync(path, { timeout: 0 });
     try {
@@ -87,7 +87,7 @@ function execute<R>(statement: StatementSync, values: readonly SQLInputValue[]):
   return { rows: [], numAffectedRows: BigInt(statement.run(...values).changes) };
 }
 
-/** Statements by their text, the ones that were used last. */
+/** Prepared statements by their text, least recently used ones dropped. */
 function statementCache(database: DatabaseSync): (sql: string) => StatementSync {
   const statements = new Map<string, StatementSync>();
   return (sql) => {

@@ -41,7 +41,7 @@ function createDriver(config: Config): Driver {
     await transaction?.[how]().catch(rethrow);
   };
   return {
-    // Only who uses it waits for the client to be loaded.
+    // Loaded on first use.
     async init() {
       client = (await import("@libsql/client/http")).createClient(config);
     },

@@ -4,12 +4,12 @@ import { isBusy } from "./failures.ts";
 /** How long a statement waits for another one's transaction before it fails as busy. */
 const busyTimeoutMs = 5000;
 const maxPauseMs = 25;
-/** A process that was stopped for a while has waited for nothing. */
+/** Tries before giving up, however much time has passed: a stopped process must not fail at once. */
 const leastTries = 200;
 
 /**
- * Tries again while another connection has the lock. SQLite's own busy timeout would stop the whole process, and with it
- * a transaction of this process that has the lock.
+ * Tries again while another connection has the lock. SQLite's own busy timeout would block the whole process, together
+ * with a transaction of this process that has the lock.
  */
 export async function whenFree<T>(attempt: () => T): Promise<T> {
   const end = performance.now() + busyTimeoutMs;

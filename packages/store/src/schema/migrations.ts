@@ -3,10 +3,10 @@ import type { MigrationSet } from "../database/migrate.ts";
 
 export const storeMigrations: MigrationSet = {
   part: "store",
-  migrations: [createTables, addBellsAndPlans, dropTournaments, addGateParts],
+  migrations: [createTables, addBellsAndPlans, dropTournaments, addGateParts, addWorkNotes],
 };
 
-/** `text?` may be null. A number that is no `real` is a time, money or a count. */
+/** `text?` may be null. A number other than `real` is a time, an amount of money or a count. */
 type ColumnType = "text" | "text?" | "whole" | "whole?" | "real?";
 type Columns = Readonly<Record<string, ColumnType>>;
 
@@ -32,6 +32,10 @@ async function addGateParts(trx: Transaction<object>): Promise<void> {
   for (const name of ["parts", "artefacts"])
     await results.addColumn(name, "text", (column) => column.notNull().defaultTo("[]")).execute();
   await results.addColumn("costMicroUsd", "bigint", (column) => column.notNull().defaultTo(0)).execute();
+}
+
+async function addWorkNotes(trx: Transaction<object>): Promise<void> {
+  await createOfBuild(trx, "workNotes", ["kind", "name"], { kind: "text", name: "text", note: "text" });
 }
 
 async function createBuilds(trx: Transaction<object>): Promise<void> {
@@ -70,7 +74,7 @@ async function createBuilds(trx: Transaction<object>): Promise<void> {
     key: "text?",
     data: "text",
   });
-  // Nulls are never equal: only events with a key are there once.
+  // Nulls are never equal: only keys make events unique.
   await trx.schema.createIndex("events_build_key").on("events").columns(["build", "key"]).unique().execute();
 }
 
@@ -239,7 +243,7 @@ async function createLogs(trx: Transaction<object>): Promise<void> {
   await create(trx, "runOrders", ["run", "number"], { run: "text", number: "whole", order: "text" });
 }
 
-/** A table whose rows belong to a build, which is the first part of their key. */
+/** A table whose key begins with the build. */
 async function createOfBuild(
   db: Kysely<object>,
   table: string,
@@ -281,7 +285,7 @@ async function index(db: Kysely<object>, table: string, columns: readonly string
     .execute();
 }
 
-/** Finds what has not ended, however much has. */
+/** Finds rows that have not ended without reading those that have. */
 async function indexOpen(db: Kysely<object>, table: string): Promise<void> {
   const open = db.schema.createIndex(`${table}_open`).on(table).column("build");
   await open.where(sql.ref("endedAt"), "is", null).execute();

@@ -9,7 +9,7 @@ export interface Clock {
   now(): number;
 }
 
-/** Several looks at one moment, which wait for no writer and let none wait. */
+/** Several reads of one moment. They neither wait for writers nor block them. */
 export function readOnce<T>(queries: Queries, read: (trx: Trx) => Promise<T>): Promise<T> {
   return queries.transaction().setAccessMode("read only").setIsolationLevel("repeatable read").execute(read);
 }

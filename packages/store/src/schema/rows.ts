@@ -16,12 +16,13 @@ import {
   sandboxRecordSchema,
   settlementSchema,
   taskRecordSchema,
+  workNoteSchema,
 } from "@slipway/engine";
 import { z } from "zod";
 import { flag, jsonText } from "./codec.ts";
 
-/** How each record is a row: JSON is text, a yes or no is a number, the rest is as it is. */
-// What was parsed from JSON is JSON: it is not gone through again for every row that is read.
+/** Maps records to rows: JSON becomes text and booleans become numbers. */
+// Parsed JSON is not validated again for every row.
 const details = jsonText(z.custom<Record<string, z.core.util.JSONType>>((value) => isObject(value)));
 
 function isObject(value: unknown): boolean {
@@ -29,6 +30,7 @@ function isObject(value: unknown): boolean {
 }
 
 export const buildRow = buildRecordSchema.extend({ details });
+export const noteRow = workNoteSchema.extend({ note: jsonText(z.json()) });
 export const agentActionRow = agentActionRecordSchema.extend({ details, ok: flag.nullable() });
 export const patternRow = patternRecordSchema;
 
@@ -75,7 +77,7 @@ type AccountRow = z.output<typeof accountSchema> & { spentMicroUsd: number; rese
 const { build, task, attempt, agent, gate } = accountSchema.shape;
 const { request, account, holder, kind } = reservationSchema.shape;
 const { provider, end, role, model, usage } = settlementSchema.shape;
-/** One reservation and what became of it. Who it was for is its account's, kept with it so that sums are one look. */
+/** One reservation and its settlement. It repeats the purpose of its account, so that sums need one query. */
 export const entryRow = z.strictObject({
   build,
   task: task.unwrap(),
@@ -106,6 +108,7 @@ export type Tables = RecordTables & {
   leases: LeaseRow;
   accounts: AccountRow;
   ledgerEntries: z.input<typeof entryRow>;
+  workNotes: z.input<typeof noteRow>;
   agentActions: z.input<typeof agentActionRow>;
   patterns: z.input<typeof patternRow>;
   runLogs: { run: string; events: number; bytes: number };

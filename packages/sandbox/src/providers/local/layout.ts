@@ -19,6 +19,8 @@ export function layoutOf(root: string) {
     bin: join(root, "bin"),
     keeperSocket: join(root, "keeper.sock"),
     keeperLog: join(root, "keeper.log"),
+    /** Locked by the keeper. */
+    keeperLock: join(root, "keeper.lock"),
     /** Launches connect to the keeper here. */
     launchSocket: join(root, "launch.sock"),
     /** Node's cache of the keeper's compiled sources. */
@@ -56,6 +58,7 @@ function boxLayout(root: string) {
     egress,
     egressSocket: join(egress, "egress.sock"),
     channelSocket: join(egress, "run.sock"),
+    channelLock: join(root, "channel.lock"),
   };
 }
 

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { type BuildId, type IntentView, SlipwayError } from "@slipway/contract";
+import { type BuildId, createLanes, type IntentView, SlipwayError } from "@slipway/contract";
 import { editIntent, type NewEvent, readReport, readState, report, type Store } from "@slipway/engine";
 import type { BuildFace } from "./face.ts";
 import { intentViewOf } from "./views.ts";
@@ -16,7 +16,8 @@ export interface BuildIntents extends Pick<BuildFace, "intent" | "editIntent"> {
 }
 
 export function createBuildIntents({ store, tell }: IntentParts): BuildIntents {
-  const inTurn = createTurns();
+  /** An edit begins with what the one before has left. */
+  const { run: inTurn } = createLanes<BuildId>();
   return {
     intent: async (build) => (await latestIntent(store, build)).latest,
 
@@ -55,21 +56,4 @@ async function latestIntent({ builds, events }: Store, build: BuildId): Promise<
     if (told?.type === "intent.released") isHeld = false;
   }
   return { latest, isHeld };
-}
-
-type InTurn = <T>(build: BuildId, work: () => Promise<T>) => Promise<T>;
-
-/** One after the other for each build: an edit begins with what the one before has left. */
-function createTurns(): InTurn {
-  const last = new Map<BuildId, Promise<unknown>>();
-  return async (build, work) => {
-    const turn = (last.get(build) ?? Promise.resolve()).then(work);
-    const settled = turn.catch(() => undefined);
-    last.set(build, settled);
-    try {
-      return await turn;
-    } finally {
-      if (last.get(build) === settled) last.delete(build);
-    }
-  };
 }

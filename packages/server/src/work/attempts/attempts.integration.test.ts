@@ -173,6 +173,27 @@ it("an attempt whose sandbox died goes on from its checkpoint, over a restart, a
   await expectNothingLeft(site);
 });
 
+it("an attempt of a build that another server has taken is let go of in silence, and goes on when the build comes back", async () => {
+  const task = [untilGo, { write: "list.txt", content: "socks\n" }];
+  await using site = await openSite({ program: agent({ task }) });
+  const { attempts, build, provider } = site;
+  const item = attemptAt("list");
+  await attempts.carryOut(build, [item]);
+  const { sandbox } = await site.reported("attempt.heard");
+  const takeBack = await site.loseBuild();
+  await (await provider.get(sandbox as SandboxId)).files.write("/tmp/go", "");
+  await vi.waitFor(() => expect(attempts.heardAtMs(build.id, "list", 1)).toBeUndefined(), patient);
+  expect(await site.reports("attempt.ended")).toEqual([]);
+  expect(site.warnings).toEqual([]);
+
+  await takeBack();
+  await attempts.reattach(build, [item]);
+  const offered = await site.reported("candidate.offered");
+  expect(await filesOf(site, offered["commit"])).toEqual({ "list.txt": "socks\n" });
+  expect(await provider.list()).toHaveLength(1);
+  await expectNothingLeft(site);
+});
+
 it("an attempt without money waits, and goes on where it was when there is more", async () => {
   const asked: string[] = [];
   await using site = await openSite({

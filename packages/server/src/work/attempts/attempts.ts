@@ -1,10 +1,10 @@
-import { join } from "node:path";
-import { type AttemptId, type BuildId, type BuildSettings, buildSettingsSchema } from "@slipway/contract";
+import { type AttemptId, type BuildId, type BuildSettings, buildSettingsSchema, hasCode } from "@slipway/contract";
 import {
   type AttemptWork,
   type Bridge,
   itemsFor,
   type NewEvent,
+  type NoteWork,
   patternScope,
   type Store,
   type Work,
@@ -22,7 +22,7 @@ import type { BuildRepository } from "../repository/repository.ts";
 import type { Workspaces } from "../workspaces/workspaces.ts";
 import { Attempt } from "./attempt.ts";
 import { removeSnapshots } from "./checkpoints.ts";
-import { type KeptAttempts, openKeptAttempts } from "./kept.ts";
+import { type Kept, type KeptAttempts, openKeptAttempts } from "./kept.ts";
 import { isMainElsewhere, makeMain } from "./make-main.ts";
 import { speakerOf } from "./names.ts";
 import { purpose, removePlace } from "./place.ts";
@@ -38,6 +38,7 @@ export interface AttemptsParts {
   readonly store: Store;
   readonly bridge: Bridge;
   readonly report: (build: BuildId, events: readonly NewEvent[]) => Promise<void>;
+  readonly note: NoteWork;
   readonly clock: { now(): number };
   readonly gatherMs?: SharedOptions["gatherMs"] | undefined;
   readonly warn: (message: string) => void;
@@ -108,7 +109,7 @@ export function createAttempts(parts: AttemptsParts): Attempts {
       },
       warn: (error) => closing.signal.aborted || warn(`${build.id} shares nothing new: ${error.message}`),
     });
-    const kept = openKeptAttempts(join(repositories.directoryOf(build.id), "attempts"));
+    const kept = openKeptAttempts(build.id, { notes: store.notes, note: parts.note });
     const opened = { attempts, over: new Set<AttemptId>(), ending: new Set<Promise<void>>(), kept, shared, repository };
     builds.set(build.id, opened);
     return opened;
@@ -137,13 +138,21 @@ export function createAttempts(parts: AttemptsParts): Attempts {
     const { agent, workers, checkpointMs } = await settingsOf(store, build.id);
     if (attempts.has(item.id)) return attempts.get(item.id)?.become(item);
     opened.shared.changed("plan");
-    attempts.set(
-      item.id,
-      new Attempt(
-        { ...world, agent, workers, checkpointMs, report: report(build.id), settled: () => Promise.all(ending) },
-        item,
-      ),
-    );
+    const kept = { ...opened.kept, write: (state: Kept) => opened.kept.write(state).catch(letGo) };
+    const settled = () => Promise.all(ending);
+    const own = { ...world, kept, agent, workers, checkpointMs, report: report(build.id), settled };
+    const attempt = new Attempt(own, item);
+    attempts.set(item.id, attempt);
+    /** Another server drives the build: the attempt is its to go on with, and to report of. */
+    const letGo = (error: unknown) => {
+      if (hasCode(error, "lease_lost") && attempts.get(item.id) === attempt) {
+        attempts.delete(item.id);
+        // Whoever takes the build up again waits for it.
+        const released: Promise<void> = attempt.release().finally(() => ending.delete(released));
+        ending.add(released);
+      }
+      throw error;
+    };
   };
 
   const end = (build: WorkingBuild, id: AttemptId, keep: boolean): Promise<void> => {

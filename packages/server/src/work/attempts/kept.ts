@@ -1,17 +1,18 @@
-import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
-import { join } from "node:path";
 import {
   type AttemptId,
   attemptIdSchema,
+  type BuildId,
   commitSchema,
+  createSaver,
   sandboxIdSchema,
   slugSchema,
   snapshotIdSchema,
   taskOrderSchema,
 } from "@slipway/contract";
+import type { NoteWork, WorkNotes } from "@slipway/engine";
 import { z } from "zod";
 
-/** What is kept of an attempt beside the store: what another process needs to go on with it. */
+/** What a server needs to go on with an attempt that another one began. */
 const keptSchema = z.strictObject({
   id: attemptIdSchema,
   task: slugSchema,
@@ -39,62 +40,43 @@ const keptSchema = z.strictObject({
 });
 export type Kept = z.output<typeof keptSchema>;
 
-/** The attempts of one build, a file each. */
+/** The attempts of one build. */
 export interface KeptAttempts {
   read(attempt: AttemptId): Promise<Kept | undefined>;
+  /** Fails with `lease_lost` when another server drives the build. */
   write(kept: Kept): Promise<void>;
   remove(attempt: AttemptId): Promise<void>;
-  /** Whose files there are, be it that they can not be read. */
   list(): Promise<readonly AttemptId[]>;
 }
 
-export function openKeptAttempts(directory: string): KeptAttempts {
-  /** By file: a later write is never overtaken by an earlier one. */
-  const writing = new Map<AttemptId, Promise<void>>();
-  /** What the next write of a file writes: all that is asked for while another one is under way. */
-  const waiting = new Map<AttemptId, { kept: Kept; readonly written: Promise<void> }>();
-  const pathOf = (attempt: AttemptId) => join(directory, `${attemptIdSchema.parse(attempt)}.json`);
-  const read = async (attempt: AttemptId) => {
-    const text = await readFile(pathOf(attempt), "utf8").catch((error: NodeJS.ErrnoException) => {
-      if (error.code === "ENOENT") return undefined;
-      throw error;
-    });
-    return text === undefined ? undefined : keptSchema.parse(JSON.parse(text));
-  };
-  const writeOut = async (kept: Kept) => {
-    const path = pathOf(kept.id);
-    await mkdir(directory, { recursive: true, mode: 0o700 });
-    await writeFile(`${path}.new`, JSON.stringify(kept), { flush: true });
-    await rename(`${path}.new`, path);
+export interface KeptParts {
+  readonly notes: Pick<WorkNotes, "list">;
+  readonly note: NoteWork;
+}
+
+const kind = "attempt";
+
+export function openKeptAttempts(build: BuildId, { notes, note }: KeptParts): KeptAttempts {
+  const savers = new Map<AttemptId, (kept: Kept | null) => Promise<void>>();
+  const saverOf = (id: AttemptId) => {
+    const saver =
+      savers.get(id) ??
+      createSaver((kept: Kept | null) =>
+        note(build, [{ kind, name: id, note: kept && (keptSchema.encode(kept) as z.core.util.JSONType) }]),
+      );
+    savers.set(id, saver);
+    return saver;
   };
   return {
-    read,
-    async write(kept) {
-      const known = waiting.get(kept.id);
-      if (known !== undefined) {
-        known.kept = kept;
-        return await known.written;
-      }
-      const written = (writing.get(kept.id) ?? Promise.resolve()).then(async () => {
-        waiting.delete(kept.id);
-        await writeOut(next.kept);
-      });
-      const next = { kept, written };
-      waiting.set(kept.id, next);
-      writing.set(
-        kept.id,
-        written.catch(() => {}),
-      );
-      await written;
+    async read(attempt) {
+      const found = (await notes.list(build, kind)).find(({ name }) => name === attempt);
+      return found && keptSchema.parse(found.note);
     },
+    write: (kept) => saverOf(kept.id)(kept),
     async remove(attempt) {
-      await writing.get(attempt);
-      writing.delete(attempt);
-      await rm(pathOf(attempt), { force: true });
+      await saverOf(attempt)(null);
+      savers.delete(attempt);
     },
-    async list() {
-      const names = await readdir(directory).catch(() => []);
-      return names.flatMap((name) => attemptIdSchema.safeParse(name.replace(/\.json$/, "")).data ?? []);
-    },
+    list: async () => (await notes.list(build, kind)).map(({ name }) => attemptIdSchema.parse(name)),
   };
 }

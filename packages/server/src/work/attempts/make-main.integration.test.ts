@@ -161,7 +161,8 @@ it("what a build makes of a repository that it has cloned is pushed on top of th
     repositories,
     environment: process.env,
     pushUrl: `file://${join(directory, "remote.git")}`,
-    store: { builds: { get: () => Promise.reject(new Error("not asked for")) } },
+    store: { builds: { get: () => Promise.reject(new Error("not asked for")) }, notes: { list: async () => [] } },
+    note: async () => {},
     tell: async (_, { type, data }) => void told.push(`${type} ${JSON.stringify(data)}`),
     log: () => {},
   });

@@ -1,22 +1,11 @@
-import { setTimeout as delay } from "node:timers/promises";
-import { SlipwayError } from "@slipway/contract";
+import { retry } from "@slipway/contract";
 
 const usualWaitsMs = [500, 2000, 10_000, 30_000];
 
-/** What passes by itself is waited for. */
-export async function patiently<T>(
-  work: () => Promise<T>,
-  signal: AbortSignal,
-  waitsMs: readonly number[] = usualWaitsMs,
-): Promise<T> {
-  for (const waitMs of waitsMs) {
-    try {
-      return await work();
-    } catch (error) {
-      signal.throwIfAborted();
-      if (!(error instanceof SlipwayError) || error.retry === "never") throw error;
-      await delay(waitMs, undefined, { signal });
-    }
-  }
-  return await work();
+/** Tries again what may pass by itself. Once the signal aborts, a failure is the signal's reason. */
+export async function patiently<T>(work: () => Promise<T>, signal: AbortSignal, waitsMs = usualWaitsMs): Promise<T> {
+  return await retry(work, { waitsMs, signal }).catch((error) => {
+    signal.throwIfAborted();
+    throw error;
+  });
 }

@@ -63,6 +63,8 @@ export interface Site extends AsyncDisposable {
   raiseBudget(microUsd: number): Promise<void>;
   /** A turn of the build has taken in all that was reported. */
   takeReports(): Promise<void>;
+  /** Another server takes the build. Answers what this one does to take it back. */
+  loseBuild(): Promise<() => Promise<void>>;
   /** Lets go of all, and goes on with another one on the same state. */
   restart(): Promise<void>;
   /** The data of reports of a type, so far. */
@@ -122,6 +124,7 @@ export async function openSite({
   const secrets = openBuildSecrets(join(directory, "builds"));
   const build = await plannedBuild(store, tasks, budgetMicroUsd);
   const warnings: string[] = [];
+  let holder = driver;
   let bell = Promise.withResolvers<void>();
   const report = async (id: typeof build.id, events: readonly NewEvent[]) => {
     await store.events.report(id, events);
@@ -138,6 +141,7 @@ export async function openSite({
       store,
       bridge,
       report,
+      note: (id, notes) => store.notes.write(id, holder, notes),
       clock,
       gateway: models.gateway,
       repositories: {
@@ -188,6 +192,13 @@ export async function openSite({
     async takeReports() {
       const { turn, lastEvent } = await store.builds.get(build.id);
       await store.builds.apply(build.id, driver, { turn, through: lastEvent, events: [] });
+    },
+    async loseBuild() {
+      await store.leases.take(build.id, { holder: "another", generation: 2 }, 3_600_000);
+      return async () => {
+        holder = { ...driver, generation: 3 };
+        await store.leases.take(build.id, holder, 3_600_000);
+      };
     },
     async restart() {
       await attempts[Symbol.asyncDispose]();

@@ -3,7 +3,8 @@ import { chmod, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { newId } from "@slipway/contract";
-import type { NewEvent, WorkingBuild } from "@slipway/engine";
+import type { NewEvent, NoteChange, WorkingBuild } from "@slipway/engine";
+import { openDatabase, openStore } from "@slipway/store";
 import { expect, it, onTestFinished } from "vitest";
 import { createRepositories } from "../repository/repositories.ts";
 import { createRemote, type RemoteParts, readRemoteEnd } from "./remote.ts";
@@ -39,6 +40,12 @@ async function setUp(mode: WorkingBuild["mode"], settings: (directory: string) =
   const repositories = createRepositories({ directory: join(directory, "builds"), environment: process.env });
   const repository = await repositories.of(build.id);
   await repository.create({ from: mode === "new" ? "empty" : { directory: theirs }, atMs: 0 });
+  const database = openDatabase({ url: `file:${join(directory, "slipway.db")}` });
+  onTestFinished(() => database[Symbol.asyncDispose]());
+  const { builds, leases, notes } = await openStore(database, { now: () => 0 });
+  await builds.create(build, 1_000_000, { type: "build.requested" });
+  const driver = { holder: "server-1", generation: 1 };
+  await leases.take(build.id, driver, 60_000);
   const told: NewEvent[] = [];
   const logged: string[] = [];
   const state = { status: "running" };
@@ -48,7 +55,8 @@ async function setUp(mode: WorkingBuild["mode"], settings: (directory: string) =
     pushUrl: `file://${bare}`,
     finishWaitsMs: [],
     ...settings(directory),
-    store: { builds: { get: async () => ({ ...build, ...state }) as never } },
+    store: { builds: { get: async () => ({ ...build, ...state }) as never }, notes },
+    note: (id: typeof build.id, changes: readonly NoteChange[]) => notes.write(id, driver, changes),
     tell: async (_: unknown, event: NewEvent) => void told.push(event),
     log: (message: string) => void logged.push(message),
   };
@@ -65,7 +73,8 @@ async function setUp(mode: WorkingBuild["mode"], settings: (directory: string) =
     await repository.moveMain(main, to);
     return to;
   };
-  return { directory, bare, theirs, build, repository, remote, again, told, logged, state, merge };
+  const end = () => readRemoteEnd(notes, build.id, repositories.directoryOf(build.id));
+  return { directory, bare, theirs, build, repository, remote, again, told, logged, state, merge, end };
 }
 
 it("main of a new app is pushed after each merge, as a branch of its own", async () => {
@@ -215,27 +224,26 @@ it("a pull request that can not be opened is told with the program's own words",
 });
 
 it("the last push of a build that has ended is tried again, and what keeps it from being done can be read meanwhile", async () => {
-  const { directory, bare, build, remote, again, state, logged, merge } = await setUp("new", (directory) => ({
+  const { directory, bare, build, remote, again, state, logged, merge, end } = await setUp("new", (directory) => ({
     ...command(directory),
     finishWaitsMs: [0, 600_000],
   }));
-  const own = join(directory, "builds", build.id);
   await writeFile(join(directory, "open"), "#!/bin/sh\necho https://example.com/1\n");
   await chmod(join(directory, "open"), 0o755);
   await merge(1000);
   state.status = "succeeded";
   await execute("mv", [bare, join(directory, "away")]);
   await remote.noteEnd(build);
-  expect(await readRemoteEnd(own)).toMatchObject({ pullRequest: null, remoteFailure: null });
+  expect(await end()).toMatchObject({ pullRequest: null, remoteFailure: null });
   const finishing = remote.finish(build.id);
   await expect.poll(() => logged.length).toBe(2);
   const remoteFailure = expect.stringContaining("git push to the");
-  expect(await readRemoteEnd(own)).toMatchObject({ pullRequest: null, remoteFailure });
+  expect(await end()).toMatchObject({ pullRequest: null, remoteFailure });
   await remote[Symbol.asyncDispose]();
   await finishing;
   await execute("mv", [join(directory, "away"), bare]);
   await again().finish();
-  expect(await readRemoteEnd(own)).toMatchObject({ pullRequest: "https://example.com/1", remoteFailure: null });
+  expect(await end()).toMatchObject({ pullRequest: "https://example.com/1", remoteFailure: null });
 });
 
 it("nothing of the remote's comes into the build's own repository, and no hook of its user's runs", async () => {

@@ -1,10 +1,8 @@
 import { execFile } from "node:child_process";
-import { access, readFile, rm, writeFile } from "node:fs/promises";
-import { join } from "node:path";
-import { setTimeout as delay } from "node:timers/promises";
 import { promisify } from "node:util";
-import { type BuildId, type BuildView, printable, SlipwayError } from "@slipway/contract";
-import { type NewEvent, report, type Store, type WorkingBuild } from "@slipway/engine";
+import { type BuildId, type BuildView, createLanes, printable, retry, SlipwayError } from "@slipway/contract";
+import { type NewEvent, type NoteWork, report, type Store, type WorkingBuild } from "@slipway/engine";
+import { z } from "zod";
 import type { Repositories } from "../repository/repositories.ts";
 import { openOutbox } from "./outbox.ts";
 import { readResult } from "./result.ts";
@@ -18,7 +16,8 @@ export interface RemoteSettings {
 
 export interface RemoteParts extends RemoteSettings {
   readonly repositories: Repositories;
-  readonly store: { readonly builds: Pick<Store["builds"], "get"> };
+  readonly store: { readonly builds: Pick<Store["builds"], "get">; readonly notes: Notes };
+  readonly note: NoteWork;
   /** The user's own: git finds the keys of the remote by it. */
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Between tries to finish what was noted. */
@@ -48,19 +47,26 @@ const maxTitle = 120;
 
 const minuteMs = 60_000;
 const usualFinishWaitsMs = [0.25, 0.5, 1, 2, 4, 8, 10, 10, 10, 10].map((minutes) => minutes * minuteMs);
-const noteName = "to-finish";
-const pullRequestName = "pull-request.txt";
+const kind = "remote";
+/** What is left to do after the build's end, with why the last try failed; and what the program that opened the pull request said. */
+type NoteName = "to-finish" | "pull-request";
 
 export type RemoteEnd = Pick<BuildView, "pullRequest" | "remoteFailure" | "result">;
 
-/** Where what came of a build is, beside its own repository: its last push, its pull request, what can be merged. `directory`: with all that is the build's own. */
-export async function readRemoteEnd(directory: string): Promise<RemoteEnd> {
-  const read = async (name: string) => {
-    const text = await readFile(join(directory, name), "utf8").catch(() => "");
-    return reasonOf(text.trim()) || null;
-  };
-  const [pullRequest, remoteFailure] = [await read(pullRequestName), await read(noteName)];
-  return { pullRequest, remoteFailure, result: readResult(directory) };
+type Notes = Pick<Store["notes"], "list">;
+
+/** What came of a build beside its own repository: its last push, its pull request, what can be merged. `directory`: with all that is the build's own. */
+export async function readRemoteEnd(notes: Notes, build: BuildId, directory: string): Promise<RemoteEnd> {
+  const [pullRequest, remoteFailure] = [
+    await readNote(notes, build, "pull-request"),
+    await readNote(notes, build, "to-finish"),
+  ];
+  return { pullRequest: pullRequest || null, remoteFailure: remoteFailure || null, result: readResult(directory) };
+}
+
+async function readNote(notes: Notes, build: BuildId, name: NoteName): Promise<string | undefined> {
+  const found = (await notes.list(build, kind)).find((one) => one.name === name);
+  return found && z.string().parse(found.note);
 }
 
 const reasonOf = (text: string) => printable(text).slice(0, maxReason);
@@ -71,21 +77,20 @@ export function createRemote(parts: RemoteParts): Remote {
   const { finishWaitsMs = usualFinishWaitsMs } = parts;
   const closing = new AbortController();
   const { signal } = closing;
-  const noteOf = (build: BuildId) => join(repositories.directoryOf(build), noteName);
-  const lines = new Map<BuildId, Promise<void>>();
+  const note = (build: BuildId, name: NoteName, text: string | null) => parts.note(build, [{ kind, name, note: text }]);
+  const lanes = createLanes<BuildId>();
   const pushed = new Map<BuildId, string>();
 
   /** One after the other, each with main as it is by then. */
-  const inLine = (build: BuildId, work: () => Promise<void>): Promise<void> => {
-    const next = (lines.get(build) ?? Promise.resolve()).then(work).catch(async (error: Error) => {
-      if (signal.aborted) return;
-      const reason = reasonOf(error.message);
-      log(`${build}: ${reason}`);
-      await tell(build, report("remote.failed", null, { reason }));
-    });
-    lines.set(build, next);
-    return next;
-  };
+  const inLine = (build: BuildId, work: () => Promise<void>): Promise<void> =>
+    lanes.run(build, () =>
+      work().catch(async (error: Error) => {
+        if (signal.aborted) return;
+        const reason = reasonOf(error.message);
+        log(`${build}: ${reason}`);
+        await tell(build, report("remote.failed", null, { reason }));
+      }),
+    );
 
   const pushMain = async (build: WorkingBuild) => {
     signal.throwIfAborted();
@@ -101,8 +106,7 @@ export function createRemote(parts: RemoteParts): Remote {
   };
 
   const openPullRequest = async (build: WorkingBuild, command: string) => {
-    const opened = join(repositories.directoryOf(build.id), pullRequestName);
-    if (await isThere(opened)) return;
+    if ((await readNote(store.notes, build.id, "pull-request")) !== undefined) return;
     const { origin } = await (await repositories.of(build.id)).create({ from: "empty", atMs: 0 });
     const [title = ""] = printable(build.request).trim().split("\n", 1);
     const env = {
@@ -118,8 +122,9 @@ export function createRemote(parts: RemoteParts): Remote {
       const words = String(error.stderr ?? "").trim() || error.message;
       throw new SlipwayError("exec_failed", `the pull request was not opened: ${words}`);
     });
-    await writeFile(opened, stdout);
-    log(`${build.id}: a pull request is opened: ${printable(stdout).trim().slice(0, maxReason)}`);
+    const pullRequest = reasonOf(stdout.trim());
+    await note(build.id, "pull-request", pullRequest);
+    log(`${build.id}: a pull request is opened: ${pullRequest}`);
   };
 
   const finishOne = async (id: BuildId): Promise<void> => {
@@ -127,53 +132,41 @@ export function createRemote(parts: RemoteParts): Remote {
       const build = await store.builds.get(id);
       await pushMain(build);
       if (pullRequestCommand !== undefined) await openPullRequest(build, pullRequestCommand);
-      await rm(noteOf(id), { force: true });
+      await note(id, "to-finish", null);
     } catch (error) {
       signal.throwIfAborted();
-      await writeFile(noteOf(id), reasonOf((error as Error).message));
+      await note(id, "to-finish", reasonOf((error as Error).message));
       throw error;
     }
   };
 
   /** The build has ended: nobody hears of it, and there is no next merge to try again at. */
-  const finishPatiently = async (id: BuildId): Promise<void> => {
-    for (const waitMs of finishWaitsMs) {
-      try {
-        return await finishOne(id);
-      } catch (error) {
-        signal.throwIfAborted();
-        log(`${id}: ${reasonOf((error as Error).message)}`);
-        await delay(waitMs, undefined, { signal });
-      }
-    }
-    await finishOne(id);
+  const finishPatiently = (id: BuildId): Promise<void> => {
+    const mayPass = (error: unknown) => {
+      log(`${id}: ${reasonOf((error as Error).message)}`);
+      return true;
+    };
+    return retry(() => finishOne(id), { waitsMs: finishWaitsMs, mayPass, signal });
   };
 
   return {
     push: (build) => inLine(build.id, () => pushMain(build)),
     async noteEnd({ id }) {
-      if ((await store.builds.get(id)).status === "succeeded") await writeFile(noteOf(id), "");
+      if ((await store.builds.get(id)).status === "succeeded") await note(id, "to-finish", "");
     },
     async finish(one) {
       const ids = one === undefined ? await repositories.builds() : [one];
       await Promise.all(
         ids.map((id) =>
           inLine(id, async () => {
-            if (await isThere(noteOf(id))) await finishPatiently(id);
+            if ((await readNote(store.notes, id, "to-finish")) !== undefined) await finishPatiently(id);
           }),
         ),
       );
     },
     async [Symbol.asyncDispose]() {
       closing.abort();
-      await Promise.all(lines.values());
+      await lanes.settled();
     },
   };
-}
-
-async function isThere(path: string): Promise<boolean> {
-  return await access(path).then(
-    () => true,
-    () => false,
-  );
 }

@@ -5,8 +5,7 @@ import { promisify } from "node:util";
 import { newId } from "@slipway/contract";
 import { expect, it, onTestFinished } from "vitest";
 import { createRepositories } from "../repository/repositories.ts";
-import { readRemoteEnd } from "./remote.ts";
-import { createResults } from "./result.ts";
+import { createResults, readResult } from "./result.ts";
 
 const execute = promisify(execFile);
 const identity = ["-c", "user.name=Bo", "-c", "user.email=bo@localhost"];
@@ -50,7 +49,7 @@ async function setUp(from: "theirs" | "empty" = "theirs") {
     const options = { tree: tree.stdout.trim(), parents: [main], message: `Add ${name}`, atMs: 1000 * merges };
     await repository.moveMain(main, await repository.commit(options));
   };
-  const result = async () => (await readRemoteEnd(own)).result;
+  const result = async () => readResult(own);
   /** As its user does by what the build's view says. */
   const mergeThere = async (...how: string[]) => {
     const { repository: path = "", branch = "" } = (await result()) ?? {};

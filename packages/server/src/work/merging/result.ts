@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
-import { type BuildId, type BuildView, hasCode, SlipwayError } from "@slipway/contract";
+import { type BuildId, type BuildView, createLanes, hasCode, SlipwayError } from "@slipway/contract";
 import { createGit, type GitSettings } from "../repository/git.ts";
 import { line } from "../repository/objects.ts";
 import type { Repositories } from "../repository/repositories.ts";
@@ -33,7 +33,7 @@ export function readResult(directory: string): BuildView["result"] {
 }
 
 export function createResults({ repositories, environment, warn }: ResultParts): Results {
-  const lines = new Map<BuildId, Promise<void>>();
+  const lanes = createLanes<BuildId>();
   /** What became of main's commits, by build. */
   const known = new Map<BuildId, Map<string, string>>();
 
@@ -58,22 +58,17 @@ export function createResults({ repositories, environment, warn }: ResultParts):
   };
 
   /** One after the other: the branch never goes back. */
-  const inLine = (build: BuildId): Promise<void> => {
-    const before = lines.get(build) ?? Promise.resolve();
-    const next = before.then(() => update(build)).catch((error: Error) => warn(`${build}: ${error.message}`));
-    lines.set(build, next);
-    return next;
-  };
+  const inLine = (build: BuildId): Promise<void> =>
+    lanes.run(build, () => update(build).catch((error: Error) => warn(`${build}: ${error.message}`)));
 
   return {
     update: inLine,
     async close(build) {
       await inLine(build);
-      lines.delete(build);
       known.delete(build);
     },
     async [Symbol.asyncDispose]() {
-      await Promise.all(lines.values());
+      await lanes.settled();
     },
   };
 }

@@ -1,5 +1,4 @@
-import { setTimeout as delay } from "node:timers/promises";
-import { type ErrorCode, SlipwayError } from "@slipway/contract";
+import { doubling, type ErrorCode, retry, SlipwayError } from "@slipway/contract";
 import type { ModelRoles } from "@slipway/engine";
 import { AnswerError } from "@slipway/gateway/roles";
 
@@ -21,12 +20,9 @@ export function patientModels(roles: ModelRoles, waitsMs: Iterable<number>): Pat
       return lastAnswer;
     },
     async ask(question) {
-      const answer = await again(
-        () => roles.ask(question),
-        [...passing, ...databaseAway],
-        waitsMs,
-        question.signal,
-      ).catch((error) => {
+      const mayPass = isOneOf([...passing, ...databaseAway]);
+      const { signal } = question;
+      const answer = await retry(() => roles.ask(question), { waitsMs, mayPass, signal }).catch((error) => {
         if (error instanceof AnswerError) lastAnswer = error.text;
         throw error;
       });
@@ -48,28 +44,9 @@ export function withoutEnd(waitsMs: readonly number[]): Iterable<number> {
 
 /** What the database has to say or to keep, as soon as it can: what is at stake is paid for. */
 export function whenDatabaseIsThere<T>(call: () => Promise<T>, signal: AbortSignal): Promise<T> {
-  return again(call, databaseAway, databaseWaitsMs(), signal);
+  return retry(call, { waitsMs: doubling(100, 30_000), mayPass: isOneOf(databaseAway), signal });
 }
 
-async function again<T>(
-  call: () => Promise<T>,
-  codes: readonly ErrorCode[],
-  waitsMs: Iterable<number>,
-  signal: AbortSignal | undefined,
-): Promise<T> {
-  const waits = waitsMs[Symbol.iterator]();
-  for (;;) {
-    try {
-      return await call();
-    } catch (error) {
-      if (!(error instanceof SlipwayError && codes.includes(error.code))) throw error;
-      const wait = waits.next();
-      if (wait.done) throw error;
-      await delay(wait.value, undefined, { ...(signal && { signal }) });
-    }
-  }
-}
-
-function* databaseWaitsMs(): Generator<number> {
-  for (let ms = 100; ; ms = Math.min(2 * ms, 30_000)) yield ms;
+function isOneOf(codes: readonly ErrorCode[]): (error: unknown) => boolean {
+  return (error) => error instanceof SlipwayError && codes.includes(error.code);
 }

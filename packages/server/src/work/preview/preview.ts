@@ -1,4 +1,4 @@
-import { type BuildId, printable, SlipwayError } from "@slipway/contract";
+import { type BuildId, createLane, createLanes, printable, SlipwayError } from "@slipway/contract";
 import type { WorkingBuild } from "@slipway/engine";
 import { devServerPort } from "@slipway/sandbox";
 import { openAddress, type Page, type UsedPorts } from "@slipway/sandbox/local/preview";
@@ -53,12 +53,8 @@ export function createPreviews(parts: PreviewParts): Previews {
   const kept = createKeptPreviews(parts.directory);
   const opened = new Map<BuildId, Preview>();
   /** Of each build, what is opened and closed, one after another. */
-  const lines = new Map<BuildId, Promise<unknown>>();
-  const inLine = <T>(build: BuildId, work: () => Promise<T>): Promise<T> => {
-    const done = (lines.get(build) ?? Promise.resolve()).then(work, work);
-    lines.set(build, done);
-    return done;
-  };
+  const lanes = createLanes<BuildId>();
+  const inLine = lanes.run;
   const open = async (build: WorkingBuild): Promise<Preview> => {
     const preview = opened.get(build.id) ?? (await openPreview(parts, kept, build, await kept.read(build.id)));
     opened.set(build.id, preview);
@@ -117,7 +113,8 @@ export function createPreviews(parts: PreviewParts): Previews {
         await endSandboxes(build);
       }),
     async [Symbol.asyncDispose]() {
-      await Promise.all([...lines.keys()].map((build) => inLine(build, () => shut(build)).catch(() => {})));
+      await lanes.settled();
+      await Promise.all([...opened.keys()].map((build) => inLine(build, () => shut(build)).catch(() => {})));
     },
   };
 }
@@ -152,12 +149,10 @@ async function openPreview(
   let working: Promise<void> | undefined;
   let triedAtMs = Number.NEGATIVE_INFINITY;
   let kept: KeptPreview = { ...nothingKept, ...left, build, closed: false };
-  let saving = Promise.resolve();
+  const saving = createLane();
   const save = (change: Partial<KeptPreview>): Promise<void> => {
     kept = { ...kept, ...change };
-    const write = () => keptPreviews.write(kept);
-    saving = saving.then(write, write);
-    return saving;
+    return saving(() => keptPreviews.write(kept));
   };
   const main = createMainSandbox({ ...parts, build, left: kept, save });
 
@@ -242,7 +237,7 @@ async function openPreview(
     async [Symbol.asyncDispose]() {
       ending.abort();
       await working;
-      await saving;
+      await saving(async () => {});
       await opened.disposeAsync();
     },
   };

@@ -1,4 +1,4 @@
-import { SlipwayError } from "@slipway/contract";
+import { createLanes, SlipwayError } from "@slipway/contract";
 
 /** Runs what has the same key one after the other. Disposing of it tells all of it to end, and waits until it has. */
 export interface Lines extends AsyncDisposable {
@@ -7,22 +7,17 @@ export interface Lines extends AsyncDisposable {
 }
 
 export function createLines(): Lines {
-  const lines = new Map<string, Promise<unknown>>();
+  const lanes = createLanes<string>();
   const ending = new AbortController();
   return {
-    async run(key, work, signal) {
-      const begin = () => work(ending.signal);
-      const own = (lines.get(key) ?? Promise.resolve()).then(begin, begin);
-      lines.set(key, own);
-      const leave = () => {
-        if (lines.get(key) === own) lines.delete(key);
-      };
-      own.then(leave, leave);
-      return await unlessAborted(own, signal);
-    },
+    run: (key, work, signal) =>
+      unlessAborted(
+        lanes.run(key, () => work(ending.signal)),
+        signal,
+      ),
     async [Symbol.asyncDispose]() {
       ending.abort();
-      await Promise.allSettled(lines.values());
+      await lanes.settled();
     },
   };
 }

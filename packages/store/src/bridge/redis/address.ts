@@ -7,11 +7,11 @@ export interface RedisAddress {
   readonly prefix?: string | undefined;
 }
 
-/** What the settings of an address may be, and how a wrong one is told. The address may hold a password and is not repeated. */
+/** What settings may be, and the words for wrong ones. They do not repeat the address, which may hold a password. */
 export const redisRules = {
   url: { isRight: isRedisUrl, expected: "expected an address such as redis://host:6379 or rediss://host:6379" },
   prefix: {
-    // Without braces: they would be taken for the hash tag.
+    // No braces: Redis would take them for a hash tag.
     isRight: (prefix: string) => /^[\w.:/-]{1,64}$/.test(prefix),
     expected: "expected up to 64 letters, digits or any of _.:/-",
   },
@@ -25,7 +25,7 @@ export function checkAddress(url: string, prefix: string): void {
   if (mistakes.length > 0) throw settingsError(mistakes);
 }
 
-/** The path is the number of a database; in a name and a password, `%` is written as `%25`. */
+/** The path is the database's number. `%` in a name or a password is written as `%25`. */
 function isRedisUrl(text: string): boolean {
   const url = URL.parse(text);
   if (url === null || (url.protocol !== "redis:" && url.protocol !== "rediss:")) return false;

@@ -4,23 +4,23 @@ import { checkAddress, type RedisAddress } from "./address.ts";
 
 const connectTimeoutMs = 5000;
 const maxReconnectMs = 1000;
-/** A connection that has died in silence is noticed after two of these. */
+/** A silent loss of the connection shows after two of these. */
 const pingMs = 5000;
 
 type RedisClient = ReturnType<typeof newClient>;
 
-/** One connection, which comes back by itself. */
+/** One connection that reconnects by itself. */
 export interface RedisConnection {
   readonly client: RedisClient;
   readonly connected: boolean;
-  /** Where the news of a build are said. */
+  /** The channel of a build's news. */
   channelOf(build: BuildId): string;
   close(): Promise<void>;
 }
 
 /**
- * Waits for the first answer. A server that says no is a wrong setting; one that can not be reached may come yet. `warn` is
- * told when there is no connection, and when there is one again.
+ * Waits for the first answer. A server that refuses means a wrong setting; an unreachable one may come up later. Warns
+ * when the connection is lost, and when it is back.
  */
 export async function connectRedis(
   { url, prefix = "slipway:" }: RedisAddress,
@@ -51,7 +51,7 @@ export async function connectRedis(
   };
 }
 
-/** Each loss once, with the first failure of it. */
+/** Warns once per loss, with its first failure. */
 function tellOfLosses(client: RedisClient, failure: Error | undefined, warn: (message: string) => void): void {
   let isLost = false;
   const lose = ({ message }: Error) => {

@@ -3,7 +3,7 @@ import type { Courier } from "../sql/bridge.ts";
 import type { RedisConnection } from "./connection.ts";
 import { listenForNews, packetOf } from "./news.ts";
 
-/** Says over Redis what is new in the database. Closes its connection with itself. */
+/** Announces over Redis what is new in the database. Owns its connection. */
 export function createRedisCourier(connection: RedisConnection): Courier {
   let feeds: Feeds;
   const watcher = listenForNews(connection, () => feeds);

@@ -6,25 +6,25 @@ import type { RedisConnection } from "./connection.ts";
 
 const packetSchema = z.object({ at: z.int(), message: outgoingMessageSchema });
 
-/** What goes over the channel behind the offset: the message, or nothing where it is large. */
+/** What follows the offset on the channel: the message, or nothing if it is large. */
 export function packetOf(sealed: SealedMessage): string {
   if (!isSmall(sealed)) return "";
   const { topic, key, from, at, body } = sealed;
-  // The payload is JSON already.
+  // The payload is JSON text already.
   return `{"at":${at},"message":{"topic":"${topic}","key":${JSON.stringify(key)},"from":"${from}","payload":${body}}}`;
 }
 
-/** Hears of followed builds over their channels, and doubts them all whenever the connection was gone. */
+/** Listens on the channels of followed builds. Doubts them all after each loss of the connection. */
 export function listenForNews(connection: RedisConnection, feeds: () => Feeds): FeedsWatcher {
   const { client, channelOf } = connection;
   const listeners = new Map<BuildId, (text: string) => void>();
   const leave = (build: BuildId, listener: (text: string) => void) =>
     client.unsubscribe(channelOf(build), listener).catch(ignore);
   const join = async (build: BuildId, listener: (text: string) => void) => {
-    // Without a connection this fails, and is made up for when there is one.
+    // Fails without a connection; the next connection subscribes again.
     const joined = await client.subscribe(channelOf(build), listener).then(() => true, ignore);
     if (!joined) return;
-    // What was said between the subscriber's first reading and now was not heard.
+    // News between the subscriber's first read and now may be lost.
     if (listeners.get(build) === listener) feeds().doubt(build);
     else await leave(build, listener);
   };
@@ -49,7 +49,7 @@ export function listenForNews(connection: RedisConnection, feeds: () => Feeds): 
   };
 }
 
-/** What is not as expected sends readers to the log. What is, is believed: whoever can write to Redis can forge it. */
+/** Unexpected news sends readers to the log. Well-formed news is believed: whoever can write to Redis can forge it. */
 function readNews(text: string): News | undefined {
   const [digits = ""] = /^[1-9][0-9]{0,14} /.exec(text) ?? [];
   const offset = Number(digits);

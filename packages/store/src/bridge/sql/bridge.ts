@@ -14,17 +14,17 @@ import { createSqlMessages, type SqlMessages } from "./messages.ts";
 import { startPolling } from "./poll.ts";
 import { type BridgeTables, bridgeMigrations } from "./tables.ts";
 
-/** How often other processes' messages are looked for. */
+/** How often to look for messages of other processes. */
 const defaultPollMs = 100;
-/** While a courier brings the news, only each such look is made: for what a process had no time to send before it died. */
+/** With a courier, only every so many looks are made, for messages that a process stored but died before announcing. */
 const backstopLooks = 20;
 
-/** Brings news of messages that are in the log to other processes. It may lose what it likes. */
+/** Announces stored messages to other processes. May lose announcements. */
 export interface Courier extends FeedsWatcher {
   readonly connected: boolean;
-  /** Where the news of followed builds go. Called once, before all else. */
+  /** Receives the news of followed builds. Called once, first. */
   deliverTo(feeds: Feeds): void;
-  /** Never fails and never waits. */
+  /** Neither fails nor waits. */
   send(build: BuildId, offset: number, message: SealedMessage): void;
   close(): Promise<void>;
 }
@@ -36,7 +36,7 @@ export interface SqlBridgeOptions {
   readonly courier?: Courier | undefined;
 }
 
-/** Messages, consumers and claims in the database. The database stays its owner's, and open. */
+/** Messages, consumers and claims in the database. The caller closes the database. */
 export async function openSqlBridge({ database, clock, pollMs, courier }: SqlBridgeOptions): Promise<Bridge> {
   await migrate(database, bridgeMigrations);
   const queries = database.queries.withTables<BridgeTables>();
@@ -73,7 +73,7 @@ export async function openSqlBridge({ database, clock, pollMs, courier }: SqlBri
   };
 }
 
-/** Of its own: what the sender does with the payload later changes nothing. */
+/** A copy, so that later changes by the sender have no effect. */
 function newsOf({ message, sealed, offset }: Published): News {
   if (!isSmall(sealed)) return { offset };
   return Object.freeze({ ...message, payload: JSON.parse(sealed.body), offset, at: sealed.at });
@@ -87,7 +87,7 @@ async function lookForMessages(feeds: Feeds, messages: SqlMessages): Promise<voi
 
 async function removeBuild(queries: Kysely<BridgeTables>, build: BuildId): Promise<void> {
   await queries.transaction().execute(async (trx) => {
-    // First the row that every writer of the build waits for.
+    // The row that every writer of the build locks comes first.
     await trx.deleteFrom("bridgeLogs").where("build", "=", build).execute();
     for (const table of ["bridgeMessages", "bridgeConsumers", "bridgeDeadLetters", "bridgeClaims"] as const) {
       await trx.deleteFrom(table).where("build", "=", build).execute();

@@ -63,7 +63,7 @@ function whereHeld(queries: Kysely<BridgeTables>, build: BuildId, path: string, 
     .where("expiresAt", ">", nowMs);
 }
 
-/** Paths that nobody has claimed have no row to lock: claimants of a build take turns at the build's row. */
+/** An unclaimed path has no row to lock, so claimants take turns at the build's row. */
 async function lockClaims(trx: Transaction<BridgeTables>, build: BuildId): Promise<number> {
   const { claimedPaths } = await trx
     .insertInto("bridgeLogs")

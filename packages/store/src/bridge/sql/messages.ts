@@ -37,7 +37,7 @@ export function createSqlMessages(kind: DatabaseKind, queries: Kysely<BridgeTabl
     at: async (build, offset) => unseal(await messagesOf(build).where("offset", "=", offset).executeTakeFirstOrThrow()),
     async read(build, range) {
       const { after, topics, limit } = parseInput(readRangeSchema, range);
-      // The end first: all up to there is visible, since writers of a build take turns.
+      // Read the end first. Writers of a build take turns, so everything up to it is visible.
       const head = (await headsOf(queries, [build]))[0]?.offset ?? 0;
       refusePastEnd(build, after, head);
       if (after === head) return { messages: [], next: head };
@@ -63,7 +63,7 @@ async function headsOf(queries: Kysely<BridgeTables>, builds: readonly BuildId[]
     .execute();
 }
 
-/** Rolls the offset back that the message would have had. */
+/** Rolls back the offset of a message that was there already. */
 class KeyTaken extends Error {}
 const uniqueViolation = "23505";
 
@@ -71,7 +71,7 @@ function ignoreTakenKey(error: unknown): undefined {
   if (!(error instanceof KeyTaken) && (error as { code?: unknown }).code !== uniqueViolation) throw error;
 }
 
-/** One way to the server and back instead of four. SQLite has no such statement, and is not far away. */
+/** One round trip to the server instead of four. SQLite has no such statement, and needs none. */
 async function insertAtOnce(queries: Kysely<BridgeTables>, build: BuildId, message: SealedMessage): Promise<number> {
   const { topic, key, from, at, encoding, body } = message;
   const { rows } = await sql<{ offset: number }>`

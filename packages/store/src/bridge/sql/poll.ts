@@ -1,6 +1,6 @@
 import { SlipwayError } from "@slipway/contract";
 
-/** Looks again `pauseMs` after each look, until it is disposed of. A failure that may pass is no failure. */
+/** Looks again `pauseMs` after each look until disposed of. Ignores failures that may pass. */
 export function startPolling(look: () => Promise<void>, pauseMs: number): AsyncDisposable {
   let timer: NodeJS.Timeout;
   let turn = Promise.resolve();

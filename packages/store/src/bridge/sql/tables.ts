@@ -4,7 +4,7 @@ import type { MigrationSet } from "../../database/migrate.ts";
 
 /** A type, not an interface: Kysely wants an index of tables. */
 export type BridgeTables = {
-  /** One row per build, which every writer of the build locks first: offsets become visible in their order. */
+  /** One row per build. Every writer of the build locks it first, so offsets become visible in order. */
   bridgeLogs: { build: BuildId; lastOffset: number; claimedPaths: number };
   bridgeMessages: {
     build: BuildId;
@@ -18,7 +18,7 @@ export type BridgeTables = {
   };
   bridgeConsumers: { build: BuildId; consumer: string; position: number; triedOffset: number; tries: number };
   bridgeDeadLetters: { build: BuildId; consumer: string; offset: number; tries: number; reason: string; at: number };
-  /** Rows outlive their lease: they hold the path's highest token. */
+  /** A row outlives its lease: it holds the path's highest token. */
   bridgeClaims: { build: BuildId; path: string; owner: string; token: number; expiresAt: number };
 };
 

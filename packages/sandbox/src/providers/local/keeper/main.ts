@@ -1,5 +1,6 @@
 import { SlipwayError } from "@slipway/contract";
-import { acquireProcessLock } from "../process-lock.ts";
+import { takeLock } from "@slipway/host";
+import { layoutOf } from "../layout.ts";
 import { systemClock } from "./clock.ts";
 import { startKeeper } from "./keeper.ts";
 import type { KeeperStart } from "./protocol.ts";
@@ -26,19 +27,20 @@ process.title = `slipway-keeper ${stateDir}`;
 process.stdout.on("error", () => {});
 for (const signal of ["SIGINT", "SIGHUP"] as const) process.on(signal, () => {});
 
-if ((await acquireProcessLock("keeper", stateDir)) !== null) {
-  try {
+try {
+  using lock = await takeLock(layoutOf(stateDir).keeperLock);
+  if (lock !== undefined) {
     const keeper = await startKeeper(settings, systemClock, log);
     process.on("SIGTERM", () => keeper.close());
     tell({ ready: true });
     await keeper.closed;
-  } catch (error) {
-    log(`cannot start: ${(error as Error).stack}`);
-    const told =
-      error instanceof SlipwayError
-        ? error
-        : new SlipwayError("internal", `The keeper cannot start: ${(error as Error).message}`);
-    tell({ error: told.toJSON() });
   }
+} catch (error) {
+  log(`cannot start: ${(error as Error).stack}`);
+  const told =
+    error instanceof SlipwayError
+      ? error
+      : new SlipwayError("internal", `the keeper cannot start: ${(error as Error).message}`);
+  tell({ error: told.toJSON() });
 }
 process.exit(0);

@@ -1,10 +1,10 @@
 import { createServer } from "node:net";
 import { type SandboxId, SlipwayError } from "@slipway/contract";
+import { takeLock } from "@slipway/host";
 import type { HostChannel } from "../../../provider.ts";
 import type { KeeperClient } from "../keeper/client/client.ts";
 import { channelInside } from "../launch/launch.ts";
-import type { Layout } from "../layout.ts";
-import { acquireProcessLock } from "../process-lock.ts";
+import type { BoxLayout, Layout } from "../layout.ts";
 import { sandboxNotFound } from "../record.ts";
 import { listenAt } from "../unix-socket.ts";
 import { createConnectionQueue } from "./connection-queue.ts";
@@ -39,7 +39,7 @@ export function createHostChannels(
   return {
     async open(id) {
       await keeper.connect();
-      const channel = await listenIn(layout.box(id).channelSocket, id).catch(async (error: unknown) => {
+      const channel = await listenIn(layout.box(id), id).catch(async (error: unknown) => {
         throw (await exists(id)) ? error : sandboxNotFound(id);
       });
       channels.set(id, channel);
@@ -57,16 +57,16 @@ export function createHostChannels(
  * The socket's directory is bound read-only into the sandbox and is never cleared while the sandbox exists. The lock
  * tells a live holder from the socket that a killed one left.
  */
-async function listenIn(path: string, id: SandboxId): Promise<HostChannel> {
-  const lock = await acquireProcessLock("channel", path);
-  if (lock === null) throw new SlipwayError("channel_in_use", `The channel of ${id} is already open.`);
+async function listenIn({ channelSocket: path, channelLock }: BoxLayout, id: SandboxId): Promise<HostChannel> {
+  const lock = await takeLock(channelLock);
+  if (lock === undefined) throw new SlipwayError("channel_in_use", `The channel of ${id} is already open.`);
   const queue = createConnectionQueue();
   const server = createServer({ allowHalfOpen: true }, (socket) => queue.push(socket));
   try {
     // For every user, because as root the sandbox has another uid; the directory decides who can reach the socket.
     await listenAt(server, path, 0o666);
   } catch (error) {
-    await lock[Symbol.asyncDispose]();
+    lock[Symbol.dispose]();
     throw error;
   }
   return {
@@ -76,7 +76,7 @@ async function listenIn(path: string, id: SandboxId): Promise<HostChannel> {
       if (!server.listening) return;
       queue.close();
       await server[Symbol.asyncDispose]();
-      await lock[Symbol.asyncDispose]();
+      lock[Symbol.dispose]();
     },
   };
 }

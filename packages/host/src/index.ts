@@ -1,0 +1,2 @@
+export { readBody } from "./body.ts";
+export { lockHolder, takeLock } from "./lock.ts";
