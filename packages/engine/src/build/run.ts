@@ -1,4 +1,4 @@
-import { type BuildId, coordinatorHeartbeatMs, defaultLeaseMs, SlipwayError } from "@slipway/contract";
+import { type BuildId, defaultLeaseMs, SlipwayError } from "@slipway/contract";
 import type { MergesUnderway, MergeTurn } from "../ports/merging.ts";
 import type { BuildRecord } from "../ports/records.ts";
 import { type LeaseHolder, maxPage, type Store, type StoredBuild } from "../ports/store.ts";
