@@ -23,10 +23,7 @@ export type LayerId = string;
  */
 export interface SandboxRecord {
   readonly id: SandboxId;
-  /**
-   * With its secrets: only the owner can read the file. Never changes: the next create with its key is compared with
-   * it.
-   */
+  /** With its secrets: only the owner can read the file. Never changes: creates with the same key compare it. */
   readonly request: CreateSandbox;
   /** The current policy. */
   readonly network: NetworkPolicy;

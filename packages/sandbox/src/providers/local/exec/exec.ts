@@ -82,10 +82,7 @@ async function expectSameCommand({ logDir }: ExecHost, { id, argv }: ExecStart, 
   throw new SlipwayError("idempotency_conflict", `${id} already names another command.`);
 }
 
-/**
- * Waits for the first frame: the handler creates the log a moment before it writes its command, and may be killed
- * between.
- */
+/** Waits for the first frame: a handler makes its log a moment before it writes its command, or may die between. */
 async function readStart(logDir: string, id: ExecId, signal?: AbortSignal): Promise<ExecInfo | null> {
   const untilMs = performance.now() + startWaitMs;
   for (;;) {

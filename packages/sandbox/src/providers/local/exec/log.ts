@@ -117,10 +117,7 @@ export async function followLog(log: FileHandle, output: ExecOutput, options: Fo
   }
 }
 
-/**
- * Takes the whole frames at a position; returns their bytes. Pid 1 cuts off the part of a frame that a killed handler
- * leaves.
- */
+/** Takes the whole frames at a position; returns their bytes. Pid 1 cuts off what a killed handler leaves of one. */
 async function takeFrames(
   log: FileHandle,
   position: number,

@@ -189,10 +189,7 @@ function depthOf(glob: string): number {
   return /\*\*|[({[!+@?]/.test(glob) ? 0 : glob.split("/").length;
 }
 
-/**
- * An upload follows no link below its base, and the path to the workdir may have links: so files below the workdir
- * start there.
- */
+/** Files below the workdir are based there: an upload follows no link below its base, and the workdir may have links. */
 function byBase(workdir: string, files: Readonly<Record<string, string | Uint8Array>>): Map<string, TreeEntry[]> {
   const bases = new Map<string, TreeEntry[]>();
   for (const [path, content] of Object.entries(files)) {

@@ -165,10 +165,7 @@ const refused = (Object.keys(syscalls) as Syscall[]).filter(
 
 const auditArch = { x64: 0xc000003e, arm64: 0xc00000b7 } as const satisfies Record<Arch, number>;
 
-/**
- * Kills processes that use another architecture's calls, which have other numbers. x32 calls set a bit above every
- * number.
- */
+/** Kills processes that use another architecture's calls. x32 calls set a bit above every number. */
 function guardArch(arch: Arch): Instruction[] {
   return assemble([
     load(dataArch),

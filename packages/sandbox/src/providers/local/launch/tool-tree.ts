@@ -12,10 +12,7 @@ export type TreePart =
 /** A larger directory is probably a mistake. */
 const mostParts = 200_000;
 
-/**
- * All entries below a directory, parents first, in a fixed order. Leaves out special files and links that lead out of
- * it.
- */
+/** All entries below a directory, parents first, in a fixed order, without special files and links that lead out. */
 export async function surveyTree(root: string): Promise<TreePart[]> {
   const parts: TreePart[] = [];
   const visit = async (directory: string) => {

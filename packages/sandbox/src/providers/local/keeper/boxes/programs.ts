@@ -16,10 +16,7 @@ export interface Programs {
 
 const built = fileURLToPath(new URL("../../../../../native/build/", import.meta.url));
 
-/**
- * Installs the programs of sandboxes into the state directory, where their uid can reach them. Running sandboxes keep
- * theirs.
- */
+/** Installs the programs into the state directory, where the sandboxes' uid reaches them. Running ones keep theirs. */
 export function installPrograms(layout: Layout): Programs {
   const architecture = arch();
   if (architecture !== "x64" && architecture !== "arm64") {

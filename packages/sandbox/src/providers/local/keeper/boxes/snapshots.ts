@@ -160,10 +160,7 @@ export function openSnapshots(parts: SnapshotParts): Snapshots {
   };
 }
 
-/**
- * Turns a stopped sandbox's upper into a layer by one rename. The record names the layer first: a restart repairs a
- * crash between.
- */
+/** Makes a stopped sandbox's upper a layer by one rename. The record names it first: a restart repairs a crash. */
 async function seal(parts: SnapshotParts, box: Box): Promise<Capture> {
   const { upper } = parts.layout.box(box.id);
   if (namesIn(upper).length === 0) return { lowers: box.record.lowers, bytes: 0, [Symbol.dispose]() {} };

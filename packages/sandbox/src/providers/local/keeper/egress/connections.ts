@@ -60,10 +60,7 @@ interface TunnelReplies {
   refuse(unreached: Exclude<Reached, { outcome: "open" }>): void;
 }
 
-/**
- * Carries bytes unread, unless the host has injected secrets: then terminates the connection here and reads its
- * requests.
- */
+/** Carries bytes unread. With injected secrets, terminates the connection here and reads its requests. */
 async function openTunnel(
   target: Target,
   client: Duplex,

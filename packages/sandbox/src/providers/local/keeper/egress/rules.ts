@@ -7,10 +7,7 @@ import { namesSpecial } from "./special.ts";
 export interface Destination {
   readonly host: string;
   readonly port: number;
-  /**
-   * It may resolve to a private or loopback address, but not to a link-local one. For addresses in the host's own
-   * settings.
-   */
+  /** It may resolve to a private or loopback address, but not to a link-local one. For the host's own settings. */
   readonly allowPrivate?: boolean;
 }
 
