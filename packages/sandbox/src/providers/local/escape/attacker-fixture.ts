@@ -44,7 +44,7 @@ export function attack(): Attacker {
   const program = (name: string): Buffer => {
     const known = compiled.get(name);
     if (known !== undefined) return known;
-    const source = fileURLToPath(new URL(`./programs/${name}.c`, import.meta.url));
+    const source = fileURLToPath(new URL(`./fixtures/${name}.c`, import.meta.url));
     const target = join(programs, name);
     execFileSync("cc", ["-std=gnu17", "-O1", "-Wall", "-Werror", "-static", "-pthread", "-o", target, source]);
     const bytes = readFileSync(target);

@@ -8,7 +8,7 @@ import type { OwnedSandbox, Sandbox } from "../../../provider.ts";
 import { run } from "../../../run.ts";
 import { type Attacker, attack, eventOf } from "./attacker-fixture.ts";
 
-const client = readFileSync(fileURLToPath(new URL("./programs/proxy.py", import.meta.url)));
+const client = readFileSync(fileURLToPath(new URL("./fixtures/proxy.py", import.meta.url)));
 let attacker: Attacker;
 let server: Server;
 let port: number;
