@@ -71,21 +71,20 @@ export interface PipelinePorts {
   readonly models: ModelRoles;
   readonly repository: RepositoryReader;
   readonly clock: { now(): number };
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
 }
 
 export function createPipeline({ models, repository, clock, signal }: PipelinePorts): Pipeline {
-  const options = signal ? { signal } : {};
   return {
     async draft(request, mode) {
-      const start = await findStart(mode, repository, options);
-      return { open: await draftIntent(models, { request, start, ...options }), start };
+      const start = await findStart(mode, repository, { signal });
+      return { open: await draftIntent(models, { request, start, signal }), start };
     },
     async lock(open) {
       const locked = await lockIntent(open, clock.now());
-      return { locked, checks: await compileChecks(models, locked, options) };
+      return { locked, checks: await compileChecks(models, locked, { signal }) };
     },
-    plan: (question) => makePlan(models, { ...question, ...options }),
-    planRemaining: (question, remaining) => planRemaining(models, { ...question, ...options }, remaining),
+    plan: (question) => makePlan(models, { ...question, signal }),
+    planRemaining: (question, remaining) => planRemaining(models, { ...question, signal }, remaining),
   };
 }

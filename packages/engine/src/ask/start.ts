@@ -6,7 +6,7 @@ import type { Problem, RepositoryReader, StartingPoint } from "../ports/reposito
 export async function findStart(
   mode: BuildMode,
   repository: RepositoryReader,
-  options: { readonly signal?: AbortSignal } = {},
+  options: { readonly signal?: AbortSignal | undefined } = {},
 ): Promise<StartingPoint> {
   switch (mode) {
     case "new":

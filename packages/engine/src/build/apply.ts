@@ -10,11 +10,19 @@ export function applyActions(state: BuildState, actions: readonly BuildAction[],
 function applyAction(state: BuildState, action: BuildAction, nowMs: number): BuildState {
   switch (action.type) {
     case "start-attempt":
-    case "respawn-attempt":
-    case "pause-attempt":
-    case "resume-attempt":
+      return started(state, action, nowMs);
     case "end-attempt":
-      return applyToAttempt(state, action, nowMs);
+      return { ...state, attempts: state.attempts.filter((attempt) => !isOf(attempt, action)) };
+    case "respawn-attempt":
+      return changeAttempt(state, action, (attempt) => ({
+        ...resumed(attempt, nowMs),
+        phase: "starting",
+        respawns: action.respawn,
+      }));
+    case "pause-attempt":
+      return changeAttempt(state, action, (attempt) => ({ ...attempt, pausedAtMs: nowMs, outcome: null }));
+    case "resume-attempt":
+      return changeAttempt(state, action, (attempt) => resumed(attempt, nowMs));
     case "retry-task":
       return changeTask(state, action.task, (task) => retried(task, action));
     case "merge-task":
@@ -37,25 +45,6 @@ function applyAction(state: BuildState, action: BuildAction, nowMs: number): Bui
       return { ...state, progress: { ...state.progress, step: "planning" } };
     case "end-build":
       return timed({ ...state, status: action.status, pause: null, endReason: action.reason }, nowMs);
-  }
-}
-
-function applyToAttempt(state: BuildState, action: AttemptAction, nowMs: number): BuildState {
-  switch (action.type) {
-    case "start-attempt":
-      return started(state, action, nowMs);
-    case "end-attempt":
-      return { ...state, attempts: state.attempts.filter((attempt) => !isOf(attempt, action)) };
-    case "respawn-attempt":
-      return changeAttempt(state, action, (attempt) => ({
-        ...resumed(attempt, nowMs),
-        phase: "starting",
-        respawns: action.respawn,
-      }));
-    case "pause-attempt":
-      return changeAttempt(state, action, (attempt) => ({ ...attempt, pausedAtMs: nowMs, outcome: null }));
-    case "resume-attempt":
-      return changeAttempt(state, action, (attempt) => resumed(attempt, nowMs));
   }
 }
 

@@ -9,14 +9,7 @@ import {
   newId,
 } from "@slipway/contract";
 import { z } from "zod";
-import type {
-  AttemptRecord,
-  BuildRecord,
-  CandidateRecord,
-  NewBuild,
-  SandboxRecord,
-  TaskRecord,
-} from "../ports/records.ts";
+import type { AttemptRecord, BuildRecord, NewBuild, TaskRecord } from "../ports/records.ts";
 import type { StoredBuild } from "../ports/store.ts";
 import { evidence } from "./fingerprint.ts";
 import type { Place } from "./observe/facts.ts";
@@ -94,16 +87,6 @@ export interface Change {
   readonly after: BuildState;
   readonly places: ReadonlyMap<string, Place>;
   readonly nowMs: number;
-}
-
-/** An ended build leaves no sandboxes. */
-export function endedSandboxes(sandboxes: readonly SandboxRecord[], nowMs: number): SandboxRecord[] {
-  return sandboxes.map((sandbox) => ({ ...sandbox, status: "destroyed", reason: "build ended", endedAt: nowMs }));
-}
-
-/** An ended build leaves no open candidates. */
-export function endedCandidates(candidates: readonly CandidateRecord[], nowMs: number): CandidateRecord[] {
-  return candidates.map((candidate) => ({ ...candidate, status: "rejected", reason: "build ended", endedAt: nowMs }));
 }
 
 /** The records of tasks and attempts that have changed. */

@@ -1,7 +1,7 @@
 import { type BuildId, defaultLeaseMs, SlipwayError } from "@slipway/contract";
 import type { MergesUnderway, MergeTurn } from "../ports/merging.ts";
 import type { BuildRecord } from "../ports/records.ts";
-import { type LeaseHolder, maxPage, type Store, type StoredBuild } from "../ports/store.ts";
+import type { LeaseHolder, Store, StoredBuild } from "../ports/store.ts";
 import type { Work } from "../ports/work.ts";
 import type { Fleet } from "./fleet.ts";
 import { allItems, itemsOf } from "./items.ts";
@@ -9,7 +9,7 @@ import { knownFor, learnAll } from "./observe/known.ts";
 import { takeIn } from "./observe/observe.ts";
 import { idsOf, readBeside, readState } from "./records.ts";
 import { type BuildState, hasEnded } from "./state.ts";
-import { decideTurn, mergingInput, type News, newsOf, ownFacts, toTurn } from "./turn.ts";
+import { decideTurn, mergingInput, ownFacts, readNews, toTurn } from "./turn.ts";
 
 export interface TickParts {
   readonly store: Store;
@@ -112,20 +112,6 @@ async function attach(
   const merges = mergesUnderway(readBeside(stored).queue);
   await work.reattach(stored.build, [...allItems(kept, idsOf(stored.attempts)), ...merges]);
   return clock.now();
-}
-
-/** Reads what was reported since the last turn. */
-async function readNews(
-  { store, work, clock }: TickParts,
-  stored: StoredBuild,
-  kept: BuildState,
-  sinceMs: number,
-): Promise<News> {
-  const { id, appliedThrough } = stored.build;
-  const events = await store.events.read(id, appliedThrough, { source: "report", limit: maxPage });
-  const { spentMicroUsd } = await store.ledger.balance(id);
-  const heardAtMs = (task: string, number: number) => Math.max(sinceMs, work.heardAtMs(id, task, number) ?? 0);
-  return newsOf(stored, kept, { events, spentMicroUsd, heardAtMs, nowMs: clock.now() });
 }
 
 /** Ends everything of a build that has ended; again, when its driver died before all of it had ended. */

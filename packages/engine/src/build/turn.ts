@@ -1,7 +1,8 @@
 import { coordinatorHeartbeatMs, tailsOf } from "@slipway/contract";
 import type { MergingInput, MergingTurn } from "../ports/merging.ts";
 import { type Report, readReport } from "../ports/reports.ts";
-import { type BuildEvent, maxPage, type StoredBuild, type Turn } from "../ports/store.ts";
+import { type BuildEvent, maxPage, type Store, type StoredBuild, type Turn } from "../ports/store.ts";
+import type { Work } from "../ports/work.ts";
 import { isTimeKept, withoutAbsence } from "./absence.ts";
 import { type BuildAction, tellDecision } from "./actions.ts";
 import { applyActions } from "./apply.ts";
@@ -9,7 +10,7 @@ import { decide, earlyEndOf, leaveAllBut } from "./decide.ts";
 import { demandOf, type Fleet } from "./fleet.ts";
 import type { Fact } from "./observe/facts.ts";
 import type { Intake } from "./observe/observe.ts";
-import { type Beside, changedRecords, endedCandidates, endedSandboxes, idsOf, readBeside, toBuild } from "./records.ts";
+import { type Beside, changedRecords, idsOf, readBeside, toBuild } from "./records.ts";
 import { attemptName, type BuildState, hasEnded } from "./state.ts";
 import { nextWakeMs } from "./watch.ts";
 
@@ -29,16 +30,22 @@ export interface News {
   readonly nowMs: number;
 }
 
-interface Reading {
-  readonly events: readonly BuildEvent[];
-  readonly spentMicroUsd: number;
-  readonly heardAtMs: (task: string, number: number) => number;
-  readonly nowMs: number;
-}
-
-export function newsOf(stored: StoredBuild, kept: BuildState, reading: Reading): News {
-  const { events, spentMicroUsd, heardAtMs, nowMs } = reading;
-  const before = withSignsOfLife(kept, heardAtMs);
+/** Reads what was reported since the last turn. `sinceMs`: since when this process hears the build's attempts. */
+export async function readNews(
+  { store, work, clock }: Reading,
+  stored: StoredBuild,
+  kept: BuildState,
+  sinceMs: number,
+): Promise<News> {
+  const { id, appliedThrough } = stored.build;
+  const events = await store.events.read(id, appliedThrough, { source: "report", limit: maxPage });
+  const { spentMicroUsd } = await store.ledger.balance(id);
+  const nowMs = clock.now();
+  const attempts = kept.attempts.map((attempt) => {
+    const heardAtMs = work.heardAtMs(id, attempt.task, attempt.number) ?? 0;
+    return { ...attempt, heardAtMs: Math.max(attempt.heardAtMs, sinceMs, heardAtMs) };
+  });
+  const before = { ...kept, attempts };
   return {
     stored,
     beside: readBeside(stored),
@@ -52,13 +59,10 @@ export function newsOf(stored: StoredBuild, kept: BuildState, reading: Reading):
   };
 }
 
-/** The build's driver hears its attempts; what they told an earlier driver is not known here. */
-function withSignsOfLife(state: BuildState, heardAtMs: Reading["heardAtMs"]): BuildState {
-  const attempts = state.attempts.map((attempt) => ({
-    ...attempt,
-    heardAtMs: Math.max(attempt.heardAtMs, heardAtMs(attempt.task, attempt.number)),
-  }));
-  return { ...state, attempts };
+interface Reading {
+  readonly store: Pick<Store, "events" | "ledger">;
+  readonly work: Pick<Work, "heardAtMs">;
+  readonly clock: { now(): number };
 }
 
 /** More gates at the same time slow each other down. */
@@ -146,12 +150,14 @@ export function toTurn(news: News, observed: Intake, merges: MergingTurn, decisi
   };
 }
 
+/** An ended build leaves no sandboxes and no open candidates. */
 function endedRecords(stored: StoredBuild, observed: Intake, merges: MergingTurn, nowMs: number): Turn["records"] {
   const candidates = replaced(stored.candidates, merges.records.candidates);
-  const left = candidates.filter(({ endedAt }) => endedAt === null);
+  const end = { reason: "build ended", endedAt: nowMs };
+  const sandboxes = replaced(stored.sandboxes, observed.records.sandboxes ?? []);
   return {
-    sandboxes: endedSandboxes(replaced(stored.sandboxes, observed.records.sandboxes ?? []), nowMs),
-    candidates: [...candidates.filter(({ endedAt }) => endedAt !== null), ...endedCandidates(left, nowMs)],
+    sandboxes: sandboxes.map((sandbox) => ({ ...sandbox, ...end, status: "destroyed" })),
+    candidates: candidates.map((one) => (one.endedAt === null ? { ...one, ...end, status: "rejected" } : one)),
   };
 }
 

@@ -122,7 +122,7 @@ describe("the checks of an intent", () => {
         ...without("fast-start"),
         { type: "performance", proves: "fast-start", path: "/", metric: "layoutShift", atMost: 99 },
       ],
-      "is no limit",
+      "is too high",
     ],
   ])("are refused for %s", (_, given, message) => {
     expect(

@@ -33,7 +33,7 @@ export async function draftIntent(
     schema: intentDraftSchema,
     check: checkIntent,
     maxOutputTokens,
-    ...(ask.signal && { signal: ask.signal }),
+    signal: ask.signal,
   });
   return openIntent(request, draft);
 }
@@ -54,7 +54,7 @@ export async function compileChecks(
     schema: checkListSchema,
     check: (answer) => checkChecks(intent, answer.checks),
     maxOutputTokens,
-    ...(signal && { signal }),
+    signal,
   });
   return { intentHash: hash, checks };
 }

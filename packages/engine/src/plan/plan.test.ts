@@ -21,10 +21,14 @@ describe("a plan is refused for", () => {
     [
       "too much",
       [...tasks, ...Array.from({ length: 300 }, (_, n) => plannedTask(`t-${n}`))],
-      "there are 303 tasks; at most 300 are taken",
+      "there are 303 tasks; the limit is 300",
     ],
     ["an id used twice", [...tasks, plannedTask("list")], "the id list is used more than once"],
-    ["an unknown dependency", change("list", { dependencies: ["nobody"] }), "list depends on nobody, which is no task"],
+    [
+      "an unknown dependency",
+      change("list", { dependencies: ["nobody"] }),
+      "list depends on nobody, which is not a task",
+    ],
     [
       "a cycle",
       change("setup", { dependencies: ["storage"] }),
@@ -127,7 +131,7 @@ describe("planning", () => {
     // No task can serve a workflow: it is told of, and not asked for.
     expect(models.asked[0]?.prompt).toContain("first-visit: There is no page");
     expect(models.asked[1]?.prompt).toContain("the id setup is used more than once");
-    expect(models.asked[2]?.prompt).toContain("depends on storage, which is no task");
+    expect(models.asked[2]?.prompt).toContain("depends on storage, which is not a task");
   });
 });
 

@@ -69,7 +69,7 @@ async function askForPlan(
     schema: planDraftSchema,
     check: (answer) => checkPlan(answer, demands),
     maxOutputTokens,
-    ...(signal && { signal }),
+    signal,
   });
   return completePlan(draft, { mode: start.mode, intentHash: locked.hash });
 }

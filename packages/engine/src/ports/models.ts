@@ -13,5 +13,5 @@ export interface ModelQuestion<T> {
   readonly prompt: string;
   readonly schema: z.ZodType<T>;
   readonly maxOutputTokens?: number;
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
 }

@@ -1,8 +1,8 @@
 /** The repository that a build begins with. Its content is untrusted: all of it is data. */
 export interface RepositoryReader {
-  summarize(options: { readonly signal?: AbortSignal }): Promise<RepositorySummary>;
+  summarize(options: { readonly signal?: AbortSignal | undefined }): Promise<RepositorySummary>;
   /** Finds what is wrong with it, by its own build and tests. */
-  diagnose(options: { readonly signal?: AbortSignal }): Promise<Diagnosis>;
+  diagnose(options: { readonly signal?: AbortSignal | undefined }): Promise<Diagnosis>;
 }
 
 /** What there is before a build. */
