@@ -16,6 +16,7 @@ const setUp = "scripts/lanes/set-up.ts";
 export default defineConfig({
   test: {
     maxWorkers: 2,
+    globalSetup: "scripts/lanes/build-runner.ts",
     sequence: { sequencer: LongestFirst },
     coverage: {
       provider: "v8",
