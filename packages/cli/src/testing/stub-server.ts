@@ -4,6 +4,7 @@ import {
   type BuildView,
   buildSettingsSchema,
   type EventView,
+  eventViewSchema,
   type IntentView,
   type ModelHealth,
   newId,
@@ -102,9 +103,20 @@ export function buildView(changes: Partial<BuildView> = {}): BuildView {
   };
 }
 
-export function follow(...events: readonly Pick<EventView, "type" | "data">[]): BuildsClient["follow"] {
+/** An event as a server sends it. */
+export interface Sent {
+  readonly type: string;
+  readonly data: object;
+}
+
+/** The event as the client reads it. */
+export function eventOf(sent: Sent, sequence = 1): EventView {
+  return eventViewSchema.parse({ sequence, at: 1_700_000_000_000, ...sent });
+}
+
+export function follow(...events: readonly Sent[]): BuildsClient["follow"] {
   return async function* () {
-    for (const [index, event] of events.entries()) yield { sequence: index + 1, at: 1_700_000_000_000, ...event };
+    for (const [index, event] of events.entries()) yield eventOf(event, index + 1);
   };
 }
 

@@ -3,14 +3,13 @@ import { type IncomingHttpHeaders, request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
-import type { BuildId, BuildSettings, Health, Task } from "@slipway/contract";
+import type { BuildId, BuildSettings, Health, Stage, Task } from "@slipway/contract";
 import {
   createFleet,
   createTick,
   lockIntent,
   type NewEvent,
   report,
-  type Stage,
   type Store,
   type Work,
   type WorkItem,

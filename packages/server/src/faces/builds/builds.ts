@@ -15,6 +15,7 @@ import {
   type BuildOrder,
   type BuildRecord,
   costDimensions,
+  decision,
   hasEnded,
   type NewEvent,
   newBuildDetails,
@@ -78,12 +79,12 @@ export function createBuildFace(parts: BuildFaceParts): BuildFace {
 
   const view = async (build: BuildId): Promise<BuildView> => {
     const stored = await store.builds.state(build);
+    const after = Math.max(0, stored.build.lastEvent - recentEvents);
+    const recent = await store.events.read(build, after, { limit: recentEvents });
     return viewOf(stored, {
       money: await store.ledger.balance(build),
       source: await readSource(store, build),
-      recent: await store.events.read(build, Math.max(0, stored.build.lastEvent - recentEvents), {
-        limit: recentEvents,
-      }),
+      said: recent.filter(({ type }) => type === "attempt.progress"),
       checked: await findCheck(store, stored),
       repository: repositoryOf(build),
       isRepositoryMissing: parts.isRepositoryMissing?.(build) ?? false,
@@ -143,11 +144,9 @@ export function createBuildFace(parts: BuildFaceParts): BuildFace {
       await checkAgent?.(chosen.agent);
       const details = newBuildDetails(chosen, hold, clock.now());
       const build = { id, account, project, mode, request, priority: chosen.priority, details };
-      const data = { mode, hold, ...(source !== undefined && { source }) };
+      const created = decision("build.created", { mode, hold, source }, "build.created");
       const { budgetMicroUsd } = chosen;
-      await withSecrets(id, secrets, () =>
-        store.builds.create(build, budgetMicroUsd, { type: "build.created", key: "build.created", data }),
-      );
+      await withSecrets(id, secrets, () => store.builds.create(build, budgetMicroUsd, created));
       ring(id);
       return await view(id);
     },
