@@ -3,6 +3,7 @@ export * from "./api/files.ts";
 export * from "./api/local.ts";
 export * from "./api/plans.ts";
 export * from "./api/route.ts";
+export * from "./api/routes.ts";
 export * from "./api/server.ts";
 export * from "./base/canonical.ts";
 export * from "./base/errors.ts";

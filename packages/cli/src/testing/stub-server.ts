@@ -41,7 +41,7 @@ export function createStubServer(
     resume: order("resume"),
     cancel: order("cancel"),
     lock: order("lock"),
-    async setBudget(id, budgetMicroUsd, { resume = false } = {}) {
+    async setBudget(id, { budgetMicroUsd, resume = false }) {
       calls.push(["setBudget", id, budgetMicroUsd, ...(resume ? ["resume"] : [])]);
       return find(id);
     },
@@ -59,7 +59,7 @@ export function createStubServer(
   };
   return {
     calls,
-    health: async () => ({ status: "ok", version: "0.0.0", pid: 1, models }),
+    server: { health: async () => ({ status: "ok", version: "0.0.0", pid: 1, models }) },
     builds: new Proxy(builds, {
       get(object, key) {
         if (key in object) return Reflect.get(object, key);

@@ -1,9 +1,9 @@
 import { z } from "zod";
-import { attemptIdSchema, buildIdSchema, candidateIdSchema } from "../base/ids.ts";
+import { attemptIdSchema, buildIdSchema } from "../base/ids.ts";
 import { candidateStatuses } from "../builds/build.ts";
 import { gateResultSchema, mainFileSchema } from "../builds/merge.ts";
 import { candidateViewSchema } from "../builds/view.ts";
-import { apiLimits, queryCount } from "./route.ts";
+import { apiLimits, branchIdSchema, queryCount } from "./route.ts";
 
 const name = z.string().min(1).max(256);
 const at = z.int().min(0);
@@ -21,10 +21,6 @@ export const mergeQueueViewSchema = z.object({
   gates: z.array(z.object({ name, passed: count, failed: count, broken: count })),
 });
 export type MergeQueueView = Readonly<z.output<typeof mergeQueueViewSchema>>;
-
-/** A candidate's, or that of an attempt whose last commit is no candidate. */
-export const branchIdSchema = z.union([candidateIdSchema, attemptIdSchema]);
-export type BranchId = z.output<typeof branchIdSchema>;
 
 /** `building`: its attempt is under way. `unoffered`: the attempt has ended before it was offered. */
 const branchStatuses = [...candidateStatuses, "building", "unoffered"] as const;

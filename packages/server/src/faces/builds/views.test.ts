@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { startTestServer } from "../../http/testing.ts";
 import { generatedIntent } from "../../simulated/generated.ts";
+import { localUser } from "../principal.ts";
 import { eventViewOf } from "./views.ts";
 
 const event = (data: object, type = "intent.drafted") =>
@@ -24,7 +25,7 @@ test("an event of another version is unknown, and what it carries is not shown",
 
 test("a build lists its tasks in the order of its plan", async () => {
   await using server = await startTestServer();
-  const { id } = await server.builds.start("ada", {
+  const { id } = await server.builds.start(localUser, {
     request: "a shop",
     mode: "new",
     project: "p",
@@ -34,7 +35,7 @@ test("a build lists its tasks in the order of its plan", async () => {
   });
   // Answers when all of its turns are over.
   await server.tell(id);
-  const planned = (await server.builds.plan(id)).tasks.map((task) => task.id);
-  expect((await server.builds.get(id)).taskList.map((task) => task.id)).toEqual(planned);
+  const planned = (await server.builds.plan(localUser, id)).tasks.map((task) => task.id);
+  expect((await server.builds.get(localUser, id)).taskList.map((task) => task.id)).toEqual(planned);
   expect(planned).not.toEqual(planned.toSorted());
 });
