@@ -4,8 +4,9 @@ import { type EventView, taskFailureText } from "./build.ts";
 
 /**
  * A build's view after one more event; an event that the view knows changes nothing. Covers the build's status, the tasks
- * that are done or failed, and what attempts say and when they are over. The rest of a view is read anew: money and
- * sandboxes have no events, the event of a plan carries no tasks, and other reports have their effect in a later turn.
+ * that are done or failed, and what its attempts say until they are over. The rest of a view is read anew: money and
+ * sandboxes have no events, those of a plan and an attempt's start do not carry what a view shows, and other reports have
+ * their effect in a later turn.
  */
 export function viewAfter(view: BuildView, event: EventView): BuildView {
   if (event.sequence <= view.lastEvent) return view;

@@ -1,5 +1,5 @@
 import type { SandboxId, SnapshotId } from "../base/ids.ts";
-import type { SandboxState, StateReason } from "./sandbox.ts";
+import type { SandboxState, StateReason } from "../sandboxes/sandbox.ts";
 
 /** What happens to sandboxes. `sequence` rises by one per event of a provider's state directory or account. */
 export type SandboxEvent = { readonly sequence: number; readonly at: number; readonly sandbox: SandboxId } & (
