@@ -2,7 +2,7 @@ import { z } from "zod";
 import { buildIdSchema } from "../base/ids.ts";
 import { buildModes, buildSettingsSchema, buildSourceSchema, buildStatuses, holds } from "../builds/build.ts";
 import { requestTextSchema } from "../builds/intent.ts";
-import { buildSummarySchema, moneyViewSchema } from "../builds/view.ts";
+import { type BuildSummary, buildSummarySchema, moneyViewSchema } from "../builds/view.ts";
 import { eventViewSchema } from "../events/build.ts";
 import { buildSecretsSchema } from "../sandboxes/network.ts";
 import { apiLimits, queryCount, sequenceSchema } from "./route.ts";
@@ -49,18 +49,12 @@ export const startBuildSchema = z
       (input as { mode: string }).mode === "new" ? "a new app has none" : "the repository to work on is missing",
   });
 export type StartBuild = z.input<typeof startBuildSchema>;
-export type StartBuildOutput = z.output<typeof startBuildSchema>;
 
 export const setBudgetSchema = z.strictObject({
   budgetMicroUsd: settings.budgetMicroUsd.unwrap(),
   /** With the order to go on: sent after it, that could end a hold that the build has come to meanwhile. */
   resume: z.boolean().default(false),
 });
-
-export type SetBudget = z.output<typeof setBudgetSchema>;
-
-export const buildOrders = ["pause", "resume", "cancel"] as const;
-export type BuildOrderName = (typeof buildOrders)[number];
 
 export const buildsQuerySchema = z.strictObject({
   status: z
@@ -74,7 +68,6 @@ export const buildsQuerySchema = z.strictObject({
   before: buildIdSchema.optional(),
   limit: queryCount(apiLimits.maxBuildsPage, 20),
 });
-export type BuildsQuery = z.output<typeof buildsQuerySchema>;
 
 export const eventsQuerySchema = z.strictObject({
   after: sequenceSchema.default(0),
@@ -86,7 +79,6 @@ export const buildsPageSchema = z.object({
   /** What `before` is for the next page. Null: this is the last one. */
   next: buildIdSchema.nullable(),
 });
-export type BuildsPage = Readonly<z.output<typeof buildsPageSchema>>;
 
 export const eventsPageSchema = z.object({
   events: z.array(eventViewSchema),
@@ -95,11 +87,9 @@ export const eventsPageSchema = z.object({
   /** The build has ended, and these are its last events. */
   ended: z.boolean(),
 });
-export type EventsPage = Readonly<z.output<typeof eventsPageSchema>>;
 
 /** How a stream of events ends when its build has. */
-export const streamEndSchema = z.object({ status: z.enum(buildStatuses), reason: z.string().nullable() });
-export type StreamEnd = Readonly<z.output<typeof streamEndSchema>>;
+export type StreamEnd = Pick<BuildSummary, "status" | "reason">;
 
 const costsSchema = z.array(
   z.object({

@@ -49,7 +49,7 @@ export const branchesViewSchema = z.object({
 export type BranchesView = Readonly<z.output<typeof branchesViewSchema>>;
 
 /** What there is of a main that has no dev server. */
-export const insteadViewSchema = z.object({
+const insteadViewSchema = z.object({
   reason: z.string(),
   /** To be cloned, on the server's machine. */
   repository: z.string(),
@@ -81,7 +81,6 @@ export const filesViewSchema = z.object({
   /** What `after` is for the next page. Null: this is the last one. */
   next: z.string().nullable(),
 });
-export type FilesView = Readonly<z.output<typeof filesViewSchema>>;
 
 export const fileViewSchema = z.object({
   commit: name,
@@ -93,7 +92,6 @@ export const fileViewSchema = z.object({
   /** Null: it is no text, or too large. */
   content: z.string().nullable(),
 });
-export type FileView = Readonly<z.output<typeof fileViewSchema>>;
 
 const commitQuerySchema = z.string().regex(/^[0-9a-f]{40}$/, "expected the whole name of a commit");
 const pathQuerySchema = z.string().min(1).max(1024);
@@ -108,7 +106,5 @@ export const filesQuerySchema = z.strictObject({
   after: pathQuerySchema.optional(),
   limit: queryCount(apiLimits.maxFilesPage, 1000),
 });
-export type FilesQuery = z.output<typeof filesQuerySchema>;
 
 export const fileQuerySchema = z.strictObject({ commit: commitQuerySchema.optional(), path: pathQuerySchema });
-export type FileQuery = z.output<typeof fileQuerySchema>;

@@ -15,7 +15,7 @@ export interface Route {
   /** Of the answer, when it is not 200. */
   readonly status?: 201;
   readonly scope: Scope;
-  /** What it may fail with beside `commonErrors` and the codes of its parameters. */
+  /** What it may fail with beside what any request may: `unauthenticated`, `invalid_request`, `too_large`, and a missing id. */
   readonly errors?: readonly ErrorCode[];
 }
 
@@ -32,16 +32,6 @@ export const routeParameters = {
   branch: { schema: branchIdSchema, missing: "branch_not_found" },
 } as const satisfies Record<string, { readonly schema: z.ZodType; readonly missing: ErrorCode }>;
 export type RouteParameter = keyof typeof routeParameters;
-
-/** Any route may fail with these. */
-export const commonErrors = [
-  "unauthenticated",
-  "invalid_request",
-  "too_large",
-  "internal",
-  "database_busy",
-  "database_unavailable",
-] as const satisfies readonly ErrorCode[];
 
 /** The names of a path's parameters, in their order. */
 export function parametersOf(path: string): RouteParameter[] {

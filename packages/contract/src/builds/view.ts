@@ -25,7 +25,7 @@ export const moneyViewSchema = z.object({
 });
 
 /** An attempt that has not ended. */
-export const attemptViewSchema = z.object({
+const attemptViewSchema = z.object({
   id: attemptIdSchema,
   task: name,
   /** From 1, per task. */
@@ -56,9 +56,8 @@ const sandboxViewSchema = z.object({
   createdAt: at,
   activeAt: at,
 });
-export type SandboxView = Readonly<z.output<typeof sandboxViewSchema>>;
 
-export const taskViewSchema = z.object({
+const taskViewSchema = z.object({
   id: name,
   status: z.enum(taskStatuses),
   component: name,
@@ -83,7 +82,7 @@ export const taskViewSchema = z.object({
 export type TaskView = Readonly<z.output<typeof taskViewSchema>>;
 
 /** `open`: it has not run yet, or has to run again. */
-export const gateStates = ["open", "running", "passed", "failed", "broken"] as const;
+const gateStates = ["open", "running", "passed", "failed", "broken"] as const;
 export type GateState = (typeof gateStates)[number];
 
 /** An attempt's result that is neither merged nor rejected. */

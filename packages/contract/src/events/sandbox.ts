@@ -25,5 +25,3 @@ export type SandboxEvent = { readonly sequence: number; readonly at: number; rea
 );
 
 export type EgressRefusal = "not_allowed" | "private_address" | "port" | "unresolved" | "malformed";
-
-export type SandboxEventType = SandboxEvent["type"];
