@@ -1,4 +1,4 @@
-import { type BuildView, newId, viewAfter } from "@slipway/contract";
+import { type BuildView, endAs, newId, viewAfter } from "@slipway/contract";
 import { report } from "@slipway/engine";
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -7,6 +7,7 @@ import { localUser } from "../principal.ts";
 
 const steps = ["progress", "quiet", "merged", "failed", "died", "pause", "resume", "cancel"] as const;
 type Step = (typeof steps)[number];
+const ends = { merged: "merged", failed: "checks_failed", died: "runner_lost" } as const;
 
 /** What a view after events says as the server's view does: of attempts, those that the view before had. */
 function covered({ status, reason, endedAt, lastEvent, taskList, attempts }: BuildView, before: BuildView) {
@@ -33,8 +34,7 @@ async function take(server: TestServer, { id, status, attempts, lastEvent }: Bui
   if (step === "progress" || step === "quiet") {
     return await server.tell(id, report("attempt.progress", null, { ...life, phase: "build", status: "begun", text }));
   }
-  const outcome = step === "failed" ? ({ type: step, error: "tests fail" } as const) : ({ type: step } as const);
-  await server.tell(id, report("attempt.ended", null, { ...life, outcome }));
+  await server.tell(id, report("attempt.ended", null, { ...life, end: endAs(ends[step]) }));
 }
 
 test("a view and the events after it make the view that the server shows later", async () => {
