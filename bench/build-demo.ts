@@ -29,8 +29,8 @@ export async function measureDemo(report: Report): Promise<void> {
   const n = events.filter(({ type }) => type === "task.merged").length;
   report({ name: "demo_vs_agents", value: ours / baseline, unit: "ratio", ours, baseline, n, bound: { atMost: 1.3 } });
   const ages = heard.flatMap(({ event, heardAtMs }) => {
-    const { saidAt } = event.data;
-    return event.type === "attempt.progress" && typeof saidAt === "number" ? [heardAtMs - saidAt] : [];
+    const saidAt = event.type === "attempt.progress" ? event.data.saidAt : undefined;
+    return saidAt === undefined ? [] : [heardAtMs - saidAt];
   });
   const value = percentile(ages, 0.99);
   const figure = { unit: "ms", ours: value, baseline: null, n: ages.length, bound: {} };
@@ -80,18 +80,18 @@ function wallMs(events: readonly EventView[]): number {
  */
 function ownMs(events: readonly EventView[], tasks: PlanView["tasks"]): number {
   const own = new Map<string, number>();
-  const add = (task: unknown, ms: number) => own.set(String(task), (own.get(String(task)) ?? 0) + ms);
+  const add = (task: string, ms: number) => own.set(task, (own.get(task) ?? 0) + ms);
   const begun = new Map<string, number>();
-  const passed = new Map<string, { task: unknown; ms: number }>();
+  const passed = new Map<string, { task: string; ms: number }>();
   for (const { type, at, data } of events) {
-    const name = `${data["task"]} ${data["attempt"]} ${data["phase"]}`;
-    if (type === "gate.ended" && data["verdict"] === "passed") {
-      passed.set(`${data["task"]} ${data["gate"]}`, { task: data["task"], ms: Number(data["durationMs"]) });
+    if (type === "gate.ended" && data.verdict === "passed") {
+      passed.set(`${data.task} ${data.gate}`, { task: String(data.task), ms: data.durationMs });
     }
     if (type !== "attempt.progress") continue;
-    if (data["status"] === "begun") begun.set(name, at);
-    if (data["status"] === "finished" || data["status"] === "failed") {
-      add(data["task"], at - (begun.get(name) ?? at));
+    const name = `${data.task} ${data.attempt} ${data.phase}`;
+    if (data.status === "begun") begun.set(name, at);
+    if (data.status === "finished" || data.status === "failed") {
+      add(data.task, at - (begun.get(name) ?? at));
       begun.delete(name);
     }
   }

@@ -1,13 +1,6 @@
-import {
-  apiLimits,
-  type BuildId,
-  type EventView,
-  errorAnswerSchema,
-  eventViewSchema,
-  pause,
-  SlipwayError,
-} from "@slipway/contract";
+import { apiLimits, errorAnswerSchema, pause, SlipwayError } from "@slipway/contract";
 import { createParser, type EventSourceMessage } from "eventsource-parser";
+import type { z } from "zod";
 import { errorOf, failureOf, send, type Transport } from "./transport.ts";
 
 export interface FollowOptions {
@@ -22,12 +15,13 @@ const silenceMs = 3 * apiLimits.heartbeatMs;
 const maxWaitMs = 5000;
 const maxMessageLength = 4 * 1024 * 1024;
 
-/** Every event after the given one, once and in order, until the build has ended. A lost connection is made anew. */
-export async function* followEvents(
+/** Every event after the given one, once and in order, until the server says that it was the last. */
+export async function* followEvents<E extends Numbered>(
   transport: Transport,
-  build: BuildId,
+  path: string,
+  schema: z.ZodType<E>,
   { after = 0, signal, patienceMs = 60_000 }: FollowOptions,
-): AsyncGenerator<EventView> {
+): AsyncGenerator<E> {
   let last = after;
   let failures = 0;
   let lostAt = 0;
@@ -37,9 +31,9 @@ export async function* followEvents(
   for (;;) {
     let failure = new SlipwayError("server_unavailable", "the server has ended the stream");
     try {
-      for await (const message of openStream({ transport, build, last, outer: signal, onHeard })) {
+      for await (const message of openStream({ transport, path, last, outer: signal, onHeard })) {
         if (message.event === "done") return;
-        const event = readMessage(message);
+        const event = readMessage(message, schema);
         if (event.sequence <= last) continue;
         last = event.sequence;
         yield event;
@@ -56,15 +50,19 @@ export async function* followEvents(
   }
 }
 
-function readMessage({ event, data }: EventSourceMessage): EventView {
+interface Numbered {
+  readonly sequence: number;
+}
+
+function readMessage<E>({ event, data }: EventSourceMessage, schema: z.ZodType<E>): E {
   const value = parsed(data);
   if (event === "error") {
     const answer = errorAnswerSchema.safeParse(value);
     if (answer.success) throw errorOf(answer.data.error);
   }
-  const read = eventViewSchema.safeParse(value);
+  const read = schema.safeParse(value);
   if (read.success) return read.data;
-  throw new SlipwayError("internal", "an event of the server is not understood; is it of another version?");
+  throw new SlipwayError("internal", "Unknown event from the server. Do client and server versions match?");
 }
 
 function parsed(text: string): unknown {
@@ -77,13 +75,13 @@ function parsed(text: string): unknown {
 
 interface OpenStream {
   readonly transport: Transport;
-  readonly build: BuildId;
+  readonly path: string;
   readonly last: number;
   readonly outer: AbortSignal | undefined;
   onHeard(): void;
 }
 
-async function* openStream({ transport, build, last, outer, onHeard }: OpenStream): AsyncGenerator<EventSourceMessage> {
+async function* openStream({ transport, path, last, outer, onHeard }: OpenStream): AsyncGenerator<EventSourceMessage> {
   const silence = new AbortController();
   const signal = outer === undefined ? silence.signal : AbortSignal.any([outer, silence.signal]);
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -97,7 +95,7 @@ async function* openStream({ transport, build, last, outer, onHeard }: OpenStrea
   try {
     wait();
     const headers = { accept: "text/event-stream", "last-event-id": String(last) };
-    const { body } = await send(transport, { method: "GET", path: `/v1/builds/${build}/events`, headers, signal });
+    const { body } = await send(transport, { method: "GET", path, headers, signal });
     for await (const chunk of body ?? []) {
       wait();
       onHeard();

@@ -23,7 +23,7 @@ export type * from "./ports/bridge.ts";
 export * from "./ports/ledger.ts";
 export type * from "./ports/models.ts";
 export * from "./ports/records.ts";
-export { maxFilesTold, type Report, type ReportType, readReport, report } from "./ports/reports.ts";
+export { decision, type Report, type ReportType, readReport, report } from "./ports/reports.ts";
 export type * from "./ports/repository.ts";
 export * from "./ports/store.ts";
 export * from "./ports/work.ts";

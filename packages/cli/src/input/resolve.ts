@@ -74,7 +74,7 @@ async function newestBuilds(client: Client, signal: AbortSignal): Promise<Entry<
 }
 
 /** Newest first. */
-export async function* everyBuild(client: Client, filter: { statuses?: readonly BuildStatus[] }, signal: AbortSignal) {
+export async function* everyBuild(client: Client, filter: { status?: BuildStatus[] }, signal: AbortSignal) {
   for (let before: BuildId | null | undefined; before !== null; ) {
     const { builds, next } = await client.builds.list({ ...filter, limit: 100, ...(before && { before }) }, { signal });
     yield* builds;

@@ -50,7 +50,7 @@ const answerMs = 30_000;
 export async function findHealth(client: Client, signal: AbortSignal): Promise<Health | undefined> {
   const limit = AbortSignal.timeout(answerMs);
   try {
-    return await client.health({ signal: AbortSignal.any([signal, limit]) });
+    return await client.server.health({ signal: AbortSignal.any([signal, limit]) });
   } catch (error) {
     if (hasCode(error, "server_unavailable")) return undefined;
     if (signal.aborted || !limit.aborted) throw error;

@@ -60,7 +60,7 @@ export function startCli(argv: readonly string[], options: CliOptions = {}): Run
     openProvider: async () => options.provider ?? Promise.reject(new Error("this test has no provider")),
     inspectHost: async () => options.findings ?? [],
     connectServer: async () => options.server ?? Promise.reject(new Error("this test has no server")),
-    serverHealth: async () => await options.server?.health(),
+    serverHealth: async () => await options.server?.server.health(),
   }).then((code) => ({ code, stdout: out.text(), stdoutBytes: out.bytes(), stderr: err.text() }));
   return {
     ended,

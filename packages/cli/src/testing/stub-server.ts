@@ -4,6 +4,7 @@ import {
   type BuildView,
   buildSettingsSchema,
   type EventView,
+  eventViewSchema,
   type IntentView,
   type ModelHealth,
   newId,
@@ -40,7 +41,7 @@ export function createStubServer(
     resume: order("resume"),
     cancel: order("cancel"),
     lock: order("lock"),
-    async setBudget(id, budgetMicroUsd, { resume = false } = {}) {
+    async setBudget(id, { budgetMicroUsd, resume = false }) {
       calls.push(["setBudget", id, budgetMicroUsd, ...(resume ? ["resume"] : [])]);
       return find(id);
     },
@@ -58,7 +59,7 @@ export function createStubServer(
   };
   return {
     calls,
-    health: async () => ({ status: "ok", version: "0.0.0", pid: 1, models }),
+    server: { health: async () => ({ status: "ok", version: "0.0.0", pid: 1, models }) },
     builds: new Proxy(builds, {
       get(object, key) {
         if (key in object) return Reflect.get(object, key);
@@ -102,9 +103,20 @@ export function buildView(changes: Partial<BuildView> = {}): BuildView {
   };
 }
 
-export function follow(...events: readonly Pick<EventView, "type" | "data">[]): BuildsClient["follow"] {
+/** An event as a server sends it. */
+export interface Sent {
+  readonly type: string;
+  readonly data: object;
+}
+
+/** The event as the client reads it. */
+export function eventOf(sent: Sent, sequence = 1): EventView {
+  return eventViewSchema.parse({ sequence, at: 1_700_000_000_000, ...sent });
+}
+
+export function follow(...events: readonly Sent[]): BuildsClient["follow"] {
   return async function* () {
-    for (const [index, event] of events.entries()) yield { sequence: index + 1, at: 1_700_000_000_000, ...event };
+    for (const [index, event] of events.entries()) yield eventOf(event, index + 1);
   };
 }
 

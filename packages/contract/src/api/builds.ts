@@ -1,43 +1,13 @@
 import { z } from "zod";
 import { buildIdSchema } from "../base/ids.ts";
-import { buildModes, buildSettingsSchema, buildStatuses, holds } from "../builds/build.ts";
+import { buildModes, buildSettingsSchema, buildSourceSchema, buildStatuses, holds } from "../builds/build.ts";
 import { requestTextSchema } from "../builds/intent.ts";
+import { type BuildSummary, buildSummarySchema, moneyViewSchema } from "../builds/view.ts";
+import { eventViewSchema } from "../events/build.ts";
 import { buildSecretsSchema } from "../sandboxes/network.ts";
+import { apiLimits, queryCount, sequenceSchema } from "./route.ts";
 
-/** What faces ask of the server over HTTP, below `/v1`. The answers are in api-views.ts. */
-export const apiLimits = {
-  maxBodyBytes: 1024 * 1024,
-  maxBuildsPage: 100,
-  maxEventsPage: 500,
-  maxFilesPage: 1000,
-  /** Of a file whose content is answered. */
-  maxFileBytes: 1024 * 1024,
-  /** Between two signs of life of a stream of events. */
-  heartbeatMs: 15_000,
-} as const;
-
-/** The header that makes an order count once, however often it is sent. */
-export const idempotencyHeader = "idempotency-key";
-export const idempotencyKeySchema = z.string().regex(/^[A-Za-z0-9_-]{1,64}$/, "expected up to 64 letters and digits");
-
-/** The repository that a feature is added to, or that is repaired. */
-export const buildSourceSchema = z.union([
-  z.strictObject({
-    /** Of the server's machine. */
-    directory: z
-      .string()
-      .max(4096)
-      .regex(/^\/[^\0]*$/, "expected an absolute path"),
-  }),
-  z.strictObject({
-    /** What git clones. Nothing that git takes for an option or a program. */
-    repository: z
-      .string()
-      .max(2048)
-      .regex(/^(https:\/\/|ssh:\/\/|git@)[^\s\0-][^\s\0]*$/, "expected an address such as https://example.com/app.git"),
-  }),
-]);
-export type BuildSource = Readonly<z.output<typeof buildSourceSchema>>;
+const count = z.int().min(0);
 
 const settings = buildSettingsSchema.shape;
 
@@ -79,26 +49,12 @@ export const startBuildSchema = z
       (input as { mode: string }).mode === "new" ? "a new app has none" : "the repository to work on is missing",
   });
 export type StartBuild = z.input<typeof startBuildSchema>;
-export type StartBuildOutput = z.output<typeof startBuildSchema>;
 
 export const setBudgetSchema = z.strictObject({
   budgetMicroUsd: settings.budgetMicroUsd.unwrap(),
   /** With the order to go on: sent after it, that could end a hold that the build has come to meanwhile. */
   resume: z.boolean().default(false),
 });
-
-export type SetBudget = z.output<typeof setBudgetSchema>;
-
-export const buildOrders = ["pause", "resume", "cancel"] as const;
-export type BuildOrderName = (typeof buildOrders)[number];
-
-const queryCount = (most: number, otherwise: number) =>
-  z
-    .string()
-    .regex(/^\d{1,9}$/, "expected a whole number")
-    .transform(Number)
-    .pipe(z.int().min(1).max(most))
-    .default(otherwise);
 
 export const buildsQuerySchema = z.strictObject({
   status: z
@@ -112,33 +68,48 @@ export const buildsQuerySchema = z.strictObject({
   before: buildIdSchema.optional(),
   limit: queryCount(apiLimits.maxBuildsPage, 20),
 });
-export type BuildsQuery = z.output<typeof buildsQuerySchema>;
-
-/** A number of an event; 0 is before the first. */
-export const sequenceSchema = z
-  .string()
-  .regex(/^\d{1,15}$/, "expected the number of an event")
-  .transform(Number);
-
-const commitQuerySchema = z.string().regex(/^[0-9a-f]{40}$/, "expected the whole name of a commit");
-const pathQuerySchema = z.string().min(1).max(1024);
-
-/** Of main, at a commit that main has or had. */
-export const filesQuerySchema = z.strictObject({
-  /** Left out: main as it is now. */
-  commit: commitQuerySchema.optional(),
-  /** An earlier one: only what differs from it. */
-  since: commitQuerySchema.optional(),
-  /** Only files behind this path. */
-  after: pathQuerySchema.optional(),
-  limit: queryCount(apiLimits.maxFilesPage, 1000),
-});
-export type FilesQuery = z.output<typeof filesQuerySchema>;
-
-export const fileQuerySchema = z.strictObject({ commit: commitQuerySchema.optional(), path: pathQuerySchema });
-export type FileQuery = z.output<typeof fileQuerySchema>;
 
 export const eventsQuerySchema = z.strictObject({
   after: sequenceSchema.default(0),
   limit: queryCount(apiLimits.maxEventsPage, 100),
 });
+
+export const buildsPageSchema = z.object({
+  builds: z.array(buildSummarySchema),
+  /** What `before` is for the next page. Null: this is the last one. */
+  next: buildIdSchema.nullable(),
+});
+
+export const eventsPageSchema = z.object({
+  events: z.array(eventViewSchema),
+  /** What `after` is for the next page. */
+  next: count,
+  /** The build has ended, and these are its last events. */
+  ended: z.boolean(),
+});
+
+/** How a stream of events ends when its build has. */
+export type StreamEnd = Pick<BuildSummary, "status" | "reason">;
+
+const costsSchema = z.array(
+  z.object({
+    /** Null: spent for none of them. */
+    of: z.string().min(1).max(256).nullable(),
+    spentMicroUsd: count,
+    reservedMicroUsd: count,
+    requests: count,
+  }),
+);
+
+/** What a build has cost, by what it was spent for. Each adds up to the same. */
+export const costsViewSchema = z.object({
+  money: moneyViewSchema,
+  by: z.object({
+    task: costsSchema,
+    attempt: costsSchema,
+    agent: costsSchema,
+    gate: costsSchema,
+    provider: costsSchema,
+  }),
+});
+export type CostsView = Readonly<z.output<typeof costsViewSchema>>;

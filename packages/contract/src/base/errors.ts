@@ -11,6 +11,7 @@ interface ErrorEntry {
 /** Every expected failure: code -> HTTP status, retry, what to do. Codes are stable; messages are not. */
 export const errorTable = {
   invalid_request: { status: 400, retry: "never", action: "Correct the fields the message names." },
+  unauthenticated: { status: 401, retry: "never", action: "Say who you are: use the server's socket, or a key." },
   unknown_image: { status: 400, retry: "never", action: "Use host, debian, node20, node22, node24 or a custom image." },
   invalid_limits: { status: 400, retry: "never", action: "Choose limits inside the ranges the message names." },
   invalid_port: { status: 400, retry: "never", action: "Use a port from 1 to 65535 that the sandbox opens." },

@@ -28,6 +28,10 @@ export type PauseReason = (typeof pauseReasons)[number];
 export const buildEndReasons = ["satisfied", "cancelled", "timeout", "unplannable"] as const;
 export type BuildEndReason = (typeof buildEndReasons)[number];
 
+/** Stages before the first task, in their order. Each reports what it made, or `stage.failed`. */
+export const stages = ["draft", "lock", "plan"] as const;
+export type Stage = (typeof stages)[number];
+
 /** Where a build waits for its user: before the lock of the intent, after the plan, at both, or nowhere. */
 export const holds = ["none", "intent", "plan", "both"] as const;
 export type Hold = (typeof holds)[number];
@@ -71,3 +75,29 @@ export type BuildSettingsInput = z.input<typeof buildSettingsSchema>;
 export const coordinatorHeartbeatMs = 60_000;
 /** How long a build stays its driver's without a turn: after a missed heartbeat another server takes over. */
 export const defaultLeaseMs = 1.25 * coordinatorHeartbeatMs;
+
+/** The repository that a feature is added to, or that is repaired. */
+export const buildSourceSchema = z.union([
+  z.strictObject({
+    /** Of the server's machine. */
+    directory: z
+      .string()
+      .max(4096)
+      .regex(/^\/[^\0]*$/, "expected an absolute path"),
+  }),
+  z.strictObject({
+    /** What git clones. Nothing that git takes for an option or a program. */
+    repository: z
+      .string()
+      .max(2048)
+      .regex(/^(https:\/\/|ssh:\/\/|git@)[^\s\0-][^\s\0]*$/, "expected an address such as https://example.com/app.git"),
+  }),
+]);
+export type BuildSource = Readonly<z.output<typeof buildSourceSchema>>;
+
+/** What the last check of a criterion or a workflow saw. */
+export const evidenceSchema = z.object({
+  id: z.string().min(1).max(256),
+  satisfied: z.boolean(),
+  text: z.string().max(2000),
+});

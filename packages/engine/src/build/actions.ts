@@ -1,4 +1,5 @@
 import type { BuildEndReason, BuildStatus, End, PauseReason } from "@slipway/contract";
+import { type DecisionInput, type DecisionType, decision } from "../ports/reports.ts";
 import type { NewEvent } from "../ports/store.ts";
 import type { NextTry, PlanningWork, WorkItem } from "../ports/work.ts";
 import type { FailedTry, TaskState } from "./state.ts";
@@ -47,10 +48,12 @@ export type EndStatus = Extract<BuildStatus, "succeeded" | "failed" | "cancelled
 
 /** The decision as those who follow the build read it: an event with the action's fields. */
 export function tellDecision({ type, ...data }: BuildAction): NewEvent {
-  return { type: eventTypes[type], data: JSON.parse(JSON.stringify(data)) };
+  return decision(eventTypes[type], data as never);
 }
 
-const eventTypes: Readonly<Record<BuildAction["type"], string>> = {
+type Said<A extends BuildAction["type"]> = Omit<ActionOf<A>, "type">;
+
+const eventTypes = {
   stage: "stage.began",
   "start-attempt": "attempt.started",
   "respawn-attempt": "attempt.respawned",
@@ -67,4 +70,7 @@ const eventTypes: Readonly<Record<BuildAction["type"], string>> = {
   "check-satisfaction": "satisfaction.asked",
   "plan-remaining": "remaining.asked",
   "end-build": "build.ended",
+} as const satisfies {
+  /** An event that takes all that the action says. */
+  [A in BuildAction["type"]]: { [T in DecisionType]: Said<A> extends DecisionInput<T> ? T : never }[DecisionType];
 };

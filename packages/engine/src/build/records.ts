@@ -7,6 +7,7 @@ import {
   endText,
   type Hold,
   newId,
+  taskFailureText,
 } from "@slipway/contract";
 import { z } from "zod";
 import type { AttemptRecord, BuildRecord, NewBuild, TaskRecord } from "../ports/records.ts";
@@ -120,18 +121,7 @@ function toTask(build: BuildId, task: TaskState): TaskRecord {
 
 function reasonOf({ status, trouble, failure }: TaskState): string | null {
   if (status === "satisfied") return "already on main";
-  return failure === null ? trouble : failureText(failure);
-}
-
-function failureText(failure: NonNullable<TaskState["failure"]>): string {
-  switch (failure.reason) {
-    case "exhausted":
-      return failure.message ?? failure.error;
-    case "dependency":
-      return `waits for ${failure.task}, which failed`;
-    case "build-ended":
-      return "the build ended";
-  }
+  return failure === null ? trouble : taskFailureText(failure);
 }
 
 function toAttempt({ stored, places }: Change, attempt: AttemptState): AttemptRecord {

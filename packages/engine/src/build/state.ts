@@ -11,11 +11,11 @@ import {
   isOnMain,
   type Plan,
   pauseReasons,
+  stages,
 } from "@slipway/contract";
 import { z } from "zod";
 import type { Kept } from "../ports/kept.ts";
 import type { attemptRecordSchema, buildRecordSchema, taskRecordSchema } from "../ports/records.ts";
-import { stages } from "../ports/work.ts";
 
 /**
  * Everything that the decisions of a build follow from. What is queried is kept in fields of the records, the rest in

@@ -1,4 +1,5 @@
 import type { Finding } from "@slipway/contract";
+import { decision } from "../ports/reports.ts";
 import type { NewEvent } from "../ports/store.ts";
 import type { GateWork, MergeWork, OfCandidate } from "../ports/work.ts";
 import type { Judged, Suspicion } from "./state.ts";
@@ -58,21 +59,21 @@ export function tellMerging(action: MergeAction): readonly NewEvent[] {
   switch (action.type) {
     case "gate-run": {
       const { candidate, task, gate, run } = action;
-      return [{ type: "gate.started", data: { candidate, task, gate, run } }];
+      return [decision("gate.started", { candidate, task, gate, run })];
     }
     case "reject": {
       const { candidate, task, gate, broken, unchanged } = action;
       const type = gate === "main-test" ? "merge.test_failed" : "merge.rejected";
       const finding = action.findings[0]?.text.slice(0, 500) ?? "";
-      return [{ type, data: { candidate, task, gate, broken, unchanged, finding } }];
+      return [decision(type, { candidate, task, gate, broken, unchanged, finding })];
     }
     case "return-conflict": {
       const { candidate, task, paths } = action;
-      return [{ type: "merge.conflict", data: { candidate, task, paths: paths.slice(0, 20) } }];
+      return [decision("merge.conflict", { candidate, task, paths: paths.slice(0, 20) })];
     }
     case "set-aside": {
       const { candidate, task, gate } = action;
-      return [{ type: "merge.doubted", data: { candidate, task, gate } }];
+      return [decision("merge.doubted", { candidate, task, gate })];
     }
     default:
       return [];

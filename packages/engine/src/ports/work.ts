@@ -1,4 +1,4 @@
-import type { AttemptId, BuildId, BuildMode, CandidateId, Finding } from "@slipway/contract";
+import type { AttemptId, BuildId, BuildMode, CandidateId, Finding, Stage } from "@slipway/contract";
 
 /**
  * Carries out what a build decides. Nothing here waits for the work itself: its result is reported to the store
@@ -28,10 +28,6 @@ export interface WorkingBuild {
   readonly mode: BuildMode;
   readonly request: string;
 }
-
-/** Stages before the first task, in order. Each reports what it made, or `stage.failed`. */
-export const stages = ["draft", "lock", "plan"] as const;
-export type Stage = (typeof stages)[number];
 
 /** An item names everything that tells it from others. */
 export type WorkItem =

@@ -1,9 +1,8 @@
-import { apiLimits, type Health, SlipwayError } from "@slipway/contract";
+import { type Health, routes, SlipwayError } from "@slipway/contract";
 import { Hono } from "hono";
-import { bodyLimit } from "hono/body-limit";
 import type { BuildFace } from "../faces/builds/face.ts";
-import { buildRoutes } from "./builds.ts";
 import { answerError } from "./errors.ts";
+import { type App, type Bindings, serve } from "./serve.ts";
 
 export interface AppParts {
   readonly builds: BuildFace;
@@ -15,16 +14,11 @@ export interface AppParts {
   readonly signal: AbortSignal;
 }
 
-export function createApp({ builds, models, version, log, signal }: AppParts): Hono {
-  const app = new Hono();
-  const tooLarge = () => {
-    throw new SlipwayError("too_large", `a body has at most ${apiLimits.maxBodyBytes} bytes`);
-  };
-  app.use(bodyLimit({ maxSize: apiLimits.maxBodyBytes, onError: tooLarge }));
-  app.get("/v1/health", (context) =>
-    context.json({ status: "ok", version, pid: process.pid, models: models() } satisfies Health),
-  );
-  app.route("/v1/builds", buildRoutes(builds, signal));
+export function createApp({ builds, models, version, log, signal }: AppParts): App {
+  const app = new Hono<{ Bindings: Bindings }>();
+  const health = async (): Promise<Health> => ({ status: "ok", version, pid: process.pid, models: models() });
+  serve(app, routes.server, { health }, signal);
+  serve(app, routes.builds, builds, signal);
   app.notFound(({ req }) => {
     throw new SlipwayError("route_not_found", `there is no ${req.method} ${req.path.slice(0, 200)}`);
   });

@@ -35,7 +35,7 @@ async function serveOther(listener: RequestListener) {
 test("every route has its method", async () => {
   const { client, server } = await serve();
   const { builds } = client;
-  expect(await client.health()).toMatchObject({ status: "ok" });
+  expect(await client.server.health()).toMatchObject({ status: "ok" });
   const { id } = await builds.start({ request: "a habit tracker", hold: "both" });
   await server.tell(id);
   expect((await builds.intent(id)).status).toBe("open");
@@ -45,12 +45,12 @@ test("every route has its method", async () => {
   expect((await builds.plan(id)).tasks).toHaveLength(3);
   expect((await builds.resume(id)).status).toBe("running");
   expect((await builds.pause(id)).status).toBe("paused");
-  expect((await builds.setBudget(id, 7_000_000)).money.budgetMicroUsd).toBe(7_000_000);
-  const raised = await builds.setBudget(id, 8_000_000, { resume: true });
+  expect((await builds.setBudget(id, { budgetMicroUsd: 7_000_000 })).money.budgetMicroUsd).toBe(7_000_000);
+  const raised = await builds.setBudget(id, { budgetMicroUsd: 8_000_000, resume: true });
   expect(raised).toMatchObject({ status: "running", money: { budgetMicroUsd: 8_000_000 } });
   await builds.pause(id);
   expect((await builds.costs(id)).by.task).toEqual([]);
-  expect((await builds.list({ statuses: ["paused"], project: "default", limit: 1 })).builds).toMatchObject([{ id }]);
+  expect((await builds.list({ status: ["paused"], project: "default", limit: 1 })).builds).toMatchObject([{ id }]);
   expect((await builds.events(id, { after: 1, limit: 1 })).events).toMatchObject([{ sequence: 2 }]);
   expect(await builds.get(id)).toMatchObject({ id, status: "paused" });
   expect((await builds.cancel(id)).status).toBe("cancelled");
@@ -136,14 +136,14 @@ describe("a failure", () => {
   test("to reach it is told as such", async () => {
     const { client, server } = await serve();
     await server.stop();
-    await expect(client.health()).rejects.toMatchObject({ code: "server_unavailable", retry: "later" });
+    await expect(client.server.health()).rejects.toMatchObject({ code: "server_unavailable", retry: "later" });
     rmSync(server.socketPath, { force: true });
-    await expect(client.health()).rejects.toThrow(/ENOENT/);
+    await expect(client.server.health()).rejects.toThrow(/ENOENT/);
   });
 
   test("by the caller's signal is told as such", async () => {
     const { client } = await serve();
-    await expect(client.health({ signal: AbortSignal.abort() })).rejects.toMatchObject({ code: "aborted" });
+    await expect(client.server.health({ signal: AbortSignal.abort() })).rejects.toMatchObject({ code: "aborted" });
   });
 
   test("of something that is no server of ours is none of its codes", async () => {
@@ -151,7 +151,7 @@ describe("a failure", () => {
       if (request.url === "/v1/health") answer.writeHead(200).end('{"hello":"world"}');
       else answer.writeHead(502).end("<html>");
     });
-    await expect(other.health()).rejects.toMatchObject({ code: "internal" });
+    await expect(other.server.health()).rejects.toMatchObject({ code: "internal" });
     await expect(other.builds.list()).rejects.toThrow(/502/);
   });
 
@@ -161,7 +161,7 @@ describe("a failure", () => {
       tokens.push(request.headers.authorization);
       answer.writeHead(307, { location: "/elsewhere" }).end();
     });
-    await expect(other.health()).rejects.toMatchObject({ code: "server_unavailable" });
+    await expect(other.server.health()).rejects.toMatchObject({ code: "server_unavailable" });
     expect(tokens).toEqual(["Bearer secret"]);
   });
 });

@@ -4,7 +4,7 @@ import { HTTPException } from "hono/http-exception";
 import type { ContentfulStatusCode } from "hono/utils/http-status";
 import type { z } from "zod";
 
-/** Every failure has one shape. What is not expected is told to the log alone. */
+/** Every failure has one shape. Only the log tells an unexpected one. */
 export function answerError(error: unknown, context: Context, log: (line: string) => void): Response {
   const known = toSlipwayError(error);
   if (known.code === "internal") log(`${context.req.method} ${context.req.path}: ${stackOf(error)}`);
@@ -17,11 +17,12 @@ export function toSlipwayError(error: unknown): SlipwayError {
   return new SlipwayError("internal", "the server failed; its log says more");
 }
 
-/** Fails with `invalid_request` that names every field that is wrong. */
-export function accept<S extends z.ZodType>(schema: S, value: unknown): z.output<S> {
-  const read = schema.safeParse(value);
-  if (read.success) return read.data;
-  const mistakes = read.error.issues.map(({ path, message }) => [...path, message].join(": "));
+/** Each value as its schema reads it; undefined without a schema. Fails with `invalid_request` that names every field that is wrong. */
+export function acceptAll(...parts: readonly (readonly [z.ZodType | undefined, unknown])[]): unknown[] {
+  const read = parts.map(([schema, value]) => schema?.safeParse(value));
+  const issues = read.flatMap((part) => part?.error?.issues ?? []);
+  if (issues.length === 0) return read.map((part) => part?.data);
+  const mistakes = issues.map(({ path, message }) => [...path, message].join(": "));
   throw new SlipwayError("invalid_request", mistakes.join("; "));
 }
 

@@ -337,12 +337,13 @@ describe("events", () => {
 test("a reader of events that goes away is not waited for", async () => {
   const server = await serve({ stages: [] });
   const { id } = await start(server);
-  const { follow } = server.builds;
   const left = Promise.withResolvers<void>();
-  server.builds.follow = (build, after, signal) => {
-    signal.addEventListener("abort", () => left.resolve());
-    return follow(build, after, signal);
+  const { follow } = server.builds;
+  const watched = async (...given: Parameters<typeof follow>) => {
+    given[3].addEventListener("abort", () => left.resolve());
+    return await follow(...given);
   };
+  Object.assign(server.builds, { follow: watched });
   const reader = connect(server.socketPath);
   reader.write(`GET /v1/builds/${id}/events HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n\r\n`);
   await new Promise((resolve) => reader.once("data", resolve));

@@ -3,6 +3,7 @@ import { createClient } from "@slipway/client";
 import { type BuildId, buildViewSchema, newId } from "@slipway/contract";
 import { report, type WorkingBuild } from "@slipway/engine";
 import { expect, test } from "vitest";
+import { localUser } from "../faces/principal.ts";
 import { openBuildRepository } from "../work/repository/repository.ts";
 import { openSite } from "../work/repository/testing.ts";
 import { startTestServer } from "./testing.ts";
@@ -84,9 +85,9 @@ test("a preview that is ready only after its build has succeeded is in the build
   await using world = await setUp();
   const { server, id, succeed } = world;
   await server.tell(id);
-  expect(await server.builds.get(id)).toMatchObject({ preview: null });
+  expect(await server.builds.get(localUser, id)).toMatchObject({ preview: null });
   await succeed();
-  const { status, preview, nothingToShow } = await server.builds.get(id);
+  const { status, preview, nothingToShow } = await server.builds.get(localUser, id);
   expect({ status, preview, nothingToShow }).toEqual({ status: "succeeded", preview: address, nothingToShow: null });
 });
 

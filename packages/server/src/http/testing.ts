@@ -3,14 +3,13 @@ import { type IncomingHttpHeaders, request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
-import type { BuildId, BuildSettings, Health, Task } from "@slipway/contract";
+import type { BuildId, BuildSettings, Health, Stage, Task } from "@slipway/contract";
 import {
   createFleet,
   createTick,
   lockIntent,
   type NewEvent,
   report,
-  type Stage,
   type Store,
   type Work,
   type WorkItem,
@@ -23,6 +22,7 @@ import { generatedChecks, generatedIntent } from "../simulated/generated.ts";
 import { openBuildSecrets } from "../work/build-secrets.ts";
 import { createApp } from "./app.ts";
 import { listenOnSocket } from "./listen.ts";
+import type { App } from "./serve.ts";
 
 /** HTTP on a socket over a real store. Builds are driven by turns in this process, one for each ring. */
 export interface TestServer extends AsyncDisposable {
@@ -30,6 +30,8 @@ export interface TestServer extends AsyncDisposable {
   readonly socketPath: string;
   readonly store: Store;
   readonly builds: BuildFace;
+  /** For requests that come by no socket. */
+  app(): App;
   /** Work that was asked for and is neither answered nor done. */
   readonly asked: WorkItem[];
   readonly log: string[];
@@ -123,16 +125,11 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     secrets,
     repositoryOf: (build) => join(directory, build),
   });
+  const app = (signal: AbortSignal) =>
+    createApp({ builds, models: () => models, version: "0.0.0", log: (line) => log.push(line), signal });
   const listen = async () => {
     const ending = new AbortController();
-    const app = createApp({
-      builds,
-      models: () => models,
-      version: "0.0.0",
-      log: (line) => log.push(line),
-      signal: ending.signal,
-    });
-    const listening = await listenOnSocket(app, socketPath);
+    const listening = await listenOnSocket(app(ending.signal), socketPath);
     return async () => {
       ending.abort();
       await listening[Symbol.asyncDispose]();
@@ -144,6 +141,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     socketPath,
     store,
     builds,
+    app: () => app(AbortSignal.abort()),
     asked,
     log,
     ask: (method, path, asking) => ask(socketPath, method, path, asking),

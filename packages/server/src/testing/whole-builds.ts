@@ -11,6 +11,7 @@ import { openProvider } from "@slipway/sandbox/open";
 import { createAgentCheck } from "../agents.ts";
 import { createBuilding } from "../building.ts";
 import { composeServer, type Server } from "../compose.ts";
+import { localUser } from "../faces/principal.ts";
 import { checkerToolDirectories } from "../work/gates/checker.ts";
 import type { RemoteSettings } from "../work/merging/remote.ts";
 import { readModelSettings } from "../work/planning/open-models.ts";
@@ -100,13 +101,17 @@ export async function openWholeBuilds({
     warnings,
     repository,
     async start(build) {
-      const { id } = await server.face.start("ada", startBuildSchema.parse({ request: "An app of parts", ...build }));
+      const { id } = await server.face.start(
+        localUser,
+        startBuildSchema.parse({ request: "An app of parts", ...build }),
+      );
       return id;
     },
     async ended(build, limitMs = 500_000) {
       const limit = AbortSignal.timeout(limitMs);
-      for await (const { type } of server.face.follow(build, 0, limit)) if (type === "build.paused") break;
-      if (!limit.aborted) return await server.face.get(build);
+      const events = await server.face.follow(localUser, build, { after: 0, limit: 1 }, limit);
+      for await (const { type } of events) if (type === "build.paused") break;
+      if (!limit.aborted) return await server.face.get(localUser, build);
       const last = (await allEvents(server.store, build)).slice(-30);
       const lines = last.map(({ at, type, data }) => `${at} ${type} ${JSON.stringify(data).slice(0, 300)}`);
       throw new Error(["the build does not end:", ...lines, ...warnings].join("\n"));
@@ -118,7 +123,7 @@ export async function openWholeBuilds({
       return files.get(path)?.toString("utf8");
     },
     async shown(build, path) {
-      const { preview } = await server.face.get(build);
+      const { preview } = await server.face.get(localUser, build);
       const address = new URL(preview ?? "");
       address.pathname = path;
       return await (await fetch(address, { headers: { connection: "close" } })).text();

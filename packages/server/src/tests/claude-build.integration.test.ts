@@ -1,5 +1,6 @@
 import { fileURLToPath } from "node:url";
 import { expect, test, vi } from "vitest";
+import { localUser } from "../faces/principal.ts";
 import { scriptedApp } from "../testing/scripted-app.ts";
 import { openWholeBuilds } from "../testing/whole-builds.ts";
 
@@ -15,6 +16,6 @@ test("the claude program builds what the built-in agent does", async () => {
   expect(view.taskList.map(({ id, status }) => `${id} ${status}`)).toEqual(["base merged", "cart merged"]);
   expect(await builds.file(build, "parts/cart.js")).toBe('export default "cart";\n');
   await vi.waitFor(async () => expect(await builds.shown(build, "cart")).toBe("cart"));
-  const { by } = await builds.server.face.costs(build);
+  const { by } = await builds.server.face.costs(localUser, build);
   expect(by.agent.map(({ of }) => of)).toContain("claude-code");
 }, 600_000);

@@ -2,6 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { BuildId } from "@slipway/contract";
 import { expect, onTestFinished, test, vi } from "vitest";
+import { localUser } from "../faces/principal.ts";
 import { scriptedApp } from "../testing/scripted-app.ts";
 import { openWholeBuilds, type WholeBuilds } from "../testing/whole-builds.ts";
 import { attemptAt, openSite } from "../work/attempts/testing.ts";
@@ -27,10 +28,10 @@ async function begin(directory: string) {
 }
 
 async function expectCancelled({ server, provider }: WholeBuilds, build: BuildId) {
-  expect(await server.face.get(build)).toMatchObject({ repositoryMissing: true, endedAt: null });
-  await server.face.order(build, "cancel");
+  expect(await server.face.get(localUser, build)).toMatchObject({ repositoryMissing: true, endedAt: null });
+  await server.face.cancel(localUser, build);
   await vi.waitFor(async () => {
-    expect(await server.face.get(build)).toMatchObject({ status: "cancelled", repositoryMissing: true });
+    expect(await server.face.get(localUser, build)).toMatchObject({ status: "cancelled", repositoryMissing: true });
   }, patience);
   await vi.waitFor(async () => expect((await server.store.leases.find(build)).holder).toBe(null), patience);
   expect(await provider.list()).toEqual([]);
@@ -49,7 +50,7 @@ test("a build that loses its repository while it works says so, and can be cance
   const directory = await newDirectory();
   const { builds, build } = await begin(directory);
   await using _ = builds;
-  expect(await builds.server.face.get(build)).toMatchObject({ repositoryMissing: false });
+  expect(await builds.server.face.get(localUser, build)).toMatchObject({ repositoryMissing: false });
   await remove(directory, build);
   await expectCancelled(builds, build);
 });

@@ -242,7 +242,7 @@ describe("a task that a gate has refused", () => {
   /** As users see it. */
   const refused = async (set: Awaited<ReturnType<typeof build>>, task = "cart") => {
     const stored = await set.store.builds.state(set.build);
-    const parts = { source: null, recent: [], checked: undefined, repository: "", isRepositoryMissing: false };
+    const parts = { source: null, said: [], checked: undefined, repository: "", isRepositoryMissing: false };
     const remoteEnd = { pullRequest: null, remoteFailure: null, result: null };
     const money = await set.store.ledger.balance(set.build);
     const view = viewOf(stored, { ...parts, money, preview: null, isNothingToShow: false, remoteEnd });

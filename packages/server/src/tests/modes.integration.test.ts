@@ -5,6 +5,7 @@ import { promisify } from "node:util";
 import type { BuildId, Check } from "@slipway/contract";
 import type { ScriptedProgram } from "@slipway/gateway/scripted";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { localUser } from "../faces/principal.ts";
 import { criteria } from "../simulated/generated.ts";
 import { answers, type ScriptedTask, scriptedApp } from "../testing/scripted-app.ts";
 import { openWholeBuilds, type WholeBuilds } from "../testing/whole-builds.ts";
@@ -121,7 +122,7 @@ async function expectSucceeded(builds: WholeBuilds, build: BuildId) {
   const view = await builds.ended(build, 500_000);
   const told = (await builds.events(build)).map(({ type, data }) => `${type} ${JSON.stringify(data).slice(0, 300)}`);
   expect(view.status, [...told.slice(-15), ...builds.warnings].join("\n")).toBe("succeeded");
-  const queue = await builds.server.face.mergeQueue(build);
+  const queue = await builds.server.face.mergeQueue(localUser, build);
   return { view, queue };
 }
 
@@ -171,7 +172,7 @@ describe("a repository that is somebody else's", () => {
     expect(await readFile(join(main, "test/total.test.js"), "utf8")).toBe(tests);
     expect(await ownTests(main)).toBe(0);
     await vi.waitFor(async () => expect(await builds.shown(build, "tax")).toBe("with tax 12"));
-    const { events } = await builds.server.face.events(build, 0, 500);
+    const { events } = await builds.server.face.events(localUser, build, { after: 0, limit: 500 });
     expect(events.find(({ type }) => type === "merge.ended")?.data).toMatchObject({
       merged: true,
       main: { commit: view.main },
@@ -182,7 +183,7 @@ describe("a repository that is somebody else's", () => {
         { path: "test/tax.test.js", change: "added" },
       ],
     });
-    const shown = await builds.server.face.file(build, { path: "lib/tax.js" });
+    const shown = await builds.server.face.file(localUser, build, { path: "lib/tax.js" });
     expect(shown).toMatchObject({ commit: view.main, content: expect.stringContaining("withTax") });
     const asked = `slipway/${build} trunk Show prices with tax\n`;
     await expect.poll(() => readFile(opened, "utf8").catch(() => "")).toBe(asked);
@@ -297,12 +298,14 @@ describe("a repository that is not as usual", () => {
     const build = await builds.start({ mode: "feature", source: { directory }, hold: "intent" });
     await vi.waitFor(
       async () =>
-        expect(await builds.server.face.get(build)).toMatchObject({ planning: { stage: "lock", step: "held" } }),
+        expect(await builds.server.face.get(localUser, build)).toMatchObject({
+          planning: { stage: "lock", step: "held" },
+        }),
       { timeout: 300_000, interval: 200 },
     );
     for (const path of files) expect(await builds.file(build, path)).toBeDefined();
     expect(await stateOf(directory)).toEqual(before);
-    await builds.server.face.order(build, "cancel");
+    await builds.server.face.cancel(localUser, build);
     await builds.ended(build);
   });
 });

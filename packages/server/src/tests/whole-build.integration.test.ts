@@ -3,8 +3,8 @@ import { join } from "node:path";
 
 import type { ScriptedProgram, ScriptedRequest, Turn } from "@slipway/gateway/scripted";
 import { expect, test, vi } from "vitest";
+import { localUser } from "../faces/principal.ts";
 import { part, scriptedApp } from "../testing/scripted-app.ts";
-
 import { openWholeBuilds } from "../testing/whole-builds.ts";
 
 /**
@@ -67,5 +67,5 @@ test("a build of four tasks, with a lead and workers, and one that is there alre
   expect(left.map(({ labels }) => labels["purpose"])).toEqual(["preview"]);
   expect(left[0]?.network.secrets).toEqual([{ host: secret.host, header: secret.header }]);
   expect(JSON.stringify([view, events, builds.warnings])).not.toContain(secret.value);
-  expect((await builds.server.face.get(build)).money.reservedMicroUsd).toBe(0);
+  expect((await builds.server.face.get(localUser, build)).money.reservedMicroUsd).toBe(0);
 }, 600_000);

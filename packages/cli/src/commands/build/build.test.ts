@@ -1,14 +1,14 @@
 import type { BuildsClient } from "@slipway/client";
-import { type BranchView, type BuildView, type EventView, newId, SlipwayError } from "@slipway/contract";
+import { type BranchView, type BuildView, newId, SlipwayError } from "@slipway/contract";
 import { describe, expect, test, vi } from "vitest";
 import { type CliOptions, startCli } from "../../testing/run-cli.ts";
-import { buildView, createStubServer, follow, intent, plan } from "../../testing/stub-server.ts";
+import { buildView, createStubServer, eventOf, follow, intent, plan, type Sent } from "../../testing/stub-server.ts";
 
 const told = [
-  { type: "build.created", data: { mode: "new" } },
-  { type: "sandbox.changed", data: { sandbox: "sbx", status: "running" } },
+  { type: "build.created", data: { mode: "new", hold: "none" } },
+  { type: "sandbox.changed", data: { sandbox: newId("sbx"), status: "running", reason: null } },
   { type: "attempt.progress", data: { task: "cart", attempt: 1, phase: "build", status: "begun", text: "x\u001b[2J" } },
-  { type: "merge.conflict", data: { task: "cart", paths: ["a.ts", "b.ts", "c.ts", "d.ts"] } },
+  { type: "merge.conflict", data: { candidate: "cnd", task: "cart", paths: ["a.ts", "b.ts", "c.ts", "d.ts"] } },
   { type: "task.merged", data: { task: "cart" } },
   { type: "build.ended", data: { status: "succeeded", reason: "satisfied" } },
 ];
@@ -152,7 +152,7 @@ describe("what is asked for", () => {
 });
 
 describe("exits", () => {
-  const paused = follow({ type: "build.paused", data: { reason: "budget" } });
+  const paused = follow({ type: "build.paused", data: { reason: "budget", budgetMicroUsd: 1 } });
   test.each<[number, Partial<BuildView>, BuildsClient["follow"], RegExp]>([
     [1, { status: "failed", reason: "timeout", endedAt: 5000 }, follow(), /^$/],
     [2, { status: "cancelled", reason: "cancelled", endedAt: 5000 }, follow(), /^$/],
@@ -179,7 +179,7 @@ describe("on a terminal", () => {
     argv: readonly string[],
     views: readonly BuildView[],
     answers: readonly string[],
-    events: readonly Pick<EventView, "type" | "data">[],
+    events: readonly Sent[],
   ) {
     const [first = done] = views;
     let shown = 0;
@@ -188,7 +188,7 @@ describe("on a terminal", () => {
       get: async () => views[Math.min(shown, views.length - 1)] ?? done,
       async *follow() {
         for (const [index, event] of events.entries()) {
-          yield { sequence: index + 1, at: 1, ...event };
+          yield eventOf(event, index + 1);
           shown++;
         }
       },
@@ -200,8 +200,8 @@ describe("on a terminal", () => {
   }
   const turns = [
     { type: "intent.drafted", data: { criteria: 2, workflows: 1 } },
-    { type: "build.paused", data: { reason: "user" } },
-    { type: "build.ended", data: { status: "succeeded" } },
+    { type: "build.paused", data: { reason: "user", budgetMicroUsd: 1 } },
+    { type: "build.ended", data: { status: "succeeded", reason: "satisfied" } },
   ];
 
   test("the intent and the plan are shown and agreed on before work starts", async () => {
@@ -245,7 +245,7 @@ describe("on a terminal", () => {
       ...documents,
       async *follow() {
         await gate.promise;
-        yield { sequence: 1, at: 1, type: "stage.failed", data };
+        yield eventOf({ type: "stage.failed", data });
       },
     });
     const cli = startCli(["build", "-y", "x"], { server, terminal: true, env: { NO_COLOR: "1" } });
@@ -277,10 +277,12 @@ describe("on a terminal", () => {
         cancel: order("cancel"),
         follow: (_, { signal } = {}) => ({
           async *[Symbol.asyncIterator]() {
-            yield { sequence: 1, at: 1, type: "build.resumed", data: {} };
+            yield eventOf({ type: "build.resumed", data: {} });
             cli.signal("SIGINT");
             await Promise.race([gate.promise, aborted(signal)]);
-            yield { sequence: 2, at: 1, type: after.status === "paused" ? "build.paused" : "build.ended", data: {} };
+            yield after.status === "paused"
+              ? eventOf({ type: "build.paused", data: { reason: "user", budgetMicroUsd: 1 } }, 2)
+              : eventOf({ type: "build.ended", data: { status: "cancelled", reason: "cancelled" } }, 2);
           },
         }),
       });
@@ -486,10 +488,10 @@ describe("preview", () => {
 });
 
 /** Tells one event, then nothing until it is left. */
-function endless(event: Pick<EventView, "type" | "data">, then: () => void): BuildsClient["follow"] {
+function endless(event: Sent, then: () => void): BuildsClient["follow"] {
   return (_, { signal } = {}) => ({
     async *[Symbol.asyncIterator]() {
-      yield { sequence: 1, at: 1, ...event };
+      yield eventOf(event);
       then();
       await aborted(signal);
     },

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { type BuildId, type BuildView, endAs, microUsdPerUsd, newId, SlipwayError } from "@slipway/contract";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { runCli, startCli } from "../../testing/run-cli.ts";
-import { buildView, createStubServer, follow, intent, plan } from "../../testing/stub-server.ts";
+import { buildView, createStubServer, eventOf, follow, intent, plan } from "../../testing/stub-server.ts";
 
 const hostile = "\u001b]0;pwned\u0007a shop\u001b[2J\nwith \u202etwo lines";
 const counts = buildView().tasks;
@@ -178,8 +178,8 @@ test("status says why a build has no plan", async () => {
     reason: "unplannable",
     planning: { stage: "draft", step: "failed", hold: "plan" },
   });
-  const data = { stage: "draft", code: "missing_key", message: "set ANTHROPIC_API_KEY" };
-  const events = async () => ({ events: [{ sequence: 3, at: 1, type: "stage.failed", data }], next: 3, ended: true });
+  const data = { stage: "draft", round: 1, code: "missing_key", message: "set ANTHROPIC_API_KEY" };
+  const events = async () => ({ events: [eventOf({ type: "stage.failed", data }, 3)], next: 3, ended: true });
   const { stdout } = await run(["status"], [view], { events });
   expect(stdout).toContain("why:     draft failed: set ANTHROPIC_API_KEY (missing_key)\n");
 });
@@ -239,13 +239,17 @@ describe("orders", () => {
 });
 
 describe("logs", () => {
+  const next = { level: 2, pattern: null, from: "main" };
   const told = [
-    { type: "build.created", data: { mode: "new" } },
+    { type: "build.created", data: { mode: "new", hold: "none" } },
     { type: "plan.made", data: { tasks: 1 } },
-    { type: "attempt.ended", data: { task: "cart", attempt: 2, end: endAs("checks_failed", "x\u001b[2J\ny") } },
-    { type: "task.retried", data: { task: "cart", next: { level: 2 } } },
+    {
+      type: "attempt.ended",
+      data: { task: "cart", attempt: 2, respawn: 0, end: endAs("checks_failed", "x\u001b[2J\ny") },
+    },
+    { type: "task.retried", data: { task: "cart", failed: null, next, notBeforeMs: 0 } },
     { type: "budget.warned", data: { budgetMicroUsd: 5_000_000 } },
-    { type: "satisfaction.checked", data: { unsatisfied: ["a", "b"] } },
+    { type: "satisfaction.checked", data: { round: 1, unsatisfied: ["a", "b"] } },
     { type: "attempt.heard", data: { task: null, attempt: {}, sandbox: ["x"] } },
     { type: "something.new", data: { text: "\u001b[2Jhello" } },
   ];
@@ -262,7 +266,7 @@ describe("logs", () => {
       "cart is tried again: level 2: deep analysis",
       "80 % of its budget of 5.00 USD are spent",
       "not satisfied: a, b",
-      "?, attempt ?, works in ?",
+      'attempt.heard {"task":null,"attempt":{},"sandbox":["x"]}',
       'something.new {"text":"\\u001b[2Jhello"}',
       "",
     ]);
@@ -283,7 +287,7 @@ describe("logs", () => {
   test("end with what there is when they are not followed", async () => {
     const view = buildView();
     const events = async (_: BuildId, { after = 0 } = {}) => {
-      const rest = after >= 2 ? [] : [{ sequence: after + 1, at: 1, type: "build.resumed", data: {} }];
+      const rest = after >= 2 ? [] : [eventOf({ type: "build.resumed", data: {} }, after + 1)];
       return { events: rest, next: after + rest.length, ended: false };
     };
     const { code, stdout } = await run(["logs", view.id], [view], { events });
@@ -295,7 +299,7 @@ describe("logs", () => {
     const server = createStubServer([view], {
       follow: (_, { signal } = {}) => ({
         async *[Symbol.asyncIterator]() {
-          yield { sequence: 1, at: 1, type: "build.resumed", data: {} };
+          yield eventOf({ type: "build.resumed", data: {} });
           if (!signal?.aborted) await new Promise((resolve) => signal?.addEventListener("abort", resolve));
           throw signal?.reason;
         },
@@ -318,9 +322,9 @@ describe("plan", () => {
     intent: async () => intent,
     plan: async () => plan,
     follow: follow(
-      { type: "stage.began", data: { stage: "draft" } },
+      { type: "stage.began", data: { stage: "draft", round: 1 } },
       { type: "intent.drafted", data: { criteria: 2, workflows: 1 } },
-      { type: "build.paused", data: { reason: "user" } },
+      { type: "build.paused", data: { reason: "user", budgetMicroUsd: 1 } },
     ),
   };
 
@@ -441,8 +445,8 @@ describe("plan", () => {
     });
     const parts = {
       follow: follow(
-        { type: "stage.failed", data: { stage: "plan", code: "budget_exhausted", message: "no money" } },
-        { type: "build.paused", data: { reason: "budget" } },
+        { type: "stage.failed", data: { stage: "plan", round: 1, code: "budget_exhausted", message: "no money" } },
+        { type: "build.paused", data: { reason: "budget", budgetMicroUsd: 1 } },
       ),
     };
     const { code, stdout, stderr } = await run(["plan", "x"], [poor], parts);

@@ -9,10 +9,10 @@ import { countTasks, oneLine, statusText } from "./view/words.ts";
 
 export async function run(context: Context): Promise<void> {
   const { args, interrupts } = context;
-  const statuses = splitCommas(args.list("status")).map((text) => oneOf(buildStatuses, text, "--status"));
+  const status = splitCommas(args.list("status")).map((text) => oneOf(buildStatuses, text, "--status"));
   const limit = args.integer("limit", { min: 1, max: 100 }) ?? 20;
   const client = await context.server();
-  const page = await client.builds.list({ statuses, limit }, { signal: interrupts.signal });
+  const page = await client.builds.list({ status, limit }, { signal: interrupts.signal });
   const { builds, next } = page;
   if (!context.json && args.flag("quiet")) return context.out.write(builds.map(({ id }) => `${id}\n`).join(""));
   await context.result(builds, () => table(builds, context));

@@ -41,7 +41,7 @@ export const resume = order(async (client, id, { signal, key }, { args }) => {
   const view =
     budgetMicroUsd === undefined
       ? await client.builds.resume(id, { signal, key })
-      : await client.builds.setBudget(id, budgetMicroUsd, { signal, key, resume: true });
+      : await client.builds.setBudget(id, { budgetMicroUsd, resume: true }, { signal, key });
   // Last: a resume after the lock could also end the next hold.
   return planning?.step === "held" ? await client.builds.lock(id, { signal }) : view;
 });

@@ -18,7 +18,7 @@ export async function run(context: Context): Promise<void> {
   const health = await findHealth(client, signal);
   if (health === undefined) return await context.result({ stopped: false }, "no server is running\n");
   const { pid } = health;
-  const builds = everyBuild(client, { statuses: ["planning", "running"] }, signal);
+  const builds = everyBuild(client, { status: ["planning", "running"] }, signal);
   const underway = (await Array.fromAsync(builds)).map(({ id }) => id);
   const paused = context.args.flag("pause") ? await pauseAll(client, underway, signal) : [];
   const handedOver = underway.filter((id) => !paused.includes(id));

@@ -7,8 +7,8 @@ import { counted } from "../build/view/words.ts";
 export async function run(context: Context): Promise<void> {
   const { signal } = context.interrupts;
   const client = await context.server();
-  const { pid, version } = await client.health({ signal });
-  const { builds } = await client.builds.list({ statuses: ["planning", "running"], limit: 100 }, { signal });
+  const { pid, version } = await client.server.health({ signal });
+  const { builds } = await client.builds.list({ status: ["planning", "running"], limit: 100 }, { signal });
   const log = join(await context.stateDir(), serverFiles.log);
   const text = `server (process ${pid}) running, driving ${counted(builds.length, "build")}; log: ${log}\n`;
   await context.result({ pid, version, log, builds: builds.map(({ id }) => id) }, text);

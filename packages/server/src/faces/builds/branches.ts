@@ -3,7 +3,7 @@ import { type AttemptRecord, type CandidateRecord, hasEnded, type Store } from "
 import { readAll } from "../../work/all-records.ts";
 import { queueOf } from "../../work/build-record.ts";
 import { type BuildRepository, branchRef } from "../../work/repository/repository.ts";
-import type { BuildFace } from "./face.ts";
+import type { BuildMethods } from "./face.ts";
 
 export type Branches = Pick<BuildRepository, "candidates" | "openBranches" | "discard">;
 
@@ -13,7 +13,7 @@ export interface BranchParts {
   branchesOf(build: BuildId): Promise<Branches | undefined>;
 }
 
-export function createBuildBranches(parts: BranchParts): Pick<BuildFace, "branches" | "discardBranch"> {
+export function createBuildBranches(parts: BranchParts): Pick<BuildMethods, "branches" | "discardBranch"> {
   const { store, repositoryOf, branchesOf } = parts;
   const read = async (build: BuildId) => {
     const record = await store.builds.get(build);

@@ -15,6 +15,7 @@ import {
   type BuildOrder,
   type BuildRecord,
   costDimensions,
+  decision,
   hasEnded,
   type NewEvent,
   newBuildDetails,
@@ -30,7 +31,7 @@ import type { BuildSecrets } from "../../work/build-secrets.ts";
 import type { RemoteEnd } from "../../work/merging/remote.ts";
 import { type Branches, createBuildBranches } from "./branches.ts";
 import { createBuildEvents } from "./events.ts";
-import type { BuildFace } from "./face.ts";
+import { admitting, type BuildFace, type BuildMethods } from "./face.ts";
 import { createBuildFiles, type Files } from "./files.ts";
 import { createBuildIntents } from "./intents.ts";
 import { mergeQueueViewOf } from "./merge-views.ts";
@@ -74,16 +75,20 @@ const recentEvents = 300;
 const pollMs = 500;
 
 export function createBuildFace(parts: BuildFaceParts): BuildFace {
+  return admitting(parts.store, createBuildMethods(parts));
+}
+
+function createBuildMethods(parts: BuildFaceParts): BuildMethods {
   const { store, clock, news, defaults, ring, provider, checkAgent, repositoryOf, gitOf, settleMs = 2000 } = parts;
 
   const view = async (build: BuildId): Promise<BuildView> => {
     const stored = await store.builds.state(build);
+    const after = Math.max(0, stored.build.lastEvent - recentEvents);
+    const recent = await store.events.read(build, after, { limit: recentEvents });
     return viewOf(stored, {
       money: await store.ledger.balance(build),
       source: await readSource(store, build),
-      recent: await store.events.read(build, Math.max(0, stored.build.lastEvent - recentEvents), {
-        limit: recentEvents,
-      }),
+      said: recent.filter(({ type }) => type === "attempt.progress"),
       checked: await findCheck(store, stored),
       repository: repositoryOf(build),
       isRepositoryMissing: parts.isRepositoryMissing?.(build) ?? false,
@@ -132,30 +137,29 @@ export function createBuildFace(parts: BuildFaceParts): BuildFace {
 
   return {
     async start(
-      account,
+      { account },
       { id = newId("bld", clock.now()), request, mode, source, project, settings, hold, secrets, ...wanted },
     ) {
       if (wanted.provider !== undefined && wanted.provider !== provider) {
-        const message = `this server has sandboxes of ${provider}, and none of ${wanted.provider}`;
+        const message = `This server uses provider ${provider}, not ${wanted.provider}.`;
         throw new SlipwayError("provider_mismatch", message);
       }
       const chosen = buildSettingsSchema.parse({ ...defaults, ...settings });
       await checkAgent?.(chosen.agent);
       const details = newBuildDetails(chosen, hold, clock.now());
       const build = { id, account, project, mode, request, priority: chosen.priority, details };
-      const data = { mode, hold, ...(source !== undefined && { source }) };
+      const created = decision("build.created", { mode, hold, source }, "build.created");
       const { budgetMicroUsd } = chosen;
-      await withSecrets(id, secrets, () =>
-        store.builds.create(build, budgetMicroUsd, { type: "build.created", key: "build.created", data }),
-      );
+      await withSecrets(id, secrets, () => store.builds.create(build, budgetMicroUsd, created));
       ring(id);
       return await view(id);
     },
 
     get: view,
 
-    async list({ status, project, before, limit }) {
+    async list({ account }, { status, project, before, limit }) {
       const records = await store.builds.list({
+        account,
         limit: limit + 1,
         ...(status !== undefined && { statuses: status }),
         ...(project !== undefined && { project }),
@@ -169,10 +173,10 @@ export function createBuildFace(parts: BuildFaceParts): BuildFace {
       return { builds, next: records.length > limit ? (builds.at(-1)?.id ?? null) : null };
     },
 
-    order: (build, given, key) => obey(build, { type: `order.${given}`, data: {} }, key),
-
-    setBudget: (build, { resume = false, ...wanted }, key) =>
-      obey(build, { type: "order.budget", data: { ...wanted, resume } }, key),
+    pause: (build, key) => obey(build, { type: "order.pause", data: {} }, key),
+    resume: (build, key) => obey(build, { type: "order.resume", data: {} }, key),
+    cancel: (build, key) => obey(build, { type: "order.cancel", data: {} }, key),
+    setBudget: (build, wanted, key) => obey(build, { type: "order.budget", data: wanted }, key),
 
     intent: intents.intent,
     editIntent: intents.editIntent,

@@ -4,7 +4,7 @@ import type { Store } from "@slipway/engine";
 import { mainFileOf } from "../../work/repository/changes.ts";
 import { isBinary } from "../../work/repository/objects.ts";
 import type { BuildRepository } from "../../work/repository/repository.ts";
-import type { BuildFace } from "./face.ts";
+import type { BuildMethods } from "./face.ts";
 
 export type Files = Pick<BuildRepository, "main" | "isAncestor" | "changedFiles" | "find">;
 
@@ -14,7 +14,7 @@ export interface FileParts {
 }
 
 /** Main's files, for those who show it themselves. What attempts work at is no part of it. */
-export function createBuildFiles({ store, filesOf }: FileParts): Pick<BuildFace, "files" | "file"> {
+export function createBuildFiles({ store, filesOf }: FileParts): Pick<BuildMethods, "files" | "file"> {
   const open = async (build: BuildId) => {
     await store.builds.get(build);
     const repository = await filesOf(build);

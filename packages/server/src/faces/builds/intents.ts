@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { type BuildId, createLanes, type IntentView, SlipwayError } from "@slipway/contract";
 import { editIntent, type NewEvent, readReport, readState, report, type Store } from "@slipway/engine";
-import type { BuildFace } from "./face.ts";
+import type { BuildMethods } from "./face.ts";
 import { intentViewOf } from "./views.ts";
 
 export interface IntentParts {
@@ -10,7 +10,7 @@ export interface IntentParts {
   tell(build: BuildId, event: NewEvent): Promise<void>;
 }
 
-export interface BuildIntents extends Pick<BuildFace, "intent" | "editIntent"> {
+export interface BuildIntents extends Pick<BuildMethods, "intent" | "editIntent"> {
   /** Does nothing for an intent that nobody is waited for with. */
   release(build: BuildId): Promise<void>;
 }

@@ -13,8 +13,8 @@ test("who follows a build hears of an attempt's progress at once, with no turn o
   const store = announcing(site.store, news);
   const { lastEvent } = await store.builds.get(site.build);
   const leaving = new AbortController();
-  const following = createBuildEvents(store, news, never).follow(site.build, lastEvent, leaving.signal);
-  const heard = following[Symbol.asyncIterator]().next();
+  const { follow } = createBuildEvents(store, news, never);
+  const heard = (await follow(site.build, { after: lastEvent, limit: 1 }, leaving.signal)).next();
   await waits;
   await store.events.report(site.build, [
     report("attempt.progress", null, { task: "list", attempt: 1, phase: "build", status: "begun" }),

@@ -3,7 +3,7 @@ import type { Store } from "@slipway/engine";
 import { readInstead } from "../../work/preview/instead.ts";
 import type { Previews } from "../../work/preview/preview.ts";
 import type { BuildRepository } from "../../work/repository/repository.ts";
-import type { BuildFace } from "./face.ts";
+import type { BuildMethods } from "./face.ts";
 
 export interface PreviewParts {
   readonly store: Pick<Store, "builds">;
@@ -18,7 +18,7 @@ export function createBuildPreview({
   previews,
   mainOf,
   repositoryOf,
-}: PreviewParts): Pick<BuildFace, "openPreview" | "closePreview"> {
+}: PreviewParts): Pick<BuildMethods, "openPreview" | "closePreview"> {
   const find = async (build: BuildId) => {
     const { id, account, project, mode, request, status } = await store.builds.get(build);
     const shown = previews();

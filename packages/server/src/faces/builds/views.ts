@@ -1,18 +1,20 @@
 import {
   type AttemptView,
+  attemptsAfter,
   type BuildSource,
   type BuildSummary,
   type BuildView,
+  countTasks,
+  decisionSchemas,
   type EventView,
-  evidenceViewSchema,
+  eventViewSchema,
+  type Intent,
   type IntentView,
   lockedIntentSchema,
   openIntentSchema,
   type PlanView,
   SlipwayError,
-  type TaskStatus,
   type TaskView,
-  taskStatuses,
   topologicalOrder,
 } from "@slipway/contract";
 import {
@@ -25,9 +27,10 @@ import {
   type MergeQueue,
   type PlanRecord,
   partition,
+  type Report,
+  readReport,
   readState,
   type StoredBuild,
-  type TaskRecord,
 } from "@slipway/engine";
 import { z } from "zod";
 import { queueOf } from "../../work/build-record.ts";
@@ -52,17 +55,11 @@ export function summaryOf({ build, tasks }: Pick<StoredBuild, "build" | "tasks">
   };
 }
 
-function countTasks(tasks: readonly TaskRecord[]): Record<TaskStatus, number> {
-  const counts = Object.fromEntries(taskStatuses.map((status) => [status, 0])) as Record<TaskStatus, number>;
-  for (const { status } of tasks) counts[status]++;
-  return counts;
-}
-
 export interface ViewParts {
   readonly money: AccountBalance;
   readonly source: BuildSource | null;
-  /** The last events, newest last. */
-  readonly recent: readonly BuildEvent[];
+  /** What attempts have last said, newest last. */
+  readonly said: readonly BuildEvent[];
   /** The event that tells of the last check of the whole. */
   readonly checked: BuildEvent | undefined;
   readonly repository: string;
@@ -75,9 +72,10 @@ export interface ViewParts {
 }
 
 export function viewOf(stored: StoredBuild, parts: ViewParts): BuildView {
-  const { money, source, recent, checked, repository, isRepositoryMissing, remoteEnd } = parts;
+  const { money, source, checked, repository, isRepositoryMissing, remoteEnd } = parts;
   const state = readState(stored);
   const queue = queueOf(stored);
+  const check = checked && readReport(checked);
   return {
     ...summaryOf(stored, money),
     settings: state.settings,
@@ -94,7 +92,10 @@ export function viewOf(stored: StoredBuild, parts: ViewParts): BuildView {
         ...refusedPart(state, queue, id),
       }),
     ),
-    attempts: stored.attempts.map((record) => attemptViewOf(record, state, recent)),
+    attempts: parts.said.map(eventViewOf).reduce(
+      attemptsAfter,
+      stored.attempts.map((record) => attemptViewOf(record, state)),
+    ),
     sandboxes: stored.sandboxes.map(({ id, provider, status, config, tasks, costMicroUsd, createdAt, activeAt }) => ({
       id,
       provider,
@@ -103,10 +104,10 @@ export function viewOf(stored: StoredBuild, parts: ViewParts): BuildView {
       costMicroUsd,
       createdAt,
       activeAt,
-      purpose: textOf(field(config, "purpose")) ?? "attempt",
+      purpose: purposeSchema.safeParse(config).data?.purpose ?? "attempt",
     })),
     candidates: candidateViews(queue, stored.candidates),
-    criteria: z.array(evidenceViewSchema).safeParse(checked?.data["evidence"]).data ?? [],
+    criteria: check?.type === "satisfaction.checked" ? check.data.evidence : [],
     main: queue?.main.commit ?? null,
     repository: queue === null ? null : repository,
     repositoryMissing: queue !== null && isRepositoryMissing,
@@ -126,17 +127,18 @@ function refusedPart(state: BuildState, queue: MergeQueue | null, id: string): P
  * it any more, and its main was seen.
  */
 function previewOf({ build }: StoredBuild, open: string | null | undefined): string | null {
-  const told = build.status === "cancelled" ? null : textOf(build.details["preview"]);
+  const told = build.status === "cancelled" ? null : (toldSchema.safeParse(build.details).data?.preview ?? null);
   if (open === undefined) return told;
   return told === null && build.status !== "succeeded" ? null : open;
 }
 
-function attemptViewOf(record: AttemptRecord, { attempts }: BuildState, recent: readonly BuildEvent[]): AttemptView {
+/** What the records of a build and a sandbox keep as JSON. */
+const toldSchema = z.object({ preview: z.string().min(1).nullable() });
+const purposeSchema = z.object({ purpose: z.string().min(1) });
+
+function attemptViewOf(record: AttemptRecord, { attempts }: BuildState): AttemptView {
   const { id, task, status, phase, sandbox, startedAt, heartbeatAt, details } = record;
   const number = Number(details["number"]);
-  const said = recent.findLast(
-    ({ type, data }) => type === "attempt.progress" && data["task"] === task && data["attempt"] === number,
-  )?.data;
   const level = attempts.find((attempt) => attempt.task === task && attempt.number === number)?.level ?? null;
   return {
     id,
@@ -147,13 +149,9 @@ function attemptViewOf(record: AttemptRecord, { attempts }: BuildState, recent: 
     level,
     startedAt,
     heartbeatAt,
-    phase: textOf(said?.["phase"]) ?? phase,
-    doing: textOf(said?.["text"]),
+    phase,
+    doing: null,
   };
-}
-
-function textOf(value: Json): string | null {
-  return typeof value === "string" && value !== "" ? value : null;
 }
 
 function planningOf({ stage, step, hold }: NonNullable<BuildState["planning"]>): BuildView["planning"] {
@@ -191,48 +189,42 @@ function readCriticalPath(tasks: PlanView["tasks"]): PlanView["criticalPath"] {
   return { tasks: [...path.tasks], minutes: path.minutes };
 }
 
-type Data = BuildEvent["data"];
-
+/** An event as clients see it: whole documents stay on their own routes, and nobody sees what the lock has compiled. */
 export function eventViewOf({ sequence, at, type, data }: BuildEvent): EventView {
-  return { sequence, at, type, data: shownData[type]?.(data) ?? data };
+  const report = readReport({ type, data });
+  // An event of another version may carry a document: its data is not shown.
+  const shown =
+    report === undefined && !(type in decisionSchemas) ? {} : ((report && withoutDocuments(report)) ?? data);
+  return eventViewSchema.parse({ sequence, at, type, data: shown });
 }
 
-/** Whole documents stay where they are asked for, and what the lock has compiled is for nobody's eyes. */
-const shownData: Readonly<Record<string, (data: Data) => Data>> = {
-  "intent.drafted": ({ open, start }) => ({ ...intentCounts(open), ...foundProblems(field(start, "diagnosis")) }),
-  "intent.edited": ({ open }) => intentCounts(open),
-  "intent.locked": ({ locked }) => ({ ...intentCounts(locked), hash: field(locked, "hash") }),
-  "plan.made": ({ plan }) => ({ tasks: lengthOf(field(plan, "tasks")) }),
-  "remaining.planned": ({ round, tasks }) => ({ round: round ?? null, tasks: lengthOf(tasks) }),
-  "sandbox.changed": ({ sandbox }) => ({
-    sandbox: field(sandbox, "id"),
-    status: field(sandbox, "status"),
-    reason: field(sandbox, "reason"),
-  }),
-  "checkpoint.made": ({ checkpoint }) => ({
-    checkpoint: field(checkpoint, "id"),
-    attempt: field(checkpoint, "attempt"),
-  }),
-};
-
-type Json = Data[string] | undefined;
-
-function intentCounts(record: Json): Data {
-  const intent = field(record, "intent");
-  return { criteria: lengthOf(field(intent, "criteria")), workflows: lengthOf(field(intent, "workflows")) };
+/** Undefined for a report without documents. */
+function withoutDocuments({ type, data }: Report): object | undefined {
+  switch (type) {
+    case "intent.drafted":
+      return { ...countsOf(data.open), ...startSchema.safeParse(data.start).data };
+    case "intent.edited":
+      return countsOf(data.open);
+    case "intent.locked":
+      return { ...countsOf(data.locked), hash: data.locked.hash };
+    case "plan.made":
+      return { tasks: data.plan.tasks.length };
+    case "remaining.planned":
+      return { round: data.round, tasks: data.tasks.length };
+    case "sandbox.changed":
+      return { sandbox: data.sandbox.id, status: data.sandbox.status, reason: data.sandbox.reason };
+    case "checkpoint.made":
+      return { checkpoint: data.checkpoint.id, attempt: data.checkpoint.attempt };
+    default:
+      return undefined;
+  }
 }
 
-/** By their titles: what shows them is long. */
-function foundProblems(diagnosis: Json): Data {
-  const problems = field(diagnosis, "problems");
-  return Array.isArray(problems) ? { problems: problems.map((problem) => field(problem, "title")) } : {};
+function countsOf({ intent }: { readonly intent: Intent }) {
+  return { criteria: intent.criteria.length, workflows: intent.workflows.length };
 }
 
-function field(value: Json, name: string): Data[string] {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) return null;
-  return value[name] ?? null;
-}
-
-function lengthOf(value: Json): number {
-  return Array.isArray(value) ? value.length : 0;
-}
+/** What a draft began with, where a diagnosis looked at the repository. Problems are told by their titles. */
+const startSchema = z
+  .object({ diagnosis: z.object({ problems: z.array(z.object({ title: z.string() })) }) })
+  .transform(({ diagnosis }) => ({ problems: diagnosis.problems.map(({ title }) => title) }));

@@ -1,5 +1,5 @@
-import { type BuildId, hasCode, SlipwayError } from "@slipway/contract";
-import { type MergeWork, maxFilesTold, type NewEvent, report, type Store } from "@slipway/engine";
+import { type BuildId, hasCode, maxFilesTold, SlipwayError } from "@slipway/contract";
+import { type MergeWork, type NewEvent, report, type Store } from "@slipway/engine";
 import { queueOf } from "../build-record.ts";
 import { mainFileOf } from "../repository/changes.ts";
 import type { BuildRepository } from "../repository/repository.ts";

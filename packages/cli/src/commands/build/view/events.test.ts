@@ -6,10 +6,11 @@ test("a gate that has passed says what is to be looked at, and one that fails le
     { gate: "tests", text: "Only the exit code says." },
     { gate: "tests", text: "Tests are changed." },
   ];
-  const ended = (verdict: string, found = findings) =>
+  const measured = { score: null, parts: [], artefacts: [], costMicroUsd: 0 };
+  const ended = (verdict: "passed" | "failed", found = findings) =>
     eventText({
       type: "gate.ended",
-      data: { run: 3, task: "cart", gate: "tests", verdict, durationMs: 2000, findings: found },
+      data: { ...measured, run: 3, task: "cart", gate: "tests", verdict, durationMs: 2000, findings: found },
     });
   expect(ended("passed", [])).toBe("cart: tests (3) passes after 2s");
   expect(ended("passed")).toBe(

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Client } from "@slipway/client";
-import { type BuildId, hasCode } from "@slipway/contract";
+import { type BuildId, type EventView, hasCode, viewAfter } from "@slipway/contract";
 import type { Context } from "../../../input/command.ts";
 import { painter } from "../../../terminal/terminal.ts";
 import type { Live } from "./live.ts";
@@ -12,7 +12,7 @@ export interface Look {
   /** Until the signal aborts. */
   run(): Promise<void>;
   /** Something has happened. */
-  news(): void;
+  news(event: EventView): void;
   hide(): void;
   show(): void;
 }
@@ -32,6 +32,13 @@ export function lookAt({ err, io }: Context, client: Client, { id, live, signal 
   let looked: Looked | undefined;
   let isHidden = false;
   let wake = Promise.withResolvers<void>();
+  /** Events that the last look may not have seen. */
+  let news: EventView[] = [];
+  const take = (seen: Looked | undefined) => {
+    if (seen === undefined) return;
+    looked = { ...seen, view: news.reduce(viewAfter, seen.view) };
+    news = news.filter(({ sequence }) => sequence > seen.view.lastEvent);
+  };
   const draw = () => {
     if (looked === undefined || isHidden || signal.aborted) return;
     const { cols, rows } = err.size();
@@ -41,7 +48,7 @@ export function lookAt({ err, io }: Context, client: Client, { id, live, signal 
     async run() {
       const stopResizes = err.onResize(draw);
       while (!signal.aborted) {
-        looked = await lookOnce(client, id, looked, signal);
+        take(await lookOnce(client, id, looked, signal));
         draw();
         await delay(soonestMs, undefined, { signal }).catch(() => undefined);
         await Promise.race([wake.promise, delay(latestMs, undefined, { signal }).catch(() => undefined)]);
@@ -49,7 +56,13 @@ export function lookAt({ err, io }: Context, client: Client, { id, live, signal 
       }
       stopResizes();
     },
-    news: () => wake.resolve(),
+    news(event) {
+      news.push(event);
+      if (looked !== undefined) looked = { ...looked, view: viewAfter(looked.view, event) };
+      draw();
+      // What attempts say is all in the event; another one may change what only the server knows.
+      if (event.type !== "attempt.progress") wake.resolve();
+    },
     hide() {
       isHidden = true;
       live.clear();

@@ -1,11 +1,11 @@
-import type { EventView } from "@slipway/contract";
+import type { EventType } from "@slipway/contract";
 import type { Colour, Paint } from "../../../terminal/terminal.ts";
-import { eventText } from "./events.ts";
+import { eventText, type Told } from "./events.ts";
 
 /** Of these there are many, and they say little to those who look on. */
-const quiet = ["sandbox.changed", "checkpoint.made", "merge.tested"];
+const quiet: readonly EventType[] = ["sandbox.changed", "checkpoint.made", "merge.tested"];
 
-export function isQuiet({ type }: Pick<EventView, "type">): boolean {
+export function isQuiet({ type }: Pick<Told, "type">): boolean {
   return quiet.includes(type);
 }
 
@@ -16,7 +16,7 @@ const [good, bad, trouble, plain] = [
   ["·", "dim"],
 ] as const satisfies readonly (readonly [string, Colour])[];
 
-const milestones: Readonly<Record<string, readonly [string, Colour]>> = {
+const milestones: Readonly<Partial<Record<EventType, readonly [string, Colour]>>> = {
   "intent.drafted": plain,
   "intent.edited": plain,
   "intent.locked": good,
@@ -41,13 +41,12 @@ const milestones: Readonly<Record<string, readonly [string, Colour]>> = {
 };
 
 /** A line for what is worth one beside what is shown anyway. */
-export function milestoneText(event: Pick<EventView, "type" | "data">, paint: Paint): string | undefined {
+export function milestoneText(event: Told, paint: Paint): string | undefined {
   const mark = milestones[event.type];
   return mark === undefined || isOfTheEnd(event) ? undefined : `${paint(mark[1], mark[0])} ${eventText(event)}`;
 }
 
 /** A build that ends fails what it leaves; the end itself is told. */
-function isOfTheEnd({ data }: Pick<EventView, "data">): boolean {
-  const { failure } = data as { failure?: { reason?: unknown } | null };
-  return failure?.reason === "build-ended";
+function isOfTheEnd({ type, data }: Told): boolean {
+  return type === "task.failed" && data.failure.reason === "build-ended";
 }

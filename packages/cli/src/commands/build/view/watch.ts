@@ -81,7 +81,7 @@ export async function watchBuild(context: Context, client: Client, watched: Watc
   try {
     for await (const event of client.builds.follow(id, { after, signal: gone.signal })) {
       await tell(event);
-      look.news();
+      look.news(event);
       if (event.type === "stage.failed") {
         look.hide();
         await stageFailed(context, event.data);

@@ -36,7 +36,11 @@ export function mergeText({ repository, branch }: NonNullable<BuildView["result"
   return `git fetch ${quoted(oneLine(repository))} ${quoted(oneLine(branch))} && git merge FETCH_HEAD`;
 }
 
-const stageWords = { draft: "drafting the intent", lock: "locking the intent", plan: "planning the tasks" } as const;
+export const stageWords = {
+  draft: "drafting the intent",
+  lock: "locking the intent",
+  plan: "planning the tasks",
+} as const;
 
 export function stageText(planning: NonNullable<BuildView["planning"]>): string {
   if (planning.step === "held") return "the intent is drafted and waits for you";
@@ -65,6 +69,6 @@ export function levelText(level: number): string {
   return `level ${level}: ${levels[level] ?? "?"}`;
 }
 
-export function counted(count: number, one: string): string {
-  return `${count} ${count === 1 ? one : `${one}s`}`;
+export function counted(count: number, one: string, many = `${one}s`): string {
+  return `${count} ${count === 1 ? one : many}`;
 }

@@ -1,5 +1,5 @@
 import type { SandboxId, SnapshotId } from "../base/ids.ts";
-import type { SandboxState, StateReason } from "./sandbox.ts";
+import type { SandboxState, StateReason } from "../sandboxes/sandbox.ts";
 
 /** What happens to sandboxes. `sequence` rises by one per event of a provider's state directory or account. */
 export type SandboxEvent = { readonly sequence: number; readonly at: number; readonly sandbox: SandboxId } & (
@@ -25,5 +25,3 @@ export type SandboxEvent = { readonly sequence: number; readonly at: number; rea
 );
 
 export type EgressRefusal = "not_allowed" | "private_address" | "port" | "unresolved" | "malformed";
-
-export type SandboxEventType = SandboxEvent["type"];
