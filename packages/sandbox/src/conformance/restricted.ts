@@ -17,7 +17,8 @@ export function describeRestricted(c: Conformance): void {
     test("has nothing else, by no name and by no prototype", () => {
       const view = c.shared.restricted();
       expect(Object.isFrozen(view)).toBe(true);
-      expect(Reflect.ownKeys(view).sort()).toEqual(["attach", "connect", "exec", "execs", "files", "id", "info"]);
+      const names = ["attach", "connect", "exec", "execs", "files", "id", "info", "toolsDirectory"];
+      expect(Reflect.ownKeys(view).sort()).toEqual(names);
       expect([null, Object.prototype]).toContain(Object.getPrototypeOf(view));
       for (const name of [
         "destroy",
