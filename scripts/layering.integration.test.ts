@@ -11,6 +11,7 @@ const packages = [
   "contract",
   "engine",
   "sandbox",
+  "host",
   "gateway",
   "runner",
   "agent-host",

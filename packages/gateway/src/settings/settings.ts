@@ -89,7 +89,7 @@ const environmentSchema = z.object({
   SLIPWAY_LOG_PROMPTS: z.string().optional(),
 });
 
-/** All settings, or one error that names every mistake. `scripted` is where a scripted model listens. */
+/** Returns all settings, or fails with one error that lists every mistake. `scripted` is the address of a scripted model. */
 export function readGatewaySettings(
   environment: Environment,
   options: { readonly scripted?: ScriptedAddress } = {},

@@ -19,7 +19,7 @@ export function layoutOf(root: string) {
     bin: join(root, "bin"),
     keeperSocket: join(root, "keeper.sock"),
     keeperLog: join(root, "keeper.log"),
-    /** Locked by the keeper. */
+    /** Held by the keeper's process. */
     keeperLock: join(root, "keeper.lock"),
     /** Launches connect to the keeper here. */
     launchSocket: join(root, "launch.sock"),
@@ -58,6 +58,7 @@ function boxLayout(root: string) {
     egress,
     egressSocket: join(egress, "egress.sock"),
     channelSocket: join(egress, "run.sock"),
+    /** Held by whoever listens on the channel, and not where the sandbox sees it. */
     channelLock: join(root, "channel.lock"),
   };
 }

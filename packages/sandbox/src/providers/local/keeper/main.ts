@@ -40,7 +40,7 @@ try {
   const told =
     error instanceof SlipwayError
       ? error
-      : new SlipwayError("internal", `the keeper cannot start: ${(error as Error).message}`);
+      : new SlipwayError("internal", `The keeper cannot start: ${(error as Error).message}`);
   tell({ error: told.toJSON() });
 }
 process.exit(0);

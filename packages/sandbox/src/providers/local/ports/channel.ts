@@ -4,7 +4,7 @@ import { takeLock } from "@slipway/host";
 import type { HostChannel } from "../../../provider.ts";
 import type { KeeperClient } from "../keeper/client/client.ts";
 import { channelInside } from "../launch/launch.ts";
-import type { BoxLayout, Layout } from "../layout.ts";
+import type { Layout } from "../layout.ts";
 import { sandboxNotFound } from "../record.ts";
 import { listenAt } from "../unix-socket.ts";
 import { createConnectionQueue } from "./connection-queue.ts";
@@ -57,14 +57,14 @@ export function createHostChannels(
  * The socket's directory is bound read-only into the sandbox and is never cleared while the sandbox exists. The lock
  * tells a live holder from the socket that a killed one left.
  */
-async function listenIn({ channelSocket: path, channelLock }: BoxLayout, id: SandboxId): Promise<HostChannel> {
-  const lock = await takeLock(channelLock);
+async function listenIn(box: ReturnType<Layout["box"]>, id: SandboxId): Promise<HostChannel> {
+  const lock = await takeLock(box.channelLock);
   if (lock === undefined) throw new SlipwayError("channel_in_use", `The channel of ${id} is already open.`);
   const queue = createConnectionQueue();
   const server = createServer({ allowHalfOpen: true }, (socket) => queue.push(socket));
   try {
     // For every user, because as root the sandbox has another uid; the directory decides who can reach the socket.
-    await listenAt(server, path, 0o666);
+    await listenAt(server, box.channelSocket, 0o666);
   } catch (error) {
     lock[Symbol.dispose]();
     throw error;
