@@ -15,7 +15,8 @@ function namedIn(line: string): string[] {
     const [first = ""] = text.split("/");
     const isFromRoot = /^(packages|scripts|bench|examples|docs)$/.test(first);
     const isFromPackages = packages.includes(first) && /\/(src|native)(\/|$)/.test(text);
-    const isBeside = folder !== undefined && line.startsWith("|") && /\.(ts|c|json)$|\/$/.test(text);
+    const isBeside =
+      !isFromRoot && !isFromPackages && folder !== undefined && line.startsWith("|") && /\.(ts|c|json)$|\/$/.test(text);
     if (isFromRoot && text.includes("/")) paths.push(text);
     else if (isFromPackages) paths.push(join("packages", text));
     else if (isBeside) paths.push(join(folder ?? "", text));

@@ -1,3 +1,4 @@
+import { afterEnd } from "@slipway/contract";
 import type { BuildAction } from "./actions.ts";
 import { pauseAll } from "./pause.ts";
 import type { BuildState, Outcome } from "./state.ts";
@@ -24,5 +25,6 @@ function isOutOfMoney({ spentMicroUsd, settings, planning, progress, attempts }:
 
 /** A refusal counts until the budget is higher than it was then, or a pause for it has ended. */
 export function isRefused(outcome: Outcome | null, { budgetMicroUsd }: BuildState["settings"]): boolean {
-  return outcome?.reason === "budget" && (outcome.budgetMicroUsd ?? budgetMicroUsd) >= budgetMicroUsd;
+  if (outcome === null || afterEnd(outcome) !== "pay") return false;
+  return (outcome.budgetMicroUsd ?? budgetMicroUsd) >= budgetMicroUsd;
 }

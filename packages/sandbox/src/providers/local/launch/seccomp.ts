@@ -52,7 +52,10 @@ export function seccompFilter(profile: SeccompProfile, arch: Arch): Uint8Array {
   return encode(program);
 }
 
-/** Numbers on x64 and arm64; null where the call does not exist. */
+/**
+ * Calls that the filter treats specially, with their numbers on x64 and arm64 (null: does not exist there). A call that
+ * is listed here and in none of `inspected`, `ownership` and `unknown` is refused with EPERM.
+ */
 const syscalls = {
   acct: [163, 89],
   add_key: [248, 217],
