@@ -69,7 +69,7 @@ it.each(["network", "overloaded", "rate_limited"] as const)(
   "%s is not taken from an agent whose models have not failed",
   async (reason) => {
     expect(await endAfter(reason, "complete")).toEqual(
-      endAs("crashed", `the agent ended as ${reason}, and no model has failed: told`),
+      endAs("crashed", `the agent ended as ${reason}, but no model has failed: told`),
     );
     expect(await endAfter(reason, "cut", "aborted")).toMatchObject({ reason: "crashed" });
     expect(await endAfter(reason, "complete", undefined, { earlier: "model_rate_limited" })).toMatchObject({
@@ -81,7 +81,7 @@ it.each(["network", "overloaded", "rate_limited"] as const)(
 it("budget is not taken from an agent whose run has money left", async () => {
   expect(await endAfter("budget", "complete", undefined, { ranOut: true })).toMatchObject({ reason: "budget" });
   expect(await endAfter("budget", "complete")).toEqual(
-    endAs("crashed", "the agent ended as budget, and its money is not used up: told"),
+    endAs("crashed", "the agent ended as budget, but its budget is not used up: told"),
   );
 });
 
@@ -149,16 +149,16 @@ function followed(open: ReturnType<typeof silentRun>) {
   return endOf({ runner, open, limits, signal: new AbortController().signal });
 }
 
-it("a run whose models fail again and again is ended as they failed", async () => {
+it("a run whose models fail repeatedly is ended as they failed", async () => {
   const { ended } = followed(silentRun(0, overloaded));
-  expect(await ended).toEqual(endAs("overloaded", "the model failed again and again"));
+  expect(await ended).toEqual(endAs("overloaded", "the model failed repeatedly"));
 });
 
 it.each([
   ["overloaded", overloaded, 0],
   ["timeout", undefined, limits.totalMs + limits.graceMs],
   ["cancelled", undefined, limits.graceMs],
-] as const)("a run that can not be ended as %s at once is ended so later", async (reason, failure, afterMs) => {
+] as const)("a run that cannot be ended as %s at once is ended so later", async (reason, failure, afterMs) => {
   vi.useFakeTimers();
   onTestFinished(() => void vi.useRealTimers());
   const following = followed(silentRun(3, failure));
@@ -167,7 +167,7 @@ it.each([
   expect(await following.ended).toMatchObject({ reason });
 });
 
-it("that a run can not be ended for now is warned of once", async () => {
+it("that a run cannot be ended for now is warned of once", async () => {
   vi.useFakeTimers();
   onTestFinished(() => void vi.useRealTimers());
   const warned = vi.spyOn(process, "emitWarning").mockReturnValue();
@@ -175,7 +175,7 @@ it("that a run can not be ended for now is warned of once", async () => {
   const { ended } = followed(silentRun(3, overloaded));
   await vi.advanceTimersByTimeAsync(10_000);
   await ended;
-  expect(warned.mock.calls).toEqual([["a run can not be ended as overloaded for now: others write"]]);
+  expect(warned.mock.calls).toEqual([["cannot end a run as overloaded yet: others write"]]);
 });
 
 it.each([new TypeError("a defect"), new SlipwayError("invalid_settings", "for good")])(

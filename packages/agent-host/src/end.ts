@@ -16,30 +16,28 @@ type FollowedRun = Pick<
   "ended" | "fail" | "lastResponse" | "lastFailure" | "ranOut" | "hadUnpayable" | "gaveUp"
 >;
 
-/** A runner that dies goes on from its last finished step; one that keeps dying is given up. */
+/** A restarted runner resumes from its last finished step. A runner that keeps dying is given up. */
 const maxRestarts = 3;
 
-/** Follows a run to its end. `cancelled` tells that the runner was asked to end, which it does in its own time or not at all. */
+/** Follows a run to its end. `cancelled` notes that the runner was asked to end, and starts the grace period. */
 export function endOf(following: Following): { readonly ended: Promise<End>; cancelled(): void } {
   const { open, limits } = following;
   const broken = Promise.withResolvers<never>();
   const end = (reason: EndReason, message: string) => void insist(following, reason, message).catch(broken.reject);
   const deadline = (ms: number, reason: EndReason, message: string) => setTimeout(() => end(reason, message), ms);
-  const timers = [
-    deadline(limits.totalMs + limits.graceMs, "timeout", "the runner did not end when its time was over"),
-  ];
-  // Some agents would go on trying for minutes, and broken answers cost money, too.
-  void open.gaveUp.then(({ code }) => end(reasonOf(code) ?? "network", "the model failed again and again"));
+  const timers = [deadline(limits.totalMs + limits.graceMs, "timeout", "the runner did not end at its time limit")];
+  // Some agents would keep retrying for minutes, and failed answers cost money too.
+  void open.gaveUp.then(({ code }) => end(reasonOf(code) ?? "network", "the model failed repeatedly"));
   const ended = Promise.race([follow(following), broken.promise]).finally(() => {
     for (const timer of timers) clearTimeout(timer);
   });
   return {
     ended,
-    cancelled: () => void timers.push(deadline(limits.graceMs, "cancelled", "the runner did not end when told to")),
+    cancelled: () => void timers.push(deadline(limits.graceMs, "cancelled", "the runner did not end when cancelled")),
   };
 }
 
-/** Waits for the end, starting the runner again when it dies before. Then nothing of it is left. */
+/** Waits for the end, restarting a runner that dies before it. Kills whatever is left of the runner at the end. */
 async function follow(following: Following): Promise<End> {
   const { runner, open, signal } = following;
   let exec = runner.first;
@@ -55,7 +53,7 @@ async function follow(following: Following): Promise<End> {
     }
     signal.throwIfAborted();
     if (restarts === maxRestarts)
-      await insist(following, "runner_lost", "the runner ended without a word, again and again");
+      await insist(following, "runner_lost", "the runner repeatedly exited without reporting an end");
     else exec = await runner.restart().catch(giveUp(following, exec));
   }
 }
@@ -64,14 +62,14 @@ async function follow(following: Following): Promise<End> {
 function giveUp(following: Following, exec: RunnerExec): (error: unknown) => Promise<RunnerExec> {
   return async (error) => {
     if (!(error instanceof SlipwayError)) throw error;
-    await insist(following, "runner_lost", `the runner ended and can not be started again: ${error.message}`);
+    await insist(following, "runner_lost", `the runner exited and cannot be restarted: ${error.message}`);
     return exec;
   };
 }
 
 const againMs = 1000;
 
-/** Ends the run by the host's will. While that can not be kept for now it is tried again, until the run is let go of. */
+/** Ends the run on the host's behalf. Retries while the end cannot be stored, until the run is released. */
 async function insist({ open, signal }: Following, reason: EndReason, message: string): Promise<void> {
   for (let isTold = false; !signal.aborted; isTold = true) {
     try {
@@ -79,7 +77,7 @@ async function insist({ open, signal }: Following, reason: EndReason, message: s
     } catch (error) {
       if (signal.aborted) return;
       if (!(error instanceof SlipwayError) || error.retry === "never") throw error;
-      if (!isTold) process.emitWarning(`a run can not be ended as ${reason} for now: ${error.message}`);
+      if (!isTold) process.emitWarning(`cannot end a run as ${reason} yet: ${error.message}`);
       await new Promise<void>((resolve) => void setTimeout(resolve, againMs).unref());
     }
   }
@@ -89,7 +87,7 @@ function sandboxIsGone(error: unknown): void {
   if (!(error instanceof SlipwayError)) throw error;
 }
 
-/** What the gateway saw, and how a run that ended by it has ended. */
+/** The end reason for each error that the gateway saw. */
 const endsByCode: Partial<Record<ErrorCode, EndReason>> = {
   budget_exhausted: "budget",
   invalid_answer: "protocol",
@@ -108,33 +106,33 @@ function reasonOf(code: ErrorCode | undefined): EndReason | undefined {
   return code === undefined ? undefined : endsByCode[code];
 }
 
-/** Ends that an agent may give for the failure of a model without knowing which one it was. */
+/** Ends that an agent may report for a model failure without knowing which failure it was. */
 const byModel: readonly EndReason[] = [
   ...(["auth", "crashed", "invalid_request", "model_not_found", "network"] as const),
   ...(["overloaded", "protocol", "rate_limited", "truncated"] as const),
 ];
 
 /**
- * An agent may not know why its model failed, nor that its last answer was cut off, and a hostile one may not say it: the
- * gateway knows.
+ * Checks the agent's end against what the gateway saw: an agent may not know why its model failed or that its last answer
+ * was cut off, and a hostile agent may lie about it.
  */
 async function verified(end: End, { open, signal }: Following): Promise<End> {
   const last = open.lastResponse();
   const seen = reasonOf(last?.code);
-  // One of several answers at once may have been cut for the others' sake.
+  // One of several concurrent answers may have been cut to pay for the others.
   const known = seen === "budget" && !(await open.ranOut(signal)) ? "truncated" : seen;
   if (end.reason === "completed" && last !== undefined && wasCutOff(last)) {
     return endAs(known ?? "truncated", "the model's last answer was cut off");
   }
-  // A stream that ends in a refusal looks like a cut to some agents.
+  // To some agents, a stream that ends in a refusal looks cut off.
   if (end.reason === "truncated" && last?.refused) return endAs("refused", end.message);
   if (known !== undefined && byModel.includes(end.reason)) return endAs(known, end.message);
   if (end.reason === "budget" && !(await open.ranOut(signal))) {
-    // What others of its requests held then may be there again, or the next request needs less.
+    // The money that its other requests had reserved may be free again, or the next request may need less.
     if (open.hadUnpayable()) return endAs("truncated", end.message);
-    return unfounded(end, "its money is not used up");
+    return unfounded(end, "its budget is not used up");
   }
-  // An attempt waits for its model however long that takes: an agent's word is not enough.
+  // An attempt waits for its model without limit, so the agent's claim alone is not enough.
   return end.by === "model" && afterEnd(end) === "wait" ? confirmed(end, open) : end;
 }
 
@@ -146,5 +144,5 @@ function confirmed(end: End, open: FollowedRun): End {
 }
 
 function unfounded({ reason, message }: End, fact: string): End {
-  return endAs("crashed", `the agent ended as ${reason}, and ${fact}: ${message}`);
+  return endAs("crashed", `the agent ended as ${reason}, but ${fact}: ${message}`);
 }

@@ -9,33 +9,31 @@ import {
   SlipwayError,
 } from "@slipway/contract";
 import type { Balance, Gateway, RunGrant } from "@slipway/gateway";
-import type { Exec, Sandbox } from "@slipway/sandbox";
+import type { Exec, HostChannel, Sandbox } from "@slipway/sandbox";
 import { endOf } from "./end.ts";
-import { openTransport, type RunTransport } from "./transport.ts";
-
 export interface StartRun {
   readonly sandbox: Sandbox;
   readonly gateway: Pick<Gateway, "openRun" | "serve">;
   readonly grant: RunGrant;
-  /** Variables for the runner and its agents. Never a key: a sandbox is to hold none. */
+  /** Variables for the runner and its agents. Never a key: a sandbox must hold none. */
   readonly env?: Readonly<Record<string, string>>;
-  /** Of the runner's first exec. A start with the same one, after a crash of the host, attaches instead of running twice. */
+  /** Id of the runner's first exec. Starting with the same id after a crash of the host attaches instead of running twice. */
   readonly exec?: ExecId;
-  /** How long a runner may take to end by itself, once it was told to or its time is over. */
+  /** How long a runner may take to end by itself after a cancel or its time limit. */
   readonly graceMs?: number;
 }
 
-/** A run as the host sees it. Disposing it lets go of it; the runner inside goes on, and `startRun` finds it again. */
+/** A run as the host sees it. Disposing it releases it: the runner inside continues, and `startRun` finds it again. */
 export interface Run extends AsyncDisposable {
   readonly id: RunId;
-  /** What was reported from `after` on (0: all), until the run has ended, or `ended` fails. */
+  /** Events after number `after` (0: all), until the run has ended or `ended` fails. */
   events(options?: { readonly after?: number; readonly signal?: AbortSignal }): AsyncIterable<NumberedEvent>;
-  /** Steers the run; answers when it is kept for the runner. A runner that does not heed a cancel is ended. */
+  /** Steers the run; resolves when the control is stored for the runner. A runner that ignores a cancel is ended. */
   send(control: Control): Promise<void>;
   balance(): Promise<Balance>;
-  /** When something last came from the runner; undefined: nothing has since the run was started or found. */
+  /** When the runner was last heard; undefined: not since the run was started or found. */
   lastSeen(): number | undefined;
-  /** Settles once, after the runner and everything it started is gone. */
+  /** Settles once, after the runner and everything it started are gone. */
   readonly ended: Promise<End>;
 }
 
@@ -47,18 +45,18 @@ const defaultGraceMs = 15_000;
 
 /**
  * Starts the runner in a sandbox that has its tool directories, and serves it the run channel and the models. What the
- * runner says is a claim; how the run ended is decided here.
+ * runner reports is a claim; how the run ended is decided here.
  */
 export async function startRun(options: StartRun): Promise<Run> {
   const { sandbox, gateway, grant, env = {}, graceMs = defaultGraceMs } = options;
   await using parts = new AsyncDisposableStack();
   const released = new AbortController();
   const open = parts.use(await gateway.openRun(grant));
-  const transport = await openTransport(sandbox);
-  const serving = serveConnections(transport, (connection) => gateway.serve(connection, grant.id), released.signal);
+  const channel = await sandbox.openChannel();
+  const serving = serveConnections(channel, (connection) => gateway.serve(connection, grant.id), released.signal);
   parts.defer(async () => {
-    released.abort(new SlipwayError("aborted", "the run was let go of"));
-    await transport[Symbol.asyncDispose]();
+    released.abort(new SlipwayError("aborted", "the run was released"));
+    await channel[Symbol.asyncDispose]();
     await serving;
   });
   const start = (id: ExecId): Promise<Exec> =>
@@ -67,7 +65,7 @@ export async function startRun(options: StartRun): Promise<Run> {
       argv: runnerCommand(sandbox),
       env: {
         ...env,
-        ...transport.environment,
+        SLIPWAY_RUN_SOCKET: channel.inside,
         SLIPWAY_RUN_TOKEN: open.token,
         SLIPWAY_TOOLS_DIR: sandbox.toolsDirectory,
       },
@@ -77,7 +75,7 @@ export async function startRun(options: StartRun): Promise<Run> {
   const runner = { first: await start(options.exec ?? newId("exc")), restart: () => start(newId("exc")) };
   const limits = { totalMs: open.task.limits.totalMs, graceMs };
   const following = endOf({ runner, open, limits, signal: released.signal });
-  // Whoever does not ask for the end is not to crash by it; whoever waits for more events comes to ask.
+  // A failed `ended` must not be an unhandled rejection; it stops `events`, whose reader then asks for the end.
   const broken = new AbortController();
   following.ended.catch(() => broken.abort());
   const held = parts.move();
@@ -99,19 +97,19 @@ export async function startRun(options: StartRun): Promise<Run> {
   };
 }
 
-/** The exec of a runner that is at work in the sandbox, to start it with: it is found again, and not run twice. */
+/** The exec of a runner that is still running in the sandbox, for `startRun` to attach to. */
 export async function findRunner(sandbox: Pick<Sandbox, "execs" | "toolsDirectory">): Promise<ExecId | undefined> {
   const execs = await sandbox.execs();
   return execs.find(({ argv, exit }) => exit === null && argv.join(" ") === runnerCommand(sandbox).join(" "))?.id;
 }
 
 async function serveConnections(
-  transport: RunTransport,
+  channel: HostChannel,
   serve: (connection: Duplex) => void,
   signal: AbortSignal,
 ): Promise<void> {
   try {
-    for await (const connection of transport.connections({ signal })) serve(connection);
+    for await (const connection of channel.connections({ signal })) serve(connection);
   } catch (error) {
     if (!signal.aborted) throw error;
   }

@@ -16,23 +16,23 @@ export interface StartTaskRun extends Omit<StartRun, "grant"> {
   readonly budgetMicroUsd: number;
   readonly task: Pick<RunTaskInput, "agent" | "workers" | "workdir" | "context" | "permissions" | "limits">;
   readonly order: Omit<TaskOrderInput, "bundle" | "fixModel">;
-  /** A git bundle with the order's base, for a sandbox whose workspace has it not. */
+  /** A git bundle with the order's base, for a sandbox whose workspace lacks it. */
   readonly main?: Bytes;
 }
 
-/** A run that takes a task through the six phases. What it offers, and all that it says, is a claim. */
+/** A run that takes a task through the six phases. Everything it reports and offers is a claim. */
 export interface TaskRun extends Run {
-  /** The git bundle of an offer that was reported. Hostile until it has been through quarantine. */
+  /** The git bundle of a reported offer. Untrusted until it has passed quarantine. */
   readOffer(number: number): AsyncIterable<Uint8Array>;
-  /** One of its branch as it last was, offered or not. As hostile. */
+  /** A git bundle of the branch in its last state, offered or not. Equally untrusted. */
   readBranch(): AsyncIterable<Uint8Array>;
-  /** Puts a newer main into the sandbox, for the run's next integration. */
+  /** Puts a newer main into the sandbox for the run's next integration. */
   moveMain(main: { readonly commit: string; readonly bundle: Bytes }): Promise<void>;
 }
 
 const mainDirectory = "/var/tmp/slipway-main";
 
-/** Starts a task run, or finds it again: see `startRun`. */
+/** Starts a task run or attaches to it: see `startRun`. */
 export async function startTaskRun({
   id,
   budgetMicroUsd,
@@ -72,7 +72,7 @@ export async function startTaskRun({
   };
 }
 
-/** Each level of error escalation has a model of its own. */
+/** Each level of error escalation has its own model. */
 function roleAt(level: number | null): Exclude<ModelRole, "judge"> {
   const roles = ["fix-1", "fix-1", "fix-2", "fix-3", "fix-4"] as const;
   return level === null ? "build" : (roles[level] ?? "fix-4");

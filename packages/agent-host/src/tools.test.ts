@@ -23,7 +23,7 @@ it("an agent that is not installed is told with those that are, and with what in
   await mkdir(join(agents, "codex"));
   await expect(toolDirectories("claude-code", agents)).rejects.toMatchObject({
     code: "component_missing",
-    message: `the agent claude-code is not installed (builtin, acp:codex are); to have it: npm install --prefix ${agents}/claude-code @anthropic-ai/claude-code`,
+    message: `the agent claude-code is not installed (installed: builtin, acp:codex); to install it: npm install --prefix ${agents}/claude-code @anthropic-ai/claude-code`,
   });
   await rm(agents, { recursive: true });
 });

@@ -306,7 +306,7 @@ describe("on a terminal", () => {
     ])("%s", async (_, then, code, calls, after) => {
       const end = await interrupt(then, after);
       expect({ code: end.code, calls: end.calls }).toEqual({ code, calls });
-      expect(end.stderr).toContain("[d]etach, and it goes on without you; [p]ause; [c]ancel; or [b]ack?");
+      expect(end.stderr).toContain("[d]etach (the build continues), [p]ause, [c]ancel or [b]ack?");
     });
   });
 

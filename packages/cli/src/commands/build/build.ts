@@ -69,11 +69,11 @@ async function agreeOnIntent(context: Context, client: Client, id: BuildId, sign
     if (answer === "e") await editIntent(context, client, id);
     if (answer === "n") {
       await client.builds.cancel(id, { signal });
-      return "go on";
+      return "continue";
     }
     if (answer !== "y" && answer !== "") continue;
     await client.builds.lock(id, { signal });
-    return "go on";
+    return "continue";
   }
 }
 
@@ -92,5 +92,5 @@ async function agreeOnPlan(
   );
   if (answer !== "y" && answer !== "") return "leave";
   await client.builds.resume(id, { signal });
-  return "go on";
+  return "continue";
 }

@@ -141,13 +141,13 @@ describe("status", () => {
       "a budget that is spent",
       { status: "paused", reason: "budget", money: { budgetMicroUsd: 5, spentMicroUsd: 5, reservedMicroUsd: 0 } },
       /paused at its budget/,
-      /^It goes on with more money: slipway resume --budget <usd>/,
+      /^Continue with a larger budget: slipway resume --budget <usd>/,
     ],
     [
       "a budget that something did not fit in",
       { status: "paused", reason: "budget", money: { budgetMicroUsd: 5, spentMicroUsd: 4, reservedMicroUsd: 0 } },
       /paused at its budget/,
-      /asks again for what was refused with: slipway resume bld_.*with more money: slipway resume --budget <usd>/,
+      /Retry what was refused with: slipway resume bld_.*with a larger budget: slipway resume --budget <usd>/,
     ],
     ["its user", { status: "paused", reason: "user" }, /paused until it is resumed/, /slipway resume bld_/],
     [
@@ -263,8 +263,8 @@ describe("logs", () => {
       "the build begins (new)",
       "planned: 1 task",
       "cart, attempt 2, failed: checks_failed: x y",
-      "cart is tried again: level 2: deep analysis",
-      "80 % of its budget of 5.00 USD are spent",
+      "cart is retried: level 2: deep analysis",
+      "80 % of its budget of 5.00 USD is spent",
       "not satisfied: a, b",
       'attempt.heard {"task":null,"attempt":{},"sandbox":["x"]}',
       'something.new {"text":"\\u001b[2Jhello"}',
@@ -291,7 +291,7 @@ describe("logs", () => {
       return { events: rest, next: after + rest.length, ended: false };
     };
     const { code, stdout } = await run(["logs", view.id], [view], { events });
-    expect({ code, lines: stdout.match(/goes on\n/g)?.length }).toEqual({ code: 0, lines: 2 });
+    expect({ code, lines: stdout.match(/resumed\n/g)?.length }).toEqual({ code: 0, lines: 2 });
   });
 
   test("are left with Ctrl-C, which is no failure", async () => {

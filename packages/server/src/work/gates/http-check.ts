@@ -1,49 +1,34 @@
-import type { HttpClient } from "./exchange.ts";
+import type { Answer, Exchange } from "./exchange.ts";
 import { cut } from "./findings.ts";
 import type { CheckOf, Outcome } from "./outcome.ts";
 
-type HttpExchange = CheckOf<"http">["exchanges"][number];
-
 const maxBodyCharacters = 1500;
 
-/** The exchanges of a check, up to the first that does not answer as it has to. */
+/** Makes the exchanges of a check with the app, up to the first wrong answer. */
 export async function checkByHttp(
   { exchanges }: CheckOf<"http">,
-  client: HttpClient,
-  signal: AbortSignal,
+  ask: (exchange: Exchange) => Promise<Answer>,
 ): Promise<Outcome> {
   const told: string[] = [];
-  for (const exchange of exchanges) {
-    const { ok, text } = await exchangeOnce(exchange, client, signal);
-    told.push(text);
+  for (const { method, path, body, expect } of exchanges) {
+    const { ok, text } = judge(expect, await ask({ method, path, body, wanted: expect.status }));
+    told.push(`${method} ${path}${text}`);
     if (!ok) return { ok, text: toldInOrder(told) };
   }
   return { ok: true, text: toldInOrder(told) };
 }
 
-async function exchangeOnce(
-  { method, path, body, expect }: HttpExchange,
-  client: HttpClient,
-  signal: AbortSignal,
-): Promise<Outcome> {
-  const wanted = expect.status;
-  const answer = await client.exchange({ method, path, body, wanted }, signal);
-  const did = `${method} ${path}`;
-  if ("failure" in answer) return { ok: false, text: `${did}: the app ${answer.failure}.` };
+function judge({ status, bodyContains, bodyLacks }: Expected, answer: Answer): Outcome {
+  if ("failure" in answer) return { ok: false, text: `: the app ${answer.failure}.` };
   const seen = `The answer began with:\n${cut(answer.body, maxBodyCharacters)}`;
-  if (answer.status !== wanted) {
-    return { ok: false, text: `${did} was answered with ${answer.status}; ${wanted} was expected. ${seen}` };
-  }
-  const lacks = expect.bodyContains.filter((part) => !answer.body.includes(part)).length;
-  if (lacks > 0) return { ok: false, text: `${did} was answered with ${wanted}, but not with all it has to. ${seen}` };
-  if (expect.bodyLacks.some((part) => answer.body.includes(part))) {
-    return {
-      ok: false,
-      text: `${did} was answered with ${wanted}, and with something that must not be there. ${seen}`,
-    };
-  }
-  return { ok: true, text: `${did} was answered with ${wanted}, as it has to be.` };
+  const wrong = (how: string) => ({ ok: false, text: ` was answered with ${how} ${seen}` });
+  if (answer.status !== status) return wrong(`${answer.status}; ${status} was expected.`);
+  if (!bodyContains.every((part) => answer.body.includes(part))) return wrong(`${status}, but lacks expected content.`);
+  if (bodyLacks.some((part) => answer.body.includes(part))) return wrong(`${status}, but has content that it must not have.`);
+  return { ok: true, text: ` was answered with ${status}, as expected.` };
 }
+
+type Expected = CheckOf<"http">["exchanges"][number]["expect"];
 
 function toldInOrder(told: readonly string[]): string {
   return told.length === 1 ? told.join("") : told.map((text, index) => `${index + 1}. ${text}`).join("\n");

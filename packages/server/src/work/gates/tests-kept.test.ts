@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { TestRun } from "./evidence/evidence.ts";
-import type { Judged } from "./judged.ts";
+import type { Judged } from "./findings.ts";
 import { againstEvidence, againstSources, type Planned } from "./tests-kept.ts";
 
 const told = ({ against, notes }: Judged) => ({

@@ -3,8 +3,7 @@ import type { ChangedFile } from "../repository/changes.ts";
 import type { Examined } from "../repository/quarantine/examine.ts";
 import { isTest } from "../repository/tests-changed.ts";
 import { compareEvidence, type Evidence, type TestRun } from "./evidence/evidence.ts";
-import { findingOf } from "./findings.ts";
-import type { Judged } from "./judged.ts";
+import { findingOf, type Judged } from "./findings.ts";
 
 /** What a plan says of a task. */
 export type Planned = Pick<Task, "title" | "description" | "expectedFiles">;

@@ -12,10 +12,10 @@ import { toJson } from "../../../terminal/terminal.ts";
 import { formatMoney } from "./money.ts";
 import { counted, levelText, oneLine, stageWords, statusText } from "./words.ts";
 
-/** An event's type and what it says. */
+/** An event's type and data. */
 export type Told = { [T in EventType]: { readonly type: T; readonly data: EventData<T> } }[EventType];
 
-/** What happened, in plain words. Users, models and sandboxes write an event's text: it is made safe to print. */
+/** Describes an event in plain words. Users, models and sandboxes write its texts, so the result is made safe to print. */
 export function eventText({ type, data }: Told | EventView): string {
   return oneLine((words[type] as (data: EventData<EventType>) => string)(data));
 }
@@ -23,32 +23,32 @@ export function eventText({ type, data }: Told | EventView): string {
 const words: { readonly [T in EventType]: (data: EventData<T>) => string } = {
   "build.created": ({ mode }) => `the build begins (${mode})`,
   "build.paused": ({ reason }) => statusText({ status: "paused", reason }),
-  "build.resumed": () => "goes on",
+  "build.resumed": () => "resumed",
   "build.ended": ({ status, reason }) => `ended: ${status} (${reason})`,
-  "order.pause": () => "you ask for a pause",
-  "order.resume": () => "you let it go on",
-  "order.cancel": () => "you cancel it",
+  "order.pause": () => "you paused it",
+  "order.resume": () => "you resumed it",
+  "order.cancel": () => "you cancelled it",
   "order.budget": ({ budgetMicroUsd }) => `you set its budget to ${formatMoney(budgetMicroUsd)}`,
-  "budget.warned": ({ budgetMicroUsd }) => `80 % of its budget of ${formatMoney(budgetMicroUsd)} are spent`,
+  "budget.warned": ({ budgetMicroUsd }) => `80 % of its budget of ${formatMoney(budgetMicroUsd)} is spent`,
   "stage.began": ({ stage }) => stageWords[stage],
   "stage.failed": ({ stage, code, message }) =>
     `${stage} failed: ${brief(message)}${isErrorCode(code) ? ` (${code})` : ""}`,
   "intent.drafted": (data) => `${diagnosisText(data)}the intent is drafted: ${intentText(data)}`,
   "intent.edited": (data) => `you edited the intent: ${intentText(data)}`,
-  "intent.released": () => "you let the intent be locked",
+  "intent.released": () => "you accepted the intent",
   "intent.locked": (data) => `the intent is locked: ${intentText(data)}, ${data.hash.slice(0, 19)}`,
   "plan.made": ({ tasks }) => `planned: ${counted(tasks, "task")}`,
   "attempt.started": (data) => `${attempt(data)} begins${levelOf(data)}`,
   "attempt.heard": (data) => `${attempt(data)} works${data.sandbox ? ` in ${data.sandbox}` : ""}`,
   "attempt.progress": (data) => `${attempt(data)} ${data.phase} ${data.status}${after(data.text)}`,
-  "attempt.offered": (data) => `${attempt(data)} wants to be merged`,
+  "attempt.offered": (data) => `${attempt(data)} asks to be merged`,
   "attempt.ended": (data) => `${attempt(data)} ${endWords(data)}`,
-  "attempt.closed": (data) => `${attempt(data)} is over${data.keepSandbox ? "; its sandbox is kept" : ""}`,
-  "attempt.respawned": (data) => `${attempt(data)} goes on from its last checkpoint`,
+  "attempt.closed": (data) => `${attempt(data)} has ended${data.keepSandbox ? "; its sandbox is kept" : ""}`,
+  "attempt.respawned": (data) => `${attempt(data)} resumes from its last checkpoint`,
   "attempt.paused": (data) => `${attempt(data)} is paused`,
-  "attempt.resumed": (data) => `${attempt(data)} goes on`,
+  "attempt.resumed": (data) => `${attempt(data)} is resumed`,
   "task.retried": ({ task, next, interruption }) =>
-    `${task} is tried again${levelOf(next)}${after(interruption && endText(interruption))}`,
+    `${task} is retried${levelOf(next)}${after(interruption && endText(interruption))}`,
   "task.merged": ({ task }) => `${task} is merged`,
   "task.satisfied": ({ task, main }) => `${task} is satisfied: already on main, at ${short(main)}`,
   "task.failed": ({ task, failure }) => `${task} failed: ${brief(taskFailureText(failure))}`,
@@ -59,16 +59,16 @@ const words: { readonly [T in EventType]: (data: EventData<T>) => string } = {
   "candidate.offered": (data) => `${attempt(data)} offers ${short(data.commit)}`,
   "candidate.refused": (data) => `${attempt(data)} is refused${after(data.findings[0]?.text)}`,
   "merge.tested": ({ commit, outcome }) =>
-    `${short(commit)} ${outcome.type === "conflict" ? "conflicts" : "goes together"} with what is ahead`,
+    `${short(commit)} ${outcome.type === "conflict" ? "conflicts" : "merges"} with what is ahead of it`,
   "gate.started": ({ task, gate, run }) => `${task}: ${gate} runs (${run})`,
   "gate.ended": ({ run, task, gate, verdict, durationMs, trouble, findings }) => {
     const waits = trouble === undefined ? "" : `, and waits: ${brief(trouble)}`;
-    // A gate that has passed leaves its findings for a person to look at.
+    // The findings of a passed gate are notes for a person.
     const isNoted = verdict === "passed" && findings.length > 0;
     const notes = isNoted ? `. To look at: ${findings.map(({ text }) => brief(text)).join(" ")}` : "";
     return `${task ?? "?"}: ${gate ?? "?"} (${run}) ${verdictWords[verdict]} after ${formatDuration(durationMs)}${waits}${notes}`;
   },
-  "merge.doubted": ({ task, gate }) => `${task} fails ${gate} on top of main, which is looked at again`,
+  "merge.doubted": ({ task, gate }) => `${task} fails ${gate} on top of main; main is checked again`,
   "merge.rejected": (data) => `${data.task} is rejected by ${rejectionText(data)}`,
   "merge.test_failed": (data) => `${data.task} breaks main: ${rejectionText(data)}`,
   "merge.conflict": ({ task, paths }) => `${task} conflicts with main${pathsText(paths)}`,
@@ -81,10 +81,10 @@ const words: { readonly [T in EventType]: (data: EventData<T>) => string } = {
   "satisfaction.asked": ({ round }) => `is the intent satisfied? (round ${round})`,
   "satisfaction.checked": ({ unsatisfied }) =>
     unsatisfied.length === 0 ? "every criterion is satisfied" : `not satisfied: ${firstOf(unsatisfied, 8, ", …")}`,
-  "remaining.asked": () => "planning what is left",
-  "remaining.planned": ({ tasks }) => `planned what is left: ${counted(tasks, "task")}`,
-  "remaining.refused": () => "no money is left to plan what is left",
-  "remaining.unplannable": ({ message }) => `what is left cannot be planned: ${brief(message)}`,
+  "remaining.asked": () => "planning the remaining work",
+  "remaining.planned": ({ tasks }) => `planned the remaining work: ${counted(tasks, "task")}`,
+  "remaining.refused": () => "no budget is left to plan the remaining work",
+  "remaining.unplannable": ({ message }) => `the remaining work cannot be planned: ${brief(message)}`,
   unknown: ({ type, data }) => `${type} ${brief(toJson(data))}`,
 };
 
@@ -121,7 +121,7 @@ function endWords({ end }: EventData<"attempt.ended">): string {
     case "wait":
       return `was interrupted: ${brief(endText(end))}`;
     case "pay":
-      return "found no money left";
+      return "found no budget left";
   }
 }
 
@@ -143,7 +143,7 @@ function short(commit: string): string {
   return commit.slice(0, 10);
 }
 
-/** What the repository's own build and tests have shown, where a diagnosis asked them. */
+/** What a diagnosis found by the repository's own build and tests; empty without a diagnosis. */
 function diagnosisText({ problems }: EventData<"intent.drafted">): string {
   if (problems === undefined) return "";
   return `the diagnosis found ${problems.map(brief).join("; ") || "nothing wrong"}; `;

@@ -1,12 +1,12 @@
 import { stripVTControlCharacters } from "node:util";
 import type { Output } from "../../../terminal/io.ts";
 
-/** Lines at the end of a terminal that are drawn again in place. */
+/** Lines at the end of a terminal that are redrawn in place. */
 export interface Live extends Disposable {
   draw(lines: readonly string[]): void;
-  /** Puts a line above them, to stay. */
+  /** Puts a permanent line above them. */
   line(text: string): void;
-  /** Takes them away, until they are drawn again. */
+  /** Removes them until the next `draw`. */
   clear(): void;
 }
 
@@ -16,17 +16,17 @@ const showCursor = "\x1b[?25h";
 
 export function createLive(output: Output): Live {
   let drawn: readonly string[] = [];
-  // What nobody can read is no reason to fail the work.
+  // An output that nobody can read must not fail the work.
   const write = (text: string) => void output.write(text).catch(() => {});
-  /** To the first of them. A terminal that was made narrower has broken them into more rows. */
+  /** Moves to the first drawn line. A terminal that became narrower has wrapped the lines into more rows. */
   const back = () => {
     const { cols } = output.size();
     const rows = drawn.reduce((sum, line) => sum + Math.max(1, Math.ceil(widthOf(line) / cols)), 0);
     return rows === 0 ? "" : `\x1b[${rows}A\r${rows > drawn.length ? "\x1b[J" : ""}`;
   };
   const show = (above: string, lines: readonly string[]) => {
-    // Nothing is broken into rows: what is wider than it seems is cut off by the terminal. Each row is emptied before it is
-    // written: behind a line that fills it, the terminal would take the last character away.
+    // Wrapping is off, so the terminal cuts lines that are wider than they seem. Each row is cleared before it is written:
+    // clearing after a line that fills the row would remove its last character.
     write(`${begin}${back()}${above}${lines.map((line) => `\x1b[2K${line}\n`).join("")}\x1b[J${end}`);
     drawn = lines;
   };
@@ -38,7 +38,7 @@ export function createLive(output: Output): Live {
     draw: (lines) => show("", lines),
     line(text) {
       if (drawn.length === 0) write(`${text}\n`);
-      // A line that stays may be as long as it likes.
+      // A permanent line may wrap.
       else show(`\x1b[J\x1b[?7h${text}\n\x1b[?7l`, drawn);
     },
     clear,

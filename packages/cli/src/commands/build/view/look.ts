@@ -7,27 +7,24 @@ import type { Live } from "./live.ts";
 import { drawBuild } from "./screen.ts";
 import type { Looked } from "./task-row.ts";
 
-/** Looks at a build again and again, and draws what it sees. */
+/** Polls a build and draws it. */
 export interface Look {
-  /** Until the signal aborts. */
+  /** Runs until the signal aborts. */
   run(): Promise<void>;
-  /** Something has happened. */
   news(event: EventView): void;
   hide(): void;
   show(): void;
 }
 
-export interface LookParts {
-  readonly id: BuildId;
-  readonly live: Live;
-  readonly signal: AbortSignal;
-}
-
-/** Not sooner, whatever happens; and not later, as time and money go on. */
+/** The least time between two looks, and the most: elapsed time and cost change without events. */
 const soonestMs = 150;
 const latestMs = 1000;
 
-export function lookAt({ err, io }: Context, client: Client, { id, live, signal }: LookParts): Look {
+export function lookAt(
+  { err, io }: Context,
+  client: Client,
+  { id, live, signal }: { readonly id: BuildId; readonly live: Live; readonly signal: AbortSignal },
+): Look {
   const paint = painter(err, io.env);
   let looked: Looked | undefined;
   let isHidden = false;
@@ -60,7 +57,7 @@ export function lookAt({ err, io }: Context, client: Client, { id, live, signal 
       news.push(event);
       if (looked !== undefined) looked = { ...looked, view: viewAfter(looked.view, event) };
       draw();
-      // What attempts say is all in the event; another one may change what only the server knows.
+      // A progress event is complete by itself; others may change what only the server knows.
       if (event.type !== "attempt.progress") wake.resolve();
     },
     hide() {
@@ -74,7 +71,7 @@ export function lookAt({ err, io }: Context, client: Client, { id, live, signal 
   };
 }
 
-/** What can not be read now is shown as it was: who follows the events notices what is lost for good. */
+/** Keeps the last view while the server cannot be read. The loop that follows the events notices a permanent loss. */
 async function lookOnce(
   client: Client,
   id: BuildId,

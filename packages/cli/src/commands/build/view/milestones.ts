@@ -2,7 +2,7 @@ import type { EventType } from "@slipway/contract";
 import type { Colour, Paint } from "../../../terminal/terminal.ts";
 import { eventText, type Told } from "./events.ts";
 
-/** Of these there are many, and they say little to those who look on. */
+/** Frequent events that tell a user little. */
 const quiet: readonly EventType[] = ["sandbox.changed", "checkpoint.made", "merge.tested"];
 
 export function isQuiet({ type }: Pick<Told, "type">): boolean {
@@ -40,13 +40,13 @@ const milestones: Readonly<Partial<Record<EventType, readonly [string, Colour]>>
   "build.resumed": plain,
 };
 
-/** A line for what is worth one beside what is shown anyway. */
+/** The line for an event that deserves one beside the live view. */
 export function milestoneText(event: Told, paint: Paint): string | undefined {
   const mark = milestones[event.type];
   return mark === undefined || isOfTheEnd(event) ? undefined : `${paint(mark[1], mark[0])} ${eventText(event)}`;
 }
 
-/** A build that ends fails what it leaves; the end itself is told. */
+/** The end of a build fails its open tasks; only the end itself is worth a line. */
 function isOfTheEnd({ type, data }: Told): boolean {
   return type === "task.failed" && data.failure.reason === "build-ended";
 }

@@ -9,7 +9,7 @@ import { countTasks, doneText, mergeText, missingText, oneLine, previewText, sta
 /** How `slipway build` and `slipway watch` exit. */
 const buildExits = { succeeded: 0, failed: 1, cancelled: 2, paused: 3, left: 4 } as const;
 
-/** What came of a build, or how it stands; answers the exit code. */
+/** Shows the result or the current state of a build and returns the exit code. */
 export async function showResult(context: Context, client: Client, view: BuildView, left: boolean): Promise<number> {
   const { id } = view;
   const result = {
@@ -24,25 +24,25 @@ export async function showResult(context: Context, client: Client, view: BuildVi
   } else if (!left) {
     await context.out.write(resultText(result, context.paint));
   }
-  if (left) await context.note(`the build goes on: slipway watch ${id}, slipway cancel ${id}`);
+  if (left) await context.note(`the build continues: slipway watch ${id}, slipway cancel ${id}`);
   const advice = left ? undefined : adviceOn(view);
   if (advice !== undefined) await context.note(advice);
   if (left) return buildExits.left;
   return view.status === "planning" || view.status === "running" ? buildExits.left : buildExits[view.status];
 }
 
-/** What the build waits for, where that is its user. */
+/** What the user has to do for a build that waits for them. */
 export function adviceOn(view: BuildView): string | undefined {
   if (view.repositoryMissing && view.endedAt === null) {
-    return `${missingText(view)}: it can not go on. It ends with: slipway cancel ${view.id}`;
+    return `${missingText(view)}: it cannot continue. End it with: slipway cancel ${view.id}`;
   }
   if (view.status === "paused" && view.reason === "budget") {
     const isSpent = view.money.spentMicroUsd >= view.money.budgetMicroUsd;
-    const again = isSpent ? "" : `It asks again for what was refused with: slipway resume ${view.id}. `;
-    return `${again}It goes on with more money: slipway resume --budget <usd> ${view.id}`;
+    const again = isSpent ? "" : `Retry what was refused with: slipway resume ${view.id}. `;
+    return `${again}Continue with a larger budget: slipway resume --budget <usd> ${view.id}`;
   }
   const waits = view.status === "paused" || (view.planning?.step === "held" && view.endedAt === null);
-  return waits ? `It goes on with: slipway resume ${view.id}` : undefined;
+  return waits ? `Continue with: slipway resume ${view.id}` : undefined;
 }
 
 async function readIntent(client: Client, { id }: BuildView): Promise<Intent | null> {
@@ -89,7 +89,7 @@ function section(title: string, lines: readonly string[], paint: Paint): string[
   return lines.length === 0 ? [] : [paint("bold", title), ...lines.map((line) => `  ${line}`)];
 }
 
-/** With what was seen, where the whole has been checked. */
+/** With the evidence of the last satisfaction check, if there was one. */
 function criteriaLines({ criteria }: BuildView, intent: Intent | null, paint: Paint): string[] {
   const evidence = new Map(criteria.map((seen) => [seen.id, seen]));
   const all = [
@@ -105,7 +105,7 @@ function criteriaLines({ criteria }: BuildView, intent: Intent | null, paint: Pa
 }
 
 function failedLines({ status, taskList }: BuildView, paint: Paint): string[] {
-  // Then all that was not merged yet has failed with it.
+  // A cancel fails every open task.
   if (status === "cancelled") return [];
   return taskList
     .filter(({ status }) => status === "failed")

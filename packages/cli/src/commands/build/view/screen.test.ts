@@ -127,7 +127,7 @@ test.each<[string, TaskView, Partial<typeof attempt> | undefined, string]>([
     "one that was interrupted tells what it waits to pass",
     task("list", "pending", { reason: "rate_limited: try again\nin 3 hours" }),
     undefined,
-    "interrupted, waits to go on: rate_limited: try again in 3 hours",
+    "interrupted, waits to resume: rate_limited: try again in 3 hours",
   ],
 ])("%s", (_, shown, of, expected) => {
   const attempts = of === undefined ? [] : [{ ...attempt, task: "list", ...of }];

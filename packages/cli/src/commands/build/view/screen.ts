@@ -12,10 +12,10 @@ export interface Screen {
   readonly paint: Paint;
 }
 
-/** Fewer rows than these leave room for what happens alone. */
+/** With fewer rows, only the tasks are shown. */
 const roomyRows = 16;
 
-/** A build on a screen: never more lines than it has, and the one below them is the terminal's own. */
+/** Draws a build with at most one line less than the screen has: the last one belongs to the terminal. */
 export function drawBuild(looked: Looked, screen: Screen): string[] {
   const { cols, rows } = screen;
   const isRoomy = rows >= roomyRows;
@@ -48,7 +48,7 @@ function intentLine({ coreValue, criteria, workflows }: Intent, cols: number, pa
   return paint("dim", cut(`intent: ${oneLine(coreValue, Math.max(20, cols - 8 - counts.length))}${counts}`, cols));
 }
 
-/** One stretch for each state, as long as its share; none that there is of vanishes. */
+/** One segment per state, as long as its share. A state with any task gets at least one cell. */
 function progressBar({ taskList }: BuildView, width: number, paint: Paint): string {
   const kinds: readonly [string, Colour, (task: TaskView) => boolean][] = [
     ["█", "green", ({ status }) => isOnMain(status)],
@@ -67,7 +67,7 @@ function progressBar({ taskList }: BuildView, width: number, paint: Paint): stri
 }
 
 function footOf({ view }: Looked, { cols, paint }: Screen, isRoomy: boolean): string[] {
-  // A part of an address leads nowhere.
+  // A truncated address is useless.
   const shown = oneLine(view.preview ?? "");
   const where = shown.length > cols - 9 ? cut(`slipway preview ${view.id}`, cols - 9) : shown;
   const preview = view.preview === null ? [] : [`${paint("dim", "preview:")} ${where}`];
@@ -75,7 +75,7 @@ function footOf({ view }: Looked, { cols, paint }: Screen, isRoomy: boolean): st
   return ["", ...preview, paint("dim", cut("Ctrl-C: detach, pause or cancel", cols))];
 }
 
-/** In the order of the plan; where there is no room for all, those that something happens to. */
+/** In plan order; without room for all tasks, the ones with activity. */
 function taskLines(looked: Looked, screen: Screen, room: number): string[] {
   const { view, plan } = looked;
   const depths = depthsOf(plan?.tasks ?? []);
@@ -105,7 +105,7 @@ function taskLine(looked: Looked, task: TaskView, screen: Screen & { step: strin
   return `${paint("dim", step)} ${paint(colour, mark)} ${tone(id)}  ${tone(shown)}${gap}`;
 }
 
-/** What is under way, what failed, what comes next, what was merged last; the rest is counted. */
+/** Prefers tasks under way, then failed, next, and merged ones; the rest is only counted. */
 function chosen({ view, plan }: Looked, ordered: readonly TaskView[], room: number): TaskView[] {
   const merged = new Set(view.taskList.filter(({ status }) => isOnMain(status)).map(({ id }) => id));
   const waits = new Map(plan?.tasks.map(({ id, dependencies }) => [id, dependencies.some((of) => !merged.has(of))]));
@@ -128,7 +128,7 @@ function foldLine(all: readonly TaskView[], shown: readonly TaskView[], { cols, 
   return paint("dim", cut(`… and ${counts.join(", ")}`, cols));
 }
 
-/** What changes with every look is no finer than looks are. */
+/** Nothing finer than a second: the screen is redrawn about once a second. */
 function formatSeconds(durationMs: number): string {
   return durationMs < 1000 ? "0s" : formatDuration(durationMs);
 }

@@ -2,7 +2,7 @@ import type { Intent, IntentView } from "@slipway/contract";
 import type { Paint } from "../../../terminal/terminal.ts";
 import { oneLine } from "./words.ts";
 
-/** What "done" means, for people. Models wrote most of it. */
+/** The intent for people. Models wrote most of its texts. */
 export function showIntent({ status, intent, hash }: IntentView, paint: Paint): string {
   const lines = [
     `${paint("bold", "Intent")} ${paint("dim", status === "locked" ? `locked, ${hash}` : "open")}`,

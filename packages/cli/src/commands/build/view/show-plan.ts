@@ -3,7 +3,7 @@ import { formatDuration } from "../../../input/duration.ts";
 import type { Paint } from "../../../terminal/terminal.ts";
 import { counted, oneLine } from "./words.ts";
 
-/** The tasks as a graph in text: what stands in one step can be worked on at the same time. */
+/** The tasks as a text graph. Tasks of one step can be worked on at the same time. */
 export function showPlan(plan: PlanView, paint: Paint): string {
   const { tasks, criticalPath, totals, parts, partition } = plan;
   const lines = [

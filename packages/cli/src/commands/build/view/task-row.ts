@@ -11,7 +11,7 @@ import {
 import type { Colour } from "../../../terminal/terminal.ts";
 import { levelText, oneLine } from "./words.ts";
 
-/** What is known of a build that is looked at. */
+/** What the screen knows of a build. */
 export interface Looked {
   readonly view: BuildView;
   readonly intent: Intent | null;
@@ -22,7 +22,7 @@ export interface TaskRow {
   readonly mark: string;
   readonly colour: Colour;
   readonly text: string;
-  /** How long it has been at it. Null: it is not at work. */
+  /** How long its attempt has been running. Null: it has none. */
   readonly forMs: number | null;
 }
 
@@ -30,7 +30,7 @@ export function isUnderway({ status }: TaskView): boolean {
   return status === "assigned" || status === "building" || status === "verifying";
 }
 
-/** What a task is at, in one line. */
+/** The state of a task in one line. */
 export function describeTask({ view, plan }: Looked, task: TaskView, nowMs: number): TaskRow {
   if (task.status === "merged") return { mark: "✓", colour: "green", text: "merged", forMs: null };
   if (task.status === "satisfied") {
@@ -52,7 +52,7 @@ export function describeTask({ view, plan }: Looked, task: TaskView, nowMs: numb
 }
 
 function waitText({ reason }: TaskView): string {
-  return reason === null ? "waits for a sandbox" : `interrupted, waits to go on: ${oneLine(reason)}`;
+  return reason === null ? "waits for a sandbox" : `interrupted, waits to resume: ${oneLine(reason)}`;
 }
 
 function attemptText({ number, level, status, phase, doing }: AttemptView, { refused }: TaskView): string {

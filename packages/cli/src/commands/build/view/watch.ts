@@ -11,23 +11,23 @@ import { isQuiet, milestoneText } from "./milestones.ts";
 
 export interface Watched {
   readonly id: BuildId;
-  /** The last event that is known already. */
+  /** The last known event. */
   readonly after: number;
-  /** The build may wait for its user now. Answers whether it goes on; undefined: it does not wait. */
+  /** Called when the build may wait for its user. Resolves to undefined if it does not wait. */
   readonly onTurn?: ((event: EventView, signal: AbortSignal) => Promise<UserTurn | undefined>) | undefined;
 }
 
-export type UserTurn = "go on" | "leave";
+export type UserTurn = "continue" | "leave";
 
 export interface WatchEnd {
   readonly view: BuildView;
-  /** The user has gone, and the build goes on. */
+  /** The user detached; the build continues. */
   readonly left: boolean;
 }
 
 /**
- * Shows a build until it ends or waits for its user: drawn in place on a terminal, as lines elsewhere, as JSON when asked
- * for. An interrupt asks what to do where somebody can answer; else, and the second time, it leaves the build to itself.
+ * Shows a build until it ends or waits for its user: redrawn in place on a terminal, as lines elsewhere, as JSON on request.
+ * The first interrupt asks what to do if somebody can answer; otherwise, and the second time, it detaches.
  */
 export async function watchBuild(context: Context, client: Client, watched: Watched): Promise<WatchEnd> {
   const { id, after, onTurn } = watched;
@@ -44,9 +44,9 @@ export async function watchBuild(context: Context, client: Client, watched: Watc
   using live = createLive(context.err);
   const look = lookAt(context, client, { id, live, signal: over.signal });
 
-  /** Lines that have come while a question stands. Null: there is none. */
+  /** Lines held back while a question is open. Null: no question is open. */
   let waiting: string[] | null = null;
-  /** What was ordered in answer to one may bring up another one before it is answered itself. */
+  /** The order that answers one question may cause the next before the first has returned. */
   let questions = 0;
   const question = async <T>(put: () => Promise<T>): Promise<T> => {
     waiting ??= [];
@@ -90,7 +90,7 @@ export async function watchBuild(context: Context, client: Client, watched: Watc
       if (event.type !== "intent.drafted" && event.type !== "build.paused") continue;
       const answer = onTurn && (await question(() => onTurn(event, gone.signal)));
       if (answer === "leave") break;
-      if (answer === "go on" || event.type === "intent.drafted") continue;
+      if (answer === "continue" || event.type === "intent.drafted") continue;
       if ((await client.builds.get(id, { signal: gone.signal })).status === "paused") break;
     }
     return { view: await client.builds.get(id, { signal: gone.signal }), left: false };
@@ -110,10 +110,10 @@ interface Leaving {
   readonly asked: AbortSignal;
 }
 
-/** What is ordered is told by the build's own events. */
+/** Orders give no output here: the build's own events report them. */
 async function askToLeave(context: Context, client: Client, { id, gone, asked }: Leaving): Promise<void> {
   try {
-    const answer = await ask(context, "[d]etach, and it goes on without you; [p]ause; [c]ancel; or [b]ack?", asked);
+    const answer = await ask(context, "[d]etach (the build continues), [p]ause, [c]ancel or [b]ack?", asked);
     if (answer === "p") await client.builds.pause(id, { signal: asked });
     else if (answer === "c") await client.builds.cancel(id, { signal: asked });
     else if (answer === "d" || answer === "") gone.abort();

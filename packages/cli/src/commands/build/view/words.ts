@@ -1,7 +1,7 @@
 import { type BuildSummary, type BuildView, printable, type TaskStatus, taskStatuses } from "@slipway/contract";
 import { quoted } from "../../../terminal/terminal.ts";
 
-/** Text of users and models as one line that a terminal can not take for more. */
+/** Text of users and models as one printable line. */
 export function oneLine(text: string, most = Number.POSITIVE_INFINITY): string {
   const line = printable(text).replaceAll(/\s+/g, " ").trim();
   return line.length > most ? `${line.slice(0, Math.max(0, most - 1))}…` : line;
@@ -21,7 +21,7 @@ export function statusText({ status, reason }: Pick<BuildSummary, "status" | "re
     : `${status} (${oneLine(reason)})`;
 }
 
-/** Where main is to be seen, or why it is not. Null: nothing is known of that. */
+/** The preview's address, or why there is none. Null: neither is known. */
 export function previewText({ preview, nothingToShow }: Pick<BuildView, "preview" | "nothingToShow">): string | null {
   if (preview !== null) return oneLine(preview);
   return nothingToShow === null ? null : `nothing to show: ${oneLine(nothingToShow, 200)}`;
@@ -31,7 +31,7 @@ export function missingText({ repository }: Pick<BuildView, "repository">): stri
   return `Its repository is missing, ${oneLine(repository ?? "")}`;
 }
 
-/** How it comes into the repository that the build began with. */
+/** How to merge the result into the repository that the build started from. */
 export function mergeText({ repository, branch }: NonNullable<BuildView["result"]>): string {
   return `git fetch ${quoted(oneLine(repository))} ${quoted(oneLine(branch))} && git merge FETCH_HEAD`;
 }
@@ -63,7 +63,13 @@ export function countTasks(tasks: Readonly<Record<TaskStatus, number>>): number 
   return taskStatuses.reduce((sum, status) => sum + tasks[status], 0);
 }
 
-const levels = ["a known fix", "a direct fix", "deep analysis", "a rewrite of the component", "the feature anew"];
+const levels = [
+  "a known fix",
+  "a direct fix",
+  "deep analysis",
+  "a rewrite of the component",
+  "a rewrite of the feature",
+];
 
 export function levelText(level: number): string {
   return `level ${level}: ${levels[level] ?? "?"}`;

@@ -1,12 +1,11 @@
 /**
- * The program beside the browser, in a sandbox of its own: `main.ts <socket> <app's port> <port>`. It lets browsers reach
- * the app through the socket, and starts one for each connection to its port: a line has its arguments, all that follows
- * is what whoever drives it and the browser say to each other. Pages may take over all that is in this sandbox.
+ * The program in the browser's sandbox: `main.ts <socket> <app's port> <port>`. It lets browsers reach the app through the
+ * socket, and starts one browser per connection to its port: the first line has its arguments, the rest is the
+ * conversation of its driver with it. Pages may take over everything in this sandbox.
  */
 import { spawn } from "node:child_process";
-import { createServer, type Socket } from "node:net";
+import { connect, createServer, type Socket } from "node:net";
 import { pipeline, type Readable, type Writable } from "node:stream";
-import { startRelay } from "./relay.ts";
 
 const [socket = "", appPort = "", port = ""] = process.argv.slice(2);
 const program = "/usr/bin/chromium";
@@ -34,12 +33,30 @@ function start(driver: Socket, argv: readonly string[]): void {
     try {
       if (browser.pid !== undefined) process.kill(-browser.pid, "SIGKILL");
     } catch {
-      // It has ended by itself.
+      // It has already exited.
     }
   });
   pipeline(driver, commands, () => {});
   pipeline(answers, driver, () => {});
 }
 
-await startRelay(socket, Number(appPort));
+/** Listens where the browser looks for the app, and pipes each connection to the host's socket. */
+async function startRelay(): Promise<void> {
+  const server = createServer({ allowHalfOpen: true }, (browser) => {
+    const host = connect({ path: socket, allowHalfOpen: true });
+    join(browser, host);
+    join(host, browser);
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject).listen(Number(appPort), "127.0.0.1", resolve);
+  });
+}
+
+function join(from: Socket, to: Socket): void {
+  from.pipe(to);
+  from.on("error", () => to.destroy());
+  from.on("close", () => to.destroySoon());
+}
+
+await startRelay();
 createServer(serve).listen(Number(port), "127.0.0.1", () => process.stdout.write("ready\n"));

@@ -1,4 +1,4 @@
-/** In a browser's place: hands the arguments, and what is said over the descriptors 3 and 4, to the sandbox of the browser. */
+/** Stands in for a browser: forwards its arguments and descriptors 3 and 4 to the browser's sandbox. */
 import { createReadStream, createWriteStream } from "node:fs";
 import { connect } from "node:net";
 import { pipeline } from "node:stream";

@@ -1,7 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { CheckerAnswer } from "./answers.ts";
-import type { CheckOf } from "./outcome.ts";
-import { browserOutcome, performanceOutcome } from "./words.ts";
+import { browserOutcome, type CheckOf, performanceOutcome } from "./outcome.ts";
 
 const check: CheckOf<"browser"> = {
   type: "browser",
@@ -44,7 +43,7 @@ describe("a browser's failure", () => {
       const outcome = browserOutcome(check, failure(step, why));
       expect(outcome.ok).toBe(false);
       expect(outcome.text.split("\n")).toContain(text);
-      expect(outcome.text).toMatch(/The page had errors:\nGET \/api: 500\nThe page was then:\n- heading "List"$/);
+      expect(outcome.text).toMatch(/Errors of the page:\nGET \/api: 500\nThe page at that moment:\n- heading "List"$/);
       expect(outcome.text).not.toContain("secret");
     },
   );
