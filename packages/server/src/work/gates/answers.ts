@@ -1,24 +1,25 @@
 import { z } from "zod";
 
-/** What the program in the checker sandbox says of a check. It quotes a page, which nobody vouches for. */
+/** Text from a page: untrusted. */
 const words = z.string().max(20_000);
 
+/** What the program in the checker sandbox answers to a check. */
 export const checkerAnswerSchema = z.discriminatedUnion("type", [
   z.strictObject({ type: z.literal("passed") }),
   z.strictObject({
     type: z.literal("failed"),
-    /** Of the check's steps, from 0. */
+    /** Index of the check's step. */
     step: z.int().min(0).max(100),
-    /** `missing`: the target is not to be seen; `there`: it is, and should not be; `refused`: what was done to it had no success. */
+    /** `missing`: the target is not visible; `there`: it is and must not be; `refused`: the action on it failed. */
     why: z.enum(["missing", "there", "refused", "unopened", "stuck"]),
-    /** The browser's own words; they may name the target. */
+    /** The browser's own message; it may name the target. */
     detail: words,
-    /** The page as a screen reader tells it. */
+    /** The accessibility tree of the page. */
     page: words,
-    /** Errors that the page had. */
+    /** Errors of the page. */
     errors: z.array(words).max(20),
   }),
-  /** One figure for each time; null: there was nothing to measure. */
+  /** One value per visit; null: there was nothing to measure. */
   z.strictObject({ type: z.literal("measured"), values: z.array(z.number().nullable()).max(10) }),
   z.strictObject({ type: z.literal("broken"), detail: words }),
 ]);

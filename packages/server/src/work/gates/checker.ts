@@ -5,18 +5,16 @@ import { pipeline } from "node:stream/promises";
 import { printable, SlipwayError } from "@slipway/contract";
 import type { Exec, HostChannel, Sandbox, SandboxProvider } from "@slipway/sandbox";
 import { type CheckerAnswer, checkerAnswerSchema } from "./answers.ts";
-import { appOrigin } from "./app.ts";
 import { evidenceTool } from "./evidence/collect.ts";
-import type { Connect } from "./exchange.ts";
-import type { CheckOf, Outcome } from "./outcome.ts";
-import { browserOutcome, performanceOutcome } from "./words.ts";
+import { appOrigin, type Connect } from "./exchange.ts";
+import { browserOutcome, type CheckOf, type Outcome, performanceOutcome } from "./outcome.ts";
 
 /**
- * A browser in a sandbox of its own, and in another one the program that drives it and judges what it shows. The browser
- * reaches the app by the host and nothing else, the program the browser.
+ * A browser in its own sandbox, and in another one the program that drives it and judges what it shows. The browser can
+ * only reach the app, and the program only the browser, both through the host.
  */
 export interface Checker extends AsyncDisposable {
-  /** Fails when the checker itself breaks: that says nothing about the app. */
+  /** Throws if the checker itself breaks: that says nothing about the app. */
   check(check: CheckOf<"browser" | "performance">): Promise<Outcome>;
 }
 
@@ -25,11 +23,11 @@ export interface CheckerParts {
   readonly labels: Readonly<Record<string, string>>;
   readonly connect: Connect;
   readonly signal: AbortSignal;
-  /** A page that keeps a check busy for longer, in two browsers, has failed it. */
+  /** A page that keeps a check busy for longer, in two browsers, fails it. */
   readonly checkMs?: number | undefined;
 }
 
-/** Directories on the host for the tool directories of gates, beside Node's. */
+/** Host directories of the gates' tool directories, besides Node's. */
 export function checkerToolDirectories(): Record<(typeof ownTools)[number] | typeof evidenceTool, string> {
   const require = createRequire(import.meta.url);
   return {
@@ -40,10 +38,10 @@ export function checkerToolDirectories(): Record<(typeof ownTools)[number] | typ
 }
 
 const ownTools = ["checker", "playwright-core"] as const;
-/** In the browser's sandbox, where its program listens. */
+/** The port of the program in the browser's sandbox. */
 const browserPort = 9222;
 const maxAnswerCharacters = 1024 ** 2;
-/** The program gives up on a page by itself; then it is the program that hangs. */
+/** The program itself gives up on a page; after this much more time the program hangs. */
 const graceMs = 120_000;
 const usualCheckMs = 120_000;
 const hourMs = 3_600_000;
@@ -99,10 +97,10 @@ async function untilReady(exec: Exec, signal: AbortSignal): Promise<void> {
     if (chunk.type === "stdout") return;
     if (chunk.type === "stderr") complaint = (complaint + Buffer.from(chunk.data).toString()).slice(-2000);
   }
-  throw brokenError(`the browser's program ended: ${complaint}`);
+  throw brokenError(`the program in the browser's sandbox ended: ${complaint}`);
 }
 
-/** Until the channel or the signal ends. */
+/** Runs until the channel or the signal ends. */
 async function carryAll(channel: HostChannel, connect: Connect, signal: AbortSignal): Promise<void> {
   try {
     for await (const browser of channel.connections({ signal })) void carry(browser, connect, signal);
@@ -111,7 +109,7 @@ async function carryAll(channel: HostChannel, connect: Connect, signal: AbortSig
   }
 }
 
-/** What cuts one side cuts the other: the browser sees what a visitor would. */
+/** A cut on one side cuts the other: the browser sees what a visitor would. */
 async function carry(browser: Duplex, connect: Connect, signal: AbortSignal): Promise<void> {
   browser.on("error", () => {});
   try {
@@ -144,10 +142,10 @@ async function* answersOf(exec: Exec, signal: AbortSignal): AsyncGenerator<Check
   let complaint = "";
   let rest = "";
   for await (const chunk of exec.output({ signal })) {
-    if (chunk.type === "output_truncated") throw brokenError("it said too much");
+    if (chunk.type === "output_truncated") throw brokenError("its output is too long");
     if (chunk.type === "stderr") complaint = (complaint + Buffer.from(chunk.data).toString()).slice(-2000);
     else rest += decoder.decode(chunk.data, { stream: true });
-    if (rest.length > maxAnswerCharacters) throw brokenError("it said too much");
+    if (rest.length > maxAnswerCharacters) throw brokenError("its output is too long");
     const lines = rest.split("\n");
     rest = lines.pop() ?? "";
     for (const line of lines) yield parseAnswer(line);
@@ -159,7 +157,7 @@ function parseAnswer(line: string): CheckerAnswer {
   try {
     return checkerAnswerSchema.parse(JSON.parse(line));
   } catch (cause) {
-    throw new SlipwayError("exec_failed", "the checker's answer can not be read", { cause });
+    throw new SlipwayError("exec_failed", "cannot read the checker's answer", { cause });
   }
 }
 

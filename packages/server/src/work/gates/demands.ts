@@ -1,19 +1,20 @@
 import { type BuildId, type Check, checkSchema, type Intent, SlipwayError } from "@slipway/contract";
 import type { CheckRecord, PlanRecord, Store } from "@slipway/engine";
+import type { CallOptions } from "@slipway/sandbox";
 import { z } from "zod";
 import { readAll } from "../all-records.ts";
 import { readLocked } from "../planning/made.ts";
 import type { BuildRepository } from "../repository/repository.ts";
 
-/** A criterion or a workflow, and all that says whether it is satisfied. */
+/** A criterion or workflow with its checks. */
 export interface Demand {
   readonly id: string;
-  /** What an agent may know of it. */
+  /** What agents may know of it. */
   readonly statement: string;
   readonly checks: readonly Check[];
-  /** Tasks that have to be done before it can be satisfied. */
+  /** Tasks that must be done before it can be satisfied. */
   readonly tasks: ReadonlySet<string>;
-  /** Those that the plan names for it. */
+  /** The tasks that the plan names for it. */
   readonly servedBy: ReadonlySet<string>;
 }
 
@@ -23,11 +24,12 @@ export async function readDemands(store: Pick<Store, "builds">, build: BuildId, 
   const { locked } = await readLocked(store, build, signal);
   const checks = await store.builds.records(build, "checks");
   const other = checks.find(({ intentHash }) => intentHash !== locked.hash);
-  if (other !== undefined) throw new SlipwayError("internal", `the check of ${other.criterion} is of another intent`);
+  if (other !== undefined)
+    throw new SlipwayError("internal", `the check of ${other.criterion} belongs to another intent`);
   return demandsOf(locked.intent, checks, await store.builds.records(build, "plans"));
 }
 
-/** What no task says it serves can only be there when all of them are done. */
+/** A demand that no task names is due only after all tasks. */
 export function demandsOf(
   { criteria, workflows }: Pick<Intent, "criteria" | "workflows">,
   records: readonly Pick<CheckRecord, "criterion" | "check">[],
@@ -50,12 +52,12 @@ export function demandsOf(
   });
 }
 
-/** Those that a commit with these tasks has to satisfy. */
+/** The demands that a commit with these tasks has to satisfy. */
 export function dueOf(demands: readonly Demand[], within: ReadonlySet<string>): Demand[] {
   return demands.filter(({ tasks }) => tasks.isSubsetOf(within));
 }
 
-/** Tasks whose merges a commit has. */
+/** Tasks whose merges the commit contains. */
 export async function tasksWithin(
   store: Pick<Store, "builds">,
   repository: Pick<BuildRepository, "isAncestor">,
@@ -63,11 +65,41 @@ export async function tasksWithin(
   commit: string,
 ): Promise<Set<string>> {
   const merges = (await readAll(store, build, "merges")).toSorted((a, b) => b.position - a.position);
-  // Main is one line: a commit that has one merge has all before it.
+  // Main is linear: a commit that contains a merge contains all before it.
   let behind = 0;
   for (const merge of merges) {
     if (await repository.isAncestor(merge.commit, commit)) break;
     behind++;
   }
   return new Set(merges.slice(behind).map(({ task }) => task));
+}
+
+/**
+ * For a task whose agent says that main already has what the task is for: why nothing proves that, if so. Demands that the
+ * task serves are checked anyway. A task that serves none needs all its expected files changed by others.
+ */
+export async function lacksEvidence(
+  { store, repository, build, commit }: MainLooked,
+  task: string,
+  demands: readonly Demand[],
+  call: CallOptions,
+): Promise<string | undefined> {
+  if (demands.some(({ servedBy }) => servedBy.has(task))) return undefined;
+  const plans = await readAll(store, build, "plans");
+  const expected = plans.flatMap(({ tasks }) => tasks).find(({ id }) => id === task)?.expectedFiles ?? [];
+  const first = (await readAll(store, build, "merges")).find(({ position }) => position === 1);
+  const changes = first === undefined ? [] : await repository.changedFiles(first.parent, commit, call);
+  const changed = new Set(changes.map(({ path }) => path));
+  const left = expected.filter((path) => !changed.has(path));
+  if (expected.length > 0 && left.length === 0) return undefined;
+  const files = left.length === 0 ? "" : ` Nobody has changed ${left.slice(0, 20).join(", ")} since the build began.`;
+  return `No check shows that main has what this task is for.${files}`;
+}
+
+interface MainLooked {
+  readonly store: Pick<Store, "builds">;
+  readonly repository: Pick<BuildRepository, "changedFiles">;
+  readonly build: BuildId;
+  /** The head of main. */
+  readonly commit: string;
 }

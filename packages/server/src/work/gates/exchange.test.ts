@@ -55,11 +55,11 @@ test("an app sees a plain request of its own origin, and its answer is given bac
 
 describe("an app that misbehaves is told of in words", () => {
   test.each<[string, (socket: Socket) => void, RegExp]>([
-    ["never answers", () => {}, /no whole answer within 0\.3 seconds/],
+    ["never answers", () => {}, /not answer completely within 0\.3 seconds/],
     [
       "hangs in the middle of its answer",
       (socket) => socket.write("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf"),
-      /no whole answer within/,
+      /not answer completely within/,
     ],
     [
       "says that it goes on for 10 GB",
@@ -77,19 +77,19 @@ describe("an app that misbehaves is told of in words", () => {
     [
       "sends endless headers",
       (socket) => socket.write(`HTTP/1.1 200 OK\r\nx: ${"a".repeat(100_000)}\r\n\r\n`),
-      /no HTTP/,
+      /not HTTP/,
     ],
-    ["speaks something else", (socket) => socket.end("SSH-2.0-OpenSSH_9.2\r\n"), /no HTTP/],
-    ["hangs up", (socket) => socket.destroy(), /ended the connection/],
+    ["speaks something else", (socket) => socket.end("SSH-2.0-OpenSSH_9.2\r\n"), /not HTTP/],
+    ["hangs up", (socket) => socket.destroy(), /closed the connection/],
     [
       "hangs up in the middle of its answer",
       (socket) => socket.write("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf", () => socket.destroy()),
-      /ended the connection/,
+      /closed the connection/,
     ],
     [
       "wants another protocol",
       (socket) => socket.write("HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n"),
-      /ended the connection/,
+      /closed the connection/,
     ],
   ])("it %s", async (_, answer, failure) => {
     const limits = answer.length === 0 || failure.source.includes("within") ? { timeMs: 300 } : {};
@@ -100,7 +100,7 @@ describe("an app that misbehaves is told of in words", () => {
     const refused: Connect = async () => {
       throw new SlipwayError("connection_refused", "nobody listens");
     };
-    expect(await ask(refused)).toEqual({ failure: "did not take the connection" });
+    expect(await ask(refused)).toEqual({ failure: "refused the connection" });
   });
 });
 
@@ -126,7 +126,9 @@ describe("a redirect", () => {
   test.each(["http://example.com/there", "//example.com/", "http://localhost:80/there", "file:///etc/passwd"])(
     "to %s is not",
     async (location) => {
-      expect(await ask(await redirect(location))).toEqual({ failure: expect.stringContaining("led out of the app") });
+      expect(await ask(await redirect(location))).toEqual({
+        failure: expect.stringContaining("redirected out of the app"),
+      });
     },
   );
 

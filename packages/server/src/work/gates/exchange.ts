@@ -1,12 +1,16 @@
 import { type ClientRequest, type IncomingMessage, request } from "node:http";
 import type { Duplex } from "node:stream";
 import { hasCode } from "@slipway/contract";
+import { devServerPort } from "@slipway/sandbox";
 
 /** Opens a byte pipe to the app. */
 export type Connect = (signal: AbortSignal) => Promise<Duplex>;
 
+/** The app's address as the checks know it. */
+export const appOrigin = new URL(`http://localhost:${devServerPort}`);
+
 export interface ExchangeLimits {
-  /** From the first byte to the last, with what it redirects to. */
+  /** For the whole exchange, redirects included. */
   readonly timeMs: number;
   readonly bodyBytes: number;
   readonly headerBytes: number;
@@ -24,23 +28,19 @@ export interface Exchange {
   readonly method: string;
   readonly path: string;
   readonly body: string | null;
-  /** Answers of this status are not followed elsewhere. */
+  /** The expected status. An answer with it is final, even a redirect. */
   readonly wanted: number;
 }
 
-/** What an app answered, or in words how it did not. */
+/** What an app answered, or how it failed to. */
 export type Answer = { readonly status: number; readonly body: string } | { readonly failure: string };
-
-/** One client of an app, with the cookies that the app has given it. It goes nowhere else, whatever the app says. */
-export interface HttpClient {
-  exchange(exchange: Exchange, signal: AbortSignal): Promise<Answer>;
-}
 
 const maxCookies = 50;
 const maxCookieCharacters = 4096;
 const followed = new Set([301, 302, 303, 307, 308]);
 
-export function createHttpClient(connect: Connect, origin: URL, limits: ExchangeLimits): HttpClient {
+/** One client of an app, with the cookies that the app has set. It connects to nothing else, wherever the app redirects. */
+export function createHttpClient(connect: Connect, origin: URL, limits: ExchangeLimits) {
   const cookies = new Map<string, string>();
 
   const once = async ({ method, path, body }: Omit<Exchange, "wanted">, signal: AbortSignal) => {
@@ -72,7 +72,7 @@ export function createHttpClient(connect: Connect, origin: URL, limits: Exchange
       if (status === wanted || location === undefined || !followed.has(status)) return { status, body };
       if (redirects === limits.redirects) return { failure: `redirected more than ${limits.redirects} times` };
       const target = URL.parse(location, new URL(next.path, origin).href) ?? undefined;
-      if (target?.origin !== origin.origin) return { failure: `answered ${status} and led out of the app` };
+      if (target?.origin !== origin.origin) return { failure: `redirected out of the app (${status})` };
       const keeps = status === 307 || status === 308;
       next = {
         path: target.pathname + target.search,
@@ -83,20 +83,20 @@ export function createHttpClient(connect: Connect, origin: URL, limits: Exchange
   };
 
   return {
-    async exchange(exchange, signal) {
+    async exchange(exchange: Exchange, signal: AbortSignal): Promise<Answer> {
       const deadline = AbortSignal.timeout(limits.timeMs);
       try {
         return await follow(exchange, AbortSignal.any([signal, deadline]));
       } catch (error) {
         signal.throwIfAborted();
-        if (deadline.aborted) return { failure: `gave no whole answer within ${limits.timeMs / 1000} seconds` };
+        if (deadline.aborted) return { failure: `did not answer completely within ${limits.timeMs / 1000} seconds` };
         if (error instanceof TooLarge) return { failure: `answered with more than ${limits.bodyBytes} bytes` };
-        if (hasCode(error, "connection_refused")) return { failure: "did not take the connection" };
+        if (hasCode(error, "connection_refused")) return { failure: "refused the connection" };
         const { code } = error as NodeJS.ErrnoException;
-        // What ends a connection or can not be read as HTTP is the app's own doing; the rest is ours.
+        // A broken connection or malformed HTTP is the app's fault; everything else is ours.
         if (code === "ECONNRESET" || code === "EPIPE")
-          return { failure: "ended the connection without a whole answer" };
-        if (code?.startsWith("HPE_")) return { failure: `gave an answer that is no HTTP (${code})` };
+          return { failure: "closed the connection before it had answered" };
+        if (code?.startsWith("HPE_")) return { failure: `gave an answer that is not HTTP (${code})` };
         throw error;
       }
     },
@@ -124,7 +124,7 @@ function isJson(text: string): boolean {
 function responseTo(asked: ClientRequest, body: string | null): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     asked.on("error", reject).once("response", resolve);
-    // An app that wants to speak something else than HTTP is hung up on, without an error.
+    // An upgrade to another protocol closes the connection without an error event.
     asked.once("close", () => reject(Object.assign(new Error("the connection was closed"), { code: "ECONNRESET" })));
     asked.end(body ?? undefined);
   });
@@ -145,7 +145,7 @@ function cookieHeader(cookies: ReadonlyMap<string, string>): { cookie?: string }
   return cookies.size === 0 ? {} : { cookie: [...cookies].map(([name, value]) => `${name}=${value}`).join("; ") };
 }
 
-/** By name alone: there is one app, and a check does not live until a cookie ends. */
+/** By name alone: there is one app, and no check lives long enough for a cookie to expire. */
 function keepCookies(cookies: Map<string, string>, lines: readonly string[]): void {
   for (const line of lines) {
     const [pair = "", ...attributes] = line.split(";");

@@ -12,25 +12,23 @@ import { isFullDisk } from "../full-disk.ts";
 import type { BuildRepository } from "../repository/repository.ts";
 import type { WorkspaceOptions } from "../workspaces/workspaces.ts";
 import { type AllChecked, type Checked, type Checking, checkAll } from "./check-all.ts";
-import { type Demand, dueOf, readDemands, tasksWithin } from "./demands.ts";
+import { type Demand, dueOf, lacksEvidence, readDemands, tasksWithin } from "./demands.ts";
 import { evidenceTool, testWithEvidence } from "./evidence/collect.ts";
 import { type Evidence, noEvidence } from "./evidence/evidence.ts";
 import { createKeptEvidence, type KeptEvidence } from "./evidence/kept.ts";
-import { againstStep, findingOf, held, shown } from "./findings.ts";
-import { type Judged, nothingAgainst } from "./judged.ts";
-import { lacksEvidence } from "./on-main.ts";
-import { againstEvidence, againstSources, type Planned } from "./tests-kept.ts";
+import { againstStep, findingOf, held, type Judged, nothingAgainst, shown } from "./findings.ts";
+import { againstEvidence, againstSources } from "./tests-kept.ts";
 
 export interface GateEnd extends GateResult {
-  /** Of an error: what passes by itself, and is not the candidate's. */
+  /** With verdict `error`: a cause outside the candidate that goes away by itself. */
   readonly trouble?: string;
 }
 
-/** Runs of gates, in sandboxes where no agent has been. */
+/** Runs gates in sandboxes that no agent has used. */
 export interface Gates {
-  /** Runs one gate on a commit. What the candidate does is a verdict; what breaks of ours is the verdict `error`. */
+  /** Runs one gate on a commit. A failure on our side gives the verdict `error`. */
   run(build: WorkingBuild, run: GateWork, signal: AbortSignal): Promise<GateEnd>;
-  /** What all criteria's and workflows' checks say of a commit. Fails when they could not be made. */
+  /** Makes the checks of all criteria and workflows on a commit. Throws if they could not be made. */
   satisfaction(build: WorkingBuild, commit: string, signal: AbortSignal): Promise<readonly Checked[]>;
 }
 
@@ -57,23 +55,23 @@ interface Run {
 
 type Judge = (parts: GateParts, run: Run, kept: KeptEvidence) => Promise<Judged>;
 
-/** What each gate does. `compatibility` is not here: it is known from test merges. */
+/** What each gate does. `compatibility` is missing: its verdict comes from test merges. */
 const judges: Readonly<Record<string, Judge>> = {
   build: buildsWell,
   tests: testsWell,
   intent: intentMet,
   async "main-test"(parts, run, kept) {
-    // Each begins anew: code of the candidate that has run may have put other programs in place.
+    // Each part uses a new sandbox: candidate code that has run may have replaced programs.
     const built = await buildsWell(parts, run);
     if (built.against.length > 0) return built;
-    // What it was found to keep by itself may have been tests of an older main.
+    // The candidate's own tests gate may have compared with an older main.
     const tested = await testsWell(parts, run, kept);
     if (tested.against.length > 0) return tested;
     return { ...(await intentMet(parts, run)), notes: tested.notes };
   },
 };
 
-/** What keeps an app from being looked at and does not pass by itself: to wait for it would be to wait for ever. */
+/** Errors that prevent checking an app and do not go away by themselves: waiting would never end. */
 const lasting = ["install_failed", "invalid_settings", "component_missing", "image_build_failed"] as const;
 
 const maxEvidenceCharacters = 2000;
@@ -88,12 +86,12 @@ export function createGates(parts: GateParts): Gates {
       const startedAtMs = parts.now();
       const ended = (verdict: GateVerdict, findings: Finding[], seen: GateResult["parts"] = []): GateEnd => {
         const durationMs = parts.now() - startedAtMs;
-        // No gate asks a model by now: none of them spends.
+        // No gate asks a model yet, so the cost is 0.
         return { verdict, score: null, parts: seen, findings, artefacts: [], durationMs, costMicroUsd: 0 };
       };
       try {
         const judge = Object.hasOwn(judges, gate) ? judges[gate] : undefined;
-        if (judge === undefined) throw new SlipwayError("invalid_request", `there is no gate ${gate} that runs`);
+        if (judge === undefined) throw new SlipwayError("invalid_request", `unknown gate ${gate}`);
         await endLeftovers(parts, run.labels);
         const { against, notes, parts: seen } = await judge(parts, run, kept);
         if (against.length > 0) return ended("failed", held(gate, against), seen);
@@ -102,7 +100,8 @@ export function createGates(parts: GateParts): Gates {
         signal.throwIfAborted();
         const { message } = error as Error;
         const verdict = hasCode(error, "install_failed") ? "failed" : "error";
-        const trouble = passesByItself(error) ? { trouble: shown(message, maxTroubleCharacters) } : {};
+        const passesByItself = isFullDisk(error) || (error instanceof SlipwayError && error.retry === "later");
+        const trouble = passesByItself && { trouble: shown(message, maxTroubleCharacters) };
         return { ...ended(verdict, [findingOf(gate, message)]), ...trouble };
       }
     },
@@ -125,16 +124,12 @@ export function createGates(parts: GateParts): Gates {
   };
 }
 
-function passesByItself(error: unknown): boolean {
-  return isFullDisk(error) || (error instanceof SlipwayError && error.retry === "later");
-}
-
-/** Of all sandboxes of one run. */
+/** Labels of all sandboxes of one run. */
 export function runLabels(build: BuildId, run: number | "satisfaction") {
   return { "gate-run": `${build}/${run}` };
 }
 
-/** Of a process that was killed in the middle of the same run. */
+/** Destroys sandboxes left by a process that was killed during the same run. */
 async function endLeftovers({ provider }: GateParts, labels: Run["labels"]): Promise<void> {
   for (const { id } of await provider.list({ labels })) await (await provider.get(id)).destroy();
 }
@@ -144,7 +139,7 @@ async function buildsWell(parts: GateParts, { build, work, labels, signal }: Run
   return { against: againstStep(work.gate, await buildProject(sandbox, { signal })), notes: [] };
 }
 
-/** They pass, and so do those that were there before: by what their runners report, not by what a script says in the end. */
+/** All tests pass, including those of the base, judged by the test runners' reports and not just the exit code. */
 async function testsWell(parts: GateParts, run: Run, kept: KeptEvidence): Promise<Judged> {
   const { build, work, signal } = run;
   const repository = await parts.repositories.of(build.id);
@@ -152,7 +147,15 @@ async function testsWell(parts: GateParts, run: Run, kept: KeptEvidence): Promis
   const planned = (await parts.store.builds.records(build.id, "plans"))
     .flatMap(({ tasks }) => tasks)
     .find(({ id }) => id === work.task);
-  const sources = base === undefined ? nothingAgainst : await sourcesKept(repository, { ...run, base }, planned);
+  const sources =
+    base === undefined
+      ? nothingAgainst
+      : againstSources(
+          work.gate,
+          await repository.examine(base, work.commit, { signal }),
+          await repository.changedFiles(base, work.commit, { signal }),
+          planned,
+        );
   if (sources.against.length > 0) return sources;
   const { against, evidence } = await runTests(parts, run, work.commit);
   if (against.length > 0) return { against, notes: [] };
@@ -164,24 +167,12 @@ async function testsWell(parts: GateParts, run: Run, kept: KeptEvidence): Promis
     evidence === null && before.tests.length === 0
       ? nothingAgainst
       : againstEvidence(work.gate, before, evidence ?? noEvidence, planned);
-  // The next one's base, most likely.
+  // Most likely the base of the next candidate.
   if (ran.against.length === 0) kept.keep(own, evidence ?? noEvidence);
   return { against: ran.against, notes: [...ran.notes, ...sources.notes] };
 }
 
-async function sourcesKept(
-  repository: Pick<BuildRepository, "examine" | "changedFiles">,
-  { work, base, signal }: Run & { readonly base: string },
-  planned: Planned | undefined,
-): Promise<Judged> {
-  const [examined, changes] = await Promise.all([
-    repository.examine(base, work.commit, { signal }),
-    repository.changedFiles(base, work.commit, { signal }),
-  ]);
-  return againstSources(work.gate, examined, changes, planned);
-}
-
-/** Null: there are none. */
+/** `evidence` is null if the project has no tests. */
 async function runTests(
   parts: GateParts,
   { build, work, labels, signal }: Run,
@@ -193,7 +184,7 @@ async function runTests(
   return { against: againstStep(work.gate, tested?.step ?? null), evidence: tested?.evidence ?? null };
 }
 
-/** What passed before the candidate. A commit whose packages can not be installed has no tests that pass. */
+/** What passed on the base. A base whose packages cannot be installed has no passing tests. */
 async function testsOf(parts: GateParts, run: Run, base: string): Promise<Evidence> {
   try {
     return (await runTests(parts, run, base)).evidence ?? noEvidence;
@@ -203,16 +194,17 @@ async function testsOf(parts: GateParts, run: Run, base: string): Promise<Eviden
   }
 }
 
-/** Criteria that are due: all tasks that serve them are the candidate's own or in the commit already. */
+/** Checks the due demands: all tasks that serve them are the candidate's own or in the commit already. */
 async function intentMet(parts: GateParts, run: Run): Promise<Judged> {
   const { build, work, signal } = run;
   const repository = await parts.repositories.of(build.id);
   const within = await tasksWithin(parts.store, repository, build.id, work.commit);
   const all = new Set([...within, ...work.ahead, work.task]);
   const demands = await readDemands(parts.store, build.id, signal);
-  // Of main itself all is looked at that the task serves, whoever else does: it is done only if that is there.
+  // A candidate that is main itself claims that its task is done: everything that the task serves is checked.
   const isMain = work.base === work.commit;
-  const missing = isMain ? await lacksEvidence({ ...parts, ...run, ...work, repository }, demands) : undefined;
+  const looked = { store: parts.store, repository, build: build.id, commit: work.commit };
+  const missing = isMain ? await lacksEvidence(looked, work.task, demands, { signal }) : undefined;
   if (missing !== undefined) return { against: [findingOf(work.gate, missing)], notes: [] };
   const isServed = ({ servedBy }: Demand) => isMain && servedBy.has(work.task);
   const due = [...new Set([...dueOf(demands, all), ...demands.filter(isServed)])];
@@ -225,12 +217,9 @@ async function intentMet(parts: GateParts, run: Run): Promise<Judged> {
       const statement = due.find((demand) => demand.id === id)?.statement;
       return findingOf(work.gate, `This does not hold yet (${id}): ${statement}\n\n${text}`);
     });
-  const looked = seen.checked.map(({ id, satisfied }) => ({ name: id, verdict: verdictOf(satisfied), score: null }));
-  return { against, notes: [], parts: looked };
-}
-
-function verdictOf(satisfied: boolean): GateVerdict {
-  return satisfied ? "passed" : "failed";
+  const verdictOf = (satisfied: boolean): GateVerdict => (satisfied ? "passed" : "failed");
+  const checks = seen.checked.map(({ id, satisfied }) => ({ name: id, verdict: verdictOf(satisfied), score: null }));
+  return { against, notes: [], parts: checks };
 }
 
 async function checked(parts: GateParts, run: Run, demands: readonly Demand[]): Promise<AllChecked> {

@@ -94,8 +94,8 @@ test("an app finds nothing of the checks, and whatever it does to them ends in w
   expect(verdict).toBe("failed");
   expect(findings.map(({ text }) => text.split("\n\n").join(" "))).toEqual([
     expect.stringMatching(/\(endless\).*more than 1048576 bytes/),
-    expect.stringMatching(/\(half\).*no whole answer within 10 seconds/),
-    expect.stringMatching(/\(elsewhere\).*led out of the app/),
+    expect.stringMatching(/\(half\).*did not answer completely within 10 seconds/),
+    expect.stringMatching(/\(elsewhere\).*redirected out of the app/),
     expect.stringMatching(/\(loops\)/),
   ]);
   expect(await site.provider.list()).toEqual([]);

@@ -24,7 +24,8 @@ function judge({ status, bodyContains, bodyLacks }: Expected, answer: Answer): O
   const wrong = (how: string) => ({ ok: false, text: ` was answered with ${how} ${seen}` });
   if (answer.status !== status) return wrong(`${answer.status}; ${status} was expected.`);
   if (!bodyContains.every((part) => answer.body.includes(part))) return wrong(`${status}, but lacks expected content.`);
-  if (bodyLacks.some((part) => answer.body.includes(part))) return wrong(`${status}, but has content that it must not have.`);
+  if (bodyLacks.some((part) => answer.body.includes(part)))
+    return wrong(`${status}, but has content that it must not have.`);
   return { ok: true, text: ` was answered with ${status}, as expected.` };
 }
 

@@ -190,7 +190,7 @@ test("all that the intent asks for is told with evidence, of workflows as well",
   expect(evidence.find(({ id }) => id === "first-visit")).toEqual({
     id: "first-visit",
     satisfied: true,
-    text: "GET / was answered with 200, as it has to be.",
+    text: "GET / was answered with 200, as expected.",
   });
 });
 

@@ -31,11 +31,11 @@ const failure = (step: number, why: "missing" | "there" | "refused" | "unopened"
 describe("a browser's failure", () => {
   test.each([
     [0, "unopened", "1. /list could not be loaded: the browser's words"],
-    [1, "missing", '2. There was no textbox "Item" to be seen.'],
+    [1, "missing", '2. There was no visible textbox "Item".'],
     [2, "refused", '3. The combobox "Shop" could not be used (choose): the browser\'s words'],
-    [4, "missing", '5. There was no button "Add" to be seen.'],
-    [5, "missing", "6. A listitem that has to be there was not to be seen."],
-    [7, "there", "8. A text was to be seen that has to be gone."],
+    [4, "missing", '5. There was no visible button "Add".'],
+    [5, "missing", "6. A listitem that must be there was not visible."],
+    [7, "there", "8. A text that must be gone was visible."],
     [0, "stuck", "1. The page stopped answering."],
   ] as const)(
     "at step %i, %s, is told with what was done before and nothing that was looked for",
@@ -78,7 +78,7 @@ describe("a figure", () => {
   });
 
   test("can not be had by saying that all went well", () => {
-    expect(() => performanceOutcome(paint, { type: "passed" })).toThrow("another question");
-    expect(() => browserOutcome(check, { type: "measured", values: [1] })).toThrow("another question");
+    expect(() => performanceOutcome(paint, { type: "passed" })).toThrow("a different check");
+    expect(() => browserOutcome(check, { type: "measured", values: [1] })).toThrow("a different check");
   });
 });

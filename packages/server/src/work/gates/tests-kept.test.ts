@@ -18,13 +18,13 @@ describe("by sources", () => {
   const change = { path: "tests/a.test.js", change: "changed", emptied: 0 } as const;
   const sources = (tests: readonly (typeof change | { emptied: number })[], planned?: Planned) =>
     told(againstSources("tests", { tests: tests.map((one) => ({ ...change, ...one })), unread: [] }, [], planned));
-  const changed = "Tests that were there before are changed: tests/a.test.js (changed).";
+  const changed = "Existing tests are changed: tests/a.test.js (changed).";
 
   test("a change of tests is shown, and those that assert nothing any more are refused", () => {
     expect(sources([])).toEqual({ against: [], notes: [] });
     expect(sources([change])).toEqual({ against: [], notes: [changed] });
     expect(sources([{ emptied: 2 }])).toEqual({
-      against: [expect.stringContaining("2 of the tests that asserted something")],
+      against: [expect.stringContaining("2 of its tests had assertions")],
       notes: [changed],
     });
   });
@@ -33,15 +33,15 @@ describe("by sources", () => {
     const planned = plan({ expectedFiles: ["tests/a.test.js"] });
     expect(sources([{ emptied: 2 }], planned)).toEqual({
       against: [],
-      notes: [expect.stringContaining("assert nothing"), changed],
+      notes: [expect.stringContaining("had assertions"), changed],
     });
     expect(sources([{ emptied: 2 }], plan()).against).toHaveLength(1);
   });
 
-  test("tests that can not be compared are shown; other large files are not", () => {
+  test("tests that cannot be compared are shown; other large files are not", () => {
     const examined = { tests: [], unread: ["tests/large.test.js", "logo.svg"] };
     const { against, notes } = told(againstSources("tests", examined, [], undefined));
-    expect([against, notes]).toEqual([[], ["Tests that were there before are changed: tests/large.test.js."]]);
+    expect([against, notes]).toEqual([[], ["Existing tests are changed: tests/large.test.js."]]);
   });
 
   test("what is installed has no place in a commit, and may be taken out of it", () => {
@@ -77,7 +77,7 @@ describe("by evidence", () => {
       against: [expect.stringMatching(/^tests\/a\.test\.js: "adds up" passed before and did not run now\./)],
       notes: [],
     });
-    expect(judged([adds], [run("adds up", "skipped")]).against).toEqual([expect.stringContaining("left out now")]);
+    expect(judged([adds], [run("adds up", "skipped")]).against).toEqual([expect.stringContaining("skipped now")]);
     expect(judged([adds], [adds, run("new", "failed")]).against).toEqual([
       expect.stringMatching(/"new" failed, whatever the exit code says\./),
     ]);
@@ -92,7 +92,7 @@ describe("by evidence", () => {
   test("one that has another in its place is shown", () => {
     expect(judged([adds, takes], [adds, run("takes all away")])).toEqual({
       against: [],
-      notes: ['tests/a.test.js: "takes away" is gone, and others passed in its place.'],
+      notes: ['tests/a.test.js: "takes away" is gone; others passed in its place.'],
     });
   });
 
@@ -120,7 +120,7 @@ describe("by evidence", () => {
     expect(judged([], [])).toEqual({ against: [], notes: [expect.stringMatching(/^Only the exit code says/)] });
     const unread = { tests: [], unread: ["vitest.7.json"] };
     expect(told(againstEvidence("tests", unread, unread, undefined)).notes).toContainEqual(
-      "The report vitest.7.json can not be read.",
+      "The report vitest.7.json cannot be read.",
     );
   });
 });

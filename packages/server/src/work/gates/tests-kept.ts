@@ -10,7 +10,7 @@ export type Planned = Pick<Task, "title" | "description" | "expectedFiles">;
 
 const maxTold = 20;
 
-/** By sources alone: what a candidate has done to the tests that were there before it. */
+/** Judges by sources alone what a candidate did to the existing tests. */
 export function againstSources(
   gate: string,
   examined: Pick<Examined, "tests" | "unread">,
@@ -19,20 +19,20 @@ export function againstSources(
 ): Judged {
   const emptied = examined.tests.flatMap(({ path: file, emptied }) => {
     if (emptied === 0) return [];
-    const text = `${file}: ${emptied} of the tests that asserted something assert nothing any more. Put back what they check.`;
+    const text = `${file}: ${emptied} of its tests had assertions and have none now. Restore them.`;
     return [findingOf(gate, text, { file })];
   });
   const installed = changes.flatMap(({ path: file, change }) => {
     const directory = change === "deleted" ? undefined : installedIn(file);
     if (directory === undefined) return [];
-    const text = `${file} is among what tests run by, and only an install puts it there. Take ${directory} out of git.`;
+    const text = `${file} can change how tests run; only an install may write there. Remove ${directory} from git.`;
     return [findingOf(gate, text, { file })];
   });
   const changed = [
     ...examined.tests.map(({ path, change }) => `${path} (${change})`),
     ...examined.unread.filter(isTest),
   ];
-  const note = findingOf(gate, `Tests that were there before are changed: ${told(changed)}.`);
+  const note = findingOf(gate, `Existing tests are changed: ${told(changed)}.`);
   const isFree = ({ file = "" }: Finding) => mayChange(planned, file, "");
   return {
     against: [...installed, ...emptied.filter((finding) => !isFree(finding))],
@@ -40,7 +40,7 @@ export function againstSources(
   };
 }
 
-/** By what ran: each test that passed before runs and passes. */
+/** Judges by what ran: each test that passed before must run and pass. */
 export function againstEvidence(gate: string, before: Evidence, after: Evidence, planned: Planned | undefined): Judged {
   const { lost, replaced, failed } = compareEvidence(before, after);
   const isFree = ({ file, name, how }: (typeof lost)[number]) =>
@@ -57,23 +57,22 @@ export function againstEvidence(gate: string, before: Evidence, after: Evidence,
   return {
     against: [
       ...perFile(refused.get("gone") ?? [], `passed before and did not run now. ${back}`),
-      ...perFile(refused.get("skipped") ?? [], `passed before and is left out now. ${back}`),
+      ...perFile(refused.get("skipped") ?? [], `passed before and is skipped now. ${back}`),
       ...perFile([...(refused.get("failed") ?? []), ...failed], "failed, whatever the exit code says."),
     ],
     notes: [
       ...perFile(lost.filter(isFree), "passed before and did not run now; the plan says that the task changes it."),
-      ...perFile(replaced, "is gone, and others passed in its place."),
+      ...perFile(replaced, "is gone; others passed in its place."),
       ...(after.tests.length === 0 ? [findingOf(gate, noReport)] : []),
-      ...after.unread.map((name) => findingOf(gate, `The report ${name} can not be read.`)),
+      ...after.unread.map((name) => findingOf(gate, `The report ${name} cannot be read.`)),
     ],
   };
 }
 
-const back = "The tests that were there stay and run, and new work adds its own.";
-const noReport =
-  "Only the exit code says that the tests have passed: nothing that they run by has left a report of which tests ran.";
+const back = "Keep the existing tests and let them run; add new tests for new work.";
+const noReport = "Only the exit code says that the tests passed: no test runner left a report of which tests ran.";
 
-/** A test that the plan itself says will change, by its file or by its name. */
+/** Whether the plan says, by file or by name, that the task changes the test. */
 function mayChange(planned: Planned | undefined, file: string, name: string): boolean {
   if (planned === undefined) return false;
   const paths = planned.expectedFiles.map((path) => path.replace(/^\.?\//, "").replace(/\/$/, ""));
@@ -82,7 +81,7 @@ function mayChange(planned: Planned | undefined, file: string, name: string): bo
   return isNamed || (file !== "" && paths.some((path) => path === file || file.startsWith(`${path}/`)));
 }
 
-/** Shorter ones are words. */
+/** Shorter names could be ordinary words. */
 const minNamed = 6;
 
 function installedIn(path: string): string | undefined {

@@ -23,13 +23,13 @@ export const viewports = {
   desktop: { viewport: { width: 1280, height: 800 } },
 } as const;
 
-/** The steps of a check, as a person takes them, up to the first that has no success. */
+/** Takes the steps of a check as a person would, up to the first that fails. */
 export async function browse(browser: Browser, check: BrowserCheck, origin: string): Promise<CheckerAnswer> {
   const context = await browser.newContext({ ...viewports[check.viewport], baseURL: origin });
   const page = await context.newPage();
   const visit = { page, loaded: watchLoading(page) };
   const errors = listenForErrors(page);
-  // A person who clicks on "delete" also says yes to "are you sure?".
+  // A person who clicks "delete" also confirms "are you sure?".
   page.on("dialog", (dialog) => void dialog.accept().catch(() => {}));
   let hasCrashed = false;
   page.on("crash", () => {
@@ -76,12 +76,12 @@ async function take(visit: Visit, step: Step): Promise<Failure | undefined> {
 
 const keys: Readonly<Record<string, string>> = { Return: "Enter", Esc: "Escape", Spacebar: "Space", " ": "Space" };
 
-/** Once before all checks: a dev server prepares much at the first visit, and may load the page again after it. */
+/** Once before all checks: a dev server compiles on the first visit and may then reload the page. */
 export async function warmUp(browser: Browser, origin: string): Promise<void> {
   const context = await browser.newContext({ baseURL: origin });
   const page = await context.newPage();
   const loaded = watchLoading(page);
-  // How the app fails is for the checks to see.
+  // The checks will report a failing app.
   await page.goto("/", { timeout: openMs }).then(
     () => loaded(warmUpMs),
     () => {},
@@ -89,7 +89,7 @@ export async function warmUp(browser: Browser, origin: string): Promise<void> {
   await context.close();
 }
 
-/** What loads after the page has loaded is waited for, within reason: what is not there yet is not absent. */
+/** Waits for late requests too, within reason: what has not loaded yet is not absent. */
 async function opened({ loaded }: Visit, open: () => Promise<unknown>): Promise<Failure | undefined> {
   try {
     await open();
@@ -129,8 +129,8 @@ async function choose(page: Page, found: Locator, value: string): Promise<void> 
 }
 
 /**
- * The first one to be seen, rather of exactly that name than of a name that has it in its words. The last look begins when the
- * time is over: this program may have been let wait since the one before.
+ * The first visible element; an exact name wins over one that contains it. The last look starts at the deadline, because
+ * this program may not have been scheduled since the look before.
  */
 async function find(page: Page, target: Target): Promise<Locator | undefined> {
   const ways = [target.name, inWords(target.name)].map((name) => visible(page, target, name));
@@ -153,7 +153,7 @@ async function staysAway(page: Page, target: Target): Promise<boolean> {
   }
 }
 
-/** "Milk" is in "Milk, 2 bottles" and not in "Milkshake". */
+/** Matches whole words: "Milk" in "Milk, 2 bottles" but not in "Milkshake". */
 function inWords(name: string): RegExp {
   const text = name.replace(/[.*+?^${}()|[\]\\/]/g, "\\$&").replace(/\s+/g, "\\s+");
   return new RegExp(`(?<![\\p{L}\\p{N}])${text}(?![\\p{L}\\p{N}])`, "iu");
@@ -171,10 +171,10 @@ function locate(page: Page, role: Target["role"], name: string | RegExp): Locato
     case "image":
       return page.getByRole("img", { name, ...exact });
     case "listitem":
-      // Has no name of its own: a person knows it by what it says.
+      // List items have no accessible name: match their text.
       return page.getByRole("listitem").filter({ hasText: typeof name === "string" ? inWords(name) : name });
     case "textbox": {
-      // Boxes for passwords and dates have no role, but a label.
+      // Password and date inputs have no role, only a label.
       const labelled = page.getByLabel(name, exact).and(page.locator("input, textarea, [contenteditable]"));
       const roles = ["textbox", "searchbox", "spinbutton"] as const;
       return roles.reduce((all, one) => all.or(page.getByRole(one, { name, ...exact })), labelled);

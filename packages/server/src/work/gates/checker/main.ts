@@ -1,7 +1,7 @@
 /**
- * The program inside a checker sandbox: `main.ts <socket> <port> <milliseconds per try>`. It drives a browser in another
- * sandbox through the socket, does what the checks say that come as lines on standard input, and answers each with a
- * line. No candidate's program is near it, and no page.
+ * The program in a checker sandbox: `main.ts <socket> <port> <milliseconds per try>`. It drives a browser in another sandbox
+ * through the socket. Checks come as lines on standard input; each is answered with a line. No candidate's program and no
+ * page runs in this sandbox.
  */
 import { writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -19,7 +19,7 @@ const origin = `http://localhost:${port}`;
 type AnyCheck = Exclude<Check, { readonly type: "http" }>;
 const maxAnswerCharacters = 20_000;
 
-/** The browser's own sandbox needs namespaces, which the sandbox around all of it does not give out. */
+/** Chromium's own sandbox needs namespaces, which the surrounding sandbox does not allow. */
 const chromiumArguments = [
   "--no-sandbox",
   "--disable-gpu",
@@ -41,18 +41,18 @@ const stuck: CheckerAnswer = { type: "failed", step: 0, why: "stuck", detail: ""
 let browser = launch();
 let isWarm = false;
 
-/** A browser hangs by itself now and then: a page is to blame when it keeps another one busy, too. */
+/** Browsers sometimes hang by themselves: a page is to blame only if it also keeps a second browser busy. */
 async function answerTo(check: AnyCheck): Promise<CheckerAnswer> {
   return (await tryOut(check)) ?? (await tryOut(check)) ?? stuck;
 }
 
-/** Nothing when the time is over. */
+/** Undefined at the deadline. */
 async function tryOut(check: AnyCheck): Promise<CheckerAnswer | undefined> {
   const opened = await browser;
   const deadline = Promise.withResolvers<undefined>();
   const timer = setTimeout(() => deadline.resolve(undefined), Number(checkMs));
   const work = make(check, opened);
-  // After the deadline nobody waits for it any more.
+  // Nobody awaits it after the deadline.
   work.catch(() => {});
   let answer: CheckerAnswer | undefined;
   try {
@@ -67,7 +67,7 @@ async function tryOut(check: AnyCheck): Promise<CheckerAnswer | undefined> {
   }
 }
 
-/** That it can not be launched is told by the check that needs it. */
+/** The check that needs the browser reports a failed launch. */
 function launch(): Promise<Browser> {
   const launched = chromium.launch({ executablePath: farBrowser, args: chromiumArguments });
   launched.catch(() => {});

@@ -10,14 +10,14 @@ type Metric = PerformanceCheck["metric"];
 
 const openMs = 60_000;
 const settleMs = 3_000;
-/** Until the browser has told what it has seen. */
+/** Time for the browser to report its performance entries. */
 const tellMs = 500;
-/** Until there is something to be seen: a browser that is let wait shows it later than it has loaded it. */
+/** Time for the first paint: a busy machine paints later than it loads. */
 const paintMs = 5_000;
 const lookMs = 100;
 const interactMs = 10_000;
 
-/** What differs from visit to visit is measured often. What is there with the answer is not waited for. */
+/** Values that vary between visits are measured several times. Values known with the response need no delay. */
 const ways: Readonly<Record<Metric, { readonly times: number; readonly tellMs: number }>> = {
   firstByteMs: { times: 3, tellMs: 0 },
   largestPaintMs: { times: 3, tellMs },
@@ -26,7 +26,7 @@ const ways: Readonly<Record<Metric, { readonly times: number; readonly tellMs: n
   layoutShift: { times: 3, tellMs },
 };
 
-/** What a page's own programs can not undo: it is there before them. */
+/** Runs before the page's own scripts, so they cannot tamper with it. */
 const observe = `(() => {
   const seen = { paint: null, shift: 0, interaction: 0 };
   const on = (type, take, more = {}) =>
@@ -47,7 +47,7 @@ interface Seen {
   readonly firstByte: number | null;
 }
 
-/** Once to warm the app up, then as often as is measured, each time as a new visitor. */
+/** Visits once to warm the app up, then once per measurement, each time as a new visitor. */
 export async function measure(browser: Browser, check: PerformanceCheck, origin: string): Promise<CheckerAnswer> {
   const values: (number | null)[] = [];
   for (let time = 0; time <= ways[check.metric].times; time++) {
@@ -90,7 +90,7 @@ function figure(metric: Metric, seen: Seen, bytes: number): number | null {
     case "largestPaintMs":
       return seen.paint;
     case "interactionMs":
-      // Quicker ones are not told by the browser.
+      // The browser does not report shorter ones.
       return Math.max(seen.interaction, 16);
     case "transferKilobytes":
       return bytes / 1000;
@@ -99,7 +99,7 @@ function figure(metric: Metric, seen: Seen, bytes: number): number | null {
   }
 }
 
-/** As they came over the wire, whatever the page says of it. */
+/** Counts bytes on the wire, independent of the page. */
 async function countBytes(page: Page): Promise<() => number> {
   const session = await page.context().newCDPSession(page);
   await session.send("Network.enable");
@@ -110,7 +110,7 @@ async function countBytes(page: Page): Promise<() => number> {
   return () => bytes;
 }
 
-/** With the first thing that a person can use: a box to type into, else something to click on. */
+/** Uses the first control that a person could: types into a text box, or else clicks. */
 async function interact(page: Page): Promise<void> {
   const box = page.getByRole("textbox").filter({ visible: true }).first();
   const control = page.locator("button, [role=button], a[href]").filter({ visible: true }).first();

@@ -1,13 +1,13 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Page, Request } from "playwright-core";
 
-/** Nothing is asked for during so long: the page has what it needs. */
+/** A page without requests for this long has loaded. */
 const quietMs = 300;
 const lookMs = 50;
 
 /**
- * Waits until the page has loaded what it needs, within the time given. A stream of news that stays open is no part of that:
- * a page with one would never be ready. To be called before the page opens anything.
+ * Returns a function that waits until the page has loaded, up to the given time. Event streams do not count: a page with one
+ * would never be ready. Call it before the page opens anything.
  */
 export function watchLoading(page: Page): (mostMs: number) => Promise<void> {
   const pending = new Set<Request>();
@@ -23,7 +23,7 @@ export function watchLoading(page: Page): (mostMs: number) => Promise<void> {
   return async (mostMs) => {
     const asked = Date.now();
     for (; Date.now() - asked < mostMs; await delay(lookMs)) {
-      // What runs only now may ask for more.
+      // Scripts that run only now may start more requests.
       if (pending.size === 0 && Date.now() - Math.max(quietSince, asked) >= quietMs) return;
     }
   };

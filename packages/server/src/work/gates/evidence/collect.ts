@@ -7,35 +7,57 @@ import {
   readText,
   testProject,
 } from "@slipway/sandbox";
-import { evidenceEnvironment } from "./environment.ts";
 import { type Evidence, noEvidence, type TestRun } from "./evidence.ts";
 import { parseReport } from "./reports.ts";
 
-/** The tool directory that a sandbox must have. */
+/** The tool directory that the sandbox must have. */
 export const evidenceTool = "evidence";
 
 const directory = "/tmp/slipway-evidence";
 const limits = { reports: 200, reportBytes: 16 * 1024 ** 2, totalBytes: 32 * 1024 ** 2, tests: 20_000 };
 
-/** Runs a project's tests, and reads what its runners have reported. Null: the project has no tests. */
+/** Runs a project's tests and reads the reports of its test runners. Null: the project has no tests. */
 export async function testWithEvidence(
   sandbox: RestrictedSandbox,
   call: CallOptions,
 ): Promise<{ readonly step: ProjectStep; readonly evidence: Evidence } | null> {
   await sandbox.files.mkdir(directory, call);
-  const step = await testProject(sandbox, { env: await environmentOf(sandbox, call), ...call });
+  const manifest = await readText(sandbox.files, `${projectPath}/package.json`, call).catch(() => "");
+  const inside = `${sandbox.toolsDirectory}/${evidenceTool}`;
+  const step = await testProject(sandbox, { env: evidenceEnvironment({ inside, directory, manifest }), ...call });
   if (step === null) return null;
   const hasEnded = step.exit.reason === "exited";
   return { step, evidence: hasEnded ? await collectEvidence(sandbox, call) : noEvidence };
 }
 
-async function environmentOf(sandbox: RestrictedSandbox, call: CallOptions): Promise<Record<string, string>> {
-  const manifest = await readText(sandbox.files, `${projectPath}/package.json`, call).catch(() => "");
-  const inside = `${sandbox.toolsDirectory}/${evidenceTool}`;
-  return evidenceEnvironment({ inside, directory, manifest });
+/**
+ * Variables that make runners also write their reports into `directory`, even behind other commands and scripts. `inside` is
+ * where the files of `inside/` are; `manifest` is the text of the project's package.json.
+ */
+export function evidenceEnvironment(options: {
+  readonly inside: string;
+  readonly directory: string;
+  readonly manifest: string;
+}): Record<string, string> {
+  const { inside, directory, manifest } = options;
+  // node:test wants one destination per reporter, except for a single reporter, which the project itself may name.
+  const isNamed = /--test-reporter[= ]/.test(manifest) && !manifest.includes("--test-reporter-destination");
+  const nodeOptions = [
+    `--require=${inside}/preload.cjs`,
+    `--test-reporter=${inside}/node-test.cjs`,
+    "--test-reporter-destination=stderr",
+    ...(isNamed ? [] : ["--test-reporter=spec"]),
+    "--test-reporter-destination=stdout",
+  ];
+  return {
+    SLIPWAY_EVIDENCE: directory,
+    NODE_OPTIONS: nodeOptions.join(" "),
+    PYTHONPATH: inside,
+    PYTEST_ADDOPTS: "-p slipway_evidence",
+  };
 }
 
-/** All of it is the sandbox's word. What can not be read is no evidence; where there is too much, nothing is. */
+/** Trusts nothing: unreadable reports are no evidence, and too many void all of it. */
 async function collectEvidence(sandbox: RestrictedSandbox, call: CallOptions): Promise<Evidence> {
   const tests: TestRun[] = [];
   const unread: string[] = [];
@@ -66,7 +88,7 @@ async function* listed(sandbox: RestrictedSandbox, call: CallOptions): AsyncGene
   }
 }
 
-/** What code inside can have done to its reports. */
+/** Errors that code inside the sandbox can cause. */
 function isOwnFault(error: unknown): boolean {
   return ownFaults.some((code) => hasCode(error, code));
 }

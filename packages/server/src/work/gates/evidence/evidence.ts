@@ -1,4 +1,4 @@
-/** One test, as a runner's own report has it. */
+/** One test from a runner's own report. */
 export interface TestRun {
   /** Relative to the project. */
   readonly file: string | null;
@@ -6,22 +6,22 @@ export interface TestRun {
   readonly outcome: "passed" | "failed" | "skipped";
 }
 
-/** What shows that tests ran: the reports of the project's runners. Code that is under test can forge them. */
+/** The reports of the project's test runners. Code under test can forge them. */
 export interface Evidence {
   readonly tests: readonly TestRun[];
-  /** Reports that could not be read. */
+  /** Unreadable reports. */
   readonly unread: readonly string[];
 }
 
 export const noEvidence: Evidence = { tests: [], unread: [] };
 
-/** What a run of tests lacks against the one before it. */
+/** What a test run lacks compared with an earlier one. */
 export interface Difference {
-  /** Passed before, and do not now: they are left out, have failed, or are gone. */
+  /** Passed before and now are skipped, have failed, or are gone. */
   readonly lost: readonly LostTest[];
-  /** Are gone, and as many others have passed in the same file. */
+  /** Gone, but at least as many new tests passed in the same file. */
   readonly replaced: readonly TestRun[];
-  /** Fail, and did not fail before. */
+  /** Fail now and did not before. */
   readonly failed: readonly TestRun[];
 }
 
@@ -29,7 +29,7 @@ export interface LostTest extends TestRun {
   readonly how: "gone" | "skipped" | "failed";
 }
 
-/** A test that passes in another file than before was moved. Tests of one name are as many tests. */
+/** A test that now passes in another file was moved. Tests with the same name count separately. */
 export function compareEvidence(before: Evidence, after: Evidence): Difference {
   const [wasPassed, isPassed] = [before, after].map(({ tests }) => tests.filter(({ outcome }) => outcome === "passed"));
   const inPlace = without(wasPassed ?? [], isPassed ?? [], keyOf);
@@ -55,7 +55,7 @@ function howOf(outcome: TestRun["outcome"] | undefined): LostTest["how"] {
   return outcome === undefined || outcome === "passed" ? "gone" : outcome;
 }
 
-/** Those of `all` that have no partner among the others. */
+/** The elements of `all` without a partner in `others`. */
 function without<T extends TestRun>(
   all: readonly T[],
   others: readonly TestRun[],

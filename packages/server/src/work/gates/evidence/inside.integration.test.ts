@@ -4,7 +4,7 @@ import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { evidenceEnvironment } from "./environment.ts";
+import { evidenceEnvironment } from "./collect.ts";
 import { parseReport } from "./reports.ts";
 
 const inside = join(import.meta.dirname, "inside");

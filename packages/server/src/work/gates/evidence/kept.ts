@@ -1,16 +1,12 @@
 import { unlessAborted } from "../../workspaces/line.ts";
 import type { Evidence } from "./evidence.ts";
 
-/** Evidence by what it is of, so that it is made once. A server that starts anew makes it again. */
-export interface KeptEvidence {
-  /** What is kept, or what `make` makes. Who waits for another's making that fails makes it itself. */
-  of(key: string, make: () => Promise<Evidence>, signal: AbortSignal): Promise<Evidence>;
-  keep(key: string, evidence: Evidence): void;
-}
+export type KeptEvidence = ReturnType<typeof createKeptEvidence>;
 
 const maxKept = 20;
 
-export function createKeptEvidence(): KeptEvidence {
+/** Keeps evidence in memory by key, so that it is made once per process. */
+export function createKeptEvidence() {
   const kept = new Map<string, Promise<Evidence>>();
   const put = (key: string, evidence: Promise<Evidence>) => {
     kept.delete(key);
@@ -22,7 +18,8 @@ export function createKeptEvidence(): KeptEvidence {
     return evidence;
   };
   return {
-    async of(key, make, signal) {
+    /** Returns the kept evidence or makes it. If another caller's `make` fails, a waiting caller makes it itself. */
+    async of(key: string, make: () => Promise<Evidence>, signal: AbortSignal): Promise<Evidence> {
       for (;;) {
         const made = kept.get(key);
         if (made === undefined) return await put(key, make());
@@ -31,6 +28,6 @@ export function createKeptEvidence(): KeptEvidence {
         if (found !== undefined) return found;
       }
     },
-    keep: (key, evidence) => void put(key, Promise.resolve(evidence)),
+    keep: (key: string, evidence: Evidence) => void put(key, Promise.resolve(evidence)),
   };
 }

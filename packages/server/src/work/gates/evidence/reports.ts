@@ -3,10 +3,10 @@ import { projectPath } from "@slipway/sandbox";
 import { z } from "zod";
 import type { TestRun } from "./evidence.ts";
 
-/** A report of a test runner, as it came out of a sandbox. Fails when it is none. */
+/** Parses a test runner's report from a sandbox. Throws if it is malformed. */
 export function parseReport(runner: string, text: string): TestRun[] {
   const parse = Object.hasOwn(parsers, runner) ? parsers[runner as keyof typeof parsers] : undefined;
-  if (parse === undefined) throw new Error(`there are no reports of ${runner}`);
+  if (parse === undefined) throw new Error(`unknown test runner ${runner}`);
   return parse(text).map(({ file, name, outcome }) => ({
     file: inProject(file),
     name: name.slice(0, maxName),
@@ -18,10 +18,10 @@ const maxName = 500;
 const text = z.string().max(100_000);
 const outcome = z.enum(["passed", "failed", "skipped"]);
 
-/** Our own reporters write a line for each test. */
+/** Our own reporters write one line per test. */
 const line = z.object({ file: text.nullable(), name: text, outcome });
 
-/** Vitest writes what Jest does. */
+/** Vitest uses the same format. */
 const jest = z.object({
   testResults: z.array(
     z.object({
@@ -67,12 +67,9 @@ const parsers = {
   jest: parseJest,
   mocha(report: string): TestRun[] {
     const { passes, failures, pending } = mocha.parse(JSON.parse(report));
-    const all = [
-      ...passes.map((test) => ({ test, outcome: "passed" as const })),
-      ...failures.map((test) => ({ test, outcome: "failed" as const })),
-      ...pending.map((test) => ({ test, outcome: "skipped" as const })),
-    ];
-    return all.map(({ test, outcome }) => ({ file: test.file ?? null, name: test.fullTitle, outcome }));
+    const as = (outcome: TestRun["outcome"], tests: typeof passes) =>
+      tests.map(({ file = null, fullTitle: name }) => ({ file, name, outcome }));
+    return [...as("passed", passes), ...as("failed", failures), ...as("skipped", pending)];
   },
   playwright(report: string): TestRun[] {
     const { config, suites } = playwright.parse(JSON.parse(report));
@@ -105,7 +102,7 @@ function parseJest(report: string): TestRun[] {
   );
 }
 
-/** One that is expected to fail shows nothing when it does. */
+/** A test that fails as expected proves nothing. */
 function playwrightOutcome(expected: string, status: string): TestRun["outcome"] {
   if (status === "unexpected") return "failed";
   return expected === "passed" && (status === "expected" || status === "flaky") ? "passed" : "skipped";
