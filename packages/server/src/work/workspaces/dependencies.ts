@@ -3,50 +3,46 @@ import { posix } from "node:path";
 import { SlipwayError } from "@slipway/contract";
 import { parseManifest, planInstall } from "@slipway/sandbox";
 
-/** What a commit's install depends on. */
-export type Dependencies =
-  | { readonly kind: "none" }
-  /** Its manifests and lock file alone say what is installed. */
-  | {
-      readonly kind: "named";
-      /** The same for the same files. */
-      readonly key: string;
-      readonly files: ReadonlyMap<string, Buffer>;
-      readonly install: readonly string[];
-      /** What the project's own scripts do at an install depends on all of its files. */
-      readonly ownScripts: boolean;
-    }
-  /** Any of its files may say. */
-  | { readonly kind: "unknown" };
+/** What a commit's install depends on: nothing, its manifests and lock file alone, or possibly any of its files. */
+export type Dependencies = { readonly kind: "none" } | NamedDependencies | { readonly kind: "unknown" };
+
+export interface NamedDependencies {
+  readonly kind: "named";
+  /** A hash of the files. */
+  readonly key: string;
+  readonly files: ReadonlyMap<string, Buffer>;
+  readonly install: readonly string[];
+  /** The project has install scripts of its own, which may depend on all of its files. */
+  readonly ownScripts: boolean;
+}
 
 const inNodeModules = /(^|\/)node_modules\//;
 const isManifest = (path: string) => posix.basename(path) === "package.json" && !inNodeModules.test(path);
 const rootFiles = ["package-lock.json", "npm-shrinkwrap.json", ".npmrc"];
 
-/** Files that an install of npm reads by itself. */
+/** Whether npm itself reads the file at an install. */
 export function tellsInstall(path: string): boolean {
   return rootFiles.includes(path) || isManifest(path);
 }
 
-/** `names`: of the top directory. `files`: those that tell the install. Fails with `install_failed`. */
+/** `names`: entries of the top directory; `files`: those for which `tellsInstall`. Fails with `install_failed`. */
 export function planDependencies(names: ReadonlySet<string>, files: ReadonlyMap<string, Buffer>): Dependencies {
   const root = files.get("package.json");
   const manifest = root === undefined ? null : parseManifest(root.toString("utf8"));
-  if (root !== undefined && manifest === null) throw new SlipwayError("install_failed", "package.json is no JSON");
+  if (root !== undefined && manifest === null)
+    throw new SlipwayError("install_failed", "package.json is not valid JSON");
   const commands = planInstall({ names, manifest });
   const [install] = commands;
   if (install === undefined) return { kind: "none" };
   const manifests = [...files].filter(([path]) => isManifest(path)).map(([path, text]) => readManifest(path, text));
   const isNamed = manifests.every((one) => hasItsPaths(one, files)) && hasPlainSettings(files.get(".npmrc"));
-  if (commands.length > 1 || install[0] !== "npm" || !isNamed) {
-    return { kind: "unknown" };
-  }
+  if (commands.length > 1 || install[0] !== "npm" || !isNamed) return { kind: "unknown" };
   const ownScripts = names.has("binding.gyp") || manifests.some((one) => one.hasInstallScripts);
   if (!ownScripts && !manifests.some((one) => one.namesPackages)) return { kind: "none" };
   return { kind: "named", key: keyOf(files), files, install, ownScripts };
 }
 
-/** Of two commits: whether what one has installed serves the other. */
+/** Whether the install of one commit also serves the other. */
 export function haveSameInstall(one: Dependencies, other: Dependencies): boolean {
   if (one.kind !== "named" || other.kind !== "named") return one.kind === "none" && other.kind === "none";
   return one.key === other.key && !one.ownScripts;
@@ -77,7 +73,7 @@ function readManifest(path: string, text: Buffer): ReadManifest {
   };
 }
 
-/** A package in a directory of the project is linked: its manifest is all that an install needs of it. */
+/** A package in a directory of the project is linked, so an install needs only its manifest. */
 function hasItsPaths({ directory, specifiers }: ReadManifest, files: ReadonlyMap<string, Buffer>): boolean {
   const paths = specifiers.map(pathOf).filter((path) => path !== null);
   return paths.every((path) => files.has(posix.join(directory, path, "package.json")));
@@ -89,8 +85,8 @@ function pathOf(specifier: string): string | null {
 }
 
 /**
- * Other settings choose what npm runs, by `git` and `node-options` even where no script may, and where it puts things. What is
- * installed by them stays in one workspace.
+ * Other settings choose what npm runs (`git` and `node-options` even with scripts disabled) and where it writes. An install
+ * with them stays in one workspace.
  */
 function hasPlainSettings(npmrc: Buffer | undefined): boolean {
   const lines = (npmrc?.toString("utf8") ?? "").split(/[\r\n]+/).map((line) => line.trim());

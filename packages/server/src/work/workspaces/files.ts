@@ -1,28 +1,22 @@
 import { posix } from "node:path";
-import { hasCode, printable, SlipwayError } from "@slipway/contract";
+import { hasCode, SlipwayError } from "@slipway/contract";
 import { type CallOptions, projectPath, type RestrictedSandbox, run } from "@slipway/sandbox";
 import type { ChangedFile } from "../repository/changes.ts";
+import { lastOf } from "../step-words.ts";
 
-const toldBytes = 2000;
+export const maxOutputCharacters = 2000;
 const timeoutMs = 600_000;
 
-/** The end of what a command has said, harmless for whoever reads it. */
-export function lastWords({ stdout, stderr }: { readonly stdout: string; readonly stderr: string }): string {
-  return printable(stderr.trim() === "" ? stdout : stderr)
-    .trim()
-    .slice(-toldBytes);
-}
-
 /**
- * Takes a project to a sandbox in which none of its code has run, and nothing else: neither programs nor settings that the code
- * has left elsewhere, nor its processes. No program of either sandbox is used, and nothing is put outside the project.
+ * Copies a project into a sandbox in which none of its code has run: only the project, not the programs, settings or
+ * processes that its code left elsewhere. Uses no program of either sandbox, and writes nothing outside the project.
  */
 export async function carryProject(from: RestrictedSandbox, to: RestrictedSandbox, call: CallOptions): Promise<void> {
   await to.files.mkdir(projectPath, call);
   await to.files.upload(projectPath, from.files.download(projectPath, call), call);
 }
 
-/** Puts the files of an archive into the project: all of them, or those that are named. */
+/** Extracts an archive into the project: all of its files, or only the named ones. */
 export async function putFiles(
   sandbox: RestrictedSandbox,
   archive: AsyncIterable<Uint8Array>,
@@ -33,7 +27,7 @@ export async function putFiles(
   if (only !== undefined) await sandbox.files.write(list, only.map((path) => `${path}\0`).join(""), call);
   else await sandbox.files.mkdir(projectPath, call);
   const names = only === undefined ? [] : ["--null", "--verbatim-files-from", `--files-from=${list}`];
-  // What watches the files goes by the time of their change.
+  // File watchers compare modification times.
   const argv = ["tar", "--extract", "--touch", "--file=-", `--directory=${projectPath}`, ...names];
   await using exec = await sandbox.exec({ argv, stdin: "open", timeoutMs }, call);
   const said: Uint8Array[] = [];
@@ -45,7 +39,7 @@ export async function putFiles(
       for await (const chunk of archive) await exec.write(chunk, call);
       await exec.end(call);
     } catch (error) {
-      // It says itself why it has ended.
+      // Its exit code and output say why it ended.
       if (!hasCode(error, "exec_ended")) throw error;
     }
   };
@@ -54,7 +48,7 @@ export async function putFiles(
   if (exitCode !== 0) throw notPlaced(Buffer.concat(said).toString("utf8"));
 }
 
-/** Removes what a change has taken away, and the directories that are empty then. */
+/** Removes deleted and renamed files, and the directories that become empty. */
 export async function removeFiles(
   sandbox: RestrictedSandbox,
   changes: readonly ChangedFile[],
@@ -79,7 +73,7 @@ async function removeNamed(
 }
 
 function notPlaced(complaint: string): SlipwayError {
-  const words = lastWords({ stdout: "", stderr: complaint });
+  const words = lastOf({ stdout: "", stderr: complaint }, maxOutputCharacters);
   const code = /no space left on device/i.test(words) ? "out_of_disk" : "install_failed";
-  return new SlipwayError(code, `the files can not be put in place: ${words}`);
+  return new SlipwayError(code, `cannot write the project's files: ${words}`);
 }

@@ -1,4 +1,4 @@
-import { type ErrorCode, type ExecExit, SlipwayError } from "@slipway/contract";
+import { type ErrorCode, SlipwayError } from "@slipway/contract";
 import {
   type CallOptions,
   installDependencies,
@@ -7,10 +7,11 @@ import {
   type RestrictedSandbox,
   run,
 } from "@slipway/sandbox";
-import type { Dependencies } from "./dependencies.ts";
-import { lastWords } from "./files.ts";
+import { endOf, lastOf } from "../step-words.ts";
+import type { Dependencies, NamedDependencies } from "./dependencies.ts";
+import { maxOutputCharacters } from "./files.ts";
 
-/** For all sandboxes that install packages: what was downloaded before is not asked for again. */
+/** For all sandboxes that install packages: npm prefers packages that are already downloaded. */
 export const packageEnvironment: Readonly<Record<string, string>> = {
   npm_config_prefer_offline: "true",
   npm_config_audit: "false",
@@ -21,24 +22,22 @@ export const packageEnvironment: Readonly<Record<string, string>> = {
 const timeoutMs = 600_000;
 const registryTrouble = /npm error code (ENOTFOUND|EAI_AGAIN|ETIMEDOUT|ECONN\w+|ERR_SOCKET_TIMEOUT|E5\d\d)\b/;
 
-type Named = Extract<Dependencies, { kind: "named" }>;
-
-/** Installs what manifests name, in a sandbox that has nothing else of the project. No script runs. */
+/** Installs what the manifests name, in a sandbox with nothing else of the project. Runs no scripts. */
 export async function installNamed(
   sandbox: RestrictedSandbox,
-  { files, install }: Named,
+  { files, install }: NamedDependencies,
   call: CallOptions,
 ): Promise<void> {
   await putManifests(sandbox, projectPath, files, call);
   await command(sandbox, [...install, "--ignore-scripts"], call);
 }
 
-/** The scripts of what is installed. */
+/** Runs the install scripts of the installed packages. */
 export async function runScripts(sandbox: RestrictedSandbox, call: CallOptions): Promise<void> {
   await command(sandbox, ["npm", "rebuild"], call);
 }
 
-/** In the whole of the project: what is not installed yet, and the scripts of the project's own. */
+/** In the whole project: installs what is missing, and runs the project's own install scripts. */
 export async function installInPlace(
   sandbox: RestrictedSandbox,
   dependencies: Dependencies,
@@ -53,10 +52,14 @@ export async function installInPlace(
 }
 
 /**
- * An install by a lock file leaves out what the registry says of the packages, which an agent's `npm install` asks for. It
- * is only a matter of requests: that it fails changes nothing.
+ * Downloads the registry's metadata, which an agent's `npm install` needs and an install by a lock file does not fetch. It
+ * only saves requests, so a failure is ignored.
  */
-export async function fetchMetadata(sandbox: RestrictedSandbox, { files }: Named, call: CallOptions): Promise<void> {
+export async function fetchMetadata(
+  sandbox: RestrictedSandbox,
+  { files }: NamedDependencies,
+  call: CallOptions,
+): Promise<void> {
   const scratch = "/tmp/slipway-metadata";
   const manifests = new Map([...files].filter(([path]) => !/(^|\/)(package-lock|npm-shrinkwrap)\.json$/.test(path)));
   if (manifests.size === files.size) return;
@@ -66,7 +69,7 @@ export async function fetchMetadata(sandbox: RestrictedSandbox, { files }: Named
   await sandbox.files.remove(scratch, { recursive: true, ...call });
 }
 
-/** How many files the package manager keeps for the next install. */
+/** The number of files in npm's cache. */
 export async function countCached(sandbox: RestrictedSandbox, call: CallOptions): Promise<number> {
   const { stdout } = await run(sandbox, "find ~/.npm/_cacache -type f 2>/dev/null | wc -l", call);
   return Number(stdout);
@@ -89,16 +92,14 @@ async function command(sandbox: RestrictedSandbox, argv: readonly string[], call
 
 function check(step: ProjectStep): void {
   if (step.exitCode !== 0) {
-    throw new SlipwayError(codeOf(step), `${step.argv.join(" ")} ${endOf(step.exit)}: ${lastWords(step)}`);
+    throw new SlipwayError(
+      codeOf(step),
+      `${step.argv.join(" ")} ${endOf(step.exit)}: ${lastOf(step, maxOutputCharacters)}`,
+    );
   }
 }
 
 function codeOf({ exit, stderr }: ProjectStep): ErrorCode {
   if (exit.reason === "lost" || registryTrouble.test(stderr)) return "provider_unavailable";
   return /\bENOSPC\b|no space left on device/i.test(stderr) ? "out_of_disk" : "install_failed";
-}
-
-function endOf({ reason, exitCode, signal }: ExecExit): string {
-  if (reason === "exited") return `ended with exit code ${exitCode}`;
-  return signal === null ? `ended early (${reason})` : `ended early (${reason}, ${signal})`;
 }

@@ -2,25 +2,12 @@ import { createHash } from "node:crypto";
 import type { CreateSandboxInput, SnapshotId } from "@slipway/contract";
 import type { WorkingBuild } from "@slipway/engine";
 import { type CallOptions, type OwnedSandbox, projectPath, type Sandbox, type SandboxProvider } from "@slipway/sandbox";
-import type { Dependencies } from "./dependencies.ts";
+import type { NamedDependencies } from "./dependencies.ts";
 import { carryProject } from "./files.ts";
 import { countCached, fetchMetadata, installNamed, runScripts } from "./install.ts";
 import { createLines } from "./line.ts";
 
-/**
- * What was installed and downloaded before, as snapshots: of one account and project, never of another. Disposing of it ends
- * what is being installed.
- */
-export interface KeptInstalls extends AsyncDisposable {
-  /** The manifests with what they name installed, in `projectPath`. It is made when it is not there. */
-  installed(build: WorkingBuild, dependencies: Named, options?: CallOptions): Promise<SnapshotId>;
-  /** Nothing but downloaded packages. */
-  packages(build: WorkingBuild): Promise<SnapshotId | undefined>;
-}
-
-export type Named = Extract<Dependencies, { kind: "named" }>;
-
-export interface KeptParts {
+interface KeptParts {
   readonly provider: Pick<SandboxProvider, "get" | "list" | "snapshots" | "capabilities">;
   create(request: CreateSandboxInput, options: CallOptions): Promise<OwnedSandbox>;
 }
@@ -28,12 +15,16 @@ export interface KeptParts {
 const hourMs = 3_600_000;
 const keptMs = 7 * 24 * hourMs;
 
-export function createKeptInstalls({ provider, create }: KeptParts): KeptInstalls {
+/**
+ * Earlier installs and downloads as snapshots, never shared between accounts or projects. Disposing of it aborts running
+ * installs.
+ */
+export function createKeptInstalls({ provider, create }: KeptParts) {
   const { snapshots, capabilities } = provider;
   const named = async (name: string) =>
     (await snapshots.list()).filter((one) => one.name === name).sort((one, other) => other.createdAt - one.createdAt);
   const find = async (name: string) => (await named(name))[0]?.id;
-  /** Of a stopped sandbox nothing has to be copied. */
+  /** A snapshot of a stopped sandbox needs no copy. */
   const stop = async (sandbox: Sandbox) => {
     if (capabilities.stopStart) await sandbox.stop();
   };
@@ -42,7 +33,7 @@ export function createKeptInstalls({ provider, create }: KeptParts): KeptInstall
     return (await sandbox.snapshot({ name, expiresInMs: keptMs })).id;
   };
 
-  /** Before any script has run in the sandbox: what it has downloaded is as the registry gave it. */
+  /** Call it before any script has run in the sandbox: only then are its downloads what the registry sent. */
   const keepPackages = async (owner: string, sandbox: Sandbox) => {
     const old = await named(packagesOf(owner));
     await stop(sandbox);
@@ -53,13 +44,17 @@ export function createKeptInstalls({ provider, create }: KeptParts): KeptInstall
     if (capabilities.stopStart) await sandbox.start();
   };
 
-  const install = async (build: WorkingBuild, dependencies: Named, call: CallOptions): Promise<SnapshotId> => {
+  const install = async (
+    build: WorkingBuild,
+    dependencies: NamedDependencies,
+    call: CallOptions,
+  ): Promise<SnapshotId> => {
     const owner = ownerOf(build);
     const name = installedOf(owner, dependencies);
     const found = await find(name);
     if (found !== undefined) return found;
     const labels = { build: build.id, purpose: "install" };
-    // Left by a process that is gone: of this owner there is one install at a time.
+    // Leftovers of a dead process: an owner has one install at a time.
     for (const { id } of await provider.list({ labels })) await (await provider.get(id)).destroy();
     const snapshot = await find(packagesOf(owner));
     const network = { registries: true };
@@ -78,21 +73,23 @@ export function createKeptInstalls({ provider, create }: KeptParts): KeptInstall
     return await keep(clean, name);
   };
 
-  // One after the other, so that each has what the ones before it have downloaded, or finds what it wants.
+  // One at a time, so that each install uses the downloads of those before it, or finds its result.
   const lines = createLines();
   return {
-    async installed(build, dependencies, { signal: own } = {}) {
+    /** A snapshot of the manifests with what they name installed in `projectPath`; made if it is missing. */
+    async installed(build: WorkingBuild, dependencies: NamedDependencies, { signal: own }: CallOptions = {}) {
       const owner = ownerOf(build);
-      // What is there does not wait for what others install.
+      // An existing snapshot must not wait for other installs.
       const found = await find(installedOf(owner, dependencies));
       return found ?? (await lines.run(owner, (signal) => install(build, dependencies, { signal }), own));
     },
-    packages: (build) => find(packagesOf(ownerOf(build))),
+    /** A snapshot with nothing but downloaded packages. */
+    packages: (build: WorkingBuild) => find(packagesOf(ownerOf(build))),
     [Symbol.asyncDispose]: () => lines[Symbol.asyncDispose](),
   };
 }
 
-const installedOf = (owner: string, { key }: Named) => `installed ${owner} ${key}`;
+const installedOf = (owner: string, { key }: NamedDependencies) => `installed ${owner} ${key}`;
 const packagesOf = (owner: string) => `packages ${owner}`;
 
 function ownerOf({ account, project }: WorkingBuild): string {

@@ -1,16 +1,12 @@
 import { createLanes, SlipwayError } from "@slipway/contract";
 
-/** Runs what has the same key one after the other. Disposing of it tells all of it to end, and waits until it has. */
-export interface Lines extends AsyncDisposable {
-  /** Whoever gives up waiting does not end the work: others may wait for the same. */
-  run<T>(key: string, work: (signal: AbortSignal) => Promise<T>, signal?: AbortSignal): Promise<T>;
-}
-
-export function createLines(): Lines {
+/** Runs work with the same key one after the other. Disposing of it aborts all work and waits for its end. */
+export function createLines() {
   const lanes = createLanes<string>();
   const ending = new AbortController();
   return {
-    run: (key, work, signal) =>
+    /** Aborting `signal` only ends the wait, not the work: others may wait for the same. */
+    run: <T>(key: string, work: (signal: AbortSignal) => Promise<T>, signal?: AbortSignal): Promise<T> =>
       unlessAborted(
         lanes.run(key, () => work(ending.signal)),
         signal,
@@ -22,7 +18,7 @@ export function createLines(): Lines {
   };
 }
 
-/** Fails with `aborted` as soon as the signal says so; the work goes on. */
+/** Fails with `aborted` as soon as the signal aborts; the work continues. */
 export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return await work;
   const { promise, reject } = Promise.withResolvers<never>();

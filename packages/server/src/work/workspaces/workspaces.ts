@@ -9,40 +9,41 @@ import { installInPlace, packageEnvironment } from "./install.ts";
 import { createKeptInstalls } from "./kept.ts";
 
 /**
- * Sandboxes with the files of a commit and what they depend on, in which no agent has been. Disposing of it ends what is
- * being installed; sandboxes that were opened are their owners'.
+ * Sandboxes with the files and dependencies of a commit, which no agent has used. Disposing of it aborts running installs;
+ * opened sandboxes belong to their callers.
  */
 export interface Workspaces extends AsyncDisposable {
   /**
-   * The commit's files are in `projectPath`, without git, and what they depend on is installed; the sandbox reaches nothing
-   * outside but the hosts of the build's secrets. Fails with `install_failed` for what is the commit's own fault; the message ends with what the install said.
+   * The commit's files are in `projectPath`, without git, with their dependencies installed. The sandbox can only reach the
+   * hosts of the build's secrets. Fails with `install_failed` if the commit is at fault; the message ends with the output of
+   * the install.
    */
   open(build: WorkingBuild, commit: string, options: WorkspaceOptions): Promise<OwnedSandbox>;
   /**
-   * Puts another commit's files into such a sandbox, and says which have changed. Null: they depend on something else, so
-   * that nothing was done. When it fails, the sandbox's files are in between.
+   * Moves such a sandbox to another commit and returns the changed paths. Null: the dependencies differ, and nothing was
+   * done. If it fails, the files are in between the two commits.
    */
-  move(build: WorkingBuild, sandbox: Sandbox, commits: Move, options?: CallOptions): Promise<readonly string[] | null>;
+  move(
+    build: WorkingBuild,
+    sandbox: Sandbox,
+    commits: { readonly from: string; readonly to: string },
+    options?: CallOptions,
+  ): Promise<readonly string[] | null>;
   /**
-   * What attempts start from: the commit's manifests with what they name installed, in `projectPath`; or, where manifests alone
-   * do not say what that is, no project but packages that were downloaded before. Null: there is neither.
+   * The snapshot that attempts start from: the commit's manifests with what they name installed in `projectPath`; or, if
+   * manifests alone do not determine the install, just earlier downloads. Null: there is neither.
    */
   base(build: WorkingBuild, commit: string, options?: CallOptions): Promise<SnapshotId | null>;
 }
 
 export interface WorkspaceOptions extends CallOptions {
-  /** What it is for. It becomes a label, beside the build's. */
+  /** Becomes a label, besides the build's. */
   readonly purpose: string;
   readonly ports?: number[];
   readonly labels?: Readonly<Record<string, string>>;
   readonly lifetimeMs?: number;
   /** Names of tool directories. */
   readonly tools?: string[];
-}
-
-export interface Move {
-  readonly from: string;
-  readonly to: string;
 }
 
 export interface WorkspaceParts {
@@ -98,13 +99,13 @@ export function createWorkspaces({ provider, repositories, secrets }: WorkspaceP
       const inPlace = dependencies.kind === "unknown" || (dependencies.kind === "named" && dependencies.ownScripts);
       if (!inPlace) return await startWithFiles({ ...request, labels, network });
 
-      // What is installed runs scripts that have nothing to do with the app's services.
+      // Install scripts must not reach the app's services.
       await using installing = await startWithFiles({ labels, network: { registries: true } });
       await installInPlace(installing, dependencies, call);
       await using made = new AsyncDisposableStack();
       const sandbox = made.use(await create({ ...request, labels, network }, call));
       await carryProject(installing, sandbox, call);
-      // Scripts may have changed what is the commit's.
+      // Scripts may have changed the commit's files.
       await putFiles(sandbox, repository.files(commit, call), call);
       made.move();
       return sandbox;
@@ -127,7 +128,7 @@ export function createWorkspaces({ provider, repositories, secrets }: WorkspaceP
         const installed = await startOf(build, dependencies, call);
         if (dependencies.kind === "named" && !dependencies.ownScripts) return installed ?? null;
       } catch (error) {
-        // It may be what an attempt is to repair.
+        // The attempt may be there to repair it.
         if (!hasCode(error, "install_failed")) throw error;
       }
       return (await kept.packages(build)) ?? null;
