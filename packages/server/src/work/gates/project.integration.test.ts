@@ -93,8 +93,8 @@ test("a test that the plan says will change, or that another has the place of, i
   const { verdict, findings } = await site.judge("tests", commit);
   expect(verdict).toBe("passed");
   expect(findings.map(({ text }) => text)).toEqual([
-    `server.test.js: ${first} is gone, and others passed in its place.`,
-    "Tests that were there before are changed: server.test.js (changed).",
+    `server.test.js: ${first} is gone; others passed in its place.`,
+    "Existing tests are changed: server.test.js (changed).",
   ]);
   const build = await site.demand({ shop: { tasks: ["own"], checks: [] } });
   const [plan] = await site.store.builds.records(build.id, "plans");

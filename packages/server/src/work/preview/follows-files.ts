@@ -1,6 +1,6 @@
 import { parseManifest } from "@slipway/sandbox";
 
-/** One command that is known to follow the files it serves, whatever variables stand before it. */
+/** A single command, after any variables, that is known to watch the files it serves. */
 const following = new RegExp(
   `^(?:\\w+=\\S+ +)*(?:npx +)?(?:${[
     "vite(?! +(?:build|preview))",
@@ -12,10 +12,10 @@ const following = new RegExp(
   ].join("|")})(?= |$)[^&|;]*$`,
 );
 
-/** Whether the project's dev server shows changed files by itself. Its manifest is null where it has none. */
+/** Whether the project's dev server picks up changed files by itself. `manifest` is null if the project has none. */
 export function followsFiles(manifest: string | null): boolean {
   const scripts = (manifest === null ? null : parseManifest(manifest))?.scripts;
   const script = ["dev", "start", "serve"].map((name) => scripts?.get(name)).find((text) => text !== undefined);
-  // Without a script it is one that serves files as they are, or a framework's own.
+  // Without a script, the dev server serves plain files or is the framework's own.
   return script === undefined || following.test(script.trim());
 }

@@ -14,9 +14,9 @@ test("a page of a main without a dev server says so, and names the repository, t
   ];
   expect(insteadText({ ...main, gates }).split("\n")).toEqual([
     "There is nothing to show: main has no dev server.",
-    "If a later merge brings one, it is shown here.",
+    "Once a merge adds one, it is shown here.",
     "",
-    "What there is instead:",
+    "Available instead:",
     "  to clone:   /state/repository.git",
     "  branch:     main, at f00d",
     "  gates:      build passed, tests failed",

@@ -10,7 +10,7 @@ export interface InsteadParts {
 export const noDevServer =
   "main has no dev server: no dev, start or serve script, no Vite, no manage.py and no index.html";
 
-/** What there is of a main that has no dev server. */
+/** What a main without a dev server offers instead of a preview. */
 export async function readInstead(
   { store, repositoryOf }: InsteadParts,
   build: BuildId,
@@ -35,9 +35,9 @@ export function insteadText({ reason, repository, branch, commit, gates }: Inste
   const tested = gates.map(({ name, verdict }) => `${name} ${verdict}`).join(", ");
   return [
     `There is nothing to show: ${reason}.`,
-    "If a later merge brings one, it is shown here.",
+    "Once a merge adds one, it is shown here.",
     "",
-    "What there is instead:",
+    "Available instead:",
     `  to clone:   ${repository}`,
     `  branch:     ${branch}, at ${commit}`,
     ...(tested === "" ? [] : [`  gates:      ${tested}`]),

@@ -11,36 +11,37 @@ const keptSchema = z.object({
     mode: z.enum(buildModes),
     request: z.string(),
   }),
-  /** 0: it has had none yet. */
+  /** 0: none yet. */
   port: z.int().min(0).max(65535),
-  /** What lets in; null: it has had none yet. */
+  /** Grants access; null: none yet. */
   token: z.string().min(1).nullable().default(null),
-  /** The commit of main to be shown; null: none was named yet. */
+  /** The commit of main to show; null: none yet. */
   wanted: z.string().nullable(),
-  /** That commit has no dev server. */
+  /** The commit has no dev server. */
   isNothing: z.boolean().default(false),
-  /** Where it is shown; null: nowhere. */
+  /** Where it runs; null: nowhere. */
   sandbox: sandboxIdSchema.nullable(),
-  /** What the sandbox's files are; null: in between two commits. */
+  /** The commit of the sandbox's files; null: in between two commits. */
   commit: z.string().nullable(),
-  /** Its user wants to see nothing of it for now. */
+  /** Its user closed it. */
   closed: z.boolean().default(false),
 });
 
-/** What is known of a preview to whoever takes it over. */
+/** What the next process needs to take a preview over. */
 export type KeptPreview = Readonly<z.output<typeof keptSchema>>;
 
-const fileName = "preview.json";
-
-/** Previews by their builds; each build has a directory below this one. */
+/** The previews of all builds; each build has a directory below this one. */
 export function createKeptPreviews(directory: string) {
-  const pathOf = (build: BuildId) => join(directory, build, fileName);
+  const pathOf = (build: string) => join(directory, build, "preview.json");
   const read = async (build: string): Promise<KeptPreview | undefined> => {
-    const text = await readFile(join(directory, build, fileName), "utf8").catch(() => "null");
-    return keptSchema.safeParse(parse(text)).data;
+    try {
+      return keptSchema.safeParse(JSON.parse(await readFile(pathOf(build), "utf8"))).data;
+    } catch {
+      return undefined;
+    }
   };
   return {
-    read: (build: BuildId) => read(build),
+    read,
     async write(kept: KeptPreview): Promise<void> {
       const path = pathOf(kept.build.id);
       await mkdir(join(directory, kept.build.id), { recursive: true, mode: 0o700 });
@@ -53,12 +54,4 @@ export function createKeptPreviews(directory: string) {
       return found.filter((kept) => kept !== undefined);
     },
   };
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null;
-  }
 }

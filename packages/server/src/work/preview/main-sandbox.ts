@@ -15,45 +15,34 @@ import type { Workspaces } from "../workspaces/workspaces.ts";
 import { followsFiles } from "./follows-files.ts";
 import type { KeptPreview } from "./kept.ts";
 
-/** The sandbox in which main of one build runs. */
-export interface MainSandbox {
-  /** To its dev server. Fails when there is none. */
-  connect(): Promise<Duplex>;
-  /** Whether the commit has a dev server. */
-  canShow(commit: string, options: CallOptions): Promise<boolean>;
-  /** Brings it to the commit, and its dev server up. Not to be called again before it has answered. */
-  show(commit: string, options: CallOptions): Promise<void>;
-  /** Nothing runs for it any more. */
-  end(): Promise<void>;
-}
-
-export type MainPlace = Pick<KeptPreview, "sandbox" | "commit">;
+type MainPlace = Pick<KeptPreview, "sandbox" | "commit">;
 
 export interface MainSandboxParts {
   readonly provider: Pick<SandboxProvider, "get" | "list">;
   readonly workspaces: Pick<Workspaces, "open" | "move">;
   readonly repositories: { of(build: BuildId): Promise<BuildRepository> };
-  /** How long a dev server has to answer. */
+  /** How long a dev server may take until it answers. */
   readonly readyMs?: number;
 }
 
-export interface MainSandboxOptions extends MainSandboxParts {
+interface MainSandboxOptions extends MainSandboxParts {
   readonly build: WorkingBuild;
-  /** Where a process before this one has left it. */
+  /** Where an earlier process left it. */
   readonly left: MainPlace;
   readonly save: (place: MainPlace) => Promise<void>;
 }
 
 interface Place {
   readonly sandbox: Sandbox;
-  /** Null: its files are in between two commits. */
+  /** Null: the files are in between two commits. */
   readonly commit: string | null;
 }
 
 const purpose = "preview";
 export const previewLabels = ({ id }: Pick<WorkingBuild, "id">) => ({ build: id, purpose });
 
-export function createMainSandbox(options: MainSandboxOptions): MainSandbox {
+/** The sandbox in which main of one build runs. */
+export function createMainSandbox(options: MainSandboxOptions) {
   const { provider, workspaces, repositories, build, left, save, readyMs } = options;
   let finding: Promise<Place | null> | undefined;
   let place: Place | null = null;
@@ -62,7 +51,7 @@ export function createMainSandbox(options: MainSandboxOptions): MainSandbox {
     place = next;
     await save({ sandbox: next.sandbox.id, commit: next.commit });
   };
-  /** What else there is of it was being made when its maker died. */
+  /** Finds the sandbox of an earlier process. Any other sandbox of the preview was being made when that process died. */
   const find = async (): Promise<Place | null> => {
     const sandboxes = await provider.list({ labels: previewLabels(build) });
     for (const { id } of sandboxes) if (id !== left.sandbox) await (await provider.get(id)).destroy();
@@ -93,23 +82,23 @@ export function createMainSandbox(options: MainSandboxOptions): MainSandbox {
     return { names, manifest: files.get("package.json")?.toString("utf8") ?? null };
   };
 
-  /** False: it takes another sandbox. */
+  /** False: it needs another sandbox. */
   const moveTo = async (commit: string, call: CallOptions): Promise<boolean> => {
     const before = place;
     if (before === null || before.commit === null || !(await isAlive(before.sandbox, call))) return false;
     const { sandbox } = before;
-    let goesOn = await isUp(sandbox, call);
+    let keepsServing = await isUp(sandbox, call);
     if (before.commit !== commit) {
       await set({ sandbox, commit: null });
       const changed = await workspaces.move(build, sandbox, { from: before.commit, to: commit }, call);
       await set({ sandbox, commit: changed === null ? before.commit : commit });
       if (changed === null) return false;
-      goesOn &&= changed.length === 0 || followsFiles((await projectOf(commit, call)).manifest);
+      keepsServing &&= changed.length === 0 || followsFiles((await projectOf(commit, call)).manifest);
     }
-    if (!goesOn) await serve(sandbox, call);
+    if (!keepsServing) await serve(sandbox, call);
     return true;
   };
-  /** The one before is shown until the new one can be. */
+  /** Keeps showing the old sandbox until the new one is ready. */
   const replace = async (commit: string, call: CallOptions) => {
     await using made = new AsyncDisposableStack();
     const request = { purpose, ports: [devServerPort], lifetimeMs: maxLifetimeMs };
@@ -122,29 +111,32 @@ export function createMainSandbox(options: MainSandboxOptions): MainSandbox {
     const before = place;
     await set({ sandbox, commit });
     made.move();
-    // It ends by its lifetime at the latest.
+    // If this fails, its lifetime ends it.
     await before?.sandbox.destroy().catch(() => {});
     if (failure !== undefined) throw failure;
   };
 
   return {
-    async connect() {
+    /** Connects to the dev server. Throws if there is none. */
+    async connect(): Promise<Duplex> {
       const { sandbox } = (await findOnce()) ?? {};
       if (sandbox === undefined) throw new SlipwayError("sandbox_not_running", "main has no sandbox yet");
       return await sandbox.connect(devServerPort);
     },
-    async canShow(commit, call) {
+    /** Whether the commit has a dev server. */
+    async canShow(commit: string, call: CallOptions): Promise<boolean> {
       const { names, manifest } = await projectOf(commit, call);
       return planDevServer({ names, manifest: parseManifest(manifest ?? "") }, devServerPort) !== null;
     },
-    async end() {
+    async end(): Promise<void> {
       const { sandbox } = (await findOnce()) ?? {};
       if (sandbox === undefined) return;
       [finding, place] = [Promise.resolve(null), null];
       await save({ sandbox: null, commit: null });
       await sandbox.destroy();
     },
-    async show(commit, call) {
+    /** Moves the sandbox to the commit and starts its dev server. Await it before the next call. */
+    async show(commit: string, call: CallOptions): Promise<void> {
       await findOnce();
       const isThere = await moveTo(commit, call).catch((error: unknown) => {
         if (hasCode(error, "aborted") || failuresOfProject.some((code) => hasCode(error, code))) throw error;
@@ -155,7 +147,7 @@ export function createMainSandbox(options: MainSandboxOptions): MainSandbox {
   };
 }
 
-/** A dev server that does not come up does not do so in another sandbox. */
+/** A dev server that fails to start would also fail in another sandbox. */
 const failuresOfProject = ["exec_not_started", "exec_ended", "connection_refused"] as const;
 
 async function isAlive(sandbox: Sandbox, call: CallOptions): Promise<boolean> {

@@ -124,7 +124,7 @@ test("main is shown at one address as it moves on, over restarts of its dev serv
   expect(await sandboxesOf(build)).toEqual([sandbox]);
 
   await (await place.provider.get(sandbox as NonNullable<typeof sandbox>)).destroy();
-  expect(await look(address)).toMatchObject({ status: 503, text: expect.stringContaining("being made ready") });
+  expect(await look(address)).toMatchObject({ status: 503, text: expect.stringContaining("being prepared") });
   expect(await lookUntil(address, 200)).toBe("three");
   expect(later.troubles).toEqual([]);
   expect(await sandboxesOf(build)).not.toContain(sandbox);

@@ -6,23 +6,23 @@ import { createKeptPreviews, type KeptPreview } from "./kept.ts";
 import { createMainSandbox, type MainSandboxParts, previewLabels } from "./main-sandbox.ts";
 
 /**
- * Main of each build as it runs, at an address that stays the same: over restarts of the dev server, of its sandbox, and of
- * this process. Disposing of it closes the addresses; what runs in sandboxes goes on.
+ * Shows the running main of each build at an address that survives restarts of the dev server, of its sandbox, and of this
+ * process. Disposing of it closes the addresses; the sandboxes keep running.
  */
 export interface Previews extends AsyncDisposable {
-  /** Shows this commit of the build's main, or a newer one that is asked for meanwhile. What fails is told, not thrown. */
+  /** Shows this commit of main, or a newer one requested meanwhile. Reports failures through `onTrouble`, never throws. */
   follow(build: WorkingBuild, commit: string): Promise<void>;
-  /** Opens the addresses that a process before this one had. */
+  /** Opens the addresses of an earlier process again. */
   reopen(): Promise<void>;
-  /** The same for one that may be closed. Answers its address, before its dev server does. */
+  /** Like `follow`, but also opens a closed preview. Returns its address without waiting for the dev server. */
   open(build: WorkingBuild, commit: string): Promise<string>;
-  /** Its port and its sandbox are freed, and nothing follows main, until it is opened again, with another token. */
+  /** Frees the port and the sandbox and stops following main until `open`, which gives another token. */
   close(build: WorkingBuild): Promise<void>;
-  /** Null: it is closed. Undefined: there is none here. */
+  /** Null: closed. Undefined: no preview here. */
   addressOf(build: BuildId): Promise<string | null | undefined>;
-  /** Whether it is open on a main that has no dev server. */
+  /** Whether it is open on a main without a dev server. */
   isNothing(build: BuildId): Promise<boolean>;
-  /** The preview ends, and all that it is made of. */
+  /** Removes the preview and everything it uses. */
   end(build: BuildId): Promise<void>;
 }
 
@@ -30,11 +30,11 @@ export interface PreviewParts extends MainSandboxParts {
   /** With one directory for each build. */
   readonly directory: string;
   readonly usedPorts: UsedPorts;
-  /** What to tell of a main that has no dev server. */
+  /** The page text for a main without a dev server. */
   readonly insteadOf: (build: BuildId, commit: string) => Promise<string>;
-  /** Main is shown at this address, which lets in whoever has it. It may be told again. */
+  /** Main is shown at this address, which grants access. May be called again with the same address. */
   readonly onReady: (build: BuildId, address: string) => void;
-  /** Why main is not shown, or not where it was. The build goes on. */
+  /** Why main is not shown, or not at its old address. The build continues. */
   readonly onTrouble: (build: BuildId, reason: string) => void;
   readonly clock?: { now(): number };
 }
@@ -42,7 +42,7 @@ export interface PreviewParts extends MainSandboxParts {
 interface Preview extends AsyncDisposable {
   readonly address: string;
   readonly isNothing: boolean;
-  /** Notes what is to be shown. */
+  /** Stores the commit to show. */
   want(commit: string): Promise<void>;
   follow(commit: string): Promise<void>;
 }
@@ -52,7 +52,7 @@ type Kept = ReturnType<typeof createKeptPreviews>;
 export function createPreviews(parts: PreviewParts): Previews {
   const kept = createKeptPreviews(parts.directory);
   const opened = new Map<BuildId, Preview>();
-  /** Of each build, what is opened and closed, one after another. */
+  /** Opens and closes one at a time per build. */
   const lanes = createLanes<BuildId>();
   const inLine = lanes.run;
   const open = async (build: WorkingBuild): Promise<Preview> => {
@@ -73,8 +73,7 @@ export function createPreviews(parts: PreviewParts): Previews {
       await (await provider.get(id)).destroy();
     }
   };
-  const tellTrouble = ({ id }: WorkingBuild, error: Error) =>
-    parts.onTrouble(id, `there is no preview: ${error.message}`);
+  const tellTrouble = ({ id }: WorkingBuild, error: Error) => parts.onTrouble(id, `no preview: ${error.message}`);
   const follow = async (build: WorkingBuild, commit: string) => {
     try {
       const preview = await inLine(build.id, () => openUnlessClosed(build));
@@ -129,10 +128,10 @@ const nothingKept = {
   closed: false,
 };
 
-const beingMade = "Main is being made ready to be shown.";
-/** Whoever looks at what does not come up tries it again no sooner. */
+const beingMade = "Main is being prepared. This page reloads by itself.";
+/** A visit retries a failed main at most this often. */
 const againMs = 30_000;
-/** How often a page that waits is looked at again: until main is shown, or a merge brings a dev server. */
+/** How often a waiting page reloads: until main is shown, or until a merge adds a dev server. */
 const refreshSeconds = { soon: 2, merge: 15 };
 
 async function openPreview(
@@ -169,7 +168,7 @@ async function openPreview(
       told = undefined;
       onReady(build.id, address.visitUrl);
     } catch (error) {
-      if (!signal.aborted) tell(printable(`Main can not be shown: ${(error as Error).message}`));
+      if (!signal.aborted) tell(printable(`Main cannot be shown: ${(error as Error).message}`));
     } finally {
       triedAtMs = clock.now();
     }
@@ -209,11 +208,11 @@ async function openPreview(
   );
   await save({ port: address.hostPort, token: address.token });
   if (before !== 0 && before !== address.hostPort) {
-    onTrouble(build.id, `Port ${before} is taken: the preview is at ${address.url} now.`);
+    onTrouble(build.id, `Port ${before} is in use: the preview is now at ${address.url}.`);
     onReady(build.id, address.visitUrl);
   }
   let wanting: Promise<unknown> = Promise.resolve();
-  /** One after another, however long each takes to be read. */
+  /** In the order of the calls, however long reading each commit takes. */
   const want = async (commit: string) => {
     const reading = Promise.allSettled([main.canShow(commit, { signal }), wanting]);
     wanting = reading;
