@@ -12,7 +12,7 @@ import { type CoordinatorClock, openCoordinator } from "./drive/coordinator.ts";
 import type { OpenDrive } from "./drive/drive.ts";
 import { createNotes } from "./drive/notes.ts";
 import { createReports, type Reports } from "./drive/reports.ts";
-import type { RestateSettings } from "./drive/restate/connect.ts";
+import type { RestateSettings } from "./drive/restate/drive.ts";
 import { type BuildFaceParts, type BuildGit, createBuildFace, isUnderway } from "./faces/builds/builds.ts";
 import type { BuildFace } from "./faces/builds/face.ts";
 import { announcing, createNews } from "./faces/builds/news.ts";

@@ -2,27 +2,26 @@ import type { BuildId } from "@slipway/contract";
 import { maxPage, type Store, type Tick, type Work } from "@slipway/engine";
 import type { Drive } from "./drive.ts";
 
-export interface AdoptionParts {
+interface AdoptionParts {
   readonly store: Store;
   readonly work: Pick<Work, "canCarryOn">;
-  readonly tick: Pick<Tick, "forget">;
-  readonly drive: Pick<Drive, "drive">;
-  /** Of this server. It holds the leases. */
   readonly name: string;
-  readonly leaseMs: number;
   readonly clock: { now(): number };
-  readonly driven: Driven;
   readonly onDrive?: ((build: BuildId, generation: number) => void) | undefined;
   readonly warn: (message: string) => void;
+  readonly tick: Pick<Tick, "forget">;
+  readonly drive: Pick<Drive, "drive">;
+  readonly leaseMs: number;
+  readonly driven: Driven;
 }
 
-/** The builds that this server drives: in which generation, and when they had their last turn here. */
+/** The builds that this server drives: the generation, and the time of the last turn here. */
 export type Driven = Map<BuildId, { readonly generation: number; readonly turnAtMs: number }>;
 
-/** Takes builds that nobody drives. The function it returns answers once the build is driven, by this server or another. */
+/** Takes over a build that nobody drives. Resolves once this or another server drives it. */
 export function createAdoption(parts: AdoptionParts): (build: BuildId) => Promise<void> {
   const canCarryOn = createCarryOnCheck(parts);
-  /** Under way: a bell and a sweep may find the same build free. */
+  /** Adoptions in progress: a bell and a sweep may find the same build free. */
   const adopting = new Map<BuildId, Promise<void>>();
   return (build) => {
     const begin = async () => {
@@ -34,15 +33,15 @@ export function createAdoption(parts: AdoptionParts): (build: BuildId) => Promis
   };
 }
 
-/** Drives the build in the next generation, which fences off whatever drove it before. */
+/** Drives the build in the next generation, which fences off its earlier drivers. */
 async function take(parts: AdoptionParts, build: BuildId): Promise<void> {
   const { store, tick, drive, name, leaseMs, clock, driven } = parts;
   const { holder, generation, leftMs } = await store.leases.find(build);
   const isOwn = holder === name && driven.get(build)?.generation === generation;
   const isAnothers = holder !== null && holder !== name;
-  // Whoever else found it free was sooner, or its driver has come back.
+  // Another server was faster, or its driver has come back.
   if (leftMs > 0 && (isOwn || isAnothers)) return;
-  // While the lease still names the holder: a server that dies here leaves this to the next one.
+  // While the lease still names its holder, so that the next server does this if this one dies here.
   if (isAnothers) await store.ledger.abandon(holder, build);
   const by = { holder: name, generation: generation + 1 };
   if ((await store.leases.take(build, by, leaseMs)) === undefined) return;
@@ -58,7 +57,7 @@ async function take(parts: AdoptionParts, build: BuildId): Promise<void> {
   }
 }
 
-/** Whether the build's work is here. Warns once for each build whose work is not. */
+/** Whether the build's work is in this state directory. Warns once for each build whose work is not. */
 function createCarryOnCheck({ store, work, warn }: AdoptionParts): (build: BuildId) => Promise<boolean> {
   const leftAlone = new Set<BuildId>();
   return async (build) => {
@@ -67,8 +66,8 @@ function createCarryOnCheck({ store, work, warn }: AdoptionParts): (build: Build
     else if (await isCancelled(store, build)) return true;
     else if (!leftAlone.has(build)) {
       leftAlone.add(build);
-      const advice = "Start the server that has it, or cancel the build if there is none any more.";
-      warn(`${build} is not driven from here: its work is not in this state directory. ${advice}`);
+      const advice = "Start the server that has it, or cancel the build if that server is gone.";
+      warn(`Cannot drive ${build} here: its work is not in this state directory. ${advice}`);
     }
     return isHere;
   };

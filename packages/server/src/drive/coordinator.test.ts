@@ -324,7 +324,7 @@ test("a build whose work is elsewhere is left alone, with its lease and its bell
   await vi.waitFor(() => expect(asked).toBeGreaterThan(3), quick);
   expect(server.turns).not.toContain(elsewhere);
   expect(await store.leases.find(elsewhere)).toEqual(lease);
-  expect(server.warnings).toEqual([expect.stringMatching(`^${elsewhere} is not driven from here.* Start the server`)]);
+  expect(server.warnings).toEqual([expect.stringMatching(`^Cannot drive ${elsewhere} here.* Start the server`)]);
   isHere = true;
   await vi.waitFor(() => expect(server.turns).toContain(elsewhere), quick);
   expect(await store.leases.find(elsewhere)).toMatchObject({ holder: server.name, generation: 2 });

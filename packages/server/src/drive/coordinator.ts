@@ -2,7 +2,6 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type BuildId, defaultLeaseMs } from "@slipway/contract";
 import { createFleet, createTick, maxPage, type Store, type Work } from "@slipway/engine";
 import { createAdoption, type Driven } from "./adoption.ts";
-import { createBells } from "./bells.ts";
 import type { OpenDrive, TakeTurn } from "./drive.ts";
 import type { Reports } from "./reports.ts";
 import { openTimers } from "./timers.ts";
@@ -12,13 +11,13 @@ export { createReports, type Reports } from "./reports.ts";
 export interface CoordinatorParts {
   readonly store: Store;
   readonly reports: Pick<Reports, "onRing">;
-  /** What wakes builds for their turns; timers of this process when left out. */
+  /** Wakes builds for their turns. Default: timers of this process. */
   readonly openDrive?: OpenDrive | undefined;
   /** Carries out the decisions. */
   readonly work: Work;
-  /** Of this server among those that share the store. */
+  /** This server's name among those that share the store. */
   readonly name: string;
-  /** Sandboxes that may work at the same time, of all builds together. */
+  /** The most sandboxes that work at the same time, over all builds. */
   readonly slots: number;
   readonly clock: CoordinatorClock;
   readonly leaseMs?: number | undefined;
@@ -26,28 +25,28 @@ export interface CoordinatorParts {
   readonly sweepMs?: number | undefined;
   /** This server drives the build from now on, in this generation. */
   readonly onDrive?: ((build: BuildId, generation: number) => void) | undefined;
-  /** A turn of the build is over. */
+  /** A turn of the build has ended. */
   readonly onTurn?: ((build: BuildId) => void) | undefined;
   readonly warn: (message: string) => void;
 }
 
-/** `speed`: how much faster it goes than the real time, by which timers wait. */
+/** `speed`: how much faster it runs than real time, in which timers wait. */
 export interface CoordinatorClock {
   now(): number;
   readonly speed?: number;
 }
 
-/** Drives the builds of a store, each as long as no other server does, until it is disposed of. */
+/** Drives the builds of a store that no other server drives, until it is disposed of. */
 export async function openCoordinator(parts: CoordinatorParts): Promise<AsyncDisposable> {
   const { store, reports, work, name, slots, clock, warn } = parts;
   const { openDrive = openTimers, leaseMs = defaultLeaseMs, sweepMs = 5000 } = parts;
   const driven: Driven = new Map();
   let isClosed = false;
   await using stack = new AsyncDisposableStack();
-  // Last of all: another server may go on at once.
+  // Last of all: another server may then take over at once.
   stack.defer(() => releaseAll(store, name, driven.keys()));
 
-  const bells = createBells(async (build) => {
+  const ring = createBells(async (build) => {
     if (isClosed) return;
     const { holder, bell, leftMs } = await store.leases.find(build);
     const isFree = holder === null || leftMs <= 0;
@@ -56,9 +55,9 @@ export async function openCoordinator(parts: CoordinatorParts): Promise<AsyncDis
     if (isFree) await adopt(build);
     else if (bell !== null) await drive.ring(bell);
   }, warn);
-  reports.onRing(bells.ring);
+  reports.onRing(ring);
 
-  const fleet = createFleet(slots, (build) => bells.ring(build as BuildId));
+  const fleet = createFleet(slots, (build) => ring(build as BuildId));
   const tick = createTick({ store, work, fleet, clock, leaseMs });
   const takeTurn: TakeTurn = async (build, by, bell) => {
     const turn = await tick(build, by, bell);
@@ -70,20 +69,9 @@ export async function openCoordinator(parts: CoordinatorParts): Promise<AsyncDis
     return turn.over ? turn : { over: false, waitMs: turn.waitMs / (clock.speed ?? 1) };
   };
   const drive = stack.use(await openDrive({ name, warn, takeTurn }));
-  const adopt = createAdoption({
-    onDrive: parts.onDrive,
-    store,
-    work,
-    tick,
-    drive,
-    name,
-    leaseMs,
-    clock,
-    driven,
-    warn,
-  });
+  const adopt = createAdoption({ ...parts, tick, drive, leaseMs, driven });
 
-  /** Another server has taken them while this one heard nothing. */
+  /** Builds without a turn here for a whole lease: another server may have taken them. */
   const letGoOfLost = () => {
     for (const [build, { turnAtMs }] of driven) {
       if (clock.now() - turnAtMs <= leaseMs) continue;
@@ -91,19 +79,19 @@ export async function openCoordinator(parts: CoordinatorParts): Promise<AsyncDis
       tick.forget(build);
     }
   };
-  /** Those of this server's earlier life first of all. */
+  /** At first, only builds that this server held in its earlier life. */
   let holder: string | undefined = name;
   const adoptFree = async () => {
     const free = await store.leases.expired({ ...(holder && { holder }), limit: maxPage });
     const lost = holder === undefined ? free : free.filter((build) => !driven.has(build));
     if (lost.length < maxPage) holder = undefined;
     const tryAdopt = (build: BuildId) =>
-      adopt(build).catch((error: Error) => warn(`${build} is not driven for now: ${error.message}`));
+      adopt(build).catch((error: Error) => warn(`Cannot drive ${build} yet: ${error.message}`));
     await Promise.all(lost.map(tryAdopt));
   };
-  /** What another process has reported, or whose ring was lost. */
+  /** Builds with reports of other processes, or whose ring was lost. */
   const ringUnheard = async () => {
-    for (const build of await store.leases.unheard(name)) bells.ring(build);
+    for (const build of await store.leases.unheard(name)) ring(build);
   };
   const sweep = async () => {
     letGoOfLost();
@@ -124,7 +112,7 @@ async function releaseAll(store: Store, name: string, builds: Iterable<BuildId>)
   }
 }
 
-/** At once, and then again and again, each time after the last one has ended. */
+/** Runs the work at once, and again `ms` after each end. */
 function every(ms: number, work: () => Promise<void>, warn: (message: string) => void): AsyncDisposable {
   const stop = new AbortController();
   const run = async () => {
@@ -139,5 +127,21 @@ function every(ms: number, work: () => Promise<void>, warn: (message: string) =>
       stop.abort();
       await running;
     },
+  };
+}
+
+/** Rings for a build one ring at a time, and once more for all rings that arrive meanwhile. */
+function createBells(ring: (build: BuildId) => Promise<void>, warn: (message: string) => void) {
+  const ringing = new Map<BuildId, "once" | "again">();
+  const start = async (build: BuildId) => {
+    do {
+      ringing.set(build, "once");
+      await ring(build).catch((error: Error) => warn(`Cannot ring for ${build}: ${error.message}`));
+    } while (ringing.get(build) === "again");
+    ringing.delete(build);
+  };
+  return (build: BuildId): void => {
+    if (ringing.has(build)) ringing.set(build, "again");
+    else void start(build);
   };
 }

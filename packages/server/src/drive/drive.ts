@@ -2,18 +2,18 @@ import type { BuildId } from "@slipway/contract";
 import type { LeaseHolder } from "@slipway/engine";
 
 /**
- * Wakes builds for their turns. It holds nothing that is not in the store: what it loses, a sweep of the coordinator drives
- * on in the next generation.
+ * Wakes builds for their turns. Its state is disposable: a sweep of the coordinator drives what it loses in the next
+ * generation.
  */
 export interface Drive extends AsyncDisposable {
-  /** Ends what has driven the build, then drives it here, in this generation: one turn at once, the next when it is due. */
+  /** Ends what drove the build before, then drives it in this generation: one turn at once, each next one when due. */
   drive(build: BuildId, generation: number): Promise<void>;
-  /** Makes the next turn due that was to wait for this bell. One that is old or unknown rings for nobody. */
+  /** Makes the turn that waits for this bell due now. Ignores old and unknown bells. */
   ring(bell: string): Promise<void>;
 }
 
 export interface DriveParts {
-  /** Of this server among those that share the store. It holds the leases. */
+  /** This server's name among those that share the store: the holder of its leases. */
   readonly name: string;
   readonly takeTurn: TakeTurn;
   readonly warn: (message: string) => void;
@@ -21,6 +21,6 @@ export interface DriveParts {
 
 export type OpenDrive = (parts: DriveParts) => Promise<Drive>;
 
-/** One turn. `bell` wakes the build from now on. Nothing long happens in it, and it may be taken again. */
+/** Takes one short turn, which may be repeated. `bell` wakes the build from now on. */
 export type TakeTurn = (build: BuildId, by: LeaseHolder, bell: string) => Promise<DriveTurn>;
 export type DriveTurn = { readonly over: true } | { readonly over: false; readonly waitMs: number };

@@ -1,13 +1,13 @@
 import type { BuildId } from "@slipway/contract";
 import type { NewEvent, Store } from "@slipway/engine";
 
-/** Takes in what happens in builds, and wakes whoever drives them. */
+/** Stores what happens in builds and wakes their driver. */
 export interface Reports {
   /** Stores the reports, then rings. */
   report(build: BuildId, events: readonly NewEvent[]): Promise<void>;
-  /** The build has news. Nobody waits for it: the coordinator's next sweep makes up for a lost ring. */
+  /** Wakes the build's driver. The coordinator's next sweep makes up for a lost ring. */
   ring(build: BuildId): void;
-  /** Only one listener hears the rings: the coordinator. */
+  /** Sets the only listener: the coordinator. */
   onRing(listener: (build: BuildId) => void): void;
 }
 

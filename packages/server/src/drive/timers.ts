@@ -2,7 +2,7 @@ import type { BuildId } from "@slipway/contract";
 import type { Drive, DriveParts } from "./drive.ts";
 import { createTurns, retryMs } from "./turns.ts";
 
-/** By timers of this process. Only this process can ring; what others report, its coordinator finds in a sweep. */
+/** Drives builds by timers of this process. Only this process can ring; its coordinator finds reports of others in a sweep. */
 export async function openTimers(parts: DriveParts): Promise<Drive> {
   const turns = createTurns(parts);
   const bells = new Map<BuildId, Bell>();
@@ -44,7 +44,7 @@ function retryAfter(failures: number): number {
 
 type Bell = ReturnType<typeof createBell>;
 
-/** One that has rung since it was cleared is not waited for. */
+/** `wait` returns at once if the bell has rung since `clear`. */
 function createBell() {
   let hasRung = false;
   let wake = () => {};
@@ -67,5 +67,5 @@ function createBell() {
   };
 }
 
-/** A timer that is set for longer goes off at once. */
+/** A longer timer would fire at once. */
 const longestTimerMs = 2 ** 31 - 1;

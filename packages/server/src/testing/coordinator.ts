@@ -5,7 +5,7 @@ import { join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 import type { BuildId } from "@slipway/contract";
-import type { RestateSettings } from "../drive/restate/connect.ts";
+import type { RestateSettings } from "../drive/restate/drive.ts";
 import type { Speed } from "../simulated/clock.ts";
 
 export interface CoordinatorSettings {

@@ -71,7 +71,7 @@ test("a build whose repository is gone when its server begins is left alone, say
   await first[Symbol.asyncDispose]();
   await remove(directory, build);
   await using builds = await openWholeBuilds({ directory, program: answer });
-  await vi.waitFor(() => expect(builds.warnings.join()).toContain(`${build} is not driven from here`), patience);
+  await vi.waitFor(() => expect(builds.warnings.join()).toContain(`Cannot drive ${build} here`), patience);
   await expectCancelled(builds, build);
   const told = await builds.events(build);
   expect(told.filter(({ type }) => type === "main.made")).toHaveLength(1);

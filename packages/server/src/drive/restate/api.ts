@@ -13,21 +13,21 @@ export interface RestateAddress {
 }
 
 /**
- * What is asked of Restate over HTTP. Each call may be made twice, and is made again while Restate is away or not ready, for
- * as long as the limit lets it; then it fails with `loop_unavailable`.
+ * Restate's HTTP API. Every call is safe to repeat, and is retried while Restate is away or not ready, up to the limit; then
+ * it fails with `loop_unavailable`.
  */
 export interface RestateApi {
-  /** Makes the handlers at this address the ones of their services. */
+  /** Registers the handlers at this address for their services. */
   register(uri: string): Promise<void>;
-  /** The address of the handlers that Restate calls for the service; undefined: it does not know the service. */
+  /** The address of the service's handlers; undefined: unknown service. */
   servedAt(service: string): Promise<string | undefined>;
-  /** Forgets other addresses at which the service was served, and none any more once the signal has aborted. */
+  /** Forgets other addresses of the service, until the signal aborts. */
   forgetOthers(service: string, uri: string, signal: AbortSignal): Promise<void>;
-  /** Ends all that is not done for these builds, in services whose names begin so. Answers for which there was something. */
+  /** Kills these builds' unfinished invocations in services with this prefix. Returns the builds that had any. */
   kill(builds: readonly BuildId[], servicePrefix: string): Promise<readonly BuildId[]>;
-  /** False: Restate does not know the service. */
+  /** False: unknown service. */
   send(call: DurableCall): Promise<boolean>;
-  /** An awakeable that is resolved, gone or was never there is passed over. */
+  /** Ignores resolved, gone and unknown awakeables. */
   resolveAwakeable(id: string): Promise<void>;
 }
 
@@ -37,11 +37,6 @@ export interface DurableCall {
   readonly handler: string;
   readonly input: unknown;
   readonly idempotencyKey: string;
-}
-
-export interface RestateApiOptions {
-  /** For one call with all its tries. */
-  readonly limitMs?: number;
 }
 
 const retryMs = 50;
@@ -55,7 +50,8 @@ const serviceSchema = z.object({ deployment_id: z.string() });
 const deploymentSchema = z.object({ uri: z.string() });
 const rowsSchema = z.object({ rows: z.array(z.object({ id: z.string(), key: buildIdSchema })) });
 
-export function createRestateApi(address: RestateAddress, { limitMs = 30_000 }: RestateApiOptions = {}): RestateApi {
+/** `limitMs` bounds one call with all its retries. */
+export function createRestateApi(address: RestateAddress, { limitMs = 30_000 } = {}): RestateApi {
   const inTurn = createTurnstile(mostAtOnce);
   const ask = (request: () => RestateRequest) => inTurn(() => askUntil(request, limitMs));
   const admin = (path: string, options: Partial<RestateRequest> = {}) =>
@@ -107,7 +103,7 @@ export function createRestateApi(address: RestateAddress, { limitMs = 30_000 }: 
   };
 }
 
-/** One look, without a second try. Fails with `loop_unavailable`. */
+/** Checks once, without retries. Fails with `loop_unavailable`. */
 export async function checkHealth({ ingressUrl, adminUrl }: RestateAddress, limitMs: number): Promise<void> {
   const signal = AbortSignal.timeout(limitMs);
   await Promise.all([
@@ -120,10 +116,10 @@ interface RestateRequest {
   readonly url: string;
   readonly path: string;
   readonly method?: string;
-  /** As JSON; none when left out. */
+  /** Sent as JSON. */
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Statuses of failure that mean something to the caller. */
+  /** Failure statuses that the caller handles. */
   readonly expected?: readonly number[];
 }
 
@@ -132,7 +128,7 @@ interface RestateAnswer {
   readonly body: unknown;
 }
 
-/** Lets so many through at once; the others wait in a row. */
+/** Lets `most` through at once; the others wait in order. */
 function createTurnstile(most: number) {
   const waiting: (() => void)[] = [];
   let inside = 0;
@@ -155,7 +151,7 @@ async function askUntil(request: () => RestateRequest, limitMs: number): Promise
     try {
       return await askOnce(request(), signal);
     } catch (error) {
-      // What went wrong before says more than that there is no time left.
+      // The last failure says more than the timeout.
       if (signal.aborted) throw last ?? error;
       if (!(error instanceof NotReady)) throw error;
       last = error;
@@ -163,14 +159,14 @@ async function askUntil(request: () => RestateRequest, limitMs: number): Promise
   }
 }
 
-/** The same may work later. */
+/** The same call may work later. */
 class NotReady extends SlipwayError {
   constructor(message: string, options?: ErrorOptions) {
     super("loop_unavailable", message, options);
   }
 }
 
-/** With a code of its own Restate tells what it does not want; without one, in its first moments, what it can not do yet. */
+/** A refusal with a code is final. While it starts, Restate also refuses without one. */
 const refusalSchema = z.object({ restate_code: z.string() });
 
 export async function askOnce(request: RestateRequest, signal: AbortSignal): Promise<RestateAnswer> {
@@ -213,7 +209,7 @@ function parse(text: string): unknown {
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const { code, message } = error as NodeJS.ErrnoException;
-  return `can not be reached: ${code ?? message}`;
+  return `cannot be reached: ${code ?? message}`;
 }
 
 export function sameAddress(one: string, other: string): boolean {

@@ -4,19 +4,42 @@ import { type BuildId, buildIdSchema, printable, SlipwayError, settingsError } f
 import { z } from "zod";
 import type { Drive, DriveParts, OpenDrive, TakeTurn } from "../drive.ts";
 import { createTurns, retryMs } from "../turns.ts";
-import { createRestateApi, type RestateAddress, sameAddress } from "./api.ts";
-import { findRestate, type RestateSettings } from "./connect.ts";
+import { checkHealth, createRestateApi, type RestateAddress, sameAddress } from "./api.ts";
 import { serveEndpoint } from "./endpoint.ts";
 
-/** By a Restate that others run: several servers wake each other's builds, and timers outlive this process. */
+export interface RestateSettings {
+  /** RESTATE_URL: the ingress. */
+  readonly url: string;
+  /** RESTATE_ADMIN_URL. Default: port 9070 of the same host, or admin.sock beside ingress.sock. */
+  readonly adminUrl?: string | undefined;
+  /** SLIPWAY_RESTATE_KEY: the public key of its request signatures. Other requests are refused. */
+  readonly identityKey: string;
+  /** SLIPWAY_SERVER_HOST: an address of this machine that Restate can reach. Default: loopback. */
+  readonly host?: string | undefined;
+}
+
+const healthMs = 15_000;
+
+/**
+ * Drives builds by an external Restate: several servers wake each other's builds, and timers outlive this process. Fails with
+ * `loop_unavailable` if Restate does not answer.
+ */
 export async function restateDrive(settings: RestateSettings): Promise<OpenDrive> {
-  const address = await findRestate(settings);
+  const ingress = new URL(settings.url);
+  const address = { ingressUrl: ingress.href, adminUrl: settings.adminUrl ?? adminBeside(ingress).href };
+  await checkHealth(address, healthMs);
   return (parts) => openRestateDrive({ ...parts, ...settings, address });
+}
+
+function adminBeside(ingress: URL): URL {
+  return ingress.protocol === "unix:"
+    ? new URL("admin.sock", ingress)
+    : Object.assign(new URL(ingress), { port: "9070" });
 }
 
 export interface RestateDriveParts extends DriveParts, Pick<RestateSettings, "identityKey" | "host"> {
   readonly address: RestateAddress;
-  /** After so many turns the next generation goes on, since a turn costs more the longer the journal is. */
+  /** After this many turns the next generation takes over, since turns cost more as the journal grows. */
   readonly maxTurns?: number | undefined;
 }
 
@@ -39,13 +62,13 @@ export async function openRestateDrive(parts: RestateDriveParts): Promise<Drive>
         ? settingsError(["SLIPWAY_RESTATE_KEY: is not the key that this Restate signs with"])
         : error;
     });
-    // Nobody waits for it: what is started from now on is started here.
+    // Runs in the background: new invocations already come here.
     api
       .forgetOthers(service, endpoint.uri, closing.signal)
       .catch((error: Error) => warn(`Restate keeps old addresses: ${error.message}`));
   };
   await register();
-  /** Restate may have lost its data, and whoever reaches its admin address can name other handlers for the service. */
+  /** Restate may have lost its data, and anyone with access to its admin address can replace the service's handlers. */
   const checkRegistered = async () => {
     const found = await api.servedAt(service);
     if (found !== undefined && sameAddress(found, endpoint.uri)) return;
@@ -53,10 +76,10 @@ export async function openRestateDrive(parts: RestateDriveParts): Promise<Drive>
     await register();
   };
   stack.defer(turns.drain);
-  // Whoever has its name next is not forgotten.
+  // Another server with this name must not be forgotten.
   stack.defer(() => closing.abort());
   const kill = inBatches(async (builds: readonly BuildId[]) => {
-    // A loop that is just handing over may have sent its next generation meanwhile.
+    // A loop that is handing over may have sent its next generation meanwhile.
     for (let left = builds; left.length > 0; ) left = await api.kill(left, servicePrefix);
   });
   const opened = stack.move();
@@ -105,7 +128,7 @@ function defineLoop({ service, holder, maxTurns, turn }: LoopDefinition) {
     name: service,
     handlers: { drive },
     options: {
-      // Nobody asks for what has ended.
+      // Nobody reads ended invocations.
       journalRetention: 0,
       idempotencyRetention: { minutes: 1 },
       retryPolicy: { initialInterval: retryMs.first, exponentiationFactor: 2, maxInterval: retryMs.longest },
@@ -115,11 +138,11 @@ function defineLoop({ service, holder, maxTurns, turn }: LoopDefinition) {
 
 function expect<T>(schema: z.ZodType<T>, value: unknown): T {
   const { data, error } = schema.safeParse(value);
-  if (error) throw new TerminalError(`not a build to drive: ${z.prettifyError(error)}`, { errorCode: 400 });
+  if (error) throw new TerminalError(`not a drivable build: ${z.prettifyError(error)}`, { errorCode: 400 });
   return data as T;
 }
 
-/** What is asked for while one batch is under way is the next batch. */
+/** Items that arrive while a batch runs form the next batch. */
 function inBatches<T>(run: (batch: readonly T[]) => Promise<void>): (item: T) => Promise<void> {
   let last: Promise<void> = Promise.resolve();
   let open: T[] | undefined;

@@ -7,13 +7,13 @@ import { SlipwayError } from "@slipway/contract";
 /** Where Restate finds the handlers of this process. */
 export interface Endpoint extends AsyncDisposable {
   readonly uri: string;
-  /** How many requests were refused for what they were signed with. */
+  /** The number of requests refused for their signature. */
   readonly refused: number;
 }
 
 export interface EndpointOptions {
   readonly objects: readonly VirtualObjectDefinition<string, unknown>[];
-  /** Of the Restate whose requests are taken. */
+  /** The public key of the Restate whose requests are accepted. */
   readonly identityKey: string;
   /** An address of this machine that Restate can reach. */
   readonly host?: string | undefined;
@@ -29,7 +29,7 @@ export async function serveEndpoint({
   const handler = createEndpointHandler({
     services: [...objects],
     identityKeys: [identityKey],
-    // What it says of single calls are lost connections and failed turns; the one is usual, the other is told where it happens.
+    // Its other messages are about single calls: lost connections, which are normal, and failed turns, reported elsewhere.
     logger: ({ level, source }, ...message) => {
       if (source === "SYSTEM" && (level === "warn" || level === "error")) warn(message.map(String).join(" "));
     },
@@ -48,15 +48,10 @@ export async function serveEndpoint({
   });
   server.listen({ host, port: 0 });
   await once(server, "listening").catch((cause) => {
-    throw new SlipwayError(
-      "provider_unavailable",
-      `Restate's handlers can not be served on ${host}: ${cause.message}`,
-      {
-        cause,
-      },
-    );
+    const message = `cannot serve Restate's handlers on ${host}: ${cause.message}`;
+    throw new SlipwayError("provider_unavailable", message, { cause });
   });
-  // A failed accept, for instance without free descriptors, is no reason to stop.
+  // A failed accept, for instance without free descriptors, must not stop the server.
   server.on("error", () => undefined);
   const { port } = server.address() as AddressInfo;
   return {

@@ -9,7 +9,7 @@ import { createInterface } from "node:readline";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { checkHealth, type RestateAddress } from "./api.ts";
-import type { RestateSettings } from "./connect.ts";
+import type { RestateSettings } from "./drive.ts";
 
 const program = fileURLToPath(
   new URL(
