@@ -1,7 +1,8 @@
 import { flushCompileCache } from "node:module";
 import process from "node:process";
 import { createReports, openCoordinator } from "@slipway/server/coordinator";
-import { connectSimulation, createHost } from "@slipway/server/simulated";
+import { createHost } from "@slipway/server/simulated";
+import { connectSimulation } from "@slipway/server/testing/connect-simulation";
 import { openDatabase, openStore } from "@slipway/store";
 
 /** A coordinator as a process of its own: its database, the world's socket. */

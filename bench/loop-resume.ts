@@ -9,7 +9,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import type { BuildId } from "@slipway/contract";
 import type { Store } from "@slipway/engine";
-import { createScaledClock, serveSimulation, usualWorld } from "@slipway/server/simulated";
+import { createScaledClock, usualWorld } from "@slipway/server/simulated";
+import { serveSimulation } from "@slipway/server/testing/serve-simulation";
 import { createBuild, openSite } from "./loop-site.ts";
 import { median, type Report, ratio } from "./measure.ts";
 

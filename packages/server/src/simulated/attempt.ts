@@ -12,23 +12,29 @@ import {
 import type { Notice, Taken } from "./host.ts";
 import type { Clock } from "./manual-clock.ts";
 import { attemptEnded, attemptHeard, attemptOffered, checkpointMade, sandboxChanged } from "./reports.ts";
-import type { Witness } from "./witness.ts";
 
-/** What an attempt has from the world that it is in. */
+/** Sees what really happens in a simulated world, whatever is reported of it. */
+export interface Witness {
+  started(name: AttemptName, respawn: number): void;
+  stepped(name: AttemptName, step: number): void;
+  spent(name: AttemptName, microUsd: number): void;
+}
+
+/** The world as an attempt sees it. */
 export interface Surroundings {
   readonly settings: SimulationSettings;
   readonly clock: Clock;
   readonly witness: Witness | undefined;
-  /** Tells the host; `then` is left out when the host fails. */
+  /** Reports to the host; `then` is not called if the host fails. */
   tell(notice: Notice, then?: (taken: Taken) => void): void;
 }
 
-/** Of an attempt's account: the build's own is the one that counts. */
+/** The limit of an attempt's account. The build's own limit is the effective one. */
 const attemptBudgetMicroUsd = 1_000_000 * microUsdPerUsd;
 
 /**
- * One attempt and the sandbox that it is in. It goes from step to step: money for a step is reserved before it, and
- * settled after it. A step that is finished stays so, whatever happens to the sandbox.
+ * One attempt and its sandbox. The money for each step is reserved before it and settled after it. A finished step stays
+ * finished, whatever happens to the sandbox.
  */
 export class SimulatedAttempt {
   readonly id: AttemptId;
@@ -42,16 +48,16 @@ export class SimulatedAttempt {
   #respawn: number;
   #isPaused: boolean;
   #finished = 0;
-  /** Of the step whose money is reserved. Null: there is none. */
+  /** Time left of the step whose money is reserved. Null: no step. */
   #leftMs: number | null = null;
   #dueAt = 0;
   #cancelTimer: (() => void) | null = null;
   #refusals = 0;
   #state: "asking" | "working" | "refused" | "over" = "asking";
   #silentSince: number | null = null;
-  /** Its sandbox is gone, and nobody has noticed. */
+  /** Its sandbox is gone and nobody has noticed. */
   #isLost = false;
-  /** How many sandboxes it has had: an answer to one that is gone is late. */
+  /** Counts its sandboxes: an answer for an earlier one is too late. */
   #life = 0;
 
   constructor(build: WorkingBuild, { id, task, number, respawn, paused }: AttemptWork, world: Surroundings) {
@@ -74,7 +80,7 @@ export class SimulatedAttempt {
     return this.#silentSince ?? this.#world.clock.now();
   }
 
-  /** Brings it into the state that is asked for. What came late changes nothing. */
+  /** Moves it into the requested state. Ignores outdated requests. */
   become({ respawn, paused }: AttemptWork): void {
     if (respawn < this.#respawn) return;
     if (respawn > this.#respawn) this.#respawnAs(respawn, paused);
@@ -82,7 +88,7 @@ export class SimulatedAttempt {
     else this.#resume();
   }
 
-  /** Who looks for the sandbox finds out that it is gone. */
+  /** Reports a lost sandbox. */
   notice(): void {
     if (!this.#isLost) return;
     this.#isLost = false;
@@ -126,7 +132,7 @@ export class SimulatedAttempt {
     const { build, task } = this.name;
     const opens = { id: this.id, build, task, attempt: this.id, budgetMicroUsd: attemptBudgetMicroUsd };
     const heard = attemptHeard(this.name, this.#respawn, this.#sandbox);
-    this.#goOn({ opens, reports: [sandboxChanged(this.#sandboxLife, "running", this.#now), heard] });
+    this.#proceed({ opens, reports: [sandboxChanged(this.#sandboxLife, "running", this.#now), heard] });
   }
 
   #pause(): void {
@@ -139,12 +145,12 @@ export class SimulatedAttempt {
 
   #resume(): void {
     this.#isPaused = false;
-    if (this.#state === "refused") this.#goOn({});
+    if (this.#state === "refused") this.#proceed({});
     else if (this.#state === "working" && this.#cancelTimer === null) this.#work();
   }
 
-  /** Tells the host, and asks in the same breath for the money of the next step, if there is one. */
-  #goOn(told: Omit<Notice, "build">): void {
+  /** Reports to the host, and in the same call reserves the money for the next step, if there is one. */
+  #proceed(told: Omit<Notice, "build">): void {
     if (this.#finished === this.#fate.steps) this.#finish(told);
     else this.#ask(told);
   }
@@ -202,7 +208,7 @@ export class SimulatedAttempt {
     this.#world.witness?.stepped(this.name, this.#finished);
     const at = { attempt: this.id, step: this.#finished, nowMs: this.#now };
     const reports = this.#finished < this.#fate.steps ? [checkpointMade(this.#sandboxLife, at)] : [];
-    this.#goOn({ settles, reports });
+    this.#proceed({ settles, reports });
   }
 
   #die(isNoticed: boolean): void {
@@ -213,7 +219,7 @@ export class SimulatedAttempt {
     if (isNoticed) this.notice();
   }
 
-  /** Ends what is under way in the sandbox. */
+  /** Ends the current step. */
   #cut(doneShare: number): Pick<Notice, "settles"> | undefined {
     this.#life++;
     this.#state = "over";
@@ -230,13 +236,13 @@ export class SimulatedAttempt {
     return settlement(this.#request, microUsd, doneShare === 1 ? "complete" : "cut");
   }
 
-  /** Of the step that is under way. */
+  /** The finished share of the current step. */
   #doneShare(): number {
     const leftMs = this.#cancelTimer === null ? (this.#leftMs ?? 0) : Math.max(0, this.#dueAt - this.#now);
     return 1 - leftMs / this.#fate.stepMs;
   }
 
-  /** Told once of each sandbox. */
+  /** Reported once per sandbox. */
   #destroyed(): NewEvent[] {
     if (this.#isDestroyed) return [];
     this.#isDestroyed = true;
@@ -252,7 +258,7 @@ export class SimulatedAttempt {
     return { id, build, task, createdAt: this.#createdAt, costMicroUsd: this.#costMicroUsd };
   }
 
-  /** Not kept: there may be very many attempts. */
+  /** Computed each time: there may be very many attempts. */
   get #fate(): Fate {
     return fateOf(this.#world.settings, this.name);
   }
@@ -262,7 +268,7 @@ export class SimulatedAttempt {
   }
 
   get #request(): string {
-    // Of this sandbox: a world that was lost with its process begins the attempt again in another one.
+    // Contains the sandbox: a world lost with its process restarts the attempt in another sandbox.
     return `${this.#sandbox}:${this.#finished + 1}`;
   }
 

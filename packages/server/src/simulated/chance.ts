@@ -1,4 +1,4 @@
-/** From 0 up to 1, without it: the same for the same names, and as good as unrelated for others. */
+/** A pseudorandom number in [0, 1): the same for the same seed and names. */
 export function draw(seed: number, ...names: readonly (string | number)[]): number {
   let hash = 0x811c9dc5 ^ seed;
   const text = names.join("\n");
@@ -8,14 +8,14 @@ export function draw(seed: number, ...names: readonly (string | number)[]): numb
   return ((hash ^ (hash >>> 16)) >>> 0) / 2 ** 32;
 }
 
-/** Whole numbers, both ends included. */
+/** Integers, both ends included. */
 export type Range = readonly [least: number, most: number];
 
 export function between([least, most]: Range, drawn: number): number {
   return least + Math.floor(drawn * (most - least + 1));
 }
 
-/** Of a log-normal distribution whose median is 1. */
+/** Draws from a log-normal distribution with median 1. */
 export function logNormal(sigma: number, first: number, second: number): number {
   return Math.exp(sigma * Math.sqrt(-2 * Math.log(1 - first)) * Math.cos(2 * Math.PI * second));
 }

@@ -1,11 +1,11 @@
 import { type Clock, createManualClock } from "./manual-clock.ts";
 
-/** As many times as fast as the real one, from a moment that both have in common. */
+/** A clock that runs `factor` times as fast as the real one and agrees with it at `startMs`. */
 export interface Speed {
-  /** By the real clock. */
+  /** Real time. */
   readonly startMs: number;
   readonly factor: number;
-  /** Of all others, by its own time. */
+  /** How far it is ahead of other clocks, in its own time. */
   readonly aheadMs?: number;
 }
 
@@ -13,10 +13,10 @@ export function scaledNow({ startMs, factor, aheadMs = 0 }: Speed): number {
   return Math.round(startMs + aheadMs + (Date.now() - startMs) * factor);
 }
 
-/** What a real timer holds. */
+/** The longest delay of a real timer. */
 const maxTimeoutMs = 2 ** 31 - 1;
 
-/** One real timer, however many callbacks are to come. */
+/** Uses one real timer for all callbacks. */
 export function createScaledClock(speed: Speed): Clock & Disposable {
   const manual = createManualClock(scaledNow(speed));
   let timer: NodeJS.Timeout | undefined;

@@ -1,40 +1,40 @@
 import { afterEnd, type BuildId, type End, endAs } from "@slipway/contract";
 import { between, draw, logNormal, type Range } from "./chance.ts";
 
-/** What a simulated world is like. The same settings give the same world. */
+/** Describes a simulated world. The same settings give the same world. */
 export interface SimulationSettings {
   readonly seed: number;
-  /** Of a plan. */
+  /** Per plan. */
   readonly tasks: Range;
-  /** That a task depends on another one that comes before it. */
+  /** That a task depends on a given earlier one. */
   readonly edgeProbability: number;
   readonly estimateMinutes: Range;
-  /** How long attempts take as a part of what is estimated, in the median. */
+  /** Median duration of an attempt relative to its estimate. */
   readonly pace: number;
-  /** How far estimates are off: of a log-normal distribution. */
+  /** Log-normal spread of the estimates. */
   readonly sigma: number;
-  /** Of an attempt. */
+  /** Per attempt. */
   readonly steps: Range;
   readonly stepMicroUsd: Range;
-  /** From the order of a sandbox to the first word of its runner. */
+  /** From ordering a sandbox to the first sign of its runner. */
   readonly startMs: Range;
-  /** How long a stage, a satisfaction check or a remaining plan takes. */
+  /** Duration of a stage, a satisfaction check or a remaining plan. */
   readonly stageMs: Range;
-  /** Plans that a build may have: after the last one everything is satisfied. */
+  /** Plans per build: after the last one everything is satisfied. */
   readonly rounds: number;
   readonly shares: Shares;
 }
 
 export interface Shares {
-  /** Of attempts; those that are neither are merged. */
+  /** Of attempts; the others are merged. */
   readonly failed: number;
   readonly interrupted: number;
-  /** Of sandboxes that die, or are gone without anybody noticing. */
+  /** Of sandboxes that die, or disappear unnoticed. */
   readonly died: number;
   readonly lost: number;
-  /** Of attempts that are merged after others have failed, and tell what the fix was. */
+  /** Of attempts that are merged after a failed one and report the fix. */
   readonly fixed: number;
-  /** Of criteria after each round but the last. */
+  /** Of criteria, after each round but the last. */
   readonly unsatisfied: number;
   /** Of remaining plans. */
   readonly unplannable: number;
@@ -62,16 +62,16 @@ export interface AttemptName {
   readonly number: number;
 }
 
-/** What comes of an attempt when nothing comes between. */
+/** The course of an attempt that nothing interferes with. */
 export interface Fate {
   readonly steps: number;
   readonly stepMs: number;
   readonly end: End;
-  /** What mended the error that the task had before. */
+  /** The fix of the task's earlier error. */
   readonly fix: string | undefined;
 }
 
-/** Errors of a few kinds, so that the same one comes back now and then. */
+/** Few kinds, so that errors repeat. */
 const errorKinds = 6;
 
 export function fateOf(settings: SimulationSettings, name: AttemptName): Fate {
@@ -80,7 +80,7 @@ export function fateOf(settings: SimulationSettings, name: AttemptName): Fate {
   const planned = between(settings.steps, of("steps"));
   const wholeMs = estimateOf(settings, name) * 60_000 * pace * logNormal(sigma, of("luck"), of("more-luck"));
   const end = endOf(shares, of);
-  // What is interrupted is so before it is through.
+  // An interruption comes before the last step ends.
   const steps = afterEnd(end) === "wait" ? between([1, planned], of("interruption")) : planned;
   const isFix = end.reason === "merged" && name.number > 1 && of("fix") < shares.fixed;
   const fix = isFix ? `mend ${errorOf(of)}` : undefined;
@@ -111,7 +111,7 @@ export function stepMicroUsdOf({ seed, stepMicroUsd }: SimulationSettings, name:
 
 export type Death = "died" | "lost";
 
-/** In the middle of which step the sandbox ends, by itself. Undefined: in none. */
+/** The step in whose middle the sandbox ends by itself, if any. */
 export function deathOf(
   { seed, shares }: SimulationSettings,
   { build, task, number }: AttemptName,

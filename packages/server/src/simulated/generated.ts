@@ -6,7 +6,7 @@ import { estimateOf, type SimulationSettings } from "./fate.ts";
 
 export const criteria = ["add-item", "check-item", "keep-items", "phone-layout", "fast-start"] as const;
 
-/** The same for every build but for its request. */
+/** The same for every build, except for the request. */
 export function generatedIntent({ request }: Pick<WorkingBuild, "request">): OpenIntent {
   const intent: Intent = {
     request,
@@ -47,7 +47,7 @@ export function generatedChecks(intentHash: ContentHash) {
   return { intentHash, checks: [...looks, fast] };
 }
 
-/** The tasks of a round, each after those that it depends on. */
+/** The tasks of a round, in dependency order. */
 export function generatedTasks(
   settings: SimulationSettings,
   build: BuildId,

@@ -1,7 +1,7 @@
 import type { BuildId } from "@slipway/contract";
 import type { Account, LedgerSettlement, NewEvent, Reservation, Store } from "@slipway/engine";
 
-/** What a simulated sandbox tells its host, in this order. To tell it again changes nothing. */
+/** What a simulated sandbox tells its host, applied in this order. Idempotent. */
 export interface Notice {
   readonly build: BuildId;
   readonly opens?: Account;
@@ -10,21 +10,21 @@ export interface Notice {
   readonly reserves?: Reservation;
 }
 
-/** Where sandboxes report, and where the money is: the coordinator's end. */
+/** The coordinator's end: takes reports and manages money. */
 export interface Host {
   take(notice: Notice): Promise<Taken>;
 }
 
 export interface Taken {
-  /** Whether there was something to reserve, and money for it. */
+  /** Whether a reservation was requested and granted. */
   readonly reserved: boolean;
-  /** Of the build. */
+  /** The build's budget. */
   readonly budgetMicroUsd: number;
 }
 
 export interface HostParts {
   readonly store: Pick<Store, "events" | "ledger">;
-  /** Who settles what is reserved, where the sandboxes end with it. */
+  /** Holder of the reservations, for sandboxes that end with this process. */
   readonly holder?: string | undefined;
   ring(build: BuildId): void;
 }
@@ -35,7 +35,7 @@ export function createHost({ store: { events, ledger }, holder, ring }: HostPart
       if (opens !== undefined) await ledger.open(opens);
       if (settles !== undefined) await ledger.settle(settles);
       if (reports.length > 0) await events.report(build, reports);
-      // Read before it is asked for: one that is raised in between is asked again.
+      // Read before reserving: if the budget is raised in between, the reservation is retried.
       const { budgetMicroUsd } = await ledger.balance(build);
       const reserved = reserves !== undefined && (await ledger.reserve({ ...reserves, ...(holder && { holder }) }));
       if (reports.some(({ type }) => !quiet.has(type))) ring(build);
@@ -44,5 +44,5 @@ export function createHost({ store: { events, ledger }, holder, ring }: HostPart
   };
 }
 
-/** Nothing is decided on them: they are read when the build wakes for something else. */
+/** Events that need no decision: they are read when the build wakes for something else. */
 const quiet = new Set(["attempt.heard", "sandbox.changed", "checkpoint.made"]);

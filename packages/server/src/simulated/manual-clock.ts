@@ -1,17 +1,17 @@
-/** The only time that a simulation knows. */
+/** The clock of a simulation. */
 export interface Clock {
   now(): number;
-  /** Calls back once after the delay; the answer cancels it. */
+  /** Calls back once after the delay; the returned function cancels it. */
   after(delayMs: number, callback: () => void): () => void;
 }
 
-/** A clock that stands still until a test moves it. */
+/** A clock that only moves when told to. */
 export interface ManualClock extends Clock {
-  /** Lets time pass: what falls due runs in order, each with all it sets off, before this answers. */
+  /** Lets time pass. Runs due callbacks in order, each with everything it triggers, before it resolves. */
   advance(ms: number): Promise<void>;
-  /** Callbacks still to come. */
+  /** The number of pending callbacks. */
   readonly pending: number;
-  /** When the next one comes. Undefined: there is none. */
+  /** When the next callback is due, if any. */
   readonly nextAt: number | undefined;
 }
 
@@ -45,7 +45,7 @@ export function createManualClock(startMs = Date.UTC(2026, 0, 1)): ManualClock {
   };
 }
 
-/** Every promise that can go on has gone on. */
+/** Resolves after all pending promise reactions. */
 function settled(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
@@ -57,7 +57,7 @@ interface Timer {
   callback: (() => void) | null;
 }
 
-/** A binary heap. Cancelled timers stay until they come up or are the greater part. */
+/** A binary heap. Cancelled timers stay until they are due or outnumber the others. */
 class TimerHeap {
   #timers: Timer[] = [];
   #cancelled = 0;
@@ -87,7 +87,7 @@ class TimerHeap {
     return first !== undefined && first.at <= until ? first : undefined;
   }
 
-  /** Takes the first timer out and answers its callback. */
+  /** Removes the first timer and returns its callback. */
   pop(): (() => void) | null {
     const timer = this.#remove();
     const callback = timer?.callback ?? null;

@@ -20,7 +20,7 @@ interface Ended extends Partial<Pick<Fate, "fix">> {
   readonly budgetMicroUsd?: number;
 }
 
-/** `occasion`: tells apart what may come of the same sandbox more than once. */
+/** `occasion` distinguishes ends that the same sandbox may report more than once. */
 export function attemptEnded(name: AttemptName, respawn: number, ended: Ended, occasion = ""): NewEvent {
   const { task, number } = name;
   const key = `attempt.ended:${task}:${number}:${respawn}${occasion}`;

@@ -8,7 +8,7 @@ import { fateOf, type SimulationSettings, usualWorld } from "./fate.ts";
 import type { Notice } from "./host.ts";
 import { createManualClock } from "./manual-clock.ts";
 import { createSimulation } from "./simulation.ts";
-import { createWorldRecord } from "./witness.ts";
+import { createWorldRecord } from "./testing/world-record.ts";
 
 const calm: SimulationSettings = { ...usualWorld, seed: 7, estimateMinutes: [10, 10], sigma: 0, steps: [4, 4] };
 const stepMs = 150_000;

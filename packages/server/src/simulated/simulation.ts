@@ -1,11 +1,10 @@
 import { type AttemptId, type BuildId, compareIds } from "@slipway/contract";
 import { lockIntent, type NewEvent, report, type Work, type WorkItem, type WorkingBuild } from "@slipway/engine";
-import { SimulatedAttempt, type Surroundings } from "./attempt.ts";
+import { SimulatedAttempt, type Surroundings, type Witness } from "./attempt.ts";
 import { type AttemptName, isPlannable, type SimulationSettings, stageMsOf, unsatisfiedOf } from "./fate.ts";
 import { criteria, generatedChecks, generatedIntent, generatedTasks } from "./generated.ts";
 import type { Host } from "./host.ts";
 import type { Clock } from "./manual-clock.ts";
-import type { Witness } from "./witness.ts";
 
 export interface SimulationParts {
   readonly settings: SimulationSettings;
@@ -14,11 +13,11 @@ export interface SimulationParts {
   readonly witness?: Witness | undefined;
 }
 
-/** Sandboxes that only take time and cost money, as many as memory holds. */
+/** Simulates sandboxes: they only take time and cost money. */
 export interface Simulation extends Work {
-  /** Attempts whose sandbox gives signs of life. */
+  /** Attempts whose sandbox shows signs of life. */
   alive(build?: BuildId): AttemptName[];
-  /** Answers when the host has taken all that it was told. Fails with what the host failed with. */
+  /** Resolves when the host has taken all notices. Throws the first error of the host. */
   settled(): Promise<void>;
 }
 
@@ -42,7 +41,7 @@ export function createSimulation({ settings, clock, host, witness }: SimulationP
     return known;
   };
 
-  /** What takes a while and is reported at its end. */
+  /** Starts something that takes time and is reported at its end. */
   const begin = ({ begun }: SimulatedBuild, build: WorkingBuild, key: string, make: () => Promise<NewEvent>) => {
     if (begun.has(key)) return;
     begun.add(key);
@@ -105,7 +104,7 @@ export function createSimulation({ settings, clock, host, witness }: SimulationP
 
 interface SimulatedBuild {
   readonly attempts: Map<AttemptId, SimulatedAttempt>;
-  /** Attempts that were ended: who asks for one of them asks late. */
+  /** Ended attempts: a request for one of them is outdated. */
   readonly over: Set<AttemptId>;
   readonly begun: Set<string>;
 }
@@ -147,7 +146,7 @@ function roundReport(
     return report("satisfaction.checked", `satisfaction.checked:${round}`, { round, unsatisfied });
   }
   if (!isPlannable(settings, build.id, round)) {
-    const message = "no plan can be made";
+    const message = "no plan is possible";
     return report("remaining.unplannable", `remaining.unplannable:${round}`, { round, message });
   }
   const tasks = generatedTasks(settings, build.id, { round: round + 1, serves: item.unsatisfied });

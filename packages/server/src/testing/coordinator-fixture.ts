@@ -7,8 +7,8 @@ import { openCoordinator } from "../drive/coordinator.ts";
 import { createReports } from "../drive/reports.ts";
 import { restateDrive } from "../drive/restate/drive.ts";
 import { scaledNow } from "../simulated/clock.ts";
-import { connectSimulation } from "../simulated/connect.ts";
 import { createHost, type Host } from "../simulated/host.ts";
+import { connectSimulation } from "../simulated/testing/connect.ts";
 import type { CoordinatorSettings } from "./coordinator.ts";
 
 /**

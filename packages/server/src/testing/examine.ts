@@ -2,7 +2,7 @@ import type { BuildId } from "@slipway/contract";
 import type { BuildEvent, Store } from "@slipway/engine";
 import { expect } from "vitest";
 import type { SimulationSettings } from "../simulated/fate.ts";
-import type { WorldRecord } from "../simulated/witness.ts";
+import type { WorldRecord } from "../simulated/testing/world-record.ts";
 import { allEvents } from "./all-events.ts";
 import { openSteppedWorld } from "./stepped.ts";
 

@@ -6,9 +6,9 @@ import { newBuildDetails, type Store } from "@slipway/engine";
 import { type Database, openDatabase, openStore } from "@slipway/store";
 import { createScaledClock, type Speed } from "../simulated/clock.ts";
 import type { SimulationSettings } from "../simulated/fate.ts";
-import { serveSimulation } from "../simulated/serve.ts";
 import type { Simulation } from "../simulated/simulation.ts";
-import { createWorldRecord, type WorldRecord } from "../simulated/witness.ts";
+import { serveSimulation } from "../simulated/testing/serve.ts";
+import { createWorldRecord, type WorldRecord } from "../simulated/testing/world-record.ts";
 
 /** A simulated world in this process, whose coordinators are other processes, and the database that they share. */
 export interface ServedWorld extends AsyncDisposable {

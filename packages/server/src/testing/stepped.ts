@@ -6,9 +6,9 @@ import { type BuildId, type BuildSettingsInput, buildSettingsSchema } from "@sli
 import { createFleet, createTick, newBuildDetails, type Store } from "@slipway/engine";
 import { openDatabase, openStore } from "@slipway/store";
 import type { SimulationSettings } from "../simulated/fate.ts";
-import { createHost, createSimulation, createWorldRecord, type Simulation } from "../simulated/index.ts";
+import { createHost, createSimulation, type Simulation } from "../simulated/index.ts";
 import { createManualClock, type ManualClock } from "../simulated/manual-clock.ts";
-import type { WorldRecord } from "../simulated/witness.ts";
+import { createWorldRecord, type WorldRecord } from "../simulated/testing/world-record.ts";
 
 /** Builds of a simulated world, driven event by event: no time passes but what the events are apart. */
 export interface SteppedWorld extends AsyncDisposable {

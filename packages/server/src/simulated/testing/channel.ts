@@ -1,18 +1,18 @@
 import type { Socket } from "node:net";
 import { createInterface } from "node:readline";
 import type { WorkItem, WorkingBuild } from "@slipway/engine";
-import type { AttemptName } from "./fate.ts";
-import type { Notice, Taken } from "./host.ts";
+import type { AttemptName } from "../fate.ts";
+import type { Notice, Taken } from "../host.ts";
 
-/** What the simulated world says to a coordinator. */
+/** Messages of the simulated world to a coordinator. */
 export type WorldMessage =
-  /** Numbered, and said again over another connection until it is taken. */
+  /** Numbered, and repeated over new connections until it is taken. */
   | { readonly type: "notice"; readonly number: number; readonly notice: Notice }
   | { readonly type: "done"; readonly order: number; readonly alive: readonly AttemptName[] }
-  /** A sign of life of all sandboxes that there are. */
+  /** A sign of life of all sandboxes. */
   | { readonly type: "beat"; readonly alive: readonly AttemptName[] };
 
-/** What a coordinator says to the simulated world. */
+/** Messages of a coordinator to the simulated world. */
 export type CoordinatorMessage =
   | { readonly type: "taken"; readonly number: number; readonly taken: Taken }
   | {
@@ -23,7 +23,7 @@ export type CoordinatorMessage =
       readonly items: readonly WorkItem[];
     };
 
-/** JSON, a line each. Both ends are programs of one test: what comes is trusted. */
+/** JSON lines. Both ends are programs of one test, so messages are trusted. */
 export interface Line<Out> {
   send(message: Out): void;
   close(): void;
@@ -35,10 +35,10 @@ export function openLine<In, Out>(socket: Socket, onMessage: (message: In) => vo
   socket.on("error", () => {});
   socket.on("close", () => resolve());
   const lines = createInterface({ input: socket });
-  // A socket's errors are told here again.
+  // The interface repeats the socket's errors.
   lines.on("error", () => {});
   lines.on("line", (line) => {
-    // What was under way to an end that hung up is not heard.
+    // Ignore what arrives after this end hung up.
     if (!socket.destroyed) onMessage(JSON.parse(line) as In);
   });
   return {

@@ -1,15 +1,8 @@
 import type { BuildId } from "@slipway/contract";
-import type { AttemptName } from "./fate.ts";
-
-/** Sees what really happens in a simulated world, whatever is reported of it. */
-export interface Witness {
-  started(name: AttemptName, respawn: number): void;
-  stepped(name: AttemptName, step: number): void;
-  spent(name: AttemptName, microUsd: number): void;
-}
+import type { Witness } from "../attempt.ts";
 
 export interface WorldRecord extends Witness {
-  /** How often each was, by task and numbers. */
+  /** Counts, by task and numbers. */
   readonly starts: ReadonlyMap<string, number>;
   readonly steps: ReadonlyMap<string, number>;
   readonly spentMicroUsd: ReadonlyMap<BuildId, number>;

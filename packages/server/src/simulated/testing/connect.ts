@@ -3,9 +3,9 @@ import { connect } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { type BuildId, SlipwayError } from "@slipway/contract";
 import type { Work, WorkItem, WorkingBuild } from "@slipway/engine";
+import type { AttemptName } from "../fate.ts";
+import type { Host } from "../host.ts";
 import { type CoordinatorMessage, type Line, openLine, type WorldMessage } from "./channel.ts";
-import type { AttemptName } from "./fate.ts";
-import type { Host } from "./host.ts";
 
 export interface ConnectParts {
   readonly host: Host;
@@ -14,7 +14,7 @@ export interface ConnectParts {
 
 const reconnectMs = 100;
 
-/** The work of a simulated world in another process. Goes on by itself where the connection comes back. */
+/** The work of a simulated world in another process. Reconnects by itself. */
 export async function connectSimulation(
   socketPath: string,
   { host, clock }: ConnectParts,
@@ -36,7 +36,7 @@ export async function connectSimulation(
     const opened = openLine<WorldMessage, CoordinatorMessage>(socket, (message) => {
       switch (message.type) {
         case "notice":
-          // In their order. What can not be taken now is said again over the next connection.
+          // In order. A notice that cannot be taken now is repeated over the next connection.
           taking = taking
             .then(async () =>
               opened.send({ type: "taken", number: message.number, taken: await host.take(message.notice) }),

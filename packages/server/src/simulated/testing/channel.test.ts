@@ -4,12 +4,12 @@ import { join } from "node:path";
 import { newId } from "@slipway/contract";
 import type { AttemptWork, WorkingBuild } from "@slipway/engine";
 import { expect, test } from "vitest";
+import { type SimulationSettings, usualWorld } from "../fate.ts";
+import type { Host, Notice } from "../host.ts";
+import { createManualClock } from "../manual-clock.ts";
 import { connectSimulation } from "./connect.ts";
-import { type SimulationSettings, usualWorld } from "./fate.ts";
-import type { Host, Notice } from "./host.ts";
-import { createManualClock } from "./manual-clock.ts";
 import { serveSimulation } from "./serve.ts";
-import { createWorldRecord } from "./witness.ts";
+import { createWorldRecord } from "./world-record.ts";
 
 const calm: SimulationSettings = { ...usualWorld, seed: 7, estimateMinutes: [10, 10], sigma: 0, steps: [4, 4] };
 const wholeMs = 10 * 60_000;

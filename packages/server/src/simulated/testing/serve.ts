@@ -1,17 +1,17 @@
 import { once } from "node:events";
 import { createServer, type Socket } from "node:net";
 import { runChannel } from "@slipway/contract";
+import type { Host, Notice, Taken } from "../host.ts";
+import { createSimulation, type Simulation, type SimulationParts } from "../simulation.ts";
 import { type CoordinatorMessage, type Line, openLine, type WorldMessage } from "./channel.ts";
-import type { Host, Notice, Taken } from "./host.ts";
-import { createSimulation, type Simulation, type SimulationParts } from "./simulation.ts";
 
 export interface ServedSimulation extends AsyncDisposable {
   readonly simulation: Simulation;
 }
 
 /**
- * A simulated world that outlives its coordinators, as sandboxes do. What it has to say is kept until a coordinator has
- * taken it, and said again when that one is gone before.
+ * A simulated world that outlives its coordinators, as sandboxes do. It keeps each notice until a coordinator has taken it,
+ * and repeats it to the next one.
  */
 export async function serveSimulation(
   socketPath: string,
@@ -61,7 +61,7 @@ interface Spool extends Host {
   taken(number: number, taken: Taken): void;
 }
 
-/** Says everything to one coordinator, in order; to the next one all that the last has not taken. */
+/** Sends everything to one coordinator, in order; what that one has not taken goes to the next. */
 function createSpool(): Spool {
   const waiting = new Map<number, { readonly notice: Notice; readonly resolve: (taken: Taken) => void }>();
   const joined = new Set<Line<WorldMessage>>();
