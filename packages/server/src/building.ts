@@ -24,20 +24,20 @@ export interface BuildingParts extends BuildingPorts {
   readonly provider: SandboxProvider;
   readonly stateDirectory: string;
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** Left out: main is pushed nowhere. */
+  /** Undefined: main is not pushed. */
   readonly remote?: RemoteSettings | undefined;
   readonly clock: { now(): number };
   readonly warn: (message: string) => void;
 }
 
-/** All that happens to a build's tasks, from an attempt's first file to main and its preview. */
+/** Does the tasks of builds, from an attempt's first file to main and its preview. */
 export function createBuilding(parts: BuildingParts): Building {
   const { provider, store, bridge, gateway, reports, note, stateDirectory, environment, clock, warn } = parts;
   const directory = join(stateDirectory, "builds");
   const repositories = createRepositories({ directory, environment });
   const repositoryOf = (build: BuildId) => join(repositories.directoryOf(build), repositoryName);
   const secrets = openBuildSecrets(directory);
-  /** A build that has ended tells nothing more. */
+  /** Drops events of a build that has ended. */
   const tell = async (build: BuildId, event: NewEvent) => {
     try {
       if (!hasEnded(await store.builds.get(build))) await reports.report(build, [event]);
@@ -61,7 +61,7 @@ export function createBuilding(parts: BuildingParts): Building {
       void tell(build, report("preview.failed", `preview.failed:${told.slice(0, 200)}`, { reason: told }));
     },
   });
-  // Those of builds that have ended, too.
+  // Previews of ended builds too.
   void previews.reopen();
   const attempts = createAttempts({
     provider,
@@ -78,7 +78,7 @@ export function createBuilding(parts: BuildingParts): Building {
   });
   const remote =
     parts.remote && createRemote({ ...parts.remote, repositories, store, note, environment, tell, log: warn });
-  // What a process before this one did not come to.
+  // Finishes what an earlier process did not get to.
   remote?.finish().catch((error: Error) => warn(error.message));
   const results = createResults({ repositories, environment, warn });
   const merging = createMergeWork({
@@ -109,7 +109,7 @@ export function createBuilding(parts: BuildingParts): Building {
     async close(build, end) {
       await merging.close(build, end);
       await attempts.close(build, end);
-      // What a process that is gone has begun, and nobody has asked for since.
+      // Sandboxes of a dead process that nothing refers to.
       await endAllButMain(provider, build.id);
       await dropBranches(await repositories.of(build.id), {
         merges: await readAll(store, build.id, "merges"),
@@ -118,7 +118,7 @@ export function createBuilding(parts: BuildingParts): Building {
       });
       await results.close(build.id);
       await remote?.noteEnd(build);
-      // Nobody waits for it: a remote may be slow.
+      // Not awaited: a remote may be slow.
       void remote?.finish(build.id);
     },
     heardAtMs: attempts.heardAtMs,

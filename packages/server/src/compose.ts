@@ -28,40 +28,40 @@ import { joinWork } from "./work/work.ts";
 
 export interface ServerSettings {
   readonly stateDirectory: string;
-  /** Of this server among those that share a database. */
+  /** This server's name among those that share a database. */
   readonly name: string;
   readonly database: DatabaseAddress;
   readonly redis?: RedisAddress | undefined;
-  /** One that others run; without it, timers of this process drive the builds. */
+  /** An external Restate; without it, timers of this process drive the builds. */
   readonly restate?: RestateSettings | undefined;
-  /** Sandboxes that may work at the same time, of all builds together. */
+  /** The most sandboxes that work at the same time, over all builds. */
   readonly slots: number;
-  /** What a build is set to where its user does not say. */
+  /** Defaults for settings that the user leaves out. */
   readonly buildDefaults: Partial<BuildSettings>;
   readonly models: GatewaySettings;
-  /** What sandboxes are of. */
+  /** The name of the sandbox provider. */
   readonly provider: string;
 }
 
 export interface ServerOptions {
-  /** Makes what happens in sandboxes. */
+  /** Creates what runs in sandboxes. */
   readonly building: (parts: BuildingPorts) => Building;
-  /** `source`: what the build says that it begins with. */
+  /** `source`: what the build starts from, by its record. */
   readonly openRepository: (
     build: WorkingBuild,
     source: () => Promise<BuildSource | null>,
   ) => RepositoryReader & AsyncDisposable;
   readonly checkAgent?: BuildFaceParts["checkAgent"];
   readonly clock?: CoordinatorClock | undefined;
-  /** Of the scripted model; left out: those that are shipped. */
+  /** Programs of the scripted model. Default: the shipped ones. */
   readonly programs?: Readonly<Record<string, ScriptedProgram>> | undefined;
   readonly warn: (message: string) => void;
 }
 
-/** A build's tasks, from the first attempt to main. A simulation has no repository and nothing to show. */
+/** Does the tasks of builds, from the first attempt to main. A simulation has no repository and no previews. */
 export interface Building extends AsyncDisposable {
   readonly work: Work;
-  /** Makes what a build begins with, before anything is planned. */
+  /** Creates the first commit of main, before planning. */
   readonly makeMain?: Attempts["makeMain"];
   gitOf?(build: BuildId): Promise<BuildGit>;
   readonly previews?: ReturnType<PreviewParts["previews"]>;
@@ -81,7 +81,7 @@ export interface Server extends AsyncDisposable {
   readonly gateway: Gateway;
 }
 
-/** Everything that a server is made of. What was begun before is driven on from here. */
+/** Puts the parts of a server together. It resumes the builds of earlier servers. */
 export async function composeServer(settings: ServerSettings, options: ServerOptions): Promise<Server> {
   const { stateDirectory, name, slots } = settings;
   const { clock = { now: () => Date.now() }, warn } = options;
@@ -90,7 +90,7 @@ export async function composeServer(settings: ServerSettings, options: ServerOpt
   const database = parts.use(openDatabase(settings.database));
   const news = createNews();
   const store = announcing(await openStore(database, clock), news);
-  // Whoever had this name is gone, and what it had reserved may be spent.
+  // The earlier server with this name is gone, and its reservations may have been spent.
   await store.ledger.abandon(name);
   const bridge = await openBridge({ database, clock, redis: settings.redis, warn });
   parts.defer(() => bridge.close());
@@ -109,7 +109,7 @@ export async function composeServer(settings: ServerSettings, options: ServerOpt
     }),
   );
   const secrets = openBuildSecrets(join(stateDirectory, "builds"));
-  // What was kept for a build that its server did not come to begin.
+  // Removes secrets of builds that an earlier server did not get to start.
   await secrets.sweep((build) => isUnderway(store, build));
   const reports = createReports(store);
   const notes = createNotes(store, name);
@@ -148,13 +148,13 @@ export async function composeServer(settings: ServerSettings, options: ServerOpt
   return { store, face, gateway: models.gateway, [Symbol.asyncDispose]: () => opened.disposeAsync() };
 }
 
-/** Only who uses it waits for Restate's SDK to be loaded. */
+/** Loads Restate's SDK only for servers that use it. */
 async function openRestate(settings: RestateSettings): Promise<OpenDrive> {
   const { restateDrive } = await import("./drive/restate/drive.ts");
   return await restateDrive(settings);
 }
 
-/** The tokens of runs outlive the server: agents go on with the next one. */
+/** Run tokens outlive the server: agents continue with the next one. */
 async function keepSecret(path: string): Promise<string> {
   const kept = await readFile(path, "utf8").catch(() => "");
   if (kept.length === secretCharacters) return kept;

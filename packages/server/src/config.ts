@@ -21,21 +21,21 @@ import type { ServerSettings } from "./compose.ts";
 import type { RemoteSettings } from "./work/merging/remote.ts";
 import { readModelSettings } from "./work/planning/open-models.ts";
 
-/** All that the server's program is told from outside. */
+/** All settings of the server's program. */
 export interface ServerConfig extends Omit<ServerSettings, "name"> {
-  /** Undefined: the one that is kept in the state directory. */
+  /** Undefined: the name kept in the state directory. */
   readonly name: string | undefined;
   readonly socketPath: string;
-  /** What no other server may use, by the path of its lock. */
+  /** Resources that no other server may use, each with the path of its lock. */
   readonly locks: readonly { readonly path: string; readonly what: string }[];
   /** Holds a directory for each installed agent. */
   readonly agentsDirectory: string;
-  /** Who local sandboxes are on the host. */
+  /** The host user of local sandboxes. */
   readonly sandboxUid: number | undefined;
   readonly minFreeMb: number | undefined;
-  /** Null: attempts happen in real sandboxes. */
+  /** Null: attempts run in real sandboxes. */
   readonly simulation: { readonly speed: number } | null;
-  /** Undefined: main of builds is pushed nowhere. */
+  /** Undefined: main is not pushed. */
   readonly remote: RemoteSettings | undefined;
   readonly environment: Environment;
 }
@@ -45,32 +45,28 @@ export interface Host {
   readonly home: string;
 }
 
-/** The only place where the program reads process.env. */
+/** The only place that reads process.env. */
 export function readProcessConfig(): ServerConfig {
   return readConfig(process.env, {
     isRoot: process.getuid?.() === 0,
+    // A user may have no home directory, so this is read only if it is needed.
     get home() {
-      return findHome();
+      try {
+        return homedir();
+      } catch {
+        throw settingsError(["SLIPWAY_STATE_DIR: is not set, and this user has no home directory."]);
+      }
     },
   });
 }
 
-/** Not every user has one: it is asked for only where it is needed. */
-function findHome(): string {
-  try {
-    return homedir();
-  } catch {
-    throw settingsError(["SLIPWAY_STATE_DIR: is not set, and this user has no home directory."]);
-  }
-}
-
-/** The address itself is not repeated: it may hold a password. */
+/** The error does not repeat the address: it may contain a password. */
 const address = (example: string, schemes: readonly string[]) =>
   z
     .string()
     .refine((text) => schemes.includes(URL.parse(text)?.protocol ?? ""), `expected an address such as ${example}`);
 
-/** What git knows as an address. A password or a token in one would be in git's own messages. */
+/** Whether git takes it as an address without a password or token, which git would print in its messages. */
 function isRemote(text: string): boolean {
   if (/^[A-Za-z0-9._-]+@[A-Za-z0-9.-]+:\S+$/.test(text)) return true;
   const url = URL.parse(text);
@@ -135,7 +131,7 @@ const environmentSchema = z.object({
 });
 type Parsed = z.output<typeof environmentSchema>;
 
-/** All settings, or one error that names every mistake. */
+/** Reads all settings; throws one error that names every mistake. */
 export function readConfig(environment: Environment, host: Host): ServerConfig {
   const { settings, given, mistakes: wrong } = readEnvironment(environmentSchema, environment);
   const stateDirectory =
@@ -181,7 +177,7 @@ function databaseOf(settings: Parsed, stateDirectory: string): ServerSettings["d
   return { url, authToken: settings.SLIPWAY_DATABASE_TOKEN };
 }
 
-/** A file is one server's; a database that is reached over the network may be many servers'. */
+/** A database file belongs to one server; a database on the network may be shared. */
 function locksOf(stateDirectory: string, url: string): ServerConfig["locks"] {
   const own = { path: join(stateDirectory, serverFiles.lock), what: `the state directory ${stateDirectory}` };
   if (!url.startsWith("file:")) return [own];
@@ -223,7 +219,7 @@ function contradictions(settings: Parsed, given: object): string[] {
   if (fleetSlots(settings) < ofOne) {
     const fleet = show("SLIPWAY_FLEET_SLOTS", String(settings.SLIPWAY_FLEET_SLOTS));
     mistakes.push(
-      `${fleet} is less than ${show("MAX_PARALLEL_SANDBOXES", String(ofOne))}: no build could use as many.`,
+      `${fleet} is less than ${show("MAX_PARALLEL_SANDBOXES", String(ofOne))}: no build could use that many.`,
     );
   }
   if (seconds * 1000 > hours * hourMs) {
@@ -233,17 +229,17 @@ function contradictions(settings: Parsed, given: object): string[] {
     );
   }
   for (const [name, needed] of needs) {
-    if (name in given && !(needed in given)) mistakes.push(`${name} is set and ${needed} is not: set both, or none.`);
+    if (name in given && !(needed in given)) mistakes.push(`${name} is set and ${needed} is not: set both or neither.`);
   }
   if ("SLIPWAY_SIMULATION_SPEED" in given && settings.SANDBOX_PROVIDER !== "simulated") {
-    mistakes.push("SLIPWAY_SIMULATION_SPEED is set and SANDBOX_PROVIDER is not simulated: set both, or none.");
+    mistakes.push("SLIPWAY_SIMULATION_SPEED is set and SANDBOX_PROVIDER is not simulated: set both or neither.");
   }
   return mistakes;
 }
 
-/** Settings that mean nothing without another one. */
+/** Settings that are meaningless without another one. */
 const needs = [
-  // Without it everybody who reaches the handlers could drive builds.
+  // Without the key, anyone who reaches the handlers could drive builds.
   ["RESTATE_URL", "SLIPWAY_RESTATE_KEY"],
   ["RESTATE_ADMIN_URL", "RESTATE_URL"],
   ["SLIPWAY_RESTATE_KEY", "RESTATE_URL"],

@@ -17,16 +17,16 @@ import { checkerToolDirectories } from "./work/gates/checker.ts";
 import { openRepository } from "./work/planning/repository.ts";
 
 /**
- * The server's process. Says one line on its output: that it is ready, or why it is not. What else it has to say goes to
- * standard error. SIGTERM and SIGINT end it in order, a second one at once.
+ * The server's process. Prints one line: that it is ready, or why not. Everything else goes to standard error. SIGTERM and
+ * SIGINT stop it in an orderly way, a second one at once.
  */
 const log = (line: string) => console.error(new Date().toISOString(), line);
 const tell = (start: object) => process.stdout.write(`${JSON.stringify(start)}\n`);
 
-// Nobody else writes what this process makes, whatever the umask it was started with.
+// No other user may write the files of this process, whatever umask it inherited.
 process.umask(process.umask() | 0o022);
 process.title = "slipway-server";
-// Whoever started the server may be gone, its pipe and its terminal with it.
+// The process that started the server may be gone, with its pipe and terminal.
 process.stdout.on("error", () => {});
 process.on("SIGHUP", () => {});
 
@@ -63,19 +63,19 @@ async function run(config: ServerConfig): Promise<void> {
   parts.defer(() => ending.abort());
   log(`listens on ${socketPath}`);
   tell({ ready: true, socketPath });
-  // It may be killed: the next one starts sooner.
+  // Before a possible kill, so that the next server starts faster.
   flushCompileCache();
   await ended;
   log("ends");
 }
 
-/** As root, other users' sandboxes pass through it. */
+/** As root, sandboxes of other users must be able to traverse the directory. */
 function prepare(stateDirectory: string): void {
   const mode = process.getuid?.() === 0 ? 0o711 : 0o700;
   try {
     if (mkdirSync(stateDirectory, { recursive: true, mode }) !== undefined) chmodSync(stateDirectory, mode);
   } catch (cause) {
-    const message = `SLIPWAY_STATE_DIR: can not use ${stateDirectory}: ${(cause as Error).message}`;
+    const message = `SLIPWAY_STATE_DIR: cannot use ${stateDirectory}: ${(cause as Error).message}`;
     throw new SlipwayError("invalid_settings", message, { cause });
   }
 }
@@ -86,7 +86,7 @@ async function optionsOf(config: ServerConfig & ServerSettings, parts: AsyncDisp
     simulation === null ? { ...(await installedTools(agentsDirectory)), ...checkerToolDirectories() } : undefined;
   const provider = parts.use(
     await openProvider({
-      // A simulation has no sandboxes of its own; repositories are still read in local ones.
+      // A simulation has no sandboxes, but repositories are still read in local ones.
       provider: simulation === null ? config.provider : "local",
       stateDir: stateDirectory,
       environment,
@@ -95,7 +95,7 @@ async function optionsOf(config: ServerConfig & ServerSettings, parts: AsyncDisp
       tools,
     }),
   );
-  // Where sandboxes can not be made, a build would only fail, task by task.
+  // Without working sandboxes a build would only fail, task by task.
   if (simulation === null) await provider.reconcile();
   const clock = { now: () => Date.now() };
   const building: ServerOptions["building"] = (made) =>
