@@ -9,7 +9,6 @@ import type { ScriptedProgram } from "@slipway/gateway/scripted";
 import { createRunLog, type DatabaseAddress, openDatabase, openStore } from "@slipway/store";
 import { openBridge, type RedisAddress } from "@slipway/store/bridge";
 import { type CoordinatorClock, openCoordinator } from "./drive/coordinator.ts";
-import type { OpenDrive } from "./drive/drive.ts";
 import { createNotes } from "./drive/notes.ts";
 import { createReports, type Reports } from "./drive/reports.ts";
 import type { RestateSettings } from "./drive/restate/drive.ts";
@@ -94,7 +93,9 @@ export async function composeServer(settings: ServerSettings, options: ServerOpt
   await store.ledger.abandon(name);
   const bridge = await openBridge({ database, clock, redis: settings.redis, warn });
   parts.defer(() => bridge.close());
-  const openDrive = settings.restate && (await openRestate(settings.restate));
+  // Restate's SDK is only loaded if it is used.
+  const openDrive =
+    settings.restate && (await (await import("./drive/restate/drive.ts")).restateDrive(settings.restate));
   const models = parts.use(
     await openModels({
       settings: settings.models,
@@ -146,12 +147,6 @@ export async function composeServer(settings: ServerSettings, options: ServerOpt
   });
   const opened = parts.move();
   return { store, face, gateway: models.gateway, [Symbol.asyncDispose]: () => opened.disposeAsync() };
-}
-
-/** Loads Restate's SDK only for servers that use it. */
-async function openRestate(settings: RestateSettings): Promise<OpenDrive> {
-  const { restateDrive } = await import("./drive/restate/drive.ts");
-  return await restateDrive(settings);
 }
 
 /** Run tokens outlive the server: agents continue with the next one. */

@@ -39,15 +39,7 @@ export interface PreviewParts extends MainSandboxParts {
   readonly clock?: { now(): number };
 }
 
-interface Preview extends AsyncDisposable {
-  readonly address: string;
-  readonly isNothing: boolean;
-  /** Stores the commit to show. */
-  want(commit: string): Promise<void>;
-  follow(commit: string): Promise<void>;
-}
-
-type Kept = ReturnType<typeof createKeptPreviews>;
+type Preview = Awaited<ReturnType<typeof openPreview>>;
 
 export function createPreviews(parts: PreviewParts): Previews {
   const kept = createKeptPreviews(parts.directory);
@@ -136,10 +128,10 @@ const refreshSeconds = { soon: 2, merge: 15 };
 
 async function openPreview(
   parts: PreviewParts,
-  keptPreviews: Kept,
+  keptPreviews: ReturnType<typeof createKeptPreviews>,
   build: WorkingBuild,
   left: KeptPreview | undefined,
-): Promise<Preview> {
+) {
   const { onReady, onTrouble, usedPorts, insteadOf, clock = { now: () => Date.now() } } = parts;
   const ending = new AbortController();
   const { signal } = ending;
@@ -212,8 +204,8 @@ async function openPreview(
     onReady(build.id, address.visitUrl);
   }
   let wanting: Promise<unknown> = Promise.resolve();
-  /** In the order of the calls, however long reading each commit takes. */
-  const want = async (commit: string) => {
+  /** Stores the commit to show, in the order of the calls, however long reading each commit takes. */
+  const want = async (commit: string): Promise<void> => {
     const reading = Promise.allSettled([main.canShow(commit, { signal }), wanting]);
     wanting = reading;
     const [read] = await reading;
@@ -224,16 +216,16 @@ async function openPreview(
   const opened = made.move();
   return {
     address: address.visitUrl,
-    get isNothing() {
+    get isNothing(): boolean {
       return kept.isNothing;
     },
     want,
-    async follow(commit) {
+    async follow(commit: string): Promise<void> {
       await want(commit);
       working ??= work();
       await working;
     },
-    async [Symbol.asyncDispose]() {
+    async [Symbol.asyncDispose](): Promise<void> {
       ending.abort();
       await working;
       await saving(async () => {});

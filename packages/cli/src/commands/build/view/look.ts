@@ -7,24 +7,16 @@ import type { Live } from "./live.ts";
 import { drawBuild } from "./screen.ts";
 import type { Looked } from "./task-row.ts";
 
-/** Polls a build and draws it. */
-export interface Look {
-  /** Runs until the signal aborts. */
-  run(): Promise<void>;
-  news(event: EventView): void;
-  hide(): void;
-  show(): void;
-}
-
 /** The least time between two looks, and the most: elapsed time and cost change without events. */
 const soonestMs = 150;
 const latestMs = 1000;
 
+/** Polls a build and draws it. */
 export function lookAt(
   { err, io }: Context,
   client: Client,
   { id, live, signal }: { readonly id: BuildId; readonly live: Live; readonly signal: AbortSignal },
-): Look {
+) {
   const paint = painter(err, io.env);
   let looked: Looked | undefined;
   let isHidden = false;
@@ -42,7 +34,8 @@ export function lookAt(
     live.draw(drawBuild(looked, { cols, rows, nowMs: Date.now(), paint }));
   };
   return {
-    async run() {
+    /** Runs until the signal aborts. */
+    async run(): Promise<void> {
       const stopResizes = err.onResize(draw);
       while (!signal.aborted) {
         take(await lookOnce(client, id, looked, signal));
@@ -53,18 +46,18 @@ export function lookAt(
       }
       stopResizes();
     },
-    news(event) {
+    news(event: EventView): void {
       news.push(event);
       if (looked !== undefined) looked = { ...looked, view: viewAfter(looked.view, event) };
       draw();
       // A progress event is complete by itself; others may change what only the server knows.
       if (event.type !== "attempt.progress") wake.resolve();
     },
-    hide() {
+    hide(): void {
       isHidden = true;
       live.clear();
     },
-    show() {
+    show(): void {
       isHidden = false;
       draw();
     },

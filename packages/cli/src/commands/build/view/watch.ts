@@ -66,7 +66,9 @@ export async function watchBuild(context: Context, client: Client, watched: Watc
   using _interrupts = context.interrupts.take((signal) => {
     if (waiting !== null || signal === "SIGTERM" || !canAsk(context)) return gone.abort();
     const asked = AbortSignal.any([gone.signal, over.signal]);
-    question(() => askToLeave(context, client, { id, gone, asked })).catch(fail);
+    question(async () => {
+      if (await askToLeave(context, client, id, asked)) gone.abort();
+    }).catch(fail);
   });
   const tell = async (event: EventView) => {
     if (context.json) return await context.out.write(`${toJson(event)}\n`);
@@ -104,21 +106,16 @@ export async function watchBuild(context: Context, client: Client, watched: Watc
   }
 }
 
-interface Leaving {
-  readonly id: BuildId;
-  readonly gone: AbortController;
-  readonly asked: AbortSignal;
-}
-
-/** Orders give no output here: the build's own events report them. */
-async function askToLeave(context: Context, client: Client, { id, gone, asked }: Leaving): Promise<void> {
+/** Returns whether to detach. Orders give no output here: the build's own events report them. */
+async function askToLeave(context: Context, client: Client, id: BuildId, asked: AbortSignal): Promise<boolean> {
   try {
     const answer = await ask(context, "[d]etach (the build continues), [p]ause, [c]ancel or [b]ack?", asked);
     if (answer === "p") await client.builds.pause(id, { signal: asked });
     else if (answer === "c") await client.builds.cancel(id, { signal: asked });
-    else if (answer === "d" || answer === "") gone.abort();
+    return answer === "d" || answer === "";
   } catch (error) {
-    if (asked.aborted) return await context.err.write("\n");
-    if (!hasCode(error, "build_ended")) throw error;
+    if (asked.aborted) await context.err.write("\n");
+    else if (!hasCode(error, "build_ended")) throw error;
+    return false;
   }
 }
