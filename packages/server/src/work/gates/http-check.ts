@@ -23,9 +23,10 @@ function judge({ status, bodyContains, bodyLacks }: Expected, answer: Answer): O
   const seen = `The answer began with:\n${cut(answer.body, maxBodyCharacters)}`;
   const wrong = (how: string) => ({ ok: false, text: ` was answered with ${how} ${seen}` });
   if (answer.status !== status) return wrong(`${answer.status}; ${status} was expected.`);
-  if (!bodyContains.every((part) => answer.body.includes(part))) return wrong(`${status}, but lacks expected content.`);
+  if (!bodyContains.every((part) => answer.body.includes(part)))
+    return wrong(`${status}, but the answer lacks expected content.`);
   if (bodyLacks.some((part) => answer.body.includes(part)))
-    return wrong(`${status}, but has content that it must not have.`);
+    return wrong(`${status}, but the answer has content that it must not have.`);
   return { ok: true, text: ` was answered with ${status}, as expected.` };
 }
 

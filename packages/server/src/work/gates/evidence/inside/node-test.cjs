@@ -1,4 +1,4 @@
-/** A reporter of node:test: a line for each test that has ended, as it ends. */
+/** A reporter for node:test: writes one line per test as it ends. */
 const { openSync, writeSync } = require("node:fs");
 
 module.exports = async function* report(events) {
@@ -12,12 +12,12 @@ module.exports = async function* report(events) {
     names[data.nesting] = data.name;
     const isFile = data.nesting === 0 && data.file !== undefined && `/${data.file}`.endsWith(`/${data.name}`);
     if (type === "test:start" || data.details?.type === "suite" || isFile) continue;
-    // One that is expected to fail shows nothing when it does.
+    // A test that fails as expected proves nothing.
     const isLeftOut = [data.skip, data.todo, data.expectFailure].some((told) => ![undefined, false].includes(told));
     const outcome = isLeftOut ? "skipped" : type === "test:fail" ? "failed" : "passed";
     file ??= openSync(`${process.env.SLIPWAY_EVIDENCE}/node-test.${process.pid}.json`, "a");
     writeSync(file, `${JSON.stringify({ file: data.file ?? null, name: names.join(" > "), outcome })}\n`);
   }
-  // What a reporter yields is for people.
+  // The yielded output is for people.
   yield "";
 };

@@ -1,6 +1,6 @@
 /**
- * Loaded into each Node process of a test run: one that is a test runner is told to write a report by its own reporter, too. It
- * runs on whatever Node the project has.
+ * Loaded into every Node process of a test run. Makes test runners also write a report through their own reporters. It has to
+ * run on whatever Node version the project has.
  */
 const { realpathSync } = require("node:fs");
 const { isMainThread } = require("node:worker_threads");
@@ -37,7 +37,7 @@ const runners = [
   },
 ];
 
-/** A process that a runner has started with its own arguments has the flags already. */
+/** A process that a runner started with its own arguments already has the flags. */
 if (
   isMainThread &&
   program !== undefined &&

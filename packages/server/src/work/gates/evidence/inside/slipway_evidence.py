@@ -1,4 +1,4 @@
-"""A plugin of pytest: a line for each test that has ended, as it ends."""
+"""A pytest plugin: writes one line per test as it ends."""
 import json
 import os
 
@@ -7,7 +7,7 @@ _out = None
 
 
 def pytest_runtest_logreport(report):
-    # With several processes, the one that gathers what the others say has this, too.
+    # With several processes, the process that collects the results has this too.
     if "PYTEST_XDIST_WORKER" in os.environ:
         return
     outcome = "skipped" if hasattr(report, "wasxfail") else report.outcome
