@@ -9,8 +9,10 @@ import {
   SlipwayError,
 } from "@slipway/contract";
 import type { Balance, Gateway, RunGrant } from "@slipway/gateway";
-import type { Exec, HostChannel, Sandbox } from "@slipway/sandbox";
+import type { Exec, Sandbox } from "@slipway/sandbox";
 import { endOf } from "./end.ts";
+import { openTransport, type RunTransport } from "./transport.ts";
+
 export interface StartRun {
   readonly sandbox: Sandbox;
   readonly gateway: Pick<Gateway, "openRun" | "serve">;
@@ -52,11 +54,11 @@ export async function startRun(options: StartRun): Promise<Run> {
   await using parts = new AsyncDisposableStack();
   const released = new AbortController();
   const open = parts.use(await gateway.openRun(grant));
-  const channel = await sandbox.openChannel();
-  const serving = serveConnections(channel, (connection) => gateway.serve(connection, grant.id), released.signal);
+  const transport = await openTransport(sandbox);
+  const serving = serveConnections(transport, (connection) => gateway.serve(connection, grant.id), released.signal);
   parts.defer(async () => {
     released.abort(new SlipwayError("aborted", "the run was released"));
-    await channel[Symbol.asyncDispose]();
+    await transport[Symbol.asyncDispose]();
     await serving;
   });
   const start = (id: ExecId): Promise<Exec> =>
@@ -65,7 +67,7 @@ export async function startRun(options: StartRun): Promise<Run> {
       argv: runnerCommand(sandbox),
       env: {
         ...env,
-        SLIPWAY_RUN_SOCKET: channel.inside,
+        ...transport.environment,
         SLIPWAY_RUN_TOKEN: open.token,
         SLIPWAY_TOOLS_DIR: sandbox.toolsDirectory,
       },
@@ -104,12 +106,12 @@ export async function findRunner(sandbox: Pick<Sandbox, "execs" | "toolsDirector
 }
 
 async function serveConnections(
-  channel: HostChannel,
+  transport: RunTransport,
   serve: (connection: Duplex) => void,
   signal: AbortSignal,
 ): Promise<void> {
   try {
-    for await (const connection of channel.connections({ signal })) serve(connection);
+    for await (const connection of transport.connections({ signal })) serve(connection);
   } catch (error) {
     if (!signal.aborted) throw error;
   }
