@@ -210,7 +210,7 @@ async function conflictLines({ build, bridge, repository, open }: SharedOptions)
   for (const { commits, files, conflicts } of overlaps) {
     const between = commits.map((commit) => owners.get(commit) ?? "another");
     const paths = (conflicts.length > 0 ? conflicts : files).slice(0, 20);
-    const what = conflicts.length > 0 ? "can not be merged in" : "both change";
+    const what = conflicts.length > 0 ? "cannot be merged in" : "both change";
     const text = `${between.join(" and ")} ${what} ${paths.join(", ")}`;
     lines.push(`- ${text}`);
     await bridge

@@ -23,7 +23,7 @@ export async function testMerge(
     throw error;
   });
   if (merged === undefined) return told({ type: "conflict", paths: [] });
-  if (!merged.clean) return told({ type: "conflict", paths: merged.conflicts.map(({ path }) => path) });
+  if (!merged.clean) return told({ type: "conflict", paths: [...merged.conflicts] });
   const { tree } = merged;
   const message = `${await titleOf(store, build, task)}\n\nTask: ${task}\nCandidate: ${candidate}`;
   const made = await repository.commit({ tree, parents: [base], message, atMs: clock.now(), signal });

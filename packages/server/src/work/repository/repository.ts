@@ -7,7 +7,7 @@ import { type CommitOptions, writeCommit } from "./commit.ts";
 import { type CreateOptions, createRepository, mainRef, originFile } from "./create.ts";
 import { createGit, type Git, GitFailed, type GitSettings } from "./git.ts";
 import type { Origin } from "./import.ts";
-import { type Merged, type MergeLimits, mergeTrees, usualMergeLimits } from "./merge.ts";
+import { type Merged, mergeTrees } from "./merge.ts";
 import { checkObjectNames, line } from "./objects.ts";
 import { createOverlaps, type Overlap, type OverlapOptions } from "./overlap.ts";
 import { makeBundle } from "./quarantine/bundle.ts";
@@ -31,7 +31,6 @@ export interface BuildRepository {
   candidates(): Promise<Map<CandidateId, string>>;
   openBranches(): Promise<Map<AttemptId, string>>;
   discard(branch: CandidateId | AttemptId): Promise<void>;
-  /** Merges two commits into a tree; `base` stands for their common ancestor when given. */
   merge(options: MergeOptions): Promise<Merged>;
   commit(options: CommitOptions): Promise<string>;
   /** Moves main forward in one step. True: now; false: it was there already. Fails with `main_moved` when it is elsewhere. */
@@ -79,10 +78,8 @@ export interface TakeOpenOptions extends Omit<TakeOptions, "id" | "base"> {
 }
 
 export interface MergeOptions extends Signal {
-  readonly base?: string;
   readonly ours: string;
   readonly theirs: string;
-  readonly limits?: Partial<MergeLimits>;
 }
 
 export interface BundleOptions extends Signal {
@@ -145,10 +142,6 @@ export async function openBuildRepository({
   const treeOf = async (commit: string) => {
     await checkCommits(commit);
     return line(await git.run(["rev-parse", "--verify", `${commit}^{tree}`]));
-  };
-  const commitOfTree = async (commit: string, parents: readonly string[]) => {
-    const tree = await treeOf(commit);
-    return await writeCommit(git, { tree, parents, message: "For a merge", atMs: 0 });
   };
 
   const takeIn = async (
@@ -221,12 +214,9 @@ export async function openBuildRepository({
       if (at !== undefined) await refs.move(ref, at, undefined);
     },
 
-    async merge({ base, ours, theirs, limits, signal }) {
-      await checkCommits(ours, theirs, ...(base === undefined ? [] : [base]));
-      const root = base === undefined ? undefined : await commitOfTree(base, []);
-      const sides = [ours, theirs].map((side) => (root === undefined ? side : commitOfTree(side, [root])));
-      const [one = ours, other = theirs] = await Promise.all(sides);
-      return await mergeTrees(git, one, other, { ...usualMergeLimits, ...limits }, { signal });
+    async merge({ ours, theirs, signal }) {
+      await checkCommits(ours, theirs);
+      return await mergeTrees(git, ours, theirs, { signal });
     },
 
     commit: (options) => writeCommit(git, options),
