@@ -11,7 +11,7 @@ export interface CommitOptions {
 
 const author = { name: "Slipway", email: "slipway@localhost" };
 
-/** The same values give the same commit, so that one that is made again after a crash is no other. */
+/** The same values give the same commit, so that making it again after a crash is safe. */
 export async function writeCommit(git: Git, options: CommitOptions): Promise<string> {
   const { tree, parents, message, atMs, signal } = options;
   checkObjectNames(tree, ...parents);
