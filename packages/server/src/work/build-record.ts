@@ -6,7 +6,7 @@ export function queueOf({ build }: Pick<StoredBuild, "build">): MergeQueue | nul
   return readQueue(build.details["queue"] ?? null);
 }
 
-/** What a build begins with is in the event that tells of its request. */
+/** Reads the source that a build starts from, from the event of its request. */
 export async function readSource({ events }: Pick<Store, "events">, build: BuildId): Promise<BuildSource | null> {
   const [first] = await events.read(build, 0, { limit: 1 });
   return buildSourceSchema.safeParse(first?.data["source"]).data ?? null;

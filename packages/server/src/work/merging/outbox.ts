@@ -7,29 +7,29 @@ import { quoted } from "../repository/quarantine/quarantine.ts";
 import { replayed } from "./replay.ts";
 
 export interface OutboxOptions extends GitSettings {
-  /** Of the remote. */
+  /** The address of the remote. */
   readonly url: string;
 }
 
 export interface Push {
   readonly main: string;
-  /** What main began with, by the remote's own history. Null: with nothing. */
+  /** The remote's commit that main started from. Null: main started empty. */
   readonly onto: string | null;
   readonly branch: string;
 }
 
-/** A repository beside the build's own that talks to a remote, so that nothing of the remote's comes into that one. */
+/** A repository beside the build's own that talks to a remote, so that nothing from the remote enters the build's. */
 export interface Outbox {
-  /** Answers with the commit that the branch has then. Never overwrites what somebody else has put there. */
+  /** Returns the pushed commit. Never overwrites commits of others. */
   push(push: Push, signal: AbortSignal): Promise<string>;
 }
 
 const execute = promisify(execFile);
 const transferMs = 10 * 60_000;
-/** How a user's git finds keys and its way; the rest of git's variables would lead it to another repository. */
+/** Variables by which a user's git finds keys and proxies; the others could point it to another repository. */
 const keptVariables = /^GIT_(SSH|ASKPASS|CONFIG|SSL|HTTP|PROXY)/;
 
-/** How git, and JGit, say that a remote has no such commit. The third one is of a remote that has none at all. */
+/** How git and JGit say that a remote lacks a commit. The third is from a remote without any commit. */
 const sayingUnknown =
   /not our ref|unadvertised object|no matching remote head|find remote ref|want [0-9a-f]+ not valid/;
 
@@ -68,7 +68,7 @@ export async function openOutbox({ directory, environment, url }: OutboxOptions)
     },
   };
 
-  /** Null: the remote does not know it. */
+  /** Null: the remote lacks the commit. */
   async function found(commit: string, signal: AbortSignal): Promise<string | null> {
     const { exitCode } = await git.run(["cat-file", "-e", `${commit}^{commit}`], { expected: [0, 1, 128], signal });
     if (exitCode === 0) return commit;
@@ -76,7 +76,7 @@ export async function openOutbox({ directory, environment, url }: OutboxOptions)
       await transfer(["fetch", "--quiet", "--no-tags", "--depth=1", "--", url, commit], signal);
       return commit;
     } catch (error) {
-      // One that fails otherwise may know it all the same: what is pushed without a past now could never be mended.
+      // After another failure the remote may still have it: a branch pushed without its history cannot be repaired.
       if (hasCode(error, "git_failed") && sayingUnknown.test(error.message)) return null;
       throw error;
     }

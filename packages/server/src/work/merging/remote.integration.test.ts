@@ -220,7 +220,7 @@ it("a pull request that can not be opened is told with the program's own words",
   state.status = "succeeded";
   await remote.noteEnd(build);
   await remote.finish(build.id);
-  expect(told.at(-1)?.data).toEqual({ reason: "the pull request was not opened: no such base" });
+  expect(told.at(-1)?.data).toEqual({ reason: "cannot open the pull request: no such base" });
 });
 
 it("the last push of a build that has ended is tried again, and what keeps it from being done can be read meanwhile", async () => {

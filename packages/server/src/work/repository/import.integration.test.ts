@@ -240,7 +240,7 @@ describe("plain files", () => {
   test("with a repository among them, or too much, are refused", async () => {
     const directory = await plain("around", files);
     await repositoryOf("around/inner", { "x.js": "x\n" });
-    await expect(importOf({ directory })).rejects.toThrow("has another repository inside: inner/");
+    await expect(importOf({ directory })).rejects.toThrow("contains another repository: inner/");
     const large = await plain("large", files);
     await truncate(join(await plain("large", { sparse: "" }), "sparse"), 10 * 1024 ** 3);
     await expect(importOf({ directory: large })).rejects.toThrow("sparse has 10737418240 bytes");

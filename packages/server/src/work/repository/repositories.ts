@@ -20,6 +20,14 @@ export interface Repositories {
   builds(): Promise<readonly BuildId[]>;
 }
 
+/** Undefined: the build has no main, not yet or no longer. */
+export async function findMain(repository: Pick<BuildRepository, "main">): Promise<string | undefined> {
+  return await repository.main().catch((error) => {
+    if (hasCode(error, "commit_not_found")) return undefined;
+    throw error;
+  });
+}
+
 /** `directory` has one directory per build. */
 export function createRepositories({ directory, environment }: BuildRepositoryOptions): Repositories {
   const opened = new Map<BuildId, Promise<BuildRepository>>();

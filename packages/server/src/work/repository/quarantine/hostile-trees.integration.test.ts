@@ -135,7 +135,7 @@ describe("a tree is refused that has", () => {
     let tree = await inRoot("100644", "leaf");
     for (let depth = 0; depth < 60; depth++) tree = await sandbox.tree([["40000", "d", tree]]);
     const [finding] = await site.refusalOf(site.offer(await commitOf(tree)));
-    expect(finding).toEqual({ path: Array(51).fill("d").join("/"), message: "is deeper than 50 directories" });
+    expect(finding).toEqual({ path: Array(51).fill("d").join("/"), message: "is nested deeper than 50 directories" });
   });
 
   test("a path that is too long", async () => {
