@@ -191,7 +191,7 @@ it("a pull request is opened once, when the build has succeeded and main is push
   const title = "Sort $(touch /tmp/evil) the list";
   expect(await readFile(calls, "utf8")).toBe(["0", `slipway/${build.id}`, "trunk", title, ""].join("\n"));
   expect(await git(bare, "log", "-1", "--format=%s", `slipway/${build.id}`)).toBe("Ümlaut 1000");
-  expect(logged).toEqual([`${build.id}: a pull request is opened: address`]);
+  expect(logged).toEqual([`${build.id}: opened a pull request: address`]);
 });
 
 it("a pull request that was not opened when the server ended is opened by the next one", async () => {

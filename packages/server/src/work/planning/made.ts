@@ -1,13 +1,7 @@
-import {
-  type BuildId,
-  buildSettingsSchema,
-  isOnMain,
-  lockedIntentSchema,
-  openIntentSchema,
-  SlipwayError,
-} from "@slipway/contract";
+import { type BuildId, isOnMain, lockedIntentSchema, openIntentSchema, SlipwayError } from "@slipway/contract";
 import { isIntact, readReport, type StartingPoint, type Store } from "@slipway/engine";
 import { z } from "zod";
+import { settingsOf } from "../build-record.ts";
 import { whenDatabaseIsThere } from "./patience.ts";
 
 const repository = z.strictObject({ files: z.array(z.string()), notes: z.string() });
@@ -45,8 +39,7 @@ export function createMade(store: Pick<Store, "builds" | "events">, signal: Abor
     locked: (build: BuildId) => readLocked(store, build, signal),
     /** How the build wants its tasks cut. */
     async partition(build: BuildId) {
-      const { details } = await whenDatabaseIsThere(() => builds.get(build), signal);
-      return buildSettingsSchema.parse(details["settings"] ?? {}).partition;
+      return settingsOf(await whenDatabaseIsThere(() => builds.get(build), signal)).partition;
     },
     async tasks(build: BuildId) {
       const { tasks } = await whenDatabaseIsThere(() => builds.state(build), signal);

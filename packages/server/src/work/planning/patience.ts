@@ -47,6 +47,16 @@ export function whenDatabaseIsThere<T>(call: () => Promise<T>, signal: AbortSign
   return retry(call, { waitsMs: doubling(100, 30_000), mayPass: isOneOf(databaseAway), signal });
 }
 
+const patientWaitsMs = [500, 2000, 10_000, 30_000];
+
+/** Retries transient failures. Once the signal aborts, fails with its reason. */
+export async function patiently<T>(work: () => Promise<T>, signal: AbortSignal, waitsMs = patientWaitsMs): Promise<T> {
+  return await retry(work, { waitsMs, signal }).catch((error) => {
+    signal.throwIfAborted();
+    throw error;
+  });
+}
+
 function isOneOf(codes: readonly ErrorCode[]): (error: unknown) => boolean {
   return (error) => error instanceof SlipwayError && codes.includes(error.code);
 }
