@@ -1,44 +1,19 @@
 import { type AttemptId, type BuildId, hasCode } from "@slipway/contract";
 import {
   type AttemptWork,
-  type Bridge,
   itemsFor,
   type NewEvent,
-  type NoteWork,
-  type Store,
   type Work,
   type WorkItem,
   type WorkingBuild,
 } from "@slipway/engine";
-import type { Gateway } from "@slipway/gateway";
-import type { SandboxProvider } from "@slipway/sandbox";
 import { settingsOf } from "../build-record.ts";
-import type { BuildSecrets } from "../build-secrets.ts";
 import { whenDatabaseIsThere } from "../planning/patience.ts";
-import type { Repositories } from "../repository/repositories.ts";
-import type { Workspaces } from "../workspaces/workspaces.ts";
 import { Attempt } from "./attempt.ts";
 import type { Kept } from "./kept.ts";
 import { sweepAttempts, tasksThatGoOn } from "./leave.ts";
 import { isMainElsewhere } from "./make-main.ts";
-import { type OpenBuild, openBuild } from "./open-build.ts";
-import type { SharedOptions } from "./shared.ts";
-
-export interface AttemptsParts {
-  /** Must have the tool directories of all agents that builds may use. */
-  readonly provider: Pick<SandboxProvider, "create" | "get" | "list" | "snapshots" | "events">;
-  readonly repositories: Repositories;
-  readonly workspaces: Pick<Workspaces, "base">;
-  readonly secrets: Pick<BuildSecrets, "of">;
-  readonly gateway: Pick<Gateway, "openRun" | "serve">;
-  readonly store: Store;
-  readonly bridge: Bridge;
-  readonly report: (build: BuildId, events: readonly NewEvent[]) => Promise<void>;
-  readonly note: NoteWork;
-  readonly clock: { now(): number };
-  readonly gatherMs?: SharedOptions["gatherMs"] | undefined;
-  readonly warn: (message: string) => void;
-}
+import { type AttemptsParts, type OpenBuild, openBuild } from "./open-build.ts";
 
 export interface Attempts extends Required<Work>, AsyncDisposable {
   /** Makes the build's main unless it exists. Fails with the reason, such as `repository_refused`. */

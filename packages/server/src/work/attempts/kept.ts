@@ -49,14 +49,9 @@ export interface KeptAttempts {
   list(): Promise<readonly AttemptId[]>;
 }
 
-interface KeptParts {
-  readonly notes: Pick<WorkNotes, "list">;
-  readonly note: NoteWork;
-}
-
 const kind = "attempt";
 
-export function openKeptAttempts(build: BuildId, { notes, note }: KeptParts): KeptAttempts {
+export function openKeptAttempts(build: BuildId, notes: Pick<WorkNotes, "list">, note: NoteWork): KeptAttempts {
   const savers = new Map<AttemptId, (kept: Kept | null) => Promise<void>>();
   const saverOf = (id: AttemptId) => {
     const saver =

@@ -1,4 +1,4 @@
-import type { AttemptId } from "@slipway/contract";
+import type { AttemptId, BuildId } from "@slipway/contract";
 import {
   type Bridge,
   type NewEvent,
@@ -7,15 +7,34 @@ import {
   type Store,
   type WorkingBuild,
 } from "@slipway/engine";
+import type { Gateway } from "@slipway/gateway";
 import type { SandboxProvider } from "@slipway/sandbox";
 import { readSource } from "../build-record.ts";
+import type { BuildSecrets } from "../build-secrets.ts";
 import type { Repositories } from "../repository/repositories.ts";
 import type { BuildRepository } from "../repository/repository.ts";
+import type { Workspaces } from "../workspaces/workspaces.ts";
 import type { Attempt } from "./attempt.ts";
 import { type KeptAttempts, openKeptAttempts } from "./kept.ts";
 import { makeMain } from "./make-main.ts";
 import { speakerOf } from "./names.ts";
 import { createShared, type Shared, type SharedOptions } from "./shared.ts";
+
+export interface AttemptsParts {
+  /** Must have the tool directories of all agents that builds may use. */
+  readonly provider: Pick<SandboxProvider, "create" | "get" | "list" | "snapshots" | "events">;
+  readonly repositories: Repositories;
+  readonly workspaces: Pick<Workspaces, "base">;
+  readonly secrets: Pick<BuildSecrets, "of">;
+  readonly gateway: Pick<Gateway, "openRun" | "serve">;
+  readonly store: Store;
+  readonly bridge: Bridge;
+  readonly report: (build: BuildId, events: readonly NewEvent[]) => Promise<void>;
+  readonly note: NoteWork;
+  readonly clock: { now(): number };
+  readonly gatherMs?: SharedOptions["gatherMs"] | undefined;
+  readonly warn: (message: string) => void;
+}
 
 /** The attempts of one build, and what they share. */
 export interface OpenBuild {
@@ -30,18 +49,10 @@ export interface OpenBuild {
   repository(): Promise<BuildRepository>;
 }
 
-interface OpenBuildParts {
-  readonly provider: Pick<SandboxProvider, "create" | "get" | "list">;
-  readonly repositories: Repositories;
-  readonly store: Store;
-  readonly bridge: Bridge;
-  readonly note: NoteWork;
-  readonly clock: { now(): number };
-  readonly gatherMs?: SharedOptions["gatherMs"] | undefined;
+interface OpenBuildParts extends Omit<AttemptsParts, "report"> {
   /** Aborts when the server lets go of everything. */
   readonly signal: AbortSignal;
   report(events: readonly NewEvent[]): Promise<void>;
-  warn(message: string): void;
 }
 
 export function openBuild(parts: OpenBuildParts, build: WorkingBuild): OpenBuild {
@@ -76,6 +87,6 @@ export function openBuild(parts: OpenBuildParts, build: WorkingBuild): OpenBuild
     },
     warn: (error) => signal.aborted || warn(`${build.id} cannot share news: ${error.message}`),
   });
-  const kept = openKeptAttempts(build.id, { notes: store.notes, note });
+  const kept = openKeptAttempts(build.id, store.notes, note);
   return { attempts, over: new Set(), ending: new Set(), kept, shared, repository };
 }

@@ -4,7 +4,7 @@ import { type BuildId, type BuildView, createLanes, printable, retry, SlipwayErr
 import { type NewEvent, type NoteWork, report, type Store, type WorkingBuild } from "@slipway/engine";
 import { z } from "zod";
 import type { Repositories } from "../repository/repositories.ts";
-import { openOutbox } from "./outbox.ts";
+import { pushFromOutbox } from "./outbox.ts";
 import { readResult } from "./result.ts";
 
 export interface RemoteSettings {
@@ -98,9 +98,9 @@ export function createRemote(parts: RemoteParts): Remote {
     const main = await repository.main();
     if (pushed.get(build.id) === main) return;
     const { origin } = await repository.create({ from: "empty", atMs: 0 });
-    const outbox = await openOutbox({ directory: repositories.directoryOf(build.id), environment, url: pushUrl });
     const branch = branchOf(build);
-    const commit = await outbox.push({ main, onto: origin?.commit ?? null, branch }, signal);
+    const outbox = { directory: repositories.directoryOf(build.id), environment, url: pushUrl };
+    const commit = await pushFromOutbox({ ...outbox, main, onto: origin?.commit ?? null, branch }, signal);
     pushed.set(build.id, main);
     await tell(build.id, report("remote.pushed", `remote.pushed:${commit}`, { branch, commit }));
   };

@@ -18,18 +18,16 @@ export async function keepAnswer(
   [directory, ...names]: readonly [string, ...string[]],
 ): Promise<SlipwayError> {
   const path = join(directory, ...names);
-  const kept = await write(path, answer.slice(0, maxAnswerCharacters)).then(
+  const written = mkdir(dirname(path), { recursive: true, mode: 0o700 }).then(() =>
+    writeFile(path, answer.slice(0, maxAnswerCharacters), { mode: 0o600 }),
+  );
+  const kept = await written.then(
     () => `The last answer is in ${path}`,
     ({ code }: NodeJS.ErrnoException) => `Cannot write the last answer to ${path}: ${code}`,
   );
   // The gateway's message quotes the answer.
   const message = error instanceof InvalidAnswerError ? "the model gave no answer of the required form" : error.message;
   return new SlipwayError(error.code, `${cut(message, maxFindingsCharacters)}\n${kept}`, { cause: error });
-}
-
-async function write(path: string, text: string): Promise<void> {
-  await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-  await writeFile(path, text, { mode: 0o600 });
 }
 
 /** A failure as it is reported. A defect gives only its name: its message may hold anything. */

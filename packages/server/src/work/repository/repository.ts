@@ -31,7 +31,7 @@ export interface BuildRepository {
   candidates(): Promise<Map<CandidateId, string>>;
   openBranches(): Promise<Map<AttemptId, string>>;
   discard(branch: CandidateId | AttemptId): Promise<void>;
-  merge(options: MergeOptions): Promise<Merged>;
+  merge(options: Signal & { readonly ours: string; readonly theirs: string }): Promise<Merged>;
   commit(options: CommitOptions): Promise<string>;
   /** Moves main forward in one step. Returns false if it was at `to` already; fails with `main_moved` if it is elsewhere. */
   moveMain(from: string, to: string): Promise<boolean>;
@@ -77,12 +77,7 @@ export interface TakeOpenOptions extends Omit<TakeOptions, "id" | "base"> {
   readonly attempt: AttemptId;
 }
 
-export interface MergeOptions extends Signal {
-  readonly ours: string;
-  readonly theirs: string;
-}
-
-export interface BundleOptions extends Signal {
+interface BundleOptions extends Signal {
   readonly base?: string;
   readonly tip: string;
   readonly ref?: string;

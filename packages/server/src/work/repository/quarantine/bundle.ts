@@ -10,11 +10,6 @@ interface BundleHeader {
   readonly tip: string;
 }
 
-interface OpenedBundle {
-  readonly header: BundleHeader;
-  readonly pack: AsyncIterable<Uint8Array>;
-}
-
 const headerBytes = 64 * 1024;
 const mostNeeds = 256;
 
@@ -22,7 +17,7 @@ const mostNeeds = 256;
 export async function openBundle(
   chunks: AsyncIterable<Uint8Array>,
   { ref, mostBytes, signal }: { readonly ref: string; readonly mostBytes: number; readonly signal: AbortSignal },
-): Promise<OpenedBundle> {
+): Promise<BundleHeader & { readonly pack: AsyncIterable<Uint8Array> }> {
   const iterator = limited(chunks, mostBytes);
   try {
     let start = Buffer.alloc(0);
@@ -33,7 +28,7 @@ export async function openBundle(
     }
     const end = start.indexOf("\n\n");
     const header = parseHeader(start.subarray(0, end).toString("utf8"), ref);
-    return { header, pack: following(start.subarray(end + 2), iterator) };
+    return { ...header, pack: following(start.subarray(end + 2), iterator) };
   } catch (error) {
     // Not awaited: it ends with the pending chunk, which may never come.
     iterator.return(undefined).catch(() => {});

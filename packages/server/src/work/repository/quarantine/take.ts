@@ -38,10 +38,7 @@ export interface Taken extends Examined {
   readonly empty: boolean;
 }
 
-interface Received {
-  readonly commit: string;
-  readonly tree: string;
-}
+type Received = Pick<Taken, "commit" | "tree">;
 
 /** Takes a bundle's objects into the quarantine if its one commit passes all checks. */
 export async function receive(
@@ -52,15 +49,15 @@ export async function receive(
   const deadline = AbortSignal.timeout(limits.timeMs);
   const both = { signal: signal === undefined ? deadline : AbortSignal.any([deadline, signal]) };
   try {
-    const { header, pack } = await openBundle(bundle, { ref, mostBytes: limits.bundleBytes, ...both });
+    const { needs, tip, pack } = await openBundle(bundle, { ref, mostBytes: limits.bundleBytes, ...both });
     const { git } = quarantine;
     return await asRefusal("git refuses the bundle", async () => {
-      await checkNeeds(git, header.needs, known, both);
+      await checkNeeds(git, needs, known, both);
       const args = ["index-pack", "--stdin", "--fix-thin", "--strict", `--max-input-size=${limits.bundleBytes}`];
       await git.run(args, { input: pack, timeMs: limits.timeMs, ...both });
-      const named = await git.run(["rev-parse", `${header.tip}^{commit}`, `${header.tip}^{tree}`], both);
+      const named = await git.run(["rev-parse", `${tip}^{commit}`, `${tip}^{tree}`], both);
       const [commit = "", tree = ""] = line(named).split("\n");
-      if (commit !== header.tip) throw refuse("the bundle's ref is not a commit");
+      if (commit !== tip) throw refuse("the bundle's ref is not a commit");
       const findings = await checkTree(git, tree, limits, both);
       if (findings.length > 0) throw new CandidateRefused(findings);
       return { commit, tree };
