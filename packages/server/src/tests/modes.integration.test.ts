@@ -247,7 +247,12 @@ describe("a repository that is not as usual", () => {
   }
 
   it.each<[string, string, RegExp, (directory: string) => Promise<unknown>, string?]>([
-    ["has uncommitted changes", "repository_refused", /has 2 changes .*\(lib\/total\.js, README\.md\): commit/, dirty],
+    [
+      "has uncommitted changes",
+      "repository_refused",
+      /has 2 uncommitted changes \(lib\/total\.js, README\.md\): commit/,
+      dirty,
+    ],
     ["has a submodule", "repository_refused", /"vendor\/library" is a submodule/, modules],
     ["is not there", "invalid_request", /cannot be read/, (directory) => rm(directory, { recursive: true })],
     ["is a directory in one", "repository_refused", /is inside the repository/, asItIs, "lib"],
