@@ -248,18 +248,18 @@ describe("a repository that is not as usual", () => {
 
   it.each<[string, string, RegExp, (directory: string) => Promise<unknown>, string?]>([
     [
-      "has changes that are not committed",
+      "has uncommitted changes",
       "repository_refused",
-      /has 2 changes .*\(lib\/total\.js, README\.md\): commit/,
+      /has 2 uncommitted changes \(lib\/total\.js, README\.md\): commit/,
       dirty,
     ],
     ["has a submodule", "repository_refused", /"vendor\/library" is a submodule/, modules],
-    ["is not there", "invalid_request", /can not be read/, (directory) => rm(directory, { recursive: true })],
-    ["is a directory in one", "repository_refused", /lies in the repository/, asItIs, "lib"],
+    ["is not there", "invalid_request", /cannot be read/, (directory) => rm(directory, { recursive: true })],
+    ["is a directory in one", "repository_refused", /is inside the repository/, asItIs, "lib"],
     [
       "is damaged",
       "repository_refused",
-      /can not be imported/,
+      /cannot be imported/,
       (directory) => rm(join(directory, ".git/objects"), { recursive: true }),
     ],
     ["has a file that is too large", "repository_refused", /"data\.bin" has \d+ bytes, more than/, huge],

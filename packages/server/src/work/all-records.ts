@@ -1,7 +1,7 @@
 import type { BuildId } from "@slipway/contract";
 import { type BuildRecords, maxPage, type RecordKind, type Store } from "@slipway/engine";
 
-/** Less than the whole state, and with what has ended. */
+/** Reads all records of one kind, including ended ones, page by page. */
 export async function readAll<K extends RecordKind>(
   { builds }: Pick<Store, "builds">,
   build: BuildId,

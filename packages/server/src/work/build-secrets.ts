@@ -2,18 +2,18 @@ import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promise
 import { join } from "node:path";
 import { type BuildId, buildIdSchema, buildSecretsSchema, type InjectedSecret, SlipwayError } from "@slipway/contract";
 
-/** What builds were given for the services of their apps: in files that only the server's user reads, and nowhere else. */
+/** Keeps builds' secrets for the services of their apps, only in files that only the server's user can read. */
 export interface BuildSecrets {
   of(build: BuildId): Promise<readonly InjectedSecret[]>;
   keep(build: BuildId, secrets: readonly InjectedSecret[]): Promise<void>;
   remove(build: BuildId): Promise<void>;
-  /** Removes those of builds that are not wanted any more. */
+  /** Removes secrets of builds that are no longer wanted. */
   sweep(isWanted: (build: BuildId) => Promise<boolean>): Promise<void>;
 }
 
 const fileName = "secrets.json";
 
-/** `directory`: with one directory for each build. */
+/** `directory` has one directory per build. */
 export function openBuildSecrets(directory: string): BuildSecrets {
   const pathOf = (build: BuildId) => join(directory, buildIdSchema.parse(build), fileName);
   const remove = async (build: BuildId) => {
@@ -28,8 +28,8 @@ export function openBuildSecrets(directory: string): BuildSecrets {
       try {
         return buildSecretsSchema.parse(JSON.parse(text));
       } catch {
-        // Without its cause, which may quote them.
-        throw new SlipwayError("internal", `the secrets of ${build} can not be read`);
+        // Without the cause, which may quote a secret.
+        throw new SlipwayError("internal", `the secrets of ${build} cannot be read`);
       }
     },
     async keep(build, secrets) {

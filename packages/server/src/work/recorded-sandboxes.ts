@@ -5,7 +5,7 @@ import { sandboxChanged } from "./attempts/reports.ts";
 
 export interface RecordingParts {
   readonly store: Pick<Store, "builds">;
-  /** Nobody waits for it, and it does not fail. */
+  /** Never fails. */
   tell(build: BuildId, event: NewEvent): Promise<void>;
   readonly clock: { now(): number };
 }
@@ -13,11 +13,11 @@ export interface RecordingParts {
 type Provider = Pick<SandboxProvider, "create" | "get" | "list" | "snapshots" | "capabilities">;
 
 /**
- * The same provider for what is no attempt's: installs, gates, checkers, previews. Their sandboxes are in the records of the
- * builds that they are labelled with, from their create to their destroy.
+ * The same provider for sandboxes that belong to no attempt: installs, gates, checkers, previews. Records each in the
+ * build that its labels name, from create to destroy.
  */
 export function recordSandboxes(provider: Provider, { store, tell, clock }: RecordingParts): Provider {
-  /** What was told of each, in its order. */
+  /** Keeps the reports of each sandbox in order. */
   const lanes = createLanes<SandboxId>();
   const note = (info: SandboxInfo, status: "running" | "destroyed") => {
     const build = buildIdSchema.safeParse(info.labels["build"]).data;

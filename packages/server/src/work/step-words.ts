@@ -3,7 +3,7 @@ import type { ProjectStep } from "@slipway/sandbox";
 
 const maxSearchedCharacters = 64 * 1024;
 
-/** The ends of what a command wrote to both streams, each with half of the room or with what the other one leaves. */
+/** The end of both output streams of a command; each gets half of the room, plus what the other leaves. */
 export function lastOf({ stdout, stderr }: Pick<ProjectStep, "stdout" | "stderr">, maxCharacters: number): string {
   const [said = "", complained = ""] = [stdout, stderr].map((log) =>
     printable(log.slice(-maxSearchedCharacters)).trim(),

@@ -1,7 +1,7 @@
 import type { BuildId } from "@slipway/contract";
 import { itemsFor, type Work, type WorkItem } from "@slipway/engine";
 
-/** All of a build's work: the stages and plans by one, what happens in sandboxes by another. `ended`: after the last of it. */
+/** Joins the work of planning with the work in sandboxes. Calls `ended` after the last of it. */
 export function joinWork(
   planning: Pick<Work, "carryOut" | "reattach">,
   building: Work,
@@ -18,7 +18,7 @@ export function joinWork(
       if (others.length > 0) await building.carryOut(build, others);
     },
     async reattach(build, all) {
-      // What is not here is only to be cancelled, which waits for a move of main that was asked for.
+      // A build whose main is elsewhere can only be cancelled, which waits for a requested move of main.
       const wanted = (await canCarryOn(build.id)) ? all : all.filter(({ type }) => type === "merge");
       const [plans, others] = split(wanted);
       await planning.reattach(build, plans);

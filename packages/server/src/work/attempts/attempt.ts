@@ -1,13 +1,13 @@
 import { type End, endAs, SlipwayError } from "@slipway/contract";
 import type { AttemptWork } from "@slipway/engine";
 import { isFullDisk } from "../full-disk.ts";
+import { patiently } from "../planning/patience.ts";
 import type { Checkpointed } from "./checkpoints.ts";
 import { endByError, endOfRun, tellEnd } from "./ending.ts";
 import type { Kept } from "./kept.ts";
 import { endPlace, keepCheckpoint, leaveAttempt, pausePlace, tellSandbox } from "./leave.ts";
 import { speakerOf } from "./names.ts";
 import { beginAttempt } from "./order.ts";
-import { patiently } from "./patiently.ts";
 import { newPlace, openPlace } from "./place.ts";
 import { attemptEnded } from "./reports.ts";
 import { followRun, mayAskAgain, startRun } from "./run.ts";
@@ -37,7 +37,7 @@ export class Attempt {
   }
 
   get heardAtMs(): number | undefined {
-    return this.#running?.run.lastSeen();
+    return this.#running?.parts.run.lastSeen();
   }
 
   /** The last commit of its branch that is known here. */
@@ -53,7 +53,7 @@ export class Attempt {
     this.#isWaiting = true;
   }
 
-  /** Nobody waits for it. */
+  /** Returns at once. */
   tell(part: SharedPart, { quiet }: { readonly quiet: boolean }): void {
     void this.#inLine(async () => await this.#running?.share(part, quiet));
   }
@@ -136,7 +136,7 @@ export class Attempt {
     const running = await startRun(this.#world, kept, sandbox, { signal, checkpointed: this.#checkpointed });
     this.#running = running;
     running.follow(() => this.#follow(kept, running));
-    await running.tellMain(await running.repository.main());
+    await running.tellMain(await running.parts.repository.main());
   }
 
   async #follow(kept: Kept, running: Running): Promise<void> {
@@ -152,7 +152,7 @@ export class Attempt {
   async #ended(running: Running, end: End): Promise<void> {
     if (this.#running !== running || this.#kept === undefined) return;
     await this.#letGo();
-    const refusedMicroUsd = end.reason === "budget" ? running.budgetMicroUsd : undefined;
+    const refusedMicroUsd = end.reason === "budget" ? running.parts.budgetMicroUsd : undefined;
     if (refusedMicroUsd !== undefined) await this.#keep({ refusedMicroUsd });
     const known = await endOfRun(this.#world, end, running);
     if (end.reason === "runner_lost") await endPlace(this.#world, this.#wanted, { keep: false });
@@ -161,10 +161,10 @@ export class Attempt {
 
   async #unheard(running: Running, error: unknown): Promise<void> {
     const { warn, build } = this.#world;
-    warn(`${build.id}, ${speakerOf(this.#wanted)} is not heard any more: ${(error as Error).message}`);
+    warn(`${build.id}, ${speakerOf(this.#wanted)} is no longer heard: ${(error as Error).message}`);
     if (this.#running !== running || this.#kept === undefined) return;
     await this.#letGo();
-    // With this machine's disk full, the sandbox may be well, and a checkpoint brings it back no better.
+    // If this machine's disk is full, the sandbox may be fine and a respawn would not help.
     await tellEnd(this.#world, this.#kept, isFullDisk(error) ? endByError(error) : endAs("runner_lost"));
   }
 
@@ -183,7 +183,7 @@ export class Attempt {
       await pausePlace(this.#world, kept, this.#checkpointed);
     } catch (error) {
       const { warn, build } = this.#world;
-      // A resume looks whether the sandbox is still there.
+      // A resume checks whether the sandbox still exists.
       warn(`${build.id}, ${speakerOf(kept)} is paused without a checkpoint: ${(error as Error).message}`);
     }
   }

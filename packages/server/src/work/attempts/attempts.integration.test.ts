@@ -339,7 +339,7 @@ it("what main depends on is there when an attempt begins, and is not installed a
 
 it("agents hear of overlaps of branches that are not offered yet, and their branches are kept", async () => {
   const seen = new Map<string, string>();
-  const overlap = "can not be merged in list.txt";
+  const overlap = "cannot be merged in list.txt";
   const program: ScriptedProgram = ({ step, request: { messages } }) => {
     const words = JSON.stringify(messages);
     const task = /Your task: Make (\w+)/.exec(words)?.[1] ?? "";
@@ -368,7 +368,7 @@ it("agents hear of overlaps of branches that are not offered yet, and their bran
   expect(await site.reports("candidate.offered")).toEqual([]);
   for (const sandbox of sandboxes) await sandbox.files.write("/tmp/go", "");
   await vi.waitFor(() => {
-    for (const task of ["one", "two"]) expect(seen.get(task)).toMatch(/(one-1 and two-1|two-1 and one-1) can not be/);
+    for (const task of ["one", "two"]) expect(seen.get(task)).toMatch(/(one-1 and two-1|two-1 and one-1) cannot be/);
   }, patient);
   expect((await site.reported("candidate.offered"))["commit"]).toBe(open.get(first.id));
   await expectNothingLeft(site);

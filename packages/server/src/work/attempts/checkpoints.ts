@@ -9,23 +9,23 @@ export type Checkpointed = (made: {
 
 export interface CheckpointsOptions {
   readonly sandbox: Sandbox;
-  /** Of the snapshots. */
+  /** Names the snapshots. */
   readonly name: string;
   readonly everyMs: number;
-  /** Keeps the snapshot, and answers those that it takes the place of. */
+  /** Called with each new snapshot. */
   made(snapshot: SnapshotId, phase: string): Promise<void>;
   warn(error: Error): void;
 }
 
-/** Snapshots of a sandbox at work: at what is worth it, and from time to time. */
+/** Takes snapshots of a working sandbox, on request and periodically. */
 export interface Checkpoints extends AsyncDisposable {
-  /** Soon: one that is under way is ended first, and many at once are one. */
+  /** Requests a checkpoint after the current one; requests at the same time count as one. */
   wish(phase: string): void;
-  /** The sandbox's run has said something. */
+  /** The run has sent an event. */
   heard(): void;
 }
 
-/** A snapshot holds the sandbox still, and with it what its run is about to say: it waits until the run is quiet. */
+/** A snapshot pauses the sandbox and delays its events, so it waits until the run is quiet. */
 const quietMs = 250;
 const mostQuietMs = 2000;
 
@@ -53,7 +53,7 @@ export function createCheckpoints({ sandbox, name, everyMs, made, warn }: Checkp
         const { id } = await sandbox.snapshot({ name });
         await made(id, at);
       } catch (error) {
-        // A sandbox that is gone is noticed by others. Without a checkpoint there is more to do again, no more than that.
+        // A missing checkpoint only means more work to repeat. Others notice an ended sandbox.
         warn(error as Error);
       }
     }
@@ -88,7 +88,7 @@ function sleep(ms: number, signal: AbortSignal): Promise<void> {
   });
 }
 
-/** Removes snapshots; answers those that a sandbox still starts from. */
+/** Removes snapshots. Returns those that are still in use by a sandbox. */
 export async function removeSnapshots(
   { snapshots }: Pick<SandboxProvider, "snapshots">,
   ids: readonly SnapshotId[],

@@ -2,11 +2,11 @@ import type { AttemptSurroundings } from "./surroundings.ts";
 
 type Claiming = Pick<AttemptSurroundings, "bridge" | "build" | "warn">;
 
-/** So long a file stays claimed whose attempt is not heard of any more. */
+/** How long files stay claimed after their attempt falls silent. */
 export const claimMs = 30 * 60_000;
 const renewMs = claimMs / 3;
 
-/** What an attempt has claimed stays its own for as long as it works, whoever has heard the claims. */
+/** Renews a working attempt's claims, even those taken through another process. */
 export function keepClaims(world: Claiming, owner: string, signal: AbortSignal): void {
   const renew = async () => {
     for (const { path, token } of await claimsOf(world, owner)) {

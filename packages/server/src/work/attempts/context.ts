@@ -10,23 +10,23 @@ import {
 import type { Store } from "@slipway/engine";
 import { readAll } from "../all-records.ts";
 
-/** What of a build's shared context follows from its records. Each is lines of words for people and agents. */
+/** The source of the parts of shared context that follow from a build's records. */
 export interface ContextSource {
   readonly build: BuildId;
   readonly store: Pick<Store, "builds" | "patterns">;
-  /** What fixes are remembered for. */
+  /** The scope of remembered fixes. */
   readonly scope: string;
 }
 
 const maxLines = 200;
 const maxResults = 60;
-/** Of those that are read: an older candidate may be judged after newer ones. */
+/** More than are shown, because an older candidate may be judged after newer ones. */
 const maxRead = 300;
 const maxFixes = 20;
 const maxFixCharacters = 700;
 const maxFindingCharacters = 200;
 
-/** Features of the plan: done, in work or open, by their tasks. */
+/** The features of the plan: done, in work or open, by their tasks. */
 export async function featureLines({ store, build }: ContextSource): Promise<readonly string[]> {
   const [plans, records] = [await readAll(store, build, "plans"), await readAll(store, build, "tasks")];
   const statuses = new Map(records.map(({ id, status }) => [id, status]));
@@ -42,7 +42,7 @@ export async function featureLines({ store, build }: ContextSource): Promise<rea
   });
 }
 
-/** How gates have judged the newest candidates, the latest last. */
+/** Gate results of the newest candidates, the latest last. */
 export async function verificationLines({ store, build }: ContextSource): Promise<readonly string[]> {
   const newest = { isReversed: true, limit: maxRead };
   const candidates = await store.builds.records(build, "candidates", newest);
@@ -56,7 +56,7 @@ export async function verificationLines({ store, build }: ContextSource): Promis
   });
 }
 
-/** What has mended errors that this build has met, in this project before. */
+/** Fixes from this project's past for errors of this build. */
 export async function fixLines({ store, build, scope }: ContextSource): Promise<readonly string[]> {
   const errors = (await readAll(store, build, "tasks")).flatMap(({ details }) => {
     const { failures } = details as { readonly failures?: readonly { readonly error: string }[] };
@@ -66,11 +66,11 @@ export async function fixLines({ store, build, scope }: ContextSource): Promise<
   const known = await store.patterns.find(scope, [...new Set(errors)].slice(-maxLines));
   return known.slice(-maxFixes).map(({ error, fix }) => {
     const said = [error, fix].map((text) => text.trim().replaceAll("\n", "\n  ").slice(0, maxFixCharacters));
-    return `- ${said.join("\n  mended by:\n  ")}`;
+    return `- ${said.join("\n  fixed by:\n  ")}`;
   });
 }
 
-/** What the locked intent says, which does not change. */
+/** The sections of the locked intent, which never change. */
 export async function intentSections({
   store,
   build,

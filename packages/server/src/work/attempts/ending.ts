@@ -8,22 +8,22 @@ import type { AttemptSurroundings } from "./surroundings.ts";
 
 const fullDisk = "The sandbox was ended: its disk was full. Leave less on it.";
 
-/** How the attempt ended, by its run's end. A run cannot say that its work was merged, and nobody here cancels one. */
-export async function endOfRun(world: AttemptSurroundings, end: End, { sandbox }: Running): Promise<End> {
+/** The attempt's end by its run's end. A run cannot claim that its work was merged, and nothing here cancels one. */
+export async function endOfRun(world: AttemptSurroundings, end: End, { parts }: Running): Promise<End> {
   if (end.reason === "completed" || end.reason === "cancelled")
     return endAs(end.reason, "the run ended by itself before its work was merged");
   // A respawn from the last checkpoint would fill the disk again.
-  const isFull = end.reason === "runner_lost" && (await hasFilledDisk(world, sandbox.id));
+  const isFull = end.reason === "runner_lost" && (await hasFilledDisk(world, parts.sandbox.id));
   return isFull ? endAs("disk_full", fullDisk) : end;
 }
 
-/** How an attempt ended that an error kept from running. */
+/** The end of an attempt that an error kept from running. */
 export function endByError(error: unknown): End {
   const isOwn = error instanceof SlipwayError && error.retry === "never" && !mayPass(error);
   return endAs(isOwn ? "setup_failed" : "unavailable", error instanceof Error ? error.message : String(error));
 }
 
-/** This machine's disk is full, or the build's repository is gone: either passes, or the user cancels the build. */
+/** A full disk of this machine and a missing repository: they pass, or the user cancels the build. */
 function mayPass(error: unknown): boolean {
   return isFullDisk(error) || hasCode(error, "commit_not_found");
 }
@@ -39,7 +39,7 @@ export async function tellEnd(
   if (afterEnd(end) !== "retry") return;
   const [key, from] = [`errors:${runIdOf(life.id, life.respawn, life.part)}`, speakerOf(life)];
   const payload = { title: `${from} has failed`, text: printable(endText(end)).slice(-4000) };
-  // Only told: nobody waits for it.
+  // Only news: a failure does not matter.
   await bridge.publish(build.id, { topic: "errors", key, from, payload }).catch(() => {});
   shared.changed("errors", from);
 }

@@ -12,30 +12,30 @@ import {
 import type { NoteWork, WorkNotes } from "@slipway/engine";
 import { z } from "zod";
 
-/** What a server needs to go on with an attempt that another one began. */
+/** What a server needs to go on with an attempt of another server. */
 const keptSchema = z.strictObject({
   id: attemptIdSchema,
   task: slugSchema,
   number: z.int().min(1),
-  /** The same for all runs of the attempt: they go on with each other's work. */
+  /** The same for all runs of the attempt, which continue each other's work. */
   order: taskOrderSchema.omit({ bundle: true, fixModel: true }),
   respawn: z.int().min(0),
-  /** Runs in the same sandbox: one that ended for want of money is followed by another. */
+  /** Counts runs in the same sandbox: another follows one that ran out of money. */
   part: z.int().min(0),
-  /** Null: there is none yet in this life. */
+  /** Null: this life has none yet. */
   sandbox: sandboxIdSchema.nullable(),
-  /** The run's last event that was taken in. */
+  /** The last event of the run that was taken in. */
   heard: z.int().min(0),
-  /** The budget of the build under which the run was refused. */
+  /** The build's budget when the run was refused money. */
   refusedMicroUsd: z.int().min(0).nullable(),
-  /** Its checkpoints, the latest last. */
+  /** Snapshots of its checkpoints, the latest last. */
   snapshots: z.array(snapshotIdSchema),
   checkpoints: z.int().min(0),
-  /** The last commit that it offered. */
+  /** The last offered commit. */
   offered: commitSchema.nullable(),
-  /** The last commit of its branch that was taken in, offered or not. */
+  /** The last commit taken from its branch, offered or not. */
   tip: commitSchema.nullable().default(null),
-  /** Of all that it has offered or shown, taken or not. */
+  /** The size of all offers and branches it has sent, taken or not. */
   offeredBytes: z.int().min(0).default(0),
 });
 export type Kept = z.output<typeof keptSchema>;
@@ -49,14 +49,9 @@ export interface KeptAttempts {
   list(): Promise<readonly AttemptId[]>;
 }
 
-export interface KeptParts {
-  readonly notes: Pick<WorkNotes, "list">;
-  readonly note: NoteWork;
-}
-
 const kind = "attempt";
 
-export function openKeptAttempts(build: BuildId, { notes, note }: KeptParts): KeptAttempts {
+export function openKeptAttempts(build: BuildId, notes: Pick<WorkNotes, "list">, note: NoteWork): KeptAttempts {
   const savers = new Map<AttemptId, (kept: Kept | null) => Promise<void>>();
   const saverOf = (id: AttemptId) => {
     const saver =

@@ -1,11 +1,14 @@
-import type { AttemptId, SandboxId, SandboxInfo } from "@slipway/contract";
-import type { AttemptWork, BuildLedger, WorkingBuild } from "@slipway/engine";
+import type { AttemptId, BuildId, SandboxId, SandboxInfo } from "@slipway/contract";
+import type { AttemptWork, BuildLedger, Store, WorkingBuild } from "@slipway/engine";
+import type { SandboxProvider } from "@slipway/sandbox";
+import { readAll } from "../all-records.ts";
+import { endSandbox } from "../left-behind.ts";
 import { whenDatabaseIsThere } from "../planning/patience.ts";
 import { type Checkpointed, removeSnapshots } from "./checkpoints.ts";
 import { freeClaims } from "./claims.ts";
-import type { Kept } from "./kept.ts";
+import type { Kept, KeptAttempts } from "./kept.ts";
 import { runIdOf, speakerOf } from "./names.ts";
-import { leftPlaces, removePlace } from "./place.ts";
+import { leftPlaces, purpose } from "./place.ts";
 import { checkpointMade, sandboxChanged } from "./reports.ts";
 import type { AttemptSurroundings } from "./surroundings.ts";
 
@@ -13,10 +16,10 @@ type Leaving = Pick<AttemptSurroundings, "build" | "provider" | "clock" | "closi
   readonly store: Pick<AttemptSurroundings["store"], "ledger">;
 };
 
-/** How long a sandbox that is gone may take to be told of. */
+/** How long the event of an ended sandbox may take. */
 const toldMs = 10_000;
 
-/** Whether that is what has ended the sandbox. */
+/** Whether the sandbox was ended because its disk was full. */
 export async function hasFilledDisk({ provider }: Pick<Leaving, "provider">, sandbox: SandboxId): Promise<boolean> {
   const left = await provider.list();
   if (left.some(({ id, state }) => id === sandbox && state === "running")) return false;
@@ -31,7 +34,7 @@ export async function hasFilledDisk({ provider }: Pick<Leaving, "provider">, san
   return false;
 }
 
-/** Releases all that an attempt holds; safe to repeat. `keep`: its files are for the next attempt. */
+/** Releases all that an attempt holds; safe to repeat. `keep`: keeps its sandbox for the next attempt. */
 export async function leaveAttempt(
   world: AttemptSurroundings,
   attempt: AttemptWork,
@@ -53,7 +56,7 @@ export async function endPlace(
 ): Promise<void> {
   const { build, provider } = world;
   for (const info of await provider.list({ labels: { build: build.id, attempt: id } })) {
-    if (!keep) await removePlace(world, info);
+    if (!keep) await endSandbox(provider, info.id);
     else if (info.state !== "stopped") await (await provider.get(info.id)).stop();
     await tellSandbox(world, { id, task }, info, keep ? "stopped" : "destroyed");
   }
@@ -86,10 +89,10 @@ export async function keepCheckpoint(
   const inUse = await removeSnapshots(provider, snapshots.slice(0, -1));
   await keep({ snapshots: [...inUse, made.snapshot] });
   if (checkpoints > 1) return;
-  for (const left of await leftPlaces({ provider }, build, kept)) await removePlace({ provider }, left);
+  for (const { id: left } of await leftPlaces({ provider }, build, kept)) await endSandbox(provider, left);
 }
 
-/** `info`: how the sandbox was when it was last looked at. */
+/** Reports a sandbox with the cost of its runs. `info`: as last seen. */
 export async function tellSandbox(
   { build, clock, closing, report, store }: Omit<Leaving, "provider">,
   { id, task }: Pick<AttemptWork, "id" | "task">,
@@ -101,7 +104,7 @@ export async function tellSandbox(
   await report([sandboxChanged(build, task, info, { status, costMicroUsd }, clock.now())]);
 }
 
-/** What the runs in one sandbox of an attempt have cost: each is an account. */
+/** Adds up the cost of the runs in one sandbox of an attempt; each run has an account. */
 async function costOf(ledger: Pick<BuildLedger, "balance">, attempt: AttemptId, respawn: number): Promise<number> {
   let cost = 0;
   for (let part = 0; ; part++) {
@@ -111,7 +114,39 @@ async function costOf(ledger: Pick<BuildLedger, "balance">, attempt: AttemptId, 
   }
 }
 
-/** What an attempt's snapshots are called: those that nothing knows of any more are found by it. */
+/** Names an attempt's snapshots, so that forgotten ones can be found. */
 export function snapshotName({ id }: Pick<WorkingBuild, "id">, attempt: string): string {
   return `attempt ${id} ${attempt}`;
+}
+
+/** Removes sandboxes, snapshots and notes of attempts that are over. Stops sandboxes that awaited tasks will go on with. */
+export async function sweepAttempts(
+  provider: Pick<SandboxProvider, "get" | "list" | "snapshots">,
+  kept: KeptAttempts,
+  build: WorkingBuild,
+  { wanted, awaited }: { readonly wanted: ReadonlySet<string>; readonly awaited: ReadonlySet<string> },
+): Promise<void> {
+  for (const { id, labels, state } of await provider.list({ labels: { build: build.id, purpose } })) {
+    if (wanted.has(labels["attempt"] ?? "")) continue;
+    if (!awaited.has(labels["task"] ?? "")) await endSandbox(provider, id);
+    else if (state === "running") await (await provider.get(id)).stop();
+  }
+  const prefix = snapshotName(build, "");
+  const left = (await provider.snapshots.list()).filter(
+    ({ name }) => name?.startsWith(prefix) && !wanted.has(name.slice(prefix.length)),
+  );
+  await removeSnapshots(
+    provider,
+    left.map(({ id }) => id),
+  );
+  for (const id of await kept.list()) if (!wanted.has(id)) await kept.remove(id);
+}
+
+/** Tasks whose next or new attempt goes on in the sandbox of the one before. */
+export async function tasksThatGoOn(store: Pick<Store, "builds">, build: BuildId): Promise<string[]> {
+  const tasks = await readAll(store, build, "tasks");
+  return tasks.flatMap(({ id, status, details }) => {
+    const { from } = (details["next"] ?? {}) as { readonly from?: string };
+    return (status === "pending" || status === "assigned") && from === "last-attempt" ? [id] : [];
+  });
 }

@@ -2,6 +2,7 @@ import type { TaskRun } from "@slipway/agent-host";
 import {
   type AgentEvent,
   type BridgeTopic,
+  type ErrorCode,
   hasCode,
   type NumberedEvent,
   type Offered,
@@ -20,7 +21,7 @@ import { claimMs } from "./claims.ts";
 import type { Kept } from "./kept.ts";
 import { speakerOf } from "./names.ts";
 import { takeBranch, takeOffer } from "./offers.ts";
-import { attemptHeard, attemptProgress } from "./reports.ts";
+import { actionOf, attemptHeard, attemptProgress, commandText } from "./reports.ts";
 import type { Shared } from "./shared.ts";
 
 export interface ListenOptions {
@@ -34,27 +35,26 @@ export interface ListenOptions {
   readonly shared: Shared;
   readonly clock: { now(): number };
   report(events: readonly NewEvent[]): Promise<void>;
-  /** A phase is finished. */
+  /** Called when a phase is finished. */
   checkpoint(phase: TaskPhase): void;
-  /** What came of an offer, or of a branch that is not offered yet, is kept. */
+  /** Stores the outcome of an offer, or of a branch that is not offered yet. */
   received(change: Pick<Kept, "offeredBytes"> & Partial<Pick<Kept, "offered" | "tip">>): Promise<void>;
-  /** Events up to that number need not be taken in again. */
+  /** Stores that events up to this number need not be taken in again. */
   heard(sequence: number): Promise<void>;
   readonly signal: AbortSignal;
 }
 
-/** What one run may have kept and passed on: all of it is said by a sandbox that nobody vouches for. */
+/** How much one run may store and pass on, because its sandbox is untrusted. */
 const most = { actions: 20_000, progress: 1000, messages: 1000, offers: 60, branches: 60, fileChanges: 200 };
-/** Of branches, one each so often is taken in behind the last of those. */
+/** After the most branches, one in this time is still taken in. */
 const branchEveryMs = 60_000;
 const maxOfferedBytes = 1024 ** 3;
-/** The rest is left for offers. */
+/** Reserves the rest for offers. */
 const maxShownBytes = maxOfferedBytes / 2;
-const maxDetailCharacters = 2000;
 
-/** Its disposal waits for what goes on beside the events. */
+/** Disposing it waits for the work beside the events. */
 export interface Listener extends AsyncDisposable {
-  /** Takes in what a run reports, one event after another. To take one in again changes nothing. */
+  /** Takes in the events of a run, one after another. Repeating one changes nothing. */
   take(event: NumberedEvent): Promise<void>;
 }
 
@@ -72,7 +72,7 @@ export function createListener(options: ListenOptions): Listener {
   let goingOn = Promise.resolve();
   let failure: { readonly error: unknown } | undefined;
 
-  /** Nobody hears late of a phase because a branch is large or the disk slow. What fails is told by the next event. */
+  /** Keeps a large branch or a slow disk from delaying events. The next event throws its failure. */
   const beside = (work: Promise<void>): Promise<void> => {
     const ended = work.catch((error: unknown) => {
       failure ??= { error };
@@ -81,9 +81,9 @@ export function createListener(options: ListenOptions): Listener {
     return ended;
   };
 
-  /** The run has ended, or its sandbox is gone: its end tells that. */
+  /** Ignores that the run ended or its sandbox is gone, because its end says so. */
   const unlessGone = (error: unknown) => {
-    if (signal.aborted || !isGone(error)) throw error;
+    if (signal.aborted || !gone.some((code) => hasCode(error, code))) throw error;
   };
 
   const within = (kind: keyof typeof counts) => ++counts[kind] <= most[kind];
@@ -91,7 +91,7 @@ export function createListener(options: ListenOptions): Listener {
   const publish = async (name: number | string, message: Message) => {
     if (!within("messages")) return;
     const said = { ...message, key: `${run.id}:${name}:${message.topic}`, from: speaker } as OutgoingMessage;
-    // Others can do without it: it is too long, or the bridge is full or away.
+    // Optional for others: it may be too long, or the bridge full or away.
     await whenDatabaseIsThere(() => bridge.publish(build.id, said), signal).catch(ifExpected);
   };
 
@@ -102,15 +102,8 @@ export function createListener(options: ListenOptions): Listener {
   const act = async (sequence: number, agent: string, event: AgentEvent) => {
     const action = actionOf(event, inputs);
     if (action === undefined || !within("actions")) return;
-    const record: AgentActionRecord = {
-      build: build.id,
-      attempt: kept.id,
-      run: run.id,
-      sequence,
-      agent,
-      at: clock.now(),
-      ...action,
-    };
+    const name = { build: build.id, attempt: kept.id, run: run.id, sequence };
+    const record: AgentActionRecord = { ...name, agent, at: clock.now(), ...action };
     await whenDatabaseIsThere(() => store.actions.record([record]), signal);
   };
 
@@ -118,7 +111,7 @@ export function createListener(options: ListenOptions): Listener {
     const plain = paths.filter((path) => repositoryPathSchema.safeParse(path).success);
     if (plain.length === 0 || !within("messages")) return;
     const answer = await bridge.claim(build.id, { paths: plain, owner: speaker, leaseMs: claimMs }).catch(ifExpected);
-    // Nobody answers, and the agent goes on.
+    // Without an answer the agent goes on.
     if (answer === undefined) return;
     const held = answer.granted ? [] : answer.held.slice(0, 64).map(({ path, owner }) => ({ path, owner }));
     await run.send({ type: "claimed", id, granted: answer.granted, held });
@@ -129,16 +122,13 @@ export function createListener(options: ListenOptions): Listener {
     if (!within("offers")) return;
     await showing;
     const mostBytes = Math.max(0, maxOfferedBytes - offeredBytes);
-    const {
-      report: told,
-      taken,
-      bytes,
-    } = await takeOffer(options.repository, run, kept, offered, { mostBytes, signal });
-    offeredBytes += bytes;
-    // First what is there by now, so that whoever is told finds it.
+    const outcome = await takeOffer(options.repository, run, kept, offered, { mostBytes, signal });
+    const { taken } = outcome;
+    offeredBytes += outcome.bytes;
     tip = taken?.commit ?? tip;
+    // Stored before it is reported, so that whoever reads the report finds it.
     await options.received({ offeredBytes, ...(taken && { offered: taken.commit, tip: taken.commit }) });
-    await report([told]);
+    await report([outcome.report]);
     shared.changed("merges");
     for (const [index, { path, change, after }] of (taken?.changes ?? []).slice(0, most.fileChanges).entries()) {
       const payload = { sandbox: sandbox.id, path, action: changeWords[change], hash: after ?? null };
@@ -147,7 +137,7 @@ export function createListener(options: ListenOptions): Listener {
     if (taken !== undefined) shared.changed("conflicts");
   };
 
-  /** So that overlaps are known before anything is offered. What is wrong with a branch is told when it is. */
+  /** Takes in the branch to find overlaps before the offer. Mistakes in it are reported with the offer. */
   const show = async (commit: string) => {
     const mostBytes = maxShownBytes - offeredBytes;
     if (commit === tip || mostBytes <= 0) return;
@@ -204,61 +194,21 @@ export function createListener(options: ListenOptions): Listener {
   };
 }
 
-/** After these, what was told before is not looked at again. */
+/** After these events, earlier ones are not taken in again. */
 const milestones: ReadonlySet<string> = new Set(["phase", "command", "committed", "claim", "told", "offered"]);
 const changeWords = { added: "created", changed: "changed", deleted: "deleted", renamed: "changed" } as const;
 
 type Message = { [T in BridgeTopic]: Pick<Extract<OutgoingMessage, { topic: T }>, "topic" | "payload"> }[BridgeTopic];
 
+const gone: readonly ErrorCode[] = [
+  "provider_unavailable",
+  "run_ended",
+  "sandbox_ended",
+  "sandbox_not_found",
+  "sandbox_not_running",
+  "too_large",
+];
+
 function ifExpected(error: unknown): undefined {
   if (!(error instanceof SlipwayError)) throw error;
-}
-
-function isGone(error: unknown): boolean {
-  const codes = [
-    ...([
-      "provider_unavailable",
-      "run_ended",
-      "sandbox_ended",
-      "sandbox_not_found",
-      "sandbox_not_running",
-      "too_large",
-    ] as const),
-  ];
-  return codes.some((code) => hasCode(error, code));
-}
-
-function commandText({ command, ok, output, durationMs }: Extract<RunnerEvent, { type: "command" }>): string {
-  const time = `${(durationMs / 1000).toFixed(1)} s`;
-  return ok ? `${command}, ${time}` : `${command}, ${time}: ${output.trim().slice(-400)}`;
-}
-
-type Action = Pick<AgentActionRecord, "action" | "ok" | "details">;
-
-/** What an agent did, once it is done. */
-function actionOf(event: AgentEvent, inputs: Map<string, string>): Action | undefined {
-  switch (event.type) {
-    case "tool": {
-      if (event.phase === "start") {
-        if (inputs.size < 1000) inputs.set(event.id, cut(event.input));
-        return undefined;
-      }
-      const input = inputs.get(event.id) ?? "";
-      inputs.delete(event.id);
-      const details = { kind: event.kind, input, output: cut(event.output) };
-      return { action: cut(event.name).slice(0, 200) || "tool", ok: event.ok ?? null, details };
-    }
-    case "file_change":
-      return { action: "file_change", ok: null, details: { path: cut(event.path), change: event.action } };
-    case "done":
-      return { action: "done", ok: event.outcome === "completed", details: { outcome: event.outcome } };
-    case "error":
-      return { action: "error", ok: false, details: { kind: event.kind, message: cut(event.message) } };
-    default:
-      return undefined;
-  }
-}
-
-function cut(text = ""): string {
-  return printable(text).slice(0, maxDetailCharacters);
 }

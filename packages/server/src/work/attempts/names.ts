@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { type AttemptId, type CandidateId, candidateIdSchema, type RunId, runIdSchema } from "@slipway/contract";
 import type { AttemptWork } from "@slipway/engine";
 
-/** Ids that follow from what they name, so that another process finds what this one has begun. */
+/** Derives ids from what they name, so that another process finds what this one began. */
 export function runIdOf(attempt: AttemptId, respawn: number, part: number): RunId {
   return runIdSchema.parse(`run_${derived(`run ${attempt} ${respawn} ${part}`)}`);
 }
@@ -11,7 +11,7 @@ export function candidateIdOf(attempt: AttemptId, respawn: number, offer: number
   return candidateIdSchema.parse(`cnd_${derived(`candidate ${attempt} ${respawn} ${offer}`)}`);
 }
 
-/** Who an attempt is to the others of its build. */
+/** The name of an attempt among the others of its build. */
 export function speakerOf({ task, number }: Pick<AttemptWork, "task" | "number">): string {
   return `${task}-${number}`;
 }

@@ -1,4 +1,4 @@
-import { type Intent, lockedIntentSchema, SlipwayError, type Task } from "@slipway/contract";
+import { type Intent, lockedIntentSchema, SlipwayError } from "@slipway/contract";
 import { type AttemptWork, patternScope, type Store, type TaskRecord, type WorkingBuild } from "@slipway/engine";
 import { readAll } from "../all-records.ts";
 import type { Kept } from "./kept.ts";
@@ -8,8 +8,7 @@ import type { AttemptSurroundings } from "./surroundings.ts";
 type Order = Kept["order"];
 
 /**
- * What a project's own commands are, whatever its tasks make of it. The same as projects are built and tested by elsewhere.
- * A repository that is there already gets no lock file that nobody has asked for.
+ * The commands of any project, the same as gates use. An existing repository without a lock file gets none.
  */
 const commandsIn = (mode: WorkingBuild["mode"]) => ({
   install:
@@ -25,7 +24,7 @@ const maxEarlier = 12;
 const maxEarlierCharacters = 8000;
 const maxFixCharacters = 16_000;
 
-/** Writes down what the attempt is to do, so that every server that goes on with it finds the same. */
+/** Stores what the attempt is to do, so that every server that goes on with it finds the same. */
 export async function beginAttempt(world: AttemptSurroundings, wanted: AttemptWork): Promise<Kept> {
   const { build, store, kept, repository, shared } = world;
   const base = await (await repository()).main();
@@ -52,7 +51,7 @@ export async function beginAttempt(world: AttemptSurroundings, wanted: AttemptWo
   return begun;
 }
 
-/** What an attempt is told to do, by what the store knows of its task. How criteria are checked is no part of it. */
+/** The order of an attempt, from the records of its task. Leaves out how criteria are checked. */
 export async function readOrder(
   store: Pick<Store, "builds" | "patterns">,
   build: WorkingBuild,
@@ -68,8 +67,10 @@ export async function readOrder(
   const { intent } = lockedIntentSchema.parse(locked);
   const [fix] = item.pattern === null ? [] : await store.patterns.find(patternScope(build), [item.pattern]);
   return {
-    task: taskOf(task),
-    criteria: criteriaOf(task, intent),
+    task: { id: task.id, title: task.title, description: task.description, expectedFiles: task.expectedFiles },
+    criteria: intent.criteria
+      .filter(({ id }) => task.criteria.includes(id))
+      .map(({ id, statement }) => ({ id, statement })),
     intent: shortIntent(intent),
     commands: commandsIn(build.mode),
     branch: `attempt/${speakerOf(item)}`,
@@ -87,14 +88,6 @@ export async function readOrder(
   };
 }
 
-function taskOf({ id, title, description, expectedFiles }: Task): Order["task"] {
-  return { id, title, description, expectedFiles };
-}
-
-function criteriaOf({ criteria }: Task, intent: Intent): Order["criteria"] {
-  return intent.criteria.filter(({ id }) => criteria.includes(id)).map(({ id, statement }) => ({ id, statement }));
-}
-
 function shortIntent({ request, appType, character, coreValue, identity, antiPatterns, workflows }: Intent): string {
   const { mood, colours, typography, layout } = identity;
   return [
@@ -109,7 +102,7 @@ function shortIntent({ request, appType, character, coreValue, identity, antiPat
     .slice(0, maxIntentCharacters);
 }
 
-/** `message`: in its own words. */
+/** `message`: the original text. */
 interface Failure {
   readonly error: string;
   readonly message?: string;

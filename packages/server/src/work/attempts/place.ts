@@ -3,10 +3,10 @@ import { type CreateSandboxInput, hasCode, maxLifetimeMs, type SandboxInfo, Slip
 import type { WorkingBuild } from "@slipway/engine";
 import { projectPath, readText, type Sandbox, type SandboxProvider } from "@slipway/sandbox";
 import type { BuildSecrets } from "../build-secrets.ts";
+import { patiently } from "../planning/patience.ts";
 import { packageEnvironment } from "../workspaces/install.ts";
 import type { Workspaces } from "../workspaces/workspaces.ts";
 import type { Kept } from "./kept.ts";
-import { patiently } from "./patiently.ts";
 
 export interface PlaceParts {
   readonly provider: Pick<SandboxProvider, "create" | "get" | "list" | "snapshots" | "events">;
@@ -15,24 +15,24 @@ export interface PlaceParts {
   readonly agent: string;
 }
 
-/** Where attempts are: sandboxes that are known by their labels, whichever process has made them. */
+/** The label of attempts' sandboxes, by which any process finds them. */
 export const purpose = "attempt";
 
-/** Finds or makes the sandbox of this life of the attempt. Undefined: there was one, and it is gone. */
+/** Finds or makes the sandbox for this life of the attempt. Undefined: it had one, which is gone. */
 export async function openPlace(
   parts: PlaceParts & { readonly build: WorkingBuild; settled(): Promise<unknown> },
   kept: Kept,
   signal: AbortSignal,
 ): Promise<Sandbox | undefined> {
   const { build } = parts;
-  // Waiting for attempts that end would be waiting for itself if this is one of them.
+  // An ending attempt that waits for ending attempts would wait for itself.
   signal.throwIfAborted();
   if (kept.order.from === "last-attempt") await parts.settled();
   const found = await patiently(() => findPlace(parts, build, kept), signal);
   if (found !== undefined || kept.sandbox !== null) return found;
   const make = () => makePlace(parts, build, kept, signal).catch(findIfMade);
   const findIfMade = async (error: unknown) => {
-    // A process that is gone asked for it with another snapshot.
+    // An earlier process made it from another snapshot.
     const made = hasCode(error, "idempotency_conflict") ? await findPlace(parts, build, kept) : undefined;
     if (made === undefined) throw error;
     return made;
@@ -40,14 +40,14 @@ export async function openPlace(
   return await patiently(make, signal);
 }
 
-/** What to keep of a sandbox that is new to the attempt. */
+/** What to keep about the attempt's new sandbox. */
 export async function newPlace({ snapshots, order }: Kept, sandbox: Sandbox): Promise<Pick<Kept, "sandbox" | "order">> {
   const isFresh = snapshots.length === 0 && order.from === "main";
   const installed = isFresh ? await isInstalled(sandbox) : order.installed;
   return { sandbox: sandbox.id, order: { ...order, installed } };
 }
 
-/** The sandbox of this life of the attempt; undefined: there is none. One that does not run is started. */
+/** Finds the sandbox for this life of the attempt, and starts it if needed. Undefined: there is none. */
 async function findPlace(
   { provider }: Pick<PlaceParts, "provider">,
   build: WorkingBuild,
@@ -56,7 +56,7 @@ async function findPlace(
   const labels = { build: build.id, purpose, attempt: life.id, respawn: String(life.respawn) };
   const [info] = await provider.list({ labels });
   if (info === undefined) return undefined;
-  if (info.state === "creating") throw new SlipwayError("provider_unavailable", `${info.id} is not there yet`);
+  if (info.state === "creating") throw new SlipwayError("provider_unavailable", `${info.id} is still being created`);
   try {
     const sandbox = await provider.get(info.id);
     if (info.state === "stopped") await sandbox.start();
@@ -64,15 +64,15 @@ async function findPlace(
     if (info.state !== "error") return sandbox;
     await sandbox.destroy();
   } catch (error) {
-    // It has ended meanwhile.
+    // The sandbox has ended meanwhile.
     if (!(error instanceof SlipwayError) || error.retry === "later") throw error;
   }
   return undefined;
 }
 
 /**
- * Makes the sandbox of this life of the attempt: from its last checkpoint, in the one that an earlier attempt at the task
- * has left, or from what main depends on.
+ * Makes the sandbox for this life of the attempt: from its last checkpoint, from the sandbox that an earlier attempt at
+ * the task left, or from a base with main's dependencies.
  */
 async function makePlace(parts: PlaceParts, build: WorkingBuild, kept: Kept, signal: AbortSignal): Promise<Sandbox> {
   const { provider, workspaces } = parts;
@@ -109,7 +109,7 @@ async function requestOf({ agent, secrets }: PlaceParts, build: WorkingBuild, { 
   } satisfies CreateSandboxInput;
 }
 
-/** What earlier attempts at the task have left, the latest first. */
+/** Sandboxes that earlier attempts at the task left, the latest first. */
 export async function leftPlaces(
   { provider }: Pick<PlaceParts, "provider">,
   build: WorkingBuild,
@@ -122,17 +122,9 @@ export async function leftPlaces(
     .toSorted((one, other) => numberOf(other) - numberOf(one) || other.createdAt - one.createdAt);
 }
 
-export async function removePlace({ provider }: Pick<PlaceParts, "provider">, { id }: Pick<SandboxInfo, "id">) {
-  try {
-    await (await provider.get(id)).destroy();
-  } catch (error) {
-    if (!hasCode(error, "sandbox_not_found") && !hasCode(error, "sandbox_ended")) throw error;
-  }
-}
-
 const ownScripts = ["preinstall", "install", "postinstall", "prepare"];
 
-/** Whether what the project depends on is there in full: a project's own scripts have not run. */
+/** Whether the dependencies are complete. Without the project's own install scripts, which have not run, they are. */
 async function isInstalled({ files }: Pick<Sandbox, "files">): Promise<boolean> {
   try {
     await files.stat(`${projectPath}/node_modules`);

@@ -1,16 +1,25 @@
 import {
+  type AgentEvent,
   afterEnd,
   type End,
   type Finding,
   type NumberedEvent,
   printable,
   type RunId,
+  type RunnerEvent,
   type SandboxId,
   type SandboxInfo,
   type SnapshotId,
   type TaskPhase,
 } from "@slipway/contract";
-import { type CheckpointRecord, type NewEvent, report, type SandboxRecord, type WorkingBuild } from "@slipway/engine";
+import {
+  type AgentActionRecord,
+  type CheckpointRecord,
+  type NewEvent,
+  report,
+  type SandboxRecord,
+  type WorkingBuild,
+} from "@slipway/engine";
 import type { Taken } from "../repository/quarantine/take.ts";
 import type { Kept } from "./kept.ts";
 import { candidateIdOf } from "./names.ts";
@@ -29,7 +38,7 @@ const maxErrorCharacters = 8000;
 const maxTroubleCharacters = 500;
 const maxProgressCharacters = 500;
 
-/** `budgetMicroUsd`: of the build, when money was refused. */
+/** `budgetMicroUsd`: the build's, if money was refused. */
 export function attemptEnded(life: Life, { reason, by, message }: End, budgetMicroUsd?: number): NewEvent {
   const words = printable(message);
   const isFailed = afterEnd({ reason }) === "retry";
@@ -45,7 +54,7 @@ export function endKeyOf(life: Life): string {
   return `attempt.ended:${keyOf(life)}:${life.part}`;
 }
 
-/** `sequence`: of the run's event that it is about. */
+/** `sequence`: of the run's event. */
 export function attemptProgress(
   life: Life,
   { sequence, at }: Pick<NumberedEvent, "sequence" | "at">,
@@ -70,7 +79,7 @@ export function candidateRefused(life: Life, offer: number, findings: readonly F
   return report("candidate.refused", key, { ...lifeOf(life), offer, findings: [...findings] });
 }
 
-/** `task`: null when it is no attempt's. `info`: how it was when it was last looked at. */
+/** `task`: null if the sandbox belongs to no attempt. `info`: as last seen. */
 export function sandboxChanged(
   build: WorkingBuild,
   task: string | null,
@@ -97,7 +106,7 @@ export function sandboxChanged(
     activeAt: nowMs,
     endedAt: status === "destroyed" ? nowMs : null,
   };
-  // It may be stopped and go on more than once.
+  // A sandbox may stop and go on more than once.
   const key = status === "destroyed" ? `sandbox.changed:${id}:${status}` : null;
   return report("sandbox.changed", key, { sandbox });
 }
@@ -119,4 +128,42 @@ export function checkpointMade(
     details: {},
   };
   return report("checkpoint.made", `checkpoint.made:${checkpoint.id}`, { checkpoint });
+}
+
+/** The result of a command of the project, for progress. */
+export function commandText({ command, ok, output, durationMs }: Extract<RunnerEvent, { type: "command" }>): string {
+  const time = `${(durationMs / 1000).toFixed(1)} s`;
+  return ok ? `${command}, ${time}` : `${command}, ${time}: ${output.trim().slice(-400)}`;
+}
+
+const maxDetailCharacters = 2000;
+
+type Action = Pick<AgentActionRecord, "action" | "ok" | "details">;
+
+/** Returns what an agent did, once it is done. `inputs` holds the inputs of tool calls that have not ended. */
+export function actionOf(event: AgentEvent, inputs: Map<string, string>): Action | undefined {
+  switch (event.type) {
+    case "tool": {
+      if (event.phase === "start") {
+        if (inputs.size < 1000) inputs.set(event.id, cut(event.input));
+        return undefined;
+      }
+      const input = inputs.get(event.id) ?? "";
+      inputs.delete(event.id);
+      const details = { kind: event.kind, input, output: cut(event.output) };
+      return { action: cut(event.name).slice(0, 200) || "tool", ok: event.ok ?? null, details };
+    }
+    case "file_change":
+      return { action: "file_change", ok: null, details: { path: cut(event.path), change: event.action } };
+    case "done":
+      return { action: "done", ok: event.outcome === "completed", details: { outcome: event.outcome } };
+    case "error":
+      return { action: "error", ok: false, details: { kind: event.kind, message: cut(event.message) } };
+    default:
+      return undefined;
+  }
+}
+
+function cut(text = ""): string {
+  return printable(text).slice(0, maxDetailCharacters);
 }

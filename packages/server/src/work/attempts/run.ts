@@ -1,13 +1,13 @@
 import { findRunner, startTaskRun } from "@slipway/agent-host";
 import type { End } from "@slipway/contract";
 import { projectPath, type Sandbox } from "@slipway/sandbox";
+import { patiently } from "../planning/patience.ts";
 import { type Checkpointed, createCheckpoints } from "./checkpoints.ts";
 import { keepClaims } from "./claims.ts";
 import type { Kept } from "./kept.ts";
 import { snapshotName, tellSandbox } from "./leave.ts";
 import { createListener } from "./listen.ts";
 import { runIdOf, speakerOf } from "./names.ts";
-import { patiently } from "./patiently.ts";
 import { endKeyOf } from "./reports.ts";
 import { Running } from "./running.ts";
 import type { AttemptSurroundings } from "./surroundings.ts";
@@ -16,7 +16,7 @@ const hourMs = 3_600_000;
 /** How long a run may work and wait. */
 const totalMs = 8 * hourMs;
 
-/** Whether a run that was refused money may ask again: there is more now, or the build knows and goes on anyway. */
+/** Whether a run that was refused money may ask again: the budget was raised, or the build knows and goes on anyway. */
 export async function mayAskAgain(
   { build, store }: Pick<AttemptSurroundings, "build" | "store">,
   kept: Kept,
@@ -30,11 +30,11 @@ export async function mayAskAgain(
 export interface RunHooks {
   /** Aborts when the attempt is let go of. */
   readonly signal: AbortSignal;
-  /** A snapshot was taken of the sandbox at work. */
+  /** Called after each snapshot of the working sandbox. */
   readonly checkpointed: Checkpointed;
 }
 
-/** Starts the run of the attempt's present part in the sandbox, or finds it again. */
+/** Starts the run for the attempt's current part in the sandbox, or finds it. */
 export async function startRun(
   world: AttemptSurroundings,
   kept: Kept,
@@ -78,14 +78,15 @@ export async function startRun(
   return new Running({ run, sandbox, checkpoints, repository, base, budgetMicroUsd, released: signal });
 }
 
-/** Takes in what the run reports after what was heard of it, and returns how it ended. `keep` keeps what came of it. */
+/** Takes in the events of a run that were not heard before, and returns its end. `keep` stores the progress. */
 export async function followRun(
   world: AttemptSurroundings,
   kept: Kept,
   running: Running,
   keep: (change: Partial<Kept>) => Promise<unknown>,
 ): Promise<End> {
-  const { run, sandbox, checkpoints, repository, listening: signal } = running;
+  const { run, sandbox, checkpoints, repository } = running.parts;
+  const signal = running.listening;
   keepClaims(world, speakerOf(kept), signal);
   await using listener = createListener({
     ...world,

@@ -2,85 +2,80 @@ import type { TaskRun } from "@slipway/agent-host";
 import { hasCode, SlipwayError } from "@slipway/contract";
 import type { OfferAnswer } from "@slipway/engine";
 import type { Sandbox } from "@slipway/sandbox";
+import { patiently } from "../planning/patience.ts";
 import type { BuildRepository } from "../repository/repository.ts";
 import type { Checkpoints } from "./checkpoints.ts";
-import { patiently } from "./patiently.ts";
 import type { SharedPart } from "./shared.ts";
 
-export interface RunningParts {
+interface RunningParts {
   readonly run: TaskRun;
   readonly sandbox: Sandbox;
   readonly checkpoints: Checkpoints;
   readonly repository: BuildRepository;
-  /** The commit of main that the attempt began with. */
+  /** The main that the attempt started with. */
   readonly base: string;
-  /** The build's, when the run began. */
+  /** The build's budget when the run started. */
   readonly budgetMicroUsd: number;
   /** Aborts when the attempt is let go of. */
   readonly released: AbortSignal;
 }
 
-/** A run that this process hears, and tells what is new to it. */
+/** A run that this process follows and sends news to. */
 export class Running {
-  readonly run: TaskRun;
-  readonly sandbox: Sandbox;
-  readonly checkpoints: Checkpoints;
-  readonly repository: BuildRepository;
-  readonly budgetMicroUsd: number;
-  readonly #parts: RunningParts;
+  readonly parts: RunningParts;
   readonly #listening = new AbortController();
   readonly #over = new AbortController();
   #following: Promise<void> = Promise.resolve();
-  /** What the run was told by this process. */
+  /** What this process has sent to the run. */
   #told: { readonly main: string; readonly offer: number };
 
   constructor(parts: RunningParts) {
-    this.#parts = parts;
-    ({ run: this.run, sandbox: this.sandbox, checkpoints: this.checkpoints } = parts);
-    ({ repository: this.repository, budgetMicroUsd: this.budgetMicroUsd } = parts);
+    this.parts = parts;
     this.#told = { main: parts.base, offer: 0 };
   }
 
-  /** Aborts when nobody here listens any more. */
+  /** Aborts when this process stops listening. */
   get listening(): AbortSignal {
     return this.#listening.signal;
   }
 
-  /** `listen` settles when nothing more is taken in. */
+  /** `listen` must settle once it takes in nothing more. */
   follow(listen: () => Promise<void>): void {
     this.#following = listen();
   }
 
-  /** Nothing more comes from the run. */
+  /** The run has sent its last event. */
   ended(): void {
     this.#over.abort();
   }
 
   async share(part: SharedPart, quiet: boolean): Promise<void> {
-    await this.run.send({ type: "shared", part, quiet }).catch(ifExpected);
+    await this.parts.run.send({ type: "shared", part, quiet }).catch(ifExpected);
   }
 
   async answer({ offer, findings, main }: OfferAnswer): Promise<void> {
     if (this.#told.offer >= offer) return;
     if (main !== null) await this.tellMain(main);
-    if (await this.#deliver(() => this.run.send({ type: "findings", offer, findings: [...findings] })))
+    if (await this.#deliver(() => this.parts.run.send({ type: "findings", offer, findings: [...findings] })))
       this.#told = { ...this.#told, offer };
   }
 
   async tellMain(commit: string): Promise<void> {
-    const { base, repository } = this.#parts;
+    const { base, repository } = this.parts;
     if (this.#told.main === commit) return;
-    // All that is new since its beginning: a sandbox made from a snapshot may have missed what was told meanwhile.
-    if (await this.#deliver(() => this.run.moveMain({ commit, bundle: repository.bundle({ base, tip: commit }) })))
+    // Bundles everything since the start: a sandbox made from a snapshot may have missed earlier news.
+    if (
+      await this.#deliver(() => this.parts.run.moveMain({ commit, bundle: repository.bundle({ base, tip: commit }) }))
+    )
       this.#told = { ...this.#told, main: commit };
   }
 
   /**
-   * Whether the run has it. One that has ended, or whose sandbox is gone, is told nothing more; its end is heard elsewhere.
-   * Fails when what is in the way does not pass soon.
+   * Returns whether the run got it. A run that ended or whose sandbox is gone gets nothing; its end is handled elsewhere.
+   * Fails if the obstacle does not pass soon.
    */
   async #deliver(tell: () => Promise<void>): Promise<boolean> {
-    const signal = AbortSignal.any([this.#parts.released, this.#over.signal]);
+    const signal = AbortSignal.any([this.parts.released, this.#over.signal]);
     try {
       await patiently(tell, signal);
       return true;
@@ -90,11 +85,11 @@ export class Running {
     }
   }
 
-  /** The runner goes on until somebody finds it again. */
+  /** The runner goes on until a process finds it again. */
   async letGo(): Promise<void> {
     this.#listening.abort();
-    await this.checkpoints[Symbol.asyncDispose]();
-    await this.run[Symbol.asyncDispose]();
+    await this.parts.checkpoints[Symbol.asyncDispose]();
+    await this.parts.run[Symbol.asyncDispose]();
     await this.#following;
   }
 }

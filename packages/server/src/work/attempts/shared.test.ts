@@ -200,7 +200,7 @@ test("the shared context has the intent, its rules and looks, features, verdicts
         "- list: done, 1 of 1 tasks merged",
       ].join("\n"),
       verifications: "- cart, build: passed\n- cart, tests: failed: expected 3",
-      fixes: "- no socks\n  mended by:\n  --- a\n  +++ b",
+      fixes: "- no socks\n  fixed by:\n  --- a\n  +++ b",
       decisions: "- cart-1: Lists are plain text",
     }),
   );

@@ -6,14 +6,14 @@ import type { BuildRepository } from "../repository/repository.ts";
 import { type ContextSource, featureLines, fixLines, intentSections, verificationLines } from "./context.ts";
 
 /**
- * What every attempt of a build is told of the others, and again when it changes. Its disposal waits for what is being said,
- * and nothing is said from then on.
+ * Tells every attempt of a build about the others, and again on changes. Disposing it waits for messages under way and
+ * stops further ones.
  */
 export interface Shared extends AsyncDisposable {
-  /** `by`: whoever has changed it knows. */
+  /** `by`: the speaker that changed it, who knows. */
   changed(part: PartName, by?: string): void;
   progress(speaker: string, words: string): void;
-  /** All of it, for an attempt that begins. */
+  /** All parts, for a new attempt. */
   parts(): Promise<SharedPart[]>;
 }
 
@@ -25,46 +25,40 @@ export interface SharedPart {
 export interface SharedOptions extends ContextSource {
   readonly bridge: Pick<Bridge, "read" | "claims" | "publish">;
   repository(): Promise<Pick<BuildRepository, "overlap">>;
-  /** The last commits of attempts' branches that are not in main, by whose they are. */
+  /** The last commits of attempts' branches, by speaker. */
   open(): ReadonlyMap<string, string>;
-  /** To all that are at work. `isKnownTo`: the one who has changed it. */
+  /** Tells all working attempts. `isKnownTo`: the speaker that changed it. */
   tell(part: SharedPart, options: { readonly quiet: boolean; readonly isKnownTo: string | undefined }): void;
   warn(error: Error): void;
-  /** How long changes of a part are gathered before they are told: each costs every agent some of its attention. */
+  /** How long to gather changes of a part, because each message costs every agent's attention. */
   readonly gatherMs?: Partial<Record<PartName, number>>;
 }
 
-const usualGatherMs = {
-  plan: 5000,
-  progress: 120_000,
-  discoveries: 1000,
-  ownership: 10_000,
-  conflicts: 1000,
-  merges: 5000,
-  errors: 5000,
-  features: 5000,
-  verifications: 5000,
-  fixes: 5000,
-};
-export type PartName = keyof typeof usualGatherMs;
+interface PartKind {
+  readonly gatherMs: number;
+  /** The section of the build's shared context. Left out: its changes are messages. */
+  readonly section?: ContextSection;
+  /** Another part that changes with this one. */
+  readonly follower?: PartName;
+  /** Agents are told of changes; other parts are there for whoever looks. */
+  readonly spoken?: true;
+}
 
-/** The others are there for whoever looks. */
-const spoken: ReadonlySet<PartName> = new Set(["discoveries", "conflicts"]);
+export type PartName =
+  | ("plan" | "progress" | "discoveries" | "ownership" | "conflicts")
+  | ("merges" | "errors" | "features" | "verifications" | "fixes");
 
-/** What else changes with it. */
-const followers: Partial<Record<PartName, PartName>> = { plan: "features", merges: "verifications", errors: "fixes" };
-
-/** Where the build's shared context has it. Conflicts are messages of their own. */
-const sections: Partial<Record<PartName, ContextSection>> = {
-  plan: "plan",
-  progress: "phases",
-  ownership: "ownership",
-  merges: "merges",
-  discoveries: "decisions",
-  errors: "errors",
-  features: "features",
-  verifications: "verifications",
-  fixes: "fixes",
+const kinds: Readonly<Record<PartName, PartKind>> = {
+  plan: { gatherMs: 5000, section: "plan", follower: "features" },
+  progress: { gatherMs: 120_000, section: "phases" },
+  discoveries: { gatherMs: 1000, section: "decisions", spoken: true },
+  ownership: { gatherMs: 10_000, section: "ownership" },
+  conflicts: { gatherMs: 1000, spoken: true },
+  merges: { gatherMs: 5000, section: "merges", follower: "verifications" },
+  errors: { gatherMs: 5000, section: "errors", follower: "fixes" },
+  features: { gatherMs: 5000, section: "features" },
+  verifications: { gatherMs: 5000, section: "verifications" },
+  fixes: { gatherMs: 5000, section: "fixes" },
 };
 
 const maxCharacters = 16 * 1024;
@@ -74,12 +68,11 @@ const maxMerges = 40;
 
 export function createShared(options: SharedOptions): Shared {
   const { build, store, bridge, tell, warn } = options;
-  const gatherMs = { ...usualGatherMs, ...options.gatherMs };
   const phases = new Map<string, string>();
   const timers = new Map<PartName, NodeJS.Timeout>();
   const flushing = new Set<Promise<void>>();
   const told = new Map<PartName, string>();
-  /** Keys of messages that need not be published again. */
+  /** Keys of published messages. */
   const said = new Set<string>();
   const changers = new Map<PartName, Set<string | undefined>>();
 
@@ -106,12 +99,12 @@ export function createShared(options: SharedOptions): Shared {
     const text = await textOf(name);
     if (text === (told.get(name) ?? "")) return;
     told.set(name, text);
-    tell({ name, text }, { quiet: !spoken.has(name), isKnownTo: others.length === 0 ? changer : undefined });
-    const section = sections[name];
+    tell({ name, text }, { quiet: kinds[name].spoken !== true, isKnownTo: others.length === 0 ? changer : undefined });
+    const { section } = kinds[name];
     if (section === undefined || isOver) return;
     await publishSection(bridge, build, { section, name, value: text }, randomUUID());
   };
-  /** Once: under these keys they are there once, whoever publishes them. */
+  /** Its keys never change, so each section is published once, whoever does it. */
   const publishIntent = async () => {
     for (const [section, lines] of Object.entries(await intentSections(options))) {
       const payload = { section: section as ContextSection, name: section, value: boundedText(lines) };
@@ -121,7 +114,7 @@ export function createShared(options: SharedOptions): Shared {
   let publishing: Promise<void> | undefined;
   const changed = (name: PartName, by?: string) => {
     if (isOver) return;
-    const follower = followers[name];
+    const { follower } = kinds[name];
     if (follower !== undefined) changed(follower);
     changers.set(name, (changers.get(name) ?? new Set()).add(by));
     if (timers.has(name)) return;
@@ -130,7 +123,7 @@ export function createShared(options: SharedOptions): Shared {
         .catch(warn)
         .finally(() => flushing.delete(flushed));
       flushing.add(flushed);
-    }, gatherMs[name]);
+    }, options.gatherMs?.[name] ?? kinds[name].gatherMs);
     timer.unref();
     timers.set(name, timer);
   };
@@ -166,7 +159,7 @@ async function publishSection(
   payload: { readonly section: ContextSection; readonly name: string; readonly value: string },
   key: string,
 ): Promise<void> {
-  // The attempts hear of it by their own channel.
+  // A failure does not matter: attempts hear of it on their own channel.
   await bridge
     .publish(build, { topic: "context", key: `context:${payload.name}:${key}`, from: "host", payload })
     .catch(() => {});
@@ -180,7 +173,7 @@ async function planLines(store: Pick<Store, "builds">, build: BuildId): Promise<
     .map(({ id, title, component }) => `- ${id} (${component}, ${statuses.get(id) ?? "pending"}): ${title}`);
 }
 
-/** The latest. */
+/** The latest messages of a topic. */
 async function messageLines(
   bridge: SharedOptions["bridge"],
   build: BuildId,
@@ -201,7 +194,7 @@ async function messageLines(
   }
 }
 
-/** Which open branches have to do with each other, by git's own word. */
+/** Pairs of open branches that overlap or conflict, as git sees them. */
 async function conflictLines({ build, bridge, repository, open }: SharedOptions): Promise<readonly string[]> {
   const owners = new Map([...open()].map(([speaker, commit]) => [commit, speaker]));
   if (owners.size < 2) return [];
@@ -210,7 +203,7 @@ async function conflictLines({ build, bridge, repository, open }: SharedOptions)
   for (const { commits, files, conflicts } of overlaps) {
     const between = commits.map((commit) => owners.get(commit) ?? "another");
     const paths = (conflicts.length > 0 ? conflicts : files).slice(0, 20);
-    const what = conflicts.length > 0 ? "can not be merged in" : "both change";
+    const what = conflicts.length > 0 ? "cannot be merged in" : "both change";
     const text = `${between.join(" and ")} ${what} ${paths.join(", ")}`;
     lines.push(`- ${text}`);
     await bridge
@@ -220,20 +213,20 @@ async function conflictLines({ build, bridge, repository, open }: SharedOptions)
         from: "host",
         payload: { paths, between, text: text.slice(0, 4000) },
       })
-      // Paths that it does not take, or a message that is there with other files: main has moved since.
+      // The bridge may refuse the paths, or have this key with other files from before main moved.
       .catch(() => {});
   }
   return lines.slice(0, maxLines);
 }
 
-/** What waits to be merged, and what was sent back and why, the latest last. What is merged is in the plan. */
+/** Candidates that wait or were sent back, with the reason, the latest last. The plan shows merged ones. */
 async function mergeLines({ build, store, bridge }: SharedOptions, said: Set<string>): Promise<readonly string[]> {
   const candidates = (await readAll(store, build, "candidates")).toSorted((a, b) => a.createdAt - b.createdAt);
   const merged = new Set(candidates.filter(({ status }) => status === "merged").map(({ task }) => task));
   const lines = new Map<string, string>();
   for (const { id: candidate, task, status, reason } of candidates) {
     const text = `${task}: ${status}${reason === null ? "" : ` (${reason})`}`;
-    // Of a task the last word counts.
+    // A task's last candidate counts.
     lines.delete(task);
     if (!merged.has(task)) lines.set(task, `- ${text}`);
     const key = `merge:${candidate}:${status}`;

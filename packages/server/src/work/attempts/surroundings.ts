@@ -5,7 +5,7 @@ import type { KeptAttempts } from "./kept.ts";
 import type { PlaceParts } from "./place.ts";
 import type { Shared } from "./shared.ts";
 
-/** What an attempt has from its build and from the server. */
+/** What an attempt gets from its build and from the server. */
 export interface AttemptSurroundings extends PlaceParts {
   readonly build: WorkingBuild;
   readonly gateway: Pick<Gateway, "openRun" | "serve">;
@@ -13,15 +13,15 @@ export interface AttemptSurroundings extends PlaceParts {
   readonly bridge: Bridge;
   readonly kept: KeptAttempts;
   readonly shared: Shared;
-  /** How many workers its lead may hand tasks to. */
+  /** How many workers its lead may use. */
   readonly workers: number;
   readonly checkpointMs: number;
-  /** Answers when attempts that were ended have left their sandboxes. */
+  /** Waits until ended attempts have left their sandboxes. */
   settled(): Promise<unknown>;
   /** Aborts when the server lets go of everything. */
   readonly closing: AbortSignal;
   readonly clock: { now(): number };
-  /** The build's repository, with a main. Fails with why there can be none. */
+  /** The build's repository, with a main. Fails with the reason if there can be none. */
   repository(): Promise<BuildRepository>;
   report(events: readonly NewEvent[]): Promise<void>;
   warn(message: string): void;

@@ -8,8 +8,8 @@ export interface BranchRecords {
 }
 
 /**
- * Lets go of the branches of a build that has ended. Work at tasks that are not on main stays for a person to look at, offered
- * or not. An offer that no turn has read is in no record: it is found as the branch of its attempt.
+ * Removes the branches of a build that has ended. Keeps work on tasks that are not on main, offered or not, for users
+ * to look at. An offer that no turn has read has no record: it is found as the branch of its attempt.
  */
 export async function dropBranches(
   repository: Pick<BuildRepository, "candidates" | "openBranches" | "discard">,

@@ -1,7 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { type BuildId, hasCode } from "@slipway/contract";
+import type { BuildId } from "@slipway/contract";
 import {
-  type GateWork,
   type ItemFor,
   itemsFor,
   type NewEvent,
@@ -13,22 +12,28 @@ import {
 import type { Gates } from "../gates/gates.ts";
 import { whenDatabaseIsThere } from "../planning/patience.ts";
 import { createTurns } from "../planning/turns.ts";
-import type { Repositories } from "../repository/repositories.ts";
+import { findMain, type Repositories } from "../repository/repositories.ts";
 import { giveUpMove, moveMain } from "./move-main.ts";
-import { checkSatisfaction, type Satisfaction } from "./satisfaction.ts";
 import { testMerge } from "./test-merge.ts";
 
 export interface MergingParts {
   readonly store: Pick<Store, "builds">;
   readonly repositories: Repositories;
-  readonly gates: Gates & Satisfaction;
+  readonly gates: Gates & {
+    /** Checks each criterion and workflow on a commit. */
+    satisfaction(
+      build: WorkingBuild,
+      commit: string,
+      signal: AbortSignal,
+    ): Promise<readonly { readonly id: string; readonly satisfied: boolean; readonly text: string }[]>;
+  };
   readonly preview: {
-    /** Shows this commit of main from now on; nobody waits for it. */
+    /** Shows this commit of main from now on. Returns at once. */
     follow(build: WorkingBuild, commit: string): void;
     close(build: BuildId): Promise<void>;
   };
   readonly report: (build: BuildId, events: readonly NewEvent[]) => Promise<void>;
-  /** Attempts that are under way learn of a new main. */
+  /** Tells working attempts of a new main. */
   readonly onMain: (build: WorkingBuild, commit: string) => Promise<void>;
   readonly clock: { now(): number };
   readonly warn: (message: string) => void;
@@ -40,12 +45,12 @@ interface Underway {
   readonly ended: Promise<unknown>;
 }
 
-/** More test merges of a build at once only wait for each other's disk. */
+/** More concurrent test merges of a build only compete for the disk. */
 const maxMerges = 2;
 const firstWaitMs = 1000;
 const lastWaitMs = 60_000;
 
-/** What the merge queue asks for: test merges, runs of gates, and moves of main; and whether main is what was wanted. */
+/** Does what the merge queue asks for: test merges, gate runs, moves of main and checks of satisfaction. */
 export function createMergeWork(
   parts: MergingParts,
 ): Required<Omit<Work, "heardAtMs" | "canCarryOn">> & AsyncDisposable {
@@ -58,20 +63,20 @@ export function createMergeWork(
     return known;
   };
 
-  /** From the item to its report. Whoever has given up is told nothing. */
+  /** Does the item and reports its outcome. Reports nothing once aborted. */
   const carry = async (build: WorkingBuild, item: ItemFor<"merging">, signal: AbortSignal): Promise<void> => {
     const told = await outcomeOf(build, item, signal);
     if (told === undefined) return;
     await whenDatabaseIsThere(() => report(build.id, [told]), signal);
     if (item.type !== "merge") return;
-    const main = await findMain(build.id);
+    const main = await findMain(await repositories.of(build.id));
     if (main === undefined) return;
     preview.follow(build, main);
-    // Attempts may be long in taking it in, and nothing waits for that.
+    // Not awaited: attempts may take long to hear it.
     parts.onMain(build, main).catch((error: Error) => warn(`${build.id}: ${error.message}`));
   };
 
-  /** Nobody asks again for what the queue waits for: what fails of ours is tried until it is done, or not wanted any more. */
+  /** Retries our own failures until the item is done or aborted: the queue does not ask again. */
   const carryOn = async (build: WorkingBuild, item: ItemFor<"merging">, signal: AbortSignal): Promise<void> => {
     for (let waitMs = firstWaitMs; !signal.aborted; waitMs = Math.min(2 * waitMs, lastWaitMs)) {
       try {
@@ -93,31 +98,26 @@ export function createMergeWork(
     switch (item.type) {
       case "test-merge":
         return await inTurnOf(build.id)(() => testMerge({ ...parts, repository }, build, item, signal));
-      case "gate-run":
-        return await runGate(build, item, signal);
+      case "gate-run": {
+        const { run, task, gate } = item;
+        const end = await gates.run(build, item, signal);
+        return toReport("gate.ended", `gate.ended:${run}`, { run, ...end, task, gate });
+      }
       case "merge":
         if (await repositories.has(build.id, item.from)) return await moveMain(repository, item, signal);
         return await giveUpMove(parts.store, build.id, item);
       case "check-satisfaction":
-        return await checkSatisfaction({ ...parts, repository }, build, item, signal);
+        return await checkSatisfaction(build, item.round, await repository.main(), signal);
       case "cancel-run":
         return undefined;
     }
   };
 
-  /** Undefined: there is none yet, or none any more. */
-  const findMain = async (build: BuildId): Promise<string | undefined> => {
-    const repository = await repositories.of(build);
-    return await repository.main().catch((error) => {
-      if (hasCode(error, "commit_not_found")) return undefined;
-      throw error;
-    });
-  };
-
-  const runGate = async (build: WorkingBuild, item: GateWork, signal: AbortSignal): Promise<NewEvent> => {
-    const { run, task, gate } = item;
-    const end = await gates.run(build, item, signal);
-    return toReport("gate.ended", `gate.ended:${run}`, { run, ...end, task, gate });
+  const checkSatisfaction = async (build: WorkingBuild, round: number, main: string, signal: AbortSignal) => {
+    const evidence = await gates.satisfaction(build, main, signal);
+    const unsatisfied = evidence.filter(({ satisfied }) => !satisfied).map(({ id }) => id);
+    const told = { round, unsatisfied, evidence: [...evidence] };
+    return toReport("satisfaction.checked", `satisfaction.checked:${round}`, told);
   };
 
   const begin = (build: WorkingBuild, item: ItemFor<"merging">) => {
@@ -145,7 +145,7 @@ export function createMergeWork(
       const wanted = new Set(items.map((item) => nameOf(build.id, item)));
       await stop((name, one) => one.build === build.id && !wanted.has(name));
       for (const item of items) begin(build, item);
-      const main = await findMain(build.id);
+      const main = await findMain(await repositories.of(build.id));
       if (main !== undefined) preview.follow(build, main);
     },
 
@@ -161,7 +161,7 @@ export function createMergeWork(
   };
 }
 
-/** A run is cancelled by its number. */
+/** Names a gate run by its number, so that it can be cancelled. */
 function nameOf(build: BuildId, item: ItemFor<"merging">): string {
   switch (item.type) {
     case "gate-run":

@@ -4,10 +4,10 @@ import { queueOf } from "../build-record.ts";
 import { mainFileOf } from "../repository/changes.ts";
 import type { BuildRepository } from "../repository/repository.ts";
 
-/** Enough of a change to show what has mended an error. */
+/** Enough of a change to show how it fixed an error. */
 const fixBytes = 4000;
 
-/** Moves main by one atomic update. Asked for again, it finds what the first time has done. */
+/** Moves main by one atomic update. A repeated call finds what the first one did. */
 export async function moveMain(
   repository: Pick<BuildRepository, "moveMain" | "main" | "treeOf" | "diff" | "changedFiles">,
   { candidate, from, to, tree }: Extract<MergeWork, { type: "merge" }>,
@@ -23,7 +23,7 @@ export async function moveMain(
     const main = { commit, tree: await repository.treeOf(commit) };
     return report("merge.ended", key, { candidate, merged: false, main });
   }
-  // Main has moved: that nobody learns what it has changed is no reason not to say so.
+  // Main has moved: report that even if its changes cannot be read.
   const fix = await repository.diff(from, to, { mostBytes: fixBytes }).catch(() => undefined);
   const files = await repository.changedFiles(from, to).catch(() => undefined);
   return report("merge.ended", key, {
@@ -35,7 +35,7 @@ export async function moveMain(
   });
 }
 
-/** The build's repository is gone. Who waits for the move, to cancel the build, hears that main is where the books have it. */
+/** The build's repository is gone: reports main as recorded, so that a cancel need not wait for the move. */
 export async function giveUpMove(
   { builds }: Pick<Store, "builds">,
   build: BuildId,

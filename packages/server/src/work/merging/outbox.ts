@@ -6,41 +6,36 @@ import { createGit, type GitSettings } from "../repository/git.ts";
 import { quoted } from "../repository/quarantine/quarantine.ts";
 import { replayed } from "./replay.ts";
 
-export interface OutboxOptions extends GitSettings {
-  /** Of the remote. */
+interface Push extends GitSettings {
+  /** The address of the remote. */
   readonly url: string;
-}
-
-export interface Push {
   readonly main: string;
-  /** What main began with, by the remote's own history. Null: with nothing. */
+  /** The remote's commit that main started from. Null: main started empty. */
   readonly onto: string | null;
   readonly branch: string;
 }
 
-/** A repository beside the build's own that talks to a remote, so that nothing of the remote's comes into that one. */
-export interface Outbox {
-  /** Answers with the commit that the branch has then. Never overwrites what somebody else has put there. */
-  push(push: Push, signal: AbortSignal): Promise<string>;
-}
-
 const execute = promisify(execFile);
 const transferMs = 10 * 60_000;
-/** How a user's git finds keys and its way; the rest of git's variables would lead it to another repository. */
+/** Variables by which a user's git finds keys and proxies; the others could point it to another repository. */
 const keptVariables = /^GIT_(SSH|ASKPASS|CONFIG|SSL|HTTP|PROXY)/;
 
-/** How git, and JGit, say that a remote has no such commit. The third one is of a remote that has none at all. */
+/** How git and JGit say that a remote lacks a commit. The third is from a remote without any commit. */
 const sayingUnknown =
   /not our ref|unadvertised object|no matching remote head|find remote ref|want [0-9a-f]+ not valid/;
 
-/** `directory`: of the build. */
-export async function openOutbox({ directory, environment, url }: OutboxOptions): Promise<Outbox> {
+/**
+ * Pushes main from a repository beside the build's own, so that nothing from the remote enters the build's. Returns the
+ * pushed commit. Never overwrites commits of others. `directory`: of the build.
+ */
+export async function pushFromOutbox(push: Push, signal: AbortSignal): Promise<string> {
+  const { directory, environment, url, main, onto, branch } = push;
   const own = join(directory, "outbox.git");
   const objects = { GIT_ALTERNATE_OBJECT_DIRECTORIES: quoted(join(directory, "repository.git/objects")) };
   const git = createGit({ directory: own, environment }, objects);
   await git.run(["init", "--quiet", "--bare", "--template=", "--object-format=sha1", own]);
 
-  const transfer = async (args: readonly string[], signal: AbortSignal) => {
+  const transfer = async (args: readonly string[]) => {
     const given = Object.entries(environment).filter(([name]) => !name.startsWith("GIT_") || keptVariables.test(name));
     const env = {
       GIT_SSH_COMMAND: "ssh -o BatchMode=yes",
@@ -59,24 +54,20 @@ export async function openOutbox({ directory, environment, url }: OutboxOptions)
     });
   };
 
-  return {
-    async push({ main, onto, branch }, signal) {
-      const known = onto === null ? null : await found(onto, signal);
-      const tip = known === null ? main : await replayed(git, main, known);
-      await transfer(["push", "--quiet", "--no-verify", "--", url, `${tip}:refs/heads/${branch}`], signal);
-      return tip;
-    },
-  };
+  const known = onto === null ? null : await found(onto);
+  const tip = known === null ? main : await replayed(git, main, known);
+  await transfer(["push", "--quiet", "--no-verify", "--", url, `${tip}:refs/heads/${branch}`]);
+  return tip;
 
-  /** Null: the remote does not know it. */
-  async function found(commit: string, signal: AbortSignal): Promise<string | null> {
+  /** Null: the remote lacks the commit. */
+  async function found(commit: string): Promise<string | null> {
     const { exitCode } = await git.run(["cat-file", "-e", `${commit}^{commit}`], { expected: [0, 1, 128], signal });
     if (exitCode === 0) return commit;
     try {
-      await transfer(["fetch", "--quiet", "--no-tags", "--depth=1", "--", url, commit], signal);
+      await transfer(["fetch", "--quiet", "--no-tags", "--depth=1", "--", url, commit]);
       return commit;
     } catch (error) {
-      // One that fails otherwise may know it all the same: what is pushed without a past now could never be mended.
+      // After another failure the remote may still have it: a branch pushed without its history cannot be repaired.
       if (hasCode(error, "git_failed") && sayingUnknown.test(error.message)) return null;
       throw error;
     }

@@ -191,7 +191,7 @@ it("a pull request is opened once, when the build has succeeded and main is push
   const title = "Sort $(touch /tmp/evil) the list";
   expect(await readFile(calls, "utf8")).toBe(["0", `slipway/${build.id}`, "trunk", title, ""].join("\n"));
   expect(await git(bare, "log", "-1", "--format=%s", `slipway/${build.id}`)).toBe("Ümlaut 1000");
-  expect(logged).toEqual([`${build.id}: a pull request is opened: address`]);
+  expect(logged).toEqual([`${build.id}: opened a pull request: address`]);
 });
 
 it("a pull request that was not opened when the server ended is opened by the next one", async () => {
@@ -220,7 +220,7 @@ it("a pull request that can not be opened is told with the program's own words",
   state.status = "succeeded";
   await remote.noteEnd(build);
   await remote.finish(build.id);
-  expect(told.at(-1)?.data).toEqual({ reason: "the pull request was not opened: no such base" });
+  expect(told.at(-1)?.data).toEqual({ reason: "cannot open the pull request: no such base" });
 });
 
 it("the last push of a build that has ended is tried again, and what keeps it from being done can be read meanwhile", async () => {

@@ -4,11 +4,11 @@ import { type BuildId, type BuildView, createLanes, printable, retry, SlipwayErr
 import { type NewEvent, type NoteWork, report, type Store, type WorkingBuild } from "@slipway/engine";
 import { z } from "zod";
 import type { Repositories } from "../repository/repositories.ts";
-import { openOutbox } from "./outbox.ts";
+import { pushFromOutbox } from "./outbox.ts";
 import { readResult } from "./result.ts";
 
 export interface RemoteSettings {
-  /** Where main of each build is pushed to, as a branch of its own. */
+  /** Receives each build's main as a branch. */
   readonly pushUrl: string;
   /** The path of a program that opens a pull request for a build that has succeeded. */
   readonly pullRequestCommand?: string | undefined;
@@ -18,24 +18,24 @@ export interface RemoteParts extends RemoteSettings {
   readonly repositories: Repositories;
   readonly store: { readonly builds: Pick<Store["builds"], "get">; readonly notes: Notes };
   readonly note: NoteWork;
-  /** The user's own: git finds the keys of the remote by it. */
+  /** The user's environment: git finds the keys of the remote in it. */
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** Between tries to finish what was noted. */
+  /** Waits between tries to finish noted work. */
   readonly finishWaitsMs?: readonly number[];
   readonly tell: (build: BuildId, event: NewEvent) => Promise<void>;
   readonly log: (message: string) => void;
 }
 
-/** A copy of main elsewhere. Nobody waits for it; what fails is told, and tried again at the next merge. */
+/** A copy of main on a remote. A failure is reported and tried again at the next merge. */
 export interface Remote extends AsyncDisposable {
   /** Main has moved. */
   push(build: WorkingBuild): Promise<void>;
-  /** The build has ended: what is left to do is noted, for the next process if this one does not come to it. */
+  /** The build has ended: notes what is left to do, in case this process ends before it is done. */
   noteEnd(build: WorkingBuild): Promise<void>;
   /**
-   * Does what was noted: of one build, or of all. What fails is tried again for about an hour, then by the next process; the
-   * note says why (see `readRemoteEnd`). What a killed process has done without noting it is done again, so that the
-   * program that opens pull requests may be run twice for the same `SLIPWAY_BUILD`.
+   * Does what is noted, of one build or of all. Retries for about an hour, then leaves it to the next process; the note
+   * says why (see `readRemoteEnd`). Repeats what a killed process did without noting it, so the program that opens pull
+   * requests may run twice for the same `SLIPWAY_BUILD`.
    */
   finish(build?: BuildId): Promise<void>;
 }
@@ -48,14 +48,14 @@ const maxTitle = 120;
 const minuteMs = 60_000;
 const usualFinishWaitsMs = [0.25, 0.5, 1, 2, 4, 8, 10, 10, 10, 10].map((minutes) => minutes * minuteMs);
 const kind = "remote";
-/** What is left to do after the build's end, with why the last try failed; and what the program that opened the pull request said. */
+/** `to-finish`: work is left after the build's end, and why the last try failed. `pull-request`: the program's output. */
 type NoteName = "to-finish" | "pull-request";
 
 export type RemoteEnd = Pick<BuildView, "pullRequest" | "remoteFailure" | "result">;
 
 type Notes = Pick<Store["notes"], "list">;
 
-/** What came of a build beside its own repository: its last push, its pull request, what can be merged. `directory`: with all that is the build's own. */
+/** A build's outcome outside its own repository: last push, pull request, result. `directory`: of the build. */
 export async function readRemoteEnd(notes: Notes, build: BuildId, directory: string): Promise<RemoteEnd> {
   const [pullRequest, remoteFailure] = [
     await readNote(notes, build, "pull-request"),
@@ -81,7 +81,7 @@ export function createRemote(parts: RemoteParts): Remote {
   const lanes = createLanes<BuildId>();
   const pushed = new Map<BuildId, string>();
 
-  /** One after the other, each with main as it is by then. */
+  /** One at a time, each with main as it is then. */
   const inLine = (build: BuildId, work: () => Promise<void>): Promise<void> =>
     lanes.run(build, () =>
       work().catch(async (error: Error) => {
@@ -98,9 +98,9 @@ export function createRemote(parts: RemoteParts): Remote {
     const main = await repository.main();
     if (pushed.get(build.id) === main) return;
     const { origin } = await repository.create({ from: "empty", atMs: 0 });
-    const outbox = await openOutbox({ directory: repositories.directoryOf(build.id), environment, url: pushUrl });
     const branch = branchOf(build);
-    const commit = await outbox.push({ main, onto: origin?.commit ?? null, branch }, signal);
+    const outbox = { directory: repositories.directoryOf(build.id), environment, url: pushUrl };
+    const commit = await pushFromOutbox({ ...outbox, main, onto: origin?.commit ?? null, branch }, signal);
     pushed.set(build.id, main);
     await tell(build.id, report("remote.pushed", `remote.pushed:${commit}`, { branch, commit }));
   };
@@ -117,14 +117,14 @@ export function createRemote(parts: RemoteParts): Remote {
       SLIPWAY_BASE: origin?.branch ?? "main",
       SLIPWAY_TITLE: title.slice(0, maxTitle),
     };
-    // No shell, no arguments: what a user or a model wrote is never read as a command.
+    // No shell, no arguments: text of a user or a model is never read as a command.
     const { stdout } = await execute(command, [], { env, cwd: "/", timeout: commandMs, signal }).catch((error) => {
       const words = String(error.stderr ?? "").trim() || error.message;
-      throw new SlipwayError("exec_failed", `the pull request was not opened: ${words}`);
+      throw new SlipwayError("exec_failed", `cannot open the pull request: ${words}`);
     });
     const pullRequest = reasonOf(stdout.trim());
     await note(build.id, "pull-request", pullRequest);
-    log(`${build.id}: a pull request is opened: ${pullRequest}`);
+    log(`${build.id}: opened a pull request: ${pullRequest}`);
   };
 
   const finishOne = async (id: BuildId): Promise<void> => {
@@ -140,7 +140,7 @@ export function createRemote(parts: RemoteParts): Remote {
     }
   };
 
-  /** The build has ended: nobody hears of it, and there is no next merge to try again at. */
+  /** Retries here, because an ended build has no next merge and gets no reports. */
   const finishPatiently = (id: BuildId): Promise<void> => {
     const mayPass = (error: unknown) => {
       log(`${id}: ${reasonOf((error as Error).message)}`);

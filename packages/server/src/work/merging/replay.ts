@@ -1,10 +1,11 @@
 import { SlipwayError } from "@slipway/contract";
+import { writeRawCommit } from "../repository/commit.ts";
 import type { Git } from "../repository/git.ts";
 import { line } from "../repository/objects.ts";
 
 /**
- * Main's commits on top of the one that main's files are from: a build's main begins anew, and a branch without a past in
- * common can not be merged by others. The same commits give the same ones again. `known`: what became of those before.
+ * Replays main's commits on top of the commit that main's files are from: a build's main has its own root, and others
+ * cannot merge a branch without common history. Same commits give same results. `known` maps commits replayed before.
  */
 export async function replayed(
   git: Git,
@@ -14,7 +15,7 @@ export async function replayed(
 ): Promise<string> {
   const [first, ...commits] = line(await git.run(["rev-list", "--reverse", main])).split("\n");
   const [began, found] = line(await git.run(["rev-parse", `${first}^{tree}`, `${onto}^{tree}`])).split("\n");
-  if (began !== found) throw new SlipwayError("git_failed", `main did not begin with the files of the commit ${onto}`);
+  if (began !== found) throw new SlipwayError("git_failed", `main did not start with the files of the commit ${onto}`);
   let tip = onto;
   for (const commit of commits) {
     const moved = known.get(commit) ?? (await moveOnto(git, commit, tip));
@@ -26,10 +27,5 @@ export async function replayed(
 
 async function moveOnto(git: Git, commit: string, parent: string): Promise<string> {
   const text = (await git.run(["cat-file", "commit", commit])).stdout.toString("latin1");
-  const input = stream(Buffer.from(text.replace(/^parent .*$/m, `parent ${parent}`), "latin1"));
-  return line(await git.run(["hash-object", "-t", "commit", "-w", "--stdin"], { input }));
-}
-
-async function* stream(bytes: Buffer): AsyncGenerator<Buffer> {
-  yield bytes;
+  return await writeRawCommit(git, Buffer.from(text.replace(/^parent .*$/m, `parent ${parent}`), "latin1"));
 }

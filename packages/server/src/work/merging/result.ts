@@ -1,11 +1,11 @@
 import { existsSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
-import { type BuildId, type BuildView, createLanes, hasCode, SlipwayError } from "@slipway/contract";
+import { type BuildId, type BuildView, createLanes, SlipwayError } from "@slipway/contract";
+import { writeRawCommit } from "../repository/commit.ts";
 import { createGit, type GitSettings } from "../repository/git.ts";
-import { line } from "../repository/objects.ts";
-import type { Repositories } from "../repository/repositories.ts";
-import { type BuildRepository, repositoryName } from "../repository/repository.ts";
+import { findMain, type Repositories } from "../repository/repositories.ts";
+import { repositoryName } from "../repository/repository.ts";
 import { replayed } from "./replay.ts";
 
 export interface ResultParts {
@@ -14,9 +14,9 @@ export interface ResultParts {
   readonly warn: (message: string) => void;
 }
 
-/** Main of builds that began with somebody's commit, on top of that commit: so that it can be merged where it is from. */
+/** Replays main of builds that started with a user's commit on top of that commit, so that its repository can merge it. */
 export interface Results extends AsyncDisposable {
-  /** Main has moved. What fails is told to the log, and mended by the next one. */
+  /** Main has moved. A failure is logged; the next update mends it. */
   update(build: BuildId): Promise<void>;
   /** The build has ended. */
   close(build: BuildId): Promise<void>;
@@ -25,7 +25,7 @@ export interface Results extends AsyncDisposable {
 const resultName = "result.git";
 const branchOf = (build: string) => `slipway/${build}`;
 
-/** `directory`: with all that is the build's own. Null: there is nothing to be merged by its past, or nothing yet. */
+/** `directory`: of the build. Null: there is no result yet, or there cannot be one. */
 export function readResult(directory: string): BuildView["result"] {
   const branch = branchOf(basename(directory));
   const repository = join(directory, resultName);
@@ -34,21 +34,24 @@ export function readResult(directory: string): BuildView["result"] {
 
 export function createResults({ repositories, environment, warn }: ResultParts): Results {
   const lanes = createLanes<BuildId>();
-  /** What became of main's commits, by build. */
+  /** Main's commits and what they were replayed as, by build. */
   const known = new Map<BuildId, Map<string, string>>();
 
   const update = async (build: BuildId) => {
     const repository = await repositories.of(build);
-    if (!(await hasMain(repository))) return;
+    if ((await findMain(repository)) === undefined) return;
     const { main, origin } = await repository.create({ from: "empty", atMs: 0 });
     if (origin?.commit == null || origin.object == null) return;
     const directory = join(repositories.directoryOf(build), resultName);
     const git = createGit({ directory, environment });
-    await open(directory, environment);
-    const input = chunk(Buffer.from(origin.object, "base64"));
-    const kept = line(await git.run(["hash-object", "-t", "commit", "-w", "--stdin"], { input }));
-    if (kept !== origin.commit) throw new SlipwayError("git_failed", `what is kept of ${origin.commit} is ${kept}`);
-    // Its own past is not here, and whoever merges has it.
+    await git.run(["init", "--quiet", "--bare", "--template=", "--object-format=sha1", directory]);
+    // Reads the objects of the build's own repository, which keeps no commit of the user's.
+    await mkdir(join(directory, "objects/info"), { recursive: true });
+    await writeFile(join(directory, "objects/info/alternates"), `../../${repositoryName}/objects\n`);
+    const kept = await writeRawCommit(git, Buffer.from(origin.object, "base64"));
+    if (kept !== origin.commit)
+      throw new SlipwayError("git_failed", `the kept object of ${origin.commit} is the commit ${kept}`);
+    // The parents of this commit are only in the user's repository.
     await writeFile(join(directory, "shallow"), `${kept}\n`);
     const moved = known.get(build) ?? new Map<string, string>();
     known.set(build, moved);
@@ -57,7 +60,7 @@ export function createResults({ repositories, environment, warn }: ResultParts):
     await git.run(["symbolic-ref", "HEAD", `refs/heads/${branchOf(build)}`]);
   };
 
-  /** One after the other: the branch never goes back. */
+  /** One update at a time: the branch never goes back. */
   const inLine = (build: BuildId): Promise<void> =>
     lanes.run(build, () => update(build).catch((error: Error) => warn(`${build}: ${error.message}`)));
 
@@ -71,26 +74,4 @@ export function createResults({ repositories, environment, warn }: ResultParts):
       await lanes.settled();
     },
   };
-}
-
-async function hasMain(repository: Pick<BuildRepository, "main">): Promise<boolean> {
-  return await repository.main().then(
-    () => true,
-    (error) => {
-      if (hasCode(error, "commit_not_found")) return false;
-      throw error;
-    },
-  );
-}
-
-/** Beside the build's own repository, whose objects it has: that one keeps nothing of anybody's past. */
-async function open(directory: string, environment: GitSettings["environment"]): Promise<void> {
-  const git = createGit({ directory, environment });
-  await git.run(["init", "--quiet", "--bare", "--template=", "--object-format=sha1", directory]);
-  await mkdir(join(directory, "objects/info"), { recursive: true });
-  await writeFile(join(directory, "objects/info/alternates"), `../../${repositoryName}/objects\n`);
-}
-
-async function* chunk(bytes: Buffer): AsyncGenerator<Buffer> {
-  yield bytes;
 }

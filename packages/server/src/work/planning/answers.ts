@@ -5,12 +5,12 @@ import { InvalidAnswerError } from "@slipway/gateway/roles";
 
 const maxAnswerCharacters = 1024 * 1024;
 const maxMessageCharacters = 8000;
-/** Of a message that is followed by where the answer is. */
+/** For a message that is followed by the path of the answer. */
 const maxFindingsCharacters = 4000;
 
 /**
- * Keeps what a model answered for the user to look at. It is in no event: nobody vouches for it, and it may be long. Answers
- * with the error that names the file.
+ * Keeps a model's answer in a file for the user and returns an error that names it. The answer is untrusted and may be
+ * long, so no event contains it.
  */
 export async function keepAnswer(
   error: SlipwayError,
@@ -18,24 +18,22 @@ export async function keepAnswer(
   [directory, ...names]: readonly [string, ...string[]],
 ): Promise<SlipwayError> {
   const path = join(directory, ...names);
-  const kept = await write(path, answer.slice(0, maxAnswerCharacters)).then(
-    () => `The last answer is kept in ${path}`,
-    ({ code }: NodeJS.ErrnoException) => `The last answer could not be kept in ${path}: ${code}`,
+  const written = mkdir(dirname(path), { recursive: true, mode: 0o700 }).then(() =>
+    writeFile(path, answer.slice(0, maxAnswerCharacters), { mode: 0o600 }),
+  );
+  const kept = await written.then(
+    () => `The last answer is in ${path}`,
+    ({ code }: NodeJS.ErrnoException) => `Cannot write the last answer to ${path}: ${code}`,
   );
   // The gateway's message quotes the answer.
-  const message = error instanceof InvalidAnswerError ? "no answer of the model fits its form" : error.message;
+  const message = error instanceof InvalidAnswerError ? "the model gave no answer of the required form" : error.message;
   return new SlipwayError(error.code, `${cut(message, maxFindingsCharacters)}\n${kept}`, { cause: error });
 }
 
-async function write(path: string, text: string): Promise<void> {
-  await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-  await writeFile(path, text, { mode: 0o600 });
-}
-
-/** A failure as it is reported. What is a defect tells its name only: its words may be anything. */
+/** A failure as it is reported. A defect gives only its name: its message may hold anything. */
 export function tellFailure(error: unknown): { readonly code: string; readonly message: string } {
   if (error instanceof SlipwayError) return { code: error.code, message: cut(error.message) };
-  return { code: "internal", message: `planning broke: ${error instanceof Error ? error.name : "unknown"}` };
+  return { code: "internal", message: `planning failed: ${error instanceof Error ? error.name : "unknown"}` };
 }
 
 function cut(message: string, most = maxMessageCharacters): string {

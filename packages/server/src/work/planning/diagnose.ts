@@ -15,8 +15,8 @@ import { listFiles } from "./summarize.ts";
 const lockFiles = ["package-lock.json", "npm-shrinkwrap.json", "pnpm-lock.yaml", "yarn.lock", "requirements.txt"];
 
 /**
- * What is wrong by the repository's own build and tests. They run with time limits and without a network; only the
- * installation of what a lock file names reaches the host's registries. How a command ended is what the host saw of it.
+ * Finds problems by the repository's own build and tests. They run with time limits and without a network; only the
+ * installation from a lock file reaches the host's registries. The host observes how each command ends.
  */
 export async function diagnose(
   sandbox: OwnedSandbox,
@@ -34,7 +34,7 @@ export async function diagnose(
       await sandbox.setNetwork({ registries: true }, { signal });
       for (const step of await installDependencies(sandbox, options)) see(step);
       await sandbox.setNetwork({}, { signal });
-      // Without what they need, a build and tests tell nothing.
+      // Without dependencies, a build and tests say nothing.
       if (problems.length > 0) return { problems };
     } else if (await hasDependencies(sandbox, files, signal)) {
       problems.push(noLockFile);
@@ -43,12 +43,12 @@ export async function diagnose(
     see(await testProject(sandbox, options));
   } catch (error) {
     if (!(error instanceof SlipwayError) || !endsDiagnosis.includes(error.code)) throw error;
-    problems.push({ title: "Its own commands can not be run to their end", evidence: error.message, files: [] });
+    problems.push({ title: "The project's commands cannot run to their end", evidence: error.message, files: [] });
   }
   return { problems };
 }
 
-/** What a repository can bring about: it has used up its sandbox, or names a program that is not there. */
+/** Failures that a repository causes: it exhausts its sandbox, or names a missing program. */
 const endsDiagnosis: readonly ErrorCode[] = [
   "exec_not_started",
   "exec_ended",
@@ -62,7 +62,7 @@ const endsDiagnosis: readonly ErrorCode[] = [
 
 const noLockFile: Problem = {
   title: "There is no lock file",
-  evidence: "package.json names dependencies and no lock file says which versions: they were not installed.",
+  evidence: "package.json names dependencies, but no lock file pins their versions: they were not installed.",
   files: ["package.json"],
 };
 
@@ -75,7 +75,7 @@ async function hasDependencies(sandbox: OwnedSandbox, files: readonly string[], 
 const maxEvidenceCharacters = 2000;
 const maxSearchedCharacters = 128 * 1024;
 const maxNamedFiles = 20;
-/** Shorter ones are words. */
+/** Shorter paths match plain words. */
 const minPathCharacters = 5;
 
 function problemOf(step: ProjectStep, files: readonly string[]): Problem {

@@ -75,7 +75,7 @@ describe("a stage that fails", () => {
     await writeFile(join(site.directory, "answers"), "in the way");
     await site.drive();
     expect(await site.reports("stage.failed")).toMatchObject([
-      { code: "invalid_answer", message: expect.stringMatching(/could not be kept in .*draft-1\.txt: E/) },
+      { code: "invalid_answer", message: expect.stringMatching(/Cannot write the last answer to .*draft-1\.txt: E/) },
     ]);
   });
 
@@ -100,7 +100,7 @@ describe("a stage that fails", () => {
     await using site = await openSite({ mode: "feature", openRepository });
     await site.drive();
     expect(await site.reports("stage.failed")).toMatchObject([
-      { code: "internal", message: "planning broke: TypeError" },
+      { code: "internal", message: "planning failed: TypeError" },
     ]);
     expect(site.defects).toHaveLength(1);
   });

@@ -18,28 +18,28 @@ export interface ModelParts {
   readonly settings: GatewaySettings;
   readonly ledger: BuildLedger;
   readonly log: RunLog;
-  /** Names this process in the ledger. */
+  /** The name of this process in the ledger. */
   readonly holder: string;
-  /** Of the tokens of runs. */
+  /** Signs the tokens of runs. */
   readonly secret: string;
   readonly clock: { now(): number };
-  /** Where the scripted model has its socket. */
+  /** Holds the socket of the scripted model. */
   readonly directory: string;
-  /** Of the scripted model. */
+  /** Programs of the scripted model. */
   readonly programs?: Readonly<Record<string, ScriptedProgram>> | undefined;
   readonly logger?: ((line: GatewayLogLine) => void) | undefined;
 }
 
-/** The server's gateway, and its own questions to models. */
+/** The server's gateway, and models for its own questions. */
 export interface ServerModels extends AsyncDisposable {
   readonly gateway: Gateway;
-  /** Models for the planning of a build, paid from what is left of its budget. Fails with `missing_key` and its like. */
+  /** Models for planning a build, paid from the rest of its budget. Fails with `missing_key` and the like. */
   forBuild(build: BuildId): Promise<Roles>;
 }
 
 const shippedPrograms = { demo, "demo-build": demoBuild, echo, planner };
 
-/** The settings of models, with the scripted one in the directory. */
+/** The model settings, with the scripted model in the directory. */
 export function readModelSettings(
   environment: Readonly<Record<string, string | undefined>>,
   directory: string,
@@ -70,7 +70,7 @@ export async function openModels(parts: ModelParts): Promise<ServerModels> {
       const id = newId("run", clock.now());
       const { budgetMicroUsd, spentMicroUsd, reservedMicroUsd } = await ledger.balance(build);
       const left = Math.max(0, budgetMicroUsd - spentMicroUsd - reservedMicroUsd);
-      // Before the gateway opens it: so it is known whom the money is spent for.
+      // Opened before the gateway does, with the build that spends.
       await ledger.open({ id, build, agent: "planner", budgetMicroUsd: left });
       const calls = await gateway.openCalls({ id, roles: ["intent", "plan"], budgetMicroUsd: left });
       const { token } = calls;
@@ -91,11 +91,11 @@ function scriptedSocket(directory: string): string {
   return join(directory, "model.sock");
 }
 
-/** Fails for a program that is not there: it would only be noticed in the middle of a build. */
+/** Fails early for an unknown program, not in the middle of a build. */
 function usesScripted({ models }: GatewaySettings, programs: Readonly<Record<string, unknown>>): boolean {
   const scripted = Object.values(models).filter((name) => name.startsWith("scripted/"));
   const unknown = scripted.find((name) => !Object.hasOwn(programs, name.slice("scripted/".length)));
   if (unknown === undefined) return scripted.length > 0;
   const known = Object.keys(programs).map((name) => `scripted/${name}`);
-  throw new SlipwayError("unknown_model", `there is no ${unknown}; there are ${known.join(", ")}`);
+  throw new SlipwayError("unknown_model", `${unknown} does not exist; use one of ${known.join(", ")}`);
 }

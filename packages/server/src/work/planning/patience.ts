@@ -2,17 +2,17 @@ import { doubling, type ErrorCode, retry, SlipwayError } from "@slipway/contract
 import type { ModelRoles } from "@slipway/engine";
 import { AnswerError } from "@slipway/gateway/roles";
 
-/** Failures of others that pass by themselves. */
+/** Failures of models that pass by themselves. */
 const passing: readonly ErrorCode[] = ["model_unreachable", "model_timeout", "model_overloaded", "model_rate_limited"];
 const databaseAway: readonly ErrorCode[] = ["database_busy", "database_unavailable"];
 
-/** Models that are asked again when what failed passes, and whose last answer is remembered. */
+/** Models that retry transient failures and remember the last answer. */
 export interface PatientModels extends ModelRoles {
-  /** As the model gave it, whether it could be used or not. */
+  /** As the model gave it, usable or not. */
   readonly lastAnswer: string | undefined;
 }
 
-/** `waitsMs`: before each further try of a question. */
+/** `waitsMs`: the wait before each retry of a question. */
 export function patientModels(roles: ModelRoles, waitsMs: Iterable<number>): PatientModels {
   let lastAnswer: string | undefined;
   return {
@@ -32,7 +32,7 @@ export function patientModels(roles: ModelRoles, waitsMs: Iterable<number>): Pat
   };
 }
 
-/** The last wait again and again. */
+/** Repeats the last wait for ever. */
 export function withoutEnd(waitsMs: readonly number[]): Iterable<number> {
   return {
     *[Symbol.iterator]() {
@@ -42,9 +42,19 @@ export function withoutEnd(waitsMs: readonly number[]): Iterable<number> {
   };
 }
 
-/** What the database has to say or to keep, as soon as it can: what is at stake is paid for. */
+/** Retries while the database is away, because the work at stake is paid for. */
 export function whenDatabaseIsThere<T>(call: () => Promise<T>, signal: AbortSignal): Promise<T> {
   return retry(call, { waitsMs: doubling(100, 30_000), mayPass: isOneOf(databaseAway), signal });
+}
+
+const patientWaitsMs = [500, 2000, 10_000, 30_000];
+
+/** Retries transient failures. Once the signal aborts, fails with its reason. */
+export async function patiently<T>(work: () => Promise<T>, signal: AbortSignal, waitsMs = patientWaitsMs): Promise<T> {
+  return await retry(work, { waitsMs, signal }).catch((error) => {
+    signal.throwIfAborted();
+    throw error;
+  });
 }
 
 function isOneOf(codes: readonly ErrorCode[]): (error: unknown) => boolean {

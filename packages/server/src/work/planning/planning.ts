@@ -23,28 +23,28 @@ import { createTurns } from "./turns.ts";
 export interface PlanningParts {
   readonly store: Store;
   readonly models: Pick<ServerModels, "forBuild">;
-  /** What a build of the modes feature and fix begins with. */
+  /** The repository that a build of mode feature or fix starts from. */
   openRepository(build: WorkingBuild): RepositoryReader & AsyncDisposable;
-  /** Takes that in. Fails when it can not be built on: nobody is asked what to make of it then. */
+  /** Imports that repository. Fails before any model is asked if the build cannot use it. */
   readonly makeMain?: ((build: WorkingBuild) => Promise<void>) | undefined;
-  /** Wakes who drives the build. */
+  /** Wakes the build. */
   ring(build: BuildId): Promise<void>;
   readonly clock: { now(): number };
-  /** Where answers of models that could not be used are kept, for the user to look at. */
+  /** Holds unusable answers of models, for the user. */
   readonly answersDirectory: string;
   readonly timing?: Partial<PlanningTiming> | undefined;
-  /** Something broke that is not expected to; without it, a warning of the process. */
+  /** Called on an unexpected failure. Left out: the process warns. */
   readonly onDefect?: ((error: unknown) => void) | undefined;
 }
 
 export interface PlanningTiming {
-  /** Before each further try of a question whose failure may pass. */
+  /** Waits before each retry of a question. */
   readonly waitsMs: readonly number[];
-  /** How often it is looked whether the build has ended meanwhile. */
+  /** How often to check whether the build has ended. */
   readonly watchMs: number;
 }
 
-/** The stages before the first task, and the plans for what is left: done in this process, beside the build loop. */
+/** Runs the stages before the first task, and plans for remaining work, in this process beside the build loop. */
 export type Planning = Pick<Work, "carryOut" | "reattach"> & AsyncDisposable;
 
 interface Underway {
@@ -70,9 +70,9 @@ export function createPlanning(parts: PlanningParts): Planning {
     abortWithBuild(store, build.id, controller, timing.watchMs);
     const ended = inTurn(() => carry({ ...parts, timing, onDefect }, build, item, signal))
       .finally(() => underway.delete(name))
-      // The report is there: without the bell it is found at the next look.
+      // Without the bell, the next turn finds the report.
       .then(() => parts.ring(build.id).catch(() => {}))
-      // Nobody is told of what was given up.
+      // An aborted item reports nothing.
       .catch((error) => signal.aborted || onDefect(error))
       .finally(() => controller.abort());
     underway.set(name, { build: build.id, controller, ended });
@@ -100,7 +100,7 @@ export function createPlanning(parts: PlanningParts): Planning {
 
 type CarryParts = PlanningParts & { readonly timing: PlanningTiming; onDefect(error: unknown): void };
 
-/** From the item to its report. What was reported before is not paid for again. */
+/** Does the item and reports its outcome. Pays only for what is not reported yet. */
 async function carry(parts: CarryParts, build: WorkingBuild, item: PlanningWork, signal: AbortSignal): Promise<void> {
   const { store } = parts;
   signal.throwIfAborted();
@@ -116,7 +116,7 @@ async function outcomeOf(
   item: PlanningWork,
   signal: AbortSignal,
 ): Promise<NewEvent> {
-  // Read before it is asked for: more money that comes meanwhile counts.
+  // Read first, so that a raise meanwhile counts.
   const { budgetMicroUsd } = await whenDatabaseIsThere(() => parts.store.ledger.balance(build.id), signal);
   try {
     return await make(parts, build, item, signal);
@@ -139,7 +139,7 @@ async function make(
   if (build.mode !== "new" && item.type === "stage" && item.stage === "draft") await makeMain?.(build);
   await using roles = await whenDatabaseIsThere(() => models.forBuild(build.id), signal);
   await using repository = openRepository(build);
-  // Before the first task a user waits; later on, a model that is away is no reason to end a build.
+  // A user waits for the stages; later, an unreachable model is no reason to end a build.
   const waitsMs = item.type === "stage" ? timing.waitsMs : withoutEnd(timing.waitsMs);
   const patient = patientModels(roles, waitsMs);
   try {
@@ -151,7 +151,7 @@ async function make(
   }
 }
 
-/** In what the build loop has not taken in yet. What it has, it does not ask for again. */
+/** Looks in the events that the build loop has not applied; it does not ask again for what it has applied. */
 async function isReported({ builds, events }: Store, build: BuildId, item: PlanningWork): Promise<boolean> {
   const keys = Object.values(keysOf(item));
   let after = (await builds.get(build)).appliedThrough;
@@ -163,7 +163,7 @@ async function isReported({ builds, events }: Store, build: BuildId, item: Plann
   }
 }
 
-/** Whoever ends the build, and wherever it is driven: nothing more is spent on it. */
+/** Stops spending on a build that ended, even by another server. */
 function abortWithBuild(store: Store, build: BuildId, controller: AbortController, watchMs: number): void {
   const watch = async () => {
     for await (const _ of setInterval(watchMs, undefined, { signal: controller.signal })) {
@@ -174,7 +174,7 @@ function abortWithBuild(store: Store, build: BuildId, controller: AbortControlle
       if (isOver) controller.abort();
     }
   };
-  // It ends by the signal only.
+  // Ends only by the signal.
   watch().catch(() => {});
 }
 

@@ -16,22 +16,22 @@ import { summarize } from "./summarize.ts";
 
 export interface RepositoryOptions {
   readonly provider: Pick<SandboxProvider, "create" | "get" | "list">;
-  /** Null: the build has none. */
+  /** Null: the build names no repository. */
   source(): Promise<BuildSource | null>;
-  /** For the git program. */
+  /** For git. */
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** They name the build: a sandbox that another process has left for it is ended. */
+  /** Name the build, so that a sandbox left by another process can be found and ended. */
   readonly labels: Readonly<Record<string, string>>;
   readonly limits?: Partial<RepositoryLimits>;
 }
 
-/** What is taken of a repository. Nobody vouches for it. */
+/** Limits on an untrusted repository. */
 export interface RepositoryLimits {
   readonly entries: number;
   readonly bytes: number;
-  /** Larger files are left out: a plan does not need them. */
+  /** Larger files are left out, as a plan does not need them. */
   readonly fileBytes: number;
-  /** Of each command of the repository's own. */
+  /** For each of the repository's commands. */
   readonly commandMs: number;
 }
 
@@ -43,7 +43,7 @@ const usualLimits: RepositoryLimits = {
   commandMs: 10 * minuteMs,
 };
 
-/** A repository in a sandbox of its own, which is made at the first question. Nothing of it runs on the host. */
+/** Reads a repository in a sandbox, made at the first question. None of it runs on the host. */
 export function openRepository(options: RepositoryOptions): RepositoryReader & AsyncDisposable {
   const limits = { ...usualLimits, ...options.limits };
   let opened: Promise<OwnedSandbox> | undefined;
@@ -56,7 +56,7 @@ export function openRepository(options: RepositoryOptions): RepositoryReader & A
     diagnose: async ({ signal = never }) => await diagnose(await open(signal), limits, signal),
     async [Symbol.asyncDispose]() {
       const sandbox = await opened?.catch(() => undefined);
-      // What was read is good all the same, and the sandbox ends by its lifetime at the latest.
+      // The result stands even if this fails, and the lifetime ends the sandbox.
       await sandbox?.destroy().catch(() => {});
     },
   };
@@ -70,31 +70,40 @@ async function bringIn(
   signal: AbortSignal,
 ): Promise<OwnedSandbox> {
   const from = await source();
-  if (from === null) throw new SlipwayError("invalid_request", "the build names no repository to begin with");
+  if (from === null) throw new SlipwayError("invalid_request", "the build names no repository to start from");
   const remote = "repository" in from ? remoteOf(from.repository) : undefined;
-  const network = remote === undefined ? {} : { domains: [remote.hostname], ports: [Number(remote.port || 443)] };
-  const life = { lifetimeMs: 60 * minuteMs, idleMs: null, onEnd: "destroy" } as const;
-  const ownLabels = { ...labels, purpose: "planning" };
-  for (const { id } of await provider.list({ labels: ownLabels }, { signal })) await (await provider.get(id)).destroy();
   await using made = new AsyncDisposableStack();
-  const sandbox = made.use(await provider.create({ ...life, network, labels: ownLabels }, { signal }));
+  const sandbox = made.use(await openImport(provider, { ...labels, purpose: "planning" }, remote, signal));
   if (remote !== undefined) await clone(sandbox, remote.href, limits, signal);
   else if ("directory" in from) await upload(sandbox, from.directory, environment, limits, signal);
   made.move();
   return sandbox;
 }
 
+/** Makes a sandbox that reaches only the remote, after ending those that another process left under these labels. */
+export async function openImport(
+  provider: RepositoryOptions["provider"],
+  labels: Readonly<Record<string, string>>,
+  remote: URL | undefined,
+  signal: AbortSignal,
+): Promise<OwnedSandbox> {
+  for (const { id } of await provider.list({ labels }, { signal })) await (await provider.get(id)).destroy();
+  const network = remote === undefined ? {} : { domains: [remote.hostname], ports: [Number(remote.port || 443)] };
+  const life = { lifetimeMs: 60 * minuteMs, idleMs: null, onEnd: "destroy" } as const;
+  return await provider.create({ ...life, network, labels }, { signal });
+}
+
 export function remoteOf(address: string): URL {
   const url = URL.canParse(address) ? new URL(address) : undefined;
   if (url?.protocol === "https:" && url.username === "" && url.password === "") return url;
   const message =
-    "only https addresses without a password can be cloned: a sandbox holds no keys; name a directory instead";
+    "can only clone https addresses without a password, because a sandbox holds no keys; name a directory instead";
   throw new SlipwayError("invalid_request", message);
 }
 
 async function clone(sandbox: OwnedSandbox, url: string, { commandMs }: RepositoryLimits, signal: AbortSignal) {
   const { exitCode, stderr } = await cloneRepo(sandbox, url, { depth: 1, timeoutMs: commandMs, signal });
-  if (exitCode !== 0) throw new SlipwayError("exec_failed", `git can not clone ${url}: ${stderr.trim().slice(-1000)}`);
+  if (exitCode !== 0) throw new SlipwayError("exec_failed", `git cannot clone ${url}: ${stderr.trim().slice(-1000)}`);
   await sandbox.setNetwork({}, { signal });
 }
 
@@ -120,7 +129,7 @@ async function upload(
     await sandbox.files.upload(projectPath, entries, { signal });
   } catch (error) {
     if (error instanceof SlipwayError || !isAboutDirectory(error)) throw error;
-    throw new SlipwayError("invalid_request", `${directory} can not be read: ${error.code}`, { cause: error });
+    throw new SlipwayError("invalid_request", `${directory} cannot be read: ${error.code}`, { cause: error });
   }
 }
 
@@ -138,7 +147,7 @@ async function* held(
 }
 
 function tooLarge(directory: string, most: string): SlipwayError {
-  return new SlipwayError("too_large", `${directory} has more than ${most}, which is more than is taken in`);
+  return new SlipwayError("too_large", `${directory} has more than ${most}, which is the limit`);
 }
 
 function isAboutDirectory(error: unknown): error is NodeJS.ErrnoException {

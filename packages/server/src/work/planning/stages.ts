@@ -15,7 +15,10 @@ export async function runStage(
     const { round, unsatisfied } = item;
     const seen = await made.evidence(build.id, round);
     const remaining = {
-      unsatisfied: unsatisfied.map((id) => ({ id, evidence: seen.get(id) ?? "the last check found it not satisfied" })),
+      unsatisfied: unsatisfied.map((id) => ({
+        id,
+        evidence: seen.get(id) ?? "the last check did not find it satisfied",
+      })),
       tasks: await made.tasks(build.id),
     };
     const { tasks } = await pipeline.planRemaining(await questionOf(), remaining);

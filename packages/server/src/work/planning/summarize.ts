@@ -22,7 +22,7 @@ const manifests = new Set([
   "pom.xml",
 ]);
 
-/** Its files, and the beginnings of what tells about it. All of it is the repository's own word. */
+/** Lists a repository's files and quotes the start of its readme and manifests. All of it is untrusted. */
 export async function summarize(sandbox: RestrictedSandbox, signal: AbortSignal): Promise<RepositorySummary> {
   const paths = await listFiles(sandbox, signal);
   const top = paths.filter((path) => !path.includes("/"));
@@ -35,12 +35,12 @@ export async function summarize(sandbox: RestrictedSandbox, signal: AbortSignal)
   };
 }
 
-/** What lies higher comes first: it tells more. */
+/** Lists files, the top directories first. */
 export async function listFiles(sandbox: RestrictedSandbox, signal: AbortSignal): Promise<string[]> {
   const passedOver = ["(", "-name", ".git", "-o", "-name", "node_modules", ")", "-prune", "-o"];
   const argv = ["find", projectPath, ...passedOver, "-type", "f", "-printf", "%P\\0"];
   const { stdout, exit } = await run(sandbox, argv, { maxBytes: maxListBytes, signal });
-  if (exit.reason !== "exited") throw new SlipwayError("exec_failed", `the files could not be listed: ${exit.reason}`);
+  if (exit.reason !== "exited") throw new SlipwayError("exec_failed", `cannot list the files: ${exit.reason}`);
   const paths = stdout.split("\0").filter((path) => path !== "");
   const depthOf = (path: string) => path.split("/").length;
   return paths.sort((a, b) => depthOf(a) - depthOf(b) || (a < b ? -1 : 1));

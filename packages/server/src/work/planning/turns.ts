@@ -1,4 +1,4 @@
-/** Runs so many at once; others wait, in the order in which they came. */
+/** Runs at most so many at once; others wait in order of arrival. */
 export function createTurns(most: number): <T>(work: () => Promise<T>) => Promise<T> {
   let busy = 0;
   const waiting: (() => void)[] = [];
@@ -8,7 +8,7 @@ export function createTurns(most: number): <T>(work: () => Promise<T>) => Promis
     try {
       return await work();
     } finally {
-      // The place goes straight to the next one, so that nobody comes in between.
+      // Hands its place to the next in line, so that no newcomer takes it.
       const next = waiting.shift();
       if (next === undefined) busy--;
       else next();

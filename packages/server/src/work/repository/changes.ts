@@ -2,16 +2,16 @@ import type { MainFile } from "@slipway/contract";
 import type { Git, GitOptions } from "./git.ts";
 import { fieldsOf } from "./objects.ts";
 
-/** A file that two trees do not have in common. */
+/** A file that differs between two trees. */
 export interface ChangedFile {
   readonly path: string;
   readonly change: "added" | "changed" | "deleted" | "renamed";
-  /** Where it was before, when it was renamed. */
+  /** The old path of a renamed file. */
   readonly from?: string;
-  /** Names of blobs; undefined: it is not there. */
+  /** Names of blobs; undefined: the file does not exist on that side. */
   readonly before: string | undefined;
   readonly after: string | undefined;
-  /** It was a symbolic link, or is one: the blob names another file. */
+  /** It was or is a symbolic link: the blob names another file. */
   readonly link?: true;
 }
 
@@ -19,7 +19,7 @@ const diffOptions = ["--no-ext-diff", "--no-textconv", "--no-color", "-M", "-l50
 const linkMode = "120000";
 const words = { A: "added", D: "deleted", R: "renamed" } as const;
 
-/** What `to` changes in `from`, by path. */
+/** The files that `to` changes in `from`. */
 export async function changedFiles(
   git: Git,
   from: string,
@@ -49,7 +49,7 @@ export async function changedFiles(
   return changes;
 }
 
-/** As others are told of it. */
+/** The part of a change that reports and clients get. */
 export function mainFileOf({ path, change, from }: ChangedFile): MainFile {
   return { path, change, ...(from !== undefined && { from }) };
 }
@@ -60,11 +60,11 @@ function present(name: string): string | undefined {
 
 export interface Cut {
   readonly text: string;
-  /** There is more. */
+  /** There was more text. */
   readonly cut: boolean;
 }
 
-/** What `to` changes in `from`, as a patch to be read. */
+/** What `to` changes in `from`, as a patch for readers. */
 export async function diffText(
   git: Git,
   from: string,
@@ -82,8 +82,8 @@ export async function diffText(
   return cutText(Buffer.concat(chunks), mostBytes);
 }
 
-/** As many whole lines as fit; of a first line that does not fit, its beginning. */
-export function cutText(content: Buffer, mostBytes: number): Cut {
+/** Keeps as many whole lines as fit, or the start of a first line that does not fit. */
+function cutText(content: Buffer, mostBytes: number): Cut {
   if (content.length <= mostBytes) return { text: content.toString("utf8"), cut: false };
   const lineEnd = content.subarray(0, mostBytes).lastIndexOf(0x0a);
   const text = content.subarray(0, lineEnd === -1 ? mostBytes : lineEnd + 1).toString("utf8");

@@ -11,7 +11,12 @@ export interface CommitOptions {
 
 const author = { name: "Slipway", email: "slipway@localhost" };
 
-/** The same values give the same commit, so that one that is made again after a crash is no other. */
+/** Writes a commit object as it is, and returns its name. */
+export async function writeRawCommit(git: Git, input: Uint8Array): Promise<string> {
+  return line(await git.run(["hash-object", "-t", "commit", "-w", "--stdin"], { input }));
+}
+
+/** The same values give the same commit, so that making it again after a crash is safe. */
 export async function writeCommit(git: Git, options: CommitOptions): Promise<string> {
   const { tree, parents, message, atMs, signal } = options;
   checkObjectNames(tree, ...parents);

@@ -18,7 +18,7 @@ export type CreateSource =
   | "empty"
   /** A user's repository or plain files. */
   | { readonly directory: string; readonly uncommitted?: "refuse" | "leave-out" }
-  /** What a sandbox has cloned; its history is not taken over. `origin`: whose files these are, by the sandbox's word. */
+  /** A sandbox's clone, without its history. `origin` is what the sandbox claims: verify before building on it. */
   | {
       readonly bundle: AsyncIterable<Uint8Array>;
       readonly ref: string;
@@ -28,7 +28,7 @@ export type CreateSource =
 export const mainRef = "refs/heads/main";
 export const originFile = "origin.json";
 
-/** In-tree attributes could leave files out of what sandboxes get, rewrite them, or choose how they are merged. */
+/** Overrides in-tree attributes: they could hide files from sandboxes, rewrite them, or choose a merge driver. */
 const attributes =
   "* -export-ignore -export-subst -ident -filter -working-tree-encoding -text !eol !crlf !diff !merge !conflict-marker-size\n";
 
@@ -38,7 +38,7 @@ interface Place {
   readonly scratch: string;
 }
 
-/** A bare repository whose main is one commit. It is made aside and comes into being by one rename. */
+/** Makes a bare repository whose main is one commit: in a scratch directory, then in place by one rename. */
 export async function createRepository(place: Place, options: CreateOptions & { readonly limits: BundleLimits }) {
   const made = join(place.scratch, "new.git");
   const git = createGit({ directory: made, environment: place.environment });
@@ -51,7 +51,7 @@ export async function createRepository(place: Place, options: CreateOptions & { 
   const commit = await writeCommit(git, { tree, parents: [], message, atMs: options.atMs });
   await git.run(["update-ref", mainRef, commit]);
   await rename(made, place.directory).catch((error: NodeJS.ErrnoException) => {
-    // Another process was first.
+    // Another process made it first.
     if (error.code !== "ENOTEMPTY" && error.code !== "EEXIST") throw error;
   });
 }

@@ -3,14 +3,14 @@ import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { SlipwayError } from "@slipway/contract";
 
-/** The git program on one bare repository, with nothing in its surroundings that could make it run or ask anything else. */
+/** The git program on one bare repository, in an environment that cannot make it run other programs or prompt. */
 export interface Git {
   readonly directory: string;
-  /** All that it wrote. Fails with `git_failed` on an exit code that is not expected. */
+  /** Returns the whole output. Fails with `git_failed` on an unexpected exit code. */
   run(args: readonly string[], options?: GitOptions): Promise<GitAnswer>;
-  /** What it writes, as it comes, and its exit code. It is killed when the reader stops. */
+  /** Yields output as it comes and returns the exit code. Kills git when the reader stops. */
   stream(args: readonly string[], options?: GitOptions): AsyncGenerator<Buffer, number, undefined>;
-  /** The same program with more variables: other objects, an index, a work tree. */
+  /** The same repository with more variables: other objects, an index, a work tree. */
   with(variables: Readonly<Record<string, string>>): Git;
 }
 
@@ -20,12 +20,12 @@ export interface GitAnswer {
 }
 
 export interface GitOptions {
-  readonly input?: AsyncIterable<Uint8Array> | string | undefined;
+  readonly input?: AsyncIterable<Uint8Array> | Uint8Array | string | undefined;
   readonly expected?: readonly number[];
   readonly timeMs?: number;
   readonly outputBytes?: number;
   readonly signal?: AbortSignal | undefined;
-  /** Held by the process itself, so that it is free when the process has ended, however it ended. */
+  /** A lock file that the process itself holds, so that any end of the process frees it. */
   readonly lock?: string;
 }
 
@@ -34,7 +34,7 @@ export interface GitSettings {
   readonly environment: Readonly<Record<string, string | undefined>>;
 }
 
-/** Git has failed: by itself, by a signal, or by one of our limits. What it was fed may be the reason. */
+/** Git failed on its own, by a signal or by one of our limits. Its input may be the reason. */
 export class GitFailed extends SlipwayError {
   readonly reason: "exit" | "crash" | "time" | "output";
   readonly complaint: string;
@@ -51,7 +51,7 @@ const usualTimeMs = 60_000;
 const usualOutputBytes = 64 * mebibyte;
 const complaintBytes = 4096;
 
-/** A bundle of some kilobytes can ask for terabytes of memory. */
+/** A bundle of a few kilobytes can request terabytes of memory. */
 const processLimits = [`--as=${4096 * mebibyte}`, "--cpu=300", "--core=0"];
 
 const settings = {
@@ -137,7 +137,7 @@ async function* streamed(
       .once("error", (error) => reject(notStarted(program, error)))
       .once("close", (code, by) => resolve({ code, by }));
   });
-  // Awaited below; a process that can not be started fails earlier.
+  // Awaited below; a process that cannot start fails earlier.
   closed.catch(() => {});
   let complaint = "";
   child.stderr.on("data", (chunk: Buffer) => {
@@ -160,7 +160,7 @@ async function* streamed(
     const { code, by } = await closed;
     if (failure !== undefined) throw failure;
     if (code !== null && expected.includes(code)) return code;
-    // It may quote names that a sandbox has chosen.
+    // The complaint may quote names chosen by a sandbox.
     throw failed(name, code, by, complaint.replace(/[\p{Cc}\p{Cf}]+/gu, " ").trim());
   } finally {
     clearTimeout(timer);
@@ -171,14 +171,14 @@ async function* streamed(
   }
 }
 
-/** Git may stop reading early, and says itself why; what the source fails with ends git. */
+/** Ignores that git stops reading early, as git itself reports why. A failure of the source ends git. */
 function feed(
   stdin: NodeJS.WritableStream,
   input: GitOptions["input"],
   end: (reason: unknown) => void,
 ): Readable | undefined {
   stdin.on("error", () => {});
-  if (input === undefined || typeof input === "string") {
+  if (input === undefined || typeof input === "string" || input instanceof Uint8Array) {
     stdin.end(input ?? "");
     return undefined;
   }
@@ -208,9 +208,9 @@ function failed(name: string, code: number | null, by: string | null, complaint:
 }
 
 function notStarted(program: string, error: Error): SlipwayError {
-  return new SlipwayError("component_missing", `${program} can not be started: ${error.message}`, { cause: error });
+  return new SlipwayError("component_missing", `${program} cannot be started: ${error.message}`, { cause: error });
 }
 
 function aborted(signal: AbortSignal): SlipwayError {
-  return new SlipwayError("aborted", "the caller gave up on git", { cause: signal.reason });
+  return new SlipwayError("aborted", "git was aborted by its caller", { cause: signal.reason });
 }

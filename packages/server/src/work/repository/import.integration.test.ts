@@ -110,9 +110,7 @@ describe("a user's repository", () => {
     const before = await stateOf(directory);
     const refusal = importOf({ directory });
     await expect(refusal).rejects.toMatchObject({ code: "repository_refused", retry: "never" });
-    await expect(refusal).rejects.toThrow(
-      "has 3 changes that are not committed (b.js, c.js, src/a.js): commit or stash",
-    );
+    await expect(refusal).rejects.toThrow("has 3 uncommitted changes (b.js, c.js, src/a.js): commit or stash");
     const made = await importOf({ directory, uncommitted: "leave-out" });
     expect(await stateOf(directory)).toEqual(before);
     const tree = (at: string, commit: string) => git(at, "rev-parse", `${commit}^{tree}`);
@@ -227,7 +225,7 @@ describe("a user's repository", () => {
     const directory = await repositoryOf("root", files);
     const below = importOf({ directory: join(directory, "src") });
     await expect(below).rejects.toMatchObject({ code: "repository_refused" });
-    await expect(below).rejects.toThrow(`lies in the repository ${directory}`);
+    await expect(below).rejects.toThrow(`is inside the repository ${directory}`);
   });
 });
 
@@ -242,7 +240,7 @@ describe("plain files", () => {
   test("with a repository among them, or too much, are refused", async () => {
     const directory = await plain("around", files);
     await repositoryOf("around/inner", { "x.js": "x\n" });
-    await expect(importOf({ directory })).rejects.toThrow("has another repository inside: inner/");
+    await expect(importOf({ directory })).rejects.toThrow("contains another repository: inner/");
     const large = await plain("large", files);
     await truncate(join(await plain("large", { sparse: "" }), "sparse"), 10 * 1024 ** 3);
     await expect(importOf({ directory: large })).rejects.toThrow("sparse has 10737418240 bytes");

@@ -7,14 +7,14 @@ import { quoted } from "./quarantine/quarantine.ts";
 import { type Finding, toText } from "./quarantine/refusal.ts";
 import { checkTree, type TreeLimits } from "./tree.ts";
 
-/** Where main began. */
+/** The commit that main started from. */
 export interface Origin {
-  /** Null: there was none. */
+  /** Null: the files were in no commit. */
   readonly commit: string | null;
   readonly branch: string | null;
-  /** The commit itself, as base64: what is built upon it can be merged where it is from. Left out: it is not known, or too long. */
+  /** The commit object as base64, so that results can be merged at its origin. Left out: unknown or too long. */
   readonly object?: string | undefined;
-  /** Files of the user's that are no part of it: the first of them, and how many there are. */
+  /** The user's files that are not in it: the first of them, and their count. */
   readonly untracked: { readonly paths: readonly string[]; readonly count: number };
 }
 
@@ -22,9 +22,9 @@ export interface ImportOptions {
   readonly directory: string;
   readonly environment: GitSettings["environment"];
   readonly limits: TreeLimits;
-  /** Changes that are in no commit: refused, or left out of the build. */
+  /** Uncommitted changes are refused or left out. */
   readonly uncommitted: "refuse" | "leave-out";
-  /** For files of its own. */
+  /** For temporary files. */
   readonly scratch: string;
   readonly signal?: AbortSignal | undefined;
 }
@@ -38,9 +38,9 @@ const mostPaths = 20;
 const importMs = 600_000;
 
 /**
- * The files of a user's directory as a tree in the build's repository: those of HEAD when it is a repository with a
- * commit, else all that are not ignored. The history stays where it is, so that a shallow one is as good as a full one.
- * The directory is only read: none of its hooks, filters and settings take effect, and its index is looked at as a copy.
+ * Writes a user's directory as a tree into the build's repository: the files of HEAD if it is a repository with a
+ * commit, else all files that are not ignored. Does not copy the history, so a shallow clone works too. Only reads the
+ * directory: its hooks, filters and settings have no effect, and its index is read from a copy.
  */
 export async function importDirectory(git: Git, options: ImportOptions): Promise<Imported> {
   const directory = await existing(options.directory);
@@ -50,7 +50,7 @@ export async function importDirectory(git: Git, options: ImportOptions): Promise
     return await importCommit(git, directory, { ...repository, commit: repository.commit }, options);
   } catch (error) {
     if (!(error instanceof GitFailed)) throw error;
-    throw new SlipwayError("repository_refused", `${directory} can not be imported: ${error.message}`, {
+    throw new SlipwayError("repository_refused", `${directory} cannot be imported: ${error.message}`, {
       cause: error,
     });
   }
@@ -61,9 +61,9 @@ async function existing(directory: string): Promise<string> {
     const path = await realpath(directory);
     if ((await stat(path)).isDirectory()) return path;
   } catch (error) {
-    throw new SlipwayError("invalid_request", `${directory} can not be read: ${(error as Error).message}`);
+    throw new SlipwayError("invalid_request", `${directory} cannot be read: ${(error as Error).message}`);
   }
-  throw new SlipwayError("invalid_request", `${directory} is no directory`);
+  throw new SlipwayError("invalid_request", `${directory} is not a directory`);
 }
 
 interface Found {
@@ -72,7 +72,7 @@ interface Found {
   readonly index: string;
   readonly exclude: string;
   readonly branch: string | null;
-  /** Undefined: nothing was ever committed. */
+  /** Undefined: the repository has no commit. */
   readonly commit: string | undefined;
 }
 
@@ -81,7 +81,7 @@ async function findRepository(directory: string, { environment, signal }: Import
   if (bare && !(await looksBare(directory))) {
     const above = await repositoryAbove(directory);
     if (above === undefined) return undefined;
-    throw refused(`${directory} lies in the repository ${above}: name that one, or a directory outside of it`);
+    throw refused(`${directory} is inside the repository ${above}: name that one, or a directory outside it`);
   }
   const git = createGit({ directory: bare ? directory : join(directory, ".git"), environment });
   const ask = async (...args: string[]) => line(await git.run(["rev-parse", ...args], { signal, expected: [0, 1] }));
@@ -138,20 +138,16 @@ async function importCommit(
     signal,
   });
   await git.run(["index-pack", "--stdin", "--strict"], { input: pack, timeMs: importMs, signal });
-  const object = keptObject((await reader.run(["cat-file", "commit", found.commit], { signal })).stdout);
+  const { stdout: bytes } = await reader.run(["cat-file", "commit", found.commit], { signal });
+  const object = bytes.length > mostObjectBytes ? undefined : bytes.toString("base64");
   return { tree, origin: { commit: found.commit, branch: found.branch, object, untracked } };
 }
 
 const mostObjectBytes = 64 * 1024;
 
-/** Nothing of what a commit says is needed, but for its name to be right. */
-function keptObject(bytes: Buffer): string | undefined {
-  return bytes.length > mostObjectBytes ? undefined : bytes.toString("base64");
-}
-
 const nothing: Origin["untracked"] = { paths: [], count: 0 };
 
-/** The untracked files. Refuses when there are changes of tracked ones and they are not to be left out. */
+/** Lists untracked files. Refuses uncommitted changes of tracked ones unless they are to be left out. */
 async function lookAtFiles(
   reader: Git,
   directory: string,
@@ -162,7 +158,7 @@ async function lookAtFiles(
   const index = join(scratch, "index");
   if (await exists(found.index)) {
     await copyFile(found.index, index);
-    // Git tells by the index's own time which files may have changed without a trace.
+    // Git compares the index's own time with those of files to find changes.
     const { atime, mtime } = await stat(found.index);
     await utimes(index, atime, mtime);
   }
@@ -174,20 +170,20 @@ async function lookAtFiles(
   const changed = [...new Set([...fieldsOf(staged.stdout), ...fieldsOf(edited.stdout)])];
   if (changed.length > 0 && uncommitted === "refuse") {
     const which = `${changed.slice(0, mostPaths).join(", ")}${changed.length > mostPaths ? ", ..." : ""}`;
-    throw refused(`${directory} has ${changed.length} changes that are not committed (${which}): commit or stash them`);
+    throw refused(`${directory} has ${changed.length} uncommitted changes (${which}): commit or stash them`);
   }
-  const others = fieldsOf(
-    (await listOthers(files, found.exclude, ["--directory", "--no-empty-directory"], signal)).stdout,
-  );
+  const excluded = (await exists(found.exclude)) ? [`--exclude-from=${found.exclude}`] : [];
+  const listing = [
+    "ls-files",
+    "--others",
+    "--exclude-standard",
+    ...excluded,
+    "--directory",
+    "--no-empty-directory",
+    "-z",
+  ];
+  const others = fieldsOf((await files.run(listing, { timeMs: importMs, signal })).stdout);
   return { paths: others.slice(0, mostPaths), count: others.length };
-}
-
-async function listOthers(files: Git, exclude: string, more: readonly string[], signal: AbortSignal | undefined) {
-  const own = (await exists(exclude)) ? [`--exclude-from=${exclude}`] : [];
-  return await files.run(["ls-files", "--others", "--exclude-standard", ...own, ...more, "-z"], {
-    timeMs: importMs,
-    signal,
-  });
 }
 
 async function importFiles(
@@ -208,13 +204,13 @@ async function importFiles(
   return { tree, origin };
 }
 
-/** Before anything is copied. */
+/** Checks the limits before git copies anything. */
 async function checkFiles(files: Git, directory: string, limits: TreeLimits, signal: AbortSignal | undefined) {
   let [count, bytes] = [0, 0];
   const listing = files.stream(["ls-files", "--others", "--exclude-standard", "-z"], { timeMs: importMs, signal });
   for await (const name of split(listing, 0)) {
     const path = name.toString("utf8");
-    if (path.endsWith("/")) throw refused(`${directory} has another repository inside: ${path}`);
+    if (path.endsWith("/")) throw refused(`${directory} contains another repository: ${path}`);
     const { size } = await lstat(join(directory, path));
     bytes += size;
     if (size > limits.fileBytes)
@@ -229,7 +225,7 @@ async function checkFiles(files: Git, directory: string, limits: TreeLimits, sig
 function refuseFindings(directory: string, findings: readonly Finding[]): void {
   if (findings.length === 0) return;
   const first = findings.slice(0, mostPaths).map(toText).join("; ");
-  throw refused(`${directory} can not be imported: ${first}${findings.length > mostPaths ? "; ..." : ""}`);
+  throw refused(`${directory} cannot be imported: ${first}${findings.length > mostPaths ? "; ..." : ""}`);
 }
 
 function refused(message: string): SlipwayError {

@@ -1,18 +1,19 @@
 import { SlipwayError } from "@slipway/contract";
 import type { Git, GitOptions } from "./git.ts";
 
-/** Names of objects reach git as arguments: nothing else may pass for one. */
+/** Object names become arguments of git, so nothing else may pass. */
 export function isObjectName(text: string): boolean {
   return /^[0-9a-f]{40}$/.test(text);
 }
 
 export function checkObjectNames(...names: readonly string[]): void {
   for (const name of names) {
-    if (!isObjectName(name)) throw new SlipwayError("invalid_request", `${JSON.stringify(name)} names no git object`);
+    if (!isObjectName(name))
+      throw new SlipwayError("invalid_request", `${JSON.stringify(name)} is not the name of a git object`);
   }
 }
 
-/** Each part of what comes, without the byte that ends it. */
+/** Splits a stream at a byte, which is not part of the pieces. */
 export async function* split(chunks: AsyncIterable<Buffer>, byte: number): AsyncGenerator<Buffer> {
   let rest: Buffer[] = [];
   for await (const chunk of chunks) {
@@ -27,19 +28,19 @@ export async function* split(chunks: AsyncIterable<Buffer>, byte: number): Async
   if (rest.length > 0) yield Buffer.concat(rest);
 }
 
-/** The fields of an answer in which every field ends with a zero byte. */
+/** The fields of an output in which every field ends with a zero byte. */
 export function fieldsOf(answer: Buffer): string[] {
   return answer.toString("utf8").split("\0").slice(0, -1);
 }
 
-/** An answer of one line. */
+/** The text of an output of one line. */
 export function line({ stdout }: { readonly stdout: Buffer }): string {
   return stdout.toString("utf8").trimEnd();
 }
 
 export interface Blob {
   readonly bytes: number;
-  /** Undefined: more than was asked for. */
+  /** Undefined: beyond the limits. */
   readonly content: Buffer | undefined;
 }
 
@@ -48,7 +49,7 @@ export interface BlobLimits {
   readonly totalBytes: number;
 }
 
-/** Blobs by their names; of those within the limits the content, in the order of the names. */
+/** Reads blobs by name: the size of each, and the content while it is within the limits. */
 export async function readBlobs(
   git: Git,
   names: Iterable<string>,
@@ -58,10 +59,8 @@ export async function readBlobs(
   const asked = [...new Set(names)];
   const found = new Map<string, Blob>();
   if (asked.length === 0) return found;
-  const { stdout: sizes } = await git.run(["cat-file", "--batch-check=%(objecttype) %(objectsize)"], {
-    ...options,
-    input: lines(asked),
-  });
+  const check = ["cat-file", "--batch-check=%(objecttype) %(objectsize)"];
+  const { stdout: sizes } = await git.run(check, { ...options, input: lines(asked) });
   const wanted: string[] = [];
   let totalBytes = 0;
   for (const [index, line] of sizes.toString("latin1").split("\n").slice(0, -1).entries()) {
@@ -75,12 +74,8 @@ export async function readBlobs(
     wanted.push(name);
   }
   if (wanted.length === 0) return found;
-  const outputBytes = totalBytes + wanted.length * 100;
-  const { stdout } = await git.run(["cat-file", "--batch=%(objectname)"], {
-    ...options,
-    input: lines(wanted),
-    outputBytes,
-  });
+  const limit = { ...options, outputBytes: totalBytes + wanted.length * 100 };
+  const { stdout } = await git.run(["cat-file", "--batch=%(objectname)"], { ...limit, input: lines(wanted) });
   let at = 0;
   for (const name of wanted) {
     const { bytes } = found.get(name) ?? { bytes: 0 };
@@ -91,11 +86,12 @@ export async function readBlobs(
   return found;
 }
 
-function lines(names: readonly string[]): string {
+/** One name per line, as git reads them. */
+export function lines(names: readonly string[]): string {
   return names.map((name) => `${name}\n`).join("");
 }
 
-/** A zero byte near the beginning, as git tells binaries. */
+/** Looks for a zero byte near the start, as git does. */
 export function isBinary(content: Buffer): boolean {
   return content.subarray(0, 8000).includes(0);
 }

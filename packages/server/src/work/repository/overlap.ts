@@ -1,13 +1,13 @@
 import { changedFiles } from "./changes.ts";
 import { type Git, GitFailed, type GitOptions } from "./git.ts";
-import { fieldsOf } from "./objects.ts";
+import { fieldsOf, line, lines } from "./objects.ts";
 
-/** Two open branches that have to do with each other. */
+/** Two open branches that change the same files or conflict. */
 export interface Overlap {
   readonly commits: readonly [string, string];
-  /** That both change. */
+  /** Files that both change. */
   readonly files: readonly string[];
-  /** That git can not merge. Empty: the two merge textually. */
+  /** Files that git cannot merge. Empty: the two merge textually. */
   readonly conflicts: readonly string[];
 }
 
@@ -19,12 +19,12 @@ export interface OverlapOptions {
 
 const mostPairs = 20_000;
 const mostCommits = 2000;
-/** Longer than a busy machine lets git wait: what is not known by then is taken for a conflict, for ever. */
+/** Longer than git waits on a busy machine: a timeout counts as a conflict for ever. */
 const leastTimeMs = 60_000;
-/** They do not merge, and git does not tell where: it may have crashed on them. */
+/** The branches do not merge and git does not say where, for example because it crashed. */
 const unknown: readonly string[] = ["?"];
 
-/** Finds overlaps of branches. Commits never change, so that what is known of two is known for ever. */
+/** Finds overlaps of branches. Commits never change, so results are remembered. */
 export function createOverlaps() {
   const conflicts = new Map<string, readonly string[]>();
   const changed = new Map<string, readonly string[]>();
@@ -52,14 +52,14 @@ function remember<T>(known: Map<string, T>, key: string, value: T, most: number)
   if (known.size > most && oldest !== undefined) known.delete(oldest);
 }
 
-/** A branch's own changes: since it left main, which stays the same when main goes on. */
+/** A branch's own changes since it left main: they stay the same when main moves. */
 async function changedSince(git: Git, main: string, commit: string, signal: AbortSignal | undefined) {
-  const { stdout } = await git.run(["merge-base", main, commit], { signal });
-  const files = await changedFiles(git, stdout.toString("latin1").trim(), commit, { signal });
+  const base = line(await git.run(["merge-base", main, commit], { signal }));
+  const files = await changedFiles(git, base, commit, { signal });
   return files.flatMap(({ path, from }) => (from === undefined ? [path] : [path, from]));
 }
 
-/** The files in conflict of each pair, by one process; when git crashes, by one for each pair, so as to know on which. */
+/** Finds the conflicts of all pairs in one process. If git crashes, retries each pair alone to find the culprit. */
 async function* mergeAll(
   git: Git,
   pairs: readonly string[],
@@ -67,9 +67,12 @@ async function* mergeAll(
 ): AsyncGenerator<[pair: string, files: readonly string[]]> {
   if (pairs.length === 0) return;
   const args = ["merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", "--stdin"];
-  const input = pairs.map((pair) => `${pair}\n`).join("");
   try {
-    const { stdout } = await git.run(args, { ...options, input, timeMs: leastTimeMs + pairs.length * 1000 });
+    const { stdout } = await git.run(args, {
+      ...options,
+      input: lines(pairs),
+      timeMs: leastTimeMs + pairs.length * 1000,
+    });
     const merges = parseMerges(stdout);
     for (const [index, pair] of pairs.entries()) yield [pair, merges[index] ?? unknown];
   } catch (error) {
@@ -79,7 +82,7 @@ async function* mergeAll(
   }
 }
 
-/** Of each merge: 1 when it is clean and else 0, the tree, the paths in conflict, an empty field. */
+/** Each merge is: 1 if clean else 0, the tree, the paths in conflict, an empty field. */
 function parseMerges(answer: Buffer): (readonly string[])[] {
   const merges: (readonly string[])[] = [];
   const fields = fieldsOf(answer).values();

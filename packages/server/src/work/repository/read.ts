@@ -9,13 +9,13 @@ export interface FoundFile {
   readonly type: "file" | "executable" | "link";
   readonly blob: string;
   readonly bytes: number;
-  /** Undefined: there are more bytes than were asked for. */
+  /** Undefined: larger than the limit. */
   readonly content: Buffer | undefined;
 }
 
 const types = { "100644": "file", "100755": "executable", "120000": "link" } as const;
 
-/** One entry of a commit's tree by its path. A link on the way, or at its end, is not followed. */
+/** Finds one entry of a commit's tree by path, without following links. */
 export async function findFile(
   git: Git,
   commit: string,
@@ -35,7 +35,7 @@ export async function findFile(
   return { type, blob, bytes, content };
 }
 
-/** The regular files of a commit that are asked for, by path. Every path of the commit is asked about. */
+/** Reads the regular files of a commit that `wants` selects; calls it with every path. */
 export async function readFiles(
   git: Git,
   commit: string,
@@ -57,7 +57,7 @@ export async function readFiles(
   return new Map(
     [...named].map(([path, name]) => {
       const content = blobs.get(name)?.content;
-      if (content === undefined) throw new SlipwayError("too_large", `${path} is too large to be read`);
+      if (content === undefined) throw new SlipwayError("too_large", `${path} is too large to read`);
       return [path, content];
     }),
   );

@@ -4,19 +4,19 @@ import { type Git, GitFailed } from "./git.ts";
 import { line } from "./objects.ts";
 
 /**
- * The refs of one repository. Whoever writes one holds a lock that the kernel frees with its holder: so a lock file of
- * git's that is there while nobody holds that lock is of a git that was killed.
+ * The refs of one repository. Every writer holds a lock that the kernel frees with its holder. So a lock file of git
+ * that exists while nobody holds this lock belongs to a killed git.
  */
 export interface Refs {
-  /** Undefined: there is no such ref. */
+  /** Undefined: the ref does not exist. */
   read(ref: string): Promise<string | undefined>;
-  /** One atomic step from one commit to another; undefined on either side: there is none. */
+  /** Moves a ref in one atomic step. Undefined: the ref does not exist before or after. */
   move(ref: string, from: string | undefined, to: string | undefined, signal?: AbortSignal): Promise<Move>;
-  /** Removes what killed gits have left. */
+  /** Removes the files that killed gits left. */
   sweep(): Promise<void>;
 }
 
-/** `already`: it was there before. `elsewhere`: it is neither where it was said to be nor where it was to go. */
+/** `already`: the ref was at the target. `elsewhere`: it is at neither `from` nor `to`. */
 export type Move = "moved" | "already" | "elsewhere";
 
 const none = "0".repeat(40);
@@ -26,23 +26,9 @@ export function createRefs(git: Git, lock: string, path: string | undefined): Re
   const read = async (ref: string) =>
     line(await git.run(["rev-parse", "--verify", "--quiet", ref], { expected: [0, 1] })) || undefined;
   const sweep = async () => {
-    const locks = ["-type", "f", "-name", "*.lock", "!", "-path", "./objects/*"];
-    const parts = [
-      "-type",
-      "f",
-      "-path",
-      "./objects/*",
-      "(",
-      "-name",
-      "tmp_*",
-      "-o",
-      "-name",
-      ".tmp-*",
-      ")",
-      "-mmin",
-      "+60",
-    ];
-    const find = ["find", ".", "(", ...locks, "-o", ...parts, ")", "-exec", "rm", "-f", "{}", "+"];
+    const locks = "-type f -name *.lock ! -path ./objects/*";
+    const parts = "-type f -path ./objects/* ( -name tmp_* -o -name .tmp-* ) -mmin +60";
+    const find = `find . ( ${locks} -o ${parts} ) -exec rm -f {} +`.split(" ");
     await run("flock", ["--wait", "30", lock, ...find], { cwd: git.directory, env: { PATH: path } });
   };
   return {

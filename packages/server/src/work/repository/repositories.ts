@@ -9,18 +9,26 @@ import {
   repositoryName,
 } from "./repository.ts";
 
-/** The repositories of all builds, each opened once. */
+/** Opens the repository of each build once. */
 export interface Repositories {
   of(build: BuildId): Promise<BuildRepository>;
-  /** Whether the build's repository is here, with this commit. Makes nothing. */
+  /** Whether the build's repository is on this server and has this commit. Creates nothing. */
   has(build: BuildId, commit: string): Promise<boolean>;
-  /** Where all that is the build's own is kept. */
+  /** The directory of the build's own files. */
   directoryOf(build: BuildId): string;
-  /** Those that have something there. */
+  /** Builds that have such a directory. */
   builds(): Promise<readonly BuildId[]>;
 }
 
-/** `directory`: with one directory for each build. */
+/** Undefined: the build has no main, not yet or no longer. */
+export async function findMain(repository: Pick<BuildRepository, "main">): Promise<string | undefined> {
+  return await repository.main().catch((error) => {
+    if (hasCode(error, "commit_not_found")) return undefined;
+    throw error;
+  });
+}
+
+/** `directory` has one directory per build. */
 export function createRepositories({ directory, environment }: BuildRepositoryOptions): Repositories {
   const opened = new Map<BuildId, Promise<BuildRepository>>();
   const directoryOf = (build: BuildId) => join(directory, build);

@@ -7,8 +7,8 @@ import { type CommitOptions, writeCommit } from "./commit.ts";
 import { type CreateOptions, createRepository, mainRef, originFile } from "./create.ts";
 import { createGit, type Git, GitFailed, type GitSettings } from "./git.ts";
 import type { Origin } from "./import.ts";
-import { type Merged, type MergeLimits, mergeTrees, usualMergeLimits } from "./merge.ts";
-import { checkObjectNames, line } from "./objects.ts";
+import { type Merged, mergeTrees } from "./merge.ts";
+import { checkObjectNames, line, lines } from "./objects.ts";
 import { createOverlaps, type Overlap, type OverlapOptions } from "./overlap.ts";
 import { makeBundle } from "./quarantine/bundle.ts";
 import { type Examined, examine, usualExamineLimits } from "./quarantine/examine.ts";
@@ -17,41 +17,40 @@ import { checkRef, look, receive, type TakeLimits, type Taken, usualTakeLimits }
 import { type FoundFile, findFile, readFiles } from "./read.ts";
 import { createRefs } from "./refs.ts";
 
-/** The git of one build on the host. No tree of it is ever checked out here; commits are given by their full names. */
+/** A build's git repository on the host. It never checks out a tree; callers name commits in full. */
 export interface BuildRepository {
-  /** Makes the repository, once: a second call answers what the first has made. */
+  /** Makes the repository once: a second call returns what the first made. */
   create(options: CreateOptions): Promise<Created>;
   main(): Promise<string>;
   treeOf(commit: string): Promise<string>;
-  /** Takes a candidate out of a sandbox's bundle, or refuses it with findings. It is kept until it is discarded. */
+  /** Takes a candidate from a sandbox's bundle, or refuses it with findings. Keeps it until it is discarded. */
   take(bundle: AsyncIterable<Uint8Array>, options: TakeOptions): Promise<Taken>;
-  /** Takes the branch of an attempt that is under way, as strictly. The next one replaces it. */
+  /** Takes the branch of a working attempt, with the same checks. The next one replaces it. */
   takeOpen(bundle: AsyncIterable<Uint8Array>, options: TakeOpenOptions): Promise<Taken>;
-  /** Those that are kept, and their commits. */
+  /** The kept candidates and their commits. */
   candidates(): Promise<Map<CandidateId, string>>;
   openBranches(): Promise<Map<AttemptId, string>>;
   discard(branch: CandidateId | AttemptId): Promise<void>;
-  /** Merges two commits into a tree; `base` stands for their common ancestor when given. */
-  merge(options: MergeOptions): Promise<Merged>;
+  merge(options: Signal & { readonly ours: string; readonly theirs: string }): Promise<Merged>;
   commit(options: CommitOptions): Promise<string>;
-  /** Moves main forward in one step. True: now; false: it was there already. Fails with `main_moved` when it is elsewhere. */
+  /** Moves main forward in one step. Returns false if it was at `to` already; fails with `main_moved` if it is elsewhere. */
   moveMain(from: string, to: string): Promise<boolean>;
   isAncestor(ancestor: string, commit: string): Promise<boolean>;
-  /** The last commit that both have in their history. */
+  /** The last common commit. */
   forkPoint(one: string, other: string): Promise<string | undefined>;
   overlap(options: Omit<OverlapOptions, "main">): Promise<Overlap[]>;
-  /** The tree of a commit as a tar archive: the bytes of the blobs, whatever attributes say. */
+  /** A commit's tree as a tar archive with the exact bytes of the blobs: attributes have no effect. */
   files(commit: string, options?: Signal): AsyncGenerator<Buffer>;
-  /** The regular files of a commit that are asked for, by path; `wants` is asked about every path. */
+  /** The regular files of a commit that `wants` selects; called with every path. */
   read(commit: string, wants: (path: string) => boolean, options?: Signal): Promise<Map<string, Buffer>>;
-  /** One of a commit's files; fails with `file_not_found` and `not_a_file`. */
+  /** One of a commit's files. Fails with `file_not_found` or `not_a_file`. */
   find(commit: string, path: string, options: Signal & { readonly mostBytes: number }): Promise<FoundFile>;
-  /** A bundle of `tip` under one ref, for those who have `base`. */
+  /** A bundle of `tip` under one ref, for a receiver that has `base`. */
   bundle(options: BundleOptions): AsyncGenerator<Buffer>;
   diff(from: string, to: string, options?: Signal & { readonly mostBytes?: number }): Promise<Cut>;
-  /** `from` is null: all that there is. */
+  /** `from` null: all files of `to`. */
   changedFiles(from: string | null, to: string, options?: Signal): Promise<ChangedFile[]>;
-  /** What there is to tell of what `to` changes in `from`. */
+  /** Facts for gates about what `to` changes in `from`. */
   examine(from: string, to: string, options?: Signal): Promise<Examined>;
 }
 
@@ -61,15 +60,15 @@ interface Signal {
 
 export interface Created {
   readonly main: string;
-  /** Null: it began empty. */
+  /** Null: the build started empty. */
   readonly origin: Origin | null;
 }
 
 export interface TakeOptions extends Signal {
   readonly id: CandidateId;
-  /** The one ref that the bundle has. */
+  /** The only ref of the bundle. */
   readonly ref: string;
-  /** What the sandbox was given to begin with. */
+  /** The commit that the sandbox started with. */
   readonly base: string;
   readonly limits?: Partial<TakeLimits>;
 }
@@ -78,34 +77,26 @@ export interface TakeOpenOptions extends Omit<TakeOptions, "id" | "base"> {
   readonly attempt: AttemptId;
 }
 
-export interface MergeOptions extends Signal {
-  readonly base?: string;
-  readonly ours: string;
-  readonly theirs: string;
-  readonly limits?: Partial<MergeLimits>;
-}
-
-export interface BundleOptions extends Signal {
+interface BundleOptions extends Signal {
   readonly base?: string;
   readonly tip: string;
   readonly ref?: string;
 }
 
 export interface BuildRepositoryOptions {
-  /** For the repository and what comes before it; made when it is not there. */
+  /** Holds the repository and its quarantine; made if missing. */
   readonly directory: string;
-  /** For the git program: nothing but PATH is used of it. */
+  /** Only PATH is used, for the git program. */
   readonly environment: GitSettings["environment"];
 }
 
-/** In the directory. */
 export const repositoryName = "repository.git";
 const packsBeforeRepack = 50;
-/** Git has it in every repository. */
+/** Every repository has this object. */
 const emptyTree = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
 const diffBytes = 256 * 1024;
 
-/** Opens the repository of a build, and removes what processes that are gone have left in it. */
+/** Opens the repository of a build, and removes what ended processes left in it. */
 export async function openBuildRepository({
   directory,
   environment,
@@ -129,13 +120,11 @@ export async function openBuildRepository({
   };
   const checkCommits = async (...commits: readonly string[]) => {
     checkObjectNames(...commits);
-    const input = commits.map((commit) => `${commit}\n`).join("");
-    const { stdout } = await git.run(["cat-file", "--batch-check=%(objecttype)"], { input });
-    const missing = stdout
-      .toString("latin1")
-      .split("\n")
-      .findIndex((type) => type !== "commit");
-    if (missing < commits.length) throw new SlipwayError("commit_not_found", `there is no commit ${commits[missing]}`);
+    const types = line(await git.run(["cat-file", "--batch-check=%(objecttype)"], { input: lines(commits) })).split(
+      "\n",
+    );
+    const missing = commits.find((_, index) => types[index] !== "commit");
+    if (missing !== undefined) throw new SlipwayError("commit_not_found", `there is no commit ${missing}`);
   };
   const isAncestor = async (ancestor: string, commit: string) => {
     await checkCommits(ancestor, commit);
@@ -145,10 +134,6 @@ export async function openBuildRepository({
   const treeOf = async (commit: string) => {
     await checkCommits(commit);
     return line(await git.run(["rev-parse", "--verify", `${commit}^{tree}`]));
-  };
-  const commitOfTree = async (commit: string, parents: readonly string[]) => {
-    const tree = await treeOf(commit);
-    return await writeCommit(git, { tree, parents, message: "For a merge", atMs: 0 });
   };
 
   const takeIn = async (
@@ -168,12 +153,8 @@ export async function openBuildRepository({
   const branchesBelow = async <Id extends string>(below: string, schema: { parse(text: unknown): Id }) => {
     if (!existsSync(path)) return new Map<Id, string>();
     const { stdout } = await git.run(["for-each-ref", "--format=%(refname:lstrip=2) %(objectname)", below]);
-    const pairs = stdout
-      .toString("latin1")
-      .split("\n")
-      .slice(0, -1)
-      .map((text) => text.split(" "));
-    return new Map(pairs.map(([id, commit = ""]) => [schema.parse(id), commit]));
+    const pairs = stdout.toString("latin1").split("\n").slice(0, -1);
+    return new Map(pairs.map((pair) => pair.split(" ")).map(([id, commit = ""]) => [schema.parse(id), commit]));
   };
 
   return {
@@ -197,8 +178,7 @@ export async function openBuildRepository({
     },
 
     async take(bundle, { id, ...options }) {
-      if (!candidateIdSchema.safeParse(id).success)
-        throw new SlipwayError("invalid_request", "that is no candidate's id");
+      if (!candidateIdSchema.safeParse(id).success) throw new SlipwayError("invalid_request", "not a candidate's id");
       const taken = await takeIn(bundle, options);
       const move = await refs.move(branchRef(id), undefined, taken.commit, options.signal);
       if (move !== "elsewhere") return taken;
@@ -221,12 +201,9 @@ export async function openBuildRepository({
       if (at !== undefined) await refs.move(ref, at, undefined);
     },
 
-    async merge({ base, ours, theirs, limits, signal }) {
-      await checkCommits(ours, theirs, ...(base === undefined ? [] : [base]));
-      const root = base === undefined ? undefined : await commitOfTree(base, []);
-      const sides = [ours, theirs].map((side) => (root === undefined ? side : commitOfTree(side, [root])));
-      const [one = ours, other = theirs] = await Promise.all(sides);
-      return await mergeTrees(git, one, other, { ...usualMergeLimits, ...limits }, { signal });
+    async merge({ ours, theirs, signal }) {
+      await checkCommits(ours, theirs);
+      return await mergeTrees(git, ours, theirs, { signal });
     },
 
     commit: (options) => writeCommit(git, options),
@@ -234,13 +211,13 @@ export async function openBuildRepository({
     async moveMain(from, to) {
       if (!(await isAncestor(from, to))) throw new SlipwayError("invalid_request", `${to} does not follow ${from}`);
       const move = await refs.move(mainRef, from, to);
-      if (move === "elsewhere") throw new SlipwayError("main_moved", `main is not at ${from} any more`);
+      if (move === "elsewhere") throw new SlipwayError("main_moved", `main is no longer at ${from}`);
       return move === "moved";
     },
 
     async overlap(options) {
       await checkCommits(...options.branches);
-      // Merges are tried there, so that they leave nothing behind.
+      // Trial merges write their objects there and leave nothing behind.
       await using scratch = await openQuarantine(waiting, git);
       return await overlaps(scratch.git, { ...options, main: await main() });
     },
@@ -284,20 +261,20 @@ export async function openBuildRepository({
   };
 }
 
-/** Where the branch of a candidate, or of an attempt that has not offered it, is kept. */
+/** The ref of a candidate, or of an attempt whose branch is not offered yet. */
 export function branchRef(id: CandidateId | AttemptId): string {
   const candidate = candidateIdSchema.safeParse(id);
   return candidate.success ? `refs/candidates/${candidate.data}` : `refs/open/${attemptIdSchema.parse(id)}`;
 }
 
-/** Each candidate comes as a pack of its own, and git looks through them all. Objects that no ref needs stay. */
+/** Merges packs: each candidate is one pack, and git searches them all. Keeps unreachable objects. */
 async function repack(git: Git, lock: string): Promise<void> {
   const packs = (await readdir(join(git.directory, "objects/pack"))).filter((name) => name.endsWith(".pack"));
   if (packs.length <= packsBeforeRepack) return;
   try {
     await git.run(["repack", "--geometric=2", "-d", "-q"], { timeMs: 600_000, lock });
   } catch (error) {
-    // It is only a matter of speed.
+    // Repacking only affects speed.
     if (!(error instanceof GitFailed)) throw error;
   }
 }

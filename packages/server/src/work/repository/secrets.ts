@@ -1,8 +1,8 @@
-/** A file that looks like it holds a secret. The secret itself is never told. */
+/** A file that seems to hold a secret. Never contains the secret itself. */
 export interface SecretSign {
   readonly path: string;
   readonly kind: string;
-  /** From 1; null: it is the file's name that tells. */
+  /** From 1; null: the file's name is the sign. */
   readonly line: number | null;
 }
 
@@ -25,14 +25,14 @@ const patterns: readonly (readonly [kind: string, text: RegExp])[] = [
   ["model key", /\bsk-(ant-|proj-|or-)?[A-Za-z0-9_-]{32,}/],
 ];
 
-/** The signs that are in a file now and were not before. */
+/** Finds signs that the new text of a file has and the old one does not. */
 export function secretSigns(path: string, before: string, after: string): SecretSign[] {
   const name = path.slice(path.lastIndexOf("/") + 1);
   const byName = telling.filter(([, pattern]) => before === "" && after !== "" && pattern.test(name));
   const known = new Set(before.split("\n"));
   const byLine = after.split("\n").flatMap((text, index) => {
     if (known.has(text)) return [];
-    // A line without an end, as minified files have it, would be searched by each pattern again and again.
+    // Bounds the search of very long lines, as in minified files.
     const found = patterns.find(([, pattern]) => pattern.test(text.slice(0, 20_000)));
     return found === undefined ? [] : [{ path, kind: found[0], line: index + 1 }];
   });

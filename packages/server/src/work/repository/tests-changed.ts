@@ -1,12 +1,12 @@
 import { extname } from "node:path/posix";
 import type { ChangedFile } from "./changes.ts";
 
-/** What became of a file with tests. Which of them run is not told by their sources. */
+/** The change of a file with tests. Its sources do not tell which of the tests run. */
 export interface TestChange {
-  /** Where it was. */
+  /** The old path. */
   readonly path: string;
   readonly change: ChangedFile["change"];
-  /** Tests that asserted something before, and assert nothing now. */
+  /** Tests that asserted something before and assert nothing now. */
   readonly emptied: number;
 }
 
@@ -27,19 +27,19 @@ export function isTest(path: string): boolean {
 export function testChange(file: ChangedFile, before: string, after: string): TestChange {
   const { path: to, from: path = to, change } = file;
   const [was, is] = [countTests(withoutComments(path, before)), countTests(withoutComments(to, after))];
-  // One that is gone is no empty one.
+  // A deleted test does not count as emptied.
   const emptied = Math.max(0, Math.min(was.asserting - is.asserting, is.empty - was.empty));
   return { path, change, emptied };
 }
 
-/** The sources of a file of before and of now. */
+/** The old and the new source of a file. */
 export interface FileTexts {
   readonly path: string;
   readonly before: string;
   readonly after: string;
 }
 
-/** Tests that asserted something in one file and are in another now, where they assert nothing: how many, by where they were. */
+/** Counts, by old path, tests that moved to another file and lost their assertions. */
 export function emptiedElsewhere(files: readonly FileTexts[]): ReadonlyMap<string, number> {
   const lists = files.map(({ path, before, after }) => {
     const [was, is] = [before, after].map((text) => testsIn(withoutComments(path, text)));
@@ -64,7 +64,7 @@ export function emptiedElsewhere(files: readonly FileTexts[]): ReadonlyMap<strin
   return emptied;
 }
 
-/** Where a test begins; it ends where the next one does. */
+/** The start of a test, which ends where the next one starts. */
 const beginning = new RegExp(
   [
     String.raw`(?<![\w.$])(?:it|test|specify|scenario)(?:\.\w+){0,5}\s*[(\x60]|\bt\.test\(|\bdef test_|\bfunc Test\w`,
@@ -74,7 +74,7 @@ const beginning = new RegExp(
 );
 const assertion =
   /\b(expect\w*|assert\w*|should|verify\w*|check\w*|require|throws|rejects|t)(\.\w+){0,5}!?\s*[(`]|\bassert\b|\.should\b|\bXCTAssert\w*|\bt\.(Error|Fatal)f?\(|\b(EXPECT|ASSERT)_\w+/;
-/** Runners tell of one that is to fail that it has passed. */
+/** Runners report an expected failure as passed. */
 const isToFail = /^\w+(\.\w+)*\.(fails|failing|fail)\b|^[^\n]*\bfails\s*:\s*true\b|\btest\.fail\(/;
 
 function countTests(text: string): { asserting: number; empty: number } {
@@ -83,7 +83,7 @@ function countTests(text: string): { asserting: number; empty: number } {
   return { asserting, empty: tests.length - asserting };
 }
 
-/** A test that is called by no name has the title "". */
+/** A test without a name has the title "". */
 function testsIn(text: string): { readonly title: string; readonly asserts: boolean }[] {
   const starts = [...text.matchAll(beginning)].map(({ index }) => index);
   return starts.map((start, index) => {
@@ -98,7 +98,7 @@ function testsIn(text: string): { readonly title: string; readonly asserts: bool
 
 const titled = /^(?:[\w.]{1,60}\(\s*(["'`])([^"'`\n]{1,500})\1|(?:def|func) (\w+))/;
 
-// What is not closed goes on to the end of its line or of the file: so nothing is looked for from each of many beginnings.
+// An unclosed quote reaches to the end of its line or of the file, so that matching stays linear.
 const quoted = String.raw`"(?:\\.|[^"\\\n])*"?|'(?:\\.|[^'\\\n])*'?`;
 const template = String.raw`\x60(?:\\[\s\S]|[^\x60\\])*\x60?`;
 const comments = {
@@ -113,7 +113,7 @@ function withoutComments(path: string, text: string): string {
 
 const literal = String.raw`!*(?:true|false|True|False|null|None|undefined|\d[\d._]*|"[^"\n]*"|'[^'\n]*'|\[\s*\]|\{\s*\})`;
 const sayTrue = String.raw`assert!?|assert\.(?:ok|isOk|isTrue)|assertTrue|(?:EXPECT|ASSERT)_TRUE`;
-/** They hold whatever the code under test does. */
+/** Assertions that hold whatever the code under test does. */
 const tautologies = new RegExp(
   [
     String.raw`(?<!\.)\bexpect\(\s*${literal}\s*\)`,

@@ -21,12 +21,12 @@ export const usualTreeLimits: TreeLimits = {
 };
 
 const mostFindings = 50;
-/** Following them all must stay quick. */
+/** Bounds the time to follow them all. */
 const mostLinks = 1000;
 const linkBytes = 1000;
 const modes = ["100644", "100755", "040000", "120000"];
 
-/** What speaks against a tree. The walk ends early where going on would be endless. */
+/** Finds what is wrong with a tree. Stops early where the walk could take too long. */
 export async function checkTree(
   git: Git,
   tree: string,
@@ -75,7 +75,7 @@ function parseEntry(line: Buffer): Entry {
 
 function entryMistake({ mode, bytes, path, pathBytes }: Omit<Entry, "name">, limits: TreeLimits): string | undefined {
   if (pathBytes > limits.pathBytes) return `is longer than ${limits.pathBytes} bytes`;
-  if (path.split("/").length > limits.depth) return `is deeper than ${limits.depth} directories`;
+  if (path.split("/").length > limits.depth) return `is nested deeper than ${limits.depth} directories`;
   if (mode === "160000") return "is a submodule";
   if (!modes.includes(mode)) return `has the mode ${mode}`;
   if (mode === "120000" && bytes > linkBytes) return `is a symbolic link of more than ${linkBytes} bytes`;

@@ -3,26 +3,21 @@ import type { Git, GitOptions } from "../git.ts";
 import { isObjectName } from "../objects.ts";
 import { refuse } from "./refusal.ts";
 
-/** What a bundle says of itself, ahead of its pack. */
-export interface BundleHeader {
-  /** Commits that whoever reads it is to have already. */
+/** What a bundle claims ahead of its pack. */
+interface BundleHeader {
+  /** Commits that the receiver must have. */
   readonly needs: readonly string[];
   readonly tip: string;
-}
-
-export interface OpenedBundle {
-  readonly header: BundleHeader;
-  readonly pack: AsyncIterable<Uint8Array>;
 }
 
 const headerBytes = 64 * 1024;
 const mostNeeds = 256;
 
-/** Reads the header and leaves the pack to be read on. Refuses what is no bundle of exactly this one ref. */
+/** Reads the header; the caller reads the pack. Refuses anything but a bundle of exactly this one ref. */
 export async function openBundle(
   chunks: AsyncIterable<Uint8Array>,
   { ref, mostBytes, signal }: { readonly ref: string; readonly mostBytes: number; readonly signal: AbortSignal },
-): Promise<OpenedBundle> {
+): Promise<BundleHeader & { readonly pack: AsyncIterable<Uint8Array> }> {
   const iterator = limited(chunks, mostBytes);
   try {
     let start = Buffer.alloc(0);
@@ -33,9 +28,9 @@ export async function openBundle(
     }
     const end = start.indexOf("\n\n");
     const header = parseHeader(start.subarray(0, end).toString("utf8"), ref);
-    return { header, pack: following(start.subarray(end + 2), iterator) };
+    return { ...header, pack: following(start.subarray(end + 2), iterator) };
   } catch (error) {
-    // Not awaited: it ends with the chunk that is waited for, which may never come.
+    // Not awaited: it ends with the pending chunk, which may never come.
     iterator.return(undefined).catch(() => {});
     throw error;
   }
@@ -43,7 +38,7 @@ export async function openBundle(
 
 async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   const aborted = Promise.withResolvers<never>();
-  const abort = () => aborted.reject(new SlipwayError("aborted", "the caller gave up", { cause: signal.reason }));
+  const abort = () => aborted.reject(new SlipwayError("aborted", "the caller aborted", { cause: signal.reason }));
   if (signal.aborted) abort();
   signal.addEventListener("abort", abort, { once: true });
   try {
@@ -53,7 +48,7 @@ async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<
   }
 }
 
-const noBundle = "what was sent is no git bundle";
+const noBundle = "not a git bundle";
 
 async function* limited(chunks: AsyncIterable<Uint8Array>, mostBytes: number): AsyncGenerator<Uint8Array, undefined> {
   let bytes = 0;
@@ -77,18 +72,19 @@ function parseHeader(text: string, ref: string): BundleHeader {
   for (const line of lines) {
     if (line === "@object-format=sha1" && signature === "# v3 git bundle") continue;
     const [, minus, name = "", rest = ""] = /^(-?)([0-9a-f]{40})(?: (.*))?$/.exec(line) ?? [];
-    if (!isObjectName(name)) throw refuse("the bundle's header has a line that is not understood");
+    if (!isObjectName(name)) throw refuse("the bundle's header has an unknown line");
     if (minus === "-") needs.push(name);
     else refs.push({ name, ref: rest });
   }
   const [only] = refs;
   if (only === undefined || refs.length > 1) throw refuse(`the bundle has ${refs.length} refs instead of one`);
-  if (only.ref !== ref) throw refuse(`the bundle is of ${JSON.stringify(only.ref.slice(0, 200))} instead of ${ref}`);
+  if (only.ref !== ref)
+    throw refuse(`the bundle has the ref ${JSON.stringify(only.ref.slice(0, 200))} instead of ${ref}`);
   if (needs.length > mostNeeds) throw refuse(`the bundle needs more than ${mostNeeds} commits`);
   return { needs, tip: only.name };
 }
 
-/** Everything of `tip` that `base` has not, for `git fetch` or `git clone`. */
+/** Everything in `tip` that `base` lacks, for `git fetch` or `git clone`. */
 export async function* makeBundle(
   git: Git,
   { base, tip, ref }: { readonly base: string | undefined; readonly tip: string; readonly ref: string },

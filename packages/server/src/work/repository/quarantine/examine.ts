@@ -5,18 +5,18 @@ import { type Blob, isBinary, readBlobs } from "../objects.ts";
 import { type SecretSign, secretSigns } from "../secrets.ts";
 import { emptiedElsewhere, type FileTexts, isTest, type TestChange, testChange } from "../tests-changed.ts";
 
-/** What is told of a change, for gates to judge by. None of it keeps a candidate out by itself. */
+/** Facts about a change for gates to judge. None refuses a candidate by itself. */
 export interface Examined {
   readonly binaries: readonly { readonly path: string; readonly bytes: number }[];
   readonly secrets: readonly SecretSign[];
-  /** Tests of before that were changed or deleted. */
+  /** Existing tests that were changed or deleted. */
   readonly tests: readonly TestChange[];
-  /** Too large, or too much together, to be looked into. */
+  /** Files beyond the size limits, which were not read. */
   readonly unread: readonly string[];
 }
 
 export interface ExamineLimits {
-  /** Smaller binaries, such as icons, are nothing to tell. */
+  /** Smaller binaries, such as icons, are not reported. */
   readonly binaryBytes: number;
   readonly eachBytes: number;
   readonly totalBytes: number;
@@ -42,7 +42,7 @@ export async function examine(
   const unread: string[] = [];
   const texts: FileTexts[] = [];
   for (const file of changes) {
-    // One file at a time: others want to go on meanwhile.
+    // Yields to the event loop after each file.
     await nextRound();
     const [before, after] = [side(blobs, file.before), side(blobs, file.after)];
     const wasTest = file.before !== undefined && (isTest(file.from ?? file.path) || isTest(file.path));
@@ -59,7 +59,7 @@ export async function examine(
   return { binaries, secrets, tests: all, unread };
 }
 
-/** A file that is too large to look into is told as a binary: nobody reads it. */
+/** Treats an unread file as a binary. */
 function side(blobs: ReadonlyMap<string, Blob>, name: string | undefined) {
   const { bytes = 0, content } = (name !== undefined && blobs.get(name)) || {};
   const unread = name !== undefined && content === undefined;

@@ -47,12 +47,12 @@ describe("a tree is refused that has", () => {
   });
 
   test.each([
-    ["git~2", "is git's own"],
-    [".git::$INDEX_ALLOCATION", "is git's own"],
+    ["git~2", "is a git directory"],
+    [".git::$INDEX_ALLOCATION", "is a git directory"],
     ["a\nb", "has control characters"],
     ["a\u001b[31m", "has control characters"],
     ["a\u202egpj.exe", "has control characters"],
-    ["..\\evil", "leads out of its directory"],
+    ["..\\evil", "leaves its directory"],
   ])("a path such as %j, with the path named", async (name, message) => {
     const tree = await sandbox.tree([["40000", "src", await inRoot("100644", name)]]);
     const findings = await site.refusalOf(site.offer(await commitOf(tree)));
@@ -70,7 +70,7 @@ describe("a tree is refused that has", () => {
     ["/etc/passwd", "is a symbolic link to an absolute path"],
     ["../../etc/passwd", "is a symbolic link out of the tree"],
     ["..", "is a symbolic link out of the tree"],
-    ["x/.git/config", "is a symbolic link into git's own"],
+    ["x/.git/config", "is a symbolic link into a git directory"],
     [`${"x/".repeat(500)}x`, "is a symbolic link of more than 1000 bytes"],
   ])("a symbolic link to %.20s", async (target, message) => {
     expect(await site.refusalOf(site.offer(await commitOf(await inRoot("120000", "link", target))))).toEqual([
@@ -135,7 +135,7 @@ describe("a tree is refused that has", () => {
     let tree = await inRoot("100644", "leaf");
     for (let depth = 0; depth < 60; depth++) tree = await sandbox.tree([["40000", "d", tree]]);
     const [finding] = await site.refusalOf(site.offer(await commitOf(tree)));
-    expect(finding).toEqual({ path: Array(51).fill("d").join("/"), message: "is deeper than 50 directories" });
+    expect(finding).toEqual({ path: Array(51).fill("d").join("/"), message: "is nested deeper than 50 directories" });
   });
 
   test("a path that is too long", async () => {

@@ -8,12 +8,12 @@ export interface ProcessIdentity {
 
 /** From a line of `/proc/<pid>/stat`. */
 export function parseStat(line: string): (ProcessIdentity & { readonly zombie: boolean }) | undefined {
-  // The second field is the program's name in parentheses and may hold anything; fields are counted after it.
+  // The second field is the program's name in parentheses and may hold anything, so count fields after it.
   const fields = line.slice(line.lastIndexOf(")") + 2).split(" ");
   const pid = Number.parseInt(line, 10);
   const startTime = fields[19];
   if (!(pid > 0) || startTime === undefined) return undefined;
-  // A process of many threads is a zombie as soon as its first one has ended; the others still hold its files and locks.
+  // A process with threads is a zombie once its first thread ended, but the others still hold its files and locks.
   const threads = Number(fields[17]);
   return { pid, startTime, zombie: (fields[0] === "Z" && threads <= 1) || fields[0] === "X" };
 }

@@ -4,12 +4,12 @@ import { join } from "node:path";
 import type { Git } from "../git.ts";
 import { isAlive, parseStat } from "./process.ts";
 
-/** A place for objects that the build's repository does not have yet. It goes with all that was not kept. */
+/** A directory for objects that are not in the build's repository yet. Disposing it removes what was not kept. */
 export interface Quarantine extends AsyncDisposable {
   readonly directory: string;
-  /** Sees the repository's objects, and writes its own here. */
+  /** Reads the repository's objects and writes new ones here. */
   readonly git: Git;
-  /** Moves what is here into the repository: packs only. */
+  /** Moves its packs into the repository. */
   keep(): Promise<void>;
 }
 
@@ -24,7 +24,7 @@ export async function openQuarantine(below: string, git: Git): Promise<Quarantin
     git: git.with({ GIT_OBJECT_DIRECTORY: directory, GIT_ALTERNATE_OBJECT_DIRECTORIES: quoted(objects) }),
     async keep() {
       const files = await readdir(join(directory, "pack"));
-      // Git looks for an index, and then for what it is of.
+      // Git finds packs by their indexes, so move those last.
       const inOrder = files.toSorted((a, b) => Number(a.endsWith(".idx")) - Number(b.endsWith(".idx")));
       for (const file of inOrder) await rename(join(directory, "pack", file), join(objects, "pack", file));
     },
@@ -32,7 +32,7 @@ export async function openQuarantine(below: string, git: Git): Promise<Quarantin
   };
 }
 
-/** Removes what processes have left that ended without doing so. */
+/** Removes quarantines of ended processes. */
 export async function sweepQuarantine(below: string): Promise<void> {
   for (const name of await readdir(below)) {
     const [, pid, startTime = ""] = /^([0-9]+)-([0-9]+)-[0-9]+$/.exec(name) ?? [];
@@ -40,7 +40,7 @@ export async function sweepQuarantine(below: string): Promise<void> {
   }
 }
 
-/** A git that lost its reader may still write for a moment. */
+/** Retries, because a git that lost its reader may still write for a moment. */
 async function removeDirectory(directory: string): Promise<void> {
   await rm(directory, { recursive: true, force: true, maxRetries: 5, retryDelay: 50 });
 }
@@ -50,7 +50,7 @@ function ownName(): string {
   return `${own?.pid}-${own?.startTime}`;
 }
 
-/** In a list of directories git splits at colons, unless one is quoted. */
+/** Quotes a directory for a list that git splits at colons. */
 export function quoted(directory: string): string {
   return `"${directory.replace(/["\\]/g, "\\$&")}"`;
 }

@@ -1,14 +1,14 @@
 import { SlipwayError } from "@slipway/contract";
 import { GitFailed } from "../git.ts";
 
-/** One thing that is wrong, and where. */
+/** One mistake and its place. */
 export interface Finding {
-  /** Null: it is about all of it. */
+  /** Null: it concerns the whole. */
   readonly path: string | null;
   readonly message: string;
 }
 
-/** What came out of a sandbox is not taken. Nothing of it has reached the build's repository. */
+/** Refuses a sandbox's data. None of it has reached the build's repository. */
 export class CandidateRefused extends SlipwayError {
   readonly findings: readonly Finding[];
 
@@ -22,7 +22,7 @@ export function refuse(message: string, path: string | null = null): CandidateRe
   return new CandidateRefused([{ path, message }]);
 }
 
-/** A git that fails on what a sandbox has made says no, be it by a crash. */
+/** Turns a failure of git on a sandbox's data, even a crash, into a refusal. */
 export async function asRefusal<T>(what: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
@@ -32,7 +32,7 @@ export async function asRefusal<T>(what: string, work: () => Promise<T>): Promis
   }
 }
 
-/** Paths are shown as JSON: what is wrong with one may be what it does to a terminal. */
+/** Shows paths as JSON, because a bad one may control a terminal. */
 export function toText({ path, message }: Finding): string {
   return path === null ? message : `${JSON.stringify(path)} ${message}`;
 }

@@ -1,7 +1,7 @@
 import { hasCode, SlipwayError } from "@slipway/contract";
 import { type ChangedFile, changedFiles } from "../changes.ts";
 import type { Git } from "../git.ts";
-import { line } from "../objects.ts";
+import { line, lines } from "../objects.ts";
 import { checkTree, type TreeLimits, usualTreeLimits } from "../tree.ts";
 import { openBundle } from "./bundle.ts";
 import { type Examined, type ExamineLimits, examine, usualExamineLimits } from "./examine.ts";
@@ -11,7 +11,7 @@ import { asRefusal, CandidateRefused, refuse } from "./refusal.ts";
 export interface BundleLimits extends TreeLimits {
   readonly bundleBytes: number;
   readonly commits: number;
-  /** Of all of it, from the first byte on. */
+  /** For the whole transfer, from the first byte. */
   readonly timeMs: number;
 }
 
@@ -27,23 +27,20 @@ export const usualTakeLimits: TakeLimits = {
   examine: usualExamineLimits,
 };
 
-/** A commit that came out of a sandbox, as it is in the build's repository. */
+/** A sandbox's commit, now in the build's repository. */
 export interface Taken extends Examined {
   readonly commit: string;
   readonly tree: string;
-  /** That neither the base nor main has. */
+  /** Commits that neither the base nor main has. */
   readonly commits: number;
   readonly changes: readonly ChangedFile[];
-  /** Nothing differs from the base. */
+  /** Equal to the base. */
   readonly empty: boolean;
 }
 
-export interface Received {
-  readonly commit: string;
-  readonly tree: string;
-}
+type Received = Pick<Taken, "commit" | "tree">;
 
-/** Takes a bundle's objects into the quarantine, when all that is said here of its one commit holds. */
+/** Takes a bundle's objects into the quarantine if its one commit passes all checks. */
 export async function receive(
   quarantine: Quarantine,
   bundle: AsyncIterable<Uint8Array>,
@@ -52,15 +49,15 @@ export async function receive(
   const deadline = AbortSignal.timeout(limits.timeMs);
   const both = { signal: signal === undefined ? deadline : AbortSignal.any([deadline, signal]) };
   try {
-    const { header, pack } = await openBundle(bundle, { ref, mostBytes: limits.bundleBytes, ...both });
+    const { needs, tip, pack } = await openBundle(bundle, { ref, mostBytes: limits.bundleBytes, ...both });
     const { git } = quarantine;
     return await asRefusal("git refuses the bundle", async () => {
-      await checkNeeds(git, header.needs, known, both);
+      await checkNeeds(git, needs, known, both);
       const args = ["index-pack", "--stdin", "--fix-thin", "--strict", `--max-input-size=${limits.bundleBytes}`];
       await git.run(args, { input: pack, timeMs: limits.timeMs, ...both });
-      const named = await git.run(["rev-parse", `${header.tip}^{commit}`, `${header.tip}^{tree}`], both);
+      const named = await git.run(["rev-parse", `${tip}^{commit}`, `${tip}^{tree}`], both);
       const [commit = "", tree = ""] = line(named).split("\n");
-      if (commit !== header.tip) throw refuse("the bundle's ref is no commit");
+      if (commit !== tip) throw refuse("the bundle's ref is not a commit");
       const findings = await checkTree(git, tree, limits, both);
       if (findings.length > 0) throw new CandidateRefused(findings);
       return { commit, tree };
@@ -71,15 +68,15 @@ export async function receive(
   }
 }
 
-export interface ReceiveOptions {
+interface ReceiveOptions {
   readonly ref: string;
-  /** Commits that a bundle may build upon. */
+  /** Commits that the bundle may build on. */
   readonly known: readonly string[];
   readonly limits: BundleLimits;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** A bundle may build only upon what its sandbox was given, not upon what it has guessed the name of. */
+/** A bundle may build only on what its sandbox was given, not on commits whose names it guessed. */
 async function checkNeeds(
   git: Git,
   needs: readonly string[],
@@ -87,29 +84,29 @@ async function checkNeeds(
   options: { signal: AbortSignal },
 ) {
   if (needs.length === 0) return;
-  const input = [...needs, ...known.map((name) => `^${name}`)].map((name) => `${name}\n`).join("");
+  const input = lines([...needs, ...known.map((name) => `^${name}`)]);
   const count = line(await git.run(["rev-list", "--count", "--max-count=1", "--stdin"], { ...options, input }));
   if (count !== "0") throw refuse("the bundle needs commits that are not in main's history");
 }
 
-export interface TakeSource {
-  /** Left out: where it has left main. */
+interface TakeSource {
+  /** Left out: where it left main. */
   readonly base?: string | undefined;
   readonly main: string;
   readonly limits: TakeLimits;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** What there is to tell of a commit in quarantine. Refuses one that does not descend from its base. */
+/** Examines a commit in quarantine. Refuses one that does not descend from its base. */
 export async function look(git: Git, { commit, tree }: Received, source: TakeSource): Promise<Taken> {
   const { main, limits, signal } = source;
-  return await asRefusal("git can not read it", async () => {
+  return await asRefusal("git cannot read it", async () => {
     const base = source.base ?? (await leftMain(git, main, commit, signal));
     const ancestor = await git.run(["merge-base", "--is-ancestor", base, commit], { expected: [0, 1], signal });
     if (ancestor.exitCode === 1) throw refuse(`the commit does not descend from its base ${base}`);
     const counting = ["rev-list", "--count", `--max-count=${limits.commits + 1}`, commit, `^${base}`, `^${main}`];
     const commits = Number(line(await git.run(counting, { signal })));
-    if (commits > limits.commits) throw refuse(`there are more than ${limits.commits} commits`);
+    if (commits > limits.commits) throw refuse(`the offer has more than ${limits.commits} commits`);
     const changes = await changedFiles(git, base, tree, { signal });
     return {
       commit,
@@ -124,11 +121,11 @@ export async function look(git: Git, { commit, tree }: Received, source: TakeSou
 
 async function leftMain(git: Git, main: string, commit: string, signal: AbortSignal | undefined): Promise<string> {
   const found = await git.run(["merge-base", main, commit], { expected: [0, 1], signal });
-  if (found.exitCode === 1) throw refuse("the commit has nothing in common with main");
+  if (found.exitCode === 1) throw refuse("the commit has no common history with main");
   return line(found);
 }
 
 export function checkRef(ref: string): void {
   if (/^refs\/[A-Za-z0-9][\w.-]*(\/[A-Za-z0-9][\w.-]*)+$/.test(ref) && ref.length < 200) return;
-  throw new SlipwayError("invalid_request", `${JSON.stringify(ref.slice(0, 200))} is no name of a ref`);
+  throw new SlipwayError("invalid_request", `${JSON.stringify(ref.slice(0, 200))} is not the name of a ref`);
 }
