@@ -1,96 +1,101 @@
 import { z } from "zod";
 import { type ContentHash, contentHashSchema } from "../base/canonical.ts";
 import { slugSchema } from "../base/ids.ts";
+import { earlierCheckSchemas } from "./earlier-checks.ts";
+import { performanceMetrics, type PerformanceMetric } from "./performance.ts";
+import { variableNameSchema } from "./surface.ts";
 
 /**
  * What is done to a candidate to find out whether a criterion holds or a workflow succeeds. Checks see an app from the
- * outside only. They are kept apart from the intent: no context of an agent and no sandbox with a candidate has them.
+ * outside only, and name nothing but what the surface names, by id. Values, sequences and expectations are theirs alone:
+ * no context of an agent and no sandbox with a candidate has them.
  */
 const text = z.string().trim().min(1).max(500);
 
-/** On the candidate's own server: there is no way to name another. */
-const localPath = z
-  .string()
-  .max(1000)
-  .regex(/^\/(?![/\\])[^\s\\]*$/, "expected a path such as /items?page=2");
+/** Values for the variables of a name or a path. */
+const values = z.array(z.strictObject({ variable: variableNameSchema, value: text })).max(10).default([]);
 
-const status = z.int().min(100).max(599);
+const ofControl = { control: slugSchema, with: values };
 
-const httpExpectation = z.strictObject({
-  status,
-  bodyContains: z.array(text).max(20),
-  bodyLacks: z.array(text).max(20),
-});
-
-const httpExchange = z.strictObject({
-  method: z.enum(["GET", "POST", "PUT", "PATCH", "DELETE"]),
-  path: localPath,
-  /** Sent as JSON when it parses as such, else as text. */
-  body: z.string().max(10_000).nullable(),
-  expect: httpExpectation,
-});
-
-/** As a person finds it on the page: by its role and its name, not by how the page is written. */
-const target = z.strictObject({
-  role: z.enum([
-    "button",
-    "link",
-    "textbox",
-    "checkbox",
-    "radio",
-    "combobox",
-    "heading",
-    "image",
-    "tab",
-    "listitem",
-    "text",
-  ]),
-  name: text,
-});
-
-const browserStep = z.discriminatedUnion("action", [
-  z.strictObject({ action: z.literal("open"), path: localPath }),
-  z.strictObject({ action: z.literal("click"), target }),
-  z.strictObject({ action: z.literal("fill"), target, value: z.string().max(2000) }),
-  z.strictObject({ action: z.literal("choose"), target, value: text }),
-  z.strictObject({ action: z.literal("press"), key: z.string().min(1).max(40) }),
-  z.strictObject({ action: z.literal("reload") }),
-  z.strictObject({ action: z.literal("see"), target }),
-  z.strictObject({ action: z.literal("see-nothing-of"), target }),
+/** What a visitor must see: something of the surface, or a value that the check has entered before. */
+const seenSchema = z.union([
+  z.strictObject(ofControl),
+  z.strictObject({ message: slugSchema, with: values }),
+  z.strictObject({ value: text }),
 ]);
 
-export const performanceMetrics = {
-  firstByteMs: 60_000,
-  largestPaintMs: 60_000,
-  interactionMs: 60_000,
-  transferKilobytes: 1_000_000,
-  layoutShift: 10,
-} as const satisfies Record<string, number>;
+const step = z.discriminatedUnion("action", [
+  z.strictObject({ action: z.literal("open"), page: slugSchema, with: values }),
+  z.strictObject({ action: z.literal("click"), ...ofControl }),
+  z.strictObject({ action: z.literal("fill"), ...ofControl, value: z.string().max(2000) }),
+  z.strictObject({ action: z.literal("choose"), ...ofControl, value: text }),
+  z.strictObject({ action: z.literal("press"), key: z.string().min(1).max(40) }),
+  z.strictObject({ action: z.literal("reload") }),
+  /** The steps that follow are another visitor's. The first one begins; a new one has to open a page. */
+  z.strictObject({ action: z.literal("switch"), visitor: z.int().min(1).max(3) }),
+  z.strictObject({ action: z.literal("see"), what: seenSchema }),
+  z.strictObject({ action: z.literal("see-nothing-of"), what: seenSchema }),
+]);
+
+const scalar = z.union([z.string().max(2000), z.number(), z.boolean()]);
+const fieldValues = z.array(z.strictObject({ field: z.string().max(120), value: scalar })).max(20).default([]);
+
+const call = z.strictObject({
+  route: slugSchema,
+  /** For the variables of the path: a value, or what an earlier answer had. */
+  with: z
+    .array(
+      z.union([
+        z.strictObject({ variable: variableNameSchema, value: text }),
+        z.strictObject({ variable: variableNameSchema, kept: variableNameSchema }),
+      ]),
+    )
+    .max(10)
+    .default([]),
+  send: fieldValues,
+  expect: z.strictObject({
+    /** Any status of success, or any that refuses the request. */
+    answer: z.enum(["accepted", "refused"]),
+    /** In a list, one entry with the value is enough. */
+    has: fieldValues,
+    lacks: fieldValues,
+  }),
+  keep: z.array(z.strictObject({ field: z.string().max(120), as: variableNameSchema })).max(5).default([]),
+});
 
 const proves = slugSchema;
 
-export const checkSchema = z.discriminatedUnion("type", [
-  /** The exchanges happen in order, with the cookies that the ones before have set. */
-  z.strictObject({ type: z.literal("http"), proves, exchanges: z.array(httpExchange).min(1).max(20) }),
+const checkSchemas = [
   z.strictObject({
-    type: z.literal("browser"),
+    type: z.literal("visit"),
     proves,
     viewport: z.enum(["phone", "desktop"]),
-    steps: z.array(browserStep).min(2).max(50),
+    steps: z.array(step).min(2).max(50),
     /** What a picture of the page at the end must show, for a model that sees. Null: the steps say it all. */
     appearance: z.string().trim().min(1).max(2000).nullable(),
   }),
+  /** The calls happen in order, with the cookies that the ones before have set. */
+  z.strictObject({ type: z.literal("calls"), proves, calls: z.array(call).min(1).max(20) }),
   z.strictObject({
-    type: z.literal("performance"),
+    type: z.literal("measure"),
     proves,
-    path: localPath,
+    page: slugSchema,
+    /** What shows that the page is there. */
+    sees: seenSchema,
     metric: z.enum(Object.keys(performanceMetrics) as [PerformanceMetric, ...PerformanceMetric[]]),
     atMost: z.number().positive(),
   }),
-]);
+] as const;
 
-export type PerformanceMetric = keyof typeof performanceMetrics;
+export const checkSchema = z.discriminatedUnion("type", checkSchemas);
+/** As they are kept. Intents that were locked before there was a surface keep their checks. */
+export const keptCheckSchema = z.discriminatedUnion("type", [...checkSchemas, ...earlierCheckSchemas]);
+
 export type Check = Readonly<z.output<typeof checkSchema>>;
+export type KeptCheck = Readonly<z.output<typeof keptCheckSchema>>;
+export type CheckInput = Readonly<z.input<typeof checkSchema>>;
+export type CheckOf<T extends KeptCheck["type"]> = Extract<KeptCheck, { readonly type: T }>;
+export type Seen = z.output<typeof seenSchema>;
 
 const maxChecks = 200;
 export const checkListSchema = z.strictObject({ checks: z.array(checkSchema).min(1).max(maxChecks) });

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { type ContentHash, contentHashSchema } from "../base/canonical.ts";
 import { slugSchema } from "../base/ids.ts";
 import { printable } from "../base/printable.ts";
+import { surfaceSchema } from "./surface.ts";
 
 /** What a model writes and a person edits stays below these, so that it fits into a prompt. */
 export const intentLimits = {
@@ -32,7 +33,12 @@ const workflowSchema = z.strictObject({
   steps: z.array(line).min(1).max(30),
   /** What the user sees when it worked. */
   success: paragraph,
+  /** What of the surface it passes, in order, by ids: pages, the controls on them, messages. */
+  walk: z.array(slugSchema).min(2).max(60),
 });
+
+/** Of an intent that was locked before there was a surface. */
+const earlierWorkflowSchema = workflowSchema.partial({ walk: true });
 
 const visualIdentitySchema = z.strictObject({
   mood: paragraph,
@@ -50,12 +56,18 @@ export const intentDraftSchema = z.strictObject({
   workflows: z.array(workflowSchema).min(intentLimits.minWorkflows).max(intentLimits.maxWorkflows),
   identity: visualIdentitySchema,
   antiPatterns: z.array(line).min(1).max(30),
+  surface: surfaceSchema,
 });
 
 /** The request as it came from the user. It is data: no model and no edit changes it. */
 export const requestTextSchema = plain.max(intentLimits.requestCharacters);
 
-export const intentSchema = intentDraftSchema.extend({ request: requestTextSchema });
+export const intentSchema = intentDraftSchema.extend({
+  request: requestTextSchema,
+  // Left out as they were, so that the hash stays the same.
+  workflows: z.array(earlierWorkflowSchema).min(intentLimits.minWorkflows).max(intentLimits.maxWorkflows),
+  surface: surfaceSchema.optional(),
+});
 
 /** Every part that an edit names replaces the part that was there. */
 export const intentEditSchema = intentDraftSchema.partial();
