@@ -1,105 +1,221 @@
-import type { Check } from "@slipway/contract";
-
-type BrowserCheck = Extract<Check, { type: "browser" }>;
-type Step = BrowserCheck["steps"][number];
+import type { Call, Check, CheckOf, Seen, VisitStep } from "@slipway/contract";
 
 /** Each check makes its own room, so that none sees another's changes. */
 export const checks: readonly Check[] = [
-  inBrowser("open-room", [...openRoom("Proof garden"), ...openRoom("proof  GARDEN"), seeHeading("Proof garden")]),
-  inBrowser("add-items", [...openRoom("Proof pantry"), ...add("2 kg quinces", "quinces"), seeText("2 kg")]),
-  inBrowser("check-off", [
+  visit("open-room", [
+    ...openRoom("Proof garden"),
+    ...add("11 tulips", "tulips"),
+    ...openRoom("proof  GARDEN"),
+    see(control("room-heading", { room: "Proof garden" })),
+    see(item("tulips")),
+    ...openRoom("Proof meadow"),
+    seeNothingOf(item("tulips")),
+  ]),
+  visit("add-items", [
+    ...openRoom("Proof pantry"),
+    ...add("2 kg quinces", "quinces"),
+    see({ value: "2 kg" }),
+    ...add("oat flakes", "oat flakes"),
+    ...add("3 l elder juice", "elder juice"),
+    see({ value: "3 l" }),
+    see(item("quinces")),
+  ]),
+  visit("check-off", [
     ...openRoom("Proof kitchen"),
+    see(message("empty")),
     ...add("6 figs", "figs"),
-    { action: "click", target: { role: "checkbox", name: "figs" } },
-    seeText("All done"),
+    see(message("progress", { done: "0", total: "1" })),
+    ...add("dill", "dill"),
+    click(item("figs")),
+    see(message("progress", { done: "1", total: "2" })),
+    click(item("dill")),
+    see(message("all-done")),
     { action: "reload" },
-    seeText("All done"),
-    { action: "click", target: { role: "button", name: "Remove figs" } },
-    seeText("Nothing on the list yet"),
-    { action: "see-nothing-of", target: { role: "checkbox", name: "figs" } },
+    see(message("all-done")),
+    click(item("dill")),
+    see(message("progress", { done: "1", total: "2" })),
+    click(control("remove", { item: "figs" })),
+    seeNothingOf(item("figs")),
+    see(message("progress", { done: "0", total: "1" })),
+    click(control("remove", { item: "dill" })),
+    see(message("empty")),
+    { action: "reload" },
+    see(message("empty")),
+    seeNothingOf(item("figs")),
   ]),
   {
-    type: "http",
+    type: "calls",
     proves: "kept-lists",
-    exchanges: [
-      post("/api/rooms", { name: "Proof cellar" }, 201, ["proof-cellar"]),
-      post("/api/rooms/proof-cellar/items", { name: "elderflower syrup", amount: "2" }, 201, ["elderflower syrup"]),
-      post("/api/rooms", { name: "Proof cellar" }, 200, ["elderflower syrup"]),
-      get("/api/rooms/proof-cellar", 200, ["elderflower syrup"]),
-      get("/api/rooms", 200, ["Proof cellar"]),
+    calls: [
+      call("open", { send: { name: "Proof cellar" }, has: { name: "Proof cellar" }, keep: { id: "room" } }),
+      call("add-item", {
+        with: [{ variable: "room", kept: "room" }],
+        send: { name: "elderflower syrup", amount: "2" },
+        has: { "items[].name": "elderflower syrup", "items[].amount": "2" },
+      }),
+      call("add-item", {
+        with: [{ variable: "room", kept: "room" }],
+        send: { name: "corks", amount: "12" },
+        has: { "items[].name": "corks" },
+      }),
+      call("open", { send: { name: "Proof cellar" }, has: { "items[].name": "elderflower syrup" } }),
+      call("read", {
+        with: [{ variable: "room", kept: "room" }],
+        has: { name: "Proof cellar", "items[].name": "corks", "items[].amount": "2" },
+      }),
+      call("list", { has: { "[].name": "Proof cellar" } }),
     ],
   },
   {
-    type: "http",
+    type: "calls",
     proves: "clear-refusals",
-    exchanges: [
-      post("/api/rooms", { name: "   " }, 400),
-      post("/api/rooms/proof-nowhere/items", { name: "salt" }, 404),
-      get("/api/rooms/proof-nowhere", 404),
-      { ...get("/api/rooms", 200), expect: { status: 200, bodyContains: [], bodyLacks: ["salt"] } },
+    calls: [
+      call("open", { send: { name: "   " }, answer: "refused" }),
+      call("add-item", {
+        with: [{ variable: "room", value: "proof-nowhere" }],
+        send: { name: "salt" },
+        answer: "refused",
+      }),
+      call("read", { with: [{ variable: "room", value: "proof-nowhere" }], answer: "refused" }),
+      call("open", { send: { name: "Proof vault" }, has: { name: "Proof vault" }, keep: { id: "room" } }),
+      call("add-item", { with: [{ variable: "room", kept: "room" }], send: { name: "  " }, answer: "refused" }),
+      call("list", { has: { "[].name": "Proof vault" }, lacks: { "[].items[].name": "salt" } }),
     ],
   },
-  inBrowser("live-updates", [...openRoom("Proof kiosk"), seeText("1 person here"), ...add("9 plums", "plums")]),
+  visit("live-updates", [
+    ...openRoom("Proof kiosk"),
+    see(message("people", { count: "1" })),
+    { action: "switch", visitor: 2 },
+    ...openRoom("Proof kiosk"),
+    see(message("people", { count: "2" })),
+    { action: "switch", visitor: 1 },
+    see(message("people", { count: "2" })),
+    ...add("9 plums", "plums"),
+    { action: "switch", visitor: 2 },
+    see(item("plums")),
+    click(item("plums")),
+    see(message("all-done")),
+    ...add("crisps", "crisps"),
+    { action: "switch", visitor: 1 },
+    see(item("crisps")),
+    see(message("progress", { done: "1", total: "2" })),
+    click(control("remove", { item: "plums" })),
+    { action: "switch", visitor: 2 },
+    seeNothingOf(item("plums")),
+    { action: "open", page: "start" },
+    { action: "switch", visitor: 1 },
+    see(message("people", { count: "1" })),
+  ]),
   {
-    ...inBrowser("phone-layout", [...openRoom("Proof phone"), ...add("1,5 l oat milk", "oat milk")]),
+    ...visit("phone-layout", [...openRoom("Proof phone"), ...add("1,5 l oat milk", "oat milk")]),
     viewport: "phone",
     appearance: "One column without anything cut off: the room's name, the field with its button, the item below.",
   },
   // Sizes do not depend on the machine's load. Times do.
-  { type: "performance", proves: "light-start", path: "/", metric: "transferKilobytes", atMost: 1000 },
-  inBrowser("shop-together", [
+  {
+    type: "measure",
+    proves: "light-start",
+    page: "start",
+    sees: { control: "open-room", with: [] },
+    metric: "transferKilobytes",
+    atMost: 1000,
+  },
+  visit("shop-together", [
     ...openRoom("Proof market"),
     ...add("3 lemons", "lemons"),
     ...add("rye bread", "rye bread"),
-    { action: "click", target: { role: "checkbox", name: "lemons" } },
-    seeText("1 of 2 done"),
+    click(item("lemons")),
+    see(message("progress", { done: "1", total: "2" })),
     { action: "reload" },
-    seeText("1 of 2 done"),
+    see(message("progress", { done: "1", total: "2" })),
+    ...add("4 eggs", "eggs"),
+    see(message("progress", { done: "1", total: "3" })),
   ]),
-  inBrowser("come-back", [
+  visit("come-back", [
     ...openRoom("Proof attic"),
     ...add("candles", "candles"),
-    { action: "open", path: "/" },
-    { action: "click", target: { role: "link", name: "Proof attic" } },
-    seeText("candles"),
+    { action: "open", page: "start" },
+    click(control("room-link", { room: "Proof attic" })),
+    see(control("room-heading", { room: "Proof attic" })),
+    see(item("candles")),
+    { action: "switch", visitor: 2 },
+    { action: "open", page: "room" },
+    see(control("room-heading", { room: "Proof attic" })),
+    see(item("candles")),
   ]),
 ];
 
-function inBrowser(proves: string, steps: readonly Step[]): BrowserCheck {
-  return { type: "browser", proves, viewport: "desktop", steps: [...steps], appearance: null };
+function visit(proves: string, steps: readonly VisitStep[]): CheckOf<"visit"> {
+  return { type: "visit", proves, viewport: "desktop", steps: [...steps], appearance: null };
 }
 
-function openRoom(name: string): Step[] {
+function openRoom(name: string): VisitStep[] {
   return [
-    { action: "open", path: "/" },
-    { action: "fill", target: { role: "textbox", name: "Name of the room" }, value: name },
-    { action: "click", target: { role: "button", name: "Open room" } },
-    { action: "see", target: { role: "textbox", name: "What do you need?" } },
+    { action: "open", page: "start" },
+    { action: "fill", control: "room-name", with: [], value: name },
+    click(control("open-room")),
+    see(control("entry")),
   ];
 }
 
-function add(entry: string, item: string): Step[] {
-  return [
-    { action: "fill", target: { role: "textbox", name: "What do you need?" }, value: entry },
-    { action: "click", target: { role: "button", name: "Add" } },
-    { action: "see", target: { role: "checkbox", name: item } },
-  ];
+function add(entry: string, name: string): VisitStep[] {
+  return [{ action: "fill", control: "entry", with: [], value: entry }, click(control("add")), see(item(name))];
 }
 
-function seeHeading(name: string): Step {
-  return { action: "see", target: { role: "heading", name } };
+type Values = Readonly<Record<string, string>>;
+type SeenControl = Extract<Seen, { control: string }>;
+
+function control(id: string, values: Values = {}): SeenControl {
+  return { control: id, with: valuesOf(values) };
 }
 
-function seeText(name: string): Step {
-  return { action: "see", target: { role: "text", name } };
+function item(name: string): SeenControl {
+  return control("item", { item: name });
 }
 
-type Exchange = Extract<Check, { type: "http" }>["exchanges"][number];
-
-function post(path: string, body: object, status: number, bodyContains: string[] = []): Exchange {
-  return { method: "POST", path, body: JSON.stringify(body), expect: { status, bodyContains, bodyLacks: [] } };
+function message(id: string, values: Values = {}): Seen {
+  return { message: id, with: valuesOf(values) };
 }
 
-function get(path: string, status: number, bodyContains: string[] = []): Exchange {
-  return { method: "GET", path, body: null, expect: { status, bodyContains, bodyLacks: [] } };
+function valuesOf(values: Values) {
+  return Object.entries(values).map(([variable, value]) => ({ variable, value }));
+}
+
+function click(what: SeenControl): VisitStep {
+  return { action: "click", ...what };
+}
+
+function see(what: Seen): VisitStep {
+  return { action: "see", what };
+}
+
+function seeNothingOf(what: Seen): VisitStep {
+  return { action: "see-nothing-of", what };
+}
+
+interface CallParts {
+  readonly with?: Call["with"];
+  readonly send?: Values;
+  readonly answer?: "accepted" | "refused";
+  readonly has?: Values;
+  readonly lacks?: Values;
+  /** A name for what a field of the answer has. */
+  readonly keep?: Values;
+}
+
+function call(
+  route: string,
+  { with: given = [], send = {}, answer = "accepted", has = {}, lacks = {}, keep = {} }: CallParts,
+): Call {
+  return {
+    route,
+    with: given,
+    send: fieldsOf(send),
+    expect: { answer, has: fieldsOf(has), lacks: fieldsOf(lacks) },
+    keep: Object.entries(keep).map(([field, as]) => ({ field, as })),
+  };
+}
+
+function fieldsOf(values: Values) {
+  return Object.entries(values).map(([field, value]) => ({ field, value }));
 }

@@ -5,14 +5,17 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { checkListSchema, intentDraftSchema, planDraftSchema, type Task, topologicalOrder } from "@slipway/contract";
+import { createPipeline, type ModelRoles } from "@slipway/engine";
 import { asProgramsSee, result, user } from "@slipway/gateway/testing/conversation";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { checks } from "./checks.ts";
 import { demoBuild } from "./demo-build.ts";
 import { intent } from "./intent.ts";
 import { tasks } from "./plan.ts";
 import { openPlayer } from "./testing.ts";
 
 const run = promisify(execFile);
+const never = () => Promise.reject(new Error("a new app has no repository"));
 const allPass = "Done, and the tests pass.";
 const earlier = "What earlier attempts ended with:\n<errors 0>\nlooping\n</errors 0>";
 
@@ -70,8 +73,23 @@ describe("its plan", () => {
     const proven = new Set(checks.map(({ proves }) => proves));
     expect(proven).toEqual(new Set([...criteria, ...workflows].map(({ id }) => id)));
     expect(new Set(plan.tasks.flatMap((task) => task.criteria))).toEqual(new Set(criteria.map(({ id }) => id)));
-    expect(new Set(checks.map(({ type }) => type))).toEqual(new Set(["browser", "http", "performance"]));
+    expect(new Set(checks.map(({ type }) => type))).toEqual(new Set(["visit", "calls", "measure"]));
     expect(topologicalOrder(plan.tasks)).toBeDefined();
+  });
+
+  test("comes from an intent and checks without a finding", async () => {
+    const asked: string[] = [];
+    const models: ModelRoles = {
+      async ask({ schema, role }) {
+        asked.push(role);
+        return { value: schema.parse(await answerTo(schema as never)) };
+      },
+    };
+    const repository = { summarize: never, diagnose: never };
+    const pipeline = createPipeline({ models, repository, clock: { now: () => 0 } });
+    const { open } = await pipeline.draft("A list", "new");
+    expect((await pipeline.lock(open)).checks.checks).toEqual(checks);
+    expect(asked).toEqual(["intent", "intent"]);
   });
 
   test("keeps four sandboxes busy, in three components", () => {
@@ -82,7 +100,7 @@ describe("its plan", () => {
 
   test("lets no room be looked at in a browser before rooms have an API and a page", async () => {
     const { checks } = checkListSchema.parse(await answerTo(checkListSchema));
-    const looked = checks.filter((check) => check.type === "browser").map(({ proves }) => proves);
+    const looked = checks.filter((check) => check.type === "visit").map(({ proves }) => proves);
     for (const { id } of intent.criteria.filter((criterion) => looked.includes(criterion.id))) {
       const serving = tasks.filter(({ criteria }) => criteria.includes(id)).map((task) => task.id);
       expect([...withDependencies(serving)], id).toEqual(expect.arrayContaining(["rooms-api", "room-page"]));

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { type ContentHash, contentHashSchema } from "../base/canonical.ts";
 import { slugSchema } from "../base/ids.ts";
 import { earlierCheckSchemas } from "./earlier-checks.ts";
-import { performanceMetrics, type PerformanceMetric } from "./performance.ts";
+import { type PerformanceMetric, performanceMetrics } from "./performance.ts";
 import { variableNameSchema } from "./surface.ts";
 
 /**
@@ -13,7 +13,10 @@ import { variableNameSchema } from "./surface.ts";
 const text = z.string().trim().min(1).max(500);
 
 /** Values for the variables of a name or a path. */
-const values = z.array(z.strictObject({ variable: variableNameSchema, value: text })).max(10).default([]);
+const values = z
+  .array(z.strictObject({ variable: variableNameSchema, value: text }))
+  .max(10)
+  .default([]);
 
 const ofControl = { control: slugSchema, with: values };
 
@@ -25,7 +28,8 @@ const seenSchema = z.union([
 ]);
 
 const step = z.discriminatedUnion("action", [
-  z.strictObject({ action: z.literal("open"), page: slugSchema, with: values }),
+  /** A page whose path has variables is opened at the address where a visitor has been before. */
+  z.strictObject({ action: z.literal("open"), page: slugSchema }),
   z.strictObject({ action: z.literal("click"), ...ofControl }),
   z.strictObject({ action: z.literal("fill"), ...ofControl, value: z.string().max(2000) }),
   z.strictObject({ action: z.literal("choose"), ...ofControl, value: text }),
@@ -38,7 +42,10 @@ const step = z.discriminatedUnion("action", [
 ]);
 
 const scalar = z.union([z.string().max(2000), z.number(), z.boolean()]);
-const fieldValues = z.array(z.strictObject({ field: z.string().max(120), value: scalar })).max(20).default([]);
+const fieldValues = z
+  .array(z.strictObject({ field: z.string().max(120), value: scalar }))
+  .max(20)
+  .default([]);
 
 const call = z.strictObject({
   route: slugSchema,
@@ -60,7 +67,10 @@ const call = z.strictObject({
     has: fieldValues,
     lacks: fieldValues,
   }),
-  keep: z.array(z.strictObject({ field: z.string().max(120), as: variableNameSchema })).max(5).default([]),
+  keep: z
+    .array(z.strictObject({ field: z.string().max(120), as: variableNameSchema }))
+    .max(5)
+    .default([]),
 });
 
 const proves = slugSchema;
@@ -94,6 +104,8 @@ export const keptCheckSchema = z.discriminatedUnion("type", [...checkSchemas, ..
 export type Check = Readonly<z.output<typeof checkSchema>>;
 export type KeptCheck = Readonly<z.output<typeof keptCheckSchema>>;
 export type CheckInput = Readonly<z.input<typeof checkSchema>>;
+export type VisitStep = z.output<typeof step>;
+export type Call = z.output<typeof call>;
 export type CheckOf<T extends KeptCheck["type"]> = Extract<KeptCheck, { readonly type: T }>;
 export type Seen = z.output<typeof seenSchema>;
 

@@ -116,7 +116,42 @@ export function withValues(name: string, values: ReadonlyMap<string, string>): s
   return name.replace(variablePattern, (whole, variable: string) => values.get(variable) ?? whole);
 }
 
+/** A name as it is compared: without case, doubled spaces and a mark at its end, and with nothing for its variables. */
+export function plainName(name: string): string {
+  const text = name.replace(variablePattern, "{}").toLowerCase().replace(/\s+/g, " ").trim();
+  return text.replace(/[.!?…:]+$/, "");
+}
+
 /** How people are told of a control. */
 export function controlWords({ role, name }: Pick<SurfaceControl, "role" | "name">): string {
   return `${role} ${JSON.stringify(name)}`;
+}
+
+/** A surface in lines for people and models, under headings. */
+export function surfaceLines({ pages, controls, messages, routes }: Surface): readonly (readonly [string, string[]])[] {
+  const named = new Map(pages.map(({ id, path }) => [id, path]));
+  const shape = (fields: SurfaceRoute["request"]) =>
+    fields.length === 0 ? "nothing" : fields.map(({ field, type }) => `${field} (${type})`).join(", ");
+  const sections = [
+    ["Pages", pages.map(({ path, purpose }) => `${path}: ${purpose}`)],
+    [
+      "Controls",
+      controls.map((one) => `${controlWords(one)} on ${one.page === null ? "every page" : named.get(one.page)}`),
+    ],
+    [
+      "Messages",
+      messages.map(({ text, one, when }) => {
+        const forms = [text, ...(one === null ? [] : [one])].map((form) => JSON.stringify(form));
+        return `${forms.join(", for one ")}: ${when}`;
+      }),
+    ],
+    [
+      "Routes",
+      routes.map(
+        ({ method, path, purpose, request, response }) =>
+          `${method} ${path}: ${purpose}. Request: ${shape(request)}. Response: ${shape(response)}`,
+      ),
+    ],
+  ] as const;
+  return sections.filter(([, lines]) => lines.length > 0);
 }

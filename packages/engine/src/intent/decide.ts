@@ -12,6 +12,7 @@ import {
 } from "@slipway/contract";
 import type { z } from "zod";
 import type { Finding } from "../ask/ask.ts";
+import { checkSurface, repeated } from "./surface.ts";
 
 /** The request as it is kept: without anything that a terminal or a prompt would take for more than text. */
 export function readRequest(text: string): string {
@@ -48,7 +49,8 @@ export async function isIntact({ intent, hash }: LockedIntent): Promise<boolean>
 }
 
 /** What the schema cannot check. */
-export function checkIntent({ criteria, workflows }: IntentDraft): readonly Finding[] {
+export function checkIntent(intent: Omit<Intent, "request">): readonly Finding[] {
+  const { criteria, workflows, surface } = intent;
   const ids = [...criteria, ...workflows].map(({ id }) => id);
   const statements = criteria.map(({ statement }) => statement.toLowerCase());
   const findings = [
@@ -58,7 +60,7 @@ export function checkIntent({ criteria, workflows }: IntentDraft): readonly Find
   if (!criteria.some(({ kind }) => kind === "functional")) {
     findings.push(finding("something works", "there is no functional criterion"));
   }
-  return findings;
+  return surface === undefined ? findings : [...findings, ...checkSurface(surface, intent)];
 }
 
 function readIntent(value: unknown): Intent {
@@ -73,10 +75,6 @@ function parse<T>(schema: z.ZodType<T>, value: unknown, name: string): T {
   if (parsed.success) return parsed.data;
   const problems = parsed.error.issues.map(({ path, message }) => `${path.join(".")}: ${message}`);
   throw new SlipwayError("invalid_request", `${name} is not valid: ${problems.join("; ")}`);
-}
-
-function repeated(values: readonly string[]): string[] {
-  return [...new Set(values.filter((value, index) => values.indexOf(value) < index))];
 }
 
 function finding(rule: string, message: string): Finding {

@@ -1,4 +1,4 @@
-import type { Check, IntentDraft } from "@slipway/contract";
+import type { IntentDraft } from "@slipway/contract";
 import { describe, expect, test } from "vitest";
 import { answering, checks, draft, intent, request } from "../testing/answers.ts";
 import { checkChecks } from "./checks.ts";
@@ -95,49 +95,18 @@ describe("an intent", () => {
 
 describe("the checks of an intent", () => {
   const without = (id: string) => checks.filter(({ proves }) => proves !== id);
-  const blind: Check = {
-    type: "browser",
-    proves: "pack",
-    viewport: "phone",
-    steps: [{ action: "open", path: "/" }, { action: "reload" }],
-    appearance: null,
-  };
 
   test("prove every criterion and every workflow", async () => {
     expect(checkChecks(intent, checks)).toEqual([]);
     const models = answering({ checks: without("pack") }, { checks });
     const locked = await lockIntent(openIntent(request, draft), 5);
     expect(await compileChecks(models, locked)).toEqual({ intentHash: locked.hash, checks });
-    expect(models.asked[1]?.prompt).toContain("pack needs a check of the type browser");
+    expect(models.asked[1]?.prompt).toContain("pack needs a check of the type visit");
   });
 
-  test.each<[string, readonly Check[], string]>([
-    ["a criterion without any", without("add-item"), "add-item needs a check"],
-    ["an invented criterion", [...checks, { ...blind, proves: "invented" }], "the intent has no invented"],
-    ["looks that nobody looks at", [...without("pack"), blind], "nothing has to be seen"],
-    ["no page", [...without("pack"), { ...blind, steps: blind.steps.toReversed() }], "does not open a page"],
-    [
-      "a limit that is none",
-      [
-        ...without("fast-start"),
-        { type: "performance", proves: "fast-start", path: "/", metric: "layoutShift", atMost: 99 },
-      ],
-      "is too high",
-    ],
-  ])("are refused for %s", (_, given, message) => {
-    expect(
-      checkChecks(intent, given)
-        .map((finding) => finding.message)
-        .join(),
-    ).toContain(message);
+  test("of an intent without a surface cannot be made", async () => {
+    const { surface: _, ...earlier } = intent;
+    const locked = await lockIntent({ status: "open", intent: earlier }, 5);
+    await expect(compileChecks(answering({ checks }), locked)).rejects.toThrow("the intent has no surface");
   });
-
-  test.each(["//evil.example", "http://evil.example/", "/\\evil.example", "relative", "/a b"])(
-    "can not leave the candidate for %s",
-    async (path) => {
-      const away = { type: "performance", proves: "fast-start", path, metric: "firstByteMs", atMost: 10 };
-      const locked = await lockIntent(openIntent(request, draft), 5);
-      await expect(compileChecks(answering({ checks: [...checks, away] }), locked)).rejects.toThrow("such as /items");
-    },
-  );
 });

@@ -31,7 +31,7 @@ export async function draftIntent(
     instructions: intentInstructions(ask.start.mode),
     prompt: [fence("request", request), ...(await describeStart(ask.start))].join("\n\n"),
     schema: intentDraftSchema,
-    check: checkIntent,
+    check: (answer) => checkIntent(answer),
     maxOutputTokens,
     signal: ask.signal,
   });

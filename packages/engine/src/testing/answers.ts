@@ -1,4 +1,4 @@
-import type { Check, Intent, IntentDraft, Task } from "@slipway/contract";
+import type { Check, CheckOf, Intent, IntentDraft, Task } from "@slipway/contract";
 import type { ModelQuestion, ModelRoles } from "../ports/models.ts";
 
 export const draft: IntentDraft = {
@@ -18,26 +18,79 @@ export const draft: IntentDraft = {
       title: "Pack a bag",
       steps: ["Open the list", "Add an item", "Check it off"],
       success: "It is crossed out",
+      walk: ["list", "entry", "add", "item"],
     },
-    { id: "start-over", title: "Start over", steps: ["Open the list", "Clear it"], success: "The list is empty" },
+    {
+      id: "start-over",
+      title: "Start over",
+      steps: ["Open the list", "Clear it"],
+      success: "The list is empty",
+      walk: ["list", "clear", "left"],
+    },
   ],
   identity: { mood: "A tidy drawer", colours: ["#1b4d3e"], typography: "One serif", layout: "One column" },
   antiPatterns: ["A gradient behind everything"],
+  surface: {
+    pages: [
+      { id: "list", path: "/", purpose: "The list" },
+      { id: "one", path: "/items/{item}", purpose: "An item" },
+    ],
+    controls: [
+      { id: "entry", page: "list", role: "textbox", name: "Item" },
+      { id: "add", page: "list", role: "button", name: "Add" },
+      { id: "clear", page: "list", role: "button", name: "Clear" },
+      { id: "item", page: "list", role: "checkbox", name: "{item}" },
+    ],
+    messages: [{ id: "left", text: "{count} items left", one: "{count} item left", when: "Always" }],
+    routes: [
+      {
+        id: "put",
+        method: "POST",
+        path: "/api/items",
+        purpose: "Add an item",
+        request: [{ field: "name", type: "text" }],
+        response: [{ field: "id", type: "text" }],
+      },
+      {
+        id: "get",
+        method: "GET",
+        path: "/api/items/{item}",
+        purpose: "Read an item",
+        request: [],
+        response: [{ field: "name", type: "text" }],
+      },
+    ],
+  },
 };
 
 export const request = "A packing list for my trips";
 export const intent: Intent = { ...draft, request };
 
-const look = { action: "see", target: { role: "text", name: "Socks" } } as const;
-
-function browserCheck(proves: string): Check {
-  const steps = [{ action: "open", path: "/" } as const, look];
-  return { type: "browser", proves, viewport: "phone", steps, appearance: null };
+function visit(proves: string): CheckOf<"visit"> {
+  return {
+    type: "visit",
+    proves,
+    viewport: "phone",
+    appearance: null,
+    steps: [
+      { action: "open", page: "list" },
+      { action: "fill", control: "entry", with: [], value: "Socks" },
+      { action: "click", control: "add", with: [] },
+      { action: "see", what: { control: "item", with: [{ variable: "item", value: "Socks" }] } },
+    ],
+  };
 }
 
 export const checks: readonly Check[] = [
-  ...["add-item", "check-item", "keep-items", "phone-layout", "pack", "start-over"].map(browserCheck),
-  { type: "performance", proves: "fast-start", path: "/", metric: "largestPaintMs", atMost: 1000 },
+  ...["add-item", "check-item", "keep-items", "phone-layout", "pack", "start-over"].map(visit),
+  {
+    type: "measure",
+    proves: "fast-start",
+    page: "list",
+    sees: { control: "add", with: [] },
+    metric: "largestPaintMs",
+    atMost: 1000,
+  },
 ];
 
 export function plannedTask(id: string, more: Partial<Task> = {}): Task {

@@ -21,11 +21,34 @@ export function generatedIntent({ request }: Pick<WorkingBuild, "request">): Ope
       { id: "fast-start", kind: "performance", statement: "The first page is there within a second" },
     ],
     workflows: [
-      { id: "pack", title: "Pack a bag", steps: ["Open the list", "Add an item"], success: "The item is listed" },
-      { id: "start-over", title: "Start over", steps: ["Open the list", "Clear it"], success: "The list is empty" },
+      {
+        id: "pack",
+        title: "Pack a bag",
+        steps: ["Open the list", "Add an item"],
+        success: "The item is listed",
+        walk: ["list", "entry", "add", "item"],
+      },
+      {
+        id: "start-over",
+        title: "Start over",
+        steps: ["Open the list", "Clear it"],
+        success: "The list is empty",
+        walk: ["list", "clear", "empty"],
+      },
     ],
     identity: { mood: "A tidy drawer", colours: ["#1b4d3e"], typography: "One serif", layout: "One column" },
     antiPatterns: ["A gradient behind everything"],
+    surface: {
+      pages: [{ id: "list", path: "/", purpose: "The list" }],
+      controls: [
+        { id: "entry", page: "list", role: "textbox", name: "Item" },
+        { id: "add", page: "list", role: "button", name: "Add" },
+        { id: "clear", page: "list", role: "button", name: "Clear" },
+        { id: "item", page: "list", role: "checkbox", name: "{item}" },
+      ],
+      messages: [{ id: "empty", text: "Nothing to pack", one: null, when: "The list has no items" }],
+      routes: [],
+    },
   };
   return { status: "open", intent };
 }
@@ -33,17 +56,27 @@ export function generatedIntent({ request }: Pick<WorkingBuild, "request">): Ope
 export function generatedChecks(intentHash: ContentHash) {
   const looks = [...criteria.slice(0, -1), "pack", "start-over"].map(
     (proves): Check => ({
-      type: "browser",
+      type: "visit",
       proves,
       viewport: "phone",
       appearance: null,
       steps: [
-        { action: "open", path: "/" },
-        { action: "see", target: { role: "text", name: "Socks" } },
+        { action: "open", page: "list" },
+        { action: "fill", control: "entry", with: [], value: "Socks" },
+        { action: "click", control: "add", with: [] },
+        { action: "see", what: { value: "Socks" } },
       ],
     }),
   );
-  const fast: Check = { type: "performance", proves: "fast-start", path: "/", metric: "largestPaintMs", atMost: 1000 };
+  const sees = { control: "add", with: [] };
+  const fast: Check = {
+    type: "measure",
+    proves: "fast-start",
+    page: "list",
+    sees,
+    metric: "largestPaintMs",
+    atMost: 1000,
+  };
   return { intentHash, checks: [...looks, fast] };
 }
 

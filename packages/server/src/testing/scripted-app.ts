@@ -1,4 +1,4 @@
-import type { Check, Task } from "@slipway/contract";
+import type { Check, Surface, Task } from "@slipway/contract";
 import {
   type Action,
   isSideCall,
@@ -33,6 +33,8 @@ export interface Given {
 
 export interface ScriptedAppOptions {
   readonly checks?: readonly Check[];
+  /** Its first page is walked by every workflow. */
+  readonly surface?: Surface;
   /** The app is there: its first task makes none. */
   readonly isThere?: boolean;
   /** What the app's own task does beside making it. */
@@ -45,12 +47,14 @@ export interface ScriptedAppOptions {
  */
 export function scriptedApp(
   tasks: readonly ScriptedTask[],
-  { checks = usualChecks, isThere = false, beside = [] }: ScriptedAppOptions = {},
+  { checks = usualChecks, surface = usualSurface, isThere = false, beside = [] }: ScriptedAppOptions = {},
 ): ScriptedProgram {
   const all: readonly ScriptedTask[] = isThere ? tasks : [baseWith(beside), ...tasks];
+  const [{ id: first = "" } = {}] = surface.pages;
+  const workflows = intent.workflows.map((one) => ({ ...one, walk: [first, first] }));
   return (request) => {
     const schema = request.answerSchema && JSON.stringify(request.answerSchema.schema);
-    if (schema?.includes('"coreValue"')) return { object: draft };
+    if (schema?.includes('"coreValue"')) return { object: { ...draft, workflows, surface } };
     if (schema?.includes('"proves"')) return { object: { checks } };
     if (schema?.includes('"expectedFiles"')) return { object: { tasks: planOf(all) } };
     return isSideCall(request) ? sideAnswer(request) : agentTurn(all, request);
@@ -61,26 +65,47 @@ const { request: _, ...intent } = generatedIntent({ request: "" }).intent;
 /** Nothing that needs a browser to be seen. */
 const draft = { ...intent, criteria: intent.criteria.map((one) => ({ ...one, kind: "functional" })) };
 
+const usualSurface: Surface = {
+  pages: [{ id: "home", path: "/", purpose: "All parts" }],
+  controls: [],
+  messages: [{ id: "parts", text: "parts", one: null, when: "Always" }],
+  routes: [
+    { id: "get-home", method: "GET", path: "/", purpose: "All parts", request: [], response: [] },
+    { id: "get-part", method: "GET", path: "/{part}", purpose: "What a part says", request: [], response: [] },
+  ],
+};
+
 /** All that is promised is that the app answers: what a test is about, it checks itself. */
 export const usualChecks: readonly Check[] = [
-  ...criteria.map((proves) => answers(proves, "/", "parts")),
-  ...["pack", "start-over"].map(
-    (proves): Check => ({
-      type: "browser",
-      proves,
-      viewport: "phone",
-      appearance: null,
-      steps: [
-        { action: "open", path: "/" },
-        { action: "see", target: { role: "text", name: "parts" } },
-      ],
-    }),
-  ),
+  ...criteria.map((proves) => refuses(proves, "no-such-part")),
+  ...["pack", "start-over"].map((proves) => shows(proves, "home", "parts")),
 ];
 
-export function answers(proves: string, path: string, text: string): Check {
-  const expect = { status: 200, bodyContains: [text], bodyLacks: [] };
-  return { type: "http", proves, exchanges: [{ method: "GET", path, body: null, expect }] };
+/** The app answers, but not for this part. Needs no browser. */
+export function refuses(proves: string, part: string): Check {
+  const plain = { send: [], keep: [] };
+  const answered = (answer: "accepted" | "refused") => ({ answer, has: [], lacks: [] });
+  return {
+    type: "calls",
+    proves,
+    calls: [
+      { ...plain, route: "get-home", with: [], expect: answered("accepted") },
+      { ...plain, route: "get-part", with: [{ variable: "part", value: part }], expect: answered("refused") },
+    ],
+  };
+}
+
+export function shows(proves: string, page: string, message: string): Check {
+  return {
+    type: "visit",
+    proves,
+    viewport: "phone",
+    appearance: null,
+    steps: [
+      { action: "open", page },
+      { action: "see", what: { message, with: [] } },
+    ],
+  };
 }
 
 function planOf(tasks: readonly ScriptedTask[]): Task[] {

@@ -96,13 +96,26 @@ export const intent = {
   character: "calm",
   coreValue: "buy",
   criteria: ["a", "b", "c", "d", "e"].map((id) => ({ id, kind: "functional" as const, statement: id })),
-  workflows: ["x", "y"].map((id) => ({ id, title: id, steps: ["go"], success: "there" })),
+  workflows: ["x", "y"].map((id) => ({ id, title: id, steps: ["go"], success: "there", walk: ["start", "buy"] })),
   identity: { mood: "calm", colours: ["blue"], typography: "plain", layout: "wide" },
   antiPatterns: ["noise"],
+  surface: {
+    pages: [{ id: "start", path: "/", purpose: "buy" }],
+    controls: [{ id: "buy", page: "start", role: "button" as const, name: "Buy" }],
+    messages: [],
+    routes: [],
+  },
 };
 export const open = { status: "open" as const, intent };
 export const locked = { status: "locked" as const, intent, hash, lockedAtMs: 1 };
-const check = { type: "performance" as const, proves: "a", path: "/", metric: "firstByteMs" as const, atMost: 100 };
+const check = {
+  type: "measure" as const,
+  proves: "a",
+  page: "start",
+  sees: { value: "buy" },
+  metric: "firstByteMs" as const,
+  atMost: 100,
+};
 export const checks = { intentHash: hash, checks: [check, { ...check, atMost: 200 }, { ...check, proves: "b" }] };
 
 export function task(id: string, dependencies: string[] = []): Task {

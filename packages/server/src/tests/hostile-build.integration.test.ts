@@ -1,11 +1,10 @@
 import { readFileSync } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
-import type { Check } from "@slipway/contract";
 import type { BuildEvent } from "@slipway/engine";
 import type { Action } from "@slipway/gateway/scripted";
 import { expect, test, vi } from "vitest";
-import { part, type ScriptedTask, scriptedApp, usualChecks } from "../testing/scripted-app.ts";
+import { part, refuses, type ScriptedTask, scriptedApp, usualChecks } from "../testing/scripted-app.ts";
 import { openWholeBuilds } from "../testing/whole-builds.ts";
 
 const limitMs = 1_800_000;
@@ -110,13 +109,7 @@ const large: ScriptedTask = {
 };
 
 /** One of the checks has a word in it that is nowhere else. */
-const marked: Check = {
-  type: "http",
-  proves: "add-item",
-  exchanges: [
-    { method: "GET", path: "/", body: null, expect: { status: 200, bodyContains: [], bodyLacks: ["needle-77"] } },
-  ],
-};
+const marked = refuses("add-item", "needle-77");
 
 test(
   "a build with hostile attempts merges honest work alone, and says why of all the rest",

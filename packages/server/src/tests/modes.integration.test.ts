@@ -2,12 +2,12 @@ import { execFile } from "node:child_process";
 import { chmod, lstat, mkdir, mkdtemp, readdir, readFile, rename, rm, truncate, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
-import type { BuildId, Check } from "@slipway/contract";
+import type { BuildId, Check, Surface } from "@slipway/contract";
 import type { ScriptedProgram } from "@slipway/gateway/scripted";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { localUser } from "../faces/principal.ts";
 import { criteria } from "../simulated/generated.ts";
-import { answers, type ScriptedTask, scriptedApp } from "../testing/scripted-app.ts";
+import { type ScriptedTask, scriptedApp, shows } from "../testing/scripted-app.ts";
 import { openWholeBuilds, type WholeBuilds } from "../testing/whole-builds.ts";
 
 vi.setConfig({ testTimeout: 600_000, hookTimeout: 600_000 });
@@ -34,8 +34,8 @@ async function put(directory: string, files: Readonly<Record<string, string>>): 
 const server = `const { createServer } = require("node:http");
 const { total } = require("./lib/total");
 createServer((request, response) => {
-  const { pathname, searchParams } = new URL(request.url, "http://localhost");
-  if (pathname === "/total") return response.end("total " + total(searchParams.getAll("price").map(Number)));
+  const { pathname } = new URL(request.url, "http://localhost");
+  if (pathname.startsWith("/total/")) return response.end("total " + total(pathname.split("/").slice(2).map(Number)));
   response.end("prices");
 }).listen(process.env.PORT);
 `;
@@ -106,16 +106,16 @@ async function mainOf(builds: WholeBuilds, build: BuildId): Promise<string> {
 }
 
 /** Every criterion and workflow is about the one thing that is asked for. */
-function checksOf(path: string, text: string): Check[] {
-  const seen = { type: "browser", viewport: "desktop", appearance: null } as const;
-  const steps: Extract<Check, { type: "browser" }>["steps"] = [
-    { action: "open", path },
-    { action: "see", target: { role: "text", name: text } },
-  ];
-  return [
-    ...criteria.map((proves) => answers(proves, path, text)),
-    ...["pack", "start-over"].map((proves) => ({ ...seen, proves, steps })),
-  ];
+function appThatShows(path: string, text: string): { readonly surface: Surface; readonly checks: readonly Check[] } {
+  return {
+    surface: {
+      pages: [{ id: "page", path, purpose: text }],
+      controls: [],
+      messages: [{ id: "text", text, one: null, when: "Always" }],
+      routes: [],
+    },
+    checks: [...criteria, "pack", "start-over"].map((proves) => shows(proves, "page", "text")),
+  };
 }
 
 async function expectSucceeded(builds: WholeBuilds, build: BuildId) {
@@ -158,7 +158,7 @@ describe("a repository that is somebody else's", () => {
     await chmod(open, 0o755);
     await using builds = await openWholeBuilds({
       remote: { pushUrl: `file://${remote}`, pullRequestCommand: open },
-      program: scriptedApp([tax], { checks: checksOf("/tax", "with tax 12"), isThere: true }),
+      program: scriptedApp([tax], { ...appThatShows("/tax", "with tax 12"), isThere: true }),
     });
     const build = await builds.start({ mode: "feature", source: { directory }, request: "Show prices with tax" });
     const { view, queue } = await expectSucceeded(builds, build);
@@ -199,7 +199,7 @@ describe("a repository that is somebody else's", () => {
     expect(await ownTests(directory)).toBe(1);
     const mend: ScriptedTask = { id: "mend", build: () => [{ write: "lib/total.js", content: total }] };
     const asked: string[] = [];
-    const script = scriptedApp([mend], { checks: checksOf("/total?price=2&price=3", "total 5"), isThere: true });
+    const script = scriptedApp([mend], { ...appThatShows("/total/2/3", "total 5"), isThere: true });
     const program: ScriptedProgram = (request) => {
       asked.push(request.prompt);
       return script(request);

@@ -1,4 +1,4 @@
-import type { Check, Criterion, Intent } from "@slipway/contract";
+import type { Check, CheckOf, Criterion, Intent } from "@slipway/contract";
 
 /** A check for every criterion and workflow. Each fails on an app that only pretends. */
 export function checksFor({ criteria, workflows }: Intent): Check[] {
@@ -13,31 +13,32 @@ function criterionCheck({ id, kind, statement }: Criterion): Check {
     case "functional":
       return entryCheck(id, null);
     case "visual":
-      return {
-        type: "browser",
-        proves: id,
-        viewport: "phone",
-        steps: [{ action: "open", path: "/" }, { action: "reload" }],
-        appearance: statement,
-      };
+      return { ...entryCheck(id, statement), viewport: "phone" };
     case "performance":
-      return { type: "performance", proves: id, path: "/", metric: "largestPaintMs", atMost: 2000 };
+      return {
+        type: "measure",
+        proves: id,
+        page: "start",
+        sees: { control: "add", with: [] },
+        metric: "largestPaintMs",
+        atMost: 2000,
+      };
   }
 }
 
 /** Enters something that no app shows by itself, and looks for it after a reload. */
-function entryCheck(proves: string, appearance: string | null): Check {
+function entryCheck(proves: string, appearance: string | null): CheckOf<"visit"> {
   const value = `Proof of ${proves}`;
   return {
-    type: "browser",
+    type: "visit",
     proves,
     viewport: "desktop",
     steps: [
-      { action: "open", path: "/" },
-      { action: "fill", target: { role: "textbox", name: "Name" }, value },
-      { action: "click", target: { role: "button", name: "Add" } },
+      { action: "open", page: "start" },
+      { action: "fill", control: "name", with: [], value },
+      { action: "click", control: "add", with: [] },
       { action: "reload" },
-      { action: "see", target: { role: "text", name: value } },
+      { action: "see", what: { value } },
     ],
     appearance: appearance?.slice(0, 2000) ?? null,
   };

@@ -34,12 +34,14 @@ export function intentFor(request: string, problems: string | undefined): Intent
         title: `Enter the first ${thing}`,
         steps: ["Open the first page", `Enter a ${thing}`, "Confirm it"],
         success: `The ${thing} is shown in the list.`,
+        walk: ["start", "name", "add"],
       },
       {
         id: "return-later",
         title: "Come back later",
         steps: ["Open the first page", `Enter a ${thing}`, "Load the page again"],
         success: `The ${thing} is still in the list.`,
+        walk: ["start", "name", "add", "start"],
       },
     ],
     identity: {
@@ -49,6 +51,15 @@ export function intentFor(request: string, problems: string | undefined): Intent
       layout: "One column, the list first, one action that stands out",
     },
     antiPatterns: ["Placeholder text", "A button that does nothing", "A gradient behind everything"],
+    surface: {
+      pages: [{ id: "start", path: "/", purpose: "The list, and a form for a new entry" }],
+      controls: [
+        { id: "name", page: "start", role: "textbox", name: "Name" },
+        { id: "add", page: "start", role: "button", name: "Add" },
+      ],
+      messages: [],
+      routes: [],
+    },
   };
 }
 

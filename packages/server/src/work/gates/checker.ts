@@ -4,10 +4,10 @@ import type { Duplex } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { printable, SlipwayError } from "@slipway/contract";
 import type { Exec, HostChannel, Sandbox, SandboxProvider } from "@slipway/sandbox";
-import { type CheckerAnswer, checkerAnswerSchema } from "./answers.ts";
+import { type CheckerAnswer, checkerAnswerSchema } from "./checks/answers.ts";
+import type { BrowserJob } from "./checks/browser-job.ts";
+import { appOrigin, type Connect } from "./checks/exchange.ts";
 import { evidenceTool } from "./evidence/collect.ts";
-import { appOrigin, type Connect } from "./exchange.ts";
-import { browserOutcome, type CheckOf, type Outcome, performanceOutcome } from "./outcome.ts";
 
 /**
  * A browser in its own sandbox, and in another one the program that drives it and judges what it shows. The browser can
@@ -15,7 +15,7 @@ import { browserOutcome, type CheckOf, type Outcome, performanceOutcome } from "
  */
 export interface Checker extends AsyncDisposable {
   /** Throws if the checker itself breaks: that says nothing about the app. */
-  check(check: CheckOf<"browser" | "performance">): Promise<Outcome>;
+  check(job: BrowserJob): Promise<CheckerAnswer>;
 }
 
 export interface CheckerParts {
@@ -80,12 +80,12 @@ export async function openChecker(given: CheckerParts): Promise<Checker> {
   const answers = answersOf(exec, signal);
   const held = parts.move();
   return {
-    async check(check) {
-      await exec.write(`${JSON.stringify(check)}\n`, { signal });
+    async check(job) {
+      await exec.write(`${JSON.stringify(job)}\n`, { signal });
       const answer = await nextOf(answers, 2 * checkMs + graceMs, signal);
       if (cut !== undefined) throw cut;
       if (answer.type === "broken") throw brokenError(answer.detail);
-      return check.type === "browser" ? browserOutcome(check, answer) : performanceOutcome(check, answer);
+      return answer;
     },
     [Symbol.asyncDispose]: () => held.disposeAsync(),
   };

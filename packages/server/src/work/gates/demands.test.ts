@@ -1,10 +1,18 @@
-import type { Check, Criterion, Task, Workflow } from "@slipway/contract";
+import type { Criterion, KeptCheck, Task, Workflow } from "@slipway/contract";
 import { expect, test } from "vitest";
 import { demandsOf, dueOf } from "./demands.ts";
 
 const criterion = (id: string): Criterion => ({ id, kind: "functional", statement: `${id} is true.` });
-const visit: Workflow = { id: "visit", title: "A visit", steps: ["Open", "Look"], success: "It is seen." };
-const check = (proves: string): Check => ({ type: "performance", proves, path: "/", metric: "layoutShift", atMost: 1 });
+const visit: Workflow = {
+  id: "visit",
+  title: "A visit",
+  steps: ["Open", "Look"],
+  success: "It is seen.",
+  walk: ["start", "start"],
+};
+const check = (proves: string): KeptCheck => {
+  return { type: "measure", proves, page: "start", sees: { value: "Shop" }, metric: "layoutShift", atMost: 1 };
+};
 const task = (id: string, criteria: string[]): Task => ({
   id,
   title: id,
@@ -36,6 +44,12 @@ test.each<[string[], string[]]>([
 
 test("a workflow is told by its steps and its success", () => {
   expect(demandsOf(intent, records, plans).at(-1)?.statement).toBe("A visit:\n1. Open\n2. Look\nIt is seen.");
+});
+
+test("checks of an intent that was locked before there were surfaces stay as they are", () => {
+  const earlier = { type: "performance", proves: "adds", path: "/", metric: "layoutShift", atMost: 1 };
+  const [demand] = demandsOf(intent, [{ criterion: "adds", check: [earlier] }, ...records.slice(1)], plans);
+  expect(demand?.checks).toEqual([earlier]);
 });
 
 test("what nothing checks is never satisfied by that", () => {

@@ -1,32 +1,44 @@
-import { type BuildId, type Check, checkSchema, type Intent, SlipwayError } from "@slipway/contract";
+import {
+  type BuildId,
+  type Intent,
+  type KeptCheck,
+  keptCheckSchema,
+  SlipwayError,
+  type Surface,
+} from "@slipway/contract";
 import type { CheckRecord, PlanRecord, Store } from "@slipway/engine";
 import type { CallOptions } from "@slipway/sandbox";
 import { z } from "zod";
 import { readAll } from "../all-records.ts";
 import { readLocked } from "../planning/made.ts";
 import type { BuildRepository } from "../repository/repository.ts";
+import type { Wanted } from "./checks/check-all.ts";
 
 /** A criterion or workflow with its checks. */
 export interface Demand {
   readonly id: string;
   /** What agents may know of it. */
   readonly statement: string;
-  readonly checks: readonly Check[];
+  readonly checks: readonly KeptCheck[];
   /** Tasks that must be done before it can be satisfied. */
   readonly tasks: ReadonlySet<string>;
   /** The tasks that the plan names for it. */
   readonly servedBy: ReadonlySet<string>;
 }
 
-const checksSchema = z.array(checkSchema).min(1);
+const checksSchema = z.array(keptCheckSchema).min(1);
 
-export async function readDemands(store: Pick<Store, "builds">, build: BuildId, signal: AbortSignal) {
+/** Of an intent that was locked before intents had surfaces: its checks name things themselves. */
+const noSurface: Surface = { pages: [], controls: [], messages: [], routes: [] };
+
+export async function readDemands(store: Pick<Store, "builds">, build: BuildId, signal: AbortSignal): Promise<Wanted> {
   const { locked } = await readLocked(store, build, signal);
   const checks = await store.builds.records(build, "checks");
   const other = checks.find(({ intentHash }) => intentHash !== locked.hash);
   if (other !== undefined)
     throw new SlipwayError("internal", `the check of ${other.criterion} belongs to another intent`);
-  return demandsOf(locked.intent, checks, await store.builds.records(build, "plans"));
+  const demands = demandsOf(locked.intent, checks, await store.builds.records(build, "plans"));
+  return { surface: locked.intent.surface ?? noSurface, demands };
 }
 
 /** A demand that no task names is due only after all tasks. */

@@ -11,7 +11,7 @@ import { buildProject, devServerPort, type OwnedSandbox, type SandboxProvider } 
 import { isFullDisk } from "../full-disk.ts";
 import type { BuildRepository } from "../repository/repository.ts";
 import type { WorkspaceOptions } from "../workspaces/workspaces.ts";
-import { type AllChecked, type Checked, type Checking, checkAll } from "./check-all.ts";
+import { type AllChecked, type Checked, type Checking, checkAll, type Wanted } from "./checks/check-all.ts";
 import { type Demand, dueOf, lacksEvidence, readDemands, tasksWithin } from "./demands.ts";
 import { evidenceTool, testWithEvidence } from "./evidence/collect.ts";
 import { type Evidence, noEvidence } from "./evidence/evidence.ts";
@@ -29,7 +29,7 @@ export interface Gates {
   /** Runs one gate on a commit. A failure on our side gives the verdict `error`. */
   run(build: WorkingBuild, run: GateWork, signal: AbortSignal): Promise<GateEnd>;
   /** Makes the checks of all criteria and workflows on a commit. Throws if they could not be made. */
-  satisfaction(build: WorkingBuild, commit: string, signal: AbortSignal): Promise<readonly Checked[]>;
+  satisfaction(build: WorkingBuild, commit: string, signal: AbortSignal): Promise<readonly Omit<Checked, "failedAt">[]>;
 }
 
 export interface GateParts extends Pick<Checking, "readyMs" | "checkMs"> {
@@ -107,19 +107,23 @@ export function createGates(parts: GateParts): Gates {
     },
 
     async satisfaction(build, commit, signal) {
-      const demands = await readDemands(parts.store, build.id, signal);
+      const wanted = await readDemands(parts.store, build.id, signal);
       const labels = runLabels(build.id, "satisfaction");
       await endLeftovers(parts, labels);
       const work = { gate: "intent", task: "", ahead: [], base: null, commit };
-      const seen = await checked(parts, { build, work, labels, signal }, demands).catch((error) => {
+      const seen = await checked(parts, { build, work, labels, signal }, wanted).catch((error) => {
         signal.throwIfAborted();
         if (lasting.some((code) => hasCode(error, code))) return { failure: error.message };
         throw error;
       });
       if ("checked" in seen)
-        return seen.checked.map((one) => ({ ...one, text: shown(one.text, maxEvidenceCharacters) }));
+        return seen.checked.map(({ id, satisfied, text }) => ({
+          id,
+          satisfied,
+          text: shown(text, maxEvidenceCharacters),
+        }));
       const text = shown(`The app does not run. ${seen.failure}`, maxEvidenceCharacters);
-      return demands.map(({ id }) => ({ id, satisfied: false, text }));
+      return wanted.demands.map(({ id }) => ({ id, satisfied: false, text }));
     },
   };
 }
@@ -200,7 +204,7 @@ async function intentMet(parts: GateParts, run: Run): Promise<Judged> {
   const repository = await parts.repositories.of(build.id);
   const within = await tasksWithin(parts.store, repository, build.id, work.commit);
   const all = new Set([...within, ...work.ahead, work.task]);
-  const demands = await readDemands(parts.store, build.id, signal);
+  const { surface, demands } = await readDemands(parts.store, build.id, signal);
   // A candidate that is main itself claims that its task is done: everything that the task serves is checked.
   const isMain = work.base === work.commit;
   const looked = { store: parts.store, repository, build: build.id, commit: work.commit };
@@ -209,7 +213,7 @@ async function intentMet(parts: GateParts, run: Run): Promise<Judged> {
   const isServed = ({ servedBy }: Demand) => isMain && servedBy.has(work.task);
   const due = [...new Set([...dueOf(demands, all), ...demands.filter(isServed)])];
   if (due.length === 0) return nothingAgainst;
-  const seen = await checked(parts, run, due);
+  const seen = await checked(parts, run, { surface, demands: due });
   if ("failure" in seen) return { against: [findingOf(work.gate, `The app does not run. ${seen.failure}`)], notes: [] };
   const against = seen.checked
     .filter(({ satisfied }) => !satisfied)
@@ -222,10 +226,10 @@ async function intentMet(parts: GateParts, run: Run): Promise<Judged> {
   return { against, notes: [], parts: checks };
 }
 
-async function checked(parts: GateParts, run: Run, demands: readonly Demand[]): Promise<AllChecked> {
+async function checked(parts: GateParts, run: Run, wanted: Wanted): Promise<AllChecked> {
   const { build, work, labels, signal } = run;
   const options = { purpose: "gate", ports: [devServerPort], labels, signal };
   await using sandbox = await parts.workspaces.open(build, work.commit, options);
   const ofChecker = { ...labels, build: build.id, purpose: "checker" };
-  return await checkAll({ ...parts, sandbox, labels: ofChecker, signal }, demands);
+  return await checkAll({ ...parts, sandbox, labels: ofChecker, signal }, wanted);
 }

@@ -2,7 +2,7 @@ import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { toolDirectories } from "@slipway/agent-host";
-import { type Check, type Intent, newId } from "@slipway/contract";
+import { type CheckOf, type Intent, type KeptCheck, newId, type Surface } from "@slipway/contract";
 import { type GateWork, lockIntent, type Store, type Turn, type WorkingBuild } from "@slipway/engine";
 import { type OwnedSandbox, projectPath, run, type SandboxProvider } from "@slipway/sandbox";
 import { openProvider } from "@slipway/sandbox/open";
@@ -28,7 +28,7 @@ export interface GateSite extends AsyncDisposable {
 }
 
 /** Checks before it is known what they prove. */
-export type Unnamed = Check extends infer C ? (C extends Check ? Omit<C, "proves"> : never) : never;
+export type Unnamed = KeptCheck extends infer C ? (C extends KeptCheck ? Omit<C, "proves"> : never) : never;
 
 interface Demanded {
   readonly tasks: readonly string[];
@@ -130,6 +130,7 @@ async function demandRecords({ id: build, request }: WorkingBuild, demands: Read
     title: id,
     steps: ["Look"],
     success: "It is there.",
+    walk: ["home", "home"],
   }));
   const all: Readonly<Record<string, Demanded>> = { ...demands, ...rest };
   const intent: Intent = {
@@ -141,6 +142,7 @@ async function demandRecords({ id: build, request }: WorkingBuild, demands: Read
     identity: { mood: "calm", colours: ["green"], typography: "plain", layout: "one column" },
     criteria: Object.keys(all).map((id) => ({ id, kind: "functional", statement: `What ${id} says is true.` })),
     workflows,
+    surface,
   };
   const locked = await lockIntent({ status: "open", intent }, Date.now());
   const tasks = new Set(Object.values(all).flatMap((demanded) => demanded.tasks));
@@ -174,13 +176,45 @@ async function demandRecords({ id: build, request }: WorkingBuild, demands: Read
   };
 }
 
-type Expectation = Extract<Check, { readonly type: "http" }>["exchanges"][number]["expect"];
+type Expectation = CheckOf<"http">["exchanges"][number]["expect"];
 
-/** A check that asks for one path. */
+/** A check as they were before there were surfaces: it asks for one path. */
 export function get(path: string, status: number, expect: Partial<Expectation> = {}): Unnamed {
   const exchange = { method: "GET" as const, path, body: null };
   return { type: "http", exchanges: [{ ...exchange, expect: { status, bodyContains: [], bodyLacks: [], ...expect } }] };
 }
+
+/** Of `app`. */
+export const surface: Surface = {
+  pages: [
+    { id: "home", path: "/", purpose: "The list" },
+    { id: "elsewhere", path: "/{page}", purpose: "Any other page" },
+  ],
+  controls: [
+    { id: "title", page: "home", role: "heading", name: "Shop" },
+    { id: "entry", page: "home", role: "textbox", name: "Item" },
+    { id: "add", page: "home", role: "button", name: "Add" },
+  ],
+  messages: [{ id: "count", text: "{count} items", one: "{count} item", when: "Something is on the list" }],
+  routes: [
+    {
+      id: "put",
+      method: "POST",
+      path: "/api/items",
+      purpose: "Put an item on the list",
+      request: [{ field: "name", type: "text" }],
+      response: [{ field: "[]", type: "text" }],
+    },
+    {
+      id: "all",
+      method: "GET",
+      path: "/api/items",
+      purpose: "The list",
+      request: [],
+      response: [{ field: "[]", type: "text" }],
+    },
+  ],
+};
 
 /** An app without dependencies. */
 export const app: Files = {

@@ -6,17 +6,16 @@
 import { writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { createInterface } from "node:readline";
-import type { Check } from "@slipway/contract";
 import type * as Playwright from "playwright-core";
 import type { Browser } from "playwright-core";
-import type { CheckerAnswer } from "../answers.ts";
+import type { CheckerAnswer } from "../checks/answers.ts";
+import type { BrowserJob } from "../checks/browser-job.ts";
 import { browse, warmUp } from "./browse.ts";
 import { measure } from "./measure.ts";
 
 const { chromium }: typeof Playwright = createRequire(import.meta.url)("../playwright-core");
 const [socket = "", port = "", checkMs = ""] = process.argv.slice(2);
 const origin = `http://localhost:${port}`;
-type AnyCheck = Exclude<Check, { readonly type: "http" }>;
 const maxAnswerCharacters = 20_000;
 
 /** Chromium's own sandbox needs namespaces, which the surrounding sandbox does not allow. */
@@ -42,16 +41,16 @@ let browser = launch();
 let isWarm = false;
 
 /** Browsers sometimes hang by themselves: a page is to blame only if it also keeps a second browser busy. */
-async function answerTo(check: AnyCheck): Promise<CheckerAnswer> {
-  return (await tryOut(check)) ?? (await tryOut(check)) ?? stuck;
+async function answerTo(job: BrowserJob): Promise<CheckerAnswer> {
+  return (await tryOut(job)) ?? (await tryOut(job)) ?? stuck;
 }
 
 /** Undefined at the deadline. */
-async function tryOut(check: AnyCheck): Promise<CheckerAnswer | undefined> {
+async function tryOut(job: BrowserJob): Promise<CheckerAnswer | undefined> {
   const opened = await browser;
   const deadline = Promise.withResolvers<undefined>();
   const timer = setTimeout(() => deadline.resolve(undefined), Number(checkMs));
-  const work = make(check, opened);
+  const work = make(job, opened);
   // Nobody awaits it after the deadline.
   work.catch(() => {});
   let answer: CheckerAnswer | undefined;
@@ -74,11 +73,11 @@ function launch(): Promise<Browser> {
   return launched;
 }
 
-async function make(check: AnyCheck, opened: Browser): Promise<CheckerAnswer> {
+async function make(job: BrowserJob, opened: Browser): Promise<CheckerAnswer> {
   const wasWarm = isWarm;
   isWarm = true;
   if (!wasWarm) await warmUp(opened, origin);
-  return check.type === "performance" ? await measure(opened, check, origin) : await browse(opened, check, origin);
+  return job.type === "measure" ? await measure(opened, job, origin) : await browse(opened, job, origin);
 }
 
 function held(text: string): string {
@@ -86,7 +85,7 @@ function held(text: string): string {
 }
 
 for await (const line of createInterface({ input: process.stdin })) {
-  const answer = await answerTo(JSON.parse(line) as AnyCheck).catch(
+  const answer = await answerTo(JSON.parse(line) as BrowserJob).catch(
     (error: Error): CheckerAnswer => ({ type: "broken", detail: held(String(error.stack)) }),
   );
   process.stdout.write(`${JSON.stringify(answer)}\n`);

@@ -1,12 +1,13 @@
 import { setTimeout as delay } from "node:timers/promises";
-import type { Check } from "@slipway/contract";
+import type { PerformanceMetric } from "@slipway/contract";
 import type { Browser, Page } from "playwright-core";
-import type { CheckerAnswer } from "../answers.ts";
-import { viewports } from "./browse.ts";
+import type { CheckerAnswer } from "../checks/answers.ts";
+import type { BrowserJob } from "../checks/browser-job.ts";
+import { snapshotOf, viewports } from "./browse.ts";
+import { find } from "./find.ts";
 import { watchLoading } from "./settle.ts";
 
-type PerformanceCheck = Extract<Check, { readonly type: "performance" }>;
-type Metric = PerformanceCheck["metric"];
+type MeasureJob = Extract<BrowserJob, { readonly type: "measure" }>;
 
 const openMs = 60_000;
 const settleMs = 3_000;
@@ -18,7 +19,7 @@ const lookMs = 100;
 const interactMs = 10_000;
 
 /** Values that vary between visits are measured several times. Values known with the response need no delay. */
-const ways: Readonly<Record<Metric, { readonly times: number; readonly tellMs: number }>> = {
+const ways: Readonly<Record<PerformanceMetric, { readonly times: number; readonly tellMs: number }>> = {
   firstByteMs: { times: 3, tellMs: 0 },
   largestPaintMs: { times: 3, tellMs },
   interactionMs: { times: 3, tellMs },
@@ -48,22 +49,26 @@ interface Seen {
 }
 
 /** Visits once to warm the app up, then once per measurement, each time as a new visitor. */
-export async function measure(browser: Browser, check: PerformanceCheck, origin: string): Promise<CheckerAnswer> {
+export async function measure(browser: Browser, job: MeasureJob, origin: string): Promise<CheckerAnswer> {
   const values: (number | null)[] = [];
-  for (let time = 0; time <= ways[check.metric].times; time++) {
+  for (let time = 0; time <= ways[job.metric].times; time++) {
     const context = await browser.newContext({ ...viewports.desktop, baseURL: origin });
     const page = await context.newPage();
-    const value = await once(page, check);
-    if (value === "unopened") {
-      return { type: "failed", step: 0, why: "unopened", detail: "", page: "", errors: [] };
-    }
+    const value = await once(page, job);
+    const failedBy = (why: "unopened" | "missing", seen = ""): CheckerAnswer => {
+      return { type: "failed", step: 0, why, detail: "", page: seen, errors: [] };
+    };
+    if (value === "unopened") return failedBy("unopened");
     if (time > 0) values.push(value);
+    else if (job.sees !== null && (await find(page, job.sees)) === undefined) {
+      return failedBy("missing", await snapshotOf(page));
+    }
     await context.close();
   }
   return { type: "measured", values };
 }
 
-async function once(page: Page, { path, metric }: PerformanceCheck): Promise<number | null | "unopened"> {
+async function once(page: Page, { path, metric }: MeasureJob): Promise<number | null | "unopened"> {
   await page.addInitScript(observe);
   const [bytes, loaded] = [await countBytes(page), watchLoading(page)];
   const response = await page.goto(path, { timeout: openMs }).catch(() => null);
@@ -83,7 +88,7 @@ async function painted(page: Page): Promise<void> {
   }
 }
 
-function figure(metric: Metric, seen: Seen, bytes: number): number | null {
+function figure(metric: PerformanceMetric, seen: Seen, bytes: number): number | null {
   switch (metric) {
     case "firstByteMs":
       return seen.firstByte;

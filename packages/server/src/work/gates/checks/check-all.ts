@@ -1,12 +1,14 @@
-import { hasCode, SlipwayError } from "@slipway/contract";
+import { hasCode, type KeptCheck, SlipwayError, type Surface } from "@slipway/contract";
 import { devServerPort, lastWords, type Sandbox, type SandboxProvider, startDevServer } from "@slipway/sandbox";
-import { endOf } from "../step-words.ts";
-import { openChecker } from "./checker.ts";
-import type { Demand } from "./demands.ts";
+import { endOf } from "../../step-words.ts";
+import { type Checker, openChecker } from "../checker.ts";
+import type { Demand } from "../demands.ts";
+import { shown } from "../findings.ts";
+import { measureJob, type ToldVisit, visitJob } from "./browser-job.ts";
+import { makeCalls } from "./calls.ts";
+import { browserJob, makeExchanges, performanceJob } from "./earlier.ts";
 import { appOrigin, type Connect, createHttpClient, usualExchangeLimits } from "./exchange.ts";
-import { shown } from "./findings.ts";
-import { checkByHttp } from "./http-check.ts";
-import type { Outcome } from "./outcome.ts";
+import { measureOutcome, type Outcome, visitOutcome } from "./outcome.ts";
 
 export interface Checking {
   readonly provider: Pick<SandboxProvider, "create">;
@@ -26,15 +28,29 @@ export interface Checked {
   readonly id: string;
   readonly satisfied: boolean;
   readonly text: string;
+  /** Where it failed. Null: it is satisfied. */
+  readonly failedAt: FailedAt | null;
+}
+
+/** By index: which check of the demand, and which of its steps. */
+export interface FailedAt {
+  readonly check: number;
+  readonly step: number;
+}
+
+/** What of an app is checked. */
+export interface Wanted {
+  readonly surface: Surface;
+  readonly demands: readonly Demand[];
 }
 
 /** Why the app does not run, or the outcome of each demand. */
 export type AllChecked = { readonly failure: string } | { readonly checked: readonly Checked[] };
 
 /** Starts the app and makes the checks of each demand, up to its first failure. All of them see the same app. */
-export async function checkAll(checking: Checking, demands: readonly Demand[]): Promise<AllChecked> {
+export async function checkAll(checking: Checking, { surface, demands }: Wanted): Promise<AllChecked> {
   await using opened = new AsyncDisposableStack();
-  const needsBrowser = demands.some(({ checks }) => checks.some(({ type }) => type !== "http"));
+  const needsBrowser = demands.some(({ checks }) => checks.some(({ type }) => type !== "http" && type !== "calls"));
   const connect: Connect = (signal) => checking.sandbox.connect(devServerPort, { signal });
   const [started, made] = await Promise.allSettled([
     startApp(checking),
@@ -45,21 +61,16 @@ export async function checkAll(checking: Checking, demands: readonly Demand[]): 
   if (made.status === "rejected") throw made.reason;
   const app = started.value;
   if ("failure" in app) return app;
-  const make = async (check: Demand["checks"][number]): Promise<Outcome> => {
-    if (check.type === "http") {
-      const client = createHttpClient(connect, appOrigin, usualExchangeLimits);
-      return await checkByHttp(check, (exchange) => client.exchange(exchange, checking.signal));
-    }
-    if (checker === undefined) throw new SlipwayError("internal", "there is no checker");
-    return await checker.check(check);
-  };
+  const ask = { surface, connect, checker, signal: checking.signal };
   const checked: Checked[] = [];
   for (const { id, checks } of demands) {
     const outcomes: Outcome[] = [];
+    let failedAt: FailedAt | null = null;
     for (const check of checks) {
-      const outcome = await make(check);
+      const outcome = await make(check, ask);
       outcomes.push(outcome);
       if (outcome.ok) continue;
+      failedAt = { check: outcomes.length - 1, step: outcome.step ?? 0 };
       // The whole sandbox may be gone: then the check says nothing about the app.
       const { state, reason } = await checking.sandbox.info();
       if (state !== "running") throw new SlipwayError("sandbox_ended", `the app's sandbox is ${state}: ${reason}`);
@@ -67,9 +78,41 @@ export async function checkAll(checking: Checking, demands: readonly Demand[]): 
       if (ended !== undefined) return { failure: `${outcome.text}\n${ended}` };
       break;
     }
-    checked.push({ id, satisfied: outcomes.every(({ ok }) => ok), text: outcomes.map(({ text }) => text).join("\n") });
+    checked.push({ id, satisfied: failedAt === null, text: outcomes.map(({ text }) => text).join("\n"), failedAt });
   }
   return { checked };
+}
+
+interface Asking {
+  readonly surface: Surface;
+  readonly connect: Connect;
+  /** Undefined: no check needs one. */
+  readonly checker: Checker | undefined;
+  readonly signal: AbortSignal;
+}
+
+async function make(check: KeptCheck, { surface, connect, checker, signal }: Asking): Promise<Outcome> {
+  if (check.type === "http" || check.type === "calls") {
+    const client = createHttpClient(connect, appOrigin, usualExchangeLimits);
+    const ask: Parameters<typeof makeCalls>[2] = (exchange) => client.exchange(exchange, signal);
+    return check.type === "http" ? await makeExchanges(check, ask) : await makeCalls(surface, check, ask);
+  }
+  if (checker === undefined) throw new SlipwayError("internal", "there is no checker");
+  switch (check.type) {
+    case "visit":
+      return await walk(checker, visitJob(surface, check));
+    case "browser":
+      return await walk(checker, browserJob(check));
+    default: {
+      const job = check.type === "measure" ? measureJob(surface, check) : performanceJob(check);
+      return measureOutcome({ ...job, atMost: check.atMost }, await checker.check(job));
+    }
+  }
+}
+
+async function walk(checker: Checker, visit: ToldVisit): Promise<Outcome> {
+  const { viewport, steps } = visit;
+  return visitOutcome(visit, await checker.check({ type: "visit", viewport, steps: steps.map(({ step }) => step) }));
 }
 
 const maxWordsCharacters = 6000;

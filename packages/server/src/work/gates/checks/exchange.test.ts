@@ -35,7 +35,10 @@ const reply = (socket: Socket, text: string, status = "200 OK", headers = "") =>
 
 function ask(connect: Connect, exchange: Partial<Exchange> = {}, limits: Partial<ExchangeLimits> = {}) {
   const client = createHttpClient(connect, origin, { ...patient, ...limits });
-  return client.exchange({ method: "GET", path: "/", body: null, wanted: 200, ...exchange }, never);
+  return client.exchange(
+    { method: "GET", path: "/", body: null, isFinal: (status) => status === 200, ...exchange },
+    never,
+  );
 }
 
 test("an app sees a plain request of its own origin, and its answer is given back", async () => {
@@ -137,7 +140,10 @@ describe("a redirect", () => {
   });
 
   test("that is what is wanted is the answer", async () => {
-    expect(await ask(await redirect("/there"), { wanted: 302 })).toEqual({ status: 302, body: "" });
+    expect(await ask(await redirect("/there"), { isFinal: (status) => status === 302 })).toEqual({
+      status: 302,
+      body: "",
+    });
   });
 
   test("that keeps the method keeps the body", async () => {
@@ -160,7 +166,7 @@ test("cookies that an app sets come back to it until it ends them", async () => 
     reply(socket, "", "200 OK", set[seen.length - 1]);
   });
   const client = createHttpClient(connect, origin, patient);
-  const exchange = { method: "GET", path: "/", body: null, wanted: 200 };
+  const exchange = { method: "GET", path: "/", body: null, isFinal: () => true };
   for (let time = 0; time < 3; time++) await client.exchange(exchange, never);
   expect(seen).toEqual([undefined, "a=1; b=2", "b=2"]);
 });
@@ -170,6 +176,6 @@ test("an exchange that nobody waits for any more is cut", async () => {
   const connect = await serve(() => controller.abort());
   const client = createHttpClient(connect, origin, patient);
   await expect(
-    client.exchange({ method: "GET", path: "/", body: null, wanted: 200 }, controller.signal),
+    client.exchange({ method: "GET", path: "/", body: null, isFinal: () => true }, controller.signal),
   ).rejects.toThrow();
 });

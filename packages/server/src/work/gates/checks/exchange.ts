@@ -28,8 +28,8 @@ export interface Exchange {
   readonly method: string;
   readonly path: string;
   readonly body: string | null;
-  /** The expected status. An answer with it is final, even a redirect. */
-  readonly wanted: number;
+  /** A redirect with a final status is not followed. */
+  isFinal(status: number): boolean;
 }
 
 /** What an app answered, or how it failed to. */
@@ -43,7 +43,7 @@ const followed = new Set([301, 302, 303, 307, 308]);
 export function createHttpClient(connect: Connect, origin: URL, limits: ExchangeLimits) {
   const cookies = new Map<string, string>();
 
-  const once = async ({ method, path, body }: Omit<Exchange, "wanted">, signal: AbortSignal) => {
+  const once = async ({ method, path, body }: Omit<Exchange, "isFinal">, signal: AbortSignal) => {
     await using parts = new AsyncDisposableStack();
     const connection = await connect(signal);
     parts.defer(() => void connection.destroy());
@@ -65,11 +65,11 @@ export function createHttpClient(connect: Connect, origin: URL, limits: Exchange
     };
   };
 
-  const follow = async ({ wanted, ...first }: Exchange, signal: AbortSignal): Promise<Answer> => {
+  const follow = async ({ isFinal, ...first }: Exchange, signal: AbortSignal): Promise<Answer> => {
     let next = first;
     for (let redirects = 0; ; redirects++) {
       const { status, location, body } = await once(next, signal);
-      if (status === wanted || location === undefined || !followed.has(status)) return { status, body };
+      if (isFinal(status) || location === undefined || !followed.has(status)) return { status, body };
       if (redirects === limits.redirects) return { failure: `redirected more than ${limits.redirects} times` };
       const target = URL.parse(location, new URL(next.path, origin).href) ?? undefined;
       if (target?.origin !== origin.origin) return { failure: `redirected out of the app (${status})` };
