@@ -12,6 +12,7 @@ import { checkerToolDirectories } from "./checker.ts";
 import { createGates, type GateParts, type Gates } from "./gates.ts";
 
 export interface GateSite extends AsyncDisposable {
+  readonly stateDir: string;
   readonly provider: SandboxProvider;
   readonly parts: GateParts;
   readonly gates: Gates;
@@ -90,6 +91,7 @@ export async function openGateSite(files: Files): Promise<GateSite> {
   const build = await newBuild();
   const held = stack.move();
   return {
+    stateDir,
     provider,
     parts,
     gates,

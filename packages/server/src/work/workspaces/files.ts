@@ -1,10 +1,9 @@
 import { posix } from "node:path";
-import { hasCode, SlipwayError } from "@slipway/contract";
+import { hasCode } from "@slipway/contract";
 import { type CallOptions, projectPath, type RestrictedSandbox, run } from "@slipway/sandbox";
 import type { ChangedFile } from "../repository/changes.ts";
-import { lastOf } from "../step-words.ts";
+import { expectSuccess } from "./expect-success.ts";
 
-export const maxOutputCharacters = 2000;
 const timeoutMs = 600_000;
 
 /**
@@ -44,8 +43,8 @@ export async function putFiles(
     }
   };
   await Promise.all([listen(), feed()]);
-  const { exitCode } = await exec.wait(call);
-  if (exitCode !== 0) throw notPlaced(Buffer.concat(said).toString("utf8"));
+  const exit = await exec.wait(call);
+  expectSuccess({ argv, exit, stdout: "", stderr: Buffer.concat(said).toString("utf8") });
 }
 
 /** Removes deleted and renamed files, and the directories that become empty. */
@@ -68,12 +67,6 @@ async function removeNamed(
 ): Promise<void> {
   if (paths.length === 0) return;
   const input = paths.map((path) => `${path}\0`).join("");
-  const result = await run(sandbox, ["xargs", "--null", ...argv, "--"], { cwd: projectPath, input, ...call });
-  if (result.exitCode !== 0) throw notPlaced(result.stderr);
-}
-
-function notPlaced(complaint: string): SlipwayError {
-  const words = lastOf({ stdout: "", stderr: complaint }, maxOutputCharacters);
-  const code = /no space left on device/i.test(words) ? "out_of_disk" : "install_failed";
-  return new SlipwayError(code, `cannot write the project's files: ${words}`);
+  const removing = ["xargs", "--null", ...argv, "--"];
+  expectSuccess({ argv: removing, ...(await run(sandbox, removing, { cwd: projectPath, input, ...call })) });
 }

@@ -1,15 +1,6 @@
-import { type ErrorCode, SlipwayError } from "@slipway/contract";
-import {
-  type CallOptions,
-  installDependencies,
-  type ProjectStep,
-  projectPath,
-  type RestrictedSandbox,
-  run,
-} from "@slipway/sandbox";
-import { endOf, lastOf } from "../step-words.ts";
+import { type CallOptions, installDependencies, projectPath, type RestrictedSandbox, run } from "@slipway/sandbox";
 import type { Dependencies, NamedDependencies } from "./dependencies.ts";
-import { maxOutputCharacters } from "./files.ts";
+import { expectSuccess } from "./expect-success.ts";
 
 /** For all sandboxes that install packages: npm prefers packages that are already downloaded. */
 export const packageEnvironment: Readonly<Record<string, string>> = {
@@ -20,7 +11,6 @@ export const packageEnvironment: Readonly<Record<string, string>> = {
 };
 
 const timeoutMs = 600_000;
-const registryTrouble = /npm error code (ENOTFOUND|EAI_AGAIN|ETIMEDOUT|ECONN\w+|ERR_SOCKET_TIMEOUT|E5\d\d)\b/;
 
 /** Installs what the manifests name, in a sandbox with nothing else of the project. Runs no scripts. */
 export async function installNamed(
@@ -48,7 +38,7 @@ export async function installInPlace(
     await command(sandbox, ["npm", "install"], call);
     return;
   }
-  for (const step of await installDependencies(sandbox, { timeoutMs, ...call })) check(step);
+  for (const step of await installDependencies(sandbox, { timeoutMs, ...call })) expectSuccess(step);
 }
 
 /**
@@ -87,19 +77,5 @@ async function putManifests(
 
 async function command(sandbox: RestrictedSandbox, argv: readonly string[], call: CallOptions): Promise<void> {
   const options = { cwd: projectPath, env: { CI: "1" }, keep: "end", timeoutMs, ...call } as const;
-  check({ argv, ...(await run(sandbox, argv, options)) });
-}
-
-function check(step: ProjectStep): void {
-  if (step.exitCode !== 0) {
-    throw new SlipwayError(
-      codeOf(step),
-      `${step.argv.join(" ")} ${endOf(step.exit)}: ${lastOf(step, maxOutputCharacters)}`,
-    );
-  }
-}
-
-function codeOf({ exit, stderr }: ProjectStep): ErrorCode {
-  if (exit.reason === "lost" || registryTrouble.test(stderr)) return "provider_unavailable";
-  return /\bENOSPC\b|no space left on device/i.test(stderr) ? "out_of_disk" : "install_failed";
+  expectSuccess({ argv, ...(await run(sandbox, argv, options)) });
 }

@@ -1,6 +1,8 @@
+import process from "node:process";
 import { type NetworkPolicyInput, newId } from "@slipway/contract";
-import { projectPath, type RestrictedSandbox, readText, run } from "@slipway/sandbox";
+import { projectPath, type RestrictedSandbox, readText, run, type SandboxProvider } from "@slipway/sandbox";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { sandboxesOf } from "../../testing/processes.ts";
 import { packageEnvironment } from "./install.ts";
 import { openPlace, type Place } from "./testing.ts";
 import { createWorkspaces } from "./workspaces.ts";
@@ -179,6 +181,29 @@ test("an install that fails says why, and leaves no sandbox", async () => {
   });
   await expect(workspaces.open(build, "f".repeat(40), gate)).rejects.toMatchObject({ code: "commit_not_found" });
   expect(await provider.list()).toEqual(before);
+});
+
+test("a commit is not at fault if a kill ends the sandbox that its files are written into", async () => {
+  const provider: SandboxProvider = {
+    ...place.provider,
+    async create(...given) {
+      const made = await place.provider.create(...given);
+      return {
+        ...made,
+        async exec(...command) {
+          const exec = await made.exec(...command);
+          const init = sandboxesOf(place.directory).find(({ id }) => id === made.id)?.init;
+          if (init === undefined) throw new Error(`${made.id} does not run`);
+          process.kill(init.pid, "SIGKILL");
+          await exec.wait();
+          return exec;
+        },
+      };
+    },
+  };
+  const commit = await place.commit({ "package.json": null, "README.md": "" });
+  const opening = createWorkspaces({ ...place, provider }).open(place.build, commit, gate);
+  await expect(opening).rejects.toMatchObject({ code: "provider_unavailable" });
 });
 
 test("an install that is cut short leaves no sandbox, and the next one ends what a killed process has left", async () => {

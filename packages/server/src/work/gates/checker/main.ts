@@ -40,12 +40,12 @@ const stuck: CheckerAnswer = { type: "failed", step: 0, why: "stuck", detail: ""
 let browser = launch();
 let isWarm = false;
 
-/** Browsers sometimes hang by themselves: a page is to blame only if it also keeps a second browser busy. */
+/** Browsers sometimes hang or end by themselves: a page is to blame only if a second browser does so, too. */
 async function answerTo(job: BrowserJob): Promise<CheckerAnswer> {
   return (await tryOut(job)) ?? (await tryOut(job)) ?? stuck;
 }
 
-/** Undefined at the deadline. */
+/** Undefined at the deadline, and if the browser ended. */
 async function tryOut(job: BrowserJob): Promise<CheckerAnswer | undefined> {
   const opened = await browser;
   const deadline = Promise.withResolvers<undefined>();
@@ -56,6 +56,8 @@ async function tryOut(job: BrowserJob): Promise<CheckerAnswer | undefined> {
   let answer: CheckerAnswer | undefined;
   try {
     answer = await Promise.race([work, deadline.promise]);
+    // Without its browser every page fails.
+    if (answer?.type === "failed" && !opened.isConnected()) answer = undefined;
     return answer;
   } finally {
     clearTimeout(timer);

@@ -71,9 +71,8 @@ export async function checkAll(checking: Checking, { surface, demands }: Wanted)
       outcomes.push(outcome);
       if (outcome.ok) continue;
       failedAt = { check: outcomes.length - 1, step: outcome.step ?? 0 };
-      // The whole sandbox may be gone: then the check says nothing about the app.
-      const { state, reason } = await checking.sandbox.info();
-      if (state !== "running") throw new SlipwayError("sandbox_ended", `the app's sandbox is ${state}: ${reason}`);
+      // Throws if the whole sandbox is gone, even before that is recorded: then the check says nothing about the app.
+      await checking.sandbox.files.stat("/");
       const ended = await app.ended();
       if (ended !== undefined) return { failure: `${outcome.text}\n${ended}` };
       break;
