@@ -1,8 +1,7 @@
 import { z } from "zod";
 import { runIdSchema } from "../base/ids.ts";
 import { absolutePathSchema } from "../sandboxes/sandbox.ts";
-import { agentEventSchema, agentNameSchema } from "./agent.ts";
-import { claimedReasons } from "./end.ts";
+import { agentEventSchema, agentNameSchema, endedSchema } from "./agent.ts";
 import { taskControlSchemas, taskEventSchemas, taskOrderSchema } from "./task-run.ts";
 
 /** The run channel: what the runner inside a sandbox and the host say to each other. docs/run-channel.md tells the rules. */
@@ -70,11 +69,7 @@ export const runnerEventSchema = z.discriminatedUnion("type", [
   z.strictObject({ type: z.literal("note"), agent: name, text: z.string().max(16 * 1024) }),
   /** The runner has come back after it was ended, and goes on from its last finished step. */
   z.strictObject({ type: z.literal("resumed"), step: z.int().min(0) }),
-  z.strictObject({
-    type: z.literal("ended"),
-    reason: z.enum(claimedReasons),
-    message: z.string().max(4096),
-  }),
+  endedSchema,
   ...taskEventSchemas,
 ]);
 export type RunnerEvent = z.output<typeof runnerEventSchema>;

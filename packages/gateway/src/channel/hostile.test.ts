@@ -130,7 +130,9 @@ test("questions without end cost their own run its rate", async () => {
 
 test("a program that posts success ends its own run, by a claim", async () => {
   await host.sendEvents(run, [note(1)]);
-  await host.sendEvents(run, [{ sequence: 2, at: 0, event: { type: "ended", reason: "completed", message: "" } }]);
+  await host.sendEvents(run, [
+    { sequence: 2, at: 0, event: { type: "ended", end: { reason: "completed", message: "" } } },
+  ]);
   expect(await host.channel.ended(run)).toEqual(endAs("completed"));
 });
 

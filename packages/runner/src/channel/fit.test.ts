@@ -13,13 +13,13 @@ test("what fits is left as it is", () => {
 test.each<[string, RunnerEvent]>([
   ["a note", note(huge)],
   ["a tool's output", agentEvent({ type: "tool", phase: "end", id: "1", name: huge, kind: "other", output: huge })],
-  ["an answer", agentEvent({ type: "done", outcome: "completed", text: huge })],
+  ["an answer", agentEvent({ type: "ended", end: { reason: "completed", message: huge } })],
   ["a plan", agentEvent({ type: "plan", entries: Array(1000).fill({ text: huge.slice(0, 5000), status: "pending" }) })],
   [
     "text of controls",
     agentEvent({ type: "permission", id: "1", tool: "\u0001".repeat(5000), input: "\u0001".repeat(70_000) }),
   ],
-  ["an end", { type: "ended", reason: "internal", message: huge }],
+  ["an end", { type: "ended", end: { reason: "internal", message: huge } }],
 ])("%s that is too long is cut to what the host takes", (_, event) => {
   const fitted = fit(event);
   expect(runnerEventSchema.parse(fitted)).toEqual(fitted);

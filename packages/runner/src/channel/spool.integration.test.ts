@@ -76,7 +76,11 @@ test("a batch holds no more events and bytes than the host takes", async () => {
 });
 
 test("a spool without room leaves text out first, then the rest, and ends never", () => {
-  const done = { type: "agent", agent: "lead", event: { type: "done", outcome: "completed", text: "" } } as const;
+  const done = {
+    type: "agent",
+    agent: "lead",
+    event: { type: "ended", end: { reason: "completed", message: "" } },
+  } as const;
   const megabyte = 1024 * 1024;
   const admitted = (bytes: number, next: number) =>
     [text("t"), note("n"), done, ended].filter((event) => admits(event, { bytes, next })).length;

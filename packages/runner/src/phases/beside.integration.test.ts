@@ -32,7 +32,7 @@ describe("what an agent commits while it works", () => {
     expect(new Set(heard).size).toBe(1);
     expect(asked).toEqual(new Set(["build", "findings", "intent"]));
     expect(await project.show(await project.take(1), "sum.mjs")).toBe(rightSum.trim());
-    const turns = channel.events.filter((event) => event.type === "agent" && event.event.type === "done");
+    const turns = channel.events.filter((event) => event.type === "agent" && event.event.type === "ended");
     expect(turns).toHaveLength(2);
     const phases = channel.events.flatMap((event) => (event.type === "command" && !event.ok ? [event.phase] : []));
     expect(new Set(phases)).toEqual(new Set(["build"]));
@@ -70,7 +70,7 @@ describe("what an agent commits while it works", () => {
     expect(offer).toMatchObject({ commit: commits[1] });
     const told = channel.events.flatMap((event) => {
       if (event.type === "committed") return [event.commit];
-      return event.type === "agent" && event.event.type === "done" ? ["done"] : [];
+      return event.type === "agent" && event.event.type === "ended" ? ["done"] : [];
     });
     expect(told).toEqual([...commits, "done", "done"]);
     expect(await readFile(join(root, "left-at"), "utf8")).toBe("refs/heads/mine\n");

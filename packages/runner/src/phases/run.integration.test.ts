@@ -21,7 +21,7 @@ test("a task goes through its six phases, is offered as a bundle, and is over wh
   expect(await project.git("ls-tree", "-r", "--name-only", commit)).not.toContain(".slipway");
   channel.send({ type: "merged" });
   await over;
-  expect(end()).toEqual({ type: "ended", reason: "completed", message: "merged" });
+  expect(end()).toEqual({ reason: "completed", message: "merged" });
   const phases = ["initialise", "build", "integrate", "test", "intent", "verify"];
   expect(phasesOf(channel.events)).toEqual(phases.flatMap((phase) => [`${phase} 1 begun`, `${phase} 1 finished`]));
   expect(channel.events).toContainEqual({

@@ -2,8 +2,9 @@ import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promis
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
+import { endOf } from "../../testing/end.ts";
 import { driverOf } from "../index.ts";
-import { endOf, play, startPlace, testAgents, unending } from "../program/testing.ts";
+import { play, startPlace, testAgents, unending } from "../program/testing.ts";
 import { describedAgents } from "./described.ts";
 
 let agents: string;
@@ -95,7 +96,7 @@ it("OpenCode works by a description as it does without one", { timeout: 600_000 
   await symlink(join(testAgents, "opencode", "node_modules"), join(agents, "acp-mine", "node_modules"));
   await using agent = await place.open(driverOf("acp:mine", place.surroundings));
   const events = await play(agent.turn("Say hello", unending));
-  expect(endOf(events)).toEqual({ type: "done", outcome: "completed", text: "Done." });
+  expect(endOf(events)).toEqual({ reason: "completed", message: "Done." });
   expect(await readFile(join(place.workdir, "hello.txt"), "utf8")).toBe("hello");
   expect(JSON.stringify(place.requests[0]?.request)).toContain("Instructions for every agent.\\n\\nSay hello");
 });

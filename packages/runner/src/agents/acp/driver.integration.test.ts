@@ -1,7 +1,9 @@
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
+import { maxEndCharacters } from "@slipway/contract";
 import { expect, it } from "vitest";
-import { endOf, play, startPlace, unending } from "../program/testing.ts";
+import { endOf } from "../../testing/end.ts";
+import { play, startPlace, unending } from "../program/testing.ts";
 import type { AcpAgent } from "./agent.ts";
 import { acpAgent } from "./agents.ts";
 import { createAcpDriver } from "./driver.ts";
@@ -42,12 +44,12 @@ it("an agent that is not installed is named with what to install", async () => {
 });
 
 it("lines that are not the protocol are passed over", async () => {
-  expect((await turnOf("garbage")).end).toMatchObject({ type: "done", outcome: "completed" });
+  expect((await turnOf("garbage")).end).toMatchObject({ reason: "completed" });
 });
 
 it("texts are held to the contract's sizes", async () => {
   const { end } = await turnOf("long");
-  expect(end.type === "done" && end.text.length).toBe(64 * 1024);
+  expect(end.message.length).toBe(maxEndCharacters);
 });
 
 it("an update of a call that was never announced begins it", async () => {
@@ -71,25 +73,23 @@ it("a plan is an event", async () => {
 });
 
 it("an answer at the model's limit is truncated, and a refusal refused", async () => {
-  expect((await turnOf("max_tokens")).end).toMatchObject({ type: "error", kind: "truncated" });
-  expect((await turnOf("refusal")).end).toMatchObject({ type: "done", outcome: "refused" });
+  expect((await turnOf("max_tokens")).end).toMatchObject({ reason: "truncated" });
+  expect((await turnOf("refusal")).end).toMatchObject({ reason: "refused" });
 });
 
 it("a program that ends before it speaks or in the middle is a crash", async () => {
   expect((await turnOf("exit")).end).toMatchObject({
-    type: "error",
-    kind: "crashed",
+    reason: "crashed",
     message: expect.stringContaining("exit code 7"),
   });
   expect((await turnOf("die")).end).toMatchObject({
-    type: "error",
-    kind: "crashed",
+    reason: "crashed",
     message: expect.stringContaining("SIGKILL"),
   });
 });
 
 it("a program that goes on without its output is ended, and is no crash", async () => {
-  expect((await turnOf("mute")).end).toMatchObject({ type: "error", kind: "internal" });
+  expect((await turnOf("mute")).end).toMatchObject({ reason: "internal" });
 });
 
 it.each(["history", "late history"])("the %s of a conversation that is loaded is not told again", async (mode) => {
@@ -101,8 +101,8 @@ it("an agent that can not take up conversations says that this one is lost, and 
   await using place = await startPlace();
   const state = { session: "session-0" };
   await using agent = await place.open(createAcpDriver(misbehaving(""), place.surroundings), { state });
-  expect(endOf(await play(agent.turn("Go on", unending)))).toMatchObject({ type: "error", kind: "session_lost" });
-  expect(endOf(await play(agent.turn("Begin", unending)))).toMatchObject({ outcome: "completed" });
+  expect(endOf(await play(agent.turn("Go on", unending)))).toMatchObject({ reason: "session_lost" });
+  expect(endOf(await play(agent.turn("Begin", unending)))).toMatchObject({ reason: "completed" });
   expect(place.state).toEqual({ session: "session-1" });
 });
 
@@ -112,7 +112,7 @@ it("an agent that does not heed a cancel is ended with its processes", async () 
   const cancel = new AbortController();
   const turn = agent.turn("Begin", { signal: cancel.signal });
   const events = await play(turn, (event) => event.type === "session" && cancel.abort());
-  expect(endOf(events)).toEqual({ type: "done", outcome: "cancelled", text: "" });
+  expect(endOf(events)).toEqual({ reason: "cancelled", message: "" });
   expect(await place.processes()).toEqual([]);
 });
 
@@ -120,7 +120,7 @@ it("a turn that is cancelled before it begins starts nothing", async () => {
   await using place = await startPlace();
   await using agent = await place.open(createAcpDriver(misbehaving("deaf"), place.surroundings));
   expect(await play(agent.turn("Begin", { signal: AbortSignal.abort() }))).toEqual([
-    { type: "done", outcome: "cancelled", text: "" },
+    { type: "ended", end: { reason: "cancelled", message: "" } },
   ]);
   expect(await place.processes()).toEqual([]);
 });

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import type { AgentEvent } from "@slipway/contract";
 import type { ScriptedProgram } from "@slipway/gateway/scripted";
 import { describe, expect, test } from "vitest";
+import { endOf } from "../../testing/end.ts";
 import { endedCalls, openTestAgent, takeTurn } from "./testing.ts";
 
 test("the agent writes a file, runs a command and says what it did", async () => {
@@ -17,7 +18,7 @@ test("the agent writes a file, runs a command and says what it did", async () =>
     { name: "createOrUpdateFiles", kind: "edit", ok: true },
     { name: "terminal", kind: "execute", ok: false, output: "hello\noops\n\n[exit code 3]" },
   ]);
-  expect(events.at(-1)).toEqual({ type: "done", outcome: "completed", text: "All done." });
+  expect(endOf(events)).toEqual({ reason: "completed", message: "All done." });
 });
 
 test("a call of an unknown tool, or with a wrong input, is told to the model and ends nothing", async () => {
@@ -27,7 +28,7 @@ test("a call of an unknown tool, or with a wrong input, is told to the model and
   });
   const events = await takeTurn(agent, "Go");
   expect(endedCalls(events)).toMatchObject([{ name: "terminal", ok: false }]);
-  expect(events.at(-1)).toMatchObject({ outcome: "completed", text: expect.stringMatching(/told: .*command/s) });
+  expect(endOf(events)).toMatchObject({ reason: "completed", message: expect.stringMatching(/told: .*command/s) });
 });
 
 test("more steps than allowed end the turn", async () => {
@@ -36,7 +37,7 @@ test("more steps than allowed end the turn", async () => {
   });
   const events = await takeTurn(agent, "Go");
   expect(endedCalls(events)).toHaveLength(3);
-  expect(events.at(-1)).toMatchObject({ type: "done", outcome: "max_steps" });
+  expect(endOf(events)).toMatchObject({ reason: "max_steps" });
 });
 
 describe("permissions", () => {
@@ -60,7 +61,7 @@ describe("permissions", () => {
       agent.answer({ id: event.id, allow, reason: "not today" });
     }
     expect(asked).toMatchObject([{ tool: "createOrUpdateFiles", input: expect.stringContaining("a.txt") }]);
-    expect(final).toMatchObject({ type: "done", outcome: "completed", text: read });
+    expect(final).toMatchObject({ end: { reason: "completed", message: read } });
   });
 
   test("a turn that is ended while it asks is over, and the action is not made", async () => {
@@ -83,7 +84,7 @@ describe("steering", () => {
       if (event.type === "tool" && event.phase === "start") expect(agent.steer("Turn left")).toBe(true);
       final = event;
     }
-    expect(final).toMatchObject({ type: "done", text: "I heard: Turn left" });
+    expect(final).toMatchObject({ end: { message: "I heard: Turn left" } });
     expect(agent.steer("Too late")).toBe(false);
   });
 
@@ -93,7 +94,7 @@ describe("steering", () => {
     const texts: string[] = [];
     for await (const event of agent.turn("one", { signal: new AbortController().signal })) {
       if (event.type === "status" && !isSteered) isSteered = agent.steer("two");
-      if (event.type === "done") texts.push(event.text);
+      if (event.type === "ended") texts.push(event.end.message);
     }
     expect(texts).toEqual(["Answer to two"]);
   });

@@ -43,8 +43,7 @@ it("a crash tells the exit and the last words", async () => {
   const program = await sh("echo 'no such luck' >&2; exit 3");
   await once(program.stdout.resume(), "close");
   expect(await crashOf(program)).toEqual({
-    type: "error",
-    kind: "crashed",
+    reason: "crashed",
     message: "The agent's program ended with exit code 3. no such luck",
   });
 });
