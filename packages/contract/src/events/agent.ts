@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { claimedEndSchema } from "./end.ts";
-import { usageSchema } from "./models.ts";
+import { claimedEndSchema } from "../runs/end.ts";
+import { usageSchema } from "../runs/models.ts";
 
 const longText = z.string().max(64 * 1024);
 const shortText = z.string().max(4096);
@@ -50,8 +50,3 @@ export const agentEventSchema = z.discriminatedUnion("type", [
   endedSchema,
 ]);
 export type AgentEvent = z.output<typeof agentEventSchema>;
-
-/** `builtin`, `claude-code`, or `acp:` and the name of an agent that speaks the Agent Client Protocol. */
-export const agentNameSchema = z
-  .string()
-  .regex(/^(builtin|claude-code|acp:[a-z][a-z0-9-]{0,63})$/, "expected builtin, claude-code or acp:<name>");
