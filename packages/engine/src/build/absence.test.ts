@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { isTimeKept, withoutAbsence } from "./absence.ts";
 import { decide } from "./decide.ts";
-import { order } from "./orders.ts";
+import { order } from "./observe/orders.ts";
 import type { BuildState } from "./state.ts";
 import { after, begin, offered, orders, returned, seen, task, tick } from "./testing.ts";
 

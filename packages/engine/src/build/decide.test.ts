@@ -1,7 +1,7 @@
 import { buildSettingsSchema, endAs } from "@slipway/contract";
 import { describe, expect, test } from "vitest";
 import { decide } from "./decide.ts";
-import { type BuildOrder, order } from "./orders.ts";
+import { type BuildOrder, order } from "./observe/orders.ts";
 import { type BuildState, beginPlanning, type Outcome, type TaskState } from "./state.ts";
 import {
   after,

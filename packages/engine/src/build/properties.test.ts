@@ -5,7 +5,7 @@ import { applyActions } from "./apply.ts";
 import { decide } from "./decide.ts";
 import type { Fact, Known } from "./observe/facts.ts";
 import { takeIn } from "./observe/observe.ts";
-import { order } from "./orders.ts";
+import { order } from "./observe/orders.ts";
 import { type BuildState, hasEnded, isDone, type Outcome } from "./state.ts";
 import {
   begin,

@@ -12,7 +12,7 @@ import { newPlace, openPlace } from "./place.ts";
 import { attemptEnded } from "./reports.ts";
 import { followRun, mayAskAgain, startRun } from "./run.ts";
 import type { Running } from "./running.ts";
-import type { SharedPart } from "./shared.ts";
+import type { SharedPart } from "./shared/shared.ts";
 import type { AttemptSurroundings } from "./surroundings.ts";
 
 /** Brings one attempt into the state that the build asks for, and reports what comes of it. */

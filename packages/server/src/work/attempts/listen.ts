@@ -22,7 +22,7 @@ import type { Kept } from "./kept.ts";
 import { speakerOf } from "./names.ts";
 import { takeBranch, takeOffer } from "./offers.ts";
 import { actionOf, attemptHeard, attemptProgress, commandText } from "./reports.ts";
-import type { Shared } from "./shared.ts";
+import type { Shared } from "./shared/shared.ts";
 
 export interface ListenOptions {
   readonly build: WorkingBuild;

@@ -1,7 +1,7 @@
 import { type BridgeTopic, newId, type OutgoingMessage } from "@slipway/contract";
 import { type CandidateRecord, lockIntent, maxPage, type ReadRange, type RecordPage } from "@slipway/engine";
 import { expect, test, vi } from "vitest";
-import { generatedIntent } from "../../simulated/generated.ts";
+import { generatedIntent } from "../../../simulated/generated.ts";
 import { createShared, type SharedOptions, type SharedPart } from "./shared.ts";
 
 const build = newId("bld");
