@@ -38,7 +38,7 @@ export const runnerEventSchema = z.discriminatedUnion("type", [
   z.strictObject({ type: z.literal("agent"), agent: name, event: agentEventSchema }),
   z.strictObject({ type: z.literal("task"), task: teamTask }),
   z.strictObject({ type: z.literal("note"), agent: name, text: z.string().max(16 * 1024) }),
-  /** The runner has come back after it was ended, and goes on from its last finished step. */
+  /** The runner was started again and continues from its last finished step. */
   z.strictObject({ type: z.literal("resumed"), step: z.int().min(0) }),
   endedSchema,
   // Of a task run.

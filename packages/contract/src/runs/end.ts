@@ -71,9 +71,9 @@ export type EndParty = "agent" | "model" | "host";
 /**
  * - `done`: the task is on main.
  * - `retry`: a failed try. The next one tries harder, until no level is left.
- * - `wait`: no try. It goes on later: for a model as often as it takes, for anything else a few times.
+ * - `wait`: no try. The next attempt continues later: for a model as often as it takes, for anything else a few times.
  * - `respawn`: a new sandbox takes over from the last checkpoint.
- * - `pay`: it goes on when there is money.
+ * - `pay`: it continues when there is money.
  */
 export type AfterEnd = "done" | "retry" | "wait" | "respawn" | "pay";
 

@@ -52,7 +52,7 @@ export const taskOrderSchema = z.strictObject({
   bundle: absolutePathSchema.optional(),
   /** The workspace has what the base depends on: nothing is to be installed for it. */
   installed: z.boolean().default(false),
-  /** `last-attempt`: the workspace is an earlier attempt's, and its work is gone on with. */
+  /** `last-attempt`: the workspace is an earlier attempt's, and its work is continued. */
   from: z.enum(["main", "last-attempt"]).default("main"),
   /** Of error escalation; null: the first try. */
   level: z.int().min(0).max(4).nullable().default(null),
