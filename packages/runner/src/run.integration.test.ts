@@ -27,7 +27,7 @@ test("a run reports what its agent does, the files that change, and its end", as
   expect(endOf(channel.events)).toEqual({ reason: "completed", message: "Done." });
 });
 
-describe("a run that goes wrong has a typed end", () => {
+describe("a failed run has a typed end", () => {
   test.each([
     ["looping", loop, { maxRepeats: 2 }],
     ["max_steps", ({ step }) => ({ actions: [{ run: `echo ${step}` }] }), { maxSteps: 2 }],
@@ -42,7 +42,7 @@ describe("a run that goes wrong has a typed end", () => {
     expect(agentEvents(channel.events).filter(({ type }) => type === "ended")).toHaveLength(1);
   });
 
-  test("an agent that can not be opened", async () => {
+  test("an agent that cannot be opened", async () => {
     const driver = {
       name: "builtin",
       open: async () => {
@@ -72,7 +72,7 @@ describe("the user", () => {
     expect(endOf(channel.events)).toMatchObject({ reason: "cancelled" });
   });
 
-  test("interrupts an agent, and it goes on with what the user says", async () => {
+  test("interrupts an agent, which continues with what the user says", async () => {
     const { channel, over } = await startTestRun(waiting);
     await channel.until(isToolStart);
     channel.send({ type: "interrupt" });
@@ -83,7 +83,7 @@ describe("the user", () => {
     expect(agentEvents(channel.events).filter(({ type }) => type === "ended")).toHaveLength(1);
   });
 
-  test("interrupts and speaks in one breath", async () => {
+  test("interrupts and sends a message at once", async () => {
     const { channel, over } = await startTestRun(waiting);
     await channel.until(isToolStart);
     channel.send({ type: "interrupt" });
@@ -92,7 +92,7 @@ describe("the user", () => {
     expect(endOf(channel.events)).toMatchObject({ reason: "completed", message: "I heard: Something else" });
   });
 
-  test("cancels a run that waits for a word", async () => {
+  test("cancels a run that waits for a message", async () => {
     const { channel, over } = await startTestRun(waiting);
     await channel.until(isToolStart);
     channel.send({ type: "interrupt" });
@@ -125,7 +125,7 @@ describe("the user", () => {
   });
 });
 
-describe("a run that was ended with its runner", () => {
+describe("a run whose runner was restarted", () => {
   const found: Progress = {
     step: 4,
     spentMs: 1_000,
@@ -134,14 +134,14 @@ describe("a run that was ended with its runner", () => {
     mail: { letters: [], context: ["The port is 8080."], isInterrupted: false },
   };
 
-  test("says so, and knows what the user has added", async () => {
+  test("reports it and has the context that the user added", async () => {
     const { channel, over } = await startTestRun(({ system }) => ({ text: system }), {}, { found });
     await over;
     expect(channel.events[0]).toEqual({ type: "resumed", step: 4 });
     expect(endOf(channel.events)).toMatchObject({ message: expect.stringContaining("The port is 8080.") });
   });
 
-  test("while it waited for a word still waits", async () => {
+  test("while it waited for a message still waits", async () => {
     const mail = { ...found.mail, isInterrupted: true };
     const { channel, over } = await startTestRun(
       ({ lastPrompt }) => ({ text: lastPrompt }),
@@ -178,7 +178,7 @@ describe("a team", () => {
     expect(notes.sort()).toEqual(["farewell.txt is written", "greeting.txt is written"]);
   });
 
-  test("goes on when a worker fails, and the lead is told", async () => {
+  test("continues when a worker fails, and the lead learns of it", async () => {
     const { channel, over } = await startTestRun(
       async (request) => {
         const isWorker = !request.tools.includes("add_tasks");
@@ -194,7 +194,7 @@ describe("a team", () => {
     expect(endOf(channel.events)).toMatchObject({ reason: "completed", message });
   });
 
-  test("whose lead always hands out more comes to an end", async () => {
+  test("whose lead always hands out more tasks ends", async () => {
     const { channel, over } = await startTestRun(
       ({ tools, step }) => {
         if (!tools.includes("add_tasks") || step > 0) return { text: "Done." };

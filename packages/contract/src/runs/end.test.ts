@@ -53,12 +53,12 @@ test.each(Object.entries(followed) as [EndReason, (typeof followed)[EndReason]][
   },
 );
 
-test("three ends make an attempt wait for its model, however long that takes", () => {
+test("three ends make an attempt wait for its model without limit", () => {
   const waits = Object.entries(followed).filter(([, [by, next]]) => by === "model" && next === "wait");
   expect(waits.map(([reason]) => reason)).toEqual(["network", "overloaded", "rate_limited"]);
 });
 
-test("an end is told with its reason, and its words where there are any", () => {
+test("the text of an end has its reason, and its message if there is one", () => {
   expect(endText(endAs("timeout"))).toBe("timeout");
   expect(endText(endAs("timeout", "too long"))).toBe("timeout: too long");
 });

@@ -6,7 +6,7 @@ import { note } from "./testing/events.ts";
 const agentEvent = (event: AgentEvent): RunnerEvent => ({ type: "agent", agent: "lead", event });
 const huge = "x".repeat(3_000_000);
 
-test("what fits is left as it is", () => {
+test("an event that fits is unchanged", () => {
   expect(fit(note("short"))).toEqual(note("short"));
 });
 
@@ -27,13 +27,13 @@ test.each<[string, RunnerEvent]>([
   expect(JSON.stringify(fitted)).toContain("… [cut]");
 });
 
-test("the event that was given is not changed", () => {
+test("the given event is not modified", () => {
   const event = note(huge);
   fit(event);
   expect(event).toEqual(note(huge));
 });
 
-test("what is no event is refused by name", () => {
+test("an invalid event is refused with the field's name", () => {
   const wrong = { type: "agent", agent: "", event: { type: "status", status: "idle" } } as const;
   expect(() => fit(wrong)).toThrow(/agent/);
   expect(() => fit({ type: "verdict" } as never)).toThrow();

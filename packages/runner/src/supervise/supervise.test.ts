@@ -55,7 +55,7 @@ test("a turn within its limits passes unchanged", async () => {
   ).toEqual(events);
 });
 
-test("a turn that goes on after its end has ended all the same", async () => {
+test("events after the end of a turn are dropped", async () => {
   expect(
     await outcome(async function* () {
       yield* [done, thinking, done];
@@ -63,7 +63,7 @@ test("a turn that goes on after its end has ended all the same", async () => {
   ).toEqual([done]);
 });
 
-test("a turn that just stops has crashed", async () => {
+test("a turn that stops without an end has crashed", async () => {
   expect(
     await outcome(async function* () {
       yield thinking;
@@ -89,7 +89,7 @@ test.each([
   expect(endOf(await outcome(turn))).toMatchObject({ reason: "internal" });
 });
 
-test("a turn that takes too long in all times out, however busy it is", async () => {
+test("a turn that takes too long times out, however busy it is", async () => {
   const events = await outcome(
     async function* (signal) {
       for (; !signal.aborted; await elapse(100)) yield thinking;
@@ -108,18 +108,18 @@ describe("silence", () => {
     yield { type: "ended", end: { reason: "cancelled", message: "" } };
   };
 
-  test("of a turn for too long is stuck", async () => {
+  test("of a turn for too long ends it as stuck", async () => {
     const events = await outcome(silent, { limits: { idleMs: 500 } });
     expect(events).toMatchObject([thinking, { type: "ended", end: { reason: "stuck" } }]);
   });
 
-  test("that waits for the user is bounded by the whole time only", async () => {
+  test("that waits for the user is limited only by the total time", async () => {
     const events = await outcome(silent, { limits: { idleMs: 500, totalMs: 5_000 }, waitsForUser: () => true });
     expect(events).toMatchObject([thinking, { type: "ended", end: { reason: "timeout" } }]);
   });
 });
 
-test("a turn that does not end when it is told to is left behind after the grace", async () => {
+test("a turn that does not end in time is abandoned after the grace", async () => {
   const events = await outcome(
     async function* () {
       await new Promise(() => {});
@@ -129,7 +129,7 @@ test("a turn that does not end when it is told to is left behind after the grace
   expect(events).toMatchObject([{ type: "ended", end: { reason: "stuck" } }]);
 });
 
-test("what a turn says while it ends is kept, but not its own account of the end", async () => {
+test("events of a turn that is being ended are kept, except its own end", async () => {
   const [start, end] = call(1, "terminal", "killed");
   const events = await outcome(
     async function* (signal) {
@@ -143,7 +143,7 @@ test("what a turn says while it ends is kept, but not its own account of the end
   expect(events).toMatchObject([start, end, { type: "ended", end: { reason: "stuck" } }]);
 });
 
-test("the same call with the same result too often is looping", async () => {
+test("too many equal calls with equal results end the turn as looping", async () => {
   const events = await outcome(
     async function* (signal) {
       for (let i = 0; !signal.aborted; i++) yield* call(i, "terminal", "same");

@@ -23,7 +23,7 @@ async function describeAgent(name: string, description: unknown): Promise<void> 
   );
 }
 
-it("directories with a description are agents, the others are none", async () => {
+it("only directories with a description are agents", async () => {
   await describeAgent("ours", { command: ["ours", "--acp"], environment });
   await describeAgent("a-second-one", { command: ["bin/second"], environment });
   await mkdir(join(agents, "codex"));
@@ -64,7 +64,7 @@ it.each<[string, unknown, string]>([
   expect(refusal.message).not.toContain("sk-123");
 });
 
-it("names that are taken, or are none, and files that are too large are told all at once", async () => {
+it("taken names, invalid names and files that are too large are reported together", async () => {
   const right = { command: ["x"], environment };
   await describeAgent("codex", right);
   await describeAgent("Ours", right);
@@ -75,7 +75,7 @@ it("names that are taken, or are none, and files that are too large are told all
   });
 });
 
-it("OpenCode works by a description as it does without one", { timeout: 600_000 }, async () => {
+it("OpenCode works with a description as it does without one", { timeout: 600_000 }, async () => {
   const provider = {
     npm: "@ai-sdk/openai-compatible",
     options: { baseURL: "{base_url}/v1", apiKey: "{token}" },

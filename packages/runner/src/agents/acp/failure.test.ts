@@ -50,7 +50,7 @@ it.each<[string, string, boolean, Record<string, unknown>]>([
   ["service", "Incomplete response returned, reason: content_filter", true, { reason: "refused" }],
   ["service", "We are at capacity", false, { reason: "overloaded" }],
   ["a new one", "Something", false, { reason: "internal" }],
-])("a failure of category %s that says %j is told from an answer", (category, title, begun, end) => {
+])("a failure of category %s that says %j is not an answer", (category, title, begun, end) => {
   const meta = { jetbrains: { air: { version: 1, sessionFailure: { severity: "error", category, title } } } };
   const failure = sessionFailure(meta);
   expect(failure && endOfFailure(failure, begun)).toMatchObject(end);

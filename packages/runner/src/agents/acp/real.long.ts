@@ -26,7 +26,7 @@ const options = { timeout: 600_000 };
 describe.concurrent.each(["codex", "gemini", "opencode"])("%s", (name) => {
   const agent = acpAgent(name);
 
-  it("does what is allowed, not what is denied", options, async () => {
+  it("does what is allowed and not what is denied", options, async () => {
     await using place = await startPlace(({ step }) =>
       step === 0 ? { actions: [askingToWrite(name)] } : { text: "Well." },
     );
@@ -98,7 +98,7 @@ function expectHello(events: readonly AgentEvent[]): void {
 it.concurrent.each<[string, ScriptedProgram, string]>([
   ["says nothing", () => ({ fault: "hang" }), "stuck"],
   ["does the same for ever", () => ({ text: "Again.", actions: [{ run: "echo again" }] }), "looping"],
-])("codex is ended by the limits when its model %s", options, async (_name, program, reason) => {
+])("the limits end codex when its model %s", options, async (_name, program, reason) => {
   await using place = await startPlace(program);
   await using opened = await place.open(createAcpDriver(acpAgent("codex"), place.surroundings));
   // A slow start is no silence of the model.

@@ -6,7 +6,7 @@ import { describe, expect, test } from "vitest";
 import { endOf } from "../../testing/end.ts";
 import { endedCalls, openTestAgent, takeTurn } from "./testing.ts";
 
-test("the agent writes a file, runs a command and says what it did", async () => {
+test("the agent writes a file, runs a command and reports what it did", async () => {
   const { agent, workdir } = await openTestAgent(({ step }) => {
     if (step === 0) return { text: "I write.", actions: [{ write: "a/hello.txt", content: "hello\n" }] };
     if (step === 1) return { actions: [{ run: "cat a/hello.txt; echo oops >&2; exit 3" }] };
@@ -21,7 +21,7 @@ test("the agent writes a file, runs a command and says what it did", async () =>
   expect(endOf(events)).toEqual({ reason: "completed", message: "All done." });
 });
 
-test("a call of an unknown tool, or with a wrong input, is told to the model and ends nothing", async () => {
+test("the model learns of a call of an unknown tool or with invalid input, and the turn continues", async () => {
   const { agent } = await openTestAgent(({ step, results }) => {
     if (step === 0) return { actions: [{ tool: "terminal", input: { command: 7 } }] };
     return { text: `told: ${results.map(({ text }) => text).join()}` };
@@ -64,7 +64,7 @@ describe("permissions", () => {
     expect(final).toMatchObject({ end: { reason: "completed", message: read } });
   });
 
-  test("a turn that is ended while it asks is over, and the action is not made", async () => {
+  test("a turn that is ended while it asks does not take the action", async () => {
     const { agent, workdir } = await openTestAgent(work, { permissions: "ask" });
     const controller = new AbortController();
     for await (const event of agent.turn("Go", { signal: controller.signal })) {
@@ -75,7 +75,7 @@ describe("permissions", () => {
 });
 
 describe("steering", () => {
-  test("words of the user are taken up at the next step", async () => {
+  test("the user's words reach the agent at its next step", async () => {
     const { agent } = await openTestAgent(({ prompt, lastPrompt }) => {
       return prompt === lastPrompt ? { actions: [{ run: "echo waited" }] } : { text: `I heard: ${lastPrompt}` };
     });
@@ -88,7 +88,7 @@ describe("steering", () => {
     expect(agent.steer("Too late")).toBe(false);
   });
 
-  test("words that come while the model gives its last answer make it go on", async () => {
+  test("words that arrive during the model's last answer continue the turn", async () => {
     const { agent } = await openTestAgent(({ lastPrompt }) => ({ text: `Answer to ${lastPrompt}` }));
     let isSteered = false;
     const texts: string[] = [];

@@ -8,7 +8,7 @@ import { endOf } from "../../testing/end.ts";
 import { endedCalls, openTestAgent, takeTurn } from "./testing.ts";
 
 describe("a conversation", () => {
-  test("goes on after a restart at any saved point, and makes no call again that was begun", async () => {
+  test("continues after a restart at any saved point and repeats no call that was begun", async () => {
     const program: ScriptedProgram = ({ step }) => {
       if (step < 3) return { actions: [{ run: `echo ${step} >> log; sleep 0` }] };
       return { text: "Done." };
@@ -64,7 +64,7 @@ describe("a conversation", () => {
     expect(longest).toBeLessThan(12_000 * 3.5 * 1.5);
   });
 
-  test("that can not be saved ends the turn", async () => {
+  test("that cannot be saved ends the turn", async () => {
     const { agent } = await openTestAgent(({ step }) => ({ actions: [{ run: `echo ${step}` }] }), {
       save: async () => {
         throw new Error("disk full");
@@ -73,7 +73,7 @@ describe("a conversation", () => {
     await expect(takeTurn(agent, "Go")).rejects.toThrow("disk full");
   });
 
-  test("with a state that is none is refused", async () => {
+  test("with an invalid state is refused", async () => {
     const opening = openTestAgent(() => ({ text: "" }), { state: { messages: "none" } });
     await expect(opening).rejects.toMatchObject({ code: "internal" });
   });

@@ -29,7 +29,7 @@ describe("a fault of the model", () => {
     }
   });
 
-  test("a model that says nothing is left when the turn is ended", async () => {
+  test("a turn that is ended does not wait for a silent model", async () => {
     const { agent } = await openTestAgent(() => ({ fault: "hangStream", text: "I begin to say something" }));
     const controller = new AbortController();
     const events: AgentEvent[] = [];
@@ -40,12 +40,12 @@ describe("a fault of the model", () => {
     expect(endOf(events)).toEqual({ reason: "cancelled", message: "" });
   });
 
-  test("an answer that is cut off at its longest is no answer", async () => {
+  test("an answer that is cut off at the model's limit is truncated", async () => {
     const { agent } = await openTestAgent(() => ({ text: "And then", stop: "max_tokens" }));
     expect(endOf(await takeTurn(agent, "Tell"))).toMatchObject({ reason: "truncated" });
   });
 
-  test("calls of an answer that was cut are not made", async () => {
+  test("calls of a truncated answer are not made", async () => {
     const { agent } = await openTestAgent(({ step }) =>
       step === 0 ? { actions: [{ run: "echo acted" }], fault: "endEarly" } : { text: "Done." },
     );
@@ -54,7 +54,7 @@ describe("a fault of the model", () => {
     expect(endOf(events)).toMatchObject({ reason: "truncated" });
   });
 
-  test("nobody at the address is a network error", async () => {
+  test("an address without a listener is a network error", async () => {
     const { agent } = await openTestAgent(() => ({ text: "" }), { baseUrl: "http://127.0.0.1:1" });
     expect(endOf(await takeTurn(agent, "Go"))).toMatchObject({ reason: "network" });
   });

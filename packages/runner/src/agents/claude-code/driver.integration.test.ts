@@ -164,7 +164,7 @@ it.concurrent.each<[string, Fault, Record<string, unknown>]>([
   ["an error in the middle of a stream", "failure", { reason: "overloaded" }],
   ["invalid JSON", "invalidJson", { reason: "truncated" }],
   ["a refusal", "refusal", { reason: "refused" }],
-])("%s has its own end, and no process is left", async (_name, fault, end) => {
+])("%s has its own end and leaves no process", async (_name, fault, end) => {
   await using place = await startPlace(() => ({ text: "Half of an answer that never comes to its end.", fault }));
   await using agent = await place.open(createClaudeCodeDriver(place.surroundings));
   expect(endOf(await play(agent.turn("Begin", unending)))).toMatchObject(end);
@@ -175,7 +175,7 @@ it.concurrent.each<[string, ScriptedProgram, string]>([
   ["a model that says nothing", () => ({ fault: "hang" }), "stuck"],
   ["a model that stops in the middle", () => ({ text: "Half of an answer.", fault: "hangStream" }), "stuck"],
   ["a model that does the same for ever", () => ({ actions: [{ run: "echo again" }] }), "looping"],
-])("%s is ended by the limits, and no process is left", async (_name, program, reason) => {
+])("the limits end %s, and no process is left", async (_name, program, reason) => {
   await using place = await startPlace(program);
   await using agent = await place.open(createClaudeCodeDriver(place.surroundings));
   // A slow start is no silence of the model.

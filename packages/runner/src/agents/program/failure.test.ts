@@ -2,7 +2,7 @@ import { type ErrorCode, errorTable, maxEndCharacters } from "@slipway/contract"
 import { expect, it } from "vitest";
 import { failureEnd } from "./failure.ts";
 
-it("the gateway's code counts more than the agent's class and the status", () => {
+it("the gateway's code takes precedence over the agent's class and the status", () => {
   const message = 'API Error: 502 {"error":{"message":"cut off [stream_truncated]"}}';
   expect(failureEnd({ status: 502, reason: "overloaded", message })).toEqual({
     reason: "truncated",
