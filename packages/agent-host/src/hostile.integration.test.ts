@@ -155,7 +155,7 @@ it("another run's token and a made-up token are refused on this run's socket", a
 it("a runner that is killed after each restart ends as lost", async () => {
   await using sandbox = await site.sandbox("builtin");
   await using run = await atWork(sandbox);
-  // It goes on until the sandbox ends.
+  // It continues until the sandbox ends.
   const killing = deed(sandbox, "kill").catch(() => {});
   expect((await toEnd(run)).end).toMatchObject({ reason: "runner_lost" });
   await sandbox.stop();

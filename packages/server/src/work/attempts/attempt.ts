@@ -72,7 +72,7 @@ export class Attempt {
     });
   }
 
-  /** Lets go of the attempt as it is: another process goes on with it. */
+  /** Lets go of the attempt as it is: another process continues it. */
   async release(): Promise<void> {
     this.#isOver = true;
     this.#released.abort(new SlipwayError("aborted", "the attempt is let go of"));

@@ -111,7 +111,7 @@ export function createListener(options: ListenOptions): Listener {
     const plain = paths.filter((path) => repositoryPathSchema.safeParse(path).success);
     if (plain.length === 0 || !within("messages")) return;
     const answer = await bridge.claim(build.id, { paths: plain, owner: speaker, leaseMs: claimMs }).catch(ifExpected);
-    // Without an answer the agent goes on.
+    // Without an answer the agent continues.
     if (answer === undefined) return;
     const held = answer.granted ? [] : answer.held.slice(0, 64).map(({ path, owner }) => ({ path, owner }));
     await run.send({ type: "claimed", id, granted: answer.granted, held });

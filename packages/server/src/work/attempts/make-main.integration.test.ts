@@ -144,7 +144,7 @@ it("a build's result for a cloned repository is pushed on top of the commit it b
   await makeMain({ provider: copying, repository, source, clock: { now: () => 0 }, signal }, build);
   expect(await provider.list()).toEqual([]);
 
-  // Their work goes on meanwhile.
+  // Their work continues meanwhile.
   await writeFile(join(directory, "theirs/other.txt"), "three\n");
   await git("theirs", "add", ".");
   await git("theirs", "commit", "-qm", "three");

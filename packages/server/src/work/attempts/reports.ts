@@ -102,7 +102,7 @@ export function sandboxChanged(
     activeAt: nowMs,
     endedAt: status === "destroyed" ? nowMs : null,
   };
-  // A sandbox may stop and go on more than once.
+  // A sandbox may stop and continue more than once.
   const key = status === "destroyed" ? `sandbox.changed:${id}:${status}` : null;
   return report("sandbox.changed", key, { sandbox });
 }

@@ -85,7 +85,7 @@ export class Running {
     }
   }
 
-  /** The runner goes on until a process finds it again. */
+  /** The runner continues until a process finds it again. */
   async letGo(): Promise<void> {
     this.#listening.abort();
     await this.parts.checkpoints[Symbol.asyncDispose]();
