@@ -35,14 +35,14 @@ it("an agent that its directory describes asks its model through the gateway and
   expect((await started.balance()).spentMicroUsd).toBeGreaterThan(0);
 });
 
-it("what the gateway refuses it is the end of its run", async () => {
+it("a refusal of the gateway ends the run of such an agent", async () => {
   const agent = "acp:model";
   await using sandbox = await site.sandbox(agent);
   await using started = await site.start(sandbox, { task: { agent, prompt: "Say hello" }, budgetMicroUsd: 0 });
   expect((await toEnd(started)).end).toMatchObject({ reason: "budget" });
 });
 
-it.each(Object.entries(ends))("one that does %s ends as %s, and nothing of it is left", async (mode, reason) => {
+it.each(Object.entries(ends))("an agent that does %s ends as %s and leaves no process", async (mode, reason) => {
   const agent = `acp:${mode}`;
   await using sandbox = await site.sandbox(agent);
   const limits = reason === "stuck" ? { idleMs: 3_000 } : {};
@@ -51,7 +51,7 @@ it.each(Object.entries(ends))("one that does %s ends as %s, and nothing of it is
   expect((await run(sandbox, "ps -e -o args=")).stdout).not.toMatch(/runner\.mjs|agent\.mjs/);
 });
 
-it("one whose program is not there is told by its name", async () => {
+it("an agent whose program is missing ends its run with the program's name", async () => {
   const agent = "acp:absent";
   await using sandbox = await site.sandbox(agent);
   await using started = await site.start(sandbox, { task: { agent, prompt: "Begin" } });

@@ -52,15 +52,15 @@ it.each([
   ["complete", undefined],
   ["cut", "aborted"],
   ["failed", "model_overloaded"],
-] as const)("success after an answer that was %s by %s stays one", async (end, code) => {
+] as const)("success after an answer that was %s by %s remains a success", async (end, code) => {
   expect(await endAfter("completed", end, code)).toEqual(endAs("completed", "told"));
 });
 
-it("a refusal that an agent takes for a cut is one all the same", async () => {
+it("a refusal that an agent reports as a cut is a refusal", async () => {
   expect(await endAfter("truncated", "complete", undefined, { refused: true })).toEqual(endAs("refused", "told"));
 });
 
-it("the gateway knows better than an agent how a model failed, and nothing of other ends", async () => {
+it("the gateway corrects how a model failed, and no other end", async () => {
   expect(await endAfter("crashed", "failed", "model_rate_limited")).toEqual(endAs("rate_limited", "told"));
   expect(await endAfter("looping", "truncated", "stream_truncated")).toEqual(endAs("looping", "told"));
 });
@@ -78,14 +78,14 @@ it.each(["network", "overloaded", "rate_limited"] as const)(
   },
 );
 
-it("budget is not taken from an agent whose run has money left", async () => {
+it("an agent whose run has money left cannot end as budget", async () => {
   expect(await endAfter("budget", "complete", undefined, { ranOut: true })).toMatchObject({ reason: "budget" });
   expect(await endAfter("budget", "complete")).toEqual(
     endAs("crashed", "the agent ended as budget, but its budget is not used up: told"),
   );
 });
 
-it("budget is truncated where a request was refused for money and the run has money left", async () => {
+it("budget becomes truncated when a request was refused for money but the run has money left", async () => {
   const hadUnpayable = true;
   expect(await endAfter("budget", "complete", undefined, { hadUnpayable })).toEqual(endAs("truncated", "told"));
   expect(await endAfter("budget", "complete", undefined, { hadUnpayable, ranOut: true })).toMatchObject({
@@ -93,7 +93,7 @@ it("budget is truncated where a request was refused for money and the run has mo
   });
 });
 
-it("a run that is let go of does not wait for what is left of its money", async () => {
+it("a released run does not wait for its balance", async () => {
   const letGo = new AbortController();
   const exec = { wait: () => new Promise<never>(() => {}), kill: async () => {} };
   const open = {
@@ -110,7 +110,7 @@ it("a run that is let go of does not wait for what is left of its money", async 
   await expect(ended).rejects.toMatchObject({ code: "aborted" });
 });
 
-it("an answer that our own limit has cut is the budget's, whatever the agent calls it", async () => {
+it("an answer that the budget has cut ends the run as budget, whatever the agent reports", async () => {
   const ranOut = true;
   expect(await endAfter("truncated", "cut", "budget_exhausted", { ranOut })).toMatchObject({ reason: "budget" });
 });
@@ -149,7 +149,7 @@ function followed(open: ReturnType<typeof silentRun>) {
   return endOf({ runner, open, limits, signal: new AbortController().signal });
 }
 
-it("a run whose models fail repeatedly is ended as they failed", async () => {
+it("a run whose models fail repeatedly ends with their failure", async () => {
   const { ended } = followed(silentRun(0, overloaded));
   expect(await ended).toEqual(endAs("overloaded", "the model failed repeatedly"));
 });
@@ -158,7 +158,7 @@ it.each([
   ["overloaded", overloaded, 0],
   ["timeout", undefined, limits.totalMs + limits.graceMs],
   ["cancelled", undefined, limits.graceMs],
-] as const)("a run that cannot be ended as %s at once is ended so later", async (reason, failure, afterMs) => {
+] as const)("a run that cannot be ended as %s at once is ended later", async (reason, failure, afterMs) => {
   vi.useFakeTimers();
   onTestFinished(() => void vi.useRealTimers());
   const following = followed(silentRun(3, failure));
@@ -167,7 +167,7 @@ it.each([
   expect(await following.ended).toMatchObject({ reason });
 });
 
-it("that a run cannot be ended for now is warned of once", async () => {
+it("a run that cannot be ended for now gives one warning", async () => {
   vi.useFakeTimers();
   onTestFinished(() => void vi.useRealTimers());
   const warned = vi.spyOn(process, "emitWarning").mockReturnValue();
@@ -187,7 +187,7 @@ it.each([new TypeError("a defect"), new SlipwayError("invalid_settings", "for go
   },
 );
 
-it("a run whose runner keeps dying is ended later when that can not be kept at once", async () => {
+it("a run whose runner keeps dying is ended later if its end cannot be stored at once", async () => {
   vi.useFakeTimers();
   onTestFinished(() => void vi.useRealTimers());
   const exec = { wait: async () => ({}) as never, kill: async () => {} };

@@ -71,7 +71,7 @@ async function endOfVictim(run: Run, sandbox: Sandbox) {
   return ended;
 }
 
-it("an event that is told differently ends its own run as tampered, and no other", async () => {
+it("an event that is sent again with other content ends only its own run as tampered", async () => {
   const { run, sandbox } = await besideAnother(["forge"]);
   expect((await endOfVictim(run, sandbox)).end).toMatchObject({ reason: "tampered" });
 });
@@ -88,7 +88,7 @@ it.each(["rate_limited", "budget"])(
   },
 );
 
-it("a request that no run could pay for does not make budget believable while there is money", async () => {
+it("a request that no run could pay for turns an end by budget into truncated", async () => {
   await using sandbox = await site.sandbox("builtin");
   await using run = await atWork(sandbox);
   const [absurd] = await deed(sandbox, "absurd");
@@ -100,7 +100,7 @@ it("a request that no run could pay for does not make budget believable while th
   expect(afterEnd(end)).toBe("wait");
 });
 
-it("budget is no more believable of a run that was let go of and found again", async () => {
+it("a run that was released and reopened cannot end as budget either", async () => {
   await using sandbox = await site.sandbox("builtin");
   const first = await atWork(sandbox);
   await first[Symbol.asyncDispose]();
@@ -110,7 +110,7 @@ it("budget is no more believable of a run that was let go of and found again", a
   expect((await toEnd(run)).end).toMatchObject({ reason: "crashed", message: expect.stringContaining("budget") });
 });
 
-it("success that is posted in the runner's name is a claim of that run alone, and stored as it came", async () => {
+it("success that is posted in the runner's name affects only that run and is stored unchanged", async () => {
   const { answers, run, sandbox } = await besideAnother(["success"]);
   expect(answers.map(({ status }) => status)).toEqual([200, 200]);
   const { events, end } = await endOfVictim(run, sandbox);
@@ -118,7 +118,7 @@ it("success that is posted in the runner's name is a claim of that run alone, an
   expect(events.map(({ sequence }) => sequence)).toEqual(events.map((_, index) => index + 1));
 });
 
-it("events that are repeated, reordered or far ahead are never stored twice or out of order", async () => {
+it("repeated, reordered and early events are never stored twice or out of order", async () => {
   const { run, sandbox } = await besideAnother(["reorder"]);
   const { events, end } = await endOfVictim(run, sandbox);
   // The runner counts on from where it was, and meets the numbers that were taken.
@@ -139,7 +139,7 @@ it("models of the judge's role and of other roles are refused", async () => {
   expect((await endOfVictim(run, sandbox)).end).toMatchObject({ reason: "completed" });
 });
 
-it("another run's token is refused on this run's socket, and so is one that is made up", async () => {
+it("another run's token and a made-up token are refused on this run's socket", async () => {
   await using other = await site.gateway.openRun({
     id: newId("run") as RunId,
     roles: ["build"],
@@ -152,17 +152,17 @@ it("another run's token is refused on this run's socket, and so is one that is m
   expect((await endOfVictim(run, sandbox)).end).toMatchObject({ reason: "completed" });
 });
 
-it("a runner that is killed each time it comes back ends as lost", async () => {
+it("a runner that is killed after each restart ends as lost", async () => {
   await using sandbox = await site.sandbox("builtin");
   await using run = await atWork(sandbox);
-  // It goes on until the sandbox ends.
+  // It continues until the sandbox ends.
   const killing = deed(sandbox, "kill").catch(() => {});
   expect((await toEnd(run)).end).toMatchObject({ reason: "runner_lost" });
   await sandbox.stop();
   await killing;
 });
 
-it("a runner that is killed once goes on, and does not do again what it has done", async () => {
+it("a runner that is killed once continues and repeats nothing", async () => {
   await using sandbox = await site.sandbox("builtin");
   await using run = await atWork(sandbox);
   await command(sandbox, "pkill -9 -f /opt/runner/runner.mjs");

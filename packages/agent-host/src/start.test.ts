@@ -3,7 +3,7 @@ import { newId } from "@slipway/contract";
 import { expect, it } from "vitest";
 import { type StartRun, startRun } from "./start.ts";
 
-it("events end where the run's end fails, so that whoever follows them learns of it", async () => {
+it("followers of events learn when a run's end fails", async () => {
   const defect = new TypeError("a defect");
   const never = new Promise<never>(() => {});
   const open = {

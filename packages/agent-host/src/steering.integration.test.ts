@@ -45,7 +45,7 @@ const textOf = (events: Awaited<ReturnType<typeof toEnd>>["events"]) =>
     .flatMap(({ event }) => (event.type === "agent" && event.event.type === "text" ? [event.event.text] : []))
     .join("");
 
-it("what a user does in the sandbox of an agent that stands still is there when it goes on, and among its changes", async () => {
+it("what a user changes in an interrupted agent's sandbox stays and counts among its changes", async () => {
   await using sandbox = await site.sandbox("builtin");
   await using run = await atWork("builtin", sandbox);
   await run.send({ type: "interrupt" });
@@ -73,7 +73,7 @@ describe.concurrent.each(drivers)("%s", (agent) => {
     expect(textOf(events)).toContain("Stopped as told.");
   });
 
-  it("stops at an interrupt and goes on with a message", async () => {
+  it("stops at an interrupt and continues with a message", async () => {
     await using sandbox = await site.sandbox(agent);
     await using run = await atWork(agent, sandbox);
     await run.send({ type: "interrupt" });
@@ -96,7 +96,7 @@ describe.concurrent.each(drivers)("%s", (agent) => {
   it.each<[string, boolean]>([
     ["allowed", true],
     ["refused", false],
-  ])("asks first where that is wanted, and is %s", async (_, allow) => {
+  ])("asks first if it must, and is %s", async (_, allow) => {
     await using sandbox = await site.sandbox(agent);
     await sandbox.files.write("/tmp/go", "");
     await using run = await site.start(sandbox, { task: { agent, prompt: "Ask me", permissions: "ask" } });

@@ -106,7 +106,7 @@ describe.each(["builtin", "claude-code"])("a task of %s in a sandbox", (agent) =
   });
 });
 
-it("a runner that is killed in its sandbox is started again and goes on", async () => {
+it("a runner that is killed in its sandbox is started again and continues", async () => {
   await using stage = await setUp(
     agentThat({ build: doing([{ run: "echo once >> once.txt; sleep 100" }, { write: "sum.mjs", content: rightSum }]) }),
   );
@@ -121,7 +121,7 @@ it("a runner that is killed in its sandbox is started again and goes on", async 
   expect(stage.requests).toEqual([...new Set(stage.requests)]);
 });
 
-it("a sandbox made from a snapshot goes on behind the last finished step", async () => {
+it("a run in a sandbox made from a snapshot continues after the last finished step", async () => {
   await using stage = await setUp(agentThat());
   const { site, project } = stage;
   const id = newId("run");
@@ -146,7 +146,7 @@ it("a sandbox made from a snapshot goes on behind the last finished step", async
   expect(new Set(later)).toEqual(new Set(["findings"]));
 });
 
-it("a model that is away interrupts the attempt, and does not fail it", async () => {
+it("a model that is away interrupts the attempt without failing it", async () => {
   await using stage = await setUp(agentThat({ build: () => ({ fault: { status: 529 } }) }));
   await using sandbox = await stage.site.sandbox("builtin");
   await using run = await stage.start(sandbox);
@@ -155,7 +155,7 @@ it("a model that is away interrupts the attempt, and does not fail it", async ()
   expect(afterEnd(end)).toBe("wait");
 });
 
-it("an order that is wrong is refused before anything runs", async () => {
+it("an invalid order is refused before anything runs", async () => {
   await using stage = await setUp(agentThat());
   await using sandbox = await stage.site.sandbox("builtin");
   const { bundle: _bundle, ...order } = stage.project.order;

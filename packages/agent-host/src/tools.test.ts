@@ -18,7 +18,7 @@ it("a run of another agent has that one's directory, too", async () => {
   expect(agentTool("claude-code")).toBe("claude-code");
 });
 
-it("an agent that is not installed is told with those that are, and with what installs it", async () => {
+it("the error about a missing agent lists the installed ones and how to install it", async () => {
   const agents = await mkdtemp(join(tmpdir(), "agents-"));
   await mkdir(join(agents, "codex"));
   await expect(toolDirectories("claude-code", agents)).rejects.toMatchObject({
@@ -28,7 +28,7 @@ it("an agent that is not installed is told with those that are, and with what in
   await rm(agents, { recursive: true });
 });
 
-it("an agent that its directory describes is there, also among those that are known, and in nobody's place", async () => {
+it("an agent that its directory describes is available, also among known ones, and replaces none", async () => {
   const agents = await mkdtemp(join(tmpdir(), "agents-"));
   await mkdir(join(agents, "node"));
   const description = { command: ["x"], environment: { URL: "{base_url}", API_KEY: "{token}" } };
@@ -44,7 +44,7 @@ it("an agent that its directory describes is there, also among those that are kn
   await rm(agents, { recursive: true });
 });
 
-it("an unknown agent is told with the known ones", async () => {
+it("the error about an unknown agent lists the known ones", async () => {
   await expect(toolDirectories("acp:emacs", agentsDirectory)).rejects.toSatisfy(
     (error) => hasCode(error, "unknown_agent") && error.message.includes("codex"),
   );

@@ -5,7 +5,7 @@ export { briefly, patternScope } from "./build/fingerprint.ts";
 export { createFleet } from "./build/fleet.ts";
 export type { Fact, Known } from "./build/observe/facts.ts";
 export { observe } from "./build/observe/observe.ts";
-export { type BuildOrder, order } from "./build/orders.ts";
+export { type BuildOrder, order } from "./build/observe/orders.ts";
 export { newBuildDetails, readState } from "./build/records.ts";
 export type { Tick } from "./build/run.ts";
 export { type BuildState, beginBuild, hasEnded, type TaskState } from "./build/state.ts";

@@ -19,7 +19,7 @@ test("the runner is one file that imports nothing but Node's own modules", async
   expect(imported.filter((name) => !known.has(name))).toEqual([]);
 });
 
-test("the runner holds nothing of the host's side", async () => {
+test("the runner contains no code of the host", async () => {
   const text = await readFile(join(await buildRunner(), "runner.mjs"), "utf8");
   const sources = [...text.matchAll(/^\/\/ (packages\/.+)$/gm)].map(([, path = ""]) => path);
   expect(sources).toContain("packages/runner/src/main.ts");
@@ -34,7 +34,7 @@ test("the runner runs where nothing else is installed", async () => {
   await expect(run(process.execPath, [file], { cwd: directory, env: {} })).rejects.toThrow("SLIPWAY_RUN_TOKEN");
 });
 
-test("a build of the same sources is the same directory, and leaves it as it is", async () => {
+test("a build of the same sources is the same directory and does not change it", async () => {
   const directory = await buildRunner();
   const before = await stat(join(directory, "runner.mjs"));
   const all = await Promise.all(Array.from({ length: 5 }, buildRunner));

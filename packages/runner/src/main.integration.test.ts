@@ -13,7 +13,7 @@ const steps = 8;
 const counting: ScriptedProgram = ({ step }) =>
   step < steps ? { actions: [{ run: `echo ${step} >> log` }] } : { text: "Counted." };
 
-test("the bundled runner takes a run to its end and exits with 0", async () => {
+test("the bundled runner completes a run and exits with 0", async () => {
   const { run, startRunner, workdir } = await openTestHost(counting);
   const runner = startRunner();
   const [code] = await once(runner, "exit");
@@ -22,7 +22,7 @@ test("the bundled runner takes a run to its end and exits with 0", async () => {
   expect(await linesOf(workdir)).toEqual(Array.from({ length: steps }, (_, step) => String(step)));
 });
 
-test("a runner that is killed at any moment goes on, and does nothing again", async () => {
+test("a runner that is killed at any moment continues and repeats nothing", async () => {
   const killed = Promise.withResolvers<void>();
   const { run, startRunner, workdir } = await openTestHost(async (request) => {
     // Else the run could be over before the first of its events is seen here.
@@ -40,7 +40,7 @@ test("a runner that is killed at any moment goes on, and does nothing again", as
   expect(done).toEqual(unique(done));
 });
 
-test("a team whose runner is killed goes on, and no task is done again", async () => {
+test("a team whose runner is killed continues and repeats no task", async () => {
   const tasks = ["ant", "bee", "cow", "dog"];
   const { run, startRunner, workdir } = await openTestHost(
     ({ step, lastPrompt, results }) => {
@@ -78,7 +78,7 @@ test("SIGTERM cancels the run", async () => {
   expect(runner.exitCode).toBe(0);
 });
 
-test("a runner without its settings says which", async () => {
+test("a runner without settings names the missing ones", async () => {
   const file = join(await buildRunner(), "runner.mjs");
   const runner = spawn(process.execPath, [file], { stdio: ["ignore", "ignore", "pipe"], env: {} });
   const words = (await runner.stderr.toArray()).join("");

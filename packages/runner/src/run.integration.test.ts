@@ -3,6 +3,7 @@ import type { ScriptedProgram } from "@slipway/gateway/scripted";
 import { loop, team } from "@slipway/gateway/scripted";
 import { describe, expect, test } from "vitest";
 import type { Progress } from "./team/checkpoint.ts";
+import { endOf } from "./testing/end.ts";
 import { agentEvents, isStatus, isToolStart, startTestRun } from "./testing/run.ts";
 
 const waiting: ScriptedProgram = ({ lastPrompt }) =>
@@ -22,11 +23,11 @@ test("a run reports what its agent does, the files that change, and its end", as
     { type: "file_change", path: "b.txt", action: "deleted" },
     { type: "file_change", path: "src/a.txt", action: "modified" },
   ]);
-  expect(events.at(-1)).toEqual({ type: "done", outcome: "completed", text: "Done." });
-  expect(channel.events.at(-1)).toEqual({ type: "ended", reason: "completed", message: "Done." });
+  expect(endOf(events)).toEqual({ reason: "completed", message: "Done." });
+  expect(endOf(channel.events)).toEqual({ reason: "completed", message: "Done." });
 });
 
-describe("a run that goes wrong has a typed end", () => {
+describe("a failed run has a typed end", () => {
   test.each([
     ["looping", loop, { maxRepeats: 2 }],
     ["max_steps", ({ step }) => ({ actions: [{ run: `echo ${step}` }] }), { maxSteps: 2 }],
@@ -37,11 +38,11 @@ describe("a run that goes wrong has a typed end", () => {
   ] as [string, ScriptedProgram, object][])("%s", async (reason, program, limits) => {
     const { channel, over } = await startTestRun(program, { limits });
     await over;
-    expect(channel.events.at(-1)).toMatchObject({ type: "ended", reason });
-    expect(agentEvents(channel.events).filter(({ type }) => type === "done" || type === "error")).toHaveLength(1);
+    expect(endOf(channel.events)).toMatchObject({ reason });
+    expect(agentEvents(channel.events).filter(({ type }) => type === "ended")).toHaveLength(1);
   });
 
-  test("an agent that can not be opened", async () => {
+  test("an agent that cannot be opened", async () => {
     const driver = {
       name: "builtin",
       open: async () => {
@@ -50,11 +51,7 @@ describe("a run that goes wrong has a typed end", () => {
     };
     const { channel, over } = await startTestRun(() => ({ text: "" }), {}, { driver });
     await over;
-    expect(channel.events.at(-1)).toEqual({
-      type: "ended",
-      reason: "internal",
-      message: "component_missing: There is no agent.",
-    });
+    expect(endOf(channel.events)).toEqual({ reason: "internal", message: "component_missing: There is no agent." });
   });
 });
 
@@ -64,7 +61,7 @@ describe("the user", () => {
     await channel.until(isToolStart);
     channel.send({ type: "cancel" });
     await over;
-    expect(channel.events.at(-1)).toMatchObject({ type: "ended", reason: "cancelled" });
+    expect(endOf(channel.events)).toMatchObject({ reason: "cancelled" });
   });
 
   test("ends a run by a signal to the runner", async () => {
@@ -72,37 +69,37 @@ describe("the user", () => {
     await channel.until(isToolStart);
     cancel();
     await over;
-    expect(channel.events.at(-1)).toMatchObject({ type: "ended", reason: "cancelled" });
+    expect(endOf(channel.events)).toMatchObject({ reason: "cancelled" });
   });
 
-  test("interrupts an agent, and it goes on with what the user says", async () => {
+  test("interrupts an agent, which continues with what the user says", async () => {
     const { channel, over } = await startTestRun(waiting);
     await channel.until(isToolStart);
     channel.send({ type: "interrupt" });
     await channel.until(isStatus("interrupted"));
     channel.send({ type: "message", text: "Something else" });
     await over;
-    expect(channel.events.at(-1)).toMatchObject({ reason: "completed", message: "I heard: Something else" });
-    expect(agentEvents(channel.events).filter(({ type }) => type === "done")).toHaveLength(1);
+    expect(endOf(channel.events)).toMatchObject({ reason: "completed", message: "I heard: Something else" });
+    expect(agentEvents(channel.events).filter(({ type }) => type === "ended")).toHaveLength(1);
   });
 
-  test("interrupts and speaks in one breath", async () => {
+  test("interrupts and sends a message at once", async () => {
     const { channel, over } = await startTestRun(waiting);
     await channel.until(isToolStart);
     channel.send({ type: "interrupt" });
     channel.send({ type: "message", text: "Something else" });
     await over;
-    expect(channel.events.at(-1)).toMatchObject({ reason: "completed", message: "I heard: Something else" });
+    expect(endOf(channel.events)).toMatchObject({ reason: "completed", message: "I heard: Something else" });
   });
 
-  test("cancels a run that waits for a word", async () => {
+  test("cancels a run that waits for a message", async () => {
     const { channel, over } = await startTestRun(waiting);
     await channel.until(isToolStart);
     channel.send({ type: "interrupt" });
     await channel.until(isStatus("interrupted"));
     channel.send({ type: "cancel" });
     await over;
-    expect(channel.events.at(-1)).toMatchObject({ reason: "cancelled" });
+    expect(endOf(channel.events)).toMatchObject({ reason: "cancelled" });
   });
 
   test("answers an agent that asks", async () => {
@@ -114,7 +111,7 @@ describe("the user", () => {
     if (asked.type !== "agent" || asked.event.type !== "permission") throw new Error("asked nothing");
     channel.send({ type: "permission", id: asked.event.id, allow: true, reason: "" });
     await over;
-    expect(channel.events.at(-1)).toMatchObject({ reason: "completed", message: expect.stringContaining("yes") });
+    expect(endOf(channel.events)).toMatchObject({ reason: "completed", message: expect.stringContaining("yes") });
   });
 
   test("adds context for an agent at work", async () => {
@@ -124,11 +121,11 @@ describe("the user", () => {
     await channel.until(isToolStart);
     channel.send({ type: "context", text: "The port is 8080." });
     await over;
-    expect(channel.events.at(-1)).toMatchObject({ message: expect.stringContaining("The port is 8080.") });
+    expect(endOf(channel.events)).toMatchObject({ message: expect.stringContaining("The port is 8080.") });
   });
 });
 
-describe("a run that was ended with its runner", () => {
+describe("a run whose runner was restarted", () => {
   const found: Progress = {
     step: 4,
     spentMs: 1_000,
@@ -137,14 +134,14 @@ describe("a run that was ended with its runner", () => {
     mail: { letters: [], context: ["The port is 8080."], isInterrupted: false },
   };
 
-  test("says so, and knows what the user has added", async () => {
+  test("reports it and has the context that the user added", async () => {
     const { channel, over } = await startTestRun(({ system }) => ({ text: system }), {}, { found });
     await over;
     expect(channel.events[0]).toEqual({ type: "resumed", step: 4 });
-    expect(channel.events.at(-1)).toMatchObject({ message: expect.stringContaining("The port is 8080.") });
+    expect(endOf(channel.events)).toMatchObject({ message: expect.stringContaining("The port is 8080.") });
   });
 
-  test("while it waited for a word still waits", async () => {
+  test("while it waited for a message still waits", async () => {
     const mail = { ...found.mail, isInterrupted: true };
     const { channel, over } = await startTestRun(
       ({ lastPrompt }) => ({ text: lastPrompt }),
@@ -154,13 +151,13 @@ describe("a run that was ended with its runner", () => {
     await channel.until(isStatus("interrupted"));
     channel.send({ type: "message", text: "Go on" });
     await over;
-    expect(channel.events.at(-1)).toMatchObject({ reason: "completed", message: expect.stringContaining("Go on") });
+    expect(endOf(channel.events)).toMatchObject({ reason: "completed", message: expect.stringContaining("Go on") });
   });
 
   test("has only the rest of its time", async () => {
     const { channel, over } = await startTestRun(waiting, { limits: { totalMs: 1_100 } }, { found });
     await over;
-    expect(channel.events.at(-1)).toMatchObject({ reason: "timeout" });
+    expect(endOf(channel.events)).toMatchObject({ reason: "timeout" });
   });
 });
 
@@ -168,7 +165,7 @@ describe("a team", () => {
   test("of a lead and workers shares files, tasks and notes", async () => {
     const { channel, over } = await startTestRun(team, { workers: 2, prompt: "Greet" });
     await over;
-    expect(channel.events.at(-1)).toEqual({ type: "ended", reason: "completed", message: "All 2 tasks are done." });
+    expect(endOf(channel.events)).toEqual({ reason: "completed", message: "All 2 tasks are done." });
     const tasks = channel.events.flatMap((event) => (event.type === "task" ? [event.task] : []));
     expect(
       tasks
@@ -181,7 +178,7 @@ describe("a team", () => {
     expect(notes.sort()).toEqual(["farewell.txt is written", "greeting.txt is written"]);
   });
 
-  test("goes on when a worker fails, and the lead is told", async () => {
+  test("continues when a worker fails, and the lead learns of it", async () => {
     const { channel, over } = await startTestRun(
       async (request) => {
         const isWorker = !request.tools.includes("add_tasks");
@@ -194,10 +191,10 @@ describe("a team", () => {
     );
     await over;
     const message = expect.stringMatching(/Write the greeting: completed[\s\S]*Write the farewell: failed\ntruncated/);
-    expect(channel.events.at(-1)).toMatchObject({ reason: "completed", message });
+    expect(endOf(channel.events)).toMatchObject({ reason: "completed", message });
   });
 
-  test("whose lead always hands out more comes to an end", async () => {
+  test("whose lead always hands out more tasks ends", async () => {
     const { channel, over } = await startTestRun(
       ({ tools, step }) => {
         if (!tools.includes("add_tasks") || step > 0) return { text: "Done." };
@@ -206,7 +203,7 @@ describe("a team", () => {
       { workers: 1 },
     );
     await over;
-    expect(channel.events.at(-1)).toMatchObject({ reason: "completed" });
+    expect(endOf(channel.events)).toMatchObject({ reason: "completed" });
     expect(channel.events.filter((event) => event.type === "task" && event.task.status === "completed")).toHaveLength(
       4,
     );

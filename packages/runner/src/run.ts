@@ -1,10 +1,9 @@
 import { join } from "node:path";
-import { type RunId, type RunnerEvent, type RunTask, SlipwayError } from "@slipway/contract";
+import { type ClaimedEnd, type RunId, type RunnerEvent, type RunTask, SlipwayError } from "@slipway/contract";
 import type { Driver, GatewayAddress } from "./agents/driver.ts";
 import type { Channel } from "./channel/channel.ts";
 import { runPhases } from "./phases/run.ts";
-import { endOf, type RunnerEnd } from "./supervise/end.ts";
-import { shortText } from "./system/text.ts";
+import { claimEnd } from "./supervise/end.ts";
 import { type Checkpoint, openCheckpoint } from "./team/checkpoint.ts";
 import { createControls } from "./team/controls.ts";
 import { assembleCrew, type CrewParts } from "./team/crew.ts";
@@ -33,13 +32,12 @@ export async function run(options: RunOptions): Promise<void> {
   const { run, task } = await channel.hello();
   const checkpoint = await openCheckpoint(join(directory, "checkpoint"));
   if (checkpoint.found !== undefined) await channel.emit({ type: "resumed", step: checkpoint.found.step });
-  const { reason, message } = await work(run, task, checkpoint, options);
-  await channel.emit({ type: "ended", reason, message: shortText(message) });
+  await channel.emit({ type: "ended", end: await work(run, task, checkpoint, options) });
   await channel.flush();
 }
 
 /** Runs the task and follows the host's messages. A failure beside the agents also ends the run. */
-async function work(run: RunId, task: RunTask, checkpoint: Checkpoint, options: RunOptions): Promise<RunnerEnd> {
+async function work(run: RunId, task: RunTask, checkpoint: Checkpoint, options: RunOptions): Promise<ClaimedEnd> {
   const { channel } = options;
   const failed = new AbortController();
   const fail = (error: unknown) => failed.abort(error);
@@ -71,12 +69,11 @@ async function work(run: RunId, task: RunTask, checkpoint: Checkpoint, options: 
   }
 }
 
-async function runPrompt(parts: CrewParts): Promise<RunnerEnd> {
+async function runPrompt(parts: CrewParts): Promise<ClaimedEnd> {
   const crew = await assembleCrew(parts);
-  return endOf(await crew.work(parts.progress.stage));
+  return await crew.work(parts.progress.stage);
 }
 
-function failureOf(error: unknown): RunnerEnd {
-  const message = error instanceof SlipwayError ? `${error.code}: ${error.message}` : String(error);
-  return { reason: "internal", message };
+function failureOf(error: unknown): ClaimedEnd {
+  return claimEnd("internal", error instanceof SlipwayError ? `${error.code}: ${error.message}` : String(error));
 }

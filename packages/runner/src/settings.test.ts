@@ -3,7 +3,7 @@ import { readSettings } from "./settings.ts";
 
 const given = { SLIPWAY_RUN_SOCKET: "/run/host.sock", SLIPWAY_TOOLS_DIR: "/tools", SLIPWAY_RUN_DIR: "/runs" };
 
-test("what is the runner's is kept from agents and their commands", () => {
+test("agents and their commands do not get the runner's own variables", () => {
   const settings = readSettings({
     ...given,
     SLIPWAY_RUN_TOKEN: "slr_secret",
@@ -21,7 +21,7 @@ test("each run has a directory of its own, the same after a restart", () => {
   expect(directoryOf("slr_one")).not.toBe(directoryOf("slr_two"));
 });
 
-test("a run with the name of another one has its directory, and a channel of its own", () => {
+test("a run with another one's name shares its directory but has its own channel", () => {
   const named = (token: string) => readSettings({ ...given, SLIPWAY_RUN_TOKEN: token, SLIPWAY_RUN_NAME: "att_1" });
   const [one, other] = [named("slr_one"), named("slr_two")];
   expect([one.directory, other.directory]).toEqual(["/runs/att_1", "/runs/att_1"]);

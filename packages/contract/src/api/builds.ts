@@ -52,7 +52,7 @@ export type StartBuild = z.input<typeof startBuildSchema>;
 
 export const setBudgetSchema = z.strictObject({
   budgetMicroUsd: settings.budgetMicroUsd.unwrap(),
-  /** With the order to go on: sent after it, that could end a hold that the build has come to meanwhile. */
+  /** With the order to continue: sent after it, that could end a hold that the build has come to meanwhile. */
   resume: z.boolean().default(false),
 });
 

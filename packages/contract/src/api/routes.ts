@@ -61,7 +61,7 @@ export const routes = {
       output: intentViewSchema,
       errors: ["not_ready", "intent_locked"],
     },
-    /** Lets a build that waits for it lock its intent and go on. */
+    /** Lets a build that waits for it lock its intent and continue. */
     lock: { ...make, path: `${build}/lock`, output: buildViewSchema, errors: ["not_ready"] },
     plan: { ...read, path: `${build}/plan`, output: planViewSchema, errors: ["not_ready"] },
     costs: { ...read, path: `${build}/costs`, output: costsViewSchema },

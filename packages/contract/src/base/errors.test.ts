@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { type ErrorCode, errorTable, hasCode, isErrorCode, SlipwayError } from "./errors.ts";
 
 describe.each(Object.keys(errorTable) as ErrorCode[])("%s", (code) => {
-  test("has a status of failure, a retry and a sentence of what to do", () => {
+  test("has a failure status, a retry and a sentence that says what to do", () => {
     const { status, retry, action } = errorTable[code];
     expect(status).toBeGreaterThanOrEqual(400);
     expect(status).toBeLessThan(600);
@@ -12,7 +12,7 @@ describe.each(Object.keys(errorTable) as ErrorCode[])("%s", (code) => {
   });
 });
 
-test("an error tells over a border what a caller needs, and not its cause", () => {
+test("an error crosses a border with what a caller needs, without its cause", () => {
   const error = new SlipwayError("out_of_disk", "The disk is full.", { cause: new Error("ENOSPC") });
   expect(JSON.parse(JSON.stringify(error))).toEqual({
     code: "out_of_disk",

@@ -1,12 +1,12 @@
 import { expect, it } from "vitest";
 import { fence } from "./fence.ts";
 
-it("the same text gets the same mark, another text another one", () => {
+it("the same text gets the same mark, and another text another one", () => {
   expect(fence("request", "a shop")).toBe(fence("request", "a shop"));
   expect(fence("request", "a shop")).not.toBe(fence("request", "a show"));
 });
 
-it("a text that quotes fences ends none of them early", () => {
+it("a text that quotes fences does not end them early", () => {
   let text = "a shop";
   for (let round = 0; round < 50; round++) {
     const fenced = fence("request", text);

@@ -1,20 +1,20 @@
 import { expect, test } from "vitest";
 import { execIdSchema, newId, sandboxIdSchema, snapshotIdSchema } from "./ids.ts";
 
-test("an id has its kind's prefix and passes its kind's schema only", () => {
+test("an id has its kind's prefix and passes only its kind's schema", () => {
   const id = newId("sbx");
   expect(sandboxIdSchema.parse(id)).toBe(id);
   expect(execIdSchema.safeParse(id).success).toBe(false);
   expect(snapshotIdSchema.safeParse(id).success).toBe(false);
 });
 
-test("ids that were made later sort later", () => {
+test("later ids sort later", () => {
   const times = [0, 1, 31, 32, 1000, 1_700_000_000_000, 1_700_000_000_001, 32 ** 9 - 1];
   const ids = times.map((time) => newId("exc", time));
   expect(ids.toSorted()).toEqual(ids);
 });
 
-test("ids of one moment differ", () => {
+test("ids made at the same time differ", () => {
   expect(new Set(Array.from({ length: 10_000 }, () => newId("snp", 5))).size).toBe(10_000);
 });
 
@@ -28,6 +28,6 @@ test.each([
   ["nothing", ""],
   ["a number", 5],
   ["null", null],
-])("%s is no id", (_name, value) => {
+])("%s is not an id", (_name, value) => {
   expect(sandboxIdSchema.safeParse(value).success).toBe(false);
 });

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { createLane, createLanes, createSaver } from "./lane.ts";
 
-test("work in a lane is done in the order of the calls, and a failure is its caller's alone", async () => {
+test("a lane works in the order of the calls, and only the caller of failed work gets its failure", async () => {
   const lane = createLane();
   const done: number[] = [];
   const gate = Promise.withResolvers<void>();
@@ -34,7 +34,7 @@ test("lanes of different keys do not wait for each other", async () => {
   expect(done).toEqual(["b", "a", "settled"]);
 });
 
-test("of the values that wait only the newest is written, and whoever asked waits for it", async () => {
+test("only the newest waiting value is written, and all callers wait for it", async () => {
   const written: number[] = [];
   const gates = [Promise.withResolvers<void>(), Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const save = createSaver(async (value: number) => {

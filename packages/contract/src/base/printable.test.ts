@@ -18,16 +18,16 @@ test.each([
   ["text turned around", "a\u202eb\u2066c", "abc"],
   ["an escape without an end", "\u001b]0;never ends", "0;never ends"],
   ["an escape within an escape", "\u001b]0;a\u001b[31mb\u0007c", "0;abc"],
-])("%s is not shown as such", (_, text, shown) => {
+])("%s is not shown unchanged", (_, text, shown) => {
   expect(printable(text)).toBe(shown);
 });
 
-test("lines, tabs and every script stay", () => {
+test("line breaks, tabs and all scripts are kept", () => {
   const text = "line\n\tindented: žluťoučký 日本語 👩‍👩‍👧";
   expect(printable(text)).toBe(text);
 });
 
-test("nothing that a terminal obeys is left of any text", () => {
+test("no text keeps anything that a terminal obeys", () => {
   const pieces = ["\u001b", "[", "]", "P", "\\", "\u0007", "\u009b", "\u009c", "m", "0", ";", "\n", "x"];
   fc.assert(
     fc.property(fc.array(fc.constantFrom(...pieces), { maxLength: 40 }), (parts) => {

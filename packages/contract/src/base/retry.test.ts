@@ -7,7 +7,7 @@ afterEach(() => void vi.useRealTimers());
 
 const busy = new SlipwayError("database_busy", "busy");
 
-test("what may pass is tried again after each wait, until it works", async () => {
+test("a failure that may pass is retried after each wait until it works", async () => {
   const atMs: number[] = [];
   const begin = Date.now();
   const work = retry(
@@ -23,7 +23,7 @@ test("what may pass is tried again after each wait, until it works", async () =>
   expect(atMs).toEqual([0, 100, 300, 600]);
 });
 
-test("what cannot pass, or has had all its tries, fails as it did last", async () => {
+test("a failure that cannot pass, or the last retry's, is thrown", async () => {
   let tries = 0;
   const fail = (error: Error) => async () => {
     tries++;
@@ -39,7 +39,7 @@ test("what cannot pass, or has had all its tries, fails as it did last", async (
   await expect(retry(fail(busy), { waitsMs: [1], mayPass: () => false })).rejects.toBe(busy);
 });
 
-test("an abort ends the wait with its reason, and a pause too", async () => {
+test("an abort ends a wait, or a pause, with its reason", async () => {
   const giveUp = new AbortController();
   const reason = new Error("enough");
   const waiting = retry(() => Promise.reject(busy), { waitsMs: [60_000], signal: giveUp.signal });

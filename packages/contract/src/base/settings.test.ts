@@ -20,7 +20,7 @@ test("settings are read with their defaults, and an empty variable is not set", 
   expect(mistakes).toEqual([]);
 });
 
-test("every mistake is told with its variable, and what is right is still read", () => {
+test("every invalid setting is reported with its variable, and valid ones are still read", () => {
   const { settings, mistakes } = readEnvironment(schema, { PLACE: "/proc/a", COUNT: "10", SHARE: "0.5" });
   expect(settings).toEqual({ COUNT: 3, SHARE: 0.5 });
   expect(mistakes).toEqual([

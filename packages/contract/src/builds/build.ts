@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { agentNameSchema } from "../runs/agent.ts";
 import { microUsdPerUsd } from "../runs/models.ts";
+import { agentNameSchema } from "../runs/run.ts";
 
 /** What a build makes: a new app, a feature of a repository that exists, or the repair of one. */
 export const buildModes = ["new", "feature", "fix"] as const;

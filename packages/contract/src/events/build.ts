@@ -104,11 +104,11 @@ export const reportSchemas = {
     fileCount: count.optional(),
   }),
   "preview.ready": z.object({ address: name }),
-  /** The build goes on without a preview for now. */
+  /** The build continues without a preview for now. */
   "preview.failed": z.object({ reason }),
   /** The remote's branch is at main's commit. */
   "remote.pushed": z.object({ branch: name, commit: name }),
-  /** The build goes on; the push is tried again. */
+  /** The build continues; the push is tried again. */
   "remote.failed": z.object({ reason }),
   "satisfaction.checked": z.object({
     round,
@@ -161,7 +161,7 @@ export const decisionSchemas = {
   "attempt.respawned": z.object({ ...attempt, respawn: count }),
   "attempt.paused": z.object(attempt),
   "attempt.resumed": z.object(attempt),
-  /** `keepSandbox`: the task's next attempt may go on in it. */
+  /** `keepSandbox`: the task's next attempt may continue in it. */
   "attempt.closed": z.object({ ...attempt, keepSandbox: z.boolean() }),
   /** `failed`: null after an interruption. */
   "task.retried": z.object({
@@ -192,7 +192,7 @@ export const decisionSchemas = {
   "merge.rejected": rejectionSchema,
   "merge.test_failed": rejectionSchema,
   "merge.conflict": z.object({ ...candidate, paths: z.array(z.string()).readonly() }),
-  /** The failure is looked at again while those behind go on. */
+  /** The failure is looked at again while those behind continue. */
   "merge.doubted": z.object({ ...candidate, gate: name }),
 };
 

@@ -1,5 +1,14 @@
 import { expect, test } from "vitest";
-import { type AfterEnd, afterEnd, type EndParty, type EndReason, endAs, endSchema, endText } from "./end.ts";
+import {
+  type AfterEnd,
+  afterEnd,
+  claimedEndSchema,
+  type EndParty,
+  type EndReason,
+  endAs,
+  endSchema,
+  endText,
+} from "./end.ts";
 
 const followed: Record<EndReason, readonly [by: EndParty, next: AfterEnd]> = {
   auth: ["host", "wait"],
@@ -44,12 +53,20 @@ test.each(Object.entries(followed) as [EndReason, (typeof followed)[EndReason]][
   },
 );
 
-test("three ends make an attempt wait for its model, however long that takes", () => {
+test("three ends make an attempt wait for its model without limit", () => {
   const waits = Object.entries(followed).filter(([, [by, next]]) => by === "model" && next === "wait");
   expect(waits.map(([reason]) => reason)).toEqual(["network", "overloaded", "rate_limited"]);
 });
 
-test("an end is told with its reason, and its words where there are any", () => {
+test("the text of an end has its reason, and its message if there is one", () => {
   expect(endText(endAs("timeout"))).toBe("timeout");
   expect(endText(endAs("timeout", "too long"))).toBe("timeout: too long");
+});
+
+test("a sandbox cannot claim an end that only the host knows, or whose doing an end is", () => {
+  const refused = Object.keys(followed).filter(
+    (reason) => !claimedEndSchema.safeParse({ reason, message: "" }).success,
+  );
+  expect(refused).toEqual(["disk_full", "flooded", "merged", "runner_lost", "satisfied", "tampered", "unavailable"]);
+  expect(claimedEndSchema.safeParse(endAs("completed")).success).toBe(false);
 });

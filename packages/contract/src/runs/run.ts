@@ -1,13 +1,10 @@
 import { z } from "zod";
-import { runIdSchema } from "../base/ids.ts";
 import { absolutePathSchema } from "../sandboxes/sandbox.ts";
-import { agentEventSchema, agentNameSchema } from "./agent.ts";
-import { claimedReasons } from "./end.ts";
-import { taskControlSchemas, taskEventSchemas, taskOrderSchema } from "./task-run.ts";
+import { taskOrderSchema } from "./task-run.ts";
 
 /** The run channel: what the runner inside a sandbox and the host say to each other. docs/run-channel.md tells the rules. */
 export const runChannel = {
-  /** Of the requests below; the host refuses a runner of another one. */
+  /** Of its requests; the host refuses a runner of another one. */
   version: 1,
   maxBatchEvents: 256,
   maxBodyBytes: 1024 * 1024,
@@ -18,8 +15,12 @@ export const runChannel = {
   heartbeatMs: 30_000,
 } as const;
 
+/** `builtin`, `claude-code`, or `acp:` and the name of an agent that speaks the Agent Client Protocol. */
+export const agentNameSchema = z
+  .string()
+  .regex(/^(builtin|claude-code|acp:[a-z][a-z0-9-]{0,63})$/, "expected builtin, claude-code or acp:<name>");
+
 const text = z.string().max(256 * 1024);
-const name = z.string().min(1).max(64);
 
 export const runLimitsSchema = z.strictObject({
   /** Of the whole run. */
@@ -53,88 +54,3 @@ export const runTaskSchema = z.strictObject({
 });
 export type RunTask = z.output<typeof runTaskSchema>;
 export type RunTaskInput = z.input<typeof runTaskSchema>;
-
-/** One task of the list that a lead and its workers share. */
-const teamTask = z.strictObject({
-  id: z.int().min(1),
-  title: z.string().min(1).max(4096),
-  status: z.enum(["pending", "in_progress", "completed", "failed"]),
-  owner: name.optional(),
-});
-
-/** What a runner reports. All of it is a claim: checked by schema, stored, shown, never executed. */
-export const runnerEventSchema = z.discriminatedUnion("type", [
-  /** `agent` is `lead` or `worker-1` to `worker-4`. */
-  z.strictObject({ type: z.literal("agent"), agent: name, event: agentEventSchema }),
-  z.strictObject({ type: z.literal("task"), task: teamTask }),
-  z.strictObject({ type: z.literal("note"), agent: name, text: z.string().max(16 * 1024) }),
-  /** The runner has come back after it was ended, and goes on from its last finished step. */
-  z.strictObject({ type: z.literal("resumed"), step: z.int().min(0) }),
-  z.strictObject({
-    type: z.literal("ended"),
-    reason: z.enum(claimedReasons),
-    message: z.string().max(4096),
-  }),
-  ...taskEventSchemas,
-]);
-export type RunnerEvent = z.output<typeof runnerEventSchema>;
-export type TeamTask = z.output<typeof teamTask>;
-
-/** `sequence` begins at 1 and rises by one. The same number with other content ends the run as `tampered`. */
-export const numberedEventSchema = z.strictObject({
-  sequence: z.int().min(1).max(runChannel.maxEventsPerRun),
-  at: z.int().min(0),
-  event: runnerEventSchema,
-});
-export type NumberedEvent = z.output<typeof numberedEventSchema>;
-
-/** `POST /run/hello` */
-export const helloRequestSchema = z.strictObject({ version: z.int(), instance: z.string().min(1).max(64) });
-export const helloResponseSchema = z.object({
-  run: runIdSchema,
-  task: runTaskSchema,
-  /** The first sequence number that the host has not. */
-  next: z.int().min(1),
-});
-export type HelloResponse = Readonly<z.output<typeof helloResponseSchema>>;
-
-/** `POST /run/events`. Answers `EventsResponse`: events before `next` are kept and need not be sent again. */
-export const eventsRequestSchema = z.strictObject({
-  events: z.array(numberedEventSchema).min(1).max(runChannel.maxBatchEvents),
-});
-export const eventsResponseSchema = z.object({ next: z.int().min(1) });
-export type EventsResponse = Readonly<z.output<typeof eventsResponseSchema>>;
-
-/** Beside the error's own fields, a refusal of events tells the first sequence number that the host has not. */
-export const channelRefusalSchema = z.object({
-  code: z.string(),
-  message: z.string(),
-  next: z.int().min(1).optional(),
-});
-
-const sequence = z.int().min(1);
-
-/** What the host tells a runner while it works. */
-export const controlMessageSchema = z.discriminatedUnion("type", [
-  z.object({ sequence, type: z.literal("message"), text }),
-  z.object({ sequence, type: z.literal("interrupt") }),
-  z.object({ sequence, type: z.literal("cancel") }),
-  z.object({
-    sequence,
-    type: z.literal("permission"),
-    id: z.string().min(1).max(256),
-    allow: z.boolean(),
-    reason: z.string().max(4096),
-  }),
-  /** More knowledge for the agents; taken up at their next step. */
-  z.object({ sequence, type: z.literal("context"), text }),
-  ...taskControlSchemas,
-]);
-export type ControlMessage = Readonly<z.output<typeof controlMessageSchema>>;
-
-/** As the host's side makes them: the channel numbers them. */
-export type Control = ControlMessage extends infer M ? (M extends unknown ? Omit<M, "sequence"> : never) : never;
-
-/** `GET /run/control?after=<sequence>`: answers as soon as there is a message after that one, or empty after a while. A poll is a heartbeat. */
-export const controlResponseSchema = z.object({ messages: z.array(controlMessageSchema) });
-export type ControlResponse = Readonly<z.output<typeof controlResponseSchema>>;

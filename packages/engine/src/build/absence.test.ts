@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { isTimeKept, withoutAbsence } from "./absence.ts";
 import { decide } from "./decide.ts";
-import { order } from "./orders.ts";
+import { order } from "./observe/orders.ts";
 import type { BuildState } from "./state.ts";
 import { after, begin, offered, orders, returned, seen, task, tick } from "./testing.ts";
 
@@ -29,13 +29,13 @@ test.each([
   else expect(decide(moved, atMs)).toEqual([]);
 });
 
-test("what was silent before is silent for as long again, and then lost", () => {
+test("after an absence an attempt has its full time of silence again", () => {
   const moved = withoutAbsence(working(), 3 * hourMs);
   expect(decide(moved, 3 * hourMs + 89_999)).toEqual([]);
   expect(decide(moved, 3 * hourMs + 90_000)).toMatchObject([{ type: "respawn-attempt", attempt: 1 }]);
 });
 
-test("what is paused is left to its resume, and what waits in the merge queue has waited less", () => {
+test("an absence does not change a paused attempt and shortens a wait in the merge queue", () => {
   const paused = { ...tick(order(working(), orders.pause, minuteMs), minuteMs), turnAtMs: minuteMs };
   expect(withoutAbsence(paused, 3 * hourMs)).toEqual(paused);
   const waiting = seen(working(), offered("a", 1, 1), minuteMs);
@@ -48,11 +48,11 @@ test.each([
   { what: "in a burst", change: {}, atMs: minuteMs + 4999, isKept: false },
   { what: "that is the first known", change: { turnAtMs: null }, atMs: minuteMs, isKept: true },
   { what: "of a build whose time stands", change: { activeSinceMs: null }, atMs: 2 * minuteMs, isKept: false },
-])("the time of a turn $what is kept though it brought nothing: $isKept", ({ change, atMs, isKept }) => {
+])("the time of a turn $what without news is kept: $isKept", ({ change, atMs, isKept }) => {
   expect(isTimeKept({ ...working(), ...change }, atMs)).toBe(isKept);
 });
 
-test("a state that does not know its last turn counts all the time", () => {
+test("a state without a last turn counts all the time", () => {
   const state = { ...working(), turnAtMs: null };
   expect(withoutAbsence(state, 3 * hourMs)).toBe(state);
 });

@@ -1,7 +1,7 @@
 import { buildSettingsSchema, endAs } from "@slipway/contract";
 import { describe, expect, test } from "vitest";
 import { decide } from "./decide.ts";
-import { type BuildOrder, order } from "./orders.ts";
+import { type BuildOrder, order } from "./observe/orders.ts";
 import { type BuildState, beginPlanning, type Outcome, type TaskState } from "./state.ts";
 import {
   after,
@@ -41,29 +41,29 @@ function told(state: BuildState, given: BuildOrder, nowMs: number): BuildState {
 }
 
 describe("scheduling", () => {
-  test("the longest path goes first, and equals go by their id", () => {
+  test("the longest path goes first, and equal ones by id", () => {
     const tasks = [task("c"), task("b"), task("short", [], 40), task("long", [], 5), task("end", ["long"], 60)];
     expect(startedTasks(begin(tasks, { slots: 3 }))).toEqual(["long", "short", "b"]);
   });
 
-  test("fewer slots than the build asks for are kept to", () => {
+  test("a build uses no more slots than it was granted", () => {
     const state = { ...begin([task("a"), task("b")]), grantedSlots: 1 };
     expect(startedTasks(state)).toEqual(["a"]);
   });
 
-  test("a merge lets the next one begin in the same turn", () => {
+  test("a merge lets the next task begin in the same turn", () => {
     const state = after(tick(begin([task("a"), task("b", ["a"])]), 0), 5, ended("a", 1, merged));
     expect(statuses(state)).toEqual({ a: "merged", b: "assigned" });
   });
 
-  test("a report about an attempt that is over changes nothing", () => {
+  test("a report about an ended attempt changes nothing", () => {
     const state = after(tick(begin([task("a")]), 0), 5, ended("a", 1, failed("x")));
     expect(seen(state, ended("a", 1, merged), 6)).toEqual(state);
   });
 });
 
 describe("failures", () => {
-  test("a task that fails for good takes with it what depends on it, and nothing else", () => {
+  test("a task that fails for good fails its dependents and nothing else", () => {
     let state = tick(begin([task("a"), task("b", ["a"]), task("c", ["b"]), task("other")]), 0);
     for (let attempt = 1; attempt <= 10; attempt++) {
       state = after(state, attempt, ended("a", attempt, failed("abcdefghij".charAt(attempt - 1))));
@@ -77,7 +77,7 @@ describe("failures", () => {
     ]);
   });
 
-  test("trouble of somebody else's is no try, and is waited out longer every time", () => {
+  test("an interruption is no try, and each wait is longer", () => {
     const state = after(tick(begin([task("a")]), 0), 1000, ended("a", 1, endAs("unavailable")));
     expect(state.tasks[0]).toMatchObject({ status: "pending", failures: [], notBeforeMs: 16_000 });
     expect(nextWakeMs(state, 1000)).toBe(16_000);
@@ -98,7 +98,7 @@ describe("failures", () => {
   const limited: Outcome = endAs("rate_limited", "for some hours");
   const away: Outcome = endAs("unavailable", "the provider is away");
 
-  test("a model's limit is waited out for as long as the build lasts, with ten minutes in between at most", () => {
+  test("attempts wait for a model's limit as long as the build lasts, at most ten minutes at a time", () => {
     const state = interruptedOften(begin([task("a")]), 100, limited);
     const waits = { status: "pending", failures: [], next: { level: null }, trouble: "rate_limited: for some hours" };
     expect(state.tasks[0]).toMatchObject({ ...waits, attempts: 100, interruptions: 0 });
@@ -111,7 +111,7 @@ describe("failures", () => {
     expect(tick(state, dayMs)).toMatchObject({ status: "failed", endReason: "timeout" });
   });
 
-  test("the eleventh trouble since the last failed try is a failure, whatever was offered in between", () => {
+  test("the eleventh interruption since the last failed try is a failure, even after an offer", () => {
     const before = interruptedOften(interruptedOften(begin([task("a")]), 10, away), 3, limited);
     const { notBeforeMs = 0, attempts = 0 } = before.tasks[0] ?? {};
     const attempt = attempts + 1;
@@ -123,7 +123,7 @@ describe("failures", () => {
     expect(tasks[0]).toMatchObject({ failures: [{ error }], interruptions: 0 });
   });
 
-  test("other trouble is a failure when there is too much of it, however often a model was away meanwhile", () => {
+  test("too many other interruptions are a failure, and those by a model do not count", () => {
     const before = interruptedOften(interruptedOften(begin([task("a")]), 10, away), 20, limited);
     expect(before.tasks[0]).toMatchObject({ failures: [], interruptions: 10, modelInterruptions: 20 });
     const { tasks } = interruptedOften(before, 1, away);
@@ -135,19 +135,19 @@ describe("failures", () => {
 describe("watchdogs", () => {
   const heard = { type: "attempt.heard", data: { task: "a", attempt: 1 } } as const;
 
-  test("a sandbox that misses three heartbeats comes back from its checkpoint, as the same attempt", () => {
+  test("a sandbox that misses three heartbeats is respawned from its checkpoint as the same attempt", () => {
     const state = after(tick(begin([task("a")]), 0), 1000, heard);
     expect(nextWakeMs(state, 1000)).toBe(91_000);
     expect(decide(state, 90_999)).toEqual([]);
     expect(decide(state, 91_000)).toEqual([{ type: "respawn-attempt", task: "a", attempt: 1, respawn: 1 }]);
   });
 
-  test("where nothing comes back, a death is a failed try", () => {
+  test("without respawns, the loss of a sandbox is a failed try", () => {
     const state = after(tick(begin([task("a")], { respawn: false }), 0), 1000, heard);
     expect(types(state, 91_000)).toEqual(["end-attempt", "retry-task", "start-attempt"]);
   });
 
-  test("a sandbox that keeps dying does not come back for ever", () => {
+  test("a sandbox that keeps dying is respawned a limited number of times", () => {
     let state = tick(begin([task("a")]), 0);
     for (let death = 1; death <= 5; death++)
       state = after(state, death, ended("a", 1, endAs("runner_lost"), death - 1));
@@ -155,12 +155,12 @@ describe("watchdogs", () => {
     expect(after(state, 6, ended("a", 1, endAs("runner_lost"), 5)).attempts).toMatchObject([{ number: 2, level: 1 }]);
   });
 
-  test("an attempt far beyond its estimate fails though it is alive", () => {
+  test("an attempt far beyond its estimate fails even if it is alive", () => {
     const state = seen(tick(begin([task("a", [], 20)]), 0), heard, 120 * minuteMs - 1000);
     expect(types(state, 120 * minuteMs)).toEqual(["end-attempt", "retry-task", "start-attempt"]);
   });
 
-  test("what waits for its gates is not watched", () => {
+  test("an attempt that waits for its gates has no deadline", () => {
     const state = after(tick(begin([task("a")]), 0), 1000, { ...heard, type: "attempt.offered" });
     expect(statuses(state)).toEqual({ a: "verifying" });
     expect(decide(state, dayMs - 1)).toEqual([]);
@@ -170,7 +170,7 @@ describe("watchdogs", () => {
 describe("money", () => {
   const poor = { budgetMicroUsd: 1000 };
 
-  test("there is one warning at 80 % of a budget", () => {
+  test("a build warns once at 80 % of its budget", () => {
     const state = tick(begin([task("a")], poor), 0);
     expect(types(seen(state, spent(799), 1), 1)).toEqual([]);
     const warned = seen(state, spent(800), 1);
@@ -178,7 +178,7 @@ describe("money", () => {
     expect(types(seen(tick(warned, 1), spent(900), 2), 2)).toEqual([]);
   });
 
-  test("at its budget a build pauses with all it has, for days, and goes on when the budget is raised", () => {
+  test("a build at its budget pauses, keeps its attempts for days and continues when the budget is raised", () => {
     const state = after(tick(begin([task("a"), task("b")], poor), 0), 1000, spent(1000));
     expect(state).toMatchObject({ status: "paused", pause: { reason: "budget" }, attempts: [{}, {}] });
     expect(nextWakeMs(state, 1000)).toBeNull();
@@ -188,7 +188,7 @@ describe("money", () => {
     expect(nextWakeMs(raised, 2 * dayMs)).toBeGreaterThan(2 * dayMs);
   });
 
-  test("a refused reservation pauses, too", () => {
+  test("a refused reservation also pauses the build", () => {
     const refused = { ...endAs("budget"), budgetMicroUsd: 1000 } as const;
     const state = after(tick(begin([task("a")], poor), 0), 5, ended("a", 1, refused));
     expect(state).toMatchObject({ status: "paused", attempts: [{ number: 1, outcome: null }] });
@@ -199,14 +199,14 @@ describe("money", () => {
     expect(tick(late, 10)).toMatchObject({ status: "running", attempts: [{ number: 1, outcome: null }] });
   });
 
-  test("a raised budget alone leaves what the user has paused at rest; with the word to go on it does not", () => {
+  test("a raised budget resumes a build that its user paused only if it says so", () => {
     const state = told(tick(begin([task("a")], poor), 0), orders.pause, 1);
     expect(told(state, budgetOf(2000), 2).status).toBe("paused");
     const resumed = told(state, budgetOf(2000, true), 2);
     expect(resumed).toMatchObject({ status: "running", settings: { budgetMicroUsd: 2000 } });
   });
 
-  test("what was refused is asked for again at a user's later word, while the budget is not spent", () => {
+  test("a later resume asks again for refused money if the budget is not spent", () => {
     const refused = ended("a", 1, { ...endAs("budget"), budgetMicroUsd: 1000 });
     const before = order(tick(begin([task("a")], poor), 0), orders.resume, 5);
     const state = after(before, 5, refused, spent(999));
@@ -229,8 +229,8 @@ describe("money", () => {
   );
 });
 
-describe("a user's word", () => {
-  test("pauses and resumes, and a result that comes in between counts", () => {
+describe("an order", () => {
+  test("pauses and resumes, and a result during the pause counts", () => {
     const paused = told(tick(begin([task("a"), task("b", ["a"])]), 0), orders.pause, 10);
     expect(paused).toMatchObject({ status: "paused", pause: { reason: "user" } });
     const state = after(paused, 20, ended("a", 1, merged));
@@ -238,13 +238,13 @@ describe("a user's word", () => {
     expect(statuses(told(state, orders.resume, 30))).toEqual({ a: "merged", b: "assigned" });
   });
 
-  test("a sandbox that died during a pause comes back after it", () => {
+  test("respawns a sandbox that died during a pause", () => {
     const paused = told(tick(begin([task("a")]), 0), orders.pause, 10);
     const state = after(paused, 20, ended("a", 1, endAs("runner_lost")));
     expect(types(order(state, orders.resume, 30), 30)).toEqual(["resume-build", "respawn-attempt"]);
   });
 
-  test("a cancel is not taken back, and an ended build takes no orders", () => {
+  test("to cancel is final, and an ended build takes no orders", () => {
     const cancelled = order(tick(begin([task("a")]), 0), orders.cancel, 10);
     expect(order(cancelled, orders.resume, 11)).toEqual(cancelled);
     const over = tick(cancelled, 12);
@@ -254,7 +254,7 @@ describe("a user's word", () => {
   });
 });
 
-test("a build's time runs out, and pauses do not count", () => {
+test("a build's time runs out, without its pauses", () => {
   const state = told(tick(begin([task("a")]), 0), orders.pause, 1000);
   const resumed = told(state, orders.resume, 5 * dayMs);
   const offered = seen(resumed, { type: "attempt.offered", data: { task: "a", attempt: 1 } }, 5 * dayMs);
@@ -300,7 +300,7 @@ describe("after the last task", () => {
     expect(checked(done, 6)).toMatchObject({ status: "succeeded", endReason: "satisfied" });
   });
 
-  test("what is not satisfied is planned and built, and a late second check changes nothing", () => {
+  test("unsatisfied criteria are planned and built, and a late second check changes nothing", () => {
     const state = checked(done, 6, "fast");
     expect(state.progress).toMatchObject({ step: "planning", unsatisfied: ["fast"] });
     expect(checked(state, 7)).toEqual(state);
@@ -310,7 +310,7 @@ describe("after the last task", () => {
     expect(checked(again, 9).status).toBe("succeeded");
   });
 
-  test("rounds that bring nothing end in a pause, and the user's word gives it some more", () => {
+  test("rounds without a change end in a pause, and a resume allows more of them", () => {
     let state = checked(done, 10, "fast");
     for (let round = 1; round <= 3; round++)
       state = checked(replanned(state, 10 + round, `b-${round}`), 10 + round, "fast");

@@ -23,12 +23,12 @@ describe("escalation", () => {
     expect(levels((attempt) => `error ${attempt}`)).toEqual([null, 1, 1, 1, 2, 2, 2, 3, 3, 4]);
   });
 
-  test("does not go round in a loop: an error that is back at the same level moves it on", () => {
+  test("leaves a level at which the same error is back", () => {
     expect(levels(() => "the same")).toEqual([null, 1, 1, 2, 2, 3, 3, 4]);
     expect(levels((attempt) => (attempt % 2 ? "one" : "other"))).toEqual([null, 1, 1, 1, 2, 2, 2, 3, 3, 4]);
   });
 
-  test("tries a known fix first, and each of them once", () => {
+  test("tries each known fix once, before other fixes", () => {
     expect(
       levels(
         (attempt) => `error ${attempt}`,
@@ -37,12 +37,12 @@ describe("escalation", () => {
     ).toEqual([null, 0, 1, 1, 1, 2, 2, 2, 3, 3, 4]);
   });
 
-  test("does not try known fixes without end", () => {
+  test("tries a limited number of known fixes", () => {
     const tried = levels((attempt) => `error ${attempt}`, String);
     expect(tried).toEqual([null, 0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 4]);
   });
 
-  test("rebuilds from main, and mends in place", () => {
+  test("rebuilds from main and fixes in place", () => {
     const state = beginTask(task("a"));
     const failedAt = (level: Level) => escalate(state, { level, pattern: null, error: "x" }, null)?.from;
     expect([failedAt(1), failedAt(2), failedAt(3)]).toEqual(["last-attempt", "last-attempt", "last-attempt"]);
@@ -61,7 +61,7 @@ describe("a fingerprint", () => {
     expect(fingerprint(one)).toBe(fingerprint(other));
   });
 
-  test("tells different errors apart, and stays short", () => {
+  test("differs between errors and stays short", () => {
     expect(fingerprint("x is not a function")).not.toBe(fingerprint("y is not a function"));
     expect(fingerprint("x".repeat(1_000_000)).length).toBeLessThanOrEqual(300);
   });

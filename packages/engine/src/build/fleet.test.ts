@@ -14,7 +14,7 @@ describe("a fleet", () => {
     expect(fleet.grant(demand("b", 0, 6))).toBe(6);
   });
 
-  test("that is too small shares between users, and takes nothing away", () => {
+  test("that is too small shares between users and takes no slot away", () => {
     const fleet = createFleet(4, () => {});
     expect(fleet.grant(demand("a", 0, 4))).toBe(4);
     expect(fleet.grant(demand("b", 0, 4))).toBe(0);
@@ -23,7 +23,7 @@ describe("a fleet", () => {
     expect(fleet.grant(demand("a", 2, 4))).toBe(2);
   });
 
-  test("tells who waits when there is more, once", () => {
+  test("tells a waiting build once when it may use more", () => {
     const more: string[] = [];
     const fleet = createFleet(4, (build) => more.push(build));
     fleet.grant(demand("a", 4, 4));
@@ -38,7 +38,7 @@ describe("a fleet", () => {
     expect(fleet.grant(demand("b", 1, 2))).toBe(2);
   });
 
-  test("forgets a build that it has never heard of", () => {
+  test("ignores an unknown build that ends", () => {
     const fleet = createFleet(1, () => {});
     fleet.forget("nobody");
     expect(fleet.grant(demand("a", 0, 1))).toBe(1);
@@ -48,7 +48,7 @@ describe("a fleet", () => {
 describe("what a build wants", () => {
   const build = { id: "a", account: "ada", createdAt: 7 };
 
-  test("is what works and what could begin, up to its slots", () => {
+  test("is its working and ready attempts, up to its slots", () => {
     const fresh = begin([task("a"), task("b"), task("c", ["a"])], { slots: 2 });
     expect(demandOf(fresh, build, 0)).toMatchObject({ held: 0, wanted: 2, user: "ada", startedAtMs: 7 });
     const working = tick({ ...fresh, grantedSlots: 1 }, 0);

@@ -5,7 +5,7 @@ import { applyActions } from "./apply.ts";
 import { decide } from "./decide.ts";
 import type { Fact, Known } from "./observe/facts.ts";
 import { takeIn } from "./observe/observe.ts";
-import { order } from "./orders.ts";
+import { order } from "./observe/orders.ts";
 import { type BuildState, hasEnded, isDone, type Outcome } from "./state.ts";
 import {
   begin,
@@ -60,7 +60,7 @@ const scripts = fc.record({
   happenings: fc.array(happenings, { maxLength: 60 }),
 });
 
-test("a turn never runs more than it may, nor anything before what it depends on", () => {
+test("a turn stays within its slots and starts no task before its dependencies", () => {
   drive((before, state) => {
     const working = (of: BuildState) => of.attempts.filter(({ pausedAtMs }) => pausedAtMs === null).length;
     const most = Math.min(state.settings.slots, state.grantedSlots);
@@ -75,7 +75,7 @@ test("a turn never runs more than it may, nor anything before what it depends on
   });
 });
 
-test("a task has at most one attempt that has not ended, and its status says so", () => {
+test("a task has at most one open attempt, and its status says so", () => {
   drive((_, state) => {
     for (const { id, status } of state.tasks) {
       const live = state.attempts.filter((attempt) => attempt.task === id).length;
@@ -84,7 +84,7 @@ test("a task has at most one attempt that has not ended, and its status says so"
   });
 });
 
-test("nothing is decided twice: after a turn there is nothing to do, until it wakes", () => {
+test("after a turn there is nothing to decide until it wakes", () => {
   drive((_, state, nowMs) => {
     expect(decide(state, nowMs)).toEqual([]);
     const wakeMs = nextWakeMs(state, nowMs) ?? nowMs + 1000 * hourMs;
@@ -107,14 +107,14 @@ test("no attempt is started twice", () => {
   );
 });
 
-test("the order in which tasks and attempts are listed decides nothing", () => {
+test("the order of the lists of tasks and attempts has no effect", () => {
   drive((before, _, nowMs) => {
     const turned = { ...before, tasks: before.tasks.toReversed(), attempts: before.attempts.toReversed() };
     expect(decide(turned, nowMs)).toEqual(decide(before, nowMs));
   });
 });
 
-test("a turn that is cut short and taken again, by another process, comes to the same", () => {
+test("a turn that is cut short and repeated by another process has the same result", () => {
   fc.assert(
     fc.property(scripts, (script) => {
       const told: { fact: Fact; kept: string }[] = [];
@@ -138,7 +138,7 @@ test("a turn that is cut short and taken again, by another process, comes to the
   );
 });
 
-test("a fact that is told twice counts once, and one about an attempt that is over changes nothing", () => {
+test("a repeated fact counts once, and one about an ended attempt changes nothing", () => {
   fc.assert(
     fc.property(scripts, (script) => {
       const told: Fact[] = [];
@@ -158,7 +158,7 @@ test("a fact that is told twice counts once, and one about an attempt that is ov
   );
 });
 
-test("a cancel ends everything, whatever was going on", () => {
+test("a cancel ends everything at any time", () => {
   fc.assert(
     fc.property(scripts, (script) => {
       const { state, nowMs } = play(script);
@@ -171,7 +171,7 @@ test("a cancel ends everything, whatever was going on", () => {
   );
 });
 
-test("every task is merged or says why not, once the world goes on", () => {
+test("every task ends as merged or with a reason", () => {
   fc.assert(
     fc.property(scripts, (script) => {
       const { state, nowMs } = settle(play(script));

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import type { StoredBuild } from "../ports/store.ts";
 import { newBuildDetails, readState } from "./records.ts";
 
-test("what was kept before interruptions had reasons is read", () => {
+test("records from before interruptions had reasons can be read", () => {
   const details = newBuildDetails(buildSettingsSchema.parse({}), "none", 0);
   const next = { level: null, pattern: null, from: "main" };
   const task = { estimateMs: 1, failures: [], next, interruptions: 3, notBeforeMs: 0, failure: null };

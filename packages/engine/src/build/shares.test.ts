@@ -33,7 +33,7 @@ describe("slots of the fleet", () => {
     expect(shared).toEqual(expected);
   });
 
-  test("none is given twice, none is left while somebody wants it, and the order of demands decides nothing", () => {
+  test("none is granted twice, none stays free while a build wants it, and the order of demands has no effect", () => {
     const demands = fc.array(
       fc.record({
         user: fc.constantFrom("a", "b", "c"),

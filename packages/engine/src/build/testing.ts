@@ -11,7 +11,7 @@ import { applyActions } from "./apply.ts";
 import { decide } from "./decide.ts";
 import type { Fact, Known } from "./observe/facts.ts";
 import { observe } from "./observe/observe.ts";
-import type { BuildOrder } from "./orders.ts";
+import type { BuildOrder } from "./observe/orders.ts";
 import { type BuildState, beginBuild, type Outcome } from "./state.ts";
 
 export function task(id: string, dependencies: readonly string[] = [], minutes = 10): Task {

@@ -55,7 +55,7 @@ export async function keptEnd(log: RunLog, run: RunId): Promise<End | undefined>
   if (end !== undefined) return end;
   const next = await log.next(run);
   for await (const { event } of log.read(run, Math.max(0, next - 2))) {
-    if (event.type === "ended") return endAs(event.reason, event.message);
+    if (event.type === "ended") return endAs(event.end.reason, event.end.message);
   }
   return undefined;
 }
@@ -82,7 +82,7 @@ async function takeEvents(pages: Pages, claimed: readonly NumberedEvent[]): Prom
   ending.requireRunning();
   if (batch.fresh.length > 0) await log.append(run, batch.fresh);
   const last = batch.fresh.at(-1)?.event;
-  if (last?.type === "ended") ending.reach(endAs(last.reason, last.message));
+  if (last?.type === "ended") ending.reach(endAs(last.end.reason, last.end.message));
   changes.ring();
   if (batch.late.length > 0) ending.requireRunning();
   return next + batch.fresh.length;

@@ -15,7 +15,7 @@ const hello = (instance: string, version: number = runChannel.version) =>
   host.send(run, "POST", "/run/hello", { version, instance });
 
 describe("a hello", () => {
-  test("is answered with the run, its task and the first number that is wanted", async () => {
+  test("is answered with the run, its task and the next number", async () => {
     expect(await hello("a")).toMatchObject({ status: 200, body: { run, task, next: 1 } });
     await host.sendEvents(run, notes(1, 3));
     expect((await hello("b")).body).toMatchObject({ next: 4 });
@@ -27,7 +27,7 @@ describe("a hello", () => {
     expect(answer.body).toMatchObject({ message: expect.stringContaining("version 2") });
   });
 
-  test("before the host has opened the run is asked to come again", async () => {
+  test("before the host has opened the run is told to retry", async () => {
     const later = newId("run");
     const early = await host.send(later, "POST", "/run/hello", { version: 1, instance: "a" });
     expect(early).toMatchObject({ status: 503, body: { code: "provider_unavailable", retry: "later" } });
@@ -55,7 +55,7 @@ describe("events", () => {
     ["a gap among them", () => [note(3), note(5)]],
     ["a turned order", () => [note(4), note(3)]],
     ["a number twice", () => [note(3), note(3)]],
-  ])("with %s are refused with the number that is wanted, and nothing of them is kept", async (_, events) => {
+  ])("with %s are refused with the next number, and none is kept", async (_, events) => {
     await host.sendEvents(run, notes(1, 2));
     expect(await host.sendEvents(run, events())).toMatchObject({
       status: 400,
@@ -64,7 +64,7 @@ describe("events", () => {
     expect(await host.stored(run)).toEqual(notes(1, 2));
   });
 
-  test("of batches that come at the same time never mix", async () => {
+  test("of concurrent batches never mix", async () => {
     const batches = Array.from({ length: 20 }, (_, i) => notes(i * 10 + 1, i * 10 + 15));
     let answers = [];
     do answers = await Promise.all(batches.map((batch) => host.sendEvents(run, batch)));
@@ -72,7 +72,7 @@ describe("events", () => {
     expect(await host.stored(run)).toEqual(notes(1, 205));
   });
 
-  test("with other content under a used number end the run as tampered, and nothing of them is kept", async () => {
+  test("with other content under a used number end the run as tampered, and none is kept", async () => {
     await host.sendEvents(run, notes(1, 3));
     const answer = await host.sendEvents(run, [note(2), note(3, "forged"), note(4)]);
     expect(answer).toMatchObject({ status: 410, body: { code: "run_ended", next: 4 } });
@@ -80,7 +80,7 @@ describe("events", () => {
     expect(await host.stored(run)).toEqual(notes(1, 3));
   });
 
-  test("of a runner that was replaced are tampering when they say something else", async () => {
+  test("of a replaced runner end the run as tampered if their content differs", async () => {
     await hello("first");
     await host.sendEvents(run, notes(1, 2));
     await hello("second");
@@ -101,7 +101,7 @@ describe("events", () => {
     expect(await host.channel.ended(run)).toMatchObject({ reason: "completed" });
   });
 
-  test("that are more than a run may send end it as flooded", async () => {
+  test("beyond a run's limit end it as flooded", async () => {
     await using full = await startTestHost({
       wrapLog: (log) => ({ ...log, next: async () => runChannel.maxEventsPerRun }),
     });
@@ -111,7 +111,7 @@ describe("events", () => {
     expect(await full.channel.ended(flooding)).toMatchObject({ reason: "flooded" });
   });
 
-  test("that are more bytes than a run may send end it as flooded", async () => {
+  test("beyond a run's limit of bytes end it as flooded", async () => {
     await using full = await startTestHost({
       wrapLog: (log) => ({ ...log, bytes: async () => runChannel.maxRunBytes - 10 }),
     });
@@ -120,7 +120,7 @@ describe("events", () => {
     expect(await full.channel.ended(flooding)).toMatchObject({ reason: "flooded" });
   });
 
-  test("that the host can not keep are asked for again, and are no end", async () => {
+  test("that the host cannot store are asked for again and do not end the run", async () => {
     let isFull = true;
     await using sick = await startTestHost({
       wrapLog: (log) => ({
@@ -140,7 +140,7 @@ describe("events", () => {
 });
 
 describe("the host's code", () => {
-  test("reads what is kept, then what comes, and stops at the end", async () => {
+  test("reads stored events, then new ones, and stops at the end", async () => {
     await host.sendEvents(run, notes(1, 2));
     const reader = host.channel.events(run, { after: 1 })[Symbol.asyncIterator]();
     expect((await reader.next()).value).toEqual(note(2));
@@ -151,7 +151,7 @@ describe("the host's code", () => {
     expect(await reader.next()).toEqual({ done: true, value: undefined });
   });
 
-  test("that reads slowly holds nothing back and misses nothing", async () => {
+  test("that reads slowly delays nothing and misses nothing", async () => {
     const reader = host.channel.events(run)[Symbol.asyncIterator]();
     const first = reader.next();
     for (let from = 1; from <= 500; from += 100) await host.sendEvents(run, notes(from, from + 99));
@@ -160,7 +160,7 @@ describe("the host's code", () => {
     expect(seen.map(({ value }) => value)).toEqual(notes(1, 500));
   });
 
-  test("stops reading by its signal, or when the run is closed", async () => {
+  test("stops reading at its signal or when the run is closed", async () => {
     const controller = new AbortController();
     const aborted = Array.fromAsync(host.channel.events(run, { signal: controller.signal }));
     const closed = Array.fromAsync(host.channel.events(run));
@@ -170,14 +170,14 @@ describe("the host's code", () => {
     expect(await closed).toEqual([]);
   });
 
-  test("ends a run once, and the first reason stays", async () => {
+  test("ends a run once, for the first reason", async () => {
     await host.channel.fail(run, "budget", "the money is spent");
     await host.channel.fail(run, "timeout", "too late");
     expect(await host.channel.ended(run)).toEqual(endAs("budget", "the money is spent"));
     expect(await host.sendEvents(run, [note(1)])).toMatchObject({ status: 410, body: { code: "run_ended", next: 1 } });
   });
 
-  test("finds runs as they were when the host is started again", async () => {
+  test("finds runs unchanged after a restart of the host", async () => {
     const tampering = await host.openRun();
     const done = await host.openRun();
     await host.sendEvents(run, notes(1, 2));
@@ -194,7 +194,7 @@ describe("the host's code", () => {
     await expect(again.send(done, { type: "cancel" })).rejects.toSatisfy((error) => hasCode(error, "run_ended"));
   });
 
-  test("lets go of a run that is over, which is still told so", async () => {
+  test("releases an ended run, which still learns that it has ended", async () => {
     await host.sendEvents(run, [end(1)]);
     host.channel.close(run);
     expect(await host.sendEvents(run, [note(2)])).toMatchObject({ status: 410, body: { code: "run_ended" } });
@@ -213,7 +213,7 @@ describe("silence", () => {
     expect(host.time.waiting).toBe(0);
   });
 
-  test("is broken by whatever comes from the runner", async () => {
+  test("is broken by any request of the runner", async () => {
     for (let i = 0; i < 5; i++) {
       host.time.advance(2.9 * beat);
       await hello("a");
@@ -225,7 +225,7 @@ describe("silence", () => {
     expect(await host.channel.ended(run)).toMatchObject({ reason: "runner_lost" });
   });
 
-  test("is watched no more when the run has ended or is closed", async () => {
+  test("is not watched after the run has ended or is closed", async () => {
     const other = await host.openRun();
     await host.sendEvents(run, [end(1)]);
     host.channel.close(other);

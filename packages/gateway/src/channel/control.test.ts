@@ -22,7 +22,7 @@ async function waitingPoll(after: number): Promise<{ readonly answer: Promise<An
   return { answer };
 }
 
-test("what was said is told in its order, from the number that is asked for", async () => {
+test("messages come in order from the requested number on", async () => {
   await host.channel.send(run, { type: "message", text: "one" });
   await host.channel.send(run, { type: "interrupt" });
   await host.channel.send(run, { type: "permission", id: "p", allow: false, reason: "no" });
@@ -34,7 +34,7 @@ test("what was said is told in its order, from the number that is asked for", as
   expect(messages(await poll(2))).toMatchObject([{ sequence: 3 }]);
 });
 
-test("a poll waits for something to be said", async () => {
+test("a poll waits for a message", async () => {
   const { answer } = await waitingPoll(0);
   await host.channel.send(run, { type: "cancel" });
   expect(messages(await answer)).toEqual([{ sequence: 1, type: "cancel" }]);
@@ -46,20 +46,20 @@ test("a poll is answered empty after a heartbeat", async () => {
   expect(await answer).toMatchObject({ status: 200, body: { messages: [] } });
 });
 
-test("a poll that waits when the run ends learns it", async () => {
+test("a waiting poll learns that the run ends", async () => {
   const { answer } = await waitingPoll(0);
   await host.channel.fail(run, "timeout", "too long");
   expect(await answer).toMatchObject({ status: 410, body: { code: "run_ended" } });
 });
 
-test("a runner that takes over frees the polls of the one before", async () => {
+test("a new runner frees the polls of its predecessor", async () => {
   await host.send(run, "POST", "/run/hello", { version: 1, instance: "first" });
   const { answer } = await waitingPoll(0);
   await host.send(run, "POST", "/run/hello", { version: 1, instance: "second" });
   expect(messages(await answer)).toEqual([]);
 });
 
-test("a poll whose runner is gone holds nothing", async () => {
+test("a poll whose runner is gone is freed", async () => {
   const headers = { authorization: `Bearer ${run}` };
   const request = sendRequest({ socketPath: host.socketPath, path: "/run/control?after=0", headers, agent: false });
   request.on("error", () => {});
@@ -69,7 +69,7 @@ test("a poll whose runner is gone holds nothing", async () => {
   await vi.waitFor(() => expect(host.time.waiting).toBe(1));
 });
 
-test("more polls than a runner has free the oldest", async () => {
+test("more polls than allowed free the oldest", async () => {
   const first = await waitingPoll(0);
   for (let i = 0; i < 7; i++) await waitingPoll(0);
   const last = poll(0);
@@ -78,7 +78,7 @@ test("more polls than a runner has free the oldest", async () => {
   expect(messages(await last)).toHaveLength(1);
 });
 
-test("long messages are told a page at a time", async () => {
+test("long messages are sent a page at a time", async () => {
   const text = "x".repeat(256 * 1024);
   for (let i = 0; i < 5; i++) await host.channel.send(run, { type: "context", text });
   expect(messages(await poll(0))).toHaveLength(2);
@@ -95,7 +95,7 @@ test.each([
   expect(answer).toMatchObject({ status: 400, body: { code: "invalid_request" } });
 });
 
-test("a message that the runner could not read is refused and not kept", async () => {
+test("a message that the runner could not read is refused and not stored", async () => {
   const long: Control = { type: "message", text: "x".repeat(256 * 1024 + 1) };
   await expect(host.channel.send(run, long)).rejects.toSatisfy((error) => hasCode(error, "invalid_request"));
   await host.channel.send(run, { type: "cancel" });

@@ -15,7 +15,7 @@ test.each([
   expect(sortBatch(events, 4)).toEqual(sorted);
 });
 
-test("a batch without a gap loses nothing, and what is new begins at the number that is awaited", () => {
+test("a batch without a gap loses nothing, and its new events begin at the next number", () => {
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 50 }), fc.nat(49), fc.integer({ min: 1, max: 50 }), (next, back, count) => {
       const first = Math.max(1, next - back);

@@ -37,7 +37,7 @@ test.each([
   ["too many events", JSON.stringify({ events: notes(1, runChannel.maxBatchEvents + 1) })],
   ["deep nesting", `{"events":${"[".repeat(100_000)}${"]".repeat(100_000)}}`],
   ["a hundred thousand fields", `{"events":[{${Array.from({ length: 80_000 }, (_, i) => `"k${i}":1`)}}]}`],
-])("%s is refused, and the run goes on", async (_, body) => {
+])("%s is refused, and the run continues", async (_, body) => {
   const answer = await raw(body);
   expect(answer).toMatchObject({ status: 400, body: { code: "event_rejected", next: 1 } });
   expect(JSON.stringify(answer.body).length).toBeLessThan(2000);
@@ -64,7 +64,7 @@ test("a giant body is refused before it is read, and its connection is closed", 
   expect(answer).toContain("too_large");
 });
 
-test("a body that comes drop by drop is given up", async () => {
+test("a body that arrives too slowly is dropped", async () => {
   const socket = open(`POST /run/events HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${run}\r\n`);
   socket.write('content-length: 1000\r\n\r\n{"events":[');
   const answered = readAll(socket);
@@ -73,7 +73,7 @@ test("a body that comes drop by drop is given up", async () => {
   expect(await answered).toContain("did not come within 10 s");
 });
 
-test("a body that is cut off is forgotten", async () => {
+test("an incomplete body is dropped", async () => {
   const socket = open(`POST /run/events HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${run}\r\n`);
   socket.write(`content-length: 1000\r\n\r\n${JSON.stringify({ events: [note(1)] })}`);
   await vi.waitFor(() => expect(host.time.waiting).toBe(3));
@@ -82,7 +82,7 @@ test("a body that is cut off is forgotten", async () => {
   expect(await host.stored(run)).toEqual([]);
 });
 
-test("many bodies at once wait for one another, and only those of that run", async () => {
+test("many concurrent bodies wait for each other, and only those of the same run", async () => {
   const sockets = Array.from({ length: 8 }, () => {
     const socket = open(`POST /run/events HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${run}\r\n`);
     socket.write("content-length: 1000\r\n\r\n{");
@@ -95,7 +95,7 @@ test("many bodies at once wait for one another, and only those of that run", asy
   for (const socket of sockets) socket.destroy();
 });
 
-test("events beyond the rate are refused for a while, and nothing of them is kept", async () => {
+test("events beyond the rate are refused for a while, and none is kept", async () => {
   let next = 1;
   let answer = await host.sendEvents(run, notes(next, next + 255));
   while (answer.status === 200) {
@@ -110,14 +110,14 @@ test("events beyond the rate are refused for a while, and nothing of them is kep
   expect(await host.sendEvents(run, notes(next, next + 255))).toMatchObject({ status: 200 });
 });
 
-test("garbage without end costs its own run its rate", async () => {
+test("endless garbage uses up the rate of its own run", async () => {
   const garbage = `{"events":[${"1,".repeat(200_000)}1]}`;
   const statuses = [];
   for (let i = 0; i < 10; i++) statuses.push((await raw(garbage)).status);
   expect(statuses.filter((status) => status === 429).length).toBeGreaterThan(4);
 });
 
-test("questions without end cost their own run its rate", async () => {
+test("endless questions use up the rate of their own run", async () => {
   await host.channel.send(run, { type: "cancel" });
   const ask = () => host.send(run, "GET", "/run/control?after=0");
   let answers = 0;
@@ -128,13 +128,15 @@ test("questions without end cost their own run its rate", async () => {
   expect(await ask()).toMatchObject({ status: 200 });
 });
 
-test("a program that posts success ends its own run, by a claim", async () => {
+test("a program that posts success ends its own run with a claim", async () => {
   await host.sendEvents(run, [note(1)]);
-  await host.sendEvents(run, [{ sequence: 2, at: 0, event: { type: "ended", reason: "completed", message: "" } }]);
+  await host.sendEvents(run, [
+    { sequence: 2, at: 0, event: { type: "ended", end: { reason: "completed", message: "" } } },
+  ]);
   expect(await host.channel.ended(run)).toEqual(endAs("completed"));
 });
 
-test("a program that forges the next number before the runner is found out by the runner's own words", async () => {
+test("a program that forges the next number before the runner is detected by the runner's own event", async () => {
   await host.sendEvents(run, [note(1), note(2, "forged")]);
   await host.sendEvents(run, [note(2, "honest")]);
   expect(await host.channel.ended(run)).toMatchObject({ reason: "tampered" });

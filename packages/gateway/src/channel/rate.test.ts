@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { createRate } from "./rate.ts";
 import { createFakeTime } from "./testing.ts";
 
-test("after a pause a burst goes through, then so many a second", () => {
+test("after a pause a burst passes, then a fixed number per second", () => {
   const time = createFakeTime();
   const rate = createRate(100, 300, time.clock);
   expect(rate.take(300)).toBe(0);
@@ -16,7 +16,7 @@ test("after a pause a burst goes through, then so many a second", () => {
   expect(rate.take(300)).toBe(0);
 });
 
-test("a charge beyond what is there is made up for", () => {
+test("a charge beyond the balance is worked off", () => {
   const time = createFakeTime();
   const rate = createRate(100, 300, time.clock);
   rate.charge(400);
@@ -25,7 +25,7 @@ test("a charge beyond what is there is made up for", () => {
   expect(rate.take(100)).toBe(0);
 });
 
-test("a clock that is set back gives nothing away and takes nothing", () => {
+test("a clock that is set back neither adds nor removes rate", () => {
   let now = 1000;
   const rate = createRate(100, 100, { now: () => now });
   expect(rate.take(100)).toBe(0);

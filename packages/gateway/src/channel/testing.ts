@@ -125,5 +125,5 @@ export function notes(from: number, to: number): NumberedEvent[] {
 }
 
 export function end(sequence: number): NumberedEvent {
-  return { sequence, at: 1, event: { type: "ended", reason: "completed", message: "done" } };
+  return { sequence, at: 1, event: { type: "ended", end: { reason: "completed", message: "done" } } };
 }

@@ -54,8 +54,8 @@ export interface TeamTool {
 
 export interface Agent extends AsyncDisposable {
   /**
-   * Runs one turn, which ends with exactly one `done` or `error`. One turn at a time. When the signal aborts, the turn
-   * ends with `done`/`cancelled` and leaves nothing running. The prompt is `goOnPrompt` when an interrupted turn
+   * Runs one turn, which ends with exactly one `ended`. One turn at a time. When the signal aborts, the turn
+   * ends as `cancelled` and leaves nothing running. The prompt is `goOnPrompt` when an interrupted turn
    * continues.
    */
   turn(prompt: string, options: { readonly signal: AbortSignal }): AsyncIterable<AgentEvent>;

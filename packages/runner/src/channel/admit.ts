@@ -24,7 +24,7 @@ export function admits(event: RunnerEvent, { bytes, next }: Filling): boolean {
 }
 
 function isEnd(event: RunnerEvent): boolean {
-  return event.type === "resumed" || (event.type === "agent" && ["done", "error"].includes(event.event.type));
+  return event.type === "resumed" || (event.type === "agent" && event.event.type === "ended");
 }
 
 function isText(event: RunnerEvent): boolean {

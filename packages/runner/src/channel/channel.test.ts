@@ -39,11 +39,11 @@ afterEach(async () => {
 const notesOf = (events: readonly NumberedEvent[]) =>
   events.flatMap(({ event }) => (event.type === "note" ? event.text : []));
 
-test("a hello brings the run and its task", async () => {
+test("a hello returns the run and its task", async () => {
   expect(await channel.hello()).toMatchObject({ run: place.run, task: { prompt: "work" }, next: 1 });
 });
 
-test("what is emitted reaches the host once and in order", async () => {
+test("emitted events reach the host once and in order", async () => {
   await channel.hello();
   const sent = Array.from({ length: 1000 }, (_, i) => `note ${i}`);
   for (const each of sent) await channel.emit(note(each));
@@ -53,14 +53,14 @@ test("what is emitted reaches the host once and in order", async () => {
   expect(await host.run.ended).toEqual(endAs("completed", "done"));
 });
 
-test("what is emitted is on disk before it counts", async () => {
+test("an event is on disk before emit resolves", async () => {
   await channel.hello();
   await host[Symbol.asyncDispose]();
   await channel.emit(note("kept"));
   expect(readFileSync(join(place.spool, "events.jsonl"), "utf8")).toContain('"kept"');
 });
 
-test("a stream of words is few events, and is sent without waiting for more", async () => {
+test("a stream of words becomes few events, which are sent without waiting for more", async () => {
   await channel.hello();
   const words = Array.from({ length: 500 }, (_, i) => `word${i} `);
   for (const word of words) await channel.emit(text(word));
@@ -74,7 +74,7 @@ test("a stream of words is few events, and is sent without waiting for more", as
   });
 });
 
-test("what was said while the host was away arrives when it is back", async () => {
+test("messages from the host's absence arrive when it is back", async () => {
   await channel.hello();
   await channel.emit(note("before"));
   await channel.flush();
@@ -87,14 +87,14 @@ test("what was said while the host was away arrives when it is back", async () =
   expect(notesOf(await host.stored())).toEqual(expected);
 });
 
-test("a hello waits for a host that is not there yet", async () => {
+test("a hello waits until the host is up", async () => {
   await host[Symbol.asyncDispose]();
   const hello = channel.hello();
   host = await startTestHost(place.directory, place.run);
   expect(await hello).toMatchObject({ run: place.run });
 });
 
-test("a runner that is started again goes on with what it had not sent", async () => {
+test("a restarted runner sends what it had not sent", async () => {
   await channel.hello();
   await channel.emit(note("sent"));
   await channel.flush();
@@ -108,7 +108,7 @@ test("a runner that is started again goes on with what it had not sent", async (
   expect(notesOf(await host.stored())).toEqual(["sent", "not sent", "new"]);
 });
 
-test("a runner whose disk is from before goes on behind what the host has", async () => {
+test("a runner with an older disk continues after what the host has", async () => {
   await channel.hello();
   for (const each of ["a", "b", "c"]) await channel.emit(note(each));
   await channel.flush();
@@ -132,7 +132,7 @@ test("a host that has lost events gets them again", async () => {
   expect(notesOf(await host.stored())).toEqual(["a", "b", "c", "d"]);
 });
 
-test("a host that is reached by an address is spoken to alike", async () => {
+test("a host at an address is spoken to like one at a socket", async () => {
   const relay = await startRelay(place.socketPath);
   const url = `http://127.0.0.1:${relay.port}`;
   await using remote = await openChannel({
@@ -147,7 +147,7 @@ test("a host that is reached by an address is spoken to alike", async () => {
   await relay.close();
 });
 
-test("more than the host takes at a time is waited for", async () => {
+test("a runner waits when it sends more than the host takes at once", async () => {
   await channel.hello();
   const sent = Array.from({ length: 9000 }, (_, i) => String(i));
   await Promise.all(sent.map((each) => channel.emit(note(each))));
@@ -156,7 +156,7 @@ test("more than the host takes at a time is waited for", async () => {
 });
 
 describe("the host's messages", () => {
-  test("come in order, also those that were sent before", async () => {
+  test("come in order, including those sent before", async () => {
     await host.run.send({ type: "message", text: "first" });
     const messages = channel.controls(new AbortController().signal)[Symbol.asyncIterator]();
     expect((await messages.next()).value).toEqual({ sequence: 1, type: "message", text: "first" });
@@ -165,7 +165,7 @@ describe("the host's messages", () => {
     expect((await second).value).toEqual({ sequence: 2, type: "interrupt" });
   });
 
-  test("are handed out once, over restarts of both sides", async () => {
+  test("are handed out once, across restarts of both sides", async () => {
     for (const each of ["one", "two", "three"]) await host.run.send({ type: "message", text: each });
     const before = channel.controls(new AbortController().signal)[Symbol.asyncIterator]();
     await before.next();
@@ -189,10 +189,10 @@ describe("the host's messages", () => {
   });
 });
 
-describe("a host that wants no more of the run", () => {
+describe("a host that refuses the rest of a run", () => {
   const isEnd = (error: unknown) => hasCode(error, "run_ended");
 
-  test("is heard by whoever listens, emits or flushes", async () => {
+  test("fails whoever listens, emits or flushes", async () => {
     await channel.hello();
     const controls = Array.fromAsync(channel.controls(new AbortController().signal));
     await host.run.fail("budget", "the money is spent");
@@ -201,14 +201,14 @@ describe("a host that wants no more of the run", () => {
     await expect(channel.emit(note("late"))).rejects.toSatisfy(isEnd);
   });
 
-  test("ends a flush that can not come to its end", async () => {
+  test("ends a flush that cannot finish", async () => {
     await channel.hello();
     await host.run.fail("timeout", "too long");
     await channel.emit(note("late"));
     await expect(channel.flush()).rejects.toSatisfy(isEnd);
   });
 
-  test("because the runner said that it is done is no failure of the last flush", async () => {
+  test("because it has the run's end does not fail the last flush", async () => {
     await channel.hello();
     const controls = Array.fromAsync(channel.controls(new AbortController().signal));
     controls.catch(() => {});
@@ -218,7 +218,7 @@ describe("a host that wants no more of the run", () => {
     await channel.flush();
   });
 
-  test("since someone else used the runner's numbers ends it as tampered", async () => {
+  test("because someone else used the runner's numbers ends it as tampered", async () => {
     await channel.hello();
     await channel.emit(note("honest"));
     await channel.flush();

@@ -18,14 +18,14 @@ test("thinking is not joined with the answer", () => {
   expect(texts.flush()).toEqual([text("yes")]);
 });
 
-test("agents that write at the same time are joined each for itself", () => {
+test("texts of concurrent agents are joined separately", () => {
   const texts = createCoalescer();
   const pieces = [text("a"), text("1", "worker-1"), text("b"), text("2", "worker-1")];
   expect(pieces.flatMap(texts.push)).toEqual([]);
   expect(texts.flush()).toEqual([text("ab"), text("12", "worker-1")]);
 });
 
-test("an agent's text comes before whatever the agent does next, and before what concerns all", () => {
+test("an agent's text precedes what the agent does next and what concerns all agents", () => {
   const texts = createCoalescer();
   const status = { type: "agent", agent: "lead", event: { type: "status", status: "idle" } } as const;
   texts.push(text("a"));
@@ -35,7 +35,7 @@ test("an agent's text comes before whatever the agent does next, and before what
   expect(texts.push(ended)).toEqual([ended]);
 });
 
-test("no text is lost, and each agent's is in its order, however it comes", () => {
+test("no text is lost, and each agent's stays in order", () => {
   const piece = fc.record({
     agent: fc.constantFrom("lead", "worker-1", "worker-2"),
     channel: fc.constantFrom("answer" as const, "thinking" as const),

@@ -63,7 +63,7 @@ const post = (body: string, token = host.run.token) =>
   });
 const postEvents = (events: readonly unknown[]) => post(JSON.stringify({ events }));
 
-test("that posts success ends its own run by that claim, and the runner learns it", async () => {
+test("that posts success ends its own run, and the runner learns of it", async () => {
   expect((await postEvents([numbered(4, ended)])).status).toBe(200);
   expect(await host.run.ended).toEqual(endAs("completed", "done"));
   await runner.emit(note("d"));
@@ -71,7 +71,7 @@ test("that posts success ends its own run by that claim, and the runner learns i
   expect(await host.stored()).toHaveLength(4);
 });
 
-test("that repeats and reorders changes nothing", async () => {
+test("that repeats and reorders events changes nothing", async () => {
   const events = spooled();
   expect((await postEvents(events)).status).toBe(200);
   expect((await postEvents(events.slice(1))).status).toBe(200);
@@ -92,14 +92,14 @@ test("that forges a used number ends its run as tampered", async () => {
   expect((await host.stored()).map(({ event }) => event)).toEqual(["a", "b", "c"].map(note));
 });
 
-test("that is ahead of the runner is found out when the runner speaks", async () => {
+test("that uses a number first is detected when the runner uses it", async () => {
   expect((await postEvents([numbered(4, note("forged"))])).status).toBe(200);
   await runner.emit(note("d"));
   await expect(runner.flush()).rejects.toMatchObject({ code: "run_ended" });
   expect(await host.run.ended).toMatchObject({ reason: "tampered" });
 });
 
-test("that sends garbage holds the runner up and does no more", async () => {
+test("that sends garbage only delays the runner", async () => {
   for (const body of ["", "{", "\0\0\0", '{"events":[{}]}', "x".repeat(2 * 1024 * 1024)]) {
     const status = await post(body).then(
       (response) => response.status,
@@ -112,12 +112,12 @@ test("that sends garbage holds the runner up and does no more", async () => {
   expect(await host.run.ended).toEqual(endAs("completed", "done"));
 });
 
-test("that names another run by a token of its own making is refused", async () => {
+test("that names another run by a made-up token is refused", async () => {
   const forged = host.run.token.replace(place.run, neighbourRun.id);
   expect((await post(JSON.stringify({ events: [numbered(1, ended)] }), forged)).status).toBe(401);
 });
 
-test("that writes into the runner's files harms its own run alone", async () => {
+test("that writes into the runner's files harms only its own run", async () => {
   await runner[Symbol.asyncDispose]();
   const events = spooled();
   events[1].event.text = "forged";

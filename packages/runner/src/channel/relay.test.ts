@@ -50,7 +50,7 @@ test("bytes go both ways, and each direction ends by itself", async () => {
   expect(down.equals(await readAll(client))).toBe(true);
 });
 
-test("an answer goes on after the server has ended its side first", async () => {
+test("the request continues after the server has ended its side", async () => {
   const client = dial();
   const server = await acceptOne();
   server.end("early end");
@@ -59,7 +59,7 @@ test("an answer goes on after the server has ended its side first", async () => 
   expect((await readAll(server)).toString()).toBe("still listening?");
 });
 
-test("a reader that does not read holds the writer back", async () => {
+test("a reader that does not read blocks the writer", async () => {
   const client = dial();
   const server = await acceptOne();
   client.pause();
@@ -77,14 +77,14 @@ test("a reader that does not read holds the writer back", async () => {
   expect((await readAll(client)).length).toBeGreaterThanOrEqual(taken);
 });
 
-test("while the host is away a connection ends at once as an error", async () => {
+test("while the host is away a connection fails at once", async () => {
   await relay.close();
   upstream.close();
   relay = await startRelay(`${place.socketPath}-none`);
   await expect(fetch(`http://127.0.0.1:${relay.port}/v1/messages`)).rejects.toThrow("fetch failed");
 });
 
-test("a connection that breaks on one side breaks on the other", async () => {
+test("a connection that breaks on one side breaks on both", async () => {
   const first = dial();
   const server = await acceptOne();
   const ended = once(server.resume(), "end");

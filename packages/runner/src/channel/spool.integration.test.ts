@@ -37,7 +37,7 @@ test("events are numbered in the order in which they are appended", async () => 
   expect(await read(4)).toEqual([]);
 });
 
-test("numbers go on after a restart, be the last line torn at any byte", async () => {
+test("numbers continue after a restart, even if the last line is torn at any byte", async () => {
   await spool.append([note("a"), note("ž")]);
   const whole = readFileSync(path);
   for (let length = whole.indexOf("\n") + 1; length < whole.length; length++) {
@@ -50,7 +50,7 @@ test("numbers go on after a restart, be the last line torn at any byte", async (
   }
 });
 
-test("a restart behind the host leaves the used numbers out, also after the next restart", async () => {
+test("a restart with fewer events than the host has skips the used numbers, also after the next restart", async () => {
   await spool.append([note("a"), note("b")]);
   await spool.restart(41);
   await spool.append([note("c")]);
@@ -59,7 +59,7 @@ test("a restart behind the host leaves the used numbers out, also after the next
   expect(await read(41)).toMatchObject([{ sequence: 41, event: note("c") }]);
 });
 
-test("a file that is no spool is emptied", async () => {
+test("an invalid spool file is emptied", async () => {
   appendFileSync(path, "what\nis this\n");
   await reopen();
   expect([spool.first, spool.next]).toEqual([1, 1]);
@@ -75,8 +75,12 @@ test("a batch holds no more events and bytes than the host takes", async () => {
   expect(Buffer.byteLength(`{"events":[${lines.join(",")}]}`)).toBeLessThanOrEqual(runChannel.maxBodyBytes);
 });
 
-test("a spool without room leaves text out first, then the rest, and ends never", () => {
-  const done = { type: "agent", agent: "lead", event: { type: "done", outcome: "completed", text: "" } } as const;
+test("a full spool drops text first, then other events, and ends never", () => {
+  const done = {
+    type: "agent",
+    agent: "lead",
+    event: { type: "ended", end: { reason: "completed", message: "" } },
+  } as const;
   const megabyte = 1024 * 1024;
   const admitted = (bytes: number, next: number) =>
     [text("t"), note("n"), done, ended].filter((event) => admits(event, { bytes, next })).length;
@@ -90,14 +94,14 @@ test("a spool without room leaves text out first, then the rest, and ends never"
   expect(admitted(0, 200_001)).toBe(0);
 });
 
-test("what is left out is noted once", async () => {
+test("dropped events are noted once", async () => {
   await spool.restart(196_500);
   await spool.append([text("a"), text("b"), note("n"), text("c"), ended]);
   const kept = (await read(196_500)).map(({ event }) => event);
   expect(kept).toEqual([expect.objectContaining({ type: "note", agent: "runner" }), note("n"), ended]);
 });
 
-test("a full disk fails the event that finds no room, and neither tears a line nor uses up a number", async () => {
+test("a full disk fails the event that does not fit, tears no line and uses up no number", async () => {
   const program = fileURLToPath(new URL("full-disk-fixture.ts", import.meta.url));
   const limited = ["-c", 'ulimit -f 4; exec "$@"', "sh", process.execPath, program, path];
   const { stdout } = await promisify(execFile)("sh", limited);

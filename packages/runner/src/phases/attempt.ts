@@ -2,15 +2,15 @@ import { mkdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createLane, openBranchPath, type TaskOrder, type TaskPhase } from "@slipway/contract";
 import { z } from "zod";
-import { endOf } from "../supervise/end.ts";
+import { claimEnd } from "../supervise/end.ts";
 import { assembleCrew, type Crew, type CrewParts } from "../team/crew.ts";
 import type { SharedPart } from "../team/inbox.ts";
 import type { RunProgress } from "../team/progress.ts";
 import { type BesideChecks, createBesideChecks, findingOf } from "./beside.ts";
 import { type Checks, createChecks } from "./checks.ts";
-import { TaskRunEnd } from "./end.ts";
 import { createJournal, type Once } from "./journal.ts";
 import { mainRef } from "./link.ts";
+import { TaskRunOver } from "./over.ts";
 import { openRepository, type Repository } from "./repository.ts";
 import { phaseTools } from "./tools.ts";
 
@@ -63,7 +63,7 @@ export async function openAttempt(parts: AttemptParts): Promise<Attempt> {
   const tip = () => progress.phases.tip ?? order.base;
   const once: Once = async (step, schema, work) => {
     signal.throwIfAborted();
-    if (progress.remainingMs() <= 1) throw new TaskRunEnd({ reason: "timeout", message: "the run's time is over" });
+    if (progress.remainingMs() <= 1) throw new TaskRunOver(claimEnd("timeout", "the run's time is over"));
     return await journal(step, schema, work);
   };
   /** Works on the branch, one piece of work after another. */
@@ -142,9 +142,9 @@ export async function openAttempt(parts: AttemptParts): Promise<Attempt> {
         progress.enter(stage);
         await progress.keep({ turn: name });
         await share();
-        const final = await crew.work(stage, { name, model, onTurn: () => commit(merged) });
-        if (final.type === "done" && final.outcome === "completed") return null;
-        throw new TaskRunEnd(endOf(final));
+        const end = await crew.work(stage, { name, model, onTurn: () => commit(merged) });
+        if (end.reason === "completed") return null;
+        throw new TaskRunOver(end);
       });
     },
   };

@@ -9,7 +9,7 @@ import { startAttempt as start } from "./testing/start.ts";
 const commit = { run: "git add --all && git commit --quiet --message mine" };
 
 describe("what an agent commits while it works", () => {
-  test("is checked in a clean checkout, and what fails reaches the agent before its turn ends, once", async () => {
+  test("is checked in a clean checkout, and a failure reaches the agent once, before its turn ends", async () => {
     const heard: string[] = [];
     const asked = new Set<string>();
     const { channel, over, offered, project } = await start((request) => {
@@ -32,13 +32,13 @@ describe("what an agent commits while it works", () => {
     expect(new Set(heard).size).toBe(1);
     expect(asked).toEqual(new Set(["build", "findings", "intent"]));
     expect(await project.show(await project.take(1), "sum.mjs")).toBe(rightSum.trim());
-    const turns = channel.events.filter((event) => event.type === "agent" && event.event.type === "done");
+    const turns = channel.events.filter((event) => event.type === "agent" && event.event.type === "ended");
     expect(turns).toHaveLength(2);
     const phases = channel.events.flatMap((event) => (event.type === "command" && !event.ok ? [event.phase] : []));
     expect(new Set(phases)).toEqual(new Set(["build"]));
   });
 
-  test("is shown to the host at once, whatever branch it is on", async () => {
+  test("is reported to the host at once, on any branch", async () => {
     const project = await makeProject();
     const root = join(project.directory, "..");
     const open = join(root, "offers", "open.bundle");
@@ -70,13 +70,13 @@ describe("what an agent commits while it works", () => {
     expect(offer).toMatchObject({ commit: commits[1] });
     const told = channel.events.flatMap((event) => {
       if (event.type === "committed") return [event.commit];
-      return event.type === "agent" && event.event.type === "done" ? ["done"] : [];
+      return event.type === "agent" && event.event.type === "ended" ? ["done"] : [];
     });
     expect(told).toEqual([...commits, "done", "done"]);
     expect(await readFile(join(root, "left-at"), "utf8")).toBe("refs/heads/mine\n");
   });
 
-  test("is not blamed for a failure that does not come again", async () => {
+  test("does not count as failed if the failure does not repeat", async () => {
     const project = await makeProject();
     const root = join(project.directory, "..");
     const once = `[ -e ${root}/failed ] || { touch ${root}/failed; exit 1; }; touch ${root}/passed`;
@@ -101,7 +101,7 @@ describe("what an agent commits while it works", () => {
     expect(asked).toEqual(new Set(["build", "intent"]));
   });
 
-  test("is checked no longer than it works: its end waits for no check, and leaves nothing of one", async () => {
+  test("is checked only during its turn, whose end waits for no check and leaves none running", async () => {
     const project = await makeProject();
     const root = join(project.directory, "..");
     const hang = `case $PWD in */beside/*) echo $$ > ${root}/at-beside; sleep 1000;; esac`;

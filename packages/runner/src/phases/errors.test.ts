@@ -17,7 +17,7 @@ not ok 1 - ${name}
 # fail 1
 # duration_ms ${tookMs}`;
 
-test("the lines that tell what is wrong are found among the others", () => {
+test("the lines that say what is wrong are found among the others", () => {
   expect(errorsOf(tap("adds", 3.2)).split("\n")).toEqual([
     ...["not ok 1 - adds", "  failureType: 'testCodeFailure'", "  error: '6 == 5'"],
   ]);
@@ -26,7 +26,7 @@ test("the lines that tell what is wrong are found among the others", () => {
   expect(errorsOf("")).toBe("");
 });
 
-test("the same mistake has the same signature, another one another", () => {
+test("the same mistake has the same signature, and another mistake another one", () => {
   const signature = (output: string) => signatureOf(errorsOf(output));
   expect(signature(tap("adds", 3.2))).toBe(signature(tap("adds", 1804.7)));
   expect(signature(tap("adds", 3.2))).not.toBe(signature(tap("subtracts", 3.2)));

@@ -7,7 +7,7 @@ describe("an agent that", () => {
   test.each([
     ["changes nothing", []],
     ["changes nothing, though the install has left its lock file", [{ run: "echo {} > package-lock.json" }]],
-  ])("%s offers main as it is, unchecked, and is told what that lacks", async (_, actions) => {
+  ])("%s offers main unchecked and learns what it lacks", async (_, actions) => {
     const { channel, over, project, offered } = await start(
       agentThat({
         build: doing(actions, "All is done and tested!"),
@@ -26,7 +26,7 @@ describe("an agent that", () => {
     expect(channel.events).toContainEqual(expect.objectContaining({ type: "criterion", criterion: "adds" }));
   });
 
-  test("deletes tests is told on in the offer", async () => {
+  test("deletes tests is reported in the offer", async () => {
     const { channel, over, offered } = await start(
       agentThat({
         build: doing([
@@ -79,7 +79,7 @@ describe("an agent that", () => {
     expect(await project.git("merge-base", commit, "main")).toBe(project.base);
   });
 
-  test("says nothing of a criterion is asked once more, and then believed in nothing", async () => {
+  test("says nothing about a criterion is asked once more, and the run reports none", async () => {
     let asked = 0;
     const { channel, over, offered } = await start(
       agentThat({
@@ -99,13 +99,13 @@ describe("an agent that", () => {
   test.each([
     ["overloaded", { fault: { status: 529 } }],
     ["refused", { fault: "refusal" }],
-  ] as const)("is %s by its model ends the run so", async (reason, turn) => {
+  ] as const)("is %s by its model ends the run with that reason", async (reason, turn) => {
     const { over, end } = await start(agentThat({ build: () => turn }));
     await over;
     expect(end()).toMatchObject({ reason });
   });
 
-  test("has no base to begin with fails at once", async () => {
+  test("has no base commit fails at once", async () => {
     const { over, end } = await start(agentThat(), { order: { base: "2".repeat(40) } });
     await over;
     expect(end()).toMatchObject({ reason: "setup_failed", message: expect.stringContaining("2".repeat(40)) });

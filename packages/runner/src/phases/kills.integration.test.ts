@@ -8,7 +8,7 @@ import { openTestHost } from "../testing/host.ts";
 import { agentThat, doing, kindOf } from "./testing/agent.ts";
 import { makeProject, rightSum, wrongSum } from "./testing/project.ts";
 
-test("a runner that is killed in each phase goes on, and repeats no step that was finished", async () => {
+test("a runner that is killed in each phase continues and repeats no finished step", async () => {
   const project = await makeProject();
   const root = join(project.directory, "..");
   const log = join(root, "steps.log");

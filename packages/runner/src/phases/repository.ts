@@ -1,10 +1,11 @@
 import { mkdir, rename, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { TaskOrder } from "@slipway/contract";
+import { claimEnd } from "../supervise/end.ts";
 import { type Git, gitIn, unlessExit } from "../system/git.ts";
 import { bothSides, mergeTree, unsolvedIn } from "./conflicts.ts";
-import { TaskRunEnd } from "./end.ts";
 import { author, findHead, link, mainRef, unlock } from "./link.ts";
+import { TaskRunOver } from "./over.ts";
 
 /**
  * The attempt's branch. Its repository lies beside the workspace, whose `.git` only points there: what an agent deletes
@@ -121,7 +122,7 @@ export function openRepository(options: RepositoryOptions): Repository {
       const found = await findHead(git, workdir, directory);
       if (!(await has(order.base)) && order.bundle !== undefined) await unbundle(git, order.bundle);
       if (!(await has(order.base))) {
-        throw new TaskRunEnd({ reason: "setup_failed", message: `commit ${order.base} to start from is missing` });
+        throw new TaskRunOver(claimEnd("setup_failed", `commit ${order.base} to start from is missing`));
       }
       await git("update-ref", mainRef, order.base);
       const goesOn = order.from === "last-attempt" && found !== undefined;

@@ -11,7 +11,7 @@ function phasesOf(events: readonly RunnerEvent[]): string[] {
   return events.flatMap((event) => (event.type === "phase" ? [`${event.phase} ${event.round} ${event.status}`] : []));
 }
 
-test("a task goes through its six phases, is offered as a bundle, and is over when it is merged", async () => {
+test("a task passes its six phases, is offered as a bundle and ends when it is merged", async () => {
   const { channel, over, project, offered, end, workdir } = await start(agentThat());
   const offer = await offered(1);
   const commit = await project.take(1);
@@ -21,7 +21,7 @@ test("a task goes through its six phases, is offered as a bundle, and is over wh
   expect(await project.git("ls-tree", "-r", "--name-only", commit)).not.toContain(".slipway");
   channel.send({ type: "merged" });
   await over;
-  expect(end()).toEqual({ type: "ended", reason: "completed", message: "merged" });
+  expect(end()).toEqual({ reason: "completed", message: "merged" });
   const phases = ["initialise", "build", "integrate", "test", "intent", "verify"];
   expect(phasesOf(channel.events)).toEqual(phases.flatMap((phase) => [`${phase} 1 begun`, `${phase} 1 finished`]));
   expect(channel.events).toContainEqual({
@@ -36,7 +36,7 @@ test("a task goes through its six phases, is offered as a bundle, and is over wh
 });
 
 describe("the project's own checks", () => {
-  test("that fail are mended by the agent, with the model for fixes", async () => {
+  test("that fail are fixed by the agent with the model for fixes", async () => {
     const models: string[] = [];
     const program = agentThat({ build: doing([{ write: "sum.mjs", content: wrongSum }]) });
     const { channel, over, offered, project } = await start(
@@ -54,7 +54,7 @@ describe("the project's own checks", () => {
     expect(new Set(models)).toEqual(new Set(["build work/test", "fix fixes/test", "intent work/test"]));
   });
 
-  test("that fail in the same way after a fix are a loop", async () => {
+  test("that fail in the same way after a fix end the attempt as looping", async () => {
     const { over, end } = await start(
       agentThat({
         build: doing([{ write: "sum.mjs", content: wrongSum }]),
@@ -65,7 +65,7 @@ describe("the project's own checks", () => {
     expect(end()).toMatchObject({ reason: "looping", message: expect.stringContaining("6 == 5") });
   });
 
-  test("that fail in another way each time end the attempt with the last errors", async () => {
+  test("that fail differently each time end the attempt with the last errors", async () => {
     const { over, end } = await start(
       agentThat({
         build: doing([{ write: "sum.mjs", content: wrongSum }]),
@@ -101,7 +101,7 @@ describe("the project's own checks", () => {
     );
   });
 
-  test("leave nothing behind in the work", async () => {
+  test("leave nothing in the workspace", async () => {
     const project = await makeProject();
     const { channel, over, offered } = await start(agentThat(), {
       project,
@@ -113,7 +113,7 @@ describe("the project's own checks", () => {
     expect(await project.git("ls-tree", "--name-only", await project.take(1))).toBe("list.txt\nsum.mjs\ntest");
   });
 
-  test("that take too long are ended, and that is told", async () => {
+  test("that take too long are ended, and the agent learns of it", async () => {
     const { over, end, channel } = await start(agentThat(), {
       order: { commands: { test: "sleep 1000" }, commandMs: 200, maxFixes: 0 },
     });
@@ -126,7 +126,7 @@ describe("the project's own checks", () => {
 describe("an install", () => {
   const install = "echo ran >> installs; test ! -e broken";
 
-  test("runs when what it installs has changed, and not otherwise", async () => {
+  test("runs only if its input has changed", async () => {
     const project = await makeProject();
     const { commit, bundle } = await project.moveMain({ "package.json": "{}", ".gitignore": "installs\n" });
     await project.git("bundle", "create", "--quiet", bundle, "main");
@@ -149,7 +149,7 @@ describe("an install", () => {
     expect(runs).toEqual(["initialise", "test", "verify"]);
   });
 
-  test("that fails is told to the agent, who may mend it", async () => {
+  test("that fails is reported to the agent, who may fix it", async () => {
     const project = await makeProject();
     const { commit, bundle } = await project.moveMain({ "package.json": "{}", broken: "yes\n" });
     await project.git("bundle", "create", "--quiet", bundle, "main");
@@ -170,8 +170,8 @@ describe("an install", () => {
   });
 });
 
-describe("main that has moved", () => {
-  test("is put to the branch", async () => {
+describe("a newer main", () => {
+  test("is merged into the branch", async () => {
     const project = await makeProject();
     const mains = [await project.moveMain({ "old.txt": "old\n" }), await project.moveMain({ "news.txt": "news\n" })];
     const { channel, over, offered } = await start(
@@ -189,7 +189,7 @@ describe("main that has moved", () => {
     expect(await project.git("merge-base", commit, "main")).toBe(main.commit);
   });
 
-  test("and conflicts is solved by the agent, who sees both sides", async () => {
+  test("that conflicts is resolved by the agent, who sees both sides", async () => {
     const project = await makeProject();
     const main = await project.moveMain({ "list.txt": "one\ntwo of main\nthree\n" });
     const prompts: string[] = [];
@@ -221,7 +221,7 @@ describe("main that has moved", () => {
     expect(await project.git("merge-base", commit, "main")).toBe(main.commit);
   });
 
-  test("whose conflicts stay unsolved ends the attempt", async () => {
+  test("whose conflicts are not resolved ends the attempt", async () => {
     const project = await makeProject();
     const main = await project.moveMain({ "sum.mjs": "export const sum = (...all) => all.length;\n" });
     const { channel, over, end } = await start(
@@ -237,7 +237,7 @@ describe("main that has moved", () => {
     expect(end()).toMatchObject({ reason: "conflict_left", message: expect.stringContaining("sum.mjs") });
   });
 
-  test("in a bundle that is none does no harm", async () => {
+  test("in an invalid bundle is ignored", async () => {
     const { channel, over, offered, project } = await start(
       agentThat({ build: doing([{ write: "sum.mjs", content: rightSum }, { run: "sleep 0.3" }]) }),
     );
@@ -249,7 +249,7 @@ describe("main that has moved", () => {
   });
 });
 
-test("an attempt that goes on from the last one begins with its files, on a newer base", async () => {
+test("an attempt that continues the last one begins with its files on a newer base", async () => {
   const project = await makeProject();
   const first = await start(agentThat({ build: doing([{ write: "sum.mjs", content: wrongSum }]) }), {
     project,

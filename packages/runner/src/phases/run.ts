@@ -1,10 +1,17 @@
-import { commitSchema, findingSchema, type Offered, offeredSchema, offerPath } from "@slipway/contract";
+import {
+  type ClaimedEnd,
+  commitSchema,
+  findingSchema,
+  type Offered,
+  offeredSchema,
+  offerPath,
+} from "@slipway/contract";
 import { z } from "zod";
-import type { RunnerEnd } from "../supervise/end.ts";
+import { claimEnd } from "../supervise/end.ts";
 import { findingsPrompt } from "../team/host-words.ts";
 import { type Attempt, type AttemptParts, followShared, openAttempt } from "./attempt.ts";
 import { type Failure, failureSchema } from "./checks.ts";
-import { TaskRunEnd } from "./end.ts";
+import { TaskRunOver } from "./over.ts";
 import {
   buildPrompt,
   cleanFixPrompt,
@@ -27,7 +34,7 @@ const nothing = z.null();
  * Takes one task of a plan through the six phases and offers the result. Each finished step is on disk: a restarted
  * runner continues after the last one.
  */
-export async function runPhases(parts: AttemptParts): Promise<RunnerEnd> {
+export async function runPhases(parts: AttemptParts): Promise<ClaimedEnd> {
   const over = new AbortController();
   try {
     const attempt = await openAttempt(parts);
@@ -35,15 +42,15 @@ export async function runPhases(parts: AttemptParts): Promise<RunnerEnd> {
     void followShared(attempt, over.signal);
     return await takeThrough(attempt);
   } catch (error) {
-    if (parts.signal.aborted) return { reason: "cancelled", message: "" };
-    if (error instanceof TaskRunEnd) return { reason: error.reason, message: error.message };
+    if (parts.signal.aborted) return claimEnd("cancelled");
+    if (error instanceof TaskRunOver) return error.end;
     throw error;
   } finally {
     over.abort();
   }
 }
 
-async function takeThrough(attempt: Attempt): Promise<RunnerEnd> {
+async function takeThrough(attempt: Attempt): Promise<ClaimedEnd> {
   const { phase, checks, beside } = attempt;
   let main = attempt.order.base;
   let hasStated = false;
@@ -76,9 +83,9 @@ async function takeThrough(attempt: Attempt): Promise<RunnerEnd> {
       await attempt.emit(offered);
       return await answerTo(attempt, round);
     });
-    if (answer === "merged") return { reason: "completed", message: "merged" };
+    if (answer === "merged") return claimEnd("completed", "merged");
   }
-  throw new TaskRunEnd({ reason: "returned_too_often", message: `the work came back ${maxRounds} times` });
+  throw new TaskRunOver(claimEnd("returned_too_often", `the work came back ${maxRounds} times`));
 }
 
 async function initialise({ progress, repository, checks, once, crew, tip }: Attempt): Promise<null> {
@@ -134,7 +141,7 @@ async function integrate(attempt: Attempt, round: number, known: string): Promis
   let { paths } = merge;
   for (let tries = 1; paths.length > 0; tries++) {
     if (tries > maxConflictTurns) {
-      throw new TaskRunEnd({ reason: "conflict_left", message: `conflicts are left in ${paths.join(", ")}` });
+      throw new TaskRunOver(claimEnd("conflict_left", `conflicts are left in ${paths.join(", ")}`));
     }
     const prompt = tries === 1 ? conflictPrompt(paths, merge.text) : unsolvedPrompt(paths);
     await turn(`conflict-${round}-${tries}`, prompt, { merged: main });
@@ -156,8 +163,8 @@ async function pass(
     const failure = await once(step, failureSchema.nullable(), () => check(step, tip()));
     if (failure === null) return null;
     const message = `${failure.errors}\n${failure.command} fails`;
-    if (seen.has(failure.signature)) throw new TaskRunEnd({ reason: "looping", message: `${message}, again the same` });
-    if (fixes === order.maxFixes) throw new TaskRunEnd({ reason: "checks_failed", message });
+    if (seen.has(failure.signature)) throw new TaskRunOver(claimEnd("looping", `${message}, again the same`));
+    if (fixes === order.maxFixes) throw new TaskRunOver(claimEnd("checks_failed", message));
     seen.add(failure.signature);
     await turn(`fix-${name}-${fixes}`, prompt(failure), { model: order.fixModel });
   }
@@ -196,7 +203,7 @@ async function answerTo({ progress, signal }: Attempt, round: number): Promise<"
   for (;;) {
     const answer = inbox.answerTo(round) ?? (mailbox.isWanted("lead") ? "returned" : undefined);
     if (answer !== undefined) return answer;
-    if (limit.aborted) throw new TaskRunEnd({ reason: "timeout", message: "no answer to the offer" });
+    if (limit.aborted) throw new TaskRunOver(claimEnd("timeout", "no answer to the offer"));
     const next = new AbortController();
     const until = AbortSignal.any([limit, next.signal]);
     await Promise.race([inbox.changed(until), mailbox.wanted("lead", until)]);

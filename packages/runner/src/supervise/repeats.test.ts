@@ -20,7 +20,7 @@ test.each([
   [1, 4],
   [2, 8],
   [3, 12],
-])("a cycle of %i calls loops once it is made more often than it may be", (length, calls) => {
+])("a cycle of %i calls is a loop once it exceeds the limit", (length, calls) => {
   expect(loopsAfter(3, cycle(length, 100))).toBe(calls);
 });
 
@@ -33,7 +33,7 @@ test("the same call with another result is progress", () => {
   expect(loopsAfter(2, polls)).toBeUndefined();
 });
 
-test("other work between begins the count anew", () => {
+test("other calls in between restart the count", () => {
   const calls = ["a", "a", "a", "b", "a", "a", "a"].map((input) => [input, "same"] as const);
   expect(loopsAfter(3, calls)).toBeUndefined();
 });

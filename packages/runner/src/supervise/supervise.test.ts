@@ -1,8 +1,9 @@
 import { type AgentEvent, type RunLimits, runLimitsSchema } from "@slipway/contract";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { endOf } from "../testing/end.ts";
 import { supervise } from "./supervise.ts";
 
-const done: AgentEvent = { type: "done", outcome: "completed", text: "ready" };
+const done: AgentEvent = { type: "ended", end: { reason: "completed", message: "ready" } };
 const thinking: AgentEvent = { type: "status", status: "thinking" };
 
 beforeEach(() => void vi.useFakeTimers());
@@ -54,7 +55,7 @@ test("a turn within its limits passes unchanged", async () => {
   ).toEqual(events);
 });
 
-test("a turn that goes on after its end has ended all the same", async () => {
+test("events after the end of a turn are dropped", async () => {
   expect(
     await outcome(async function* () {
       yield* [done, thinking, done];
@@ -62,12 +63,12 @@ test("a turn that goes on after its end has ended all the same", async () => {
   ).toEqual([done]);
 });
 
-test("a turn that just stops has crashed", async () => {
+test("a turn that stops without an end has crashed", async () => {
   expect(
     await outcome(async function* () {
       yield thinking;
     }),
-  ).toMatchObject([thinking, { type: "error", kind: "crashed" }]);
+  ).toMatchObject([thinking, { type: "ended", end: { reason: "crashed" } }]);
 });
 
 test.each([
@@ -85,18 +86,18 @@ test.each([
     },
   ],
 ])("a driver that throws %s ends the turn as an internal error", async (_when, turn: Turn) => {
-  expect((await outcome(turn)).at(-1)).toMatchObject({ type: "error", kind: "internal" });
+  expect(endOf(await outcome(turn))).toMatchObject({ reason: "internal" });
 });
 
-test("a turn that takes too long in all times out, however busy it is", async () => {
+test("a turn that takes too long times out, however busy it is", async () => {
   const events = await outcome(
     async function* (signal) {
       for (; !signal.aborted; await elapse(100)) yield thinking;
-      yield { type: "done", outcome: "cancelled", text: "" };
+      yield { type: "ended", end: { reason: "cancelled", message: "" } };
     },
     { limits: { totalMs: 1_000, idleMs: 500 } },
   );
-  expect(events.at(-1)).toMatchObject({ type: "error", kind: "timeout" });
+  expect(endOf(events)).toMatchObject({ reason: "timeout" });
   expect(events.filter((event) => event.type !== "status")).toHaveLength(1);
 });
 
@@ -104,31 +105,31 @@ describe("silence", () => {
   const silent: Turn = async function* (signal) {
     yield thinking;
     await aborted(signal);
-    yield { type: "done", outcome: "cancelled", text: "" };
+    yield { type: "ended", end: { reason: "cancelled", message: "" } };
   };
 
-  test("of a turn for too long is stuck", async () => {
+  test("of a turn for too long ends it as stuck", async () => {
     const events = await outcome(silent, { limits: { idleMs: 500 } });
-    expect(events).toMatchObject([thinking, { type: "error", kind: "stuck" }]);
+    expect(events).toMatchObject([thinking, { type: "ended", end: { reason: "stuck" } }]);
   });
 
-  test("that waits for the user is bounded by the whole time only", async () => {
+  test("that waits for the user is limited only by the total time", async () => {
     const events = await outcome(silent, { limits: { idleMs: 500, totalMs: 5_000 }, waitsForUser: () => true });
-    expect(events).toMatchObject([thinking, { type: "error", kind: "timeout" }]);
+    expect(events).toMatchObject([thinking, { type: "ended", end: { reason: "timeout" } }]);
   });
 });
 
-test("a turn that does not end when it is told to is left behind after the grace", async () => {
+test("a turn that does not end in time is abandoned after the grace", async () => {
   const events = await outcome(
     async function* () {
       await new Promise(() => {});
     },
     { limits: { idleMs: 500 } },
   );
-  expect(events).toMatchObject([{ type: "error", kind: "stuck" }]);
+  expect(events).toMatchObject([{ type: "ended", end: { reason: "stuck" } }]);
 });
 
-test("what a turn says while it ends is kept, but not its own account of the end", async () => {
+test("events of a turn that is being ended are kept, except its own end", async () => {
   const [start, end] = call(1, "terminal", "killed");
   const events = await outcome(
     async function* (signal) {
@@ -139,17 +140,17 @@ test("what a turn says while it ends is kept, but not its own account of the end
     },
     { limits: { idleMs: 500 } },
   );
-  expect(events).toMatchObject([start, end, { type: "error", kind: "stuck" }]);
+  expect(events).toMatchObject([start, end, { type: "ended", end: { reason: "stuck" } }]);
 });
 
-test("the same call with the same result too often is looping", async () => {
+test("too many equal calls with equal results end the turn as looping", async () => {
   const events = await outcome(
     async function* (signal) {
       for (let i = 0; !signal.aborted; i++) yield* call(i, "terminal", "same");
     },
     { limits: { maxRepeats: 3 } },
   );
-  expect(events.at(-1)).toMatchObject({ type: "error", kind: "looping" });
+  expect(endOf(events)).toMatchObject({ reason: "looping" });
   expect(events.filter((event) => event.type === "tool" && event.phase === "end")).toHaveLength(4);
 });
 
@@ -163,7 +164,7 @@ test("more steps than allowed end the turn; calls side by side are one step", as
       yield done;
     };
   expect((await outcome(steps(2), { limits: { maxSteps: 2 } })).at(-1)).toEqual(done);
-  expect((await outcome(steps(3), { limits: { maxSteps: 2 } })).at(-1)).toMatchObject({ outcome: "max_steps" });
+  expect(endOf(await outcome(steps(3), { limits: { maxSteps: 2 } }))).toMatchObject({ reason: "max_steps" });
 });
 
 test("a cancelled turn ends as cancelled, even when it says that it is done", async () => {
@@ -177,7 +178,7 @@ test("a cancelled turn ends as cancelled, even when it says that it is done", as
     },
     { signal: controller.signal },
   );
-  expect(events).toMatchObject([thinking, { type: "done", outcome: "cancelled" }]);
+  expect(events).toMatchObject([thinking, { type: "ended", end: { reason: "cancelled" } }]);
 });
 
 test("a turn that is cancelled before it starts ends as cancelled", async () => {
@@ -187,5 +188,5 @@ test("a turn that is cancelled before it starts ends as cancelled", async () => 
     },
     { signal: AbortSignal.abort() },
   );
-  expect(events).toMatchObject([{ type: "done", outcome: "cancelled" }]);
+  expect(events).toMatchObject([{ type: "ended", end: { reason: "cancelled" } }]);
 });

@@ -1,8 +1,6 @@
-import type { AgentEvent, RunLimits } from "@slipway/contract";
-import { shortText } from "../system/text.ts";
+import type { AgentEvent, ClaimedEnd, RunLimits } from "@slipway/contract";
+import { claimEnd } from "./end.ts";
 import { createRepeatDetector } from "./repeats.ts";
-
-export type FinalEvent = Extract<AgentEvent, { type: "done" | "error" }>;
 
 export interface Supervision {
   readonly limits: RunLimits;
@@ -15,7 +13,7 @@ export interface Supervision {
 }
 
 /**
- * Enforces the limits on one turn of an agent, whatever its driver does. Ends with exactly one `done` or `error`.
+ * Enforces the limits on one turn of an agent, whatever its driver does. Ends with exactly one `ended`.
  * Abandons a turn that does not end within the grace.
  */
 export async function* supervise(
@@ -23,9 +21,9 @@ export async function* supervise(
   supervision: Supervision,
 ): AsyncGenerator<AgentEvent, void, undefined> {
   const scope = new AbortController();
-  const verdict = Promise.withResolvers<FinalEvent>();
-  const end = (event: FinalEvent) => {
-    verdict.resolve(event);
+  const verdict = Promise.withResolvers<AgentEvent>();
+  const end = (end: ClaimedEnd) => {
+    verdict.resolve({ type: "ended", end });
     scope.abort();
   };
   using timers = watchTime(supervision, end);
@@ -36,7 +34,7 @@ export async function* supervise(
     const event = await Promise.race([next.then(({ value }) => value), verdict.promise]);
     if (event === undefined || scope.signal.aborted) break;
     yield event;
-    if (isFinal(event)) return;
+    if (event.type === "ended") return;
     timers.restartIdle();
     const broken = brokenLimit(event);
     if (broken !== undefined) end(broken);
@@ -46,20 +44,16 @@ export async function* supervise(
   yield await verdict.promise;
 }
 
-export function isFinal(event: AgentEvent): event is FinalEvent {
-  return event.type === "done" || event.type === "error";
-}
-
 /** Yields the turn's events up to its first end. A turn that throws or just stops gets an end, too. */
 async function* wellEnded(start: () => AsyncIterable<AgentEvent>): AsyncGenerator<AgentEvent, undefined, undefined> {
   try {
     for await (const event of start()) {
       yield event;
-      if (isFinal(event)) return;
+      if (event.type === "ended") return;
     }
-    yield { type: "error", kind: "crashed", message: "the agent stopped without an answer" };
+    yield { type: "ended", end: claimEnd("crashed", "the agent stopped without an answer") };
   } catch (error) {
-    yield { type: "error", kind: "internal", message: shortText(`the agent's driver failed: ${error}`) };
+    yield { type: "ended", end: claimEnd("internal", `the agent's driver failed: ${error}`) };
   }
 }
 
@@ -74,7 +68,7 @@ async function* drain(
   try {
     for (let next = first; ; next = events.next()) {
       const event = await Promise.race([next.then(({ value }) => value), grace.promise]);
-      if (event === undefined || isFinal(event)) return;
+      if (event === undefined || event.type === "ended") return;
       yield event;
     }
   } finally {
@@ -82,14 +76,14 @@ async function* drain(
   }
 }
 
-function watchTime({ limits, signal, waitsForUser }: Supervision, end: (event: FinalEvent) => void) {
-  const cancel = () => end({ type: "done", outcome: "cancelled", text: "" });
+function watchTime({ limits, signal, waitsForUser }: Supervision, end: (claimed: ClaimedEnd) => void) {
+  const cancel = () => end(claimEnd("cancelled"));
   const total = setTimeout(() => {
-    end({ type: "error", kind: "timeout", message: `not done within ${limits.totalMs} ms` });
+    end(claimEnd("timeout", `not done within ${limits.totalMs} ms`));
   }, limits.totalMs);
   const idle = setTimeout(() => {
     if (waitsForUser?.()) idle.refresh();
-    else end({ type: "error", kind: "stuck", message: `nothing happened for ${limits.idleMs} ms` });
+    else end(claimEnd("stuck", `nothing happened for ${limits.idleMs} ms`));
   }, limits.idleMs);
   signal.addEventListener("abort", cancel);
   if (signal.aborted) cancel();
@@ -104,7 +98,7 @@ function watchTime({ limits, signal, waitsForUser }: Supervision, end: (event: F
 }
 
 /** Returns the end that an event causes, if any. Parallel calls count as one step. */
-function watchCalls({ maxSteps, maxRepeats }: RunLimits): (event: AgentEvent) => FinalEvent | undefined {
+function watchCalls({ maxSteps, maxRepeats }: RunLimits): (event: AgentEvent) => ClaimedEnd | undefined {
   const repeats = createRepeatDetector(maxRepeats);
   const running = new Map<string, string>();
   let steps = 0;
@@ -113,12 +107,11 @@ function watchCalls({ maxSteps, maxRepeats }: RunLimits): (event: AgentEvent) =>
     if (event.phase === "start") {
       if (running.size === 0) steps++;
       running.set(event.id, event.input ?? "");
-      return steps > maxSteps ? { type: "done", outcome: "max_steps", text: "" } : undefined;
+      return steps > maxSteps ? claimEnd("max_steps") : undefined;
     }
     const input = running.get(event.id) ?? "";
     running.delete(event.id);
     if (!repeats.isLooping({ name: event.name, input, output: event.output ?? "" })) return undefined;
-    const message = `the same calls of ${event.name} with the same results more than ${maxRepeats} times`;
-    return { type: "error", kind: "looping", message: shortText(message) };
+    return claimEnd("looping", `the same calls of ${event.name} with the same results more than ${maxRepeats} times`);
   };
 }

@@ -21,7 +21,7 @@ async function seen(changes: Changes): Promise<string[]> {
   return found;
 }
 
-test("what is there at the start is no change; what comes, changes and goes is", async () => {
+test("files at the start are no changes; added, modified and deleted ones are", async () => {
   const { workdir, options, write } = await setUp();
   await write("old.txt", "1");
   const changes = await openChanges(options);
@@ -35,7 +35,7 @@ test("what is there at the start is no change; what comes, changes and goes is",
   expect(await seen(changes)).toEqual([]);
 });
 
-test("a project's own repository is left alone, and what it ignores is ignored", async () => {
+test("a project's own repository is not touched, and its ignored files are ignored", async () => {
   const { workdir, options, write } = await setUp();
   await run("git", ["init", "-q", workdir]);
   await write(".gitignore", "build/\n");
@@ -58,7 +58,7 @@ test("a project's own repository is left alone, and what it ignores is ignored",
   expect(stdout).toContain("?? a.txt");
 });
 
-test("repositories inside, links and files that can not be read hinder nothing", async () => {
+test("nested repositories, links and unreadable files cause no failure", async () => {
   const { workdir, options, write } = await setUp();
   const changes = await openChanges(options);
   await run("git", ["init", "-q", join(workdir, "inside")]);
@@ -69,7 +69,7 @@ test("repositories inside, links and files that can not be read hinder nothing",
   expect(await seen(changes)).toEqual(["added a.txt", "added broken", "added link"]);
 });
 
-test("what changed while no runner looked is seen by the next one, also after a git that was killed", async () => {
+test("changes between two runners are reported by the next one, even after git was killed", async () => {
   const { options, write } = await setUp();
   await openChanges(options);
   await write("a.txt", "1");
@@ -79,7 +79,7 @@ test("what changed while no runner looked is seen by the next one, also after a 
   expect(await seen(await openChanges(options))).toEqual(["added a.txt"]);
 });
 
-test("a look that takes too long reports nothing, and the next one makes up for it", async () => {
+test("a look that takes too long reports nothing, and the next one reports it all", async () => {
   const { options, write } = await setUp();
   const { directory } = await makeWorkplace();
   const [slow, program] = [join(directory, "slow"), join(directory, "git")];
@@ -98,7 +98,7 @@ test("a look that takes too long reports nothing, and the next one makes up for 
   expect(await seen(changes)).toEqual(["added a.txt"]);
 });
 
-test("looks side by side report each change once", async () => {
+test("concurrent looks report each change once", async () => {
   const { options, write } = await setUp();
   const changes = await openChanges(options);
   await write("a.txt", "1");
@@ -106,7 +106,7 @@ test("looks side by side report each change once", async () => {
   expect(lists.flat()).toEqual(["added a.txt"]);
 });
 
-test("a look reports no more than it may", async () => {
+test("a look reports a limited number of changes", async () => {
   const { options, write } = await setUp();
   const changes = await openChanges({ ...options, maxChanges: 3 });
   await Promise.all(Array.from({ length: 10 }, (_, index) => write(`${index}.txt`, "1")));

@@ -29,7 +29,7 @@ function isRunning(pid: number): boolean {
   }
 }
 
-test("a double fork into a session of its own does not escape", async () => {
+test("a double fork into its own session does not escape", async () => {
   const mark = markProcesses();
   const { child, pids } = await start(
     `( setsid bash -c 'echo $$; exec sleep 1000' & ) ; ( ( sleep 1000 & echo $! ) ) ; exit 0`,
@@ -42,7 +42,7 @@ test("a double fork into a session of its own does not escape", async () => {
   expect(pids.map(isRunning)).toEqual([false, false]);
 });
 
-test("a process that drops its environment is known by its session or its parent", async () => {
+test("a process that drops its environment is recognised by its session or its parent", async () => {
   const mark = markProcesses();
   const { child, pids } = await start(
     `env -i sleep 1000 & echo $!; bash -c 'env -i setsid bash -c "echo \\$\\$; exec sleep 1000"' & wait`,
@@ -53,7 +53,7 @@ test("a process that drops its environment is known by its session or its parent
   expect(pids.map(isRunning)).toEqual([false, false]);
 });
 
-test("a process that ignores TERM, and one that is stopped, are killed after the grace", async () => {
+test("processes that ignore TERM or are stopped are killed after the grace", async () => {
   const mark = markProcesses();
   const { child, pids } = await start(
     `trap '' TERM; sleep 1000 & echo $!; kill -STOP $!; echo $$; while :; do sleep 0.1; done`,
@@ -64,7 +64,7 @@ test("a process that ignores TERM, and one that is stopped, are killed after the
   expect(pids.map(isRunning)).toEqual([false, false]);
 });
 
-test("processes of another mark are left alone", async () => {
+test("processes with another mark are not touched", async () => {
   const [mine, other] = [markProcesses(), markProcesses()];
   const { pids } = await start("echo $$; exec sleep 1000", other.environment, 1);
   expect(await mine.end()).toBe(true);
@@ -73,7 +73,7 @@ test("processes of another mark are left alone", async () => {
   expect(pids.map(isRunning)).toEqual([false]);
 });
 
-test("what a killed process has left is an orphan, and what a live one has started is not", async () => {
+test("children of a killed process are orphans, and those of a live one are not", async () => {
   const live = await start("echo $$; exec sleep 1000", markProcesses().environment, 1);
   const fixture = fileURLToPath(new URL("fixtures/starter.ts", import.meta.url));
   const starter = spawn(process.execPath, [fixture], { stdio: ["ignore", "pipe", "inherit"] });

@@ -16,7 +16,7 @@ export const longText = (text: string): string => cutText(text, 64 * 1024);
 export const shortText = (text: string): string => cutText(text, 4096);
 export const idText = (text: string): string => cutText(text, 256);
 
-function cutText(text: string, maxChars: number): string {
+export function cutText(text: string, maxChars: number): string {
   const mark = " [cut]";
   return text.length <= maxChars ? text : text.slice(0, maxChars - mark.length) + mark;
 }

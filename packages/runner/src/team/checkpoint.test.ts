@@ -13,7 +13,7 @@ const progress: Progress = {
   mail: { letters: [], context: ["fact"], isInterrupted: false },
 };
 
-test("what was saved is found by the next one", async () => {
+test("a saved checkpoint is found by the next runner", async () => {
   const { directory } = await makeWorkplace();
   const first = await openCheckpoint(directory);
   expect(first.found).toBeUndefined();
@@ -25,7 +25,7 @@ test("what was saved is found by the next one", async () => {
   expect(await second.agent("worker-1")).toBeUndefined();
 });
 
-test("the latest of many saves is what stays, and nothing else lies around", async () => {
+test("of many saves only the latest remains", async () => {
   const { directory } = await makeWorkplace();
   const checkpoint = await openCheckpoint(directory);
   await Promise.all(Array.from({ length: 50 }, (_, step) => checkpoint.save({ ...progress, step })));
@@ -33,13 +33,13 @@ test("the latest of many saves is what stays, and nothing else lies around", asy
   expect(await readdir(directory)).toEqual(["run.json"]);
 });
 
-test("a checkpoint that is none is refused, and left as it is", async () => {
+test("an invalid checkpoint is refused and not changed", async () => {
   const { directory } = await makeWorkplace();
   await writeFile(join(directory, "run.json"), '{"step": -1}');
   await expect(openCheckpoint(directory)).rejects.toMatchObject({ code: "internal" });
 });
 
-test("a write that fails is told to everyone who waits for it", async () => {
+test("a failed write rejects for everyone who waits for it", async () => {
   const file = durableFile("/proc/nowhere/file");
   const writes = await Promise.allSettled([file.write("a"), file.write("b"), file.write("c")]);
   expect(writes.map(({ status }) => status)).toEqual(["rejected", "rejected", "rejected"]);

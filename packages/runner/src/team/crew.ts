@@ -1,8 +1,7 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
-import type { AgentEvent, RunnerEvent, RunTask } from "@slipway/contract";
+import type { AgentEvent, ClaimedEnd, RunnerEvent, RunTask } from "@slipway/contract";
 import type { Driver, GatewayAddress, TeamTool, TeamTools } from "../agents/driver.ts";
-import type { FinalEvent } from "../supervise/supervise.ts";
 import { openChanges } from "../system/changes.ts";
 import type { Checkpoint } from "./checkpoint.ts";
 import type { Controls } from "./controls.ts";
@@ -16,7 +15,7 @@ import { teamTools } from "./tools.ts";
 /** The agents of a run: a lead, and possibly workers. */
 export interface Crew {
   /** Works from a stage to its end. */
-  work(stage: Stage, options?: CrewWork): Promise<FinalEvent>;
+  work(stage: Stage, options?: CrewWork): Promise<ClaimedEnd>;
   /** Attributes the changes so far to nobody. */
   overlookChanges(): Promise<void>;
 }
@@ -51,7 +50,7 @@ export interface CrewParts {
 export async function assembleCrew(parts: CrewParts): Promise<Crew> {
   const { task, progress, controls, signal } = parts;
   const surroundings = await surround(parts);
-  const employ = async (name: string, turn: string, prompt: string, work: CrewWork): Promise<FinalEvent> => {
+  const employ = async (name: string, turn: string, prompt: string, work: CrewWork): Promise<ClaimedEnd> => {
     // Save whose turn it is before the turn does anything.
     await progress.save();
     await using tools = await offerTools(name, parts);
@@ -72,9 +71,9 @@ export async function assembleCrew(parts: CrewParts): Promise<Crew> {
           signal,
           onStage: progress.enter,
           async lead(turn, prompt) {
-            const final = await employ("lead", named(turn), prompt, work);
+            const end = await employ("lead", named(turn), prompt, work);
             await work.onTurn?.();
-            return final;
+            return end;
           },
           worker: (name, turn, prompt) => employ(name, named(turn), prompt, work),
         },

@@ -1,4 +1,5 @@
-import type { FinalEvent } from "../supervise/supervise.ts";
+import { type ClaimedEnd, endText } from "@slipway/contract";
+import { claimEnd } from "../supervise/end.ts";
 import type { Board, BoardTask } from "./board.ts";
 import { resultsPrompt, taskPrompt } from "./prompts.ts";
 
@@ -17,26 +18,25 @@ export interface Team {
   readonly signal: AbortSignal;
   /** Called before a stage begins. */
   onStage(stage: Stage): void;
-  lead(turn: string, prompt: string): Promise<FinalEvent>;
+  lead(turn: string, prompt: string): Promise<ClaimedEnd>;
   /** Runs a fresh agent for one task. */
-  worker(name: string, turn: string, prompt: string): Promise<FinalEvent>;
+  worker(name: string, turn: string, prompt: string): Promise<ClaimedEnd>;
 }
 
 /** The lead works and may hand out tasks, workers do them, and the lead combines the results, in a few rounds. */
-export async function runTeam(team: Team, start: Stage): Promise<FinalEvent> {
+export async function runTeam(team: Team, start: Stage): Promise<ClaimedEnd> {
   for (let stage = start; ; ) {
     team.onStage(stage);
     const { round } = stage;
     if (stage.name === "workers") {
       await runWorkers(team);
-      if (team.signal.aborted) return { type: "done", outcome: "cancelled", text: "" };
+      if (team.signal.aborted) return claimEnd("cancelled");
       stage = { name: "lead", round: round + 1, prompt: resultsPrompt(team.board.tasks.slice(stage.firstTask - 1)) };
       continue;
     }
-    const final = await team.lead(`lead-${round}`, stage.prompt);
-    const isDone = final.type === "done" && final.outcome === "completed";
+    const end = await team.lead(`lead-${round}`, stage.prompt);
     const next = team.workers > 0 ? team.board.tasks.find(isOpen) : undefined;
-    if (!isDone || next === undefined || round === maxRounds || team.signal.aborted) return final;
+    if (end.reason !== "completed" || next === undefined || round === maxRounds || team.signal.aborted) return end;
     stage = { name: "workers", round, firstTask: next.id };
   }
 }
@@ -48,17 +48,16 @@ async function runWorkers(team: Team): Promise<void> {
 
 async function workOff(name: string, { board, signal, worker }: Team): Promise<void> {
   for (let task = board.claim(name); task !== undefined; task = board.claim(name)) {
-    const final = await worker(name, `task-${task.id}`, taskPrompt(task, board.notes));
+    const end = await worker(name, `task-${task.id}`, taskPrompt(task, board.notes));
     // A run that is ending leaves its tasks as they are.
     if (signal.aborted) return;
-    board.finish(task.id, outcomeOf(final));
+    board.finish(task.id, outcomeOf(end));
   }
 }
 
-function outcomeOf(final: FinalEvent): { readonly ok: boolean; readonly result: string } {
-  if (final.type === "error") return { ok: false, result: `${final.kind}: ${final.message}` };
-  const ok = final.outcome === "completed";
-  return { ok, result: ok ? final.text : `${final.outcome}: ${final.text}` };
+function outcomeOf(end: ClaimedEnd): { readonly ok: boolean; readonly result: string } {
+  const ok = end.reason === "completed";
+  return { ok, result: ok ? end.message : endText(end) };
 }
 
 function isOpen({ status }: BoardTask): boolean {

@@ -1,8 +1,9 @@
 import { once } from "node:events";
-import type { AgentEvent, RunTask } from "@slipway/contract";
+import type { AgentEvent, ClaimedEnd, RunTask } from "@slipway/contract";
 import type { Agent, Driver, GatewayAddress, TeamTools } from "../agents/driver.ts";
 import type { Channel } from "../channel/channel.ts";
-import { type FinalEvent, isFinal, supervise } from "../supervise/supervise.ts";
+import { claimEnd } from "../supervise/end.ts";
+import { supervise } from "../supervise/supervise.ts";
 import type { Changes } from "../system/changes.ts";
 import { goOnPrompt } from "../system/text.ts";
 import type { Checkpoint } from "./checkpoint.ts";
@@ -42,7 +43,7 @@ export interface MemberOptions {
 export interface Member extends AsyncDisposable {
   readonly name: string;
   /** Works on a prompt to its end, through interrupts and further words of the user. */
-  work(prompt: string): Promise<FinalEvent>;
+  work(prompt: string): Promise<ClaimedEnd>;
   say(text: string, options: { readonly wakes: boolean }): void;
   interrupt(): void;
   answer(permission: Parameters<Agent["answer"]>[0]): void;
@@ -69,7 +70,7 @@ export async function openMember(surroundings: Surroundings, options: MemberOpti
   const questions = new Set<string>();
   let interrupted = new AbortController();
 
-  const takeTurn = async (words: readonly string[]): Promise<FinalEvent> => {
+  const takeTurn = async (words: readonly string[]): Promise<ClaimedEnd> => {
     interrupted = new AbortController();
     questions.clear();
     const events = supervise((turnSignal) => agent.turn(words.join("\n\n"), { signal: turnSignal }), {
@@ -86,16 +87,16 @@ export async function openMember(surroundings: Surroundings, options: MemberOpti
       let next = wasAtIt ? goOnPrompt : prompt;
       for (;;) {
         if (mailbox.isInterrupted) {
-          const end = await waitForUser(surroundings, name);
-          if (end !== undefined) return end;
+          const over = await waitForUser(surroundings, name);
+          if (over !== undefined) return over;
         }
         const letters = mailbox.take(name);
         const absences = surroundings.host.absences();
-        const final = await takeTurn(next === goOnPrompt && letters.length > 0 ? letters : [next, ...letters]);
-        const isCutShort = interrupted.signal.aborted || (await hostWasAway(surroundings, final, absences));
-        if (!isCutShort) await surroundings.emit(name, final);
-        const goesOn = isCutShort || (isCompleted(final) && mailbox.isWanted(name));
-        if (signal.aborted || !goesOn) return final;
+        const end = await takeTurn(next === goOnPrompt && letters.length > 0 ? letters : [next, ...letters]);
+        const isCutShort = interrupted.signal.aborted || (await hostWasAway(surroundings, end, absences));
+        if (!isCutShort) await surroundings.emit(name, { type: "ended", end });
+        const goesOn = isCutShort || (end.reason === "completed" && mailbox.isWanted(name));
+        if (signal.aborted || !goesOn) return end;
         next = goOnPrompt;
       }
     },
@@ -110,17 +111,13 @@ export async function openMember(surroundings: Surroundings, options: MemberOpti
   };
 }
 
-function isCompleted(final: FinalEvent): boolean {
-  return final.type === "done" && final.outcome === "completed";
-}
-
 /** Whether a turn broke because the host was away. Waits until the host is back or the run's time is over. */
 async function hostWasAway(
   { host, signal, remainingMs }: Surroundings,
-  final: FinalEvent,
+  { reason }: ClaimedEnd,
   absences: number,
 ): Promise<boolean> {
-  if (final.type !== "error" || !["network", "overloaded", "truncated"].includes(final.kind)) return false;
+  if (!["network", "overloaded", "truncated"].includes(reason)) return false;
   const over = AbortSignal.any([signal, AbortSignal.timeout(remainingMs())]);
   if (!over.aborted) await Promise.race([host.reach(), once(over, "abort")]);
   return !over.aborted && host.absences() > absences;
@@ -132,36 +129,36 @@ async function report(
   name: string,
   events: AsyncIterable<AgentEvent>,
   questions: Set<string>,
-): Promise<FinalEvent> {
+): Promise<ClaimedEnd> {
   const look = () =>
     changes.look(async (found) => {
       for (const change of found) await emit(name, change);
     });
-  let final: FinalEvent = { type: "error", kind: "internal", message: "the turn had no end" };
+  let end = claimEnd("internal", "the turn had no end");
   let looking: Promise<void> | undefined;
   for await (const event of events) {
     if (event.type === "permission") questions.add(event.id);
-    if (isFinal(event)) final = event;
+    if (event.type === "ended") end = event.end;
     else await emit(name, event);
     if (event.type === "tool" && event.phase === "end") looking = look();
   }
   await looking;
   await look();
-  return final;
+  return end;
 }
 
 /** Returns how the run ended while waiting, if it did. */
 async function waitForUser(
   { mailbox, emit, signal, remainingMs }: Surroundings,
   name: string,
-): Promise<FinalEvent | undefined> {
+): Promise<ClaimedEnd | undefined> {
   await emit(name, { type: "status", status: "interrupted" });
   const limit = AbortSignal.timeout(remainingMs());
   await mailbox.wanted(name, AbortSignal.any([signal, limit]));
   if (mailbox.isWanted(name)) return undefined;
-  const final: FinalEvent = signal.aborted
-    ? { type: "done", outcome: "cancelled", text: "" }
-    : { type: "error", kind: "timeout", message: "no word from the user within the run's time" };
-  await emit(name, final);
-  return final;
+  const end = signal.aborted
+    ? claimEnd("cancelled")
+    : claimEnd("timeout", "no word from the user within the run's time");
+  await emit(name, { type: "ended", end });
+  return end;
 }

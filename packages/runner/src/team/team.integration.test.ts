@@ -23,7 +23,7 @@ function setUp() {
 }
 
 describe("the board", () => {
-  test("gives each task to one worker, in order, and tells of every change", async () => {
+  test("gives each task to one worker, in order, and reports every change", async () => {
     const { board, changes, call } = setUp();
     await call("lead", "add_tasks", { tasks: [{ title: "One", details: "First" }, { title: "Two" }] });
     expect(board.claim("worker-1")).toMatchObject({ id: 1, title: "One", details: "First" });
@@ -40,7 +40,7 @@ describe("the board", () => {
     );
   });
 
-  test("goes on as it was left", () => {
+  test("continues from its saved state", () => {
     const { board } = setUp();
     board.add([{ title: "One", details: "" }]);
     board.claim("worker-1");
@@ -50,14 +50,14 @@ describe("the board", () => {
     expect(createBoard(found, () => {}).notes).toEqual([{ agent: "lead", text: "Use tabs." }]);
   });
 
-  test("is shared by its notes", async () => {
+  test("shares notes", async () => {
     const { call } = setUp();
     expect(await call("worker-1", "read_notes")).toBe("[no notes]");
     await call("worker-2", "write_note", { text: "The port is 8080." });
     expect(await call("worker-1", "read_notes")).toBe("worker-2: The port is 8080.");
   });
 
-  test("holds its sizes", async () => {
+  test("enforces its limits", async () => {
     const { board, call } = setUp();
     const many = Array.from({ length: boardLimits.tasks }, () => ({ title: "One", details: "" }));
     board.add(many);
@@ -97,7 +97,7 @@ describe("other programs", () => {
     ["no JSON", "{"],
     ["an unknown tool", '{"type":"call","name":"rm","input":{}}'],
     ["an unknown request", '{"type":"end"}'],
-  ])("that say %s are answered, and the next one is served", async (_what, request) => {
+  ])("that send %s are answered, and the next one is served", async (_what, request) => {
     const { directory } = await makeWorkplace();
     const path = join(directory, "team.sock");
     await using _served = await serveTeam(path, teamTools(setUp().board, "lead"));
@@ -108,7 +108,7 @@ describe("other programs", () => {
     }
   });
 
-  test("that hold a connection open hinder no end", async () => {
+  test("that hold a connection open do not delay the end", async () => {
     const { directory } = await makeWorkplace();
     const path = join(directory, "team.sock");
     const served = await serveTeam(path, teamTools(setUp().board, "lead"));
@@ -120,7 +120,7 @@ describe("other programs", () => {
     socket.destroy();
   });
 
-  test("that say too much are cut off", async () => {
+  test("that send too much are disconnected", async () => {
     const { directory } = await makeWorkplace();
     const path = join(directory, "team.sock");
     await using _served = await serveTeam(path, teamTools(setUp().board, "lead"));

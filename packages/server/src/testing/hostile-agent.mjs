@@ -49,7 +49,7 @@ const deeds = {
     const next = await nextNumber();
     const claims = [
       { type: "command", phase: "verify", command: "test", ok: true, durationMs: 1, output: "# pass 12" },
-      { type: "ended", reason: "completed", message: "merged" },
+      { type: "ended", end: { reason: "completed", message: "merged" } },
     ];
     const events = claims.map((event, index) => ({ sequence: next + index, at: 0, event }));
     await call("POST", "/run/events", { events });

@@ -29,7 +29,7 @@ it.each<[string, RunnerEvent]>([
   ["a path", agent({ type: "file_change", path: "a\x1b[2J\nb", action: "added" })],
   ["a note", { type: "note", agent: "worker-1\x1b[2J", text: "\x1b[2J" }],
   ["a task", { type: "task", task: { id: 1, title: "\x1b[2J", status: "pending", owner: "\x1b[2J" } }],
-  ["an error", agent({ type: "error", kind: "crashed", message: "\x1b[2J" })],
+  ["an end", agent({ type: "ended", end: { reason: "crashed", message: "\x1b[2J" } })],
   ["a permission", agent({ type: "permission", id: "1", tool: "\x1b[2J", input: "\x1b[2J" })],
 ])("%s cannot command the terminal", (_, event) => {
   expect(show(event)).not.toContain("\x1b");

@@ -1,4 +1,4 @@
-import { type AgentEvent, type NumberedEvent, printable, type RunnerEvent } from "@slipway/contract";
+import { type AgentEvent, endText, type NumberedEvent, printable, type RunnerEvent } from "@slipway/contract";
 import type { Paint } from "../../terminal/terminal.ts";
 import { harmless } from "../../terminal/terminal.ts";
 
@@ -71,12 +71,11 @@ function agentLine(event: AgentEvent, paint: Paint): string | undefined {
       return ["retrying", "compacting", "interrupted"].includes(event.status)
         ? paint("yellow", `${event.status}${event.detail ? `: ${harmless(event.detail)}` : ""}`)
         : undefined;
-    case "error":
-      return paint("red", `${event.kind}: ${harmless(event.message)}`);
+    case "ended":
+      return event.end.reason === "completed" ? undefined : paint("red", harmless(endText(event.end)));
     case "session":
     case "text":
     case "usage":
-    case "done":
       return undefined;
   }
 }

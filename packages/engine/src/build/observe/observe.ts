@@ -1,10 +1,10 @@
 import { SlipwayError } from "@slipway/contract";
 import type { PatternRecord } from "../../ports/records.ts";
 import type { BuildRecords, RecordKind } from "../../ports/store.ts";
-import { type BuildOrder, order } from "../orders.ts";
 import { type BuildState, hasEnded } from "../state.ts";
 import { observeAttempt, settle } from "./attempts.ts";
 import type { Fact, Known, NewRecord, Observed, Place } from "./facts.ts";
+import { type BuildOrder, order } from "./orders.ts";
 import { observeRound, observeStage } from "./planning.ts";
 
 /** What is known after some facts. */

@@ -2,8 +2,9 @@ import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promis
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
+import { endOf } from "../../testing/end.ts";
 import { driverOf } from "../index.ts";
-import { endOf, play, startPlace, testAgents, unending } from "../program/testing.ts";
+import { play, startPlace, testAgents, unending } from "../program/testing.ts";
 import { describedAgents } from "./described.ts";
 
 let agents: string;
@@ -22,7 +23,7 @@ async function describeAgent(name: string, description: unknown): Promise<void> 
   );
 }
 
-it("directories with a description are agents, the others are none", async () => {
+it("only directories with a description are agents", async () => {
   await describeAgent("ours", { command: ["ours", "--acp"], environment });
   await describeAgent("a-second-one", { command: ["bin/second"], environment });
   await mkdir(join(agents, "codex"));
@@ -63,7 +64,7 @@ it.each<[string, unknown, string]>([
   expect(refusal.message).not.toContain("sk-123");
 });
 
-it("names that are taken, or are none, and files that are too large are told all at once", async () => {
+it("taken names, invalid names and files that are too large are reported together", async () => {
   const right = { command: ["x"], environment };
   await describeAgent("codex", right);
   await describeAgent("Ours", right);
@@ -74,7 +75,7 @@ it("names that are taken, or are none, and files that are too large are told all
   });
 });
 
-it("OpenCode works by a description as it does without one", { timeout: 600_000 }, async () => {
+it("OpenCode works with a description as it does without one", { timeout: 600_000 }, async () => {
   const provider = {
     npm: "@ai-sdk/openai-compatible",
     options: { baseURL: "{base_url}/v1", apiKey: "{token}" },
@@ -95,7 +96,7 @@ it("OpenCode works by a description as it does without one", { timeout: 600_000 
   await symlink(join(testAgents, "opencode", "node_modules"), join(agents, "acp-mine", "node_modules"));
   await using agent = await place.open(driverOf("acp:mine", place.surroundings));
   const events = await play(agent.turn("Say hello", unending));
-  expect(endOf(events)).toEqual({ type: "done", outcome: "completed", text: "Done." });
+  expect(endOf(events)).toEqual({ reason: "completed", message: "Done." });
   expect(await readFile(join(place.workdir, "hello.txt"), "utf8")).toBe("hello");
   expect(JSON.stringify(place.requests[0]?.request)).toContain("Instructions for every agent.\\n\\nSay hello");
 });

@@ -1,7 +1,9 @@
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
+import { maxEndCharacters } from "@slipway/contract";
 import { expect, it } from "vitest";
-import { endOf, play, startPlace, unending } from "../program/testing.ts";
+import { endOf } from "../../testing/end.ts";
+import { play, startPlace, unending } from "../program/testing.ts";
 import type { AcpAgent } from "./agent.ts";
 import { acpAgent } from "./agents.ts";
 import { createAcpDriver } from "./driver.ts";
@@ -24,7 +26,7 @@ async function turnOf(mode: string, state?: unknown) {
   return { events, end: endOf(events), state: place.state };
 }
 
-it("an unknown agent is refused with the names of those there are", () => {
+it("the error about an unknown agent names the known ones", () => {
   expect(() => acpAgent("nobody")).toThrow(
     expect.objectContaining({
       code: "unknown_agent",
@@ -33,7 +35,7 @@ it("an unknown agent is refused with the names of those there are", () => {
   );
 });
 
-it("an agent that is not installed is named with what to install", async () => {
+it("the error about a missing agent says what to install", async () => {
   await using place = await startPlace(undefined, "/nonexistent");
   await expect(place.open(createAcpDriver(acpAgent("opencode"), place.surroundings))).rejects.toMatchObject({
     code: "component_missing",
@@ -41,16 +43,16 @@ it("an agent that is not installed is named with what to install", async () => {
   });
 });
 
-it("lines that are not the protocol are passed over", async () => {
-  expect((await turnOf("garbage")).end).toMatchObject({ type: "done", outcome: "completed" });
+it("lines outside the protocol are ignored", async () => {
+  expect((await turnOf("garbage")).end).toMatchObject({ reason: "completed" });
 });
 
-it("texts are held to the contract's sizes", async () => {
+it("texts are cut to the contract's sizes", async () => {
   const { end } = await turnOf("long");
-  expect(end.type === "done" && end.text.length).toBe(64 * 1024);
+  expect(end.message.length).toBe(maxEndCharacters);
 });
 
-it("an update of a call that was never announced begins it", async () => {
+it("an update of an unannounced call starts it", async () => {
   const { events } = await turnOf("unannounced");
   expect(events.filter((event) => event.type === "tool")).toEqual([
     { type: "tool", phase: "start", id: "call-1", name: "touch file", kind: "edit", input: '{"path":"file"}' },
@@ -58,7 +60,7 @@ it("an update of a call that was never announced begins it", async () => {
   ]);
 });
 
-it("edits of one file are told apart by what is written", async () => {
+it("edits of one file are distinguished by what they write", async () => {
   const { events } = await turnOf("edits");
   const outputs = events.flatMap((event) => (event.type === "tool" && event.phase === "end" ? [event.output] : []));
   expect(outputs).toHaveLength(3);
@@ -71,48 +73,46 @@ it("a plan is an event", async () => {
 });
 
 it("an answer at the model's limit is truncated, and a refusal refused", async () => {
-  expect((await turnOf("max_tokens")).end).toMatchObject({ type: "error", kind: "truncated" });
-  expect((await turnOf("refusal")).end).toMatchObject({ type: "done", outcome: "refused" });
+  expect((await turnOf("max_tokens")).end).toMatchObject({ reason: "truncated" });
+  expect((await turnOf("refusal")).end).toMatchObject({ reason: "refused" });
 });
 
 it("a program that ends before it speaks or in the middle is a crash", async () => {
   expect((await turnOf("exit")).end).toMatchObject({
-    type: "error",
-    kind: "crashed",
+    reason: "crashed",
     message: expect.stringContaining("exit code 7"),
   });
   expect((await turnOf("die")).end).toMatchObject({
-    type: "error",
-    kind: "crashed",
+    reason: "crashed",
     message: expect.stringContaining("SIGKILL"),
   });
 });
 
-it("a program that goes on without its output is ended, and is no crash", async () => {
-  expect((await turnOf("mute")).end).toMatchObject({ type: "error", kind: "internal" });
+it("a program that runs on after closing its output is ended, and did not crash", async () => {
+  expect((await turnOf("mute")).end).toMatchObject({ reason: "internal" });
 });
 
-it.each(["history", "late history"])("the %s of a conversation that is loaded is not told again", async (mode) => {
+it.each(["history", "late history"])("the %s of a loaded conversation is not reported again", async (mode) => {
   const { events } = await turnOf(mode, { session: "session-1" });
   expect(JSON.stringify(events)).not.toContain("said long ago");
 });
 
-it("an agent that can not take up conversations says that this one is lost, and begins another", async () => {
+it("an agent that cannot resume conversations reports this one as lost and begins another", async () => {
   await using place = await startPlace();
   const state = { session: "session-0" };
   await using agent = await place.open(createAcpDriver(misbehaving(""), place.surroundings), { state });
-  expect(endOf(await play(agent.turn("Go on", unending)))).toMatchObject({ type: "error", kind: "session_lost" });
-  expect(endOf(await play(agent.turn("Begin", unending)))).toMatchObject({ outcome: "completed" });
+  expect(endOf(await play(agent.turn("Go on", unending)))).toMatchObject({ reason: "session_lost" });
+  expect(endOf(await play(agent.turn("Begin", unending)))).toMatchObject({ reason: "completed" });
   expect(place.state).toEqual({ session: "session-1" });
 });
 
-it("an agent that does not heed a cancel is ended with its processes", async () => {
+it("an agent that ignores a cancel is ended with its processes", async () => {
   await using place = await startPlace();
   await using agent = await place.open(createAcpDriver(misbehaving("deaf"), place.surroundings));
   const cancel = new AbortController();
   const turn = agent.turn("Begin", { signal: cancel.signal });
   const events = await play(turn, (event) => event.type === "session" && cancel.abort());
-  expect(endOf(events)).toEqual({ type: "done", outcome: "cancelled", text: "" });
+  expect(endOf(events)).toEqual({ reason: "cancelled", message: "" });
   expect(await place.processes()).toEqual([]);
 });
 
@@ -120,19 +120,19 @@ it("a turn that is cancelled before it begins starts nothing", async () => {
   await using place = await startPlace();
   await using agent = await place.open(createAcpDriver(misbehaving("deaf"), place.surroundings));
   expect(await play(agent.turn("Begin", { signal: AbortSignal.abort() }))).toEqual([
-    { type: "done", outcome: "cancelled", text: "" },
+    { type: "ended", end: { reason: "cancelled", message: "" } },
   ]);
   expect(await place.processes()).toEqual([]);
 });
 
-it("a turn that nobody follows to its end leaves no process", async () => {
+it("an abandoned turn leaves no process", async () => {
   await using place = await startPlace();
   await using agent = await place.open(createAcpDriver(misbehaving("deaf"), place.surroundings));
   for await (const event of agent.turn("Begin", unending)) if (event.type === "session") break;
   expect(await place.processes()).toEqual([]);
 });
 
-it("agents find their models at the gateway, and a token instead of a key", async () => {
+it("agents find their models at the gateway and have a token instead of a key", async () => {
   await using place = await startPlace();
   await using _agent = await place.open(createAcpDriver(acpAgent("codex"), place.surroundings), {
     model: 'a "quoted" model',
@@ -142,7 +142,7 @@ it("agents find their models at the gateway, and a token instead of a key", asyn
   expect(config).not.toContain("run-token");
 });
 
-it("small models of Gemini CLI are the run's, and its settings hold no token", async () => {
+it("Gemini CLI uses the run's model for small tasks, and its settings hold no token", async () => {
   await using place = await startPlace();
   await using _agent = await place.open(createAcpDriver(acpAgent("gemini"), place.surroundings), { model: "one" });
   const text = await readFile(`${place.surroundings.homesDirectory}/lead/.gemini/settings.json`, "utf8");

@@ -1,5 +1,6 @@
+import type { ClaimedEnd } from "@slipway/contract";
 import { z } from "zod";
-import type { FinalEvent } from "../../supervise/supervise.ts";
+import { claimEnd } from "../../supervise/end.ts";
 import type { Agent, Driver, OpenOptions } from "../driver.ts";
 import { eventsOf } from "../program/events.ts";
 import { findProgram, type Surroundings } from "../program/find.ts";
@@ -10,8 +11,6 @@ import type { AcpAgent } from "./agent.ts";
 import { createLive, type Live } from "./live.ts";
 
 const sessionId = z.string().min(1).max(256);
-
-const cancelled: FinalEvent = { type: "done", outcome: "cancelled", text: "" };
 
 /**
  * Drives an agent by the Agent Client Protocol. Its program stays while turns end well. After any other end, it is
@@ -36,7 +35,7 @@ function createAgent(options: OpenOptions, preface: string, start: () => Promise
   let live: Live | undefined;
   return {
     async *turn(prompt, { signal }) {
-      if (signal.aborted) return yield cancelled;
+      if (signal.aborted) return yield { type: "ended", end: claimEnd("cancelled") };
       yield { type: "status", status: "starting" };
       const isFirst = session.id === undefined && preface !== "";
       const words = isFirst ? `${preface}\n\n${prompt}` : prompt;
@@ -45,17 +44,17 @@ function createAgent(options: OpenOptions, preface: string, start: () => Promise
       const cancel = () => current.cancel();
       signal.addEventListener("abort", cancel);
       if (signal.aborted) cancel();
-      let end: FinalEvent | undefined;
+      let end: ClaimedEnd | undefined;
       try {
         end = yield* eventsOf((push) => current.run(words, push));
-        if (signal.aborted) end = cancelled;
+        if (signal.aborted) end = claimEnd("cancelled");
       } finally {
         signal.removeEventListener("abort", cancel);
-        if (end?.type !== "done" || end.outcome !== "completed") await current.stop();
+        if (end?.reason !== "completed") await current.stop();
       }
       // A lost conversation stays lost: the next turn starts another one.
-      if (end.type === "error" && end.kind === "session_lost") await session.keep(undefined);
-      yield end;
+      if (end.reason === "session_lost") await session.keep(undefined);
+      yield { type: "ended", end };
     },
     // The protocol has no message for it.
     steer: () => false,

@@ -1,9 +1,8 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { RequestError } from "@agentclientprotocol/sdk";
-import type { AgentErrorKind } from "@slipway/contract";
-import type { FinalEvent } from "../../supervise/supervise.ts";
-import { shortText } from "../../system/text.ts";
-import { failureEvent } from "../program/failure.ts";
+import type { ClaimedEnd } from "@slipway/contract";
+import { claimEnd } from "../../supervise/end.ts";
+import { failureEnd } from "../program/failure.ts";
 import { crashOf, type Program } from "../program/process.ts";
 import { SessionLost } from "./conversation.ts";
 
@@ -19,18 +18,18 @@ const brokenConnection =
  * How a turn ends when a request to the agent failed: by the agent's own error, or because the agent is gone. `begun`:
  * some of the model's answer had arrived.
  */
-export async function failureOf(error: unknown, program: Ending, begun: boolean): Promise<FinalEvent> {
-  if (error instanceof SessionLost) return { type: "error", kind: "session_lost", message: shortText(error.message) };
+export async function failureOf(error: unknown, program: Ending, begun: boolean): Promise<ClaimedEnd> {
+  if (error instanceof SessionLost) return claimEnd("session_lost", error.message);
   if (!(error instanceof RequestError)) return await lostConnection(error, program);
   const details = error.data === undefined ? "" : ` ${JSON.stringify(error.data)}`;
-  return failureEvent({ status: statusOf(error), kind: kindOf(error, begun), message: `${error.message}${details}` });
+  return failureEnd({ status: statusOf(error), reason: reasonOf(error, begun), message: `${error.message}${details}` });
 }
 
 /** The connection breaks when the program ends. Do not report a crash while it runs. */
-async function lostConnection(error: unknown, program: Ending): Promise<FinalEvent> {
+async function lostConnection(error: unknown, program: Ending): Promise<ClaimedEnd> {
   const exit = await Promise.race([program.exit, wait(exitMs, undefined, { ref: false })]);
   if (exit !== undefined) return await crashOf(program);
-  return { type: "error", kind: "internal", message: shortText(`The agent cannot be reached: ${error}`) };
+  return claimEnd("internal", `The agent cannot be reached: ${error}`);
 }
 
 /** Gemini CLI puts the HTTP status of the model's endpoint where the protocol has negative codes. */
@@ -39,7 +38,7 @@ function statusOf({ code }: RequestError): number | undefined {
 }
 
 /** The protocol has no kinds of failures, only wording. */
-function kindOf({ code, message }: RequestError, begun: boolean): AgentErrorKind | undefined {
+function reasonOf({ code, message }: RequestError, begun: boolean): ClaimedEnd["reason"] | undefined {
   if (code === authRequired) return "auth";
   if (!brokenConnection.test(message)) return undefined;
   return begun ? "truncated" : "network";

@@ -1,5 +1,4 @@
-import type { AgentEvent } from "@slipway/contract";
-import type { FinalEvent } from "../../supervise/supervise.ts";
+import type { AgentEvent, ClaimedEnd } from "@slipway/contract";
 import type { Agent, OpenOptions } from "../driver.ts";
 import { type Program, stopGraceMs } from "../program/process.ts";
 import type { SessionState } from "../program/session.ts";
@@ -11,7 +10,7 @@ import { createTranslation } from "./translate.ts";
 /** An agent's running program, and the conversation with it. */
 export interface Live {
   /** One turn at a time. Never fails: a failure is how the turn ends. */
-  run(prompt: string, push: (event: AgentEvent) => void): Promise<FinalEvent>;
+  run(prompt: string, push: (event: AgentEvent) => void): Promise<ClaimedEnd>;
   answer: Agent["answer"];
   /** Asks the agent to end its turn, and kills the program after the grace. */
   cancel(): void;

@@ -6,7 +6,8 @@ import type { AgentEvent } from "@slipway/contract";
 import type { Action, Fault, ScriptedProgram } from "@slipway/gateway/scripted";
 import { describe, expect, it } from "vitest";
 import { supervise } from "../../supervise/supervise.ts";
-import { endOf, play, startPlace, testProxy, unending } from "../program/testing.ts";
+import { endOf } from "../../testing/end.ts";
+import { play, startPlace, testProxy, unending } from "../program/testing.ts";
 import { acpAgent } from "./agents.ts";
 import { createAcpDriver } from "./driver.ts";
 
@@ -25,7 +26,7 @@ const options = { timeout: 600_000 };
 describe.concurrent.each(["codex", "gemini", "opencode"])("%s", (name) => {
   const agent = acpAgent(name);
 
-  it("does what is allowed, not what is denied", options, async () => {
+  it("does what is allowed and not what is denied", options, async () => {
     await using place = await startPlace(({ step }) =>
       step === 0 ? { actions: [askingToWrite(name)] } : { text: "Well." },
     );
@@ -60,29 +61,29 @@ describe.concurrent.each(["codex", "gemini", "opencode"])("%s", (name) => {
       const cancel = new AbortController();
       const waiting = opened.turn("Wait for me", { signal: cancel.signal });
       const cancelled = await play(waiting, (event) => isStart(event) && cancel.abort());
-      expect(endOf(cancelled)).toMatchObject({ outcome: "cancelled" });
+      expect(endOf(cancelled)).toMatchObject({ reason: "cancelled" });
       expect(asked()).toContain("Say hello");
       expect(await place.processes()).toEqual([]);
       expect(endOf(await play(opened.turn("Go on", unending)))).toMatchObject({
-        outcome: "completed",
-        text: "On we go.",
+        reason: "completed",
+        message: "On we go.",
       });
       expect(asked()).toContain("Wait for me");
 
       const killed = await play(opened.turn("Wait once more", unending), async (event) => {
         if (isStart(event)) await place.killAll();
       });
-      expect(endOf(killed)).toMatchObject({ type: "error", kind: "crashed" });
+      expect(endOf(killed)).toMatchObject({ reason: "crashed" });
       expect(await place.processes()).toEqual([]);
       await using next = await place.open(driver, { state: place.state });
-      expect(endOf(await play(next.turn("Go on again", unending)))).toMatchObject({ outcome: "completed" });
+      expect(endOf(await play(next.turn("Go on again", unending)))).toMatchObject({ reason: "completed" });
       expect(asked()).toContain("Wait once more");
     },
   );
 });
 
 function expectHello(events: readonly AgentEvent[]): void {
-  expect(endOf(events)).toEqual({ type: "done", outcome: "completed", text: "It said hello world" });
+  expect(endOf(events)).toEqual({ reason: "completed", message: "It said hello world" });
   const tools = events.filter((event) => event.type === "tool");
   expect(tools.map(({ phase, ok }) => [phase, ok])).toEqual([
     ["start", undefined],
@@ -97,28 +98,28 @@ function expectHello(events: readonly AgentEvent[]): void {
 it.concurrent.each<[string, ScriptedProgram, string]>([
   ["says nothing", () => ({ fault: "hang" }), "stuck"],
   ["does the same for ever", () => ({ text: "Again.", actions: [{ run: "echo again" }] }), "looping"],
-])("codex is ended by the limits when its model %s", options, async (_name, program, kind) => {
+])("the limits end codex when its model %s", options, async (_name, program, reason) => {
   await using place = await startPlace(program);
   await using opened = await place.open(createAcpDriver(acpAgent("codex"), place.surroundings));
   // A slow start is no silence of the model.
-  const idleMs = kind === "stuck" ? 10_000 : 150_000;
+  const idleMs = reason === "stuck" ? 10_000 : 150_000;
   const limits = { totalMs: 250_000, idleMs, maxSteps: 100, maxRepeats: 3 };
   const turn = supervise((signal) => opened.turn("Begin", { signal }), { ...unending, limits });
-  expect(endOf(await play(turn))).toMatchObject({ type: "error", kind });
+  expect(endOf(await play(turn))).toMatchObject({ reason });
   expect(await place.processes()).toEqual([]);
 });
 
 it.concurrent.each<[string, Fault, Record<string, unknown>]>([
-  ["429", { status: 429, retryAfterMs: 1 }, { type: "error", kind: "rate_limited" }],
-  ["a refusal", "refusal", { type: "done", outcome: "refused" }],
-  ["401", { status: 401 }, { type: "error", kind: "auth" }],
-  ["404", { status: 404 }, { type: "error", kind: "model_not_found" }],
-  ["500", { status: 500 }, { type: "error", kind: "overloaded" }],
-  ["a reset", "reset", { type: "error", kind: "network" }],
-  ["a stream cut after some text", "cut", { type: "error", kind: "truncated" }],
-  ["a stream that ends early", "endEarly", { type: "error", kind: "truncated" }],
-  ["an error in the middle of a stream", "failure", { type: "error", kind: "overloaded" }],
-  ["invalid JSON", "invalidJson", { type: "error", kind: "truncated" }],
+  ["429", { status: 429, retryAfterMs: 1 }, { reason: "rate_limited" }],
+  ["a refusal", "refusal", { reason: "refused" }],
+  ["401", { status: 401 }, { reason: "auth" }],
+  ["404", { status: 404 }, { reason: "model_not_found" }],
+  ["500", { status: 500 }, { reason: "overloaded" }],
+  ["a reset", "reset", { reason: "network" }],
+  ["a stream cut after some text", "cut", { reason: "truncated" }],
+  ["a stream that ends early", "endEarly", { reason: "truncated" }],
+  ["an error in the middle of a stream", "failure", { reason: "overloaded" }],
+  ["invalid JSON", "invalidJson", { reason: "truncated" }],
 ])("codex has an end of its own for %s", options, async (_name, fault, end) => {
   await using place = await startPlace(() => ({ text: "Half of an answer that never comes to its end.", fault }));
   await using opened = await place.open(createAcpDriver(acpAgent("codex"), place.surroundings));

@@ -1,7 +1,7 @@
-import type { AgentErrorKind } from "@slipway/contract";
+import type { ClaimedEnd } from "@slipway/contract";
 import { z } from "zod";
-import type { FinalEvent } from "../../supervise/supervise.ts";
-import { failureEvent } from "../program/failure.ts";
+import { claimEnd } from "../../supervise/end.ts";
+import { failureEnd } from "../program/failure.ts";
 
 /**
  * The protocol has no failed turn: Codex's adapter ends one as `end_turn`, with the error as the answer. To a client
@@ -33,7 +33,7 @@ export function sessionFailure(meta: unknown): SessionFailure | undefined {
   return { isWarning: severity !== "error", category, title };
 }
 
-const kinds: Readonly<Record<string, AgentErrorKind>> = {
+const reasons: Readonly<Record<string, ClaimedEnd["reason"]>> = {
   access: "auth",
   limit: "rate_limited",
   service: "overloaded",
@@ -41,10 +41,10 @@ const kinds: Readonly<Record<string, AgentErrorKind>> = {
 };
 
 /** `begun`: some of the model's answer had arrived. */
-export function endOfFailure({ category, title }: SessionFailure, begun: boolean): FinalEvent {
-  if (title.includes("content_filter")) return { type: "done", outcome: "refused", text: "" };
+export function endOfFailure({ category, title }: SessionFailure, begun: boolean): ClaimedEnd {
+  if (title.includes("content_filter")) return claimEnd("refused");
   const status = /\bstatus:? (\d{3})\b/.exec(title)?.[1];
-  if (status !== undefined) return failureEvent({ status: Number(status), message: title });
+  if (status !== undefined) return failureEnd({ status: Number(status), message: title });
   const isBroken = category === "connection" || title.startsWith("stream disconnected");
-  return failureEvent({ kind: isBroken ? (begun ? "truncated" : "network") : kinds[category], message: title });
+  return failureEnd({ reason: isBroken ? (begun ? "truncated" : "network") : reasons[category], message: title });
 }

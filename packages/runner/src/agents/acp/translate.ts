@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import type { ContentChunk, PromptResponse, SessionUpdate, ToolCallContent, ToolKind } from "@agentclientprotocol/sdk";
-import type { AgentEvent } from "@slipway/contract";
+import type { AgentEvent, ClaimedEnd } from "@slipway/contract";
 import { z } from "zod";
-import type { FinalEvent } from "../../supervise/supervise.ts";
+import { claimEnd } from "../../supervise/end.ts";
 import { idText, longText, shortText } from "../../system/text.ts";
 import { planEvent } from "../program/events.ts";
 import { endOfFailure, sessionFailure } from "./session-failure.ts";
@@ -10,7 +10,7 @@ import { endOfFailure, sessionFailure } from "./session-failure.ts";
 /** Translates one turn's updates into events. */
 export interface Translation {
   read(update: SessionUpdate): AgentEvent[];
-  end(response: PromptResponse): FinalEvent;
+  end(response: PromptResponse): ClaimedEnd;
   /** Some of the model's last response has arrived. */
   readonly begun: boolean;
 }
@@ -93,24 +93,20 @@ export function createTranslation(): Translation {
   };
 }
 
-function endOf(stopReason: PromptResponse["stopReason"], text: string): FinalEvent {
+function endOf(stopReason: PromptResponse["stopReason"], text: string): ClaimedEnd {
   switch (stopReason) {
     case "end_turn":
-      return { type: "done", outcome: "completed", text };
+      return claimEnd("completed", text);
     case "cancelled":
-      return { type: "done", outcome: "cancelled", text };
+      return claimEnd("cancelled", text);
     case "refusal":
-      return { type: "done", outcome: "refused", text };
+      return claimEnd("refused", text);
     case "max_turn_requests":
-      return { type: "done", outcome: "max_steps", text };
+      return claimEnd("max_steps", text);
     case "max_tokens":
-      return { type: "error", kind: "truncated", message: "The model's last response was cut off." };
+      return claimEnd("truncated", "The model's last response was cut off.");
     default:
-      return {
-        type: "error",
-        kind: "protocol",
-        message: shortText(`The agent stopped for an unknown reason: ${stopReason}`),
-      };
+      return claimEnd("protocol", `The agent stopped for an unknown reason: ${stopReason}`);
   }
 }
 

@@ -3,9 +3,10 @@ import { join } from "node:path";
 import type { AgentEvent } from "@slipway/contract";
 import type { ScriptedProgram } from "@slipway/gateway/scripted";
 import { describe, expect, test } from "vitest";
+import { endOf } from "../../testing/end.ts";
 import { endedCalls, openTestAgent, takeTurn } from "./testing.ts";
 
-test("the agent writes a file, runs a command and says what it did", async () => {
+test("the agent writes a file, runs a command and reports what it did", async () => {
   const { agent, workdir } = await openTestAgent(({ step }) => {
     if (step === 0) return { text: "I write.", actions: [{ write: "a/hello.txt", content: "hello\n" }] };
     if (step === 1) return { actions: [{ run: "cat a/hello.txt; echo oops >&2; exit 3" }] };
@@ -17,17 +18,17 @@ test("the agent writes a file, runs a command and says what it did", async () =>
     { name: "createOrUpdateFiles", kind: "edit", ok: true },
     { name: "terminal", kind: "execute", ok: false, output: "hello\noops\n\n[exit code 3]" },
   ]);
-  expect(events.at(-1)).toEqual({ type: "done", outcome: "completed", text: "All done." });
+  expect(endOf(events)).toEqual({ reason: "completed", message: "All done." });
 });
 
-test("a call of an unknown tool, or with a wrong input, is told to the model and ends nothing", async () => {
+test("the model learns of a call of an unknown tool or with invalid input, and the turn continues", async () => {
   const { agent } = await openTestAgent(({ step, results }) => {
     if (step === 0) return { actions: [{ tool: "terminal", input: { command: 7 } }] };
     return { text: `told: ${results.map(({ text }) => text).join()}` };
   });
   const events = await takeTurn(agent, "Go");
   expect(endedCalls(events)).toMatchObject([{ name: "terminal", ok: false }]);
-  expect(events.at(-1)).toMatchObject({ outcome: "completed", text: expect.stringMatching(/told: .*command/s) });
+  expect(endOf(events)).toMatchObject({ reason: "completed", message: expect.stringMatching(/told: .*command/s) });
 });
 
 test("more steps than allowed end the turn", async () => {
@@ -36,7 +37,7 @@ test("more steps than allowed end the turn", async () => {
   });
   const events = await takeTurn(agent, "Go");
   expect(endedCalls(events)).toHaveLength(3);
-  expect(events.at(-1)).toMatchObject({ type: "done", outcome: "max_steps" });
+  expect(endOf(events)).toMatchObject({ reason: "max_steps" });
 });
 
 describe("permissions", () => {
@@ -60,10 +61,10 @@ describe("permissions", () => {
       agent.answer({ id: event.id, allow, reason: "not today" });
     }
     expect(asked).toMatchObject([{ tool: "createOrUpdateFiles", input: expect.stringContaining("a.txt") }]);
-    expect(final).toMatchObject({ type: "done", outcome: "completed", text: read });
+    expect(final).toMatchObject({ end: { reason: "completed", message: read } });
   });
 
-  test("a turn that is ended while it asks is over, and the action is not made", async () => {
+  test("a turn that is ended while it asks does not take the action", async () => {
     const { agent, workdir } = await openTestAgent(work, { permissions: "ask" });
     const controller = new AbortController();
     for await (const event of agent.turn("Go", { signal: controller.signal })) {
@@ -74,7 +75,7 @@ describe("permissions", () => {
 });
 
 describe("steering", () => {
-  test("words of the user are taken up at the next step", async () => {
+  test("the user's words reach the agent at its next step", async () => {
     const { agent } = await openTestAgent(({ prompt, lastPrompt }) => {
       return prompt === lastPrompt ? { actions: [{ run: "echo waited" }] } : { text: `I heard: ${lastPrompt}` };
     });
@@ -83,17 +84,17 @@ describe("steering", () => {
       if (event.type === "tool" && event.phase === "start") expect(agent.steer("Turn left")).toBe(true);
       final = event;
     }
-    expect(final).toMatchObject({ type: "done", text: "I heard: Turn left" });
+    expect(final).toMatchObject({ end: { message: "I heard: Turn left" } });
     expect(agent.steer("Too late")).toBe(false);
   });
 
-  test("words that come while the model gives its last answer make it go on", async () => {
+  test("words that arrive during the model's last answer continue the turn", async () => {
     const { agent } = await openTestAgent(({ lastPrompt }) => ({ text: `Answer to ${lastPrompt}` }));
     let isSteered = false;
     const texts: string[] = [];
     for await (const event of agent.turn("one", { signal: new AbortController().signal })) {
       if (event.type === "status" && !isSteered) isSteered = agent.steer("two");
-      if (event.type === "done") texts.push(event.text);
+      if (event.type === "ended") texts.push(event.end.message);
     }
     expect(texts).toEqual(["Answer to two"]);
   });

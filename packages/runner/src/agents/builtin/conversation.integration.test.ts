@@ -4,10 +4,11 @@ import type { AgentEvent } from "@slipway/contract";
 import type { ScriptedProgram } from "@slipway/gateway/scripted";
 import { describe, expect, test } from "vitest";
 import { goOnPrompt } from "../../system/text.ts";
+import { endOf } from "../../testing/end.ts";
 import { endedCalls, openTestAgent, takeTurn } from "./testing.ts";
 
 describe("a conversation", () => {
-  test("goes on after a restart at any saved point, and makes no call again that was begun", async () => {
+  test("continues after a restart at any saved point and repeats no call that was begun", async () => {
     const program: ScriptedProgram = ({ step }) => {
       if (step < 3) return { actions: [{ run: `echo ${step} >> log; sleep 0` }] };
       return { text: "Done." };
@@ -19,7 +20,7 @@ describe("a conversation", () => {
     for (const state of first.states) {
       const { agent, workdir } = await openTestAgent(program, { state });
       const events = await takeTurn(agent, goOnPrompt);
-      expect(events.at(-1)).toMatchObject({ type: "done", outcome: "completed", text: "Done." });
+      expect(endOf(events)).toMatchObject({ reason: "completed", message: "Done." });
       const begun = await readFile(join(workdir, "log"), "utf8").catch(() => "");
       expect(whole.endsWith(begun)).toBe(true);
     }
@@ -39,7 +40,7 @@ describe("a conversation", () => {
     }
     expect(endedCalls(events)).toMatchObject([{ name: "terminal", ok: false }]);
     const next = await takeTurn(agent, "What happened?");
-    expect(next.at(-1)).toMatchObject({ outcome: "completed", text: expect.stringContaining("interrupted") });
+    expect(endOf(next)).toMatchObject({ reason: "completed", message: expect.stringContaining("interrupted") });
   });
 
   test("that is too long is summarised by the model, and the first prompt and the latest steps stay", async () => {
@@ -59,11 +60,11 @@ describe("a conversation", () => {
     );
     const events = await takeTurn(agent, "Remember me");
     expect(events.filter((event) => event.type === "status" && event.status === "compacting")).toHaveLength(1);
-    expect(events.at(-1)).toMatchObject({ outcome: "completed", text: "first: Remember " });
+    expect(endOf(events)).toMatchObject({ reason: "completed", message: "first: Remember " });
     expect(longest).toBeLessThan(12_000 * 3.5 * 1.5);
   });
 
-  test("that can not be saved ends the turn", async () => {
+  test("that cannot be saved ends the turn", async () => {
     const { agent } = await openTestAgent(({ step }) => ({ actions: [{ run: `echo ${step}` }] }), {
       save: async () => {
         throw new Error("disk full");
@@ -72,7 +73,7 @@ describe("a conversation", () => {
     await expect(takeTurn(agent, "Go")).rejects.toThrow("disk full");
   });
 
-  test("with a state that is none is refused", async () => {
+  test("with an invalid state is refused", async () => {
     const opening = openTestAgent(() => ({ text: "" }), { state: { messages: "none" } });
     await expect(opening).rejects.toMatchObject({ code: "internal" });
   });

@@ -1,19 +1,19 @@
-import { SlipwayError } from "@slipway/contract";
+import { type ClaimedEnd, SlipwayError } from "@slipway/contract";
 import { APICallError, JSONParseError, TypeValidationError } from "ai";
 import { z } from "zod";
-import type { FinalEvent } from "../../supervise/supervise.ts";
-import { parseJson, shortText } from "../../system/text.ts";
-import { failureEvent } from "../program/failure.ts";
+import { claimEnd } from "../../supervise/end.ts";
+import { parseJson } from "../../system/text.ts";
+import { failureEnd } from "../program/failure.ts";
 
 /** How a turn ends after an error in the AI SDK's stream. A break after a good status is a truncated answer. */
-export function failureOf(error: unknown): FinalEvent {
+export function failureOf(error: unknown): ClaimedEnd {
   const message = error instanceof Error ? error.message : JSON.stringify(error);
-  if (error instanceof SlipwayError) return { type: "error", kind: "internal", message: shortText(message) };
-  if (!APICallError.isInstance(error)) return failureEvent({ kind: brokenKind(error), message });
+  if (error instanceof SlipwayError) return claimEnd("internal", message);
+  if (!APICallError.isInstance(error)) return failureEnd({ reason: brokenReason(error), message });
   const { statusCode: status, responseBody, cause } = error;
-  if (status === undefined) return failureEvent({ kind: "network", message });
-  if (status < 300) return failureEvent({ kind: brokenKind(cause), message });
-  return failureEvent({ status, message: wordsIn(responseBody) ?? message });
+  if (status === undefined) return failureEnd({ reason: "network", message });
+  if (status < 300) return failureEnd({ reason: brokenReason(cause), message });
+  return failureEnd({ status, message: wordsIn(responseBody) ?? message });
 }
 
 /** Extracts an error body's message, or returns the body if its shape is unknown. */
@@ -23,6 +23,6 @@ function wordsIn(body: string | undefined): string | undefined {
 
 const errorBody = z.object({ error: z.object({ message: z.string().min(1) }) });
 
-function brokenKind(error: unknown): "protocol" | "truncated" {
+function brokenReason(error: unknown): "protocol" | "truncated" {
   return JSONParseError.isInstance(error) || TypeValidationError.isInstance(error) ? "protocol" : "truncated";
 }

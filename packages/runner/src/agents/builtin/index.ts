@@ -45,12 +45,12 @@ function openAgent(options: OpenOptions, settings: BuiltinSettings): Agent {
   return {
     async *turn(prompt, { signal }) {
       const scope = AbortSignal.any([signal, options.signal, closed.signal]);
-      const final = yield* eventsOf((emit) => {
+      const end = yield* eventsOf((emit) => {
         const work = conversation.begin(prompt).then(() => runTurn({ ...constant, signal: scope, emit }));
         turnOver = work.catch(() => {}).finally(conversation.end);
         return work;
       });
-      yield final;
+      yield { type: "ended", end };
     },
     steer: conversation.steer,
     answer: permissions.answer,

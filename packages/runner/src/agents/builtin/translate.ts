@@ -1,6 +1,6 @@
-import type { AgentEvent, Usage } from "@slipway/contract";
+import type { AgentEvent, ClaimedEnd, Usage } from "@slipway/contract";
 import type { FinishReason, LanguageModelUsage, TextStreamPart, ToolSet } from "ai";
-import type { FinalEvent } from "../../supervise/supervise.ts";
+import { claimEnd } from "../../supervise/end.ts";
 import { idText, longText, shortText } from "../../system/text.ts";
 import { inputText } from "./toolset.ts";
 
@@ -44,18 +44,17 @@ export function isWhole(reason: FinishReason | undefined): boolean {
   return reason === "stop" || reason === "tool-calls";
 }
 
-export function finalEvent(reason: FinishReason | undefined, answer: string): FinalEvent {
-  const text = longText(answer);
+export function endAfter(reason: FinishReason | undefined, answer: string): ClaimedEnd {
   switch (reason) {
     case "stop":
-      return { type: "done", outcome: "completed", text };
+      return claimEnd("completed", answer);
     case "tool-calls":
-      return { type: "done", outcome: "max_steps", text };
+      return claimEnd("max_steps", answer);
     case "content-filter":
-      return { type: "done", outcome: "refused", text };
+      return claimEnd("refused", answer);
     case "length":
-      return { type: "error", kind: "truncated", message: "the model's answer is too long" };
+      return claimEnd("truncated", "the model's answer is too long");
     default:
-      return { type: "error", kind: "truncated", message: "the model's answer broke off" };
+      return claimEnd("truncated", "the model's answer broke off");
   }
 }

@@ -1,4 +1,4 @@
-import type { AgentEvent } from "@slipway/contract";
+import type { AgentEvent, ClaimedEnd } from "@slipway/contract";
 import {
   type FinishReason,
   isStepCount,
@@ -7,7 +7,7 @@ import {
   ToolLoopAgent,
   type ToolSet,
 } from "ai";
-import type { FinalEvent } from "../../supervise/supervise.ts";
+import { claimEnd } from "../../supervise/end.ts";
 import { compact } from "./compaction/run.ts";
 import type { Conversation } from "./conversation.ts";
 import { failureOf } from "./failure.ts";
@@ -15,7 +15,7 @@ import { instructionsOf, withCacheMarks } from "./instructions.ts";
 import type { Permissions } from "./permissions.ts";
 import type { BuiltinTool } from "./tools/tool.ts";
 import { createToolset } from "./toolset.ts";
-import { eventOf, finalEvent, isWhole } from "./translate.ts";
+import { endAfter, eventOf, isWhole } from "./translate.ts";
 
 /** Enough for a long file in one call, and within most models' limits. */
 const maxOutputTokens = 16_000;
@@ -34,16 +34,15 @@ export interface Turn {
 }
 
 /** Works until the model is done. Resolves after every call has ended and the conversation is saved. */
-export async function runTurn(turn: Turn): Promise<FinalEvent> {
+export async function runTurn(turn: Turn): Promise<ClaimedEnd> {
   const { conversation, signal, maxSteps } = turn;
   // A restart came between the answer and its report.
-  if (conversation.lastAnswer !== undefined) return finalEvent("stop", conversation.lastAnswer);
+  if (conversation.lastAnswer !== undefined) return endAfter("stop", conversation.lastAnswer);
   for (let steps = 0; ; ) {
     const loop = await runLoop({ ...turn, maxSteps: maxSteps - steps });
-    if (signal.aborted) return { type: "done", outcome: "cancelled", text: "" };
+    if (signal.aborted) return claimEnd("cancelled");
     steps += loop.steps;
-    const isDone = loop.final.type === "done" && loop.final.outcome === "completed";
-    if (!isDone || steps >= maxSteps || conversation.finish()) return loop.final;
+    if (loop.end.reason !== "completed" || steps >= maxSteps || conversation.finish()) return loop.end;
   }
 }
 
@@ -73,7 +72,7 @@ async function runLoop(turn: Turn): Promise<LoopEnd> {
 }
 
 interface LoopEnd {
-  readonly final: FinalEvent;
+  readonly end: ClaimedEnd;
   /** Finished steps. */
   readonly steps: number;
 }
@@ -82,7 +81,7 @@ async function readStream(stream: AsyncIterable<TextStreamPart<ToolSet>>, emit: 
   let steps = 0;
   let answer = "";
   let reason: FinishReason | undefined;
-  let failure: FinalEvent | undefined;
+  let failure: ClaimedEnd | undefined;
   try {
     for await (const part of stream) {
       if (part.type === "start-step") answer = "";
@@ -96,7 +95,7 @@ async function readStream(stream: AsyncIterable<TextStreamPart<ToolSet>>, emit: 
   } catch (error) {
     failure ??= failureOf(error);
   }
-  return { final: failure ?? finalEvent(reason, answer), steps };
+  return { end: failure ?? endAfter(reason, answer), steps };
 }
 
 async function prepareStep({ conversation, model, compactAtTokens: limitTokens, signal, emit }: Turn) {

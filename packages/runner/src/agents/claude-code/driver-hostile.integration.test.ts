@@ -2,7 +2,8 @@ import { chmod, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { endOf, play, startPlace, unending } from "../program/testing.ts";
+import { endOf } from "../../testing/end.ts";
+import { play, startPlace, unending } from "../program/testing.ts";
 import { createClaudeCodeDriver } from "./driver.ts";
 
 /** Programs that speak the stream as the real one does, and then do what it has no reason to. */
@@ -34,7 +35,7 @@ const complete = [
   stream({ type: "message_delta", delta: { stop_reason: "end_turn" } }),
 ].join("\n");
 
-it("a program that is not there is named with what to install", async () => {
+it("the error about a missing program says what to install", async () => {
   await using place = await startPlace(undefined, "/nonexistent");
   await expect(place.open(createClaudeCodeDriver(place.surroundings))).rejects.toMatchObject({
     code: "component_missing",
@@ -44,51 +45,51 @@ it("a program that is not there is named with what to install", async () => {
 
 it("an exit without a result is a crash, whatever its code", async () => {
   expect((await turnOf("exit 0")).end).toMatchObject({
-    kind: "crashed",
+    reason: "crashed",
     message: expect.stringContaining("exit code 0"),
   });
 });
 
-it("a result with an error is none, whatever its subtype", async () => {
+it("a result with an error is a failure, whatever its subtype", async () => {
   const failed = result({ is_error: true, result: "API Error: 529", api_error_status: 529 });
-  expect((await turnOf(`${complete}\n${failed}`)).end).toMatchObject({ type: "error", kind: "overloaded" });
+  expect((await turnOf(`${complete}\n${failed}`)).end).toMatchObject({ reason: "overloaded" });
 });
 
-it("a success whose last response has no end is truncated", async () => {
+it("a success whose last response is incomplete is truncated", async () => {
   const cut = [stream({ type: "message_start" }), stream({ type: "message_stop" })].join("\n");
-  expect((await turnOf(`${complete}\n${cut}\n${result()}`)).end).toMatchObject({ type: "error", kind: "truncated" });
+  expect((await turnOf(`${complete}\n${cut}\n${result()}`)).end).toMatchObject({ reason: "truncated" });
 });
 
 it("a cut response of a sub-agent is not the agent's", async () => {
   expect((await turnOf(`${complete}\n${stream({ type: "message_start" }, "call-1")}\n${result()}`)).end).toMatchObject({
-    outcome: "completed",
+    reason: "completed",
   });
 });
 
-it("what follows a result counts instead of it", async () => {
+it("what follows a result replaces it", async () => {
   const { end } = await turnOf(`${complete}\n${result()}\n${complete}\n${result({ result: "More." })}`);
-  expect(end).toMatchObject({ outcome: "completed", text: "More." });
+  expect(end).toMatchObject({ reason: "completed", message: "More." });
   expect((await turnOf(`${complete}\n${result()}\n${stream({ type: "message_start" })}`)).end).toMatchObject({
-    kind: "crashed",
+    reason: "crashed",
   });
 });
 
 it("lines that are not the protocol end the turn", async () => {
-  expect((await turnOf("echo oops; cat")).end).toMatchObject({ type: "error", kind: "protocol" });
-  expect((await turnOf(`${say({ type: "result", subtype: 7 })}; cat`)).end).toMatchObject({ kind: "protocol" });
+  expect((await turnOf("echo oops; cat")).end).toMatchObject({ reason: "protocol" });
+  expect((await turnOf(`${say({ type: "result", subtype: 7 })}; cat`)).end).toMatchObject({ reason: "protocol" });
 });
 
-it("messages and tools that are new are passed over or shown as they are", async () => {
+it("unknown messages are ignored, and unknown tools are shown", async () => {
   const tool = say({
     type: "assistant",
     message: { content: [{ type: "tool_use", id: "1", name: "Teleport", input: {} }] },
   });
   const { events, end } = await turnOf(`${say({ type: "weather" })}\n${tool}\n${complete}\n${result()}`);
   expect(events).toContainEqual(expect.objectContaining({ name: "Teleport", kind: "other" }));
-  expect(end).toMatchObject({ outcome: "completed" });
+  expect(end).toMatchObject({ reason: "completed" });
 });
 
-it("a list of things to do is a plan, and what is none is not", async () => {
+it("a todo list is a plan, and an invalid one is not", async () => {
   const call = (input: object) =>
     say({ type: "assistant", message: { content: [{ type: "tool_use", id: "1", name: "TodoWrite", input }] } });
   const { events } = await turnOf(
@@ -99,7 +100,7 @@ it("a list of things to do is a plan, and what is none is not", async () => {
   ]);
 });
 
-it("a compaction and a retry are told", async () => {
+it("a compaction and a retry are reported", async () => {
   const status = [
     say({ type: "system", subtype: "status", status: "compacting" }),
     say({ type: "system", subtype: "api_retry", error: "overloaded", error_status: 529 }),
@@ -109,7 +110,7 @@ it("a compaction and a retry are told", async () => {
   expect(events).toContainEqual({ type: "status", status: "retrying", detail: "overloaded 529" });
 });
 
-it("what the conversation cost before is not counted again", async () => {
+it("the earlier cost of a conversation is not counted again", async () => {
   const usage = {
     inputTokens: 5,
     outputTokens: 7,
@@ -128,6 +129,6 @@ it("what the conversation cost before is not counted again", async () => {
   });
 });
 
-it("a program that does not end after its result is ended", { timeout: 300_000 }, async () => {
-  expect((await turnOf(`${complete}\n${result()}\nexec sleep 600`)).end).toMatchObject({ outcome: "completed" });
+it("a program that keeps running after its result is ended", { timeout: 300_000 }, async () => {
+  expect((await turnOf(`${complete}\n${result()}\nexec sleep 600`)).end).toMatchObject({ reason: "completed" });
 });

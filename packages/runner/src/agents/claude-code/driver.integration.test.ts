@@ -6,8 +6,9 @@ import type { AgentEvent } from "@slipway/contract";
 import type { Fault, ScriptedProgram } from "@slipway/gateway/scripted";
 import { expect, it, vi } from "vitest";
 import { supervise } from "../../supervise/supervise.ts";
+import { endOf } from "../../testing/end.ts";
 import type { Agent } from "../driver.ts";
-import { endOf, play, startPlace, testProxy, unending } from "../program/testing.ts";
+import { play, startPlace, testProxy, unending } from "../program/testing.ts";
 import { createClaudeCodeDriver } from "./driver.ts";
 
 vi.setConfig({ testTimeout: 300_000 });
@@ -27,7 +28,7 @@ it.concurrent("it writes files and runs commands", async () => {
   await using place = await startPlace(writeAndRun);
   await using agent = await place.open(createClaudeCodeDriver(place.surroundings));
   const events = await play(agent.turn("Say hello", unending));
-  expect(endOf(events)).toEqual({ type: "done", outcome: "completed", text: `It said hello world by ${testProxy}` });
+  expect(endOf(events)).toEqual({ reason: "completed", message: `It said hello world by ${testProxy}` });
   expect(await readFile(join(place.workdir, "hello.txt"), "utf8")).toBe("hello");
   expect(events).toContainEqual({ type: "text", channel: "thinking", text: "A file first." });
   expect(
@@ -75,7 +76,7 @@ it.concurrent("words of the user reach a turn that runs", async () => {
     expect(agent.steer("Take the pineapple.")).toBe(true);
     await writeFile(gate, "open");
   });
-  expect(endOf(events)).toMatchObject({ outcome: "completed", text: "Pineapple it is." });
+  expect(endOf(events)).toMatchObject({ reason: "completed", message: "Pineapple it is." });
   expect(agent.steer("too late")).toBe(false);
 });
 
@@ -90,9 +91,9 @@ it.concurrent("a cancelled turn leaves no process, and the conversation goes on 
     agent.turn("Wait for me", { signal: cancel.signal }),
     (event) => isStart(event) && cancel.abort(),
   );
-  expect(endOf(events)).toEqual({ type: "done", outcome: "cancelled", text: "" });
+  expect(endOf(events)).toEqual({ reason: "cancelled", message: "" });
   expect(await place.processes()).toEqual([]);
-  expect(endOf(await play(agent.turn("Go on", unending)))).toMatchObject({ outcome: "completed", text: "On we go." });
+  expect(endOf(await play(agent.turn("Go on", unending)))).toMatchObject({ reason: "completed", message: "On we go." });
   expect(place.requests.at(-1)?.prompt).toContain("Wait for me");
 });
 
@@ -106,10 +107,10 @@ it.concurrent("a killed program is a crash, and another agent takes up its conve
   const events = await play(first.turn("Wait for me", unending), async (event) => {
     if (isStart(event)) await place.killAll();
   });
-  expect(endOf(events)).toMatchObject({ type: "error", kind: "crashed" });
+  expect(endOf(events)).toMatchObject({ reason: "crashed" });
   expect(await place.processes()).toEqual([]);
   await using second = await place.open(driver, { state: place.state });
-  expect(endOf(await play(second.turn("Go on", unending)))).toMatchObject({ outcome: "completed" });
+  expect(endOf(await play(second.turn("Go on", unending)))).toMatchObject({ reason: "completed" });
   expect(place.requests.at(-1)?.prompt).toContain("Wait for me");
 });
 
@@ -117,15 +118,15 @@ it.concurrent("a conversation that is gone is said to be, and then begun anew", 
   await using place = await startPlace();
   const state = { session: "11111111-2222-4333-8444-555555555555" };
   await using agent = await place.open(createClaudeCodeDriver(place.surroundings), { state });
-  expect(endOf(await play(agent.turn("Go on", unending)))).toMatchObject({ type: "error", kind: "session_lost" });
-  expect(endOf(await play(agent.turn("Begin", unending)))).toMatchObject({ outcome: "completed" });
+  expect(endOf(await play(agent.turn("Go on", unending)))).toMatchObject({ reason: "session_lost" });
+  expect(endOf(await play(agent.turn("Begin", unending)))).toMatchObject({ reason: "completed" });
 });
 
 it.concurrent("an agent without the run's tools does not work", async () => {
   await using place = await startPlace();
   const tools = { definitions: [], command: ["/bin/false"] };
   await using agent = await place.open(createClaudeCodeDriver(place.surroundings), { tools });
-  expect(endOf(await play(agent.turn("Begin", unending)))).toMatchObject({ type: "error", kind: "internal" });
+  expect(endOf(await play(agent.turn("Begin", unending)))).toMatchObject({ reason: "internal" });
   expect(await place.processes()).toEqual([]);
 });
 
@@ -147,23 +148,23 @@ it.concurrent("the most steps end the turn", async () => {
   await using place = await startPlace(({ step }) => ({ text: `${step}`, actions: [{ run: `echo ${step}` }] }));
   const limits = { totalMs: 60_000, idleMs: 60_000, maxSteps: 2, maxRepeats: 6 };
   await using agent = await place.open(createClaudeCodeDriver(place.surroundings), { limits });
-  expect(endOf(await play(agent.turn("Count", unending)))).toMatchObject({ type: "done", outcome: "max_steps" });
+  expect(endOf(await play(agent.turn("Count", unending)))).toMatchObject({ reason: "max_steps" });
 });
 
 it.concurrent.each<[string, Fault, Record<string, unknown>]>([
-  ["429", { status: 429 }, { type: "error", kind: "rate_limited" }],
-  ["500", { status: 500 }, { type: "error", kind: "overloaded" }],
-  ["401", { status: 401 }, { type: "error", kind: "auth" }],
-  ["404", { status: 404 }, { type: "error", kind: "model_not_found" }],
-  ["400", { status: 400 }, { type: "error", kind: "invalid_request" }],
-  ["a reset", "reset", { type: "error", kind: "network" }],
+  ["429", { status: 429 }, { reason: "rate_limited" }],
+  ["500", { status: 500 }, { reason: "overloaded" }],
+  ["401", { status: 401 }, { reason: "auth" }],
+  ["404", { status: 404 }, { reason: "model_not_found" }],
+  ["400", { status: 400 }, { reason: "invalid_request" }],
+  ["a reset", "reset", { reason: "network" }],
   // A cut that comes with the first words may be all that it has seen.
-  ["a stream cut after some text", "cut", { type: "error", kind: expect.stringMatching(/^(truncated|network)$/) }],
-  ["a stream that ends early", "endEarly", { type: "error", kind: "truncated" }],
-  ["an error in the middle of a stream", "failure", { type: "error", kind: "overloaded" }],
-  ["invalid JSON", "invalidJson", { type: "error", kind: "truncated" }],
-  ["a refusal", "refusal", { type: "done", outcome: "refused" }],
-])("%s has its own end, and no process is left", async (_name, fault, end) => {
+  ["a stream cut after some text", "cut", { reason: expect.stringMatching(/^(truncated|network)$/) }],
+  ["a stream that ends early", "endEarly", { reason: "truncated" }],
+  ["an error in the middle of a stream", "failure", { reason: "overloaded" }],
+  ["invalid JSON", "invalidJson", { reason: "truncated" }],
+  ["a refusal", "refusal", { reason: "refused" }],
+])("%s has its own end and leaves no process", async (_name, fault, end) => {
   await using place = await startPlace(() => ({ text: "Half of an answer that never comes to its end.", fault }));
   await using agent = await place.open(createClaudeCodeDriver(place.surroundings));
   expect(endOf(await play(agent.turn("Begin", unending)))).toMatchObject(end);
@@ -174,14 +175,14 @@ it.concurrent.each<[string, ScriptedProgram, string]>([
   ["a model that says nothing", () => ({ fault: "hang" }), "stuck"],
   ["a model that stops in the middle", () => ({ text: "Half of an answer.", fault: "hangStream" }), "stuck"],
   ["a model that does the same for ever", () => ({ actions: [{ run: "echo again" }] }), "looping"],
-])("%s is ended by the limits, and no process is left", async (_name, program, kind) => {
+])("the limits end %s, and no process is left", async (_name, program, reason) => {
   await using place = await startPlace(program);
   await using agent = await place.open(createClaudeCodeDriver(place.surroundings));
   // A slow start is no silence of the model.
-  const idleMs = kind === "stuck" ? 4_000 : 150_000;
+  const idleMs = reason === "stuck" ? 4_000 : 150_000;
   const limits = { totalMs: 250_000, idleMs, maxSteps: 100, maxRepeats: 3 };
   const turn = supervise((signal) => agent.turn("Begin", { signal }), { ...unending, limits });
-  expect(endOf(await play(turn))).toMatchObject({ type: "error", kind });
+  expect(endOf(await play(turn))).toMatchObject({ reason });
   expect(await place.processes()).toEqual([]);
 });
 

@@ -1,7 +1,6 @@
-import { type AgentEvent, hasCode } from "@slipway/contract";
+import { type AgentEvent, type ClaimedEnd, hasCode } from "@slipway/contract";
 import { z } from "zod";
-import type { FinalEvent } from "../../supervise/supervise.ts";
-import { shortText } from "../../system/text.ts";
+import { claimEnd } from "../../supervise/end.ts";
 import type { Agent, Driver, OpenOptions } from "../driver.ts";
 import { findProgram, type Surroundings } from "../program/find.ts";
 import { environmentIn, makeHome } from "../program/home.ts";
@@ -13,8 +12,6 @@ import { createTranslation } from "./translate.ts";
 
 /** It becomes a program argument: allow nothing but an id. */
 const sessionId = z.uuid();
-
-const cancelled: FinalEvent = { type: "done", outcome: "cancelled", text: "" };
 
 /**
  * Drives Claude Code by its native stream, one process per turn: a crash costs one turn at most, and a restart resumes
@@ -44,7 +41,7 @@ function createAgent(options: OpenOptions, start: (session: string | undefined) 
   let running: Running | undefined;
   return {
     async *turn(prompt, { signal }) {
-      if (signal.aborted) return yield cancelled;
+      if (signal.aborted) return yield { type: "ended", end: claimEnd("cancelled") };
       yield { type: "status", status: "starting" };
       const program = await start(session.id);
       running = { program, talk: talkTo(program) };
@@ -52,7 +49,7 @@ function createAgent(options: OpenOptions, start: (session: string | undefined) 
         for await (const event of runTurn(prompt, signal, running)) {
           if (event.type === "session") await session.keep(event.session);
           // A lost conversation stays lost: the next turn starts another one.
-          if (event.type === "error" && event.kind === "session_lost") await session.keep(undefined);
+          if (event.type === "ended" && event.end.reason === "session_lost") await session.keep(undefined);
           yield event;
         }
       } finally {
@@ -73,7 +70,7 @@ async function* runTurn(prompt: string, signal: AbortSignal, { program, talk }: 
     talk.interrupt();
     force = setTimeout(program.kill, stopGraceMs);
   };
-  let failure: FinalEvent | undefined;
+  let failure: ClaimedEnd | undefined;
   signal.addEventListener("abort", interrupt);
   try {
     talk.say(prompt);
@@ -89,15 +86,13 @@ async function* runTurn(prompt: string, signal: AbortSignal, { program, talk }: 
     await program.stop();
     clearTimeout(force);
   }
-  yield signal.aborted ? cancelled : (failure ?? translation.end ?? (await crashOf(program)));
+  const end = signal.aborted ? claimEnd("cancelled") : (failure ?? translation.end ?? (await crashOf(program)));
+  yield { type: "ended", end };
 }
 
 /** Failures caused by the program's output. Everything else is a defect. */
-function unusable(error: unknown): FinalEvent {
-  if (hasCode(error, "invalid_answer") || hasCode(error, "too_large")) {
-    return { type: "error", kind: "protocol", message: shortText(error.message) };
-  }
-  if (hasCode(error, "component_missing"))
-    return { type: "error", kind: "internal", message: shortText(error.message) };
+function unusable(error: unknown): ClaimedEnd {
+  if (hasCode(error, "invalid_answer") || hasCode(error, "too_large")) return claimEnd("protocol", error.message);
+  if (hasCode(error, "component_missing")) return claimEnd("internal", error.message);
   throw error;
 }

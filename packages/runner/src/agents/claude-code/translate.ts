@@ -1,17 +1,17 @@
-import { type AgentErrorKind, type AgentEvent, SlipwayError } from "@slipway/contract";
+import { type AgentEvent, type ClaimedEnd, SlipwayError } from "@slipway/contract";
 import { z } from "zod";
-import type { FinalEvent } from "../../supervise/supervise.ts";
+import { claimEnd } from "../../supervise/end.ts";
 import { idText, longText, shortText } from "../../system/text.ts";
 import { teamServer } from "../driver.ts";
 import { planEvent } from "../program/events.ts";
-import { failureEvent } from "../program/failure.ts";
+import { failureEnd } from "../program/failure.ts";
 import type { ClaudeMessage, ClaudeResult } from "./messages.ts";
 
 /** Translates one turn's messages into events. */
 export interface Translation {
   read(message: ClaudeMessage): AgentEvent[];
   /** How the last result ends the turn. Undefined before the first. */
-  readonly end: FinalEvent | undefined;
+  readonly end: ClaimedEnd | undefined;
 }
 
 type Message<T extends ClaudeMessage["type"]> = Extract<ClaudeMessage, { type: T }>;
@@ -22,7 +22,7 @@ export function createTranslation(): Translation {
   /** Stop reason of the last response. `open` while it streams. */
   let stopReason: string | undefined;
   let errorClass: string | undefined;
-  let end: FinalEvent | undefined;
+  let end: ClaimedEnd | undefined;
 
   const readStream = ({ event: { type, delta }, parent_tool_use_id }: Message<"stream_event">): AgentEvent[] => {
     if (parent_tool_use_id != null) return [];
@@ -77,17 +77,17 @@ export function createTranslation(): Translation {
   };
 }
 
-function endOf(result: ClaudeResult, stopReason: string | undefined, errorClass: string | undefined): FinalEvent {
-  const words = longText(result.result ?? "");
-  if (result.terminal_reason?.startsWith("aborted")) return { type: "done", outcome: "cancelled", text: words };
-  if (result.subtype === "error_max_turns") return { type: "done", outcome: "max_steps", text: words };
-  if (result.subtype === "error_max_budget_usd") return { type: "done", outcome: "budget", text: words };
-  if (stopReason === "refusal") return { type: "done", outcome: "refused", text: words };
+function endOf(result: ClaudeResult, stopReason: string | undefined, errorClass: string | undefined): ClaimedEnd {
+  const words = result.result ?? "";
+  if (result.terminal_reason?.startsWith("aborted")) return claimEnd("cancelled", words);
+  if (result.subtype === "error_max_turns") return claimEnd("max_steps", words);
+  if (result.subtype === "error_max_budget_usd") return claimEnd("budget", words);
+  if (stopReason === "refusal") return claimEnd("refused", words);
   if (result.is_error || result.subtype !== "success") return failureOf(result, stopReason, errorClass);
   if (stopReason === "open" || stopReason === "max_tokens") {
-    return { type: "error", kind: "truncated", message: "The model's last response was cut off." };
+    return claimEnd("truncated", "The model's last response was cut off.");
   }
-  return { type: "done", outcome: "completed", text: words };
+  return claimEnd("completed", words);
 }
 
 const todoInput = z.object({
@@ -100,7 +100,7 @@ function planOf(input: unknown): AgentEvent[] {
   return data ? [planEvent(data.todos.map(({ content, status }) => ({ text: content, status })))] : [];
 }
 
-const kindsByClass: Readonly<Record<string, AgentErrorKind>> = {
+const reasonsByClass: Readonly<Record<string, ClaimedEnd["reason"]>> = {
   authentication_failed: "auth",
   billing_error: "auth",
   rate_limit: "rate_limited",
@@ -111,15 +111,14 @@ const kindsByClass: Readonly<Record<string, AgentErrorKind>> = {
   max_output_tokens: "truncated",
 };
 
-function failureOf(result: ClaudeResult, stopReason: string | undefined, errorClass: string | undefined): FinalEvent {
+function failureOf(result: ClaudeResult, stopReason: string | undefined, errorClass: string | undefined): ClaimedEnd {
   const message = result.result ?? result.errors.join(" ");
-  if (message.startsWith("No conversation found"))
-    return { type: "error", kind: "session_lost", message: shortText(message) };
+  if (message.startsWith("No conversation found")) return claimEnd("session_lost", message);
   const status = result.api_error_status ?? undefined;
   if (status !== undefined || result.api_error !== "connection_failed") {
-    return failureEvent({ status, kind: kindsByClass[errorClass ?? ""], message });
+    return failureEnd({ status, reason: reasonsByClass[errorClass ?? ""], message });
   }
-  return failureEvent({ kind: stopReason === "open" ? "truncated" : "network", message });
+  return failureEnd({ reason: stopReason === "open" ? "truncated" : "network", message });
 }
 
 function sessionOf(message: Extract<ClaudeMessage, { subtype: "init" }>): AgentEvent {

@@ -1,28 +1,25 @@
-import { type AgentErrorKind, type ErrorCode, isErrorCode } from "@slipway/contract";
-import type { FinalEvent } from "../../supervise/supervise.ts";
-import { shortText } from "../../system/text.ts";
+import { type ClaimedEnd, type ErrorCode, isErrorCode } from "@slipway/contract";
+import { claimEnd } from "../../supervise/end.ts";
 
 export interface FailureFacts {
   /** The HTTP status from the gateway, if the agent reports it. */
   readonly status?: number | undefined;
   /** The agent's own class of failure, translated. */
-  readonly kind?: AgentErrorKind | undefined;
+  readonly reason?: ClaimedEnd["reason"] | undefined;
   /** The agent's words. The gateway puts its code at the end of a refusal, as in `... [unknown_model]`. */
   readonly message: string;
 }
 
 /** How a turn ends after a failed model call: by the gateway's code, else the agent's class, else the status. */
-export function failureEvent({ status, kind, message }: FailureFacts): FinalEvent {
+export function failureEnd({ status, reason, message }: FailureFacts): ClaimedEnd {
   const code = findCode(message);
-  if (code === "budget_exhausted" || (code === undefined && status === 402)) {
-    return { type: "done", outcome: "budget", text: "" };
-  }
-  if (code === "answer_refused") return { type: "done", outcome: "refused", text: "" };
-  const found = (code && kindsByCode[code]) ?? kind ?? kindOfStatus(status) ?? "internal";
-  return { type: "error", kind: found, message: shortText(message) };
+  const known = code === undefined && status === 402 ? "budget" : code && reasonsByCode[code];
+  return claimEnd(known ?? reason ?? reasonOfStatus(status) ?? "internal", message);
 }
 
-const kindsByCode: Partial<Record<ErrorCode, AgentErrorKind>> = {
+const reasonsByCode: Partial<Record<ErrorCode, ClaimedEnd["reason"]>> = {
+  budget_exhausted: "budget",
+  answer_refused: "refused",
   run_token_invalid: "auth",
   missing_key: "auth",
   model_key_refused: "auth",
@@ -47,7 +44,7 @@ function findCode(message: string): ErrorCode | undefined {
   return undefined;
 }
 
-function kindOfStatus(status: number | undefined): AgentErrorKind | undefined {
+function reasonOfStatus(status: number | undefined): ClaimedEnd["reason"] | undefined {
   if (status === undefined) return undefined;
   if (status === 401 || status === 403) return "auth";
   if (status === 404) return "model_not_found";

@@ -8,7 +8,7 @@ import { startPlace } from "./testing.ts";
 const sh = (script: string, env = {}) =>
   startProgram({ argv: ["/bin/sh", "-c", script], cwd: "/", env: { PATH: "/usr/bin:/bin", ...env } });
 
-it("a stopped program takes along what left its session", async () => {
+it("stopping a program also ends what left its session", async () => {
   await using place = await startPlace();
   const home = `${place.surroundings.homesDirectory}/x`;
   const program = await sh("setsid sh -c 'trap \"\" TERM; echo ready; while :; do sleep 60; done' & wait", {
@@ -30,7 +30,7 @@ it("a program sees nothing of the runner's environment", async () => {
   ).toEqual([]);
 });
 
-it("a program that can not be started is a missing component", async () => {
+it("a program that cannot be started is a missing component", async () => {
   await expect(startProgram({ argv: ["/nonexistent"], cwd: "/", env: {} })).rejects.toMatchObject({
     code: "component_missing",
   });
@@ -39,17 +39,16 @@ it("a program that can not be started is a missing component", async () => {
   });
 });
 
-it("a crash tells the exit and the last words", async () => {
+it("a crash reports the exit and the last words", async () => {
   const program = await sh("echo 'no such luck' >&2; exit 3");
   await once(program.stdout.resume(), "close");
   expect(await crashOf(program)).toEqual({
-    type: "error",
-    kind: "crashed",
+    reason: "crashed",
     message: "The agent's program ended with exit code 3. no such luck",
   });
 });
 
-it("lines are whole, whatever the pieces they come in", async () => {
+it("lines are whole in whatever pieces they arrive", async () => {
   const stream = new PassThrough();
   for (const piece of ["on", "e\ntw", "o\n\n", "thr\u00e9"]) stream.write(piece);
   stream.end("e");

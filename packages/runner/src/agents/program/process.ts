@@ -1,10 +1,9 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import type { Readable, Writable } from "node:stream";
-import { SlipwayError } from "@slipway/contract";
-import type { FinalEvent } from "../../supervise/supervise.ts";
+import { type ClaimedEnd, SlipwayError } from "@slipway/contract";
+import { claimEnd } from "../../supervise/end.ts";
 import { markProcesses } from "../../system/processes.ts";
-import { shortText } from "../../system/text.ts";
 
 export interface ProgramOptions {
   readonly argv: readonly [string, ...string[]];
@@ -66,12 +65,8 @@ export async function startProgram({ argv: [file, ...args], cwd, env }: ProgramO
 }
 
 /** How a turn ends when its program ended first. */
-export async function crashOf(program: Pick<Program, "exit" | "complaint">): Promise<FinalEvent> {
+export async function crashOf(program: Pick<Program, "exit" | "complaint">): Promise<ClaimedEnd> {
   const { code, signal } = await program.exit;
   const how = signal === null ? `with exit code ${code}` : `by ${signal}`;
-  return {
-    type: "error",
-    kind: "crashed",
-    message: shortText(`The agent's program ended ${how}. ${program.complaint()}`.trim()),
-  };
+  return claimEnd("crashed", `The agent's program ended ${how}. ${program.complaint()}`.trim());
 }

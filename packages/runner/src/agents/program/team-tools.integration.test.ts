@@ -3,9 +3,10 @@ import { fileURLToPath } from "node:url";
 import type { ScriptedProgram } from "@slipway/gateway/scripted";
 import { expect, it } from "vitest";
 import { serveTeam } from "../../team/socket.ts";
+import { endOf } from "../../testing/end.ts";
 import type { TeamTool } from "../driver.ts";
 import { driverOf } from "../index.ts";
-import { endOf, play, startPlace, unending } from "./testing.ts";
+import { play, startPlace, unending } from "./testing.ts";
 
 const server = fileURLToPath(new URL("../testing/tools-fixture.ts", import.meta.url));
 
@@ -39,6 +40,6 @@ it.each([
   await using _team = await serveTeam(socket, [tool]);
   const tools = { definitions: [tool], command: [...starter, process.execPath, server, socket] };
   await using agent = await place.open(driverOf(name, place.surroundings), { tools });
-  expect(endOf(await play(agent.turn("Write a note", unending)))).toMatchObject({ text: "It is noted." });
+  expect(endOf(await play(agent.turn("Write a note", unending)))).toMatchObject({ message: "It is noted." });
   expect(notes).toEqual([{ text: "Mind the gap" }]);
 });

@@ -10,7 +10,6 @@ import {
   startScriptedModel,
   type Turn,
 } from "@slipway/gateway/scripted";
-import type { FinalEvent } from "../../supervise/supervise.ts";
 import type { Agent, Driver, OpenOptions } from "../driver.ts";
 import type { Surroundings } from "./find.ts";
 
@@ -119,14 +118,6 @@ export async function play(
     await onEvent?.(event);
   }
   return events;
-}
-
-export function endOf(events: readonly AgentEvent[]): FinalEvent {
-  const ends = events.filter((event) => event.type === "done" || event.type === "error");
-  const [end] = ends;
-  if (end === undefined || ends.length > 1 || end !== events.at(-1))
-    throw new Error(`not one end: ${JSON.stringify(ends)}`);
-  return end;
 }
 
 /** Options of a turn that nobody ends. */

@@ -8,4 +8,4 @@ export function text(delta: string, agent = "lead", channel: "answer" | "thinkin
   return { type: "agent", agent, event: { type: "text", channel, text: delta } };
 }
 
-export const ended: RunnerEvent = { type: "ended", reason: "completed", message: "done" };
+export const ended: RunnerEvent = { type: "ended", end: { reason: "completed", message: "done" } };

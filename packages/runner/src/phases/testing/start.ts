@@ -1,6 +1,7 @@
 import type { RunnerEvent, RunTaskInput, TaskOrderInput } from "@slipway/contract";
 import type { ScriptedProgram } from "@slipway/gateway/scripted";
 import { expect } from "vitest";
+import { endOf } from "../../testing/end.ts";
 import { startTestRun } from "../../testing/run.ts";
 import { makeProject, type Project } from "./project.ts";
 
@@ -18,5 +19,5 @@ export async function startAttempt(
     expect(event).toMatchObject({ type: "offered" });
     return event;
   };
-  return { ...started, project, offered, end: () => started.channel.events.at(-1) };
+  return { ...started, project, offered, end: () => endOf(started.channel.events) };
 }

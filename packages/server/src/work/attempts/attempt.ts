@@ -12,7 +12,7 @@ import { newPlace, openPlace } from "./place.ts";
 import { attemptEnded } from "./reports.ts";
 import { followRun, mayAskAgain, startRun } from "./run.ts";
 import type { Running } from "./running.ts";
-import type { SharedPart } from "./shared.ts";
+import type { SharedPart } from "./shared/shared.ts";
 import type { AttemptSurroundings } from "./surroundings.ts";
 
 /** Brings one attempt into the state that the build asks for, and reports what comes of it. */
@@ -72,7 +72,7 @@ export class Attempt {
     });
   }
 
-  /** Lets go of the attempt as it is: another process goes on with it. */
+  /** Lets go of the attempt as it is: another process continues it. */
   async release(): Promise<void> {
     this.#isOver = true;
     this.#released.abort(new SlipwayError("aborted", "the attempt is let go of"));

@@ -61,7 +61,7 @@ async function expectNothingLeft({ attempts, bridge, build, provider, warnings }
   expect(warnings).toEqual([]);
 }
 
-it("an attempt's work becomes a candidate, and what is found in it, on a newer main, another one", async () => {
+it("an attempt's work becomes a candidate, and after findings on a newer main another one", async () => {
   await using site = await openSite({
     program: agent(shopping),
   });
@@ -123,7 +123,7 @@ async function sendBack(site: Site, item: AttemptWork): Promise<string> {
   return main;
 }
 
-it("a newer main that a sandbox does not take for a while is told later, and findings after it", async () => {
+it("a newer main that a sandbox cannot take yet is sent later, followed by the findings", async () => {
   const refusals = [new SlipwayError("provider_unavailable", "the keeper is away")];
   await using site = await openSite({ program: agent(shopping), refuseMain: () => refusals.pop() });
   const main = await sendBack(site, attemptAt("list"));
@@ -132,7 +132,7 @@ it("a newer main that a sandbox does not take for a while is told later, and fin
   expect(refusals).toEqual([]);
 });
 
-it("an attempt that can not be told of a newer main is interrupted, and does not wait for its findings in vain", async () => {
+it("an attempt that cannot receive a newer main is interrupted and does not wait for its findings", async () => {
   const refuseMain = () => new SlipwayError("out_of_disk", "no space left on device");
   await using site = await openSite({ program: agent(shopping), refuseMain });
   await sendBack(site, attemptAt("list"));
@@ -140,7 +140,7 @@ it("an attempt that can not be told of a newer main is interrupted, and does not
   expect(end).toEqual(endAs("unavailable", "no space left on device"));
 });
 
-it("an attempt whose sandbox died goes on from its checkpoint, over a restart, and repeats no step that was finished", async () => {
+it("an attempt whose sandbox died continues from its checkpoint and repeats no step, across a restart", async () => {
   const asked: string[] = [];
   await using site = await openSite({
     program: agent(
@@ -173,7 +173,7 @@ it("an attempt whose sandbox died goes on from its checkpoint, over a restart, a
   await expectNothingLeft(site);
 });
 
-it("an attempt of a build that another server has taken is let go of in silence, and goes on when the build comes back", async () => {
+it("an attempt of a build that another server took ends silently and continues when the build returns", async () => {
   const task = [untilGo, { write: "list.txt", content: "socks\n" }];
   await using site = await openSite({ program: agent({ task }) });
   const { attempts, build, provider } = site;
@@ -194,7 +194,7 @@ it("an attempt of a build that another server has taken is let go of in silence,
   await expectNothingLeft(site);
 });
 
-it("an attempt without money waits, and goes on where it was when there is more", async () => {
+it("an attempt without money waits and continues when there is more", async () => {
   const asked: string[] = [];
   await using site = await openSite({
     program: agent({ task: [{ write: "list.txt", content: "socks\n" }] }, asked),
@@ -216,7 +216,7 @@ it("an attempt without money waits, and goes on where it was when there is more"
   await expectNothingLeft(site);
 });
 
-it("an attempt that was refused money asks again when its build does, once the build knows of the refusal", async () => {
+it("an attempt that was refused money asks again with its build, once the build knows of the refusal", async () => {
   const budgetMicroUsd = 10_000_000;
   await using site = await openSite({
     program: agent({ task: [{ write: "list.txt", content: "socks\n" }] }),
@@ -242,7 +242,7 @@ it("an attempt that was refused money asks again when its build does, once the b
   await expectNothingLeft(site);
 });
 
-it("a build's secrets are for its attempts' requests alone: not for agents, their files, prompts or the store", async () => {
+it("a build's secrets reach only its attempts' requests, not agents, files, prompts or the store", async () => {
   const secret = { host: "api.example.com", header: "x-key", value: "t0p-5ecret" };
   const prompts: string[] = [];
   const program = agent({ task: [{ run: "env > env.txt; cat /proc/*/environ > environ.txt 2>/dev/null; true" }] });
@@ -279,7 +279,7 @@ it("a build's secrets are for its attempts' requests alone: not for agents, thei
   await expectNothingLeft(site);
 });
 
-it("the next attempt goes on in the sandbox that the last one has left", async () => {
+it("the next attempt continues in the sandbox that the last one left", async () => {
   await using site = await openSite({
     program: ({ lastPrompt, step }) =>
       step > 0
@@ -308,7 +308,7 @@ it("the next attempt goes on in the sandbox that the last one has left", async (
   await expectNothingLeft(site);
 });
 
-it("what main depends on is there when an attempt begins, and is not installed again", async () => {
+it("main's dependencies are present when an attempt begins and are not installed again", async () => {
   let base: SnapshotId | null = null;
   await using site = await openSite({
     program: agent({ task: [{ run: "cat node_modules/dependency/index.js > copied.js" }] }),
@@ -337,7 +337,7 @@ it("what main depends on is there when an attempt begins, and is not installed a
   expect(commands.map(({ phase }) => phase)).toEqual(["verify"]);
 });
 
-it("agents hear of overlaps of branches that are not offered yet, and their branches are kept", async () => {
+it("agents learn of overlaps between branches before an offer, and their branches are kept", async () => {
   const seen = new Map<string, string>();
   const overlap = "cannot be merged in list.txt";
   const program: ScriptedProgram = ({ step, request: { messages } }) => {
@@ -375,7 +375,7 @@ it("agents hear of overlaps of branches that are not offered yet, and their bran
   expect(await repository.openBranches()).toEqual(open);
 });
 
-it("an offer that no turn has read is kept when the build ends", async () => {
+it("an unread offer is kept when the build ends", async () => {
   await using site = await openSite({ program: agent(shopping) });
   const { attempts, build, repository } = site;
   const item = attemptAt("list");
@@ -386,7 +386,7 @@ it("an offer that no turn has read is kept when the build ends", async () => {
   expect(await repository.openBranches()).toEqual(new Map([[item.id, commit]]));
 });
 
-it("attempts of a build hear of each other's files, words and overlaps", async () => {
+it("attempts of a build learn of each other's files, messages and overlaps", async () => {
   const seen: string[] = [];
   const program: ScriptedProgram = (request) => {
     const {

@@ -24,7 +24,7 @@ export interface Attempts extends Required<Work>, AsyncDisposable {
 
 const none: ReadonlySet<string> = new Set();
 
-/** Runs attempts at tasks, by agents in sandboxes. Disposing it lets go of them: they go on, and another server finds them. */
+/** Runs attempts at tasks, by agents in sandboxes. Disposing it releases them: they continue, and another server finds them. */
 export function createAttempts(parts: AttemptsParts): Attempts {
   const { provider, repositories, store, bridge } = parts;
   const builds = new Map<BuildId, OpenBuild>();
@@ -65,7 +65,7 @@ export function createAttempts(parts: AttemptsParts): Attempts {
       item,
     );
     attempts.set(item.id, attempt);
-    /** Another server drives the build now, and goes on with the attempt. */
+    /** Another server drives the build now and continues the attempt. */
     const letGo = (error: unknown) => {
       if (hasCode(error, "lease_lost") && attempts.get(item.id) === attempt) {
         attempts.delete(item.id);

@@ -15,7 +15,7 @@ function openCheckpoints() {
   return { checkpoints, made };
 }
 
-test("a checkpoint waits until the run has said nothing for a moment", async () => {
+test("a checkpoint waits until the run is quiet", async () => {
   const { checkpoints, made } = openCheckpoints();
   checkpoints.heard();
   checkpoints.wish("build");
@@ -28,7 +28,7 @@ test("a checkpoint waits until the run has said nothing for a moment", async () 
   expect(made).toEqual(["integrate"]);
 });
 
-test("a run that is never quiet has its checkpoint all the same, and one that is let go of has none", async () => {
+test("a run that is never quiet still gets its checkpoint, and a released one gets none", async () => {
   const { checkpoints, made } = openCheckpoints();
   checkpoints.wish("build");
   for (let times = 0; times < 25; times++) {

@@ -12,7 +12,7 @@ const build = { id: newId("bld") } as WorkingBuild;
 beforeEach(() => void vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] }));
 afterEach(() => void vi.useRealTimers());
 
-test("what an attempt has claimed is its own for as long as it works, and no longer", async () => {
+test("an attempt's claims last exactly as long as it works", async () => {
   const directory = mkdtempSync(join(tmpdir(), "slipway-claims-"));
   onTestFinished(() => rmSync(directory, { recursive: true }));
   await using database = openDatabase({ url: `file:${join(directory, "bridge.db")}` });

@@ -3,7 +3,7 @@ import type { AttemptWork } from "@slipway/engine";
 import { expect, it } from "vitest";
 import { attemptAt, openSite } from "./testing.ts";
 
-it("an attempt that fills its disk has failed, and says so; what is left of it is not gone on with", async () => {
+it("an attempt that fills its disk fails with that reason, and the next one does not continue its files", async () => {
   const fill = "for i in $(seq 1000); do dd if=/dev/zero of=$i.bin bs=1M count=1 status=none; sleep 0.02; done";
   await using site = await openSite({
     program: ({ step }) => (step === 0 ? { actions: [{ run: fill }] } : { text: "Done." }),
@@ -16,7 +16,7 @@ it("an attempt that fills its disk has failed, and says so; what is left of it i
   expect(await provider.list()).toEqual([]);
 }, 240_000);
 
-it("an attempt that finds this machine's disk full, as it begins or as it offers, is interrupted and goes on later", async () => {
+it("an attempt that finds this machine's disk full is interrupted, and continues later", async () => {
   let [isFull, isMended] = [true, false];
   await using site = await openSite({
     program: ({ lastPrompt, step }) => {

@@ -12,7 +12,7 @@ import {
 import type { NoteWork, WorkNotes } from "@slipway/engine";
 import { z } from "zod";
 
-/** What a server needs to go on with an attempt of another server. */
+/** What a server needs to continue an attempt of another server. */
 const keptSchema = z.strictObject({
   id: attemptIdSchema,
   task: slugSchema,

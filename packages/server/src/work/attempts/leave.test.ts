@@ -5,7 +5,7 @@ import { expect, it } from "vitest";
 import { tellSandbox } from "./leave.ts";
 import { runIdOf } from "./names.ts";
 
-it("what a sandbox has cost is told as soon as the database is there", async () => {
+it("a sandbox's cost is reported as soon as the database is available", async () => {
   const ledger = createMemoryLedger();
   const id = newId("att");
   const run = runIdOf(id, 0, 0);

@@ -119,7 +119,7 @@ export function snapshotName({ id }: Pick<WorkingBuild, "id">, attempt: string):
   return `attempt ${id} ${attempt}`;
 }
 
-/** Removes sandboxes, snapshots and notes of attempts that are over. Stops sandboxes that awaited tasks will go on with. */
+/** Removes sandboxes, snapshots and notes of attempts that are over. Stops sandboxes that awaited tasks will continue in. */
 export async function sweepAttempts(
   provider: Pick<SandboxProvider, "get" | "list" | "snapshots">,
   kept: KeptAttempts,
@@ -142,7 +142,7 @@ export async function sweepAttempts(
   for (const id of await kept.list()) if (!wanted.has(id)) await kept.remove(id);
 }
 
-/** Tasks whose next or new attempt goes on in the sandbox of the one before. */
+/** Tasks whose next or new attempt continues in the sandbox of the one before. */
 export async function tasksThatGoOn(store: Pick<Store, "builds">, build: BuildId): Promise<string[]> {
   const tasks = await readAll(store, build, "tasks");
   return tasks.flatMap(({ id, status, details }) => {

@@ -3,7 +3,7 @@ import { expect, it, onTestFinished } from "vitest";
 import { openSite } from "../repository/testing.ts";
 import { createListener, type ListenOptions } from "./listen.ts";
 
-it("what a run says is told while its branch is taken in and what was heard is written down", async () => {
+it("a run's events are reported while its branch is taken in and progress is stored", async () => {
   const begun = Promise.withResolvers<void>();
   const opened = Promise.withResolvers<void>();
   const told: unknown[] = [];
@@ -23,14 +23,14 @@ it("what a run says is told while its branch is taken in and what was heard is w
   opened.resolve();
 });
 
-it("what goes wrong beside the events is told by the next of them", async () => {
+it("a failure beside the events rejects at the next event", async () => {
   const site = await openListener({ heard: () => Promise.reject(new Error("the disk is broken")) });
   const said = { type: "command", phase: "test", command: "test", ok: true, output: "", durationMs: 1 } as const;
   await site.say(said);
   await expect(site.say(said)).rejects.toThrow("the disk is broken");
 });
 
-it("of a run that commits without end a branch is taken in each minute", async () => {
+it("the branch of a run that commits constantly is taken once a minute", async () => {
   let now = 0;
   let taken = 0;
   const site = await openListener({

@@ -22,7 +22,7 @@ import type { Kept } from "./kept.ts";
 import { speakerOf } from "./names.ts";
 import { takeBranch, takeOffer } from "./offers.ts";
 import { actionOf, attemptHeard, attemptProgress, commandText } from "./reports.ts";
-import type { Shared } from "./shared.ts";
+import type { Shared } from "./shared/shared.ts";
 
 export interface ListenOptions {
   readonly build: WorkingBuild;
@@ -111,7 +111,7 @@ export function createListener(options: ListenOptions): Listener {
     const plain = paths.filter((path) => repositoryPathSchema.safeParse(path).success);
     if (plain.length === 0 || !within("messages")) return;
     const answer = await bridge.claim(build.id, { paths: plain, owner: speaker, leaseMs: claimMs }).catch(ifExpected);
-    // Without an answer the agent goes on.
+    // Without an answer the agent continues.
     if (answer === undefined) return;
     const held = answer.granted ? [] : answer.held.slice(0, 64).map(({ path, owner }) => ({ path, owner }));
     await run.send({ type: "claimed", id, granted: answer.granted, held });

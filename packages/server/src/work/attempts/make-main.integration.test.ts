@@ -43,7 +43,7 @@ it("a new app begins with nothing, and is made once", async () => {
   expect(await make(null, "new")).toEqual(made);
 });
 
-it("of servers on one database, main is the one's whose main was told first, and elsewhere for all others", async () => {
+it("of servers on one database, the first to report main has it, and for all others it is elsewhere", async () => {
   const { directory, provider } = await setUp();
   await using database = openDatabase({ url: `file:${join(directory, "slipway.db")}` });
   const store = await openStore(database, { now: () => 0 });
@@ -67,7 +67,7 @@ it("of servers on one database, main is the one's whose main was told first, and
   expect(await other.repositories.builds()).toEqual([]);
 });
 
-it("a directory's last commit is main, and changes that are not committed are refused", async () => {
+it("a directory's last commit becomes main, and uncommitted changes are refused", async () => {
   const { make, directory, repository } = await setUp();
   const source = join(directory, "app");
   const git = (...args: string[]) => execute("git", ["-c", "user.name=A", "-c", "user.email=a@localhost", ...args]);
@@ -87,14 +87,14 @@ it.each<[string, BuildSource | null]>([
   ["no repository", null],
   ["an address with a password", { repository: "https://me:secret@example.com/app.git" }],
   ["an address that is none", { repository: "ext::sh -c evil" }],
-])("a build with %s can not begin", async (_, source) => {
+])("a build with %s cannot begin", async (_, source) => {
   const { make } = await setUp();
   await expect(make(source)).rejects.toMatchObject({ code: "invalid_request" });
 });
 
 const identity = ["-c", "user.name=A", "-c", "user.email=a@localhost"];
 
-it("the files of a shallow clone come out of its sandbox as one commit, with the name of the one that they are of", async () => {
+it("a shallow clone leaves its sandbox as one commit that names the original", async () => {
   const { provider, repository } = await setUp();
   await using sandbox = await provider.create({});
   const script = `set -e; git init -q -b trunk /tmp/origin; cd /tmp/origin
@@ -112,7 +112,7 @@ it("the files of a shallow clone come out of its sandbox as one commit, with the
   await expect(bundleOf(sandbox, signal)).rejects.toMatchObject({ code: "repository_refused" });
 });
 
-it("what a build makes of a repository that it has cloned is pushed on top of the commit that it began with", async () => {
+it("a build's result for a cloned repository is pushed on top of the commit it began with", async () => {
   const { directory, provider } = await setUp();
   const git = async (at: string, ...args: string[]) =>
     (await execute("git", [...identity, "-C", join(directory, at), ...args])).stdout.trim();
@@ -144,7 +144,7 @@ it("what a build makes of a repository that it has cloned is pushed on top of th
   await makeMain({ provider: copying, repository, source, clock: { now: () => 0 }, signal }, build);
   expect(await provider.list()).toEqual([]);
 
-  // Their work goes on meanwhile.
+  // Their work continues meanwhile.
   await writeFile(join(directory, "theirs/other.txt"), "three\n");
   await git("theirs", "add", ".");
   await git("theirs", "commit", "-qm", "three");

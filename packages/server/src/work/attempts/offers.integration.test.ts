@@ -51,7 +51,7 @@ async function* failing(code: ErrorCode): AsyncGenerator<Uint8Array> {
 }
 
 describe("an offer", () => {
-  it("is what was taken, whatever the run says of it", async () => {
+  it("is what was taken, whatever the run claims", async () => {
     const { offer, work, repository } = await setUp();
     const { tip, bundle } = await work({ "list.txt": "socks\n" });
     const report = await offer(bundle);
@@ -59,7 +59,7 @@ describe("an offer", () => {
     expect([...(await repository.candidates()).values()]).toEqual([tip]);
   });
 
-  it("that is told again is the same candidate", async () => {
+  it("that is sent again is the same candidate", async () => {
     const { offer, work, sandbox, main, repository } = await setUp();
     const { tip, bundle } = await work({ "list.txt": "socks\n" });
     const first = await offer(bundle);
@@ -85,7 +85,7 @@ describe("an offer", () => {
   it.each([
     ["without a change", {}],
     ["of nothing but the lock file that an install has left", { "package-lock.json": "{}\n" }],
-  ])("%s is one of main as it was, and nothing of it is kept", async (_, files) => {
+  ])("%s offers the unchanged main and stores nothing", async (_, files) => {
     const { offer, work, main, repository } = await setUp();
     const { bundle } = await work(files);
     const commit = { commit: main, tree: await repository.treeOf(main) };
@@ -93,7 +93,7 @@ describe("an offer", () => {
     expect((await repository.candidates()).size).toBe(0);
   });
 
-  it("that says itself that it has nothing needs no bundle", async () => {
+  it("that declares no change needs no bundle", async () => {
     const { offer, main } = await setUp();
     expect(await offer(failing("internal"), { commit: main, changed: 0 })).toMatchObject({
       type: "candidate.offered",
@@ -101,13 +101,13 @@ describe("an offer", () => {
     });
   });
 
-  it("with what is there for agents is refused", async () => {
+  it("with files meant for agents is refused", async () => {
     const { offer, work } = await setUp();
     const { bundle } = await work({ "list.txt": "socks\n", ".slipway/context/plan.md": "# Plan\n" });
     expect(await offer(bundle)).toMatchObject({ data: { findings: [{ file: ".slipway/context/plan.md" }] } });
   });
 
-  it("of nothing but a newer main is one of that", async () => {
+  it("with nothing but a newer main offers that main", async () => {
     const { offer, work, repository, main } = await setUp();
     const { tip, bundle } = await work({ "list.txt": "socks\n" });
     await repository.take(bundle, { id: newId("cnd"), ref: `refs/heads/${branch}`, base: main });
@@ -118,7 +118,7 @@ describe("an offer", () => {
     });
   });
 
-  it("with a secret and a large binary is refused with where they are, and is not kept", async () => {
+  it("with a secret and a large binary is refused with their paths and is not kept", async () => {
     const { offer, work, repository } = await setUp();
     const { bundle } = await work({ ".env": "TOKEN=1\n", "movie.bin": Buffer.alloc(400 * 1024) });
     const { data } = await offer(bundle);
@@ -127,7 +127,7 @@ describe("an offer", () => {
     expect((await repository.candidates()).size).toBe(0);
   });
 
-  it("of more bytes than its attempt may still send is refused when that many have come, and they are counted", async () => {
+  it("with more bytes than its attempt may still send is refused, and its bytes count", async () => {
     const { taken, work, repository } = await setUp();
     const { bundle } = await work({ "list.txt": "socks\n" });
     const { report, bytes: sent } = await taken(bundle, {}, 20);
@@ -137,7 +137,7 @@ describe("an offer", () => {
     expect((await repository.candidates()).size).toBe(0);
   });
 
-  it("of another commit under the same number is refused, and the first stays", async () => {
+  it("with another commit under the same number is refused, and the first one stays", async () => {
     const { offer, work, repository } = await setUp();
     const first = await work({ "list.txt": "socks\n" });
     await offer(first.bundle);
@@ -146,20 +146,20 @@ describe("an offer", () => {
     expect([...(await repository.candidates()).values()]).toEqual([first.tip]);
   });
 
-  it("that is not there is refused, and one whose sandbox is gone is left to the end of its run", async () => {
+  it("that is missing is refused, and one whose sandbox is gone is left to the end of its run", async () => {
     const { offer } = await setUp();
     expect(await offer(failing("file_not_found"))).toMatchObject({ type: "candidate.refused" });
     await expect(offer(failing("sandbox_ended"))).rejects.toMatchObject({ code: "sandbox_ended" });
   });
 
-  it("that finds no room on this machine is not refused: no agent can mend that", async () => {
+  it("that finds no room on this machine is not refused, because no agent can fix that", async () => {
     const { offer } = await setUp();
     await expect(offer(failing("out_of_disk"))).rejects.toMatchObject({ code: "out_of_disk" });
   });
 });
 
 describe("a branch that is not offered yet", () => {
-  it("is taken, is no candidate, and is replaced by the next one", async () => {
+  it("is taken, is no candidate and is replaced by the next one", async () => {
     const { show, work, repository, life } = await setUp();
     for (const content of ["socks\n", "shoes\n"]) {
       const { tip, bundle } = await work({ "list.txt": content });
@@ -185,7 +185,7 @@ describe("a branch that is not offered yet", () => {
     ["garbage", bytes("not a bundle at all")],
     ["empty", bytes()],
     ["cut off", bytes("# v2 git bundle\n")],
-  ])("is left when it is %s, and the last one stays", async (_, bundle) => {
+  ])("is ignored if it is %s, and the last one stays", async (_, bundle) => {
     const { show, work, repository, life } = await setUp();
     const { tip, bundle: good } = await work({ "list.txt": "socks\n" });
     await show(good);
@@ -193,7 +193,7 @@ describe("a branch that is not offered yet", () => {
     expect(await repository.openBranches()).toEqual(new Map([[life.id, tip]]));
   });
 
-  it("is left when it has paths that lead out of it, comes from nowhere, or is of more bytes than may be sent", async () => {
+  it("is ignored if its paths lead out of it, it has no known base or it has too many bytes", async () => {
     const { show, work, repository, sandbox, main } = await setUp();
     const blob = await sandbox.object("blob", "evil\n");
     const hostile = await sandbox.commit({ tree: await sandbox.tree([["100644", ".git", blob]]), parents: [main] });

@@ -18,7 +18,7 @@ import type { Attempt } from "./attempt.ts";
 import { type KeptAttempts, openKeptAttempts } from "./kept.ts";
 import { makeMain } from "./make-main.ts";
 import { speakerOf } from "./names.ts";
-import { createShared, type Shared, type SharedOptions } from "./shared.ts";
+import { createShared, type Shared, type SharedOptions } from "./shared/shared.ts";
 
 export interface AttemptsParts {
   /** Must have the tool directories of all agents that builds may use. */

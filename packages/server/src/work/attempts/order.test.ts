@@ -19,7 +19,7 @@ async function openPlanned(names: readonly string[] = ["list"]) {
 
 const base = "a".repeat(40);
 
-it("an order has the task, its own criteria and the intent, and no word of how they are checked", async () => {
+it("an order has the task, its own criteria and the intent, but not how they are checked", async () => {
   const { store, build } = await openPlanned();
   const by = { holder: "test", generation: 1 };
   const { turn, lastEvent: through } = await store.builds.get(build.id);
@@ -43,7 +43,7 @@ it("an order has the task, its own criteria and the intent, and no word of how t
   expect(JSON.stringify(order)).not.toMatch(/SEE|browser/);
 });
 
-it("a later attempt is told what earlier ones ended with, and the fix that is known", async () => {
+it("a later attempt gets the ends of earlier ones and the known fix", async () => {
   // There are more than a page of tasks, and it is the last of them.
   const { store, build } = await openPlanned([...Array.from({ length: maxPage }, (_, index) => `a-${index}`), "list"]);
   const learnt = { project: patternScope(build), signature: "E1", error: "E1", fix: "Write it in lower case." };
@@ -67,7 +67,7 @@ it("a later attempt is told what earlier ones ended with, and the fix that is kn
   expect(order.earlier.slice(-3)).toEqual(["e#", "E18", "E19"]);
 });
 
-it("a task that no plan has can not be ordered", async () => {
+it("a task that is in no plan cannot be ordered", async () => {
   const { store, build } = await openPlanned();
   await expect(readOrder(store, build, attemptAt("other"), base)).rejects.toMatchObject({ code: "internal" });
 });

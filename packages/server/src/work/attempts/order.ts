@@ -24,7 +24,7 @@ const maxEarlier = 12;
 const maxEarlierCharacters = 8000;
 const maxFixCharacters = 16_000;
 
-/** Stores what the attempt is to do, so that every server that goes on with it finds the same. */
+/** Stores what the attempt is to do, so that every server that continues it finds the same. */
 export async function beginAttempt(world: AttemptSurroundings, wanted: AttemptWork): Promise<Kept> {
   const { build, store, kept, repository, shared } = world;
   const base = await (await repository()).main();

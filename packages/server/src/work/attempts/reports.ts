@@ -39,15 +39,11 @@ const maxTroubleCharacters = 500;
 const maxProgressCharacters = 500;
 
 /** `budgetMicroUsd`: the build's, if money was refused. */
-export function attemptEnded(life: Life, { reason, by, message }: End, budgetMicroUsd?: number): NewEvent {
-  const words = printable(message);
-  const isFailed = afterEnd({ reason }) === "retry";
-  const end = {
-    reason,
-    by,
-    message: isFailed ? words.slice(-maxErrorCharacters) : words.slice(0, maxTroubleCharacters),
-  };
-  return report("attempt.ended", endKeyOf(life), { ...lifeOf(life), end, budgetMicroUsd });
+export function attemptEnded(life: Life, end: End, budgetMicroUsd?: number): NewEvent {
+  const words = printable(end.message);
+  const isFailed = afterEnd(end) === "retry";
+  const message = isFailed ? words.slice(-maxErrorCharacters) : words.slice(0, maxTroubleCharacters);
+  return report("attempt.ended", endKeyOf(life), { ...lifeOf(life), end: { ...end, message }, budgetMicroUsd });
 }
 
 export function endKeyOf(life: Life): string {
@@ -106,7 +102,7 @@ export function sandboxChanged(
     activeAt: nowMs,
     endedAt: status === "destroyed" ? nowMs : null,
   };
-  // A sandbox may stop and go on more than once.
+  // A sandbox may stop and continue more than once.
   const key = status === "destroyed" ? `sandbox.changed:${id}:${status}` : null;
   return report("sandbox.changed", key, { sandbox });
 }
@@ -155,10 +151,10 @@ export function actionOf(event: AgentEvent, inputs: Map<string, string>): Action
     }
     case "file_change":
       return { action: "file_change", ok: null, details: { path: cut(event.path), change: event.action } };
-    case "done":
-      return { action: "done", ok: event.outcome === "completed", details: { outcome: event.outcome } };
-    case "error":
-      return { action: "error", ok: false, details: { kind: event.kind, message: cut(event.message) } };
+    case "ended": {
+      const { reason, message } = event.end;
+      return { action: "ended", ok: reason === "completed", details: { reason, message: cut(message) } };
+    }
     default:
       return undefined;
   }

@@ -16,7 +16,7 @@ const hourMs = 3_600_000;
 /** How long a run may work and wait. */
 const totalMs = 8 * hourMs;
 
-/** Whether a run that was refused money may ask again: the budget was raised, or the build knows and goes on anyway. */
+/** Whether a run that was refused money may ask again: the budget was raised, or the build knows and continues anyway. */
 export async function mayAskAgain(
   { build, store }: Pick<AttemptSurroundings, "build" | "store">,
   kept: Kept,

@@ -5,7 +5,7 @@ import type { Sandbox } from "@slipway/sandbox";
 import { patiently } from "../planning/patience.ts";
 import type { BuildRepository } from "../repository/repository.ts";
 import type { Checkpoints } from "./checkpoints.ts";
-import type { SharedPart } from "./shared.ts";
+import type { SharedPart } from "./shared/shared.ts";
 
 interface RunningParts {
   readonly run: TaskRun;
@@ -85,7 +85,7 @@ export class Running {
     }
   }
 
-  /** The runner goes on until a process finds it again. */
+  /** The runner continues until a process finds it again. */
   async letGo(): Promise<void> {
     this.#listening.abort();
     await this.parts.checkpoints[Symbol.asyncDispose]();

@@ -3,7 +3,7 @@ import type { Gateway } from "@slipway/gateway";
 import type { BuildRepository } from "../repository/repository.ts";
 import type { KeptAttempts } from "./kept.ts";
 import type { PlaceParts } from "./place.ts";
-import type { Shared } from "./shared.ts";
+import type { Shared } from "./shared/shared.ts";
 
 /** What an attempt gets from its build and from the server. */
 export interface AttemptSurroundings extends PlaceParts {

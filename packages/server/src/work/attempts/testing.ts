@@ -65,7 +65,7 @@ export interface Site extends AsyncDisposable {
   takeReports(): Promise<void>;
   /** Another server takes the build. Answers what this one does to take it back. */
   loseBuild(): Promise<() => Promise<void>>;
-  /** Lets go of all, and goes on with another one on the same state. */
+  /** Releases all, and continues with another one on the same state. */
   restart(): Promise<void>;
   /** The data of reports of a type, so far. */
   reports(type: string): Promise<Data[]>;

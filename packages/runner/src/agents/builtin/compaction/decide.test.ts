@@ -28,7 +28,7 @@ const conversations = fc
   )
   .map(([first, rest]) => [prompt(first), ...rest.flat()]);
 
-test("a conversation within its limit stays as it is", () => {
+test("a conversation within its limit is unchanged", () => {
   fc.assert(
     fc.property(conversations, (messages) => {
       expect(planCompaction(messages, estimateTokens(messages))).toBeUndefined();
@@ -36,7 +36,7 @@ test("a conversation within its limit stays as it is", () => {
   );
 });
 
-test("the first prompt and whole latest steps stay, and what goes is more than a message", () => {
+test("the first prompt and whole latest steps stay, and a compaction removes more than one message", () => {
   fc.assert(
     fc.property(conversations, fc.integer({ min: 1, max: 5_000 }), (messages, limitTokens) => {
       const plan = planCompaction(messages, limitTokens);
@@ -48,13 +48,13 @@ test("the first prompt and whole latest steps stay, and what goes is more than a
   );
 });
 
-test("the latest six steps stay when they are short, and fewer when they are long", () => {
+test("the latest six steps stay if they are short, and fewer if they are long", () => {
   const short = [prompt(10), ...Array.from({ length: 20 }, () => step(100)).flat()];
   expect(planCompaction(short, 1_500)).toEqual({ from: 1, to: short.length - 12 });
   const long = [prompt(10), ...Array.from({ length: 20 }, () => step(2_000)).flat()];
   expect(planCompaction(long, 4_000)).toEqual({ from: 1, to: long.length - 6 });
 });
 
-test("a conversation of one step, however long, has nothing to summarise", () => {
+test("a conversation of one step has nothing to summarise, however long it is", () => {
   expect(planCompaction([prompt(10), ...step(100_000)], 1_000)).toBeUndefined();
 });

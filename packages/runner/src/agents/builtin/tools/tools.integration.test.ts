@@ -20,7 +20,7 @@ async function setUp(options: { maxCommandMs?: number } = {}) {
 }
 
 describe("terminal", () => {
-  test("shows both streams in their order, the environment that was given, and the exit", async () => {
+  test("shows both streams in order, the given environment and the exit", async () => {
     const { call } = await setUp();
     const command = "for i in 1 2 3; do echo out$i; echo err$i >&2; done; echo $GREETING; exit 4";
     const { text, ok } = await call("terminal", { command });
@@ -29,12 +29,12 @@ describe("terminal", () => {
     expect(await call("terminal", { command: "true" })).toEqual({ text: "[exit code 0]", ok: true });
   });
 
-  test("has no input to wait for", async () => {
+  test("has an empty standard input", async () => {
     const { call } = await setUp();
     expect(await call("terminal", { command: "cat; echo over" })).toMatchObject({ ok: true });
   });
 
-  test("ends what a finished command has left in the background", async () => {
+  test("ends background processes of a finished command", async () => {
     const { call } = await setUp();
     const { text } = await call("terminal", { command: "(sleep 1000 & echo $!); setsid sleep 1000 & echo $!" });
     const pids = text.match(/\d+/g)?.slice(0, 2) ?? [];
@@ -49,7 +49,7 @@ describe("terminal", () => {
     expect(ok).toBe(false);
   });
 
-  test("takes no longer time limit than the agent may be silent", async () => {
+  test("accepts no time limit longer than the agent may be silent", async () => {
     const { call } = await setUp({ maxCommandMs: 5_000 });
     await expect(call("terminal", { command: "true", timeoutSeconds: 6 })).rejects.toThrow("timeoutSeconds");
   });
@@ -63,7 +63,7 @@ describe("terminal", () => {
     expect(await running).toMatchObject({ ok: false, text: expect.stringContaining("interrupted") });
   });
 
-  test("keeps the beginning and the end of a long output, and says what is left out", async () => {
+  test("keeps the beginning and the end of a long output and says what is left out", async () => {
     const { call } = await setUp();
     const { text } = await call("terminal", { command: "echo first; yes x | head -c 10000000; echo last" });
     expect(text.length).toBeLessThan(34 * 1024);
@@ -93,7 +93,7 @@ describe("createOrUpdateFiles", () => {
     expect(await readFile(join(workdir, "deep/er/a.ts"), "utf8")).toBe("const a = 1;\nconst b = $&3;\n");
   });
 
-  test("writes nothing at all when one of the edits does not fit", async () => {
+  test("writes nothing if one of the edits does not apply", async () => {
     const { call, workdir, write } = await setUp();
     await write("a.txt", "x x");
     const files = [
@@ -111,7 +111,7 @@ describe("createOrUpdateFiles", () => {
 });
 
 describe("readFiles", () => {
-  test("reads lines of files, and tells of the rest", async () => {
+  test("reads lines of files and mentions the rest", async () => {
     const { call, write } = await setUp();
     await write("a.txt", "1\n2\n3\n4\n");
     expect(await call("readFiles", { paths: ["a.txt"] })).toEqual({ text: "1\n2\n3\n4\n", ok: true });
@@ -119,7 +119,7 @@ describe("readFiles", () => {
     expect(text).toBe("2\n3\n[lines 2 to 3 of 5]");
   });
 
-  test("reads what it can, and says what it can not", async () => {
+  test("reads what it can and names what it cannot", async () => {
     const { call, write } = await setUp();
     await write("a.txt", "a");
     await write("b.bin", Buffer.from([1, 0, 2]));
@@ -151,7 +151,7 @@ describe("listFiles and search", () => {
     expect((await call("search", { pattern: "nothing" })).text).toBe("[nothing found]");
   });
 
-  test("refuse what they can not do, in words", async () => {
+  test("explain what they refuse", async () => {
     const { call } = await setUp();
     await expect(call("search", { pattern: "(" })).rejects.toThrow(/parenthes|Unmatched/i);
     await expect(call("search", { pattern: "x", path: "../.." })).rejects.toThrow("outside");
@@ -169,7 +169,7 @@ describe("listFiles and search", () => {
   });
 });
 
-test("an output of exactly the limit is whole, and one byte more is cut", () => {
+test("an output of exactly the limit is whole; one byte more is cut", () => {
   const keeper = keepEnds(8);
   keeper.add(Buffer.from("12345678"));
   expect(keeper.text()).toBe("12345678");

@@ -1,7 +1,7 @@
 import { type BridgeTopic, newId, type OutgoingMessage } from "@slipway/contract";
 import { type CandidateRecord, lockIntent, maxPage, type ReadRange, type RecordPage } from "@slipway/engine";
 import { expect, test, vi } from "vitest";
-import { generatedIntent } from "../../simulated/generated.ts";
+import { generatedIntent } from "../../../simulated/generated.ts";
 import { createShared, type SharedOptions, type SharedPart } from "./shared.ts";
 
 const build = newId("bld");
@@ -79,7 +79,7 @@ function gate() {
   };
 }
 
-test("attempts hear what waits to be merged and what was sent back, and the bridge has it once", async () => {
+test("attempts learn what waits to be merged and what was returned, and the bridge has it once", async () => {
   const candidates = [
     { id: newId("cnd"), createdAt: 3, task: "list", status: "verifying", reason: null },
     { id: newId("cnd"), createdAt: 2, task: "pay", status: "rejected", reason: "tests" },
@@ -100,7 +100,7 @@ test("attempts hear what waits to be merged and what was sent back, and the brid
   expect(payloads("merge")).toHaveLength(candidates.length);
 });
 
-test("its end waits for what is being said, and nothing is said after it", async () => {
+test("its end waits for messages under way, and none follow", async () => {
   const candidate = { id: newId("cnd"), createdAt: 1, task: "list", status: "verifying", reason: null } as const;
   const { shared, payloads, publishing } = open([candidate]);
   const { begun, goOn } = publishing.hold();
@@ -114,7 +114,7 @@ test("its end waits for what is being said, and nothing is said after it", async
   expect(payloads("context")).toEqual([]);
 });
 
-test("what waits to be merged is told of however many were offered before", async () => {
+test("all that waits to be merged is shared, however many were offered before", async () => {
   const before = Array.from({ length: maxPage }, (_, index) => ({
     id: newId("cnd"),
     createdAt: index,
@@ -127,7 +127,7 @@ test("what waits to be merged is told of however many were offered before", asyn
   expect(await shared.parts()).toEqual([{ name: "merges", text: "- pay: verifying" }]);
 });
 
-test("of many verdicts the last sixty are told of, from those on the newest candidates", async () => {
+test("of many verdicts the last sixty are shared, those on the newest candidates", async () => {
   const ids = Array.from({ length: maxPage + 1 }, (_, index) => newId("cnd", index));
   const candidates = ids.map((id, index) => ({
     id,
@@ -150,7 +150,7 @@ test("of many verdicts the last sixty are told of, from those on the newest cand
   expect(lines?.at(-1)).toBe(`- task-${maxPage}, tests: passed`);
 });
 
-test("attempts hear how others have failed", async () => {
+test("attempts learn how others failed", async () => {
   const payload = { title: "cart-1 has failed", text: "npm run test ended with 1\nexpected 3, got 2" };
   const { shared, told } = open([], [{ topic: "errors", key: "one", from: "cart-1", payload }]);
   shared.changed("errors", "cart-1");
@@ -159,7 +159,7 @@ test("attempts hear how others have failed", async () => {
   expect(await shared.parts()).toEqual([{ name: "errors", text }]);
 });
 
-test("the shared context has the intent, its rules and looks, features, verdicts, known fixes and decisions", async () => {
+test("the shared context has the intent, rules, design, features, verdicts, known fixes and decisions", async () => {
   const locked = await lockIntent(generatedIntent({ request: "A packing list" }), 0);
   const task = (id: string, features: readonly string[]) => ({ id, title: id, component: "frontend", features });
   const failed = { endedAt: 2, gate: "tests", verdict: "failed", findings: [{ text: "expected 3\nat line 1" }] };

@@ -1,6 +1,6 @@
 import { buildSettingsSchema, microUsdPerUsd, SlipwayError } from "@slipway/contract";
-import type { ReportOf } from "../ports/reports.ts";
-import { type BuildState, hasEnded } from "./state.ts";
+import type { ReportOf } from "../../ports/reports.ts";
+import { type BuildState, hasEnded } from "../state.ts";
 
 /** What a user tells a build. */
 export type BuildOrder = ReportOf<"order.pause" | "order.resume" | "order.cancel" | "order.budget">;

@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { type BuildId, type ContextSection, printable } from "@slipway/contract";
 import type { Bridge, Store } from "@slipway/engine";
-import { readAll } from "../all-records.ts";
-import type { BuildRepository } from "../repository/repository.ts";
+import { readAll } from "../../all-records.ts";
+import type { BuildRepository } from "../../repository/repository.ts";
 import { type ContextSource, featureLines, fixLines, intentSections, verificationLines } from "./context.ts";
 
 /**

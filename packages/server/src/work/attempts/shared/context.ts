@@ -8,7 +8,7 @@ import {
   type TaskStatus,
 } from "@slipway/contract";
 import type { Store } from "@slipway/engine";
-import { readAll } from "../all-records.ts";
+import { readAll } from "../../all-records.ts";
 
 /** The source of the parts of shared context that follow from a build's records. */
 export interface ContextSource {

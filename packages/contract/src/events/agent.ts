@@ -1,12 +1,15 @@
 import { z } from "zod";
-import { agentErrorKinds, doneOutcomes } from "./end.ts";
-import { usageSchema } from "./models.ts";
+import { claimedEndSchema } from "../runs/end.ts";
+import { usageSchema } from "../runs/models.ts";
 
 const longText = z.string().max(64 * 1024);
 const shortText = z.string().max(4096);
 const id = z.string().min(1).max(256);
 
 const planEntry = z.strictObject({ text: shortText, status: z.enum(["pending", "in_progress", "completed"]) });
+
+/** The last event of an agent's turn, and of a run. */
+export const endedSchema = z.strictObject({ type: z.literal("ended"), end: claimedEndSchema });
 
 /** What an agent does, in the same words whatever program it is. */
 export const agentEventSchema = z.discriminatedUnion("type", [
@@ -44,12 +47,6 @@ export const agentEventSchema = z.discriminatedUnion("type", [
   z.strictObject({ type: z.literal("permission"), id, tool: shortText, input: longText }),
   /** The agent's own count, for comparison: what the gateway meters is the truth. */
   z.strictObject({ type: z.literal("usage"), usage: usageSchema, costUsd: z.number().min(0).optional() }),
-  z.strictObject({ type: z.literal("done"), outcome: z.enum(doneOutcomes), text: longText }),
-  z.strictObject({ type: z.literal("error"), kind: z.enum(agentErrorKinds), message: shortText }),
+  endedSchema,
 ]);
 export type AgentEvent = z.output<typeof agentEventSchema>;
-
-/** `builtin`, `claude-code`, or `acp:` and the name of an agent that speaks the Agent Client Protocol. */
-export const agentNameSchema = z
-  .string()
-  .regex(/^(builtin|claude-code|acp:[a-z][a-z0-9-]{0,63})$/, "expected builtin, claude-code or acp:<name>");
