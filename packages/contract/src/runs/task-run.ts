@@ -40,6 +40,11 @@ export const taskOrderSchema = z.strictObject({
   criteria: z.array(z.strictObject({ id: slugSchema, statement: z.string().min(1).max(2000) })).max(60),
   /** The intent in short. */
   intent: words,
+  /** The names that the app keeps. */
+  surface: z
+    .string()
+    .max(64 * 1024)
+    .default(""),
   /** The project's own, for a shell in its directory. */
   commands: z.strictObject({ install: command, build: command, test: command, dev: command }).partial().default({}),
   branch: z

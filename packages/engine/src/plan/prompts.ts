@@ -22,6 +22,7 @@ export function planInstructions(mode: BuildMode, partition: Partition): string 
 ${subjects[mode]}
 - A task is a piece that one agent can finish and show to work, in ${planLimits.minTaskMinutes} to ${planLimits.maxTaskMinutes} minutes. Ids are short, in lower case with hyphens.
 - Cut the app by ${partition}: ${cuts[partition]}
+- The contract's surface is what tasks agree on: a description says which of its pages, controls, messages and routes the task makes, by their names.
 - Dependencies: only what must be merged before the task can begin. Fewer let more agents work at once. No cycles.
 - Tasks that can run at the same time change different files; say which files you expect each to change or add.
 - Component: ${usualComponents.join(", ")}, or one of the app's own. Features: what it belongs to, the most important first.

@@ -23,6 +23,9 @@ export function buildPrompt(order: TaskOrder, installFailure: Failure | null): s
     task.expectedFiles.length > 0 && `Files you will probably write: ${task.expectedFiles.join(", ")}`,
     criteria.length > 0 && `It serves these criteria:\n${list(criteria.map(({ statement }) => statement))}`,
     order.intent !== "" && `The app as a whole:\n${fence("intent", order.intent)}`,
+    order.surface !== "" &&
+      "The names that the app keeps. What your task builds of them has these paths, roles, accessible names, texts and " +
+        `fields, to the letter: other tasks and the app's users rely on them.\n${fence("surface", order.surface)}`,
     commandsOf(order),
     secretsOf(order),
     level !== null && (approaches[level] ?? ""),

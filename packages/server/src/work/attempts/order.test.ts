@@ -40,6 +40,7 @@ it("an order has the task, its own criteria and the intent, but not how they are
     earlier: [],
   });
   expect(order.intent).toContain("A packing list");
+  expect(order.surface).toContain('Controls:\n- textbox "Item" on /\n- button "Add" on /');
   expect(JSON.stringify(order)).not.toMatch(/SEE|browser/);
 });
 

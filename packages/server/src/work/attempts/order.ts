@@ -1,4 +1,4 @@
-import { type Intent, lockedIntentSchema, SlipwayError } from "@slipway/contract";
+import { type Intent, lockedIntentSchema, SlipwayError, surfaceLines } from "@slipway/contract";
 import { type AttemptWork, patternScope, type Store, type TaskRecord, type WorkingBuild } from "@slipway/engine";
 import { readAll } from "../all-records.ts";
 import type { Kept } from "./kept.ts";
@@ -20,6 +20,7 @@ const commandsIn = (mode: WorkingBuild["mode"]) => ({
 });
 
 const maxIntentCharacters = 12_000;
+const maxSurfaceCharacters = 64 * 1024;
 const maxEarlier = 12;
 const maxEarlierCharacters = 8000;
 const maxFixCharacters = 16_000;
@@ -72,6 +73,7 @@ export async function readOrder(
       .filter(({ id }) => task.criteria.includes(id))
       .map(({ id, statement }) => ({ id, statement })),
     intent: shortIntent(intent),
+    surface: surfaceText(intent),
     commands: commandsIn(build.mode),
     branch: `attempt/${speakerOf(item)}`,
     base,
@@ -100,6 +102,14 @@ function shortIntent({ request, appType, character, coreValue, identity, antiPat
   ]
     .join("\n\n")
     .slice(0, maxIntentCharacters);
+}
+
+function surfaceText({ surface }: Intent): string {
+  if (surface === undefined) return "";
+  const sections = surfaceLines(surface).map(
+    ([title, lines]) => `${title}:\n${lines.map((line) => `- ${line}`).join("\n")}`,
+  );
+  return sections.join("\n\n").slice(0, maxSurfaceCharacters);
 }
 
 /** `message`: the original text. */

@@ -1,4 +1,4 @@
-import type { Intent, IntentView } from "@slipway/contract";
+import { type Intent, type IntentView, surfaceLines } from "@slipway/contract";
 import type { Paint } from "../../../terminal/terminal.ts";
 import { oneLine } from "./words.ts";
 
@@ -10,6 +10,7 @@ export function showIntent({ status, intent, hash }: IntentView, paint: Paint): 
     `  ${paint("dim", "core value:")} ${oneLine(intent.coreValue)}`,
     ...section("Criteria", criteria(intent), paint),
     ...section("Workflows", workflows(intent, paint), paint),
+    ...section("Surface: the names that the app keeps", surface(intent, paint), paint),
     ...section("Identity", identity(intent, paint), paint),
     ...section(
       "To avoid",
@@ -31,6 +32,14 @@ function workflows({ workflows }: Intent, paint: Paint): string[] {
     `${id}: ${oneLine(title)}`,
     ...steps.map((step, index) => `  ${index + 1}. ${oneLine(step)}`),
     `  ${paint("dim", "success:")} ${oneLine(success)}`,
+  ]);
+}
+
+function surface({ surface: names }: Intent, paint: Paint): string[] {
+  if (names === undefined) return ["none: the intent is of an earlier version"];
+  return surfaceLines(names).flatMap(([title, lines]) => [
+    paint("dim", `${title.toLowerCase()}:`),
+    ...lines.map((line) => `  ${oneLine(line)}`),
   ]);
 }
 
