@@ -1,4 +1,5 @@
 export * from "./api/builds.ts";
+export * from "./api/disputes.ts";
 export * from "./api/files.ts";
 export * from "./api/local.ts";
 export * from "./api/plans.ts";
@@ -16,7 +17,9 @@ export * from "./base/retry.ts";
 export * from "./base/settings.ts";
 export * from "./builds/bridge.ts";
 export * from "./builds/build.ts";
+export * from "./builds/check-words.ts";
 export * from "./builds/checks.ts";
+export * from "./builds/dispute.ts";
 export * from "./builds/earlier-checks.ts";
 export * from "./builds/intent.ts";
 export * from "./builds/merge.ts";

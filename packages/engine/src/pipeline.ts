@@ -2,6 +2,7 @@ import type { BuildMode, CompiledChecks, LockedIntent, OpenIntent, Plan } from "
 import { findStart } from "./ask/start.ts";
 import { createTick as createBuildTick, type Tick, type TickParts } from "./build/run.ts";
 import { lockIntent } from "./intent/decide.ts";
+import { type DisputeEnd, type DisputeQuestion, settleDispute } from "./intent/dispute.ts";
 import { compileChecks, draftIntent } from "./intent/run.ts";
 import { mergesUnderway, mergeTurn } from "./merge/run.ts";
 import { makePlan, type PlanQuestion, planRemaining, type Remaining } from "./plan/run.ts";
@@ -31,6 +32,8 @@ const stages = {
   "cancel-run": "merging",
   /** A candidate that has passed all gates -> main, which the preview follows. */
   merge: "merging",
+  /** A check that work keeps failing -> what is wrong, the app or the check; a wrong check is compiled anew. */
+  "settle-dispute": "planning",
   /** Main, after the last task -> the criteria that it does not satisfy. None: the build has succeeded. */
   "check-satisfaction": "merging",
   /** Unsatisfied criteria -> more tasks. */
@@ -63,6 +66,8 @@ export interface Pipeline {
   lock(open: OpenIntent): Promise<{ readonly locked: LockedIntent; readonly checks: CompiledChecks }>;
   /** locked intent -> plan */
   plan(question: Omit<PlanQuestion, "signal">): Promise<Plan>;
+  /** a check, and work that fails it -> what is wrong */
+  settleDispute(question: Omit<DisputeQuestion, "signal">): Promise<DisputeEnd>;
   /** locked intent, and what main lacks of it -> plan for the rest */
   planRemaining(question: Omit<PlanQuestion, "signal">, remaining: Remaining): Promise<Plan>;
 }
@@ -84,6 +89,7 @@ export function createPipeline({ models, repository, clock, signal }: PipelinePo
       const locked = await lockIntent(open, clock.now());
       return { locked, checks: await compileChecks(models, locked, { signal }) };
     },
+    settleDispute: (question) => settleDispute(models, { ...question, signal }),
     plan: (question) => makePlan(models, { ...question, signal }),
     planRemaining: (question, remaining) => planRemaining(models, { ...question, signal }, remaining),
   };

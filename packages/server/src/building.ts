@@ -81,12 +81,13 @@ export function createBuilding(parts: BuildingParts): Building {
   // Finishes what an earlier process did not get to.
   remote?.finish().catch((error: Error) => warn(error.message));
   const results = createResults({ repositories, environment, warn });
+  const gates = createGates({ provider: recorded, workspaces, repositories, store, now: () => clock.now() });
   const merging = createMergeWork({
     store,
     repositories,
     clock,
     warn,
-    gates: createGates({ provider: recorded, workspaces, repositories, store, now: () => clock.now() }),
+    gates,
     preview: { follow: (build, commit) => void previews.follow(build, commit), close: previews.end },
     report: reports.report,
     onMain(build, commit) {
@@ -128,6 +129,11 @@ export function createBuilding(parts: BuildingParts): Building {
     makeMain: attempts.makeMain,
     gitOf: repositories.of,
     previews,
+    async tryOut(build, without, check, signal) {
+      if (!(await gates.passes(build, without, check, signal))) return [];
+      const message = `the check of ${check.proves} passes on main without the work that it is about`;
+      return [{ rule: "a check can fail", message }];
+    },
     async [Symbol.asyncDispose]() {
       await merging[Symbol.asyncDispose]();
       await results[Symbol.asyncDispose]();

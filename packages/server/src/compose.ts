@@ -22,6 +22,7 @@ import { openBuildSecrets } from "./work/build-secrets.ts";
 import { readRemoteEnd } from "./work/merging/remote.ts";
 import { openModels } from "./work/planning/open-models.ts";
 import { createPlanning } from "./work/planning/planning.ts";
+import type { TryOut } from "./work/planning/stages.ts";
 import { repositoryName } from "./work/repository/repository.ts";
 import { joinWork } from "./work/work.ts";
 
@@ -64,6 +65,8 @@ export interface Building extends AsyncDisposable {
   readonly makeMain?: Attempts["makeMain"];
   gitOf?(build: BuildId): Promise<BuildGit>;
   readonly previews?: ReturnType<PreviewParts["previews"]>;
+  /** Of a compiled check. Left out: every check proves something. */
+  readonly tryOut?: TryOut;
 }
 
 export interface BuildingPorts {
@@ -123,6 +126,7 @@ export async function composeServer(settings: ServerSettings, options: ServerOpt
       answersDirectory: join(stateDirectory, "answers"),
       openRepository: (build) => options.openRepository(build, () => readSource(store, build.id)),
       makeMain: async (build) => await building.makeMain?.(build),
+      tryOut: async (...given) => (await building.tryOut?.(...given)) ?? [],
       ring: async (build) => reports.ring(build),
     }),
   );

@@ -20,6 +20,7 @@ const kinds: {
   candidates: { key: ["id"] },
   gateResults: { key: ["candidate", "gate", "round"], final: "always" },
   merges: { key: ["candidate"], final: "always" },
+  disputes: { key: ["number"] },
 };
 
 /** Tables whose names are known only at run time. */

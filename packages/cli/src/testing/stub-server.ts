@@ -95,6 +95,7 @@ export function buildView(changes: Partial<BuildView> = {}): BuildView {
     repository: null,
     result: null,
     repositoryMissing: false,
+    disputes: [],
     preview: null,
     nothingToShow: null,
     pullRequest: null,

@@ -26,9 +26,15 @@ export type Scope = "server:read" | "builds:read" | "builds:change";
 export const branchIdSchema = z.union([candidateIdSchema, attemptIdSchema]);
 export type BranchId = z.output<typeof branchIdSchema>;
 
+const disputeNumberSchema = z
+  .string()
+  .regex(/^[1-9]\d{0,5}$/)
+  .transform(Number);
+
 /** Parameters of paths. An id that cannot be is answered as one that is not there. */
 export const routeParameters = {
   build: { schema: buildIdSchema, missing: "build_not_found" },
+  dispute: { schema: disputeNumberSchema, missing: "dispute_not_found" },
   branch: { schema: branchIdSchema, missing: "branch_not_found" },
 } as const satisfies Record<string, { readonly schema: z.ZodType; readonly missing: ErrorCode }>;
 export type RouteParameter = keyof typeof routeParameters;

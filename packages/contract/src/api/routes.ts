@@ -1,3 +1,4 @@
+import { rulingSchema } from "../builds/dispute.ts";
 import { intentEditSchema } from "../builds/intent.ts";
 import { buildViewSchema } from "../builds/view.ts";
 import { eventViewSchema } from "../events/build.ts";
@@ -10,6 +11,7 @@ import {
   setBudgetSchema,
   startBuildSchema,
 } from "./builds.ts";
+import { disputesViewSchema, disputeViewSchema } from "./disputes.ts";
 import {
   branchesViewSchema,
   branchViewSchema,
@@ -66,6 +68,16 @@ export const routes = {
     plan: { ...read, path: `${build}/plan`, output: planViewSchema, errors: ["not_ready"] },
     costs: { ...read, path: `${build}/costs`, output: costsViewSchema },
     mergeQueue: { ...read, path: `${build}/merge-queue`, output: mergeQueueViewSchema },
+    /** Checks that work kept failing, with what was decided about them. */
+    disputes: { ...read, path: `${build}/disputes`, output: disputesViewSchema },
+    /** Decides one that waits for the user. */
+    settleDispute: {
+      ...make,
+      path: `${build}/disputes/:dispute`,
+      body: rulingSchema,
+      output: disputeViewSchema,
+      errors: ["build_ended", "dispute_settled"],
+    },
     /** What is kept of attempts' work. */
     branches: { ...read, path: `${build}/branches`, output: branchesViewSchema },
     /** Answers what it has discarded. `branch_in_use` while its attempt or the merge queue has it. */

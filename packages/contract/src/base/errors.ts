@@ -177,6 +177,12 @@ export const errorTable = {
   repository_refused: { status: 422, retry: "never", action: "Change the repository as the message says." },
   commit_not_found: { status: 404, retry: "never", action: "Name a commit that the build's repository has." },
   branch_not_found: { status: 404, retry: "never", action: "List the build's branches to see which are kept." },
+  dispute_not_found: { status: 404, retry: "never", action: "List the build's disputes to see which there are." },
+  dispute_settled: {
+    status: 409,
+    retry: "never",
+    action: "List the build's disputes; only one that waits for you is yours.",
+  },
   branch_in_use: {
     status: 409,
     retry: "later",

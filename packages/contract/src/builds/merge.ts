@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { findingsSchema } from "../runs/task-run.ts";
+import { checkPlaceSchema } from "./dispute.ts";
 
 /** A file by which two commits of main differ. */
 export const mainFileSchema = z.object({
@@ -16,6 +17,8 @@ export type GateVerdict = (typeof gateVerdicts)[number];
 
 /** From 0 to 100. Null: the gate does not measure. */
 const score = z.number().min(0).max(100).nullable().default(null);
+/** Of a criterion: the check that failed and its step, by index. */
+const failedAt = checkPlaceSchema.omit({ criterion: true }).nullable().default(null);
 const shortName = z.string().min(1).max(256);
 
 /** What one run of a gate has found. */
@@ -24,7 +27,7 @@ export const gateResultSchema = z.strictObject({
   score,
   /** What it looked at, one by one. */
   parts: z
-    .array(z.strictObject({ name: shortName, verdict: z.enum(gateVerdicts), score }))
+    .array(z.strictObject({ name: shortName, verdict: z.enum(gateVerdicts), score, failedAt }))
     .max(1000)
     .default([]),
   /** What speaks against the candidate; where it has passed, what its user may want to look at. */

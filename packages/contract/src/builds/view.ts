@@ -140,6 +140,8 @@ export const buildViewSchema = buildSummarySchema.extend({
   candidates: z.array(candidateViewSchema),
   /** Of the last check of the whole; none before there was one. */
   criteria: z.array(evidenceSchema),
+  /** Those that wait for the user: is the check wrong that work keeps failing? */
+  disputes: z.array(z.object({ number: z.int().min(1), criterion: name })).default([]),
   /** Main's commit. Null: there is no main yet. */
   main: name.nullable(),
   /** Where main's git repository is, on the server's machine. */

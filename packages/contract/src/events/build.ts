@@ -10,6 +10,7 @@ import {
   pauseReasons,
   stages,
 } from "../builds/build.ts";
+import { checkPlaceSchema, culprits, disputeJudges, rulingSchema } from "../builds/dispute.ts";
 import { gateResultSchema, mainFileSchema } from "../builds/merge.ts";
 import { endSchema } from "../runs/end.ts";
 import { commitSchema, findingsSchema } from "../runs/task-run.ts";
@@ -47,6 +48,7 @@ export const reportSchemas = {
   "order.resume": z.object({}),
   "order.cancel": z.object({}),
   "order.budget": z.object({ budgetMicroUsd: z.int(), resume: z.boolean().default(false) }),
+  "order.dispute": z.object({ dispute: count, ...rulingSchema.shape }),
   /** The user lets the intent be locked. */
   "intent.released": z.object({}),
   /** `budgetMicroUsd`: of the build, before the stage began. */
@@ -120,6 +122,19 @@ export const reportSchemas = {
   "remaining.unplannable": z.object({ round, message: text }),
 };
 
+/**
+ * `round`: the user may send it back. `wrong`: null if that could not be decided. `because`: for the user; `advice`: the
+ * sentence that agents may have.
+ */
+const disputeEnd = {
+  dispute: z.int().min(1),
+  round,
+  wrong: z.enum(culprits).nullable(),
+  because: reason,
+  advice: reason.nullable(),
+};
+export const disputeSettledSchema = z.object(disputeEnd);
+
 /** What clients see of the reports that carry documents: each document has its own route. */
 const documentSchemas = {
   /** `problems`: their titles, where a diagnosis looked for them. */
@@ -130,6 +145,8 @@ const documentSchemas = {
   "remaining.planned": z.object({ round, tasks: count }),
   "sandbox.changed": z.object({ sandbox: sandboxIdSchema, status: name, reason: z.string().nullable() }),
   "checkpoint.made": z.object({ checkpoint: name, attempt: attemptIdSchema.nullable() }),
+  /** `replaced`: the check was compiled anew. A wrong check that was not waits for the user. */
+  "dispute.settled": z.object({ ...disputeEnd, replaced: z.boolean() }),
 };
 
 /** `level`: of error escalation, null on the first try. `pattern`: the known fix that is tried. */
@@ -192,6 +209,13 @@ export const decisionSchemas = {
   "merge.rejected": rejectionSchema,
   "merge.test_failed": rejectionSchema,
   "merge.conflict": z.object({ ...candidate, paths: z.array(z.string()).readonly() }),
+  /** Work keeps failing the same step of a check and nothing else. `asks`: who decides whether the check is wrong. */
+  "dispute.opened": z.object({
+    ...candidate,
+    dispute: z.int().min(1),
+    at: checkPlaceSchema,
+    asks: z.enum(disputeJudges),
+  }),
   /** The failure is looked at again while those behind continue. */
   "merge.doubted": z.object({ ...candidate, gate: name }),
 };

@@ -43,7 +43,7 @@ export function checkChecks(intent: Intent, checks: readonly Check[]): readonly 
 }
 
 /** What is wrong with a check by itself. */
-export function checkProblems(surface: Surface, check: Check): readonly Finding[] {
+function checkProblems(surface: Surface, check: Check): readonly Finding[] {
   const found = { visit: visitProblems, calls: callProblems, measure: measureProblems }[check.type] as (
     surface: Surface,
     check: Check,

@@ -1,4 +1,4 @@
-import type { Finding } from "@slipway/contract";
+import type { CandidateId, CheckPlace, DisputeJudge, Finding } from "@slipway/contract";
 import { decision } from "../ports/reports.ts";
 import type { NewEvent } from "../ports/store.ts";
 import type { GateWork, MergeWork, OfCandidate } from "../ports/work.ts";
@@ -10,7 +10,7 @@ import type { Judged, Suspicion } from "./state.ts";
  * what the first did.
  */
 export type MergeAction =
-  | Extract<MergeWork, { type: "test-merge" | "merge" }>
+  | Extract<MergeWork, { type: "test-merge" | "merge" | "settle-dispute" }>
   | (GateWork & Judged)
   /** `overdue`: it counts as broken. Otherwise nobody needs it any more. */
   | { readonly type: "cancel-run"; readonly run: number; readonly overdue: boolean }
@@ -31,6 +31,8 @@ type QueueMove =
   | {
       readonly type: "reject";
       readonly gate: string;
+      /** The one check that it fails. Null: several, or something else. */
+      readonly failedAt: CheckPlace | null;
       readonly tree: string;
       readonly broken: boolean;
       readonly unchanged: boolean;
@@ -43,6 +45,14 @@ type QueueMove =
       readonly commit: string;
       readonly paths: readonly string[];
     }
+  /** It waits until it is decided whether the check that it and another one failed is wrong. */
+  | {
+      readonly type: "open-dispute";
+      readonly dispute: number;
+      readonly at: CheckPlace;
+      readonly candidates: readonly CandidateId[];
+      readonly asks: DisputeJudge;
+    }
   /** The queue is cancelled. */
   | { readonly type: "discard" };
 
@@ -52,7 +62,13 @@ export function isWork(action: MergeAction): action is ActionOf<MergeWork["type"
   return workTypes.has(action.type);
 }
 
-const workTypes: ReadonlySet<string> = new Set<MergeWork["type"]>(["test-merge", "gate-run", "cancel-run", "merge"]);
+const workTypes: ReadonlySet<string> = new Set<MergeWork["type"]>([
+  "test-merge",
+  "gate-run",
+  "cancel-run",
+  "merge",
+  "settle-dispute",
+]);
 
 /** The decision as those who follow the build read it. They are not told where candidates stand in the line. */
 export function tellMerging(action: MergeAction): readonly NewEvent[] {
@@ -74,6 +90,10 @@ export function tellMerging(action: MergeAction): readonly NewEvent[] {
     case "set-aside": {
       const { candidate, task, gate } = action;
       return [decision("merge.doubted", { candidate, task, gate })];
+    }
+    case "open-dispute": {
+      const { candidate, task, dispute, at, asks } = action;
+      return [decision("dispute.opened", { candidate, task, dispute, at, asks })];
     }
     default:
       return [];

@@ -1,7 +1,8 @@
 import type { ActionOf, MergeAction } from "./actions.ts";
+import { isSameCheck } from "./disputes.ts";
 import { forget } from "./forget.ts";
 import { withEnd } from "./results.ts";
-import { type Candidate, type MergeQueue, minWindow } from "./state.ts";
+import { type Candidate, type Dispute, type MergeQueue, minWindow } from "./state.ts";
 
 /** The queue once the actions are taken. */
 export function applyMergeActions(queue: MergeQueue, actions: readonly MergeAction[], nowMs: number): MergeQueue {
@@ -38,7 +39,11 @@ function applyAction(queue: MergeQueue, action: MergeAction, nowMs: number): Mer
     case "satisfy":
       return { ...withoutCandidate(queue, action.candidate), merged: [...queue.merged, action.task] };
     case "reject":
-      return withoutCandidate(action.broken ? forgetBroken(queue, action) : queue, action.candidate);
+      return rejected(queue, action);
+    case "open-dispute":
+      return disputeOpened(queue, action, nowMs);
+    case "settle-dispute":
+      return changeDispute(queue, action.dispute, { status: "underway" });
     case "return-conflict":
     case "discard":
       return withoutCandidate(queue, action.candidate);
@@ -52,6 +57,30 @@ function runCancelled(queue: MergeQueue, { run, overdue }: ActionOf<"cancel-run"
     ? withEnd(queue.results, cancelled, { verdict: "error", findings: [] }, nowMs)
     : queue.results;
   return { ...queue, results, runs: queue.runs.filter((one) => one !== cancelled) };
+}
+
+/** More would be of candidates that nobody remembers. */
+const maxRefusals = 200;
+
+function rejected(queue: MergeQueue, action: ActionOf<"reject">): MergeQueue {
+  const { candidate, task, failedAt: at, broken, unchanged } = action;
+  const left = withoutCandidate(broken ? forgetBroken(queue, action) : queue, candidate);
+  const tree = queue.candidates.find(({ id }) => id === candidate)?.tree;
+  if (at === null || broken || unchanged || tree === undefined) return left;
+  return { ...left, refusals: [...left.refusals, { task, candidate, tree, at }].slice(-maxRefusals) };
+}
+
+function disputeOpened(queue: MergeQueue, action: ActionOf<"open-dispute">, nowMs: number): MergeQueue {
+  const { task, dispute: number, at, candidates, asks: by } = action;
+  const status = by === "judge" ? "due" : "user";
+  const opened = { number, round: 1, task, at, candidates: [...candidates], status, by } as const;
+  const disputes = [...queue.disputes, { ...opened, because: null, advice: null, openedAtMs: nowMs }];
+  return { ...queue, disputes, refusals: queue.refusals.filter((one) => !isSameCheck(one.at, at)) };
+}
+
+export function changeDispute(queue: MergeQueue, number: number, change: Partial<Dispute>): MergeQueue {
+  const disputes = queue.disputes.map((one) => (one.number === number ? { ...one, ...change } : one));
+  return { ...queue, disputes };
 }
 
 /** Nothing was found out about these files: when they are offered again, the gate runs again. */

@@ -97,6 +97,7 @@ describe("gates", () => {
         candidate: "a",
         task: "a",
         gate: "build",
+        failedAt: null,
         tree: "tree:a",
         broken: false,
         unchanged: false,

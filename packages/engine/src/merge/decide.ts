@@ -3,6 +3,7 @@ import type { MergeWork } from "../ports/work.ts";
 import type { ActionOf, MergeAction } from "./actions.ts";
 import { lineUp, testMerges } from "./admit.ts";
 import { applyMergeActions } from "./apply.ts";
+import { disputesUnderway, settleDisputes } from "./disputes.ts";
 import { type View, viewOf } from "./line.ts";
 import { cancelUseless, endOverdue, mergeFirst, startRuns } from "./runs.ts";
 import { discardAll, settle } from "./settle.ts";
@@ -11,7 +12,7 @@ import { type MergeQueue, nameOf } from "./state.ts";
 type Step = (view: View, nowMs: number) => MergeAction[];
 
 const steps: Readonly<Record<MergeQueue["wish"], readonly Step[]>> = {
-  run: [endOverdue, settle, lineUp, testMerges, mergeFirst, cancelUseless, startRuns],
+  run: [endOverdue, settle, settleDisputes, lineUp, testMerges, mergeFirst, cancelUseless, startRuns],
   // Runs continue to their end, and their results are kept.
   pause: [endOverdue],
   cancel: [discardAll],
@@ -47,12 +48,8 @@ function firstActions(queue: MergeQueue, nowMs: number): readonly MergeAction[] 
 }
 
 /** After a restart: what should be under way. */
-export function underway({
-  runs,
-  testMerges,
-  merging,
-  candidates,
-}: MergeQueue): readonly ActionOf<MergeWork["type"]>[] {
+export function underway(queue: MergeQueue): readonly ActionOf<MergeWork["type"]>[] {
+  const { runs, testMerges, merging, candidates } = queue;
   const asked = testMerges.filter(({ outcome }) => outcome === null);
   const taskOf = (id: string) => candidates.find((candidate) => candidate.id === id)?.task ?? "";
   return [
@@ -61,6 +58,7 @@ export function underway({
       const owner = candidates.find((candidate) => candidate.commit === commit);
       return owner ? [{ type: "test-merge", ...nameOf(owner), base, commit } as const] : [];
     }),
+    ...disputesUnderway(queue),
     ...runs.map(({ startedAtMs: _, ...run }) => ({ type: "gate-run", ...run, task: taskOf(run.candidate) }) as const),
   ];
 }

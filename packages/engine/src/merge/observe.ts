@@ -1,13 +1,13 @@
 import type { CandidateId } from "@slipway/contract";
 import type { ReportOf } from "../ports/reports.ts";
-import { withoutCandidate } from "./apply.ts";
+import { changeDispute, withoutCandidate } from "./apply.ts";
 import { forgetMain } from "./forget.ts";
-import { withEnd } from "./results.ts";
+import { keyOf, withEnd } from "./results.ts";
 import type { MergeQueue, Offer } from "./state.ts";
 
 /** What a queue takes in: reports, and what its build says. A fact that comes twice, or too late, changes nothing. */
 export type QueueFact =
-  | ReportOf<"merge.tested" | "gate.ended" | "merge.ended">
+  | ReportOf<"merge.tested" | "gate.ended" | "merge.ended" | "dispute.settled" | "order.dispute">
   /** What the build wants of the queue. */
   | { readonly type: "build.set"; readonly data: Partial<Pick<MergeQueue, "wish" | "slots" | "gates">> }
   | { readonly type: "offer.made"; readonly data: Offer }
@@ -29,6 +29,10 @@ export function observeMerges(queue: MergeQueue, fact: QueueFact, nowMs: number)
       return runEnded(queue, fact.data, nowMs);
     case "merge.ended":
       return mergeEnded(queue, fact.data);
+    case "dispute.settled":
+      return disputeSettled(queue, fact.data);
+    case "order.dispute":
+      return ruled(queue, fact.data);
   }
 }
 
@@ -71,4 +75,32 @@ function mergeEnded(queue: MergeQueue, { candidate, merged, main }: ReportOf<"me
   const grown = Math.max(window, Math.min(slots, window + 1));
   const left = { ...withoutCandidate(after, candidate), merged: [...queue.merged, merging.task], window: grown };
   return forgetMain(left);
+}
+
+/** A wrong check that has no better one in its place waits for the user, as does what could not be decided. */
+function disputeSettled(queue: MergeQueue, told: ReportOf<"dispute.settled">["data"]): MergeQueue {
+  const { dispute: number, round, wrong, because, advice, replacement } = told;
+  const known = queue.disputes.find((one) => one.number === number);
+  if (known?.status !== "underway" || known.round !== round) return queue;
+  if (wrong === "app") return changeDispute(queue, number, { status: "app", because, advice });
+  if (replacement === null) return changeDispute(queue, number, { status: "user", because });
+  return judgedAnew(changeDispute(queue, number, { status: "check", because }), known.at.criterion);
+}
+
+/** The gates that refused by the check run again. */
+function judgedAnew(queue: MergeQueue, criterion: string): MergeQueue {
+  const isOld = ({ failedAt, passed }: MergeQueue["results"][number]) => !passed && failedAt?.criterion === criterion;
+  const old = new Set(queue.results.filter(isOld).map((one) => keyOf(one.gate, one)));
+  const candidates = queue.candidates.map((one) =>
+    one.suspicion && old.has(keyOf(one.suspicion.gate, one.suspicion)) ? { ...one, suspicion: null } : one,
+  );
+  return { ...queue, candidates, results: queue.results.filter((one) => !old.has(keyOf(one.gate, one))) };
+}
+
+function ruled(queue: MergeQueue, { dispute: number, wrong, because }: ReportOf<"order.dispute">["data"]): MergeQueue {
+  const known = queue.disputes.find((one) => one.number === number);
+  if (known?.status !== "user") return queue;
+  const word = { by: "user", because } as const;
+  if (wrong === "app") return changeDispute(queue, number, { ...word, status: "app", advice: because });
+  return changeDispute(queue, number, { ...word, status: "due", round: known.round + 1 });
 }

@@ -1,6 +1,6 @@
 import type { CandidateStatus, Finding } from "@slipway/contract";
 import type { MergingInput, MergingTurn, SettledOffer } from "../ports/merging.ts";
-import type { CandidateRecord, GateResultRecord, MergeRecord } from "../ports/records.ts";
+import type { CandidateRecord, DisputeRecord, GateResultRecord, MergeRecord } from "../ports/records.ts";
 import type { ActionOf, MergeAction } from "./actions.ts";
 import type { Candidate, MergeQueue } from "./state.ts";
 
@@ -22,6 +22,7 @@ export function recordTurn(change: QueueChange): Pick<MergingTurn, "records" | "
       candidates: candidates.map(({ record }) => record),
       gateResults: endedRuns(change),
       merges: endedMerges(change),
+      disputes: disputeRecords(change),
     },
     settled: seen.flatMap((one) => settledOffer(change, one)),
   };
@@ -124,6 +125,34 @@ function endedMerges(change: QueueChange): readonly MergeRecord[] {
     const position = change.after.merged.indexOf(task) + 1;
     return { build, candidate, task, commit, parent, mergedAt, position };
   });
+}
+
+/** A replacement stays in the record, whatever is told later. */
+function disputeRecords({ input, before, after }: QueueChange): DisputeRecord[] {
+  const known = new Set(before.disputes);
+  return after.disputes
+    .filter((one) => !known.has(one))
+    .map(({ number, task, at, status, by, because, openedAtMs }) => {
+      const open = status === "due" || status === "underway";
+      const told = input.reports.find(
+        (report) => report.type === "dispute.settled" && report.data.dispute === number && status === "check",
+      );
+      const replacement = told?.type === "dispute.settled" ? told.data.replacement : null;
+      return {
+        build: input.build,
+        number,
+        task,
+        criterion: at.criterion,
+        checkIndex: at.check,
+        step: at.step,
+        status: open ? "judge" : status,
+        by,
+        because,
+        replacement: JSON.parse(JSON.stringify(replacement)),
+        openedAt: openedAtMs,
+        endedAt: status === "app" || status === "check" ? input.nowMs : null,
+      };
+    });
 }
 
 /** What the attempt is told, unless it has ended. */

@@ -1,4 +1,4 @@
-import { compareIds, type Finding, type Gate } from "@slipway/contract";
+import { type CheckPlace, compareIds, type Finding, type Gate } from "@slipway/contract";
 import type { ReportOf } from "../ports/reports.ts";
 import { aloneOf, type Candidate, type GateResult, type Judged, type MergeQueue } from "./state.ts";
 
@@ -50,11 +50,14 @@ function standingOf(result: GateResult | undefined): Standing {
   return result.failures === 1 ? "doubted" : "open";
 }
 
+type GateEnd = Pick<ReportOf<"gate.ended">["data"], "verdict" | "findings" | "trouble"> &
+  Partial<Pick<ReportOf<"gate.ended">["data"], "parts">>;
+
 /** The results with the end of one more run. A run that broke is tried again after a wait that doubles each time. */
 export function withEnd(
   results: readonly GateResult[],
   { gate, tree, tasks }: Pick<GateResult, "gate" | "tree" | "tasks">,
-  { verdict, findings, trouble }: Pick<ReportOf<"gate.ended">["data"], "verdict" | "findings" | "trouble">,
+  { verdict, findings, parts = [], trouble }: GateEnd,
   nowMs: number,
 ): readonly GateResult[] {
   const key = keyOf(gate, { tree, tasks });
@@ -64,13 +67,24 @@ export function withEnd(
   const times = before.trouble?.times ?? 0;
   const after = {
     passed: { ...ended, passed: true },
-    failed: { ...ended, failures: before.failures + 1, findings: gistOf(findings), failedAtMs: nowMs },
+    failed: {
+      ...ended,
+      failures: before.failures + 1,
+      findings: gistOf(findings),
+      failedAtMs: nowMs,
+      failedAt: onlyFailure(parts),
+    },
     error:
       trouble === undefined
         ? { ...before, errors: before.errors + 1, trouble: null, notBeforeMs: nowMs + waitMs(before.errors) }
         : { ...before, trouble: { times: times + 1, reason: trouble }, notBeforeMs: nowMs + waitMs(times) },
   }[verdict];
   return [...results.filter((result) => !isIt(result)), after];
+}
+
+function onlyFailure(parts: NonNullable<GateEnd["parts"]>): CheckPlace | null {
+  const [first, ...others] = parts.filter(({ verdict }) => verdict !== "passed");
+  return first?.failedAt && others.length === 0 ? { criterion: first.name, ...first.failedAt } : null;
 }
 
 function waitMs(before: number): number {
@@ -83,7 +97,7 @@ function gistOf(findings: readonly Finding[]): readonly Finding[] {
 }
 
 function fresh(gate: string, on: Judged): GateResult {
-  const none = { failures: 0, errors: 0, trouble: null, notBeforeMs: 0, findings: [], failedAtMs: 0 };
+  const none = { failures: 0, errors: 0, trouble: null, notBeforeMs: 0, findings: [], failedAtMs: 0, failedAt: null };
   return { gate, ...on, passed: false, ...none };
 }
 

@@ -39,7 +39,7 @@ const nothing: ReturnType<MergeTurn> = {
   events: [],
   moving: null,
   wakeMs: null,
-  records: { candidates: [], gateResults: [], merges: [] },
+  records: { candidates: [], gateResults: [], merges: [], disputes: [] },
 };
 
 function beginQueue(reports: readonly Report[]): MergeQueue | null {
@@ -71,6 +71,8 @@ function factOf(report: Report, { tasks, attempts }: Pick<MergingInput, "tasks" 
     case "merge.tested":
     case "gate.ended":
     case "merge.ended":
+    case "dispute.settled":
+    case "order.dispute":
       return [report];
     default:
       return [];

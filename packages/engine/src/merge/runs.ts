@@ -76,7 +76,12 @@ function usefulRuns(view: View): readonly UsefulRun[] {
     const isBeyond = asksMain && outcomeOf(queue, queue.main.commit, candidate.commit) === null;
     return results.next(alone, on).map(({ name }) => ({ gate: name, ...on, isBeyond }));
   });
-  return [...line, ...again, ...single];
+  return [...line, ...again, ...single].filter((run) => !isKnown(results.standing(run.gate, run)));
+}
+
+/** A failure is not looked at again, also while its candidate is held by a dispute. */
+function isKnown(standing: ReturnType<View["results"]["standing"]>): boolean {
+  return standing === "failed" || standing === "broken";
 }
 
 function onMainItself({ queue, results }: View, candidate: Candidate, { tree, tasks }: Judged): readonly UsefulRun[] {

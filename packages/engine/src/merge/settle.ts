@@ -1,4 +1,6 @@
+import type { Finding } from "@slipway/contract";
 import type { MergeAction } from "./actions.ts";
+import { adviceOn, dispute } from "./disputes.ts";
 import type { Planned, View } from "./line.ts";
 import { gatesOn, type Results } from "./results.ts";
 import { aloneOf, type Candidate, inLine, type Judged, type MergeQueue, nameOf, onMainOf, outcomeOf } from "./state.ts";
@@ -20,7 +22,7 @@ export function settle({ queue, results, plan }: View): MergeAction[] {
     first(open(queue), (candidate) => rejectAlone(queue, results, candidate)) ??
     first(open(queue), (candidate) => rejectOnMain(queue, results, candidate)) ??
     first(open(queue), (candidate) => satisfy(queue, results, candidate)) ??
-    first(open(queue), (candidate) => settleSuspicion(results, candidate)) ??
+    first(open(queue), (candidate) => settleSuspicion(queue, results, candidate)) ??
     first(plan, (planned) => doubtOnMain(queue, results, planned)) ??
     leaveLine(queue);
   return settled ? [settled] : [];
@@ -42,14 +44,14 @@ function returnConflict(queue: MergeQueue, candidate: Candidate): MergeAction | 
 function rejectAlone(queue: MergeQueue, results: Results, candidate: Candidate): MergeAction | undefined {
   const on = aloneOf(candidate);
   const gate = results.failed(gatesOn(queue, "candidate"), on);
-  return gate && reject(results, candidate, gate.name, on);
+  return gate && reject(queue, results, candidate, gate.name, on);
 }
 
 /** On top of main itself a failure is the candidate's own, whether found now or when the same was offered before. */
 function rejectOnMain(queue: MergeQueue, results: Results, candidate: Candidate): MergeAction | undefined {
   const on = onMainOf(queue, candidate);
   const gate = on && results.failed(gatesOn(queue, "main"), on);
-  return gate ? reject(results, candidate, gate.name, on) : undefined;
+  return gate ? reject(queue, results, candidate, gate.name, on) : undefined;
 }
 
 /** The candidate adds nothing to main: then its task is done when main passes for it. */
@@ -61,12 +63,12 @@ function satisfy(queue: MergeQueue, results: Results, candidate: Candidate): Mer
   return { type: "satisfy", ...nameOf(candidate), main: main.commit };
 }
 
-function settleSuspicion(results: Results, candidate: Candidate): MergeAction | undefined {
+function settleSuspicion(queue: MergeQueue, results: Results, candidate: Candidate): MergeAction | undefined {
   const { suspicion } = candidate;
   if (suspicion === null) return undefined;
   const standing = results.standing(suspicion.gate, suspicion);
   if (standing === "passed") return { type: "clear", ...nameOf(candidate) };
-  return standing === "doubted" ? undefined : reject(results, candidate, suspicion.gate, suspicion);
+  return standing === "doubted" ? undefined : reject(queue, results, candidate, suspicion.gate, suspicion);
 }
 
 function doubtOnMain(
@@ -81,12 +83,27 @@ function doubtOnMain(
   return { type: "set-aside", ...nameOf(candidate), gate, commit, tree, tasks, base };
 }
 
-function reject(results: Results, candidate: Candidate, gate: string, on: Judged): MergeAction {
+/** Undefined: it is held until the check that it fails is known to be right. */
+function reject(
+  queue: MergeQueue,
+  results: Results,
+  candidate: Candidate,
+  gate: string,
+  on: Judged,
+): MergeAction | undefined {
   const { offeredAtMs } = candidate;
-  const { findings = [], failedAtMs = offeredAtMs } = results.of(gate, on) ?? {};
+  const { findings = [], failedAtMs = offeredAtMs, failedAt = null } = results.of(gate, on) ?? {};
   const broken = results.standing(gate, on) === "broken";
   const unchanged = !broken && failedAtMs < offeredAtMs;
-  return { type: "reject", ...nameOf(candidate), gate, tree: on.tree, broken, unchanged, findings };
+  const disputed = failedAt === null || broken ? undefined : dispute(queue, candidate, failedAt);
+  if (disputed !== undefined) return disputed === "held" ? undefined : disputed;
+  const advice = failedAt && adviceOn(queue, failedAt);
+  const told = advice === null ? findings : [...findings, advised(gate, advice)];
+  return { type: "reject", ...nameOf(candidate), gate, failedAt, tree: on.tree, broken, unchanged, findings: told };
+}
+
+function advised(gate: string, advice: string): Finding {
+  return { gate, text: `The check was looked at again, and it is right. ${advice}` };
 }
 
 function leaveLine(queue: MergeQueue): MergeAction | undefined {

@@ -1,5 +1,13 @@
 import { createHash } from "node:crypto";
-import { type AttemptId, type CandidateId, compareIds, findingsSchema, gateTargets } from "@slipway/contract";
+import {
+  type AttemptId,
+  type CandidateId,
+  checkPlaceSchema,
+  compareIds,
+  disputeJudges,
+  findingsSchema,
+  gateTargets,
+} from "@slipway/contract";
 import { z } from "zod";
 import type { Kept } from "../ports/kept.ts";
 import type { OfCandidate } from "../ports/work.ts";
@@ -99,6 +107,27 @@ const result = z.strictObject({
   /** Of the last run that failed. */
   findings: findingsSchema,
   failedAtMs: atMs.default(0),
+  /** The one check that failed in it. Null: several, or something else. */
+  failedAt: checkPlaceSchema.nullable().default(null),
+});
+
+/** A rejected candidate that failed one check and passed all else. */
+const refusal = z.strictObject({ task: name, candidate: candidateId, tree: name, at: checkPlaceSchema });
+
+const dispute = z.strictObject({
+  /** From 1, per build. */
+  number: count,
+  round: count,
+  task: name,
+  at: checkPlaceSchema,
+  candidates: z.array(candidateId),
+  /** `due`, `underway`: whether the check is wrong is looked into. `user`: it waits for the user. Then: what is wrong. */
+  status: z.enum(["due", "underway", "user", "app", "check"]),
+  by: z.enum(disputeJudges),
+  because: z.string().nullable(),
+  /** What agents may know of it. */
+  advice: z.string().nullable(),
+  openedAtMs: atMs,
 });
 
 const queueSchema = z.strictObject({
@@ -125,6 +154,9 @@ const queueSchema = z.strictObject({
   started: count,
   /** By gate and by what it ran on, whoever offered that. */
   results: z.array(result),
+  /** Since the check was last disputed. */
+  refusals: z.array(refusal).default([]),
+  disputes: z.array(dispute).default([]),
 });
 
 export type MergeQueue = Kept<typeof queueSchema>;
@@ -138,6 +170,7 @@ export type MergeOutcome = Kept<typeof mergeOutcome>;
 export type CleanMerge = Kept<typeof clean>;
 export type GateRun = MergeQueue["runs"][number];
 export type GateResult = MergeQueue["results"][number];
+export type Dispute = MergeQueue["disputes"][number];
 export type Judged = Pick<GateResult, keyof typeof judged>;
 
 /** With fewer, nothing is tested ahead of its turn. */
@@ -158,6 +191,8 @@ export function openQueue({ gates, slots, main }: Pick<MergeQueue, "gates" | "sl
     runs: [],
     started: 0,
     results: [],
+    refusals: [],
+    disputes: [],
   };
 }
 

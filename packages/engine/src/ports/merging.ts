@@ -51,7 +51,9 @@ export interface MergingTurn {
   /** The answers to offers. */
   readonly settled: readonly SettledOffer[];
   readonly items: readonly MergeWork[];
-  readonly records: { readonly [K in "candidates" | "gateResults" | "merges"]: readonly BuildRecords[K][] };
+  readonly records: {
+    readonly [K in "candidates" | "gateResults" | "merges" | "disputes"]: readonly BuildRecords[K][];
+  };
   readonly events: readonly NewEvent[];
   /** The task for which a move of main is asked for; whether it has happened is not known yet. */
   readonly moving: string | null;

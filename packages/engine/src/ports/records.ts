@@ -5,6 +5,8 @@ import {
   buildStatuses,
   candidateIdSchema,
   candidateStatuses,
+  disputeJudges,
+  disputeStatuses,
   gateResultSchema,
   runIdSchema,
   sandboxIdSchema,
@@ -172,6 +174,25 @@ export const gateResultRecordSchema = z.strictObject({
   endedAt: at,
 });
 
+/** Whether a check is wrong that work kept failing, and what came of it. */
+export const disputeRecordSchema = z.strictObject({
+  build: buildIdSchema,
+  /** From 1, per build. */
+  number: z.int().min(1),
+  task: name,
+  criterion: name,
+  /** Of the criterion, by index; and its step. */
+  checkIndex: count,
+  step: count,
+  status: z.enum(disputeStatuses),
+  by: z.enum(disputeJudges),
+  because: text.nullable(),
+  /** The wrong check, and the one in its place. Null: it was not replaced. */
+  replacement: z.json(),
+  openedAt: at,
+  endedAt: at.nullable(),
+});
+
 /** A merged candidate: one per candidate, one per position. Final. */
 export const mergeRecordSchema = z.strictObject({
   build: buildIdSchema,
@@ -229,6 +250,7 @@ export type SandboxRecord = Readonly<z.output<typeof sandboxRecordSchema>>;
 export type CheckpointRecord = Readonly<z.output<typeof checkpointRecordSchema>>;
 export type CandidateRecord = Readonly<z.output<typeof candidateRecordSchema>>;
 export type GateResultRecord = Readonly<z.output<typeof gateResultRecordSchema>>;
+export type DisputeRecord = Readonly<z.output<typeof disputeRecordSchema>>;
 export type MergeRecord = Readonly<z.output<typeof mergeRecordSchema>>;
 export type WorkNote = Readonly<z.output<typeof workNoteSchema>>;
 export type AgentActionRecord = Readonly<z.output<typeof agentActionRecordSchema>>;

@@ -1,6 +1,9 @@
 import {
+  checkSchema,
   compiledChecksSchema,
   type decisionSchemas,
+  disputeSettledSchema,
+  keptCheckSchema,
   lockedIntentSchema,
   openIntentSchema,
   planSchema,
@@ -22,6 +25,10 @@ const schemas = {
   "remaining.planned": z.object({ round: z.int().min(1), tasks: z.array(taskSchema) }),
   "sandbox.changed": z.object({ sandbox: sandboxRecordSchema }),
   "checkpoint.made": z.object({ checkpoint: checkpointRecordSchema }),
+  /** `replacement`: of a wrong check that was compiled anew. */
+  "dispute.settled": disputeSettledSchema.extend({
+    replacement: z.object({ before: keptCheckSchema, after: checkSchema }).nullable(),
+  }),
 };
 
 export type ReportType = keyof typeof schemas;

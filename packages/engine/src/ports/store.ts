@@ -8,6 +8,7 @@ import type {
   CandidateRecord,
   CheckpointRecord,
   CheckRecord,
+  DisputeRecord,
   GateResultRecord,
   IntentRecord,
   MergeRecord,
@@ -85,6 +86,7 @@ export interface BuildRecords {
   readonly candidates: CandidateRecord;
   readonly gateResults: GateResultRecord;
   readonly merges: MergeRecord;
+  readonly disputes: DisputeRecord;
 }
 export type RecordKind = keyof BuildRecords;
 

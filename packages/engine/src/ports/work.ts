@@ -1,4 +1,4 @@
-import type { AttemptId, BuildId, BuildMode, CandidateId, Finding, Stage } from "@slipway/contract";
+import type { AttemptId, BuildId, BuildMode, CandidateId, CheckPlace, Finding, Stage } from "@slipway/contract";
 
 /**
  * Carries out what a build decides. Nothing here waits for the work itself: its result is reported to the store
@@ -43,6 +43,21 @@ export type PlanningWork =
   | { readonly type: "stage"; readonly stage: Stage; readonly round: number }
   | { readonly type: "plan-remaining"; readonly round: number; readonly unsatisfied: readonly string[] };
 
+/** Whether a check is wrong that work keeps failing; a wrong one is compiled anew. Answered by `dispute.settled`. */
+export interface DisputeWork {
+  readonly type: "settle-dispute";
+  readonly dispute: number;
+  /** From 1; the user may send a dispute back. */
+  readonly round: number;
+  readonly at: CheckPlace;
+  /** Those that failed there, oldest first. */
+  readonly candidates: readonly CandidateId[];
+  /** A commit of main without their work. */
+  readonly without: string;
+  /** Why the check is wrong, by the user. Null: the judge decides whether it is. */
+  readonly ruling: string | null;
+}
+
 /** How an attempt should be: it is started, respawned, paused or resumed to get there. */
 export interface AttemptWork extends NextTry {
   readonly type: "attempt";
@@ -84,6 +99,7 @@ export interface OfferAnswer {
 
 /** What the merge queue asks for. */
 export type MergeWork =
+  | DisputeWork
   /** Answered by `merge.tested`. */
   | ({ readonly type: "test-merge"; readonly base: string; readonly commit: string } & OfCandidate)
   | GateWork

@@ -3,7 +3,13 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Asking, startTestServer, type TestServer } from "./testing.ts";
 
 const all = Object.values(routes).flatMap((group) => Object.entries<Route>(group));
-const path = ({ path }: Route, build = newId("bld")) => path.replace(":build", build).replace(":branch", newId("att"));
+const path = ({ path }: Route, build = newId("bld")) =>
+  path.replace(":build", build).replace(":branch", newId("att")).replace(":dispute", "1");
+const bodies: Readonly<Record<string, object>> = {
+  start: { request: "another" },
+  setBudget: { budgetMicroUsd: 5_000_000 },
+  settleDispute: { wrong: "app", because: "It shows nothing." },
+};
 const headersOf = ({ events }: Route): Record<string, string> =>
   events === undefined ? {} : { accept: "text/event-stream" };
 
@@ -26,7 +32,7 @@ describe.each(all)("%s", (name, route) => {
   test("answers as its schema says, or with an error that the table names", async () => {
     // A stream goes on until the build ends.
     const after = route.events === undefined ? {} : { headers: { "last-event-id": "999" } };
-    const body = name === "start" ? { request: "another" } : name === "setBudget" ? { budgetMicroUsd: 5_000_000 } : {};
+    const body = bodies[name] ?? {};
     const query = name === "file" ? "?path=README.md" : "";
     const answer = await ask(route, `${path(route, build as never)}${query}`, { body: route.body && body, ...after });
     if (answer.status < 300) {
@@ -53,7 +59,7 @@ describe.each(all)("%s", (name, route) => {
 const ofBuilds = all.filter(([, { path }]) => path.includes(":build"));
 
 test.each(ofBuilds)("%s of a build that there is not, or of what is no id, is not found", async (name, route) => {
-  const given = { body: route.body && (name === "setBudget" ? { budgetMicroUsd: 1 } : {}) };
+  const given = { body: route.body && (bodies[name] ?? {}) };
   const query = name === "file" ? "?path=a" : "";
   for (const id of [newId("bld"), "nothing", "..%2f..%2fx"]) {
     expect(await refused(route, `${path(route, id as never)}${query}`, given)).toMatchObject({

@@ -181,7 +181,7 @@ export function describeTurns(opened: () => OpenedStore): void {
     const candidateId = newId("cnd");
     const gate = { build, candidate: candidateId, gate: "swarm", round: 0, score: 87.5, durationMs: 9, endedAt: 1 };
     const told = {
-      parts: [{ name: "home", verdict: "passed" as const, score: 90 }],
+      parts: [{ name: "home", verdict: "passed" as const, score: 90, failedAt: null }],
       findings: [{ gate: "swarm", text: "slow" }],
       artefacts: [{ name: "home", kind: "screenshot", key: "shots/1" }],
       costMicroUsd: 7,

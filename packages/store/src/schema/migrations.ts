@@ -3,7 +3,7 @@ import type { MigrationSet } from "../database/migrate.ts";
 
 export const storeMigrations: MigrationSet = {
   part: "store",
-  migrations: [createTables, addBellsAndPlans, dropTournaments, addGateParts, addWorkNotes],
+  migrations: [createTables, addBellsAndPlans, dropTournaments, addGateParts, addWorkNotes, addDisputes],
 };
 
 /** `text?` may be null. A number other than `real` is a time, an amount of money or a count. */
@@ -36,6 +36,22 @@ async function addGateParts(trx: Transaction<object>): Promise<void> {
 
 async function addWorkNotes(trx: Transaction<object>): Promise<void> {
   await createOfBuild(trx, "workNotes", ["kind", "name"], { kind: "text", name: "text", note: "text" });
+}
+
+async function addDisputes(trx: Transaction<object>): Promise<void> {
+  await createOfBuild(trx, "disputes", ["number"], {
+    number: "whole",
+    task: "text",
+    criterion: "text",
+    checkIndex: "whole",
+    step: "whole",
+    status: "text",
+    by: "text",
+    because: "text?",
+    replacement: "text",
+    openedAt: "whole",
+    endedAt: "whole?",
+  });
 }
 
 async function createBuilds(trx: Transaction<object>): Promise<void> {

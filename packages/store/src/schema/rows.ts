@@ -6,6 +6,7 @@ import {
   candidateRecordSchema,
   checkpointRecordSchema,
   checkRecordSchema,
+  disputeRecordSchema,
   gateResultRecordSchema,
   intentRecordSchema,
   mergeRecordSchema,
@@ -52,6 +53,7 @@ export const recordRows = {
     artefacts: jsonText(gateResultRecordSchema.shape.artefacts),
   }),
   merges: mergeRecordSchema,
+  disputes: disputeRecordSchema.extend({ replacement: jsonText(z.json()) }),
 };
 
 export const eventRow = newEventSchema.extend({

@@ -140,6 +140,19 @@ export const buildCommands: readonly Command[] = [
     load: () => import("./merge-queue.ts"),
   },
   {
+    name: "disputes",
+    summary: "List checks that work keeps failing, or decide whether one is wrong",
+    arguments: [newest],
+    options: {
+      settle: { value: "number", help: "Decide this dispute, which waits for you" },
+      wrong: { value: "app|check", help: "What is wrong" },
+      because: { value: "text", help: "Why, in one sentence: agents read it of the app, never of the check" },
+    },
+    notes: ["A wrong check is compiled anew; its candidates are then checked again."],
+    examples: ["disputes", 'disputes --settle 1 --wrong check --because "nothing says that lists are sorted" 4kx2'],
+    load: () => import("./disputes.ts"),
+  },
+  {
     name: "branches",
     summary: "List the branches that a build keeps, or discard one",
     arguments: [newest],

@@ -66,6 +66,8 @@ export function observe(state: BuildState, fact: Fact, known: Known, nowMs: numb
     case "ledger.spent":
       return { state: { ...state, spentMicroUsd: Math.max(state.spentMicroUsd, fact.data.microUsd) } };
     // The merge queue's, and what is only told.
+    case "dispute.settled":
+    case "order.dispute":
     case "attempt.progress":
     case "main.made":
     case "merge.tested":

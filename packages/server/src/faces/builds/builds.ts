@@ -30,6 +30,7 @@ import { queueOf, readSource } from "../../work/build-record.ts";
 import type { BuildSecrets } from "../../work/build-secrets.ts";
 import type { RemoteEnd } from "../../work/merging/remote.ts";
 import { type Branches, createBuildBranches } from "./branches.ts";
+import { createBuildDisputes } from "./disputes.ts";
 import { createBuildEvents } from "./events.ts";
 import { admitting, type BuildFace, type BuildMethods } from "./face.ts";
 import { createBuildFiles, type Files } from "./files.ts";
@@ -208,6 +209,7 @@ function createBuildMethods(parts: BuildFaceParts): BuildMethods {
       });
     },
 
+    ...createBuildDisputes({ store, tell }),
     ...createBuildBranches({ store, repositoryOf, branchesOf: gitOf }),
     ...createBuildPreview({ store, previews: parts.previews, mainOf: gitOf, repositoryOf }),
     ...createBuildFiles({ store, filesOf: gitOf }),

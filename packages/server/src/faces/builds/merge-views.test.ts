@@ -40,6 +40,7 @@ const result = (gate: string, tree: string, more: object) => ({
   notBeforeMs: 0,
   findings: [],
   failedAtMs: 0,
+  failedAt: null,
   ...more,
 });
 const clean = (base: string, commit: string) => ({

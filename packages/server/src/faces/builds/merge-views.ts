@@ -4,6 +4,7 @@ import {
   type CandidateRecord,
   type GateResultRecord,
   inLine,
+  isSameCheck,
   type MergeQueue,
   type MergeRecord,
   outcomeOf,
@@ -38,7 +39,18 @@ export function candidateViews(queue: MergeQueue | null, records: readonly Candi
 /** What a gate of it waits to pass. */
 function troubleOf(queue: MergeQueue, candidate: Candidate): string | null {
   const trees = [candidate.tree, ...treesOnMain(queue, candidate)];
-  return queue.results.find(({ tree, trouble }) => trouble !== null && trees.includes(tree))?.trouble?.reason ?? null;
+  const results = queue.results.filter(({ tree }) => trees.includes(tree));
+  const trouble = results.find((one) => one.trouble !== null)?.trouble;
+  if (trouble) return trouble.reason;
+  const disputed = queue.disputes.find(
+    ({ at, status }) =>
+      status !== "app" &&
+      status !== "check" &&
+      results.some(({ failedAt }) => failedAt !== null && isSameCheck(failedAt, at)),
+  );
+  if (disputed === undefined) return null;
+  const who = disputed.status === "user" ? "you decide" : "it is decided";
+  return `until ${who} whether its check of ${disputed.at.criterion} is wrong`;
 }
 
 function treesOnMain(queue: MergeQueue, candidate: Candidate): string[] {

@@ -108,6 +108,7 @@ export function viewOf(stored: StoredBuild, parts: ViewParts): BuildView {
     })),
     candidates: candidateViews(queue, stored.candidates),
     criteria: check?.type === "satisfaction.checked" ? check.data.evidence : [],
+    disputes: waitingDisputes(queue),
     main: queue?.main.commit ?? null,
     repository: queue === null ? null : repository,
     repositoryMissing: queue !== null && isRepositoryMissing,
@@ -115,6 +116,11 @@ export function viewOf(stored: StoredBuild, parts: ViewParts): BuildView {
     nothingToShow: parts.isNothingToShow && stored.build.endedAt !== null ? noDevServer : null,
     ...remoteEnd,
   };
+}
+
+function waitingDisputes(queue: MergeQueue | null): BuildView["disputes"][number][] {
+  const waiting = queue?.disputes.filter(({ status }) => status === "user") ?? [];
+  return waiting.map(({ number, at: { criterion } }) => ({ number, criterion }));
 }
 
 function refusedPart(state: BuildState, queue: MergeQueue | null, id: string): Pick<TaskView, "refused"> {
@@ -213,6 +219,10 @@ function withoutDocuments({ type, data }: Report): object | undefined {
       return { round: data.round, tasks: data.tasks.length };
     case "sandbox.changed":
       return { sandbox: data.sandbox.id, status: data.sandbox.status, reason: data.sandbox.reason };
+    case "dispute.settled": {
+      const { replacement, ...told } = data;
+      return { ...told, replaced: replacement !== null };
+    }
     case "checkpoint.made":
       return { checkpoint: data.checkpoint.id, attempt: data.checkpoint.attempt };
     default:

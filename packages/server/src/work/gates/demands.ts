@@ -1,18 +1,18 @@
 import {
   type BuildId,
+  checkSchema,
   type Intent,
   type KeptCheck,
   keptCheckSchema,
   SlipwayError,
   type Surface,
 } from "@slipway/contract";
-import type { CheckRecord, PlanRecord, Store } from "@slipway/engine";
+import type { CheckRecord, DisputeRecord, PlanRecord, Store } from "@slipway/engine";
 import type { CallOptions } from "@slipway/sandbox";
 import { z } from "zod";
 import { readAll } from "../all-records.ts";
-import { readLocked } from "../planning/made.ts";
+import { readLocked } from "../intents.ts";
 import type { BuildRepository } from "../repository/repository.ts";
-import type { Wanted } from "./checks/check-all.ts";
 
 /** A criterion or workflow with its checks. */
 export interface Demand {
@@ -26,6 +26,12 @@ export interface Demand {
   readonly servedBy: ReadonlySet<string>;
 }
 
+/** What of an app is checked. */
+export interface Wanted {
+  readonly surface: Surface;
+  readonly demands: readonly Demand[];
+}
+
 const checksSchema = z.array(keptCheckSchema).min(1);
 
 /** Of an intent that was locked before intents had surfaces: its checks name things themselves. */
@@ -37,8 +43,27 @@ export async function readDemands(store: Pick<Store, "builds">, build: BuildId, 
   const other = checks.find(({ intentHash }) => intentHash !== locked.hash);
   if (other !== undefined)
     throw new SlipwayError("internal", `the check of ${other.criterion} belongs to another intent`);
-  const demands = demandsOf(locked.intent, checks, await store.builds.records(build, "plans"));
+  const disputes = await readAll(store, build, "disputes");
+  const demands = demandsOf(locked.intent, inForce(checks, disputes), await store.builds.records(build, "plans"));
   return { surface: locked.intent.surface ?? noSurface, demands };
+}
+
+const replacementSchema = z.object({ after: checkSchema }).nullable();
+
+/** The checks as compiled at the lock, with those in place of the ones that were found wrong. */
+export function inForce(
+  records: readonly CheckRecord[],
+  disputes: readonly Pick<DisputeRecord, "number" | "criterion" | "checkIndex" | "replacement">[],
+): readonly CheckRecord[] {
+  const inOrder = disputes.toSorted((a, b) => a.number - b.number);
+  return records.map((record) => {
+    const checks: KeptCheck[] = checksSchema.parse(record.check);
+    for (const { criterion, checkIndex, replacement } of inOrder) {
+      const after = criterion === record.criterion ? replacementSchema.parse(replacement)?.after : undefined;
+      if (after !== undefined && checks[checkIndex] !== undefined) checks[checkIndex] = after;
+    }
+    return { ...record, check: JSON.parse(JSON.stringify(checks)) };
+  });
 }
 
 /** A demand that no task names is due only after all tasks. */

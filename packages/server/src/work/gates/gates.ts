@@ -1,5 +1,6 @@
 import {
   type BuildId,
+  type Check,
   type Finding,
   type GateResult,
   type GateVerdict,
@@ -11,8 +12,8 @@ import { buildProject, devServerPort, type OwnedSandbox, type SandboxProvider } 
 import { isFullDisk } from "../full-disk.ts";
 import type { BuildRepository } from "../repository/repository.ts";
 import type { WorkspaceOptions } from "../workspaces/workspaces.ts";
-import { type AllChecked, type Checked, type Checking, checkAll, type Wanted } from "./checks/check-all.ts";
-import { type Demand, dueOf, lacksEvidence, readDemands, tasksWithin } from "./demands.ts";
+import { type AllChecked, type Checked, type Checking, checkAll } from "./checks/check-all.ts";
+import { type Demand, dueOf, lacksEvidence, readDemands, tasksWithin, type Wanted } from "./demands.ts";
 import { evidenceTool, testWithEvidence } from "./evidence/collect.ts";
 import { type Evidence, noEvidence } from "./evidence/evidence.ts";
 import { createKeptEvidence, type KeptEvidence } from "./evidence/kept.ts";
@@ -30,6 +31,8 @@ export interface Gates {
   run(build: WorkingBuild, run: GateWork, signal: AbortSignal): Promise<GateEnd>;
   /** Makes the checks of all criteria and workflows on a commit. Throws if they could not be made. */
   satisfaction(build: WorkingBuild, commit: string, signal: AbortSignal): Promise<readonly Omit<Checked, "failedAt">[]>;
+  /** Whether the app of a commit passes a check. One that does not run passes none. */
+  passes(build: WorkingBuild, commit: string, check: Check, signal: AbortSignal): Promise<boolean>;
 }
 
 export interface GateParts extends Pick<Checking, "readyMs" | "checkMs"> {
@@ -79,6 +82,23 @@ const maxTroubleCharacters = 500;
 
 export function createGates(parts: GateParts): Gates {
   const kept = createKeptEvidence();
+  /** Makes checks on a commit for a purpose of which a build has one at a time. */
+  const look = async (
+    build: WorkingBuild,
+    commit: string,
+    purpose: "satisfaction" | "dispute",
+    wanted: Wanted,
+    signal: AbortSignal,
+  ): Promise<AllChecked> => {
+    const labels = runLabels(build.id, purpose);
+    await endLeftovers(parts, labels);
+    const work = { gate: "intent", task: "", ahead: [], base: null, commit };
+    return await checked(parts, { build, work, labels, signal }, wanted).catch((error) => {
+      signal.throwIfAborted();
+      if (lasting.some((code) => hasCode(error, code))) return { failure: error.message };
+      throw error;
+    });
+  };
   return {
     async run(build, work, signal) {
       const { gate } = work;
@@ -108,14 +128,7 @@ export function createGates(parts: GateParts): Gates {
 
     async satisfaction(build, commit, signal) {
       const wanted = await readDemands(parts.store, build.id, signal);
-      const labels = runLabels(build.id, "satisfaction");
-      await endLeftovers(parts, labels);
-      const work = { gate: "intent", task: "", ahead: [], base: null, commit };
-      const seen = await checked(parts, { build, work, labels, signal }, wanted).catch((error) => {
-        signal.throwIfAborted();
-        if (lasting.some((code) => hasCode(error, code))) return { failure: error.message };
-        throw error;
-      });
+      const seen = await look(build, commit, "satisfaction", wanted, signal);
       if ("checked" in seen)
         return seen.checked.map(({ id, satisfied, text }) => ({
           id,
@@ -125,11 +138,18 @@ export function createGates(parts: GateParts): Gates {
       const text = shown(`The app does not run. ${seen.failure}`, maxEvidenceCharacters);
       return wanted.demands.map(({ id }) => ({ id, satisfied: false, text }));
     },
+
+    async passes(build, commit, check, signal) {
+      const { surface } = await readDemands(parts.store, build.id, signal);
+      const demand = { id: check.proves, statement: "", checks: [check], tasks: new Set(""), servedBy: new Set("") };
+      const seen = await look(build, commit, "dispute", { surface, demands: [demand] }, signal);
+      return "checked" in seen && seen.checked.every(({ satisfied }) => satisfied);
+    },
   };
 }
 
 /** Labels of all sandboxes of one run. */
-export function runLabels(build: BuildId, run: number | "satisfaction") {
+export function runLabels(build: BuildId, run: number | "satisfaction" | "dispute") {
   return { "gate-run": `${build}/${run}` };
 }
 
@@ -222,7 +242,12 @@ async function intentMet(parts: GateParts, run: Run): Promise<Judged> {
       return findingOf(work.gate, `This does not hold yet (${id}): ${statement}\n\n${text}`);
     });
   const verdictOf = (satisfied: boolean): GateVerdict => (satisfied ? "passed" : "failed");
-  const checks = seen.checked.map(({ id, satisfied }) => ({ name: id, verdict: verdictOf(satisfied), score: null }));
+  const checks = seen.checked.map(({ id, satisfied, failedAt }) => ({
+    name: id,
+    verdict: verdictOf(satisfied),
+    score: null,
+    failedAt,
+  }));
   return { against, notes: [], parts: checks };
 }
 

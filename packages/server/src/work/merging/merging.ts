@@ -19,7 +19,7 @@ import { testMerge } from "./test-merge.ts";
 export interface MergingParts {
   readonly store: Pick<Store, "builds">;
   readonly repositories: Repositories;
-  readonly gates: Gates & {
+  readonly gates: Pick<Gates, "run"> & {
     /** Checks each criterion and workflow on a commit. */
     satisfaction(
       build: WorkingBuild,

@@ -1,36 +1,13 @@
-import { type BuildId, isOnMain, lockedIntentSchema, openIntentSchema, SlipwayError } from "@slipway/contract";
-import { isIntact, readReport, type StartingPoint, type Store } from "@slipway/engine";
-import { z } from "zod";
+import { type BuildId, isOnMain } from "@slipway/contract";
+import { type DisputeWork, readReport, type Store } from "@slipway/engine";
+import { readAll } from "../all-records.ts";
 import { settingsOf } from "../build-record.ts";
+import { readDemands } from "../gates/demands.ts";
+import { drafted, readIntent, readLocked } from "../intents.ts";
 import { whenDatabaseIsThere } from "./patience.ts";
-
-const repository = z.strictObject({ files: z.array(z.string()), notes: z.string() });
-const problem = z.strictObject({ title: z.string(), evidence: z.string(), files: z.array(z.string()) });
-const startSchema: z.ZodType<StartingPoint> = z.discriminatedUnion("mode", [
-  z.strictObject({ mode: z.literal("new") }),
-  z.strictObject({ mode: z.literal("feature"), repository }),
-  z.strictObject({ mode: z.literal("fix"), repository, diagnosis: z.strictObject({ problems: z.array(problem) }) }),
-]);
-const drafted = z.object({ open: openIntentSchema, start: startSchema });
-const locked = z.object({ locked: lockedIntentSchema, start: startSchema });
 
 /** What earlier stages have made, from the store. */
 export type Made = ReturnType<typeof createMade>;
-
-type Intents = Pick<Store, "builds">;
-
-export async function readLocked(store: Intents, build: BuildId, signal: AbortSignal) {
-  const made = await readIntent(store, build, locked, signal);
-  if (await isIntact(made.locked)) return made;
-  throw new SlipwayError("record_final", `the intent of ${build} has changed since it was locked`);
-}
-
-async function readIntent<T>({ builds }: Intents, build: BuildId, schema: z.ZodType<T>, signal: AbortSignal) {
-  const [record] = await whenDatabaseIsThere(() => builds.records(build, "intents"), signal);
-  const parsed = schema.safeParse(record?.intent);
-  if (parsed.success) return parsed.data;
-  throw new SlipwayError("internal", `the intent of ${build} is not valid for this stage: ${parsed.error.message}`);
-}
 
 export function createMade(store: Pick<Store, "builds" | "events">, signal: AbortSignal) {
   const { builds, events } = store;
@@ -46,6 +23,24 @@ export function createMade(store: Pick<Store, "builds" | "events">, signal: Abor
       const merged = new Set(tasks.filter(({ status }) => isOnMain(status)).map(({ id }) => id));
       const plans = await whenDatabaseIsThere(() => builds.records(build, "plans"), signal);
       return plans.flatMap((plan) => plan.tasks).map(({ id, title }) => ({ id, title, merged: merged.has(id) }));
+    },
+    /** The locked intent and the checks in force, by what they prove. */
+    async checks(build: BuildId) {
+      const { locked } = await readLocked(store, build, signal);
+      const { demands } = await whenDatabaseIsThere(() => readDemands(store, build, signal), signal);
+      return { locked, checks: new Map(demands.map(({ id, checks }) => [id, checks])) };
+    },
+    /** What was found where these candidates failed a criterion, oldest first. */
+    async failures(build: BuildId, { candidates, at }: Pick<DisputeWork, "candidates" | "at">) {
+      const results = await whenDatabaseIsThere(() => readAll(store, build, "gateResults"), signal);
+      return candidates.flatMap((candidate) => {
+        const failed = results.findLast(
+          (one) =>
+            one.candidate === candidate &&
+            one.parts.some(({ name, failedAt }) => name === at.criterion && failedAt !== null),
+        );
+        return failed?.findings.map(({ text }) => text).slice(0, 1) ?? [];
+      });
     },
     /** The evidence for criteria and workflows in the last check of the round, by their ids. */
     async evidence(build: BuildId, round: number): Promise<ReadonlyMap<string, string>> {

@@ -6,7 +6,6 @@ import {
   itemsFor,
   maxPage,
   type NewEvent,
-  type PlanningWork,
   type RepositoryReader,
   type Store,
   type Work,
@@ -17,7 +16,7 @@ import { keepAnswer, tellFailure } from "./answers.ts";
 import { createMade } from "./made.ts";
 import type { ServerModels } from "./open-models.ts";
 import { patientModels, whenDatabaseIsThere, withoutEnd } from "./patience.ts";
-import { failure, keysOf, refusal, runStage } from "./stages.ts";
+import { failure, keysOf, type PlanningItem, refusal, runStage, type TryOut } from "./stages.ts";
 import { createTurns } from "./turns.ts";
 
 export interface PlanningParts {
@@ -27,6 +26,7 @@ export interface PlanningParts {
   openRepository(build: WorkingBuild): RepositoryReader & AsyncDisposable;
   /** Imports that repository. Fails before any model is asked if the build cannot use it. */
   readonly makeMain?: ((build: WorkingBuild) => Promise<void>) | undefined;
+  readonly tryOut: TryOut;
   /** Wakes the build. */
   ring(build: BuildId): Promise<void>;
   readonly clock: { now(): number };
@@ -62,7 +62,7 @@ export function createPlanning(parts: PlanningParts): Planning {
   const underway = new Map<string, Underway>();
   const inTurn = createTurns(maxAtOnce);
 
-  const begin = (build: WorkingBuild, item: PlanningWork) => {
+  const begin = (build: WorkingBuild, item: PlanningItem) => {
     const name = nameOf(build, item);
     if (underway.has(name)) return;
     const controller = new AbortController();
@@ -101,7 +101,7 @@ export function createPlanning(parts: PlanningParts): Planning {
 type CarryParts = PlanningParts & { readonly timing: PlanningTiming; onDefect(error: unknown): void };
 
 /** Does the item and reports its outcome. Pays only for what is not reported yet. */
-async function carry(parts: CarryParts, build: WorkingBuild, item: PlanningWork, signal: AbortSignal): Promise<void> {
+async function carry(parts: CarryParts, build: WorkingBuild, item: PlanningItem, signal: AbortSignal): Promise<void> {
   const { store } = parts;
   signal.throwIfAborted();
   if (await whenDatabaseIsThere(() => isReported(store, build.id, item), signal)) return;
@@ -113,7 +113,7 @@ async function carry(parts: CarryParts, build: WorkingBuild, item: PlanningWork,
 async function outcomeOf(
   parts: CarryParts,
   build: WorkingBuild,
-  item: PlanningWork,
+  item: PlanningItem,
   signal: AbortSignal,
 ): Promise<NewEvent> {
   // Read first, so that a raise meanwhile counts.
@@ -123,7 +123,7 @@ async function outcomeOf(
   } catch (error) {
     signal.throwIfAborted();
     if (!(error instanceof SlipwayError)) parts.onDefect(error);
-    if (item.type === "stage" || !hasCode(error, "budget_exhausted")) {
+    if (item.type !== "plan-remaining" || !hasCode(error, "budget_exhausted")) {
       return failure(item, tellFailure(error), budgetMicroUsd);
     }
     return refusal(item, budgetMicroUsd);
@@ -131,9 +131,9 @@ async function outcomeOf(
 }
 
 async function make(
-  { models, openRepository, makeMain, store, clock, timing, answersDirectory }: CarryParts,
+  { models, openRepository, makeMain, tryOut, store, clock, timing, answersDirectory }: CarryParts,
   build: WorkingBuild,
-  item: PlanningWork,
+  item: PlanningItem,
   signal: AbortSignal,
 ): Promise<NewEvent> {
   if (build.mode !== "new" && item.type === "stage" && item.stage === "draft") await makeMain?.(build);
@@ -144,7 +144,7 @@ async function make(
   const patient = patientModels(roles, waitsMs);
   try {
     const pipeline = createPipeline({ models: patient, repository, clock, signal });
-    return await runStage(build, item, { pipeline, made: createMade(store, signal) });
+    return await runStage(build, item, { pipeline, made: createMade(store, signal), tryOut, signal });
   } catch (error) {
     if (!hasCode(error, "invalid_answer") && !(error instanceof AnswerError)) throw error;
     throw await keepAnswer(error, patient.lastAnswer ?? "", [answersDirectory, build.id, `${nameIn(item)}.txt`]);
@@ -152,7 +152,7 @@ async function make(
 }
 
 /** Looks in the events that the build loop has not applied; it does not ask again for what it has applied. */
-async function isReported({ builds, events }: Store, build: BuildId, item: PlanningWork): Promise<boolean> {
+async function isReported({ builds, events }: Store, build: BuildId, item: PlanningItem): Promise<boolean> {
   const keys = Object.values(keysOf(item));
   let after = (await builds.get(build)).appliedThrough;
   for (;;) {
@@ -178,11 +178,12 @@ function abortWithBuild(store: Store, build: BuildId, controller: AbortControlle
   watch().catch(() => {});
 }
 
-function nameOf(build: WorkingBuild, item: PlanningWork): string {
+function nameOf(build: WorkingBuild, item: PlanningItem): string {
   return `${build.id} ${nameIn(item)}`;
 }
 
-function nameIn(item: PlanningWork): string {
+function nameIn(item: PlanningItem): string {
+  if (item.type === "settle-dispute") return `dispute-${item.dispute}-${item.round}`;
   return `${item.type === "stage" ? item.stage : "remaining"}-${item.round}`;
 }
 

@@ -1,12 +1,36 @@
-import { type NewEvent, type Pipeline, type PlanningWork, report, type WorkingBuild } from "@slipway/engine";
+import type { Check, SlipwayError } from "@slipway/contract";
+import {
+  type DisputeQuestion,
+  type DisputeWork,
+  type ItemFor,
+  type NewEvent,
+  type Pipeline,
+  report,
+  type WorkingBuild,
+} from "@slipway/engine";
 import type { Made } from "./made.ts";
 
-/** Runs the stage that the item asks for, and returns its report. */
-export async function runStage(
+export type PlanningItem = ItemFor<"planning">;
+
+/** Why a check proves nothing, on a commit of main that lacks the work it is about. */
+export type TryOut = (
   build: WorkingBuild,
-  item: PlanningWork,
-  { pipeline, made }: { readonly pipeline: Pipeline; readonly made: Made },
-): Promise<NewEvent> {
+  without: string,
+  check: Check,
+  signal: AbortSignal,
+) => ReturnType<DisputeQuestion["tryOut"]>;
+
+export interface StageParts {
+  readonly pipeline: Pipeline;
+  readonly made: Made;
+  readonly tryOut: TryOut;
+  readonly signal: AbortSignal;
+}
+
+/** Runs the stage that the item asks for, and returns its report. */
+export async function runStage(build: WorkingBuild, item: PlanningItem, parts: StageParts): Promise<NewEvent> {
+  const { pipeline, made } = parts;
+  if (item.type === "settle-dispute") return await settle(build, item, parts);
   const questionOf = async () => ({
     ...(await made.locked(build.id)),
     partition: await made.partition(build.id),
@@ -41,14 +65,37 @@ export async function runStage(
   }
 }
 
+async function settle(
+  build: WorkingBuild,
+  item: DisputeWork,
+  { pipeline, made, tryOut, signal }: StageParts,
+): Promise<NewEvent> {
+  const { dispute, round, at, ruling, without } = item;
+  const { locked, checks } = await made.checks(build.id);
+  const ended = await pipeline.settleDispute({
+    intent: locked.intent,
+    checks,
+    at,
+    ruling,
+    evidence: await made.failures(build.id, item),
+    tryOut: (check) => tryOut(build, without, check, signal),
+  });
+  return report("dispute.settled", keysOf(item).done, JSON.parse(JSON.stringify({ dispute, round, ...ended })));
+}
+
 /** The report of an item that cannot be done. */
 export function failure(
-  item: PlanningWork,
-  { code, message }: { code: string; message: string },
+  item: PlanningItem,
+  { code, message }: Pick<SlipwayError, "message"> & { readonly code: string },
   budgetMicroUsd: number,
 ): NewEvent {
   const key = keysOf(item).failed;
   const { round } = item;
+  if (item.type === "settle-dispute") {
+    const because = `It could not be decided: ${message}`.slice(0, 2000);
+    const undecided = { wrong: null, because, advice: null, replacement: null };
+    return report("dispute.settled", keysOf(item).done, { dispute: item.dispute, round, ...undecided });
+  }
   if (item.type === "plan-remaining") return report("remaining.unplannable", key, { round, message });
   return report("stage.failed", key, { stage: item.stage, round, code, message, budgetMicroUsd });
 }
@@ -60,9 +107,13 @@ export function refusal({ round }: { readonly round: number }, budgetMicroUsd: n
 }
 
 /** Keys of the reports that an item can end with: whoever does it, and however often, it is reported once. */
-export function keysOf(item: PlanningWork): { readonly done: string; readonly failed: string } {
+export function keysOf(item: PlanningItem): { readonly done: string; readonly failed: string } {
   if (item.type === "plan-remaining") {
     return { done: `remaining.planned:${item.round}`, failed: `remaining.unplannable:${item.round}` };
+  }
+  if (item.type === "settle-dispute") {
+    const key = `dispute.settled:${item.dispute}:${item.round}`;
+    return { done: key, failed: key };
   }
   const done = { draft: "intent.drafted", lock: "intent.locked", plan: "plan.made" };
   return { done: done[item.stage], failed: `stage.failed:${item.stage}:${item.round}` };

@@ -126,6 +126,7 @@ export async function openSite(options: SiteOptions = {}): Promise<Site> {
     clock,
     answersDirectory: join(directory, "answers"),
     openRepository: options.openRepository ?? noRepository,
+    tryOut: async () => [],
     ring: async () => bell.resolve(),
     timing: { waitsMs, watchMs: 20 },
     onDefect: (error) => defects.push(error),

@@ -74,6 +74,10 @@ const words: { readonly [T in EventType]: (data: EventData<T>) => string } = {
   "merge.conflict": ({ task, paths }) => `${task} conflicts with main${pathsText(paths)}`,
   "merge.ended": ({ candidate, merged, main }) =>
     merged ? `main moves to ${short(main.commit)}` : `${candidate} is not merged`,
+  "dispute.opened": ({ dispute, task, at, asks }) =>
+    `${task} keeps failing one check of ${at.criterion}; ${asks === "user" ? "you decide" : "a model decides"} whether the check is wrong (dispute ${dispute})`,
+  "dispute.settled": (data) => disputeText(data),
+  "order.dispute": ({ dispute, wrong, because }) => `you decided dispute ${dispute}, the ${wrong} is wrong: ${because}`,
   "preview.ready": ({ address }) => `the preview is at ${address}`,
   "preview.failed": ({ reason }) => `the preview: ${brief(reason)}`,
   "remote.pushed": ({ branch, commit }) => `main is pushed to ${branch}, ${short(commit)}`,
@@ -128,6 +132,15 @@ function endWords({ end }: EventData<"attempt.ended">): string {
 function rejectionText({ gate, broken, unchanged, finding }: EventData<"merge.rejected">): string {
   const again = unchanged ? " again, since nothing has changed" : "";
   return `${gate}${again}${broken ? ", which could not be run on it" : after(finding)}`;
+}
+
+function disputeText({ dispute, wrong, because, replaced }: EventData<"dispute.settled">): string {
+  const what = {
+    app: "the app is wrong",
+    check: replaced ? "the check was wrong and is compiled anew" : "the check is wrong, and you decide what follows",
+    none: "you decide",
+  }[wrong ?? "none"];
+  return `dispute ${dispute}: ${what}${after(because)}`;
 }
 
 function pathsText(paths: readonly string[]): string {

@@ -34,6 +34,8 @@ const milestones: Readonly<Partial<Record<EventType, readonly [string, Colour]>>
   "merge.test_failed": trouble,
   "merge.conflict": trouble,
   "merge.doubted": trouble,
+  "dispute.opened": trouble,
+  "dispute.settled": plain,
   "preview.ready": good,
   "budget.warned": trouble,
   "build.paused": trouble,

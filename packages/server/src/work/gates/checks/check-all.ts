@@ -1,8 +1,8 @@
-import { hasCode, type KeptCheck, SlipwayError, type Surface } from "@slipway/contract";
+import { checkSchema, hasCode, type KeptCheck, SlipwayError, type Surface } from "@slipway/contract";
 import { devServerPort, lastWords, type Sandbox, type SandboxProvider, startDevServer } from "@slipway/sandbox";
 import { endOf } from "../../step-words.ts";
 import { type Checker, openChecker } from "../checker.ts";
-import type { Demand } from "../demands.ts";
+import type { Wanted } from "../demands.ts";
 import { shown } from "../findings.ts";
 import { measureJob, type ToldVisit, visitJob } from "./browser-job.ts";
 import { makeCalls } from "./calls.ts";
@@ -28,7 +28,7 @@ export interface Checked {
   readonly id: string;
   readonly satisfied: boolean;
   readonly text: string;
-  /** Where it failed. Null: it is satisfied. */
+  /** Where it failed. Null: it is satisfied, or its check names things itself and is never disputed. */
   readonly failedAt: FailedAt | null;
 }
 
@@ -36,12 +36,6 @@ export interface Checked {
 export interface FailedAt {
   readonly check: number;
   readonly step: number;
-}
-
-/** What of an app is checked. */
-export interface Wanted {
-  readonly surface: Surface;
-  readonly demands: readonly Demand[];
 }
 
 /** Why the app does not run, or the outcome of each demand. */
@@ -66,18 +60,20 @@ export async function checkAll(checking: Checking, { surface, demands }: Wanted)
   for (const { id, checks } of demands) {
     const outcomes: Outcome[] = [];
     let failedAt: FailedAt | null = null;
+    let satisfied = true;
     for (const check of checks) {
       const outcome = await make(check, ask);
       outcomes.push(outcome);
       if (outcome.ok) continue;
-      failedAt = { check: outcomes.length - 1, step: outcome.step ?? 0 };
+      satisfied = false;
+      if (checkSchema.safeParse(check).success) failedAt = { check: outcomes.length - 1, step: outcome.step ?? 0 };
       // Throws if the whole sandbox is gone, even before that is recorded: then the check says nothing about the app.
       await checking.sandbox.files.stat("/");
       const ended = await app.ended();
       if (ended !== undefined) return { failure: `${outcome.text}\n${ended}` };
       break;
     }
-    checked.push({ id, satisfied: failedAt === null, text: outcomes.map(({ text }) => text).join("\n"), failedAt });
+    checked.push({ id, satisfied, text: outcomes.map(({ text }) => text).join("\n"), failedAt });
   }
   return { checked };
 }
