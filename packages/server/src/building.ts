@@ -129,8 +129,8 @@ export function createBuilding(parts: BuildingParts): Building {
     makeMain: attempts.makeMain,
     gitOf: repositories.of,
     previews,
-    async tryOut(build, without, check, signal) {
-      if (!(await gates.passes(build, without, check, signal))) return [];
+    async tryOut(build, { without: commit, dispute }, check, signal) {
+      if (!(await gates.passes(build, { commit, dispute }, check, signal))) return [];
       const message = `the check of ${check.proves} passes on main without the work that it is about`;
       return [{ rule: "a check can fail", message }];
     },

@@ -32,7 +32,12 @@ export interface Gates {
   /** Makes the checks of all criteria and workflows on a commit. Throws if they could not be made. */
   satisfaction(build: WorkingBuild, commit: string, signal: AbortSignal): Promise<readonly Omit<Checked, "failedAt">[]>;
   /** Whether the app of a commit passes a check. One that does not run passes none. */
-  passes(build: WorkingBuild, commit: string, check: Check, signal: AbortSignal): Promise<boolean>;
+  passes(
+    build: WorkingBuild,
+    on: { commit: string; dispute: number },
+    check: Check,
+    signal: AbortSignal,
+  ): Promise<boolean>;
 }
 
 export interface GateParts extends Pick<Checking, "readyMs" | "checkMs"> {
@@ -86,7 +91,7 @@ export function createGates(parts: GateParts): Gates {
   const look = async (
     build: WorkingBuild,
     commit: string,
-    purpose: "satisfaction" | "dispute",
+    purpose: Purpose,
     wanted: Wanted,
     signal: AbortSignal,
   ): Promise<AllChecked> => {
@@ -139,17 +144,20 @@ export function createGates(parts: GateParts): Gates {
       return wanted.demands.map(({ id }) => ({ id, satisfied: false, text }));
     },
 
-    async passes(build, commit, check, signal) {
+    async passes(build, { commit, dispute }, check, signal) {
       const { surface } = await readDemands(parts.store, build.id, signal);
       const demand = { id: check.proves, statement: "", checks: [check], tasks: new Set(""), servedBy: new Set("") };
-      const seen = await look(build, commit, "dispute", { surface, demands: [demand] }, signal);
+      const seen = await look(build, commit, `dispute-${dispute}`, { surface, demands: [demand] }, signal);
       return "checked" in seen && seen.checked.every(({ satisfied }) => satisfied);
     },
   };
 }
 
+/** Of a look that is no run of a gate. */
+type Purpose = "satisfaction" | `dispute-${number}`;
+
 /** Labels of all sandboxes of one run. */
-export function runLabels(build: BuildId, run: number | "satisfaction" | "dispute") {
+export function runLabels(build: BuildId, run: number | Purpose) {
   return { "gate-run": `${build}/${run}` };
 }
 

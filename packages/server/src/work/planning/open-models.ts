@@ -72,7 +72,7 @@ export async function openModels(parts: ModelParts): Promise<ServerModels> {
       const left = Math.max(0, budgetMicroUsd - spentMicroUsd - reservedMicroUsd);
       // Opened before the gateway does, with the build that spends.
       await ledger.open({ id, build, agent: "planner", budgetMicroUsd: left });
-      const calls = await gateway.openCalls({ id, roles: ["intent", "plan"], budgetMicroUsd: left });
+      const calls = await gateway.openCalls({ id, roles: ["intent", "plan", "judge"], budgetMicroUsd: left });
       const { token } = calls;
       const roles = createRoles({ gateway: { baseUrl: "http://gateway.internal", token, connect: gateway.connect } });
       return {

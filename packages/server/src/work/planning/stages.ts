@@ -15,7 +15,7 @@ export type PlanningItem = ItemFor<"planning">;
 /** Why a check proves nothing, on a commit of main that lacks the work it is about. */
 export type TryOut = (
   build: WorkingBuild,
-  without: string,
+  item: Pick<DisputeWork, "dispute" | "without">,
   check: Check,
   signal: AbortSignal,
 ) => ReturnType<DisputeQuestion["tryOut"]>;
@@ -70,7 +70,7 @@ async function settle(
   item: DisputeWork,
   { pipeline, made, tryOut, signal }: StageParts,
 ): Promise<NewEvent> {
-  const { dispute, round, at, ruling, without } = item;
+  const { dispute, round, at, ruling } = item;
   const { locked, checks } = await made.checks(build.id);
   const ended = await pipeline.settleDispute({
     intent: locked.intent,
@@ -78,7 +78,7 @@ async function settle(
     at,
     ruling,
     evidence: await made.failures(build.id, item),
-    tryOut: (check) => tryOut(build, without, check, signal),
+    tryOut: (check) => tryOut(build, item, check, signal),
   });
   return report("dispute.settled", keysOf(item).done, JSON.parse(JSON.stringify({ dispute, round, ...ended })));
 }
