@@ -129,7 +129,10 @@ test("a wrong check that sound work keeps failing is compiled anew, recorded wit
   expect(check[step]).toBe("GET /cart is refused");
   expect(replacement).toEqual(["GET /no-such-part is refused", "GET /cart is accepted"]);
   const records = await builds.server.store.builds.records(build, "disputes");
-  expect(records.find(({ criterion }) => criterion === ofCart)?.replacement).toEqual({ before: wrongCheck, after: rightCheck });
+  expect(records.find(({ criterion }) => criterion === ofCart)?.replacement).toEqual({
+    before: wrongCheck,
+    after: rightCheck,
+  });
 });
 
 test("an agent wins no dispute by words: a check that its missing work passes is none, and the user decides", async () => {
