@@ -8,7 +8,7 @@ export interface Finding {
 }
 
 export interface SoundQuestion<T> extends ModelQuestion<T> {
-  check(answer: T): readonly Finding[];
+  check(answer: T): readonly Finding[] | Promise<readonly Finding[]>;
 }
 
 const maxRepairs = 2;
@@ -18,7 +18,7 @@ export async function askUntilSound<T>(models: ModelRoles, { check, ...question 
   let prompt = question.prompt;
   for (let tries = 1; ; tries++) {
     const { value } = await models.ask({ ...question, prompt });
-    const findings = check(value);
+    const findings = await check(value);
     if (findings.length === 0) return value;
     if (tries > maxRepairs) throw unsound(question.role, tries, findings);
     prompt = await repairPrompt(question.prompt, value, findings);
