@@ -12,7 +12,6 @@ import { z } from "zod";
 import { readAll } from "../all-records.ts";
 import { readLocked } from "../planning/made.ts";
 import type { BuildRepository } from "../repository/repository.ts";
-import type { Wanted } from "./checks/check-all.ts";
 
 /** A criterion or workflow with its checks. */
 export interface Demand {
@@ -24,6 +23,12 @@ export interface Demand {
   readonly tasks: ReadonlySet<string>;
   /** The tasks that the plan names for it. */
   readonly servedBy: ReadonlySet<string>;
+}
+
+/** What of an app is checked. */
+export interface Wanted {
+  readonly surface: Surface;
+  readonly demands: readonly Demand[];
 }
 
 const checksSchema = z.array(keptCheckSchema).min(1);
