@@ -7,6 +7,7 @@ import type { Building, BuildingPorts } from "./compose.ts";
 import { readAll } from "./work/all-records.ts";
 import { createAttempts } from "./work/attempts/attempts.ts";
 import { openBuildSecrets } from "./work/build-secrets.ts";
+import { createDummies } from "./work/gates/checks/dummies.ts";
 import { createGates } from "./work/gates/gates.ts";
 import { endAllButMain, endUnwantedRuns } from "./work/left-behind.ts";
 import { dropBranches } from "./work/merging/branches.ts";
@@ -125,6 +126,8 @@ export function createBuilding(parts: BuildingParts): Building {
   };
   return {
     work,
+    dummiesFor: ({ id }, planning) =>
+      createDummies({ provider: recorded, labels: { build: id, purpose: "checker", planning } }),
     makeMain: attempts.makeMain,
     gitOf: repositories.of,
     previews,

@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { BuildId, BuildSettings, BuildSource } from "@slipway/contract";
-import type { Bridge, NoteWork, RepositoryReader, Store, Work, WorkingBuild } from "@slipway/engine";
+import type { Bridge, Dummies, NoteWork, RepositoryReader, Store, Work, WorkingBuild } from "@slipway/engine";
 import type { Gateway, GatewaySettings } from "@slipway/gateway";
 import type { ScriptedProgram } from "@slipway/gateway/scripted";
 import { createRunLog, type DatabaseAddress, openDatabase, openStore } from "@slipway/store";
@@ -60,6 +60,8 @@ export interface ServerOptions {
 /** Does the tasks of builds, from the first attempt to main. A simulation has no repository and no previews. */
 export interface Building extends AsyncDisposable {
   readonly work: Work;
+  /** `work` names what in the build they are for. */
+  dummiesFor(build: WorkingBuild, work: string): Dummies;
   /** Creates the first commit of main, before planning. */
   readonly makeMain?: Attempts["makeMain"];
   gitOf?(build: BuildId): Promise<BuildGit>;
@@ -122,6 +124,7 @@ export async function composeServer(settings: ServerSettings, options: ServerOpt
       clock,
       answersDirectory: join(stateDirectory, "answers"),
       openRepository: (build) => options.openRepository(build, () => readSource(store, build.id)),
+      dummiesFor: building.dummiesFor,
       makeMain: async (build) => await building.makeMain?.(build),
       ring: async (build) => reports.ring(build),
     }),

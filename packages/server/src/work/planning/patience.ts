@@ -1,6 +1,8 @@
 import { doubling, type ErrorCode, retry, SlipwayError } from "@slipway/contract";
-import type { ModelRoles } from "@slipway/engine";
+import type { Dummies, ModelRoles } from "@slipway/engine";
 import { AnswerError } from "@slipway/gateway/roles";
+import { isFullDisk } from "../full-disk.ts";
+import { isLasting } from "../lasting.ts";
 
 /** Failures of models that pass by themselves. */
 const passing: readonly ErrorCode[] = ["model_unreachable", "model_timeout", "model_overloaded", "model_rate_limited"];
@@ -29,6 +31,15 @@ export function patientModels(roles: ModelRoles, waitsMs: Iterable<number>): Pat
       lastAnswer = JSON.stringify(answer.value, null, 1);
       return answer;
     },
+  };
+}
+
+/** Dummies that make all checks again after trouble of the sandboxes, which is neither a pass nor a failure of any. */
+export function patientDummies(dummies: Dummies, waitsMs: Iterable<number>): Dummies {
+  const mayPass = (error: unknown) => isFullDisk(error) || (error instanceof SlipwayError && !isLasting(error));
+  return {
+    passing: (surface, checks, { signal }) =>
+      retry(() => dummies.passing(surface, checks, { signal }), { waitsMs, mayPass, signal }),
   };
 }
 

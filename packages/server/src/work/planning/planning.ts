@@ -3,6 +3,7 @@ import { setInterval } from "node:timers/promises";
 import { type BuildId, hasCode, SlipwayError } from "@slipway/contract";
 import {
   createPipeline,
+  type Dummies,
   itemsFor,
   maxPage,
   type NewEvent,
@@ -16,7 +17,7 @@ import { AnswerError } from "@slipway/gateway/roles";
 import { keepAnswer, tellFailure } from "./answers.ts";
 import { createMade } from "./made.ts";
 import type { ServerModels } from "./open-models.ts";
-import { patientModels, whenDatabaseIsThere, withoutEnd } from "./patience.ts";
+import { patientDummies, patientModels, whenDatabaseIsThere, withoutEnd } from "./patience.ts";
 import { failure, keysOf, refusal, runStage } from "./stages.ts";
 import { createTurns } from "./turns.ts";
 
@@ -25,6 +26,8 @@ export interface PlanningParts {
   readonly models: Pick<ServerModels, "forBuild">;
   /** The repository that a build of mode feature or fix starts from. */
   openRepository(build: WorkingBuild): RepositoryReader & AsyncDisposable;
+  /** `work` names what they are for: within a build, no two at the same time have the same name. */
+  dummiesFor(build: WorkingBuild, work: string): Dummies;
   /** Imports that repository. Fails before any model is asked if the build cannot use it. */
   readonly makeMain?: ((build: WorkingBuild) => Promise<void>) | undefined;
   /** Wakes the build. */
@@ -38,7 +41,7 @@ export interface PlanningParts {
 }
 
 export interface PlanningTiming {
-  /** Waits before each retry of a question. */
+  /** Waits before each retry of a question, or of checks on dummies. */
   readonly waitsMs: readonly number[];
   /** How often to check whether the build has ended. */
   readonly watchMs: number;
@@ -131,7 +134,7 @@ async function outcomeOf(
 }
 
 async function make(
-  { models, openRepository, makeMain, store, clock, timing, answersDirectory }: CarryParts,
+  { models, openRepository, dummiesFor, makeMain, store, clock, timing, answersDirectory }: CarryParts,
   build: WorkingBuild,
   item: PlanningWork,
   signal: AbortSignal,
@@ -142,8 +145,9 @@ async function make(
   // A user waits for the stages; later, an unreachable model is no reason to end a build.
   const waitsMs = item.type === "stage" ? timing.waitsMs : withoutEnd(timing.waitsMs);
   const patient = patientModels(roles, waitsMs);
+  const dummies = patientDummies(dummiesFor(build, nameIn(item)), timing.waitsMs);
   try {
-    const pipeline = createPipeline({ models: patient, repository, clock, signal });
+    const pipeline = createPipeline({ models: patient, dummies, repository, clock, signal });
     return await runStage(build, item, { pipeline, made: createMade(store, signal) });
   } catch (error) {
     if (!hasCode(error, "invalid_answer") && !(error instanceof AnswerError)) throw error;
