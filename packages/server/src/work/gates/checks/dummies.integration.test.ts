@@ -1,6 +1,7 @@
 import process from "node:process";
 import type { Check, Surface } from "@slipway/contract";
 import type { Dummies } from "@slipway/engine";
+import type { CallOptions, SandboxProvider } from "@slipway/sandbox";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { checks } from "../../../../../../examples/demo-build/checks.ts";
 import { intent } from "../../../../../../examples/demo-build/intent.ts";
@@ -83,6 +84,24 @@ test.each([
     expect(await site.provider.list()).toEqual([]);
   },
 );
+
+test("a browser that reaches no app says nothing of a check", async () => {
+  const create: SandboxProvider["create"] = async (request, options) => {
+    const made = await site.provider.create(request, options);
+    if (request?.ports?.length !== 1) return made;
+    const openChannel: typeof made.openChannel = async (given) => {
+      const channel = await made.openChannel(given);
+      async function* connections(options?: CallOptions) {
+        for await (const one of channel.connections(options)) yield one.destroy();
+      }
+      return { ...channel, connections };
+    };
+    return { ...made, openChannel };
+  };
+  const blind = createDummies({ provider: { ...site.provider, create }, labels });
+  const nothing = visit({ action: "see", what: { control: "add", with: [] } });
+  await expect(blind.passing(surface, [nothing], {})).rejects.toThrow("does not see a page that is there");
+});
 
 test("a caller that gives up is told so, and leaves nothing", async () => {
   const { signal, abort } = withAbort();

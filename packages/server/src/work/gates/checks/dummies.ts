@@ -26,6 +26,7 @@ const never = new AbortController().signal;
 
 /** Dummies are Slipway's own code, so they run in this process, and listen nowhere. Browsers run in sandboxes. */
 export function createDummies({ provider, labels }: DummyParts): Dummies {
+  const connectTo: Readonly<Record<Dummy, Connect>> = { empty: serve(pages.empty), constant: serve(pages.constant) };
   return {
     async passing(surface, checks, { signal = never }) {
       await using opened = new AsyncDisposableStack();
@@ -57,8 +58,6 @@ async function expectSight(checker: Checker): Promise<void> {
   if ((await checker.check(job)).type === "passed") return;
   throw new SlipwayError("exec_failed", "the checker does not see a page that is there");
 }
-
-const connectTo: Readonly<Record<Dummy, Connect>> = { empty: serve(pages.empty), constant: serve(pages.constant) };
 
 /** Answers every request with the page. */
 function serve(page: string): Connect {
