@@ -86,7 +86,8 @@ describe("its plan", () => {
       },
     };
     const repository = { summarize: never, diagnose: never };
-    const pipeline = createPipeline({ models, repository, clock: { now: () => 0 } });
+    const dummies = { passing: async () => [] };
+    const pipeline = createPipeline({ models, dummies, repository, clock: { now: () => 0 } });
     const { open } = await pipeline.draft("A list", "new");
     expect((await pipeline.lock(open)).checks.checks).toEqual(checks);
     expect(asked).toEqual(["intent", "intent"]);

@@ -22,6 +22,7 @@ export { criticalPath } from "./plan/critical-path.ts";
 export { partition } from "./plan/partition.ts";
 export type { Remaining } from "./plan/run.ts";
 export type * from "./ports/bridge.ts";
+export type * from "./ports/dummies.ts";
 export * from "./ports/ledger.ts";
 export type * from "./ports/models.ts";
 export * from "./ports/records.ts";

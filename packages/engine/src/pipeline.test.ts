@@ -6,7 +6,7 @@ import { decide } from "./build/decide.ts";
 import { beginBuild } from "./build/state.ts";
 import { createPipeline, type Pipeline } from "./pipeline.ts";
 import type { RepositoryReader } from "./ports/repository.ts";
-import { checks, draft, intent, request, tasks } from "./testing/answers.ts";
+import { checks, draft, dummies, intent, request, tasks } from "./testing/answers.ts";
 
 let stack = new AsyncDisposableStack();
 afterEach(async () => {
@@ -33,7 +33,7 @@ async function pipelineOf(
     }),
   );
   const models = stack.use(createRoles({ gateway: { baseUrl: model.baseUrl, token: "run-token" } }));
-  return { pipeline: createPipeline({ models, repository, clock: { now: () => 7 }, ...options }), prompts };
+  return { pipeline: createPipeline({ models, dummies, repository, clock: { now: () => 7 }, ...options }), prompts };
 }
 
 /** Answers what it is asked for, by the fields that the schema wants. */

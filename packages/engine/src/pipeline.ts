@@ -6,6 +6,7 @@ import { type DisputeEnd, type DisputeQuestion, settleDispute } from "./intent/d
 import { compileChecks, draftIntent } from "./intent/run.ts";
 import { mergesUnderway, mergeTurn } from "./merge/run.ts";
 import { makePlan, type PlanQuestion, planRemaining, type Remaining } from "./plan/run.ts";
+import type { Dummies } from "./ports/dummies.ts";
 import type { ModelRoles } from "./ports/models.ts";
 import type { RepositoryReader, StartingPoint } from "./ports/repository.ts";
 import type { WorkItem } from "./ports/work.ts";
@@ -74,12 +75,13 @@ export interface Pipeline {
 
 export interface PipelinePorts {
   readonly models: ModelRoles;
+  readonly dummies: Dummies;
   readonly repository: RepositoryReader;
   readonly clock: { now(): number };
   readonly signal?: AbortSignal | undefined;
 }
 
-export function createPipeline({ models, repository, clock, signal }: PipelinePorts): Pipeline {
+export function createPipeline({ models, dummies, repository, clock, signal }: PipelinePorts): Pipeline {
   return {
     async draft(request, mode) {
       const start = await findStart(mode, repository, { signal });
@@ -87,9 +89,9 @@ export function createPipeline({ models, repository, clock, signal }: PipelinePo
     },
     async lock(open) {
       const locked = await lockIntent(open, clock.now());
-      return { locked, checks: await compileChecks(models, locked, { signal }) };
+      return { locked, checks: await compileChecks({ models, dummies }, locked, { signal }) };
     },
-    settleDispute: (question) => settleDispute(models, { ...question, signal }),
+    settleDispute: (question) => settleDispute({ models, dummies }, { ...question, signal }),
     plan: (question) => makePlan(models, { ...question, signal }),
     planRemaining: (question, remaining) => planRemaining(models, { ...question, signal }, remaining),
   };

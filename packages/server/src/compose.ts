@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { BuildId, BuildSettings, BuildSource } from "@slipway/contract";
-import type { Bridge, NoteWork, RepositoryReader, Store, Work, WorkingBuild } from "@slipway/engine";
+import type { Bridge, Dummies, NoteWork, RepositoryReader, Store, Work, WorkingBuild } from "@slipway/engine";
 import type { Gateway, GatewaySettings } from "@slipway/gateway";
 import type { ScriptedProgram } from "@slipway/gateway/scripted";
 import { createRunLog, type DatabaseAddress, openDatabase, openStore } from "@slipway/store";
@@ -22,7 +22,7 @@ import { openBuildSecrets } from "./work/build-secrets.ts";
 import { readRemoteEnd } from "./work/merging/remote.ts";
 import { openModels } from "./work/planning/open-models.ts";
 import { createPlanning } from "./work/planning/planning.ts";
-import type { TryOut } from "./work/planning/stages.ts";
+import type { PassesWithout } from "./work/planning/stages.ts";
 import { repositoryName } from "./work/repository/repository.ts";
 import { joinWork } from "./work/work.ts";
 
@@ -61,12 +61,14 @@ export interface ServerOptions {
 /** Does the tasks of builds, from the first attempt to main. A simulation has no repository and no previews. */
 export interface Building extends AsyncDisposable {
   readonly work: Work;
+  /** `work` names what in the build they are for. */
+  dummiesFor(build: WorkingBuild, work: string): Dummies;
   /** Creates the first commit of main, before planning. */
   readonly makeMain?: Attempts["makeMain"];
   gitOf?(build: BuildId): Promise<BuildGit>;
   readonly previews?: ReturnType<PreviewParts["previews"]>;
-  /** Of a compiled check. Left out: every check proves something. */
-  readonly tryOut?: TryOut;
+  /** Left out: no check does. */
+  readonly passesWithout?: PassesWithout;
 }
 
 export interface BuildingPorts {
@@ -125,8 +127,9 @@ export async function composeServer(settings: ServerSettings, options: ServerOpt
       clock,
       answersDirectory: join(stateDirectory, "answers"),
       openRepository: (build) => options.openRepository(build, () => readSource(store, build.id)),
+      dummiesFor: building.dummiesFor,
       makeMain: async (build) => await building.makeMain?.(build),
-      tryOut: async (...given) => (await building.tryOut?.(...given)) ?? [],
+      passesWithout: async (...given) => (await building.passesWithout?.(...given)) ?? false,
       ring: async (build) => reports.ring(build),
     }),
   );

@@ -114,6 +114,7 @@ function simulated(speed: number, holder: string, parts: AsyncDisposableStack): 
     const host = createHost({ store, holder, ring: reports.ring });
     const { pace, stageMs } = usualWorld;
     const world = { ...usualWorld, pace: pace / speed, stageMs: [stageMs[0] / speed, stageMs[1] / speed] as const };
-    return { work: createSimulation({ settings: world, clock, host }), [Symbol.asyncDispose]: async () => {} };
+    const work = createSimulation({ settings: world, clock, host });
+    return { work, dummiesFor: () => ({ passing: async () => [] }), [Symbol.asyncDispose]: async () => {} };
   };
 }

@@ -14,6 +14,7 @@ import { askUntilSound, type Finding } from "../ask/ask.ts";
 import type { ModelRoles } from "../ports/models.ts";
 import type { ReportOf } from "../ports/reports.ts";
 import { checkChecks, surfaceOf } from "./checks.ts";
+import { type CheckPorts, checkOnDummies } from "./on-dummies.ts";
 import { disputeInstructions, recompileInstructions } from "./prompts.ts";
 
 export interface DisputeQuestion {
@@ -25,23 +26,23 @@ export interface DisputeQuestion {
   readonly evidence: readonly string[];
   /** Why the check is wrong, by the user. Null: the judge decides whether it is. */
   readonly ruling: string | null;
-  /** Why a check proves nothing: it passes on an app that does not do what it is about. */
-  tryOut(check: Check): Promise<readonly Finding[]>;
+  /** Whether a check passes on main as it is without the work of the candidates. */
+  passesWithout(check: Check): Promise<boolean>;
   readonly signal?: AbortSignal | undefined;
 }
 
 export type DisputeEnd = Omit<ReportOf<"dispute.settled">["data"], "dispute" | "round">;
 
 /** Decides whether the app is wrong or the check. A wrong check is compiled anew, if one that can fail is found. */
-export async function settleDispute(models: ModelRoles, question: DisputeQuestion): Promise<DisputeEnd> {
+export async function settleDispute(ports: CheckPorts, question: DisputeQuestion): Promise<DisputeEnd> {
   const { checks, at, ruling } = question;
   const before = checks.get(at.criterion)?.[at.check];
   if (before === undefined) throw new Error(`${at.criterion} has no check ${at.check}`);
-  const ruled = ruling === null ? await judge(models, question, before) : { ...byUser, because: ruling };
+  const ruled = ruling === null ? await judge(ports.models, question, before) : { ...byUser, because: ruling };
   if (ruled.wrong === "app") return { ...ruled, replacement: null };
   const end = { wrong: ruled.wrong, because: ruled.because, advice: null };
   try {
-    const after = await recompile(models, question, before, ruled.because);
+    const after = await recompile(ports, question, before, ruled.because);
     return { ...end, replacement: { before, after } };
   } catch (error) {
     if (!hasCode(error, "invalid_answer")) throw error;
@@ -94,8 +95,8 @@ function valuesIn(check: unknown): string[] {
 }
 
 async function recompile(
-  models: ModelRoles,
-  { intent, checks, at, tryOut, signal }: DisputeQuestion,
+  { models, dummies }: CheckPorts,
+  { intent, checks, at, passesWithout, signal }: DisputeQuestion,
   before: KeptCheck,
   because: string,
 ): Promise<Check> {
@@ -116,7 +117,11 @@ async function recompile(
       if (check.proves !== at.criterion) return [{ rule, message: `it has to prove ${at.criterion}` }];
       if (isDeepStrictEqual(check, before)) return [{ rule, message: "it is the wrong check again" }];
       const problems = checkChecks(intent, [...others, check]);
-      return problems.length > 0 ? problems : await tryOut(check);
+      if (problems.length > 0) return problems;
+      const onDummies = await checkOnDummies(dummies, { surface: surfaceOf(intent), checks: [check] }, { signal });
+      if (onDummies.length > 0 || !(await passesWithout(check))) return onDummies;
+      const message = `the check of ${check.proves} passes on main without the work that it is about`;
+      return [{ rule: "a check can fail", message }];
     },
     signal,
   });

@@ -1,6 +1,7 @@
-import type { IntentDraft } from "@slipway/contract";
+import { type IntentDraft, SlipwayError } from "@slipway/contract";
 import { describe, expect, test } from "vitest";
-import { answering, checks, draft, intent, request } from "../testing/answers.ts";
+import type { Dummies, PassedByDummy } from "../ports/dummies.ts";
+import { answering, checks, draft, dummies, intent, request } from "../testing/answers.ts";
 import { checkChecks } from "./checks.ts";
 import { checkIntent, editIntent, isIntact, lockIntent, openIntent, readRequest } from "./decide.ts";
 import { compileChecks, draftIntent } from "./run.ts";
@@ -100,13 +101,74 @@ describe("the checks of an intent", () => {
     expect(checkChecks(intent, checks)).toEqual([]);
     const models = answering({ checks: without("pack") }, { checks });
     const locked = await lockIntent(openIntent(request, draft), 5);
-    expect(await compileChecks(models, locked)).toEqual({ intentHash: locked.hash, checks });
+    expect(await compileChecks({ models, dummies }, locked)).toEqual({ intentHash: locked.hash, checks });
     expect(models.asked[1]?.prompt).toContain("pack needs a check of the type visit");
   });
 
   test("of an intent without a surface cannot be made", async () => {
     const { surface: _, ...earlier } = intent;
     const locked = await lockIntent({ status: "open", intent: earlier }, 5);
-    await expect(compileChecks(answering({ checks }), locked)).rejects.toThrow("the intent has no surface");
+    const models = answering({ checks });
+    await expect(compileChecks({ models, dummies }, locked)).rejects.toThrow("the intent has no surface");
+  });
+
+  /** Checks pass on them in order, one list for each time that they are made. */
+  function passingOn(...lists: readonly (readonly PassedByDummy[])[]) {
+    const made: unknown[] = [];
+    const dummies: Dummies = {
+      async passing(surface, given) {
+        made.push({ surface, checks: given });
+        return lists[Math.min(made.length, lists.length) - 1] ?? [];
+      },
+    };
+    return { dummies, made };
+  }
+
+  test("that pass on an app that does nothing are compiled anew, and the model is told on which", async () => {
+    const { dummies, made } = passingOn(
+      [
+        { check: 0, dummy: "empty" },
+        { check: 6, dummy: "constant" },
+      ],
+      [],
+    );
+    const models = answering({ checks: checks.toReversed() }, { checks });
+    const locked = await lockIntent(openIntent(request, draft), 5);
+    expect(await compileChecks({ models, dummies }, locked)).toEqual({ intentHash: locked.hash, checks });
+    expect(made).toEqual([
+      { surface: intent.surface, checks: checks.toReversed() },
+      { surface: intent.surface, checks },
+    ]);
+    const told = models.asked.map(({ prompt }) => prompt);
+    expect(told).toHaveLength(2);
+    expect(told[1]).toContain("- a check can fail: the check of fast-start passes on an empty page\n");
+    expect(told[1]).toContain(
+      "- a check can fail: the check of add-item passes on an app that answers everything with 200 and the same text\n",
+    );
+  });
+
+  test("that break a rule are made on no app", async () => {
+    const { dummies, made } = passingOn([]);
+    const models = answering({ checks: without("pack") }, { checks });
+    await compileChecks({ models, dummies }, await lockIntent(openIntent(request, draft), 5));
+    expect(made).toEqual([{ surface: intent.surface, checks }]);
+  });
+
+  test("that keep passing on an app that does nothing are an invalid answer after three tries", async () => {
+    const { dummies, made } = passingOn([{ check: 0, dummy: "empty" }]);
+    const models = answering({ checks });
+    const locked = await lockIntent(openIntent(request, draft), 5);
+    const compiled = compileChecks({ models, dummies }, locked);
+    await expect(compiled).rejects.toThrow("the check of add-item passes on an empty page");
+    await expect(compiled).rejects.toThrow(refused("invalid_answer"));
+    expect([models.asked.length, made.length]).toEqual([3, 3]);
+  });
+
+  test("that cannot be made on an app that does nothing are no answer to ask for anew", async () => {
+    const passing = () => Promise.reject(new SlipwayError("exec_failed", "the checker is broken"));
+    const models = answering({ checks });
+    const locked = await lockIntent(openIntent(request, draft), 5);
+    await expect(compileChecks({ models, dummies: { passing } }, locked)).rejects.toThrow(refused("exec_failed"));
+    expect(models.asked).toHaveLength(1);
   });
 });

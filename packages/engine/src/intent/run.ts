@@ -10,8 +10,9 @@ import { askUntilSound } from "../ask/ask.ts";
 import { describeStart } from "../ask/start.ts";
 import type { ModelRoles } from "../ports/models.ts";
 import type { StartingPoint } from "../ports/repository.ts";
-import { checkChecks } from "./checks.ts";
+import { checkChecks, surfaceOf } from "./checks.ts";
 import { checkIntent, openIntent, readRequest } from "./decide.ts";
+import { type CheckPorts, checkOnDummies } from "./on-dummies.ts";
 import { checkInstructions, intentInstructions } from "./prompts.ts";
 
 const maxOutputTokens = 32_000;
@@ -40,10 +41,10 @@ export async function draftIntent(
 
 /**
  * Lets the model make the checks that will prove the intent. Nothing is built that cannot be proven: the lock needs
- * them.
+ * them. Each has failed on apps that do nothing.
  */
 export async function compileChecks(
-  models: ModelRoles,
+  { models, dummies }: CheckPorts,
   { intent, hash }: LockedIntent,
   { signal }: { readonly signal?: AbortSignal | undefined } = {},
 ): Promise<CompiledChecks> {
@@ -52,7 +53,11 @@ export async function compileChecks(
     instructions: checkInstructions,
     prompt: fence("contract", JSON.stringify(intent, null, 1)),
     schema: checkListSchema,
-    check: (answer) => checkChecks(intent, answer.checks),
+    async check({ checks }) {
+      const findings = checkChecks(intent, checks);
+      if (findings.length > 0) return findings;
+      return await checkOnDummies(dummies, { surface: surfaceOf(intent), checks }, { signal });
+    },
     maxOutputTokens,
     signal,
   });

@@ -1,4 +1,5 @@
 import type { Check, CheckOf, Intent, IntentDraft, Task } from "@slipway/contract";
+import type { Dummies } from "../ports/dummies.ts";
 import type { ModelQuestion, ModelRoles } from "../ports/models.ts";
 
 export const draft: IntentDraft = {
@@ -113,6 +114,9 @@ export const tasks: readonly Task[] = [
   plannedTask("setup", { component: "backend", features: ["base"], criteria: ["fast-start"] }),
   plannedTask("storage", { component: "database", dependencies: ["setup"], criteria: ["keep-items"] }),
 ];
+
+/** Every check fails on them, as it has to. */
+export const dummies: Dummies = { passing: async () => [] };
 
 /**
  * Models that give one answer after the other, each parsed by the question's own schema; the last one again and

@@ -10,6 +10,7 @@ import {
 import type { GateWork, Store, WorkingBuild } from "@slipway/engine";
 import { buildProject, devServerPort, type OwnedSandbox, type SandboxProvider } from "@slipway/sandbox";
 import { isFullDisk } from "../full-disk.ts";
+import { isLasting } from "../lasting.ts";
 import type { BuildRepository } from "../repository/repository.ts";
 import type { WorkspaceOptions } from "../workspaces/workspaces.ts";
 import { type AllChecked, type Checked, type Checking, checkAll } from "./checks/check-all.ts";
@@ -79,9 +80,6 @@ const judges: Readonly<Record<string, Judge>> = {
   },
 };
 
-/** Errors that prevent checking an app and do not go away by themselves: waiting would never end. */
-const lasting = ["install_failed", "invalid_settings", "component_missing", "image_build_failed"] as const;
-
 const maxEvidenceCharacters = 2000;
 const maxTroubleCharacters = 500;
 
@@ -96,11 +94,11 @@ export function createGates(parts: GateParts): Gates {
     signal: AbortSignal,
   ): Promise<AllChecked> => {
     const labels = runLabels(build.id, purpose);
-    await endLeftovers(parts, labels);
+    await endLeftovers(parts.provider, labels);
     const work = { gate: "intent", task: "", ahead: [], base: null, commit };
     return await checked(parts, { build, work, labels, signal }, wanted).catch((error) => {
       signal.throwIfAborted();
-      if (lasting.some((code) => hasCode(error, code))) return { failure: error.message };
+      if (isLasting(error)) return { failure: error.message };
       throw error;
     });
   };
@@ -117,7 +115,7 @@ export function createGates(parts: GateParts): Gates {
       try {
         const judge = Object.hasOwn(judges, gate) ? judges[gate] : undefined;
         if (judge === undefined) throw new SlipwayError("invalid_request", `unknown gate ${gate}`);
-        await endLeftovers(parts, run.labels);
+        await endLeftovers(parts.provider, run.labels);
         const { against, notes, parts: seen } = await judge(parts, run, kept);
         if (against.length > 0) return ended("failed", held(gate, against), seen);
         return ended("passed", held(gate, notes), seen);
@@ -162,7 +160,10 @@ export function runLabels(build: BuildId, run: number | Purpose) {
 }
 
 /** Destroys sandboxes left by a process that was killed during the same run. */
-async function endLeftovers({ provider }: GateParts, labels: Run["labels"]): Promise<void> {
+export async function endLeftovers(
+  provider: Pick<SandboxProvider, "get" | "list">,
+  labels: Run["labels"],
+): Promise<void> {
   for (const { id } of await provider.list({ labels })) await (await provider.get(id)).destroy();
 }
 

@@ -187,7 +187,7 @@ export function get(path: string, status: number, expect: Partial<Expectation> =
 }
 
 /** Of `app`. */
-const surface: Surface = {
+export const surface: Surface = {
   pages: [
     { id: "home", path: "/", purpose: "The list" },
     { id: "elsewhere", path: "/{page}", purpose: "Any other page" },

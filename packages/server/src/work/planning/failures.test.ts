@@ -1,7 +1,7 @@
 import { readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { intentLimits, printable, SlipwayError } from "@slipway/contract";
-import { report, type Store } from "@slipway/engine";
+import { type Dummies, report, type Store } from "@slipway/engine";
 import type { ScriptedProgram } from "@slipway/gateway/scripted";
 import { describe, expect, test } from "vitest";
 import { butFor, gatewayTries, openSite, questions, spent, waitsMs } from "./testing.ts";
@@ -155,6 +155,63 @@ describe("a failure that may pass", () => {
     await using site = await openSite({ through });
     expect(await site.drive()).toMatchObject({ status: "paused" });
     expect(questions(site)).toEqual(["intent", "checks", "plan"]);
+  });
+});
+
+describe("checks that are made on dummies", () => {
+  /** One answer for each time; the last one again and again. */
+  function answering(...answers: readonly (Awaited<ReturnType<Dummies["passing"]>> | Error)[]) {
+    let times = 0;
+    const dummies: Dummies = {
+      async passing() {
+        const answer = answers[Math.min(times++, answers.length - 1)] ?? [];
+        if (answer instanceof Error) throw answer;
+        return answer;
+      },
+    };
+    return { dummies, times: () => times };
+  }
+  const passes = { check: 0, dummy: "empty" } as const;
+
+  test("and pass are asked for again, with that as the reason, before anything is locked", async () => {
+    const { dummies, times } = answering([passes], []);
+    await using site = await openSite({ dummies });
+    expect(await site.drive()).toMatchObject({ status: "paused" });
+    expect(questions(site)).toEqual(["intent", "checks", "checks", "plan"]);
+    expect(times()).toBe(2);
+    expect(site.asked[2]?.prompt).toContain("passes on an empty page");
+  });
+
+  test("and pass again and again end the build, and are kept for its user", async () => {
+    await using site = await openSite({ dummies: answering([passes]).dummies });
+    expect(await site.drive()).toMatchObject({ status: "failed", reason: "unplannable" });
+    const path = join(site.directory, "answers", site.build, "lock-1.txt");
+    expect(await site.reports("stage.failed")).toMatchObject([
+      { stage: "lock", code: "invalid_answer", message: expect.stringContaining(path) },
+    ]);
+    expect(JSON.parse(await readFile(path, "utf8")).checks.length).toBeGreaterThan(5);
+    expect(questions(site)).toEqual(["intent", "checks", "checks", "checks"]);
+  });
+
+  const killed = new SlipwayError("exec_failed", "the checker is broken: it ended");
+  const full = Object.assign(new Error("no space left"), { code: "ENOSPC" });
+  test("and cannot be made, because a sandbox was killed or a disk is full, are made again, not asked for", async () => {
+    const { dummies, times } = answering(killed, full, []);
+    await using site = await openSite({ dummies });
+    expect(await site.drive()).toMatchObject({ status: "paused" });
+    expect(questions(site)).toEqual(["intent", "checks", "plan"]);
+    expect(times()).toBe(3);
+  });
+
+  test.each([
+    ["a few tries", killed, waitsMs.length + 1],
+    ["one, where time does not help", new SlipwayError("component_missing", "there is no browser"), 1],
+  ])("and cannot be made end the build after %s", async (_, error, tries) => {
+    const { dummies, times } = answering(error);
+    await using site = await openSite({ dummies });
+    expect(await site.drive()).toMatchObject({ status: "failed" });
+    expect(await site.reports("stage.failed")).toMatchObject([{ stage: "lock", code: error.code }]);
+    expect([times(), questions(site)]).toEqual([tries, ["intent", "checks"]]);
   });
 });
 

@@ -1,6 +1,8 @@
-import { doubling, type ErrorCode, retry, SlipwayError } from "@slipway/contract";
-import type { ModelRoles } from "@slipway/engine";
+import { doubling, type ErrorCode, type RetryOptions, retry, SlipwayError } from "@slipway/contract";
+import type { Dummies, ModelRoles } from "@slipway/engine";
 import { AnswerError } from "@slipway/gateway/roles";
+import { isFullDisk } from "../full-disk.ts";
+import { isLasting } from "../lasting.ts";
 
 /** Failures of models that pass by themselves. */
 const passing: readonly ErrorCode[] = ["model_unreachable", "model_timeout", "model_overloaded", "model_rate_limited"];
@@ -30,6 +32,20 @@ export function patientModels(roles: ModelRoles, waitsMs: Iterable<number>): Pat
       return answer;
     },
   };
+}
+
+/** Dummies that make all checks again after trouble of the sandboxes. */
+export function patientDummies(dummies: Dummies, waitsMs: Iterable<number>): Dummies {
+  return {
+    passing: (surface, checks, { signal }) =>
+      checkPatiently(() => dummies.passing(surface, checks, { signal }), { waitsMs, signal }),
+  };
+}
+
+/** Checks again after trouble of the sandboxes, which is neither a pass nor a failure of a check. */
+export function checkPatiently<T>(check: () => Promise<T>, options: Omit<RetryOptions, "mayPass">): Promise<T> {
+  const mayPass = (error: unknown) => isFullDisk(error) || (error instanceof SlipwayError && !isLasting(error));
+  return retry(check, { ...options, mayPass });
 }
 
 /** Repeats the last wait for ever. */

@@ -3,6 +3,7 @@ import { setInterval } from "node:timers/promises";
 import { type BuildId, hasCode, SlipwayError } from "@slipway/contract";
 import {
   createPipeline,
+  type Dummies,
   itemsFor,
   maxPage,
   type NewEvent,
@@ -15,8 +16,8 @@ import { AnswerError } from "@slipway/gateway/roles";
 import { keepAnswer, tellFailure } from "./answers.ts";
 import { createMade } from "./made.ts";
 import type { ServerModels } from "./open-models.ts";
-import { patientModels, whenDatabaseIsThere, withoutEnd } from "./patience.ts";
-import { failure, keysOf, type PlanningItem, refusal, runStage, type TryOut } from "./stages.ts";
+import { checkPatiently, patientDummies, patientModels, whenDatabaseIsThere, withoutEnd } from "./patience.ts";
+import { failure, keysOf, type PassesWithout, type PlanningItem, refusal, runStage } from "./stages.ts";
 import { createTurns } from "./turns.ts";
 
 export interface PlanningParts {
@@ -24,9 +25,11 @@ export interface PlanningParts {
   readonly models: Pick<ServerModels, "forBuild">;
   /** The repository that a build of mode feature or fix starts from. */
   openRepository(build: WorkingBuild): RepositoryReader & AsyncDisposable;
+  /** `work` names what they are for: within a build, no two at the same time have the same name. */
+  dummiesFor(build: WorkingBuild, work: string): Dummies;
   /** Imports that repository. Fails before any model is asked if the build cannot use it. */
   readonly makeMain?: ((build: WorkingBuild) => Promise<void>) | undefined;
-  readonly tryOut: TryOut;
+  readonly passesWithout: PassesWithout;
   /** Wakes the build. */
   ring(build: BuildId): Promise<void>;
   readonly clock: { now(): number };
@@ -38,7 +41,7 @@ export interface PlanningParts {
 }
 
 export interface PlanningTiming {
-  /** Waits before each retry of a question. */
+  /** Waits before each retry of a question, or of checks on dummies. */
   readonly waitsMs: readonly number[];
   /** How often to check whether the build has ended. */
   readonly watchMs: number;
@@ -131,7 +134,7 @@ async function outcomeOf(
 }
 
 async function make(
-  { models, openRepository, makeMain, tryOut, store, clock, timing, answersDirectory }: CarryParts,
+  { models, openRepository, dummiesFor, makeMain, passesWithout, store, clock, timing, answersDirectory }: CarryParts,
   build: WorkingBuild,
   item: PlanningItem,
   signal: AbortSignal,
@@ -142,9 +145,12 @@ async function make(
   // A user waits for the stages; later, an unreachable model is no reason to end a build.
   const waitsMs = item.type === "stage" ? timing.waitsMs : withoutEnd(timing.waitsMs);
   const patient = patientModels(roles, waitsMs);
+  const passes: PassesWithout = (...given) =>
+    checkPatiently(() => passesWithout(...given), { waitsMs: timing.waitsMs, signal });
+  const dummies = patientDummies(dummiesFor(build, nameIn(item)), timing.waitsMs);
   try {
-    const pipeline = createPipeline({ models: patient, repository, clock, signal });
-    return await runStage(build, item, { pipeline, made: createMade(store, signal), tryOut, signal });
+    const pipeline = createPipeline({ models: patient, dummies, repository, clock, signal });
+    return await runStage(build, item, { pipeline, made: createMade(store, signal), passesWithout: passes, signal });
   } catch (error) {
     if (!hasCode(error, "invalid_answer") && !(error instanceof AnswerError)) throw error;
     throw await keepAnswer(error, patient.lastAnswer ?? "", [answersDirectory, build.id, `${nameIn(item)}.txt`]);

@@ -1,6 +1,5 @@
 import type { Check, SlipwayError } from "@slipway/contract";
 import {
-  type DisputeQuestion,
   type DisputeWork,
   type ItemFor,
   type NewEvent,
@@ -12,18 +11,18 @@ import type { Made } from "./made.ts";
 
 export type PlanningItem = ItemFor<"planning">;
 
-/** Why a check proves nothing, on a commit of main that lacks the work it is about. */
-export type TryOut = (
+/** Whether a check passes on main as it is without the work that failed it. */
+export type PassesWithout = (
   build: WorkingBuild,
   item: Pick<DisputeWork, "dispute" | "without">,
   check: Check,
   signal: AbortSignal,
-) => ReturnType<DisputeQuestion["tryOut"]>;
+) => Promise<boolean>;
 
 export interface StageParts {
   readonly pipeline: Pipeline;
   readonly made: Made;
-  readonly tryOut: TryOut;
+  readonly passesWithout: PassesWithout;
   readonly signal: AbortSignal;
 }
 
@@ -68,7 +67,7 @@ export async function runStage(build: WorkingBuild, item: PlanningItem, parts: S
 async function settle(
   build: WorkingBuild,
   item: DisputeWork,
-  { pipeline, made, tryOut, signal }: StageParts,
+  { pipeline, made, passesWithout, signal }: StageParts,
 ): Promise<NewEvent> {
   const { dispute, round, at, ruling } = item;
   const { locked, checks } = await made.checks(build.id);
@@ -78,7 +77,7 @@ async function settle(
     at,
     ruling,
     evidence: await made.failures(build.id, item),
-    tryOut: (check) => tryOut(build, item, check, signal),
+    passesWithout: (check) => passesWithout(build, item, check, signal),
   });
   return report("dispute.settled", keysOf(item).done, JSON.parse(JSON.stringify({ dispute, round, ...ended })));
 }

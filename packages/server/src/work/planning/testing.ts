@@ -6,6 +6,7 @@ import {
   type BuildRecord,
   createFleet,
   createTick,
+  type Dummies,
   newBuildDetails,
   type RepositoryReader,
   type Store,
@@ -29,6 +30,7 @@ export interface SiteOptions {
   readonly silenceMs?: number;
   /** Between the planning and the store. */
   readonly through?: (store: Store) => Store;
+  readonly dummies?: Dummies;
   readonly openRepository?: () => RepositoryReader & AsyncDisposable;
   /** Of a build that another process has begun. */
   readonly begun?: { readonly directory: string; readonly build: BuildId };
@@ -67,6 +69,9 @@ const noRepository = (): RepositoryReader & AsyncDisposable => {
   };
   return { summarize: refuse, diagnose: refuse, [Symbol.asyncDispose]: async () => {} };
 };
+
+/** Every check fails on them. */
+const noPass: Dummies = { passing: async () => [] };
 
 export async function openSite(options: SiteOptions = {}): Promise<Site> {
   const {
@@ -126,7 +131,8 @@ export async function openSite(options: SiteOptions = {}): Promise<Site> {
     clock,
     answersDirectory: join(directory, "answers"),
     openRepository: options.openRepository ?? noRepository,
-    tryOut: async () => [],
+    passesWithout: async () => false,
+    dummiesFor: () => options.dummies ?? noPass,
     ring: async () => bell.resolve(),
     timing: { waitsMs, watchMs: 20 },
     onDefect: (error) => defects.push(error),

@@ -21,14 +21,18 @@ export const viewports = {
 } as const;
 
 /** Takes the steps of a check as people would, up to the first that fails. */
-export async function browse(browser: Browser, { viewport, steps }: VisitJob, origin: string): Promise<CheckerAnswer> {
+export async function browse(
+  browser: Browser,
+  { viewport, steps, patienceMs }: VisitJob,
+  origin: string,
+): Promise<CheckerAnswer> {
   const errors: string[] = [];
   const addresses: string[] = [];
   const visitors = new Map<number, Visitor>();
   const newVisitor = async (): Promise<Visitor> => {
     const context = await browser.newContext({ ...viewports[viewport], baseURL: origin });
     const page = await context.newPage();
-    const visitor: Visitor = { page, loaded: watchLoading(page), filled: [], hasCrashed: false };
+    const visitor: Visitor = { page, loaded: watchLoading(page), patienceMs, filled: [], hasCrashed: false };
     listenForErrors(page, errors);
     // A person who clicks "delete" also confirms "are you sure?".
     page.on("dialog", (dialog) => void dialog.accept().catch(() => {}));
@@ -54,13 +58,9 @@ export async function browse(browser: Browser, { viewport, steps }: VisitJob, or
       throw error;
     });
     if (failure === undefined) continue;
-    return {
-      type: "failed",
-      step: index,
-      ...failure,
-      page: await snapshotOf(now.page),
-      errors: errors.slice(0, maxErrors),
-    };
+    const seen = await snapshotOf(now.page);
+    for (const { page } of visitors.values()) leave(page);
+    return { type: "failed", step: index, ...failure, page: seen, errors: errors.slice(0, maxErrors) };
   }
   for (const { page } of visitors.values()) await page.context().close();
   return { type: "passed" };
@@ -69,7 +69,8 @@ export async function browse(browser: Browser, { viewport, steps }: VisitJob, or
 interface Visitor {
   readonly page: Page;
   loaded(mostMs: number): Promise<void>;
-  filled: ElementHandle[];
+  readonly patienceMs: number | undefined;
+  readonly filled: ElementHandle[];
   hasCrashed: boolean;
 }
 
@@ -91,21 +92,21 @@ async function take(
     case "reload":
       return await opened(visitor, () => page.reload({ timeout: openMs }));
     case "click":
-      return await onTarget(page, step.target, (found) => found.click({ timeout: stepMs }));
+      return await onTarget(visitor, step.target, (found) => found.click({ timeout: stepMs }));
     case "fill":
-      return await onTarget(page, step.target, async (found) => {
+      return await onTarget(visitor, step.target, async (found) => {
         await found.fill(step.value, { timeout: stepMs });
         const field = await found.elementHandle({ timeout: stepMs });
         if (field !== null) filled.push(field);
       });
     case "choose":
-      return await onTarget(page, step.target, (found) => choose(page, found, step.value));
+      return await onTarget(visitor, step.target, (found) => choose(page, found, step.value));
     case "press":
       return await page.keyboard.press(keys[step.key] ?? step.key).then(() => undefined);
     case "see":
-      return (await find(page, step.target, filled)) === undefined ? { why: "missing", detail: "" } : undefined;
+      return (await find(page, step.target, visitor)) === undefined ? { why: "missing", detail: "" } : undefined;
     case "see-nothing-of":
-      return (await staysAway(page, step.target, filled)) ? undefined : { why: "there", detail: "" };
+      return (await staysAway(page, step.target, visitor)) ? undefined : { why: "there", detail: "" };
   }
 }
 
@@ -144,11 +145,11 @@ async function opened({ loaded }: Visitor, open: () => Promise<unknown>): Promis
 }
 
 async function onTarget(
-  page: Page,
+  { page, patienceMs }: Visitor,
   target: Target,
   act: (found: Locator) => Promise<unknown>,
 ): Promise<Failure | undefined> {
-  const found = await find(page, target);
+  const found = await find(page, target, { patienceMs });
   if (found === undefined) return { why: "missing", detail: "" };
   try {
     await act(found);
@@ -181,6 +182,14 @@ function listenForErrors(page: Page, errors: string[]): void {
     const { pathname } = new URL(response.url());
     if (response.status() >= 400) keep(`${response.request().method()} ${pathname}: ${response.status()}`);
   });
+}
+
+/** Closes all of a visitor's in its own time: a page that is busy may take long. */
+export function leave(page: Page): void {
+  void page
+    .context()
+    .close()
+    .catch(() => {});
 }
 
 export async function snapshotOf(page: Page): Promise<string> {

@@ -10,13 +10,23 @@ const maxFields = 100;
 /** Fields that a visitor has filled in: what they show is no effect of the app's. */
 export type Filled = readonly ElementHandle[];
 
+export interface Looking {
+  /** How long to wait for it. */
+  readonly patienceMs?: number | undefined;
+  readonly filled?: Filled;
+}
+
 /**
  * The first visible element; an exact name wins over one that contains it. The last look starts at the deadline, because
  * this program may not have been scheduled since the look before.
  */
-export async function find(page: Page, target: Target, filled: Filled = []): Promise<Locator | undefined> {
+export async function find(
+  page: Page,
+  target: Target,
+  { patienceMs = stepMs, filled = [] }: Looking,
+): Promise<Locator | undefined> {
   const ways = [asWhole, inWords].flatMap((form) => target.names.map((name) => visible(page, target.role, form(name))));
-  for (const endsAt = Date.now() + stepMs; ; await delay(lookMs)) {
+  for (const endsAt = Date.now() + patienceMs; ; await delay(lookMs)) {
     const isLast = Date.now() >= endsAt;
     for (const way of ways) if (await way.isVisible()) return way;
     if (target.role === "text") {
@@ -28,13 +38,17 @@ export async function find(page: Page, target: Target, filled: Filled = []): Pro
 }
 
 /** Whether nothing of the name is visible, be it after a while. */
-export async function staysAway(page: Page, target: Target, filled: Filled = []): Promise<boolean> {
+export async function staysAway(
+  page: Page,
+  target: Target,
+  { patienceMs = stepMs, filled = [] }: Looking,
+): Promise<boolean> {
   const ways = target.names.map((name) => visible(page, target.role, inWords(name)));
   const isThere = async () => {
     for (const way of ways) if (await way.isVisible()) return true;
     return target.role === "text" && (await fieldThatShows(page, target, filled)) !== undefined;
   };
-  for (const endsAt = Date.now() + stepMs; ; await delay(lookMs)) {
+  for (const endsAt = Date.now() + patienceMs; ; await delay(lookMs)) {
     const isLast = Date.now() >= endsAt;
     if (!(await isThere())) {
       await delay(staysAwayMs);

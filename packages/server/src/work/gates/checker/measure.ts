@@ -2,8 +2,8 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { PerformanceMetric } from "@slipway/contract";
 import type { Browser, Page } from "playwright-core";
 import type { CheckerAnswer } from "../checks/answers.ts";
-import type { BrowserJob } from "../checks/browser-job.ts";
-import { snapshotOf, viewports } from "./browse.ts";
+import type { BrowserJob, Target } from "../checks/browser-job.ts";
+import { leave, snapshotOf, viewports } from "./browse.ts";
 import { find } from "./find.ts";
 import { watchLoading } from "./settle.ts";
 
@@ -54,26 +54,30 @@ export async function measure(browser: Browser, job: MeasureJob, origin: string)
   for (let time = 0; time <= ways[job.metric].times; time++) {
     const context = await browser.newContext({ ...viewports.desktop, baseURL: origin });
     const page = await context.newPage();
-    const value = await once(page, job);
-    const failedBy = (why: "unopened" | "missing", seen = ""): CheckerAnswer => {
-      return { type: "failed", step: 0, why, detail: "", page: seen, errors: [] };
-    };
-    if (value === "unopened") return failedBy("unopened");
-    if (time > 0) values.push(value);
-    else if (job.sees !== null && (await find(page, job.sees)) === undefined) {
-      return failedBy("missing", await snapshotOf(page));
+    const value = await once(page, job, time === 0 ? job.sees : null);
+    if (value === "unopened" || value === "missing") {
+      const seen = value === "missing" ? await snapshotOf(page) : "";
+      leave(page);
+      return { type: "failed", step: 0, why: value, detail: "", page: seen, errors: [] };
     }
+    if (time > 0) values.push(value);
     await context.close();
   }
   return { type: "measured", values };
 }
 
-async function once(page: Page, { path, metric }: MeasureJob): Promise<number | null | "unopened"> {
+async function once(
+  page: Page,
+  { path, metric, patienceMs }: MeasureJob,
+  sees: Target | null,
+): Promise<number | null | "unopened" | "missing"> {
   await page.addInitScript(observe);
   const [bytes, loaded] = [await countBytes(page), watchLoading(page)];
   const response = await page.goto(path, { timeout: openMs }).catch(() => null);
   if (response === null) return "unopened";
   await loaded(settleMs);
+  // Before anything that a page without it has nothing for.
+  if (sees !== null && (await find(page, sees, { patienceMs })) === undefined) return "missing";
   if (metric === "interactionMs") await interact(page);
   if (metric === "largestPaintMs") await painted(page);
   await delay(ways[metric].tellMs);

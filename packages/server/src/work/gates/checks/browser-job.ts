@@ -27,7 +27,10 @@ export type Step =
   | { readonly action: "see" | "see-nothing-of"; readonly target: Target };
 
 /** What the program beside the browser is asked to do. */
-export type BrowserJob =
+export type BrowserJob = {
+  /** How long a step waits for what is not there. Left out: as long as people wait for an app. */
+  readonly patienceMs?: number | undefined;
+} & (
   | { readonly type: "visit"; readonly viewport: "phone" | "desktop"; readonly steps: readonly Step[] }
   | {
       readonly type: "measure";
@@ -35,7 +38,8 @@ export type BrowserJob =
       /** Without it the page is not there. */
       readonly sees: Target | null;
       readonly metric: PerformanceMetric;
-    };
+    }
+);
 
 /** A step with the words for it. They name what the surface names, and no value of the check. */
 export interface ToldStep {

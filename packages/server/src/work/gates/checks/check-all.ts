@@ -1,14 +1,12 @@
-import { checkSchema, hasCode, type KeptCheck, SlipwayError, type Surface } from "@slipway/contract";
+import { checkSchema, hasCode } from "@slipway/contract";
 import { devServerPort, lastWords, type Sandbox, type SandboxProvider, startDevServer } from "@slipway/sandbox";
 import { endOf } from "../../step-words.ts";
-import { type Checker, openChecker } from "../checker.ts";
+import { openChecker } from "../checker.ts";
 import type { Wanted } from "../demands.ts";
 import { shown } from "../findings.ts";
-import { measureJob, type ToldVisit, visitJob } from "./browser-job.ts";
-import { makeCalls } from "./calls.ts";
-import { browserJob, makeExchanges, performanceJob } from "./earlier.ts";
-import { appOrigin, type Connect, createHttpClient, usualExchangeLimits } from "./exchange.ts";
-import { measureOutcome, type Outcome, visitOutcome } from "./outcome.ts";
+import type { Connect } from "./exchange.ts";
+import { make, needsChecker } from "./make.ts";
+import type { Outcome } from "./outcome.ts";
 
 export interface Checking {
   readonly provider: Pick<SandboxProvider, "create">;
@@ -44,11 +42,11 @@ export type AllChecked = { readonly failure: string } | { readonly checked: read
 /** Starts the app and makes the checks of each demand, up to its first failure. All of them see the same app. */
 export async function checkAll(checking: Checking, { surface, demands }: Wanted): Promise<AllChecked> {
   await using opened = new AsyncDisposableStack();
-  const needsBrowser = demands.some(({ checks }) => checks.some(({ type }) => type !== "http" && type !== "calls"));
+  const needsOne = demands.some(({ checks }) => checks.some(needsChecker));
   const connect: Connect = (signal) => checking.sandbox.connect(devServerPort, { signal });
   const [started, made] = await Promise.allSettled([
     startApp(checking),
-    needsBrowser ? openChecker({ ...checking, connect }) : undefined,
+    needsOne ? openChecker({ ...checking, connect }) : undefined,
   ]);
   const checker = made.status === "fulfilled" ? opened.use(made.value) : undefined;
   if (started.status === "rejected") throw started.reason;
@@ -76,38 +74,6 @@ export async function checkAll(checking: Checking, { surface, demands }: Wanted)
     checked.push({ id, satisfied, text: outcomes.map(({ text }) => text).join("\n"), failedAt });
   }
   return { checked };
-}
-
-interface Asking {
-  readonly surface: Surface;
-  readonly connect: Connect;
-  /** Undefined: no check needs one. */
-  readonly checker: Checker | undefined;
-  readonly signal: AbortSignal;
-}
-
-async function make(check: KeptCheck, { surface, connect, checker, signal }: Asking): Promise<Outcome> {
-  if (check.type === "http" || check.type === "calls") {
-    const client = createHttpClient(connect, appOrigin, usualExchangeLimits);
-    const ask: Parameters<typeof makeCalls>[2] = (exchange) => client.exchange(exchange, signal);
-    return check.type === "http" ? await makeExchanges(check, ask) : await makeCalls(surface, check, ask);
-  }
-  if (checker === undefined) throw new SlipwayError("internal", "there is no checker");
-  switch (check.type) {
-    case "visit":
-      return await walk(checker, visitJob(surface, check));
-    case "browser":
-      return await walk(checker, browserJob(check));
-    default: {
-      const job = check.type === "measure" ? measureJob(surface, check) : performanceJob(check);
-      return measureOutcome({ ...job, atMost: check.atMost }, await checker.check(job));
-    }
-  }
-}
-
-async function walk(checker: Checker, visit: ToldVisit): Promise<Outcome> {
-  const { viewport, steps } = visit;
-  return visitOutcome(visit, await checker.check({ type: "visit", viewport, steps: steps.map(({ step }) => step) }));
 }
 
 const maxWordsCharacters = 6000;
