@@ -1,6 +1,6 @@
-import type { Criterion, KeptCheck, Task, Workflow } from "@slipway/contract";
+import { type Criterion, type KeptCheck, newId, type Task, type Workflow } from "@slipway/contract";
 import { expect, test } from "vitest";
-import { demandsOf, dueOf } from "./demands.ts";
+import { demandsOf, dueOf, inForce } from "./demands.ts";
 
 const criterion = (id: string): Criterion => ({ id, kind: "functional", statement: `${id} is true.` });
 const visit: Workflow = {
@@ -50,6 +50,24 @@ test("checks of an intent that was locked before there were surfaces stay as the
   const earlier = { type: "performance", proves: "adds", path: "/", metric: "layoutShift", atMost: 1 };
   const [demand] = demandsOf(intent, [{ criterion: "adds", check: [earlier] }, ...records.slice(1)], plans);
   expect(demand?.checks).toEqual([earlier]);
+});
+
+test("a check that was found wrong is replaced by the one that was compiled anew, and its others stay", () => {
+  const kept = [{ build: newId("bld"), intentHash: "x", criterion: "adds", check: [check("adds"), check("adds")] }];
+  const [first, second] = ["first", "second"].map((value) => ({ ...check("adds"), sees: { value } }));
+  const dispute = (number: number, checkIndex: number, after: unknown) => ({
+    number,
+    criterion: "adds",
+    checkIndex,
+    replacement: JSON.parse(JSON.stringify(after && { before: check("adds"), after })),
+  });
+  const disputes = [
+    dispute(3, 1, second),
+    dispute(1, 1, first),
+    dispute(2, 0, null),
+    { ...dispute(4, 0, first), criterion: "shares" },
+  ];
+  expect(inForce(kept, disputes)[0]?.check).toEqual([check("adds"), second]);
 });
 
 test("what nothing checks is never satisfied by that", () => {

@@ -20,13 +20,16 @@ afterAll(async () => {
   );
 });
 
-test.each(variants)("$app is sound, whoever wrote it and however it looks ($dress)", async ({ app, dress }) => {
-  const refusals = await refusalsOf(site.provider, apps.get(app) ?? new Map(), { dress });
-  expect(refusals).toEqual([]);
-  counts.accepted++;
-});
+test.concurrent.each(variants)(
+  "$app is sound, whoever wrote it and however it looks ($dress)",
+  async ({ app, dress }) => {
+    const refusals = await refusalsOf(site.provider, apps.get(app) ?? new Map(), { dress });
+    expect(refusals).toEqual([]);
+    counts.accepted++;
+  },
+);
 
-test.each(mutants)("$app is refused: $name", async (mutant) => {
+test.concurrent.each(mutants)("$app is refused: $name", async (mutant) => {
   const refusals = await refusalsOf(site.provider, mutated(apps.get(mutant.app) ?? new Map(), mutant));
   expect(refusals).not.toEqual([]);
   counts.refused++;
