@@ -3,12 +3,13 @@ import { chmod, mkdir, mkdtemp, readdir, rm, symlink, truncate, writeFile } from
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import type { BuildSource } from "@slipway/contract";
+import { planner } from "@slipway/gateway/scripted";
 import type { SandboxProvider } from "@slipway/sandbox";
 import { openProvider } from "@slipway/sandbox/open";
 import { createFakeProvider, type FakeProgram } from "@slipway/sandbox/testing/provider";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { openWorld } from "../../testing/world.ts";
 import { openRepository, type RepositoryLimits } from "./repository.ts";
-import { openSite } from "./testing.ts";
 
 const run = promisify(execFile);
 // npm takes seconds to start, and more beside other tests.
@@ -74,10 +75,13 @@ describe("a small broken repository", () => {
 
   test("is planned to be repaired, with what was seen in it", async () => {
     const directory = await directoryOf("planned", broken);
-    await using site = await openSite({
-      request: "Repair it",
-      mode: "fix",
-      openRepository: () => reader({ directory }),
+    await using site = await openWorld({
+      model: planner,
+      planning: {
+        request: "Repair it",
+        mode: "fix",
+        openRepository: () => reader({ directory }),
+      },
     });
     expect(await site.drive()).toMatchObject({ status: "paused", reason: "user" });
     const [record] = await site.store.builds.records(site.build, "intents");
