@@ -9,6 +9,7 @@ const parts = {
   store: async () => (await import("./world/store.ts")).openStorePart,
   model: async () => (await import("./world/model.ts")).openModel,
   planning: async () => (await import("../work/planning/testing.ts")).openPlanning,
+  attempts: async () => (await import("../work/attempts/testing.ts")).openAttempts,
   gates: async () => (await import("../work/gates/testing.ts")).openGates,
   http: async () => (await import("../http/testing.ts")).openHttp,
 };

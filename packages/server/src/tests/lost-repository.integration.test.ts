@@ -5,7 +5,8 @@ import { expect, onTestFinished, test, vi } from "vitest";
 import { localUser } from "../faces/principal.ts";
 import { scriptedApp } from "../testing/scripted-app.ts";
 import { openWholeBuilds, type WholeBuilds } from "../testing/whole-builds.ts";
-import { attemptAt, openSite } from "../work/attempts/testing.ts";
+import { openWorld } from "../testing/world.ts";
+import { attemptAt } from "../work/attempts/testing.ts";
 
 vi.setConfig({ testTimeout: 300_000 });
 const patience = { timeout: 120_000, interval: 100 };
@@ -56,7 +57,7 @@ test("a build that loses its repository while it works says so, and can be cance
 });
 
 test("an attempt that finds its build's repository gone has not failed: it is interrupted, and says why", async () => {
-  await using site = await openSite({ program: () => ({ text: "Done." }) });
+  await using site = await openWorld({ sandboxes: "local", model: () => ({ text: "Done." }), attempts: {} });
   const { attempts, build, repositories } = site;
   await attempts.makeMain(build);
   await rm(repositories.directoryOf(build.id), { recursive: true, maxRetries: 10 });

@@ -1,13 +1,12 @@
 import { execFile } from "node:child_process";
-import { chmod, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { type BuildSource, newId } from "@slipway/contract";
 import type { WorkingBuild } from "@slipway/engine";
 import { projectPath, run } from "@slipway/sandbox";
-import { openProvider } from "@slipway/sandbox/open";
-import { openDatabase, openStore } from "@slipway/store";
 import { expect, it, onTestFinished } from "vitest";
+import { openWorld } from "../../testing/world.ts";
 import { createRemote } from "../merging/remote.ts";
 import { createRepositories } from "../repository/repositories.ts";
 import { openBuildRepository } from "../repository/repository.ts";
@@ -25,15 +24,13 @@ const build: WorkingBuild = {
 const signal = AbortSignal.timeout(300_000);
 
 async function setUp(source: BuildSource | null = null) {
-  const directory = await mkdtemp("/var/tmp/slipway-main-");
-  onTestFinished(() => rm(directory, { recursive: true, force: true, maxRetries: 10 }));
-  await chmod(directory, 0o711);
-  const provider = await openProvider({ stateDir: join(directory, "state"), environment: process.env });
-  onTestFinished(() => provider[Symbol.asyncDispose]());
+  const world = await openWorld({ sandboxes: "local", store: {} });
+  onTestFinished(() => world[Symbol.asyncDispose]());
+  const { directory, provider } = world;
   const repository = await openBuildRepository({ directory: join(directory, "build"), environment: process.env });
   const make = (from = source, mode: WorkingBuild["mode"] = "feature") =>
     makeMain({ provider, repository, source: async () => from, clock: { now: () => 0 }, signal }, { ...build, mode });
-  return { directory, provider, repository, make };
+  return { ...world, repository, make };
 }
 
 it("a new app begins with nothing, and is made once", async () => {
@@ -44,10 +41,9 @@ it("a new app begins with nothing, and is made once", async () => {
 });
 
 it("of servers on one database, the first to report main has it, and for all others it is elsewhere", async () => {
-  const { directory, provider } = await setUp();
-  await using database = openDatabase({ url: `file:${join(directory, "slipway.db")}` });
-  const store = await openStore(database, { now: () => 0 });
-  const planned = await plannedBuild(store, ["list"]);
+  const world = await setUp();
+  const { directory, provider, store } = world;
+  const planned = await plannedBuild(world, ["list"]);
   const servers = ["first", "late", "other"].map((name, index) => {
     const repositories = createRepositories({ directory: join(directory, name), environment: process.env });
     const parts = { provider, source: async () => null, clock: { now: () => index * 1000 }, signal };
