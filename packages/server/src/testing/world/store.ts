@@ -13,6 +13,7 @@ import type { Place } from "./place.ts";
 
 export interface NewBuild extends BuildSettingsInput {
   readonly id?: BuildId;
+  /** Left out: one of its own. */
   readonly project?: string;
   readonly mode?: BuildMode;
   readonly request?: string;
