@@ -5,6 +5,8 @@ import type { StorePart } from "./world/store.ts";
 const parts = {
   registry: async () => (await import("../work/workspaces/testing.ts")).openRegistry,
   sandboxes: async () => (await import("./world/sandboxes.ts")).openSandboxes,
+  server: async () => (await import("./world/server.ts")).openServer,
+  demo: async () => (await import("./world/demo.ts")).openDemo,
   repository: async () => (await import("../work/repository/testing.ts")).openRepositoryPart,
   simulation: async () => (await import("./world/simulation.ts")).openSimulation,
   store: async () => (await import("./world/store.ts")).openStorePart,

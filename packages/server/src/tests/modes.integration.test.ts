@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { localUser } from "../faces/principal.ts";
 import { criteria } from "../simulated/generated.ts";
 import { type ScriptedTask, scriptedApp, shows } from "../testing/scripted-app.ts";
-import { openWholeBuilds, type WholeBuilds } from "../testing/whole-builds.ts";
+import { openWorld, type WorldWith } from "../testing/world.ts";
 
 vi.setConfig({ testTimeout: 600_000, hookTimeout: 600_000 });
 
@@ -95,7 +95,7 @@ async function ownTests(directory: string): Promise<number> {
 }
 
 /** Main's files, in a directory of their own. */
-async function mainOf(builds: WholeBuilds, build: BuildId): Promise<string> {
+async function mainOf(builds: WorldWith<"server">, build: BuildId): Promise<string> {
   const directory = join(scratch, build);
   await mkdir(directory);
   const repository = await builds.repository(build);
@@ -118,7 +118,7 @@ function appThatShows(path: string, text: string): { readonly surface: Surface; 
   };
 }
 
-async function expectSucceeded(builds: WholeBuilds, build: BuildId) {
+async function expectSucceeded(builds: WorldWith<"server">, build: BuildId) {
   const view = await builds.ended(build, 500_000);
   const told = (await builds.events(build)).map(({ type, data }) => `${type} ${JSON.stringify(data).slice(0, 300)}`);
   expect(view.status, [...told.slice(-15), ...builds.warnings].join("\n")).toBe("succeeded");
@@ -156,9 +156,12 @@ describe("a repository that is somebody else's", () => {
     const [open, opened] = [join(scratch, "open"), join(scratch, "opened")];
     await writeFile(open, `#!/bin/sh\necho "$SLIPWAY_BRANCH $SLIPWAY_BASE $SLIPWAY_TITLE" >> ${opened}\n`);
     await chmod(open, 0o755);
-    await using builds = await openWholeBuilds({
-      remote: { pushUrl: `file://${remote}`, pullRequestCommand: open },
-      program: scriptedApp([tax], { ...appThatShows("/tax", "with tax 12"), isThere: true }),
+    await using builds = await openWorld({
+      sandboxes: "local",
+      server: {
+        remote: { pushUrl: `file://${remote}`, pullRequestCommand: open },
+        program: scriptedApp([tax], { ...appThatShows("/tax", "with tax 12"), isThere: true }),
+      },
     });
     const build = await builds.start({ mode: "feature", source: { directory }, request: "Show prices with tax" });
     const { view, queue } = await expectSucceeded(builds, build);
@@ -204,7 +207,7 @@ describe("a repository that is somebody else's", () => {
       asked.push(request.prompt);
       return script(request);
     };
-    await using builds = await openWholeBuilds({ program });
+    await using builds = await openWorld({ sandboxes: "local", server: { program } });
     const build = await builds.start({ mode: "fix", source: { directory }, request: "Totals are wrong" });
     const { view } = await expectSucceeded(builds, build);
     const [intent] = await builds.server.store.builds.records(build, "intents");
@@ -228,7 +231,7 @@ describe("a repository that is somebody else's", () => {
 });
 
 describe("a repository that is not as usual", () => {
-  let builds: WholeBuilds;
+  let builds: WorldWith<"server">;
   let asked = 0;
   beforeAll(async () => {
     const script = scriptedApp([{ id: "anything" }], { isThere: true });
@@ -236,7 +239,7 @@ describe("a repository that is not as usual", () => {
       asked++;
       return script(request);
     };
-    builds = await openWholeBuilds({ program });
+    builds = await openWorld({ sandboxes: "local", server: { program } });
   });
   afterAll(() => builds[Symbol.asyncDispose]());
 

@@ -1,5 +1,5 @@
-import { chmodSync, existsSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { chmodSync, existsSync, mkdtempSync } from "node:fs";
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
 
 export interface PlaceOptions {
@@ -19,19 +19,20 @@ export interface Place {
 export function openPlace({ clock = Date, ...given }: PlaceOptions, names: Place["names"], held: AsyncDisposableStack) {
   const directory = given.directory ?? mkdtempSync(join(parentOf(names), "slipway-world-"));
   if (given.directory === undefined) {
-    held.defer(() => rmSync(directory, { recursive: true, force: true, maxRetries: 10 }));
+    held.defer(() => rm(directory, { recursive: true, force: true, maxRetries: 10 }));
   }
   // As root, sandboxes run as another user, who must be able to pass through.
   chmodSync(directory, 0o711);
   return { directory, clock, names };
 }
 
-const onDisk = ["registry", "sandboxes", "repository", "server"];
+const small = ["ticks", "steps", "planning", "http"];
+const large = ["registry", "sandboxes", "repository"];
 
-/** In memory where that can be: no disk is waited for. What may be large is on a disk. */
+/** What is small is in memory where that can be: no disk is waited for. Nothing runs from there. */
 function parentOf(names: Place["names"]): string {
-  if (onDisk.some((name) => names.has(name))) return "/var/tmp";
-  return existsSync("/dev/shm") && !names.has("simulation") ? "/dev/shm" : tmpdir();
+  const isAsked = (name: string) => names.has(name);
+  return small.some(isAsked) && !large.some(isAsked) && existsSync("/dev/shm") ? "/dev/shm" : "/var/tmp";
 }
 
 /** A clock that stands still until it is told to pass. */

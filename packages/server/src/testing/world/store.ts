@@ -25,13 +25,13 @@ export const driver = { holder: "server-1", generation: 1 };
 
 export type StorePart = Awaited<ReturnType<typeof openStorePart>>;
 
-/** A store: a file of its own, unless an address is given. */
+/** A store: a file of its own, unless an address is given, or a server of the world has one. */
 export async function openStorePart(
   { url }: { readonly url?: string },
-  { directory, clock }: Place,
+  { directory, clock, ...server }: Place & { readonly databaseUrl?: string },
   held: AsyncDisposableStack,
 ) {
-  const databaseUrl = url ?? `file:${join(directory, "slipway.db")}`;
+  const databaseUrl = url ?? server.databaseUrl ?? `file:${join(directory, "slipway.db")}`;
   const database = held.use(openDatabase({ url: databaseUrl }));
   const store = await openStore(database, clock, clock);
   return {
