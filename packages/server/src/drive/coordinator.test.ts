@@ -1,6 +1,7 @@
-import type { BuildId, Task } from "@slipway/contract";
+import type { BuildId } from "@slipway/contract";
 import { type LeaseHolder, maxPage, report, type Store, type WorkItem } from "@slipway/engine";
 import { describe, expect, test, vi } from "vitest";
+import { checks, hash, locked, open, task } from "../testing/plans.ts";
 import { stillClock } from "../testing/world/place.ts";
 import { openWorld } from "../testing/world.ts";
 import { type CoordinatorParts, openCoordinator } from "./coordinator.ts";
@@ -50,36 +51,12 @@ async function serve(set: Begun, parts: Partial<CoordinatorParts> = {}) {
   return { coordinator, name, asked, reattached, turns, warnings };
 }
 
-const hash = `sha256:${"0".repeat(64)}` as const;
-const intent = {
-  request: "a shop",
-  appType: "shop",
-  character: "calm",
-  coreValue: "buy",
-  criteria: ["a", "b", "c", "d", "e"].map((id) => ({ id, kind: "functional" as const, statement: id })),
-  workflows: ["x", "y"].map((id) => ({ id, title: id, steps: ["go"], success: "there" })),
-  identity: { mood: "calm", colours: ["blue"], typography: "plain", layout: "wide" },
-  antiPatterns: ["noise"],
-};
-const cart: Task = {
-  id: "cart",
-  title: "cart",
-  description: "cart",
-  component: "app",
-  features: ["app"],
-  dependencies: [],
-  expectedFiles: [],
-  estimate: { minutes: 10, usd: 1 },
-  criteria: [],
-};
-
 /** All that the stages would report, at once. */
 async function plan(coordinator: Reports, build: BuildId): Promise<void> {
-  const locked = { status: "locked" as const, intent, hash, lockedAtMs: 1 };
   await coordinator.report(build, [
-    report("intent.drafted", "intent.drafted", { open: { status: "open", intent }, start: { mode: "new" } }),
-    report("intent.locked", "intent.locked", { locked, checks: { intentHash: hash, checks: [] } }),
-    report("plan.made", "plan.made", { plan: { mode: "new", intentHash: hash, tasks: [cart] } }),
+    report("intent.drafted", "intent.drafted", { open, start: { mode: "new" } }),
+    report("intent.locked", "intent.locked", { locked, checks }),
+    report("plan.made", "plan.made", { plan: { mode: "new", intentHash: hash, tasks: [task("cart")] } }),
   ]);
 }
 

@@ -6,6 +6,7 @@ import { createFleet, createTick, lockIntent, type NewEvent, report, type Work, 
 import { type BuildFaceParts, createBuildFace } from "../faces/builds/builds.ts";
 import { createNews } from "../faces/builds/news.ts";
 import { generatedChecks, generatedIntent } from "../simulated/generated.ts";
+import { task } from "../testing/plans.ts";
 import type { Place } from "../testing/world/place.ts";
 import { driver, type StorePart } from "../testing/world/store.ts";
 import { openBuildSecrets } from "../work/build-secrets.ts";
@@ -145,24 +146,15 @@ async function answerTo(stage: Stage, wanted: string): Promise<NewEvent> {
   }
 }
 
-function task(id: string, dependencies: readonly string[], minutes: number): Task {
-  return {
-    id,
-    title: `Make ${id}`,
-    description: `Make ${id}`,
-    component: "frontend",
-    features: ["list"],
-    dependencies: [...dependencies],
-    expectedFiles: [`src/${id}.ts`],
-    estimate: { minutes, usd: 1.5 },
-    criteria: [],
-  };
+function taskOf(id: string, dependencies: string[], minutes: number): Task {
+  const words = { title: `Make ${id}`, description: `Make ${id}`, component: "frontend", features: ["list"] };
+  return task(id, dependencies, { ...words, expectedFiles: [`src/${id}.ts`], estimate: { minutes, usd: 1.5 } });
 }
 
 export const tasks: readonly Task[] = [
-  task("setup", [], 10),
-  task("list", ["setup"], 30),
-  task("store", ["setup"], 20),
+  taskOf("setup", [], 10),
+  taskOf("list", ["setup"], 30),
+  taskOf("store", ["setup"], 20),
 ];
 
 async function ask(

@@ -3,6 +3,7 @@ import type { AttemptWork, NewEvent, WorkingBuild } from "@slipway/engine";
 import { describe, expect, test } from "vitest";
 import { allEvents } from "../testing/all-events.ts";
 import { numberedBuild } from "../testing/numbered-build.ts";
+import { attemptAt } from "../testing/plans.ts";
 import { openWorld } from "../testing/world.ts";
 import { fateOf, type SimulationSettings, usualWorld } from "./fate.ts";
 import type { Notice } from "./host.ts";
@@ -28,18 +29,7 @@ function begin(settings: SimulationSettings = calm) {
   const record = createWorldRecord();
   const simulation = createSimulation({ settings, clock, host, witness: record });
   const build: WorkingBuild = { id: newId("bld"), account: "ada", project: "shop", mode: "new", request: "a shop" };
-  const attempt: AttemptWork = {
-    type: "attempt",
-    id: newId("att"),
-    task: "cart",
-    number: 1,
-    respawn: 0,
-    paused: false,
-    level: null,
-    pattern: null,
-    from: "main",
-    answer: null,
-  };
+  const attempt = attemptAt("cart");
   return {
     clock,
     money,

@@ -3,10 +3,10 @@ import { join } from "node:path";
 import type { BuildId } from "@slipway/contract";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { localUser } from "../faces/principal.ts";
+import { attemptAt } from "../testing/plans.ts";
 import { scriptedApp } from "../testing/scripted-app.ts";
 import type { WorldWith } from "../testing/world.ts";
 import { openWorld } from "../testing/world.ts";
-import { attemptAt } from "../work/attempts/testing.ts";
 
 vi.setConfig({ testTimeout: 300_000 });
 const patience = { timeout: 120_000, interval: 100 };

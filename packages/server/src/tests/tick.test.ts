@@ -1,7 +1,8 @@
 import { type BuildId, endAs, newId } from "@slipway/contract";
 import { report, type WorkItem } from "@slipway/engine";
 import { describe, expect, test } from "vitest";
-import { begin, checks, hash, intent, locked, open, plan, sandboxOf, task } from "../testing/ticked-build.ts";
+import { checks, hash, intent, locked, open, task } from "../testing/plans.ts";
+import { begin, plan, sandboxOf } from "../testing/ticked-build.ts";
 import { driver } from "../testing/world/store.ts";
 
 const hourMs = 3_600_000;

@@ -7,9 +7,9 @@ import type { AttemptWork } from "@slipway/engine";
 import type { ScriptedProgram, ScriptedRequest } from "@slipway/gateway/scripted";
 import { projectPath, run } from "@slipway/sandbox";
 import { expect, it, vi } from "vitest";
+import { attemptAt } from "../../testing/plans.ts";
 import { openWorld, type WorldWith } from "../../testing/world.ts";
 import { dropBranches } from "../merging/branches.ts";
-import { attemptAt } from "./testing.ts";
 
 vi.setConfig({ testTimeout: 240_000 });
 

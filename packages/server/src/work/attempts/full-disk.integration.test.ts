@@ -1,8 +1,8 @@
 import { endAs } from "@slipway/contract";
 import type { AttemptWork } from "@slipway/engine";
 import { expect, it } from "vitest";
+import { attemptAt } from "../../testing/plans.ts";
 import { openWorld } from "../../testing/world.ts";
-import { attemptAt } from "./testing.ts";
 
 it("an attempt that fills its disk fails with that reason, and the next one does not continue its files", async () => {
   const fill = "for i in $(seq 1000); do dd if=/dev/zero of=$i.bin bs=1M count=1 status=none; sleep 0.02; done";

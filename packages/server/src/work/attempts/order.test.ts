@@ -1,9 +1,10 @@
 import { newId, taskOrderSchema } from "@slipway/contract";
 import { maxPage, patternScope } from "@slipway/engine";
 import { expect, it, onTestFinished } from "vitest";
+import { attemptAt } from "../../testing/plans.ts";
 import { openWorld } from "../../testing/world.ts";
 import { readOrder } from "./order.ts";
-import { attemptAt, plannedBuild } from "./testing.ts";
+import { plannedBuild } from "./testing.ts";
 
 async function openPlanned(names: readonly string[] = ["list"]) {
   const world = await openWorld({ store: {} });

@@ -1,18 +1,11 @@
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import {
-  type AttemptId,
-  afterEnd,
-  type CreateSandboxInput,
-  newId,
-  SlipwayError,
-  type SnapshotId,
-  type Task,
-} from "@slipway/contract";
-import { type AttemptWork, lockIntent, type NewEvent, type WorkingBuild } from "@slipway/engine";
+import { afterEnd, type CreateSandboxInput, SlipwayError, type SnapshotId } from "@slipway/contract";
+import { lockIntent, type NewEvent, type WorkingBuild } from "@slipway/engine";
 import type { OwnedSandbox } from "@slipway/sandbox";
 import { openBridge } from "@slipway/store/bridge";
 import { generatedIntent } from "../../simulated/generated.ts";
+import { task } from "../../testing/plans.ts";
 import type { ModelPart } from "../../testing/world/model.ts";
 import type { Place } from "../../testing/world/place.ts";
 import type { SandboxesPart } from "../../testing/world/sandboxes.ts";
@@ -163,18 +156,8 @@ export async function plannedBuild(
   const build = await create({ budgetMicroUsd });
   const locked = await lockIntent(generatedIntent(build), 0);
   await lead(build);
-  const tasks = names.map(
-    (id): Task => ({
-      id,
-      title: `Make ${id}`,
-      description: `Make ${id}.`,
-      component: "frontend",
-      features: ["list"],
-      dependencies: [],
-      expectedFiles: [],
-      estimate: { minutes: 5, usd: 1 },
-      criteria: ["add-item"],
-    }),
+  const tasks = names.map((id) =>
+    task(id, [], { title: `Make ${id}`, description: `Make ${id}.`, component: "frontend", criteria: ["add-item"] }),
   );
   const next = { level: null, pattern: null, from: "main" };
   await apply(build, {
@@ -195,20 +178,4 @@ export async function plannedBuild(
     },
   });
   return build;
-}
-
-export function attemptAt(task: string, change: Partial<AttemptWork> = {}): AttemptWork {
-  return {
-    type: "attempt",
-    id: newId("att") as AttemptId,
-    task,
-    number: 1,
-    respawn: 0,
-    paused: false,
-    level: null,
-    pattern: null,
-    from: "main",
-    answer: null,
-    ...change,
-  };
 }

@@ -2,6 +2,7 @@ import { buffer } from "node:stream/consumers";
 import { type CheckOf, type Intent, type KeptCheck, newId, type Surface } from "@slipway/contract";
 import { type GateWork, lockIntent, type WorkingBuild } from "@slipway/engine";
 import { type OwnedSandbox, projectPath, run } from "@slipway/sandbox";
+import { task } from "../../testing/plans.ts";
 import type { SandboxesPart } from "../../testing/world/sandboxes.ts";
 import type { StorePart } from "../../testing/world/store.ts";
 import type { RepositoryPart } from "../repository/testing.ts";
@@ -125,17 +126,9 @@ async function demandRecords({ id: build, request }: WorkingBuild, demands: Read
         build,
         round: 1,
         intentHash: locked.hash,
-        tasks: [...tasks].map((id) => ({
-          id,
-          title: id,
-          description: id,
-          component: "backend",
-          features: ["shop"],
-          dependencies: [],
-          expectedFiles: [],
-          estimate: { minutes: 1, usd: 1 },
-          criteria: Object.keys(all).filter((criterion) => all[criterion]?.tasks.includes(id)),
-        })),
+        tasks: [...tasks].map((id) =>
+          task(id, [], { criteria: Object.keys(all).filter((criterion) => all[criterion]?.tasks.includes(id)) }),
+        ),
       },
     ],
   };

@@ -2,7 +2,8 @@ import { join } from "node:path";
 import { newId } from "@slipway/contract";
 import type { NewEvent } from "@slipway/engine";
 import { expect, test } from "vitest";
-import { begin, plan, task } from "../../testing/ticked-build.ts";
+import { task } from "../../testing/plans.ts";
+import { begin, plan } from "../../testing/ticked-build.ts";
 import { createRepositories } from "../repository/repositories.ts";
 import { createMergeWork } from "./merging.ts";
 

@@ -2,8 +2,9 @@ import { join } from "node:path";
 import { type CandidateId, gateResultSchema, newId } from "@slipway/contract";
 import type { GateWork, OfferAnswer } from "@slipway/engine";
 import { expect, test, vi } from "vitest";
+import { task } from "../../testing/plans.ts";
 import { testsOf, unique } from "../../testing/tests-of.ts";
-import { begin, plan, task } from "../../testing/ticked-build.ts";
+import { begin, plan } from "../../testing/ticked-build.ts";
 import { openWorld, type WorldWith } from "../../testing/world.ts";
 import { createMergeWork } from "./merging.ts";
 
