@@ -49,20 +49,20 @@ type GivenBy<K extends PartName> = Awaited<ReturnType<Open<K>>>;
 export type WorldOptions = PlaceOptions & { readonly [K in PartName]?: OptionsOf<K> };
 /** With these parts, and what they stand on. */
 export type WorldWith<K extends PartName> = Place & AsyncDisposable & Both<{ [P in K]: GivenBy<P> & Below<P> }[K]>;
-type World<O> = WorldWith<keyof O & PartName> & (O extends { readonly clock: infer C } ? { readonly clock: C } : Place);
+type World<O> = WorldWith<keyof O & PartName> & PlaceOf<O>;
+type PlaceOf<O> = Place & (O extends { readonly clock: infer C } ? { readonly clock: C } : unknown);
 
-type Asked<O> = Place &
-  StorePart &
-  Both<{ [P in keyof O & PartName]: GivenBy<P> }[keyof O & PartName]> &
-  Pick<World<O>, "clock">;
+/** What parts may stand on. */
+type Asked<O> = PlaceOf<O> & StorePart & Both<{ [P in keyof O & PartName]: GivenBy<P> }[keyof O & PartName]>;
+/** The same options, but for what is no part, or stands on what is not there. */
 type Sound<O> = {
-  readonly [K in keyof O]: K extends PartName
-    ? Asked<O> extends Below<K>
-      ? O[K]
-      : never
-    : K extends keyof PlaceOptions
-      ? O[K]
-      : never;
+  readonly [K in keyof O]: K extends keyof WorldOptions
+    ? K extends PartName
+      ? Asked<O> extends Below<K>
+        ? O[K]
+        : never
+      : O[K]
+    : never;
 };
 /** All of a union's types at once. */
 type Both<U> = (U extends unknown ? (one: U) => void : never) extends (all: infer All) => void ? All : never;

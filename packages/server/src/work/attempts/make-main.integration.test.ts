@@ -6,6 +6,7 @@ import { type BuildSource, newId } from "@slipway/contract";
 import type { WorkingBuild } from "@slipway/engine";
 import { projectPath, run } from "@slipway/sandbox";
 import { expect, it, onTestFinished } from "vitest";
+import { commit, git as gitAt } from "../../testing/git.ts";
 import { openWorld } from "../../testing/world.ts";
 import { createRemote } from "../merging/remote.ts";
 import { createRepositories } from "../repository/repositories.ts";
@@ -66,11 +67,8 @@ it("of servers on one database, the first to report main has it, and for all oth
 it("a directory's last commit becomes main, and uncommitted changes are refused", async () => {
   const { make, directory, repository } = await setUp();
   const source = join(directory, "app");
-  const git = (...args: string[]) => execute("git", ["-c", "user.name=A", "-c", "user.email=a@localhost", ...args]);
-  await git("init", "-q", source);
-  await writeFile(join(source, "list.txt"), "socks\n");
-  await git("-C", source, "add", ".");
-  await git("-C", source, "commit", "-qm", "Begin");
+  await gitAt(directory, "init", "-q", source);
+  await commit(source, "Begin", { "list.txt": "socks\n" });
   await writeFile(join(source, "list.txt"), "shoes\n");
   await expect(make({ directory: source })).rejects.toMatchObject({ code: "repository_refused" });
   await writeFile(join(source, "list.txt"), "socks\n");
@@ -110,15 +108,10 @@ it("a shallow clone leaves its sandbox as one commit that names the original", a
 
 it("a build's result for a cloned repository is pushed on top of the commit it began with", async () => {
   const { directory, provider } = await setUp();
-  const git = async (at: string, ...args: string[]) =>
-    (await execute("git", [...identity, "-C", join(directory, at), ...args])).stdout.trim();
+  const theirs = join(directory, "theirs");
+  const git = (at: string, ...args: string[]) => gitAt(join(directory, at), ...args);
   await git(".", "init", "-q", "-b", "trunk", "theirs");
-  for (const text of ["one", "two"]) {
-    await writeFile(join(directory, "theirs/list.txt"), `${text}\n`);
-    await writeFile(join(directory, `theirs/${text}.bin`), text);
-    await git("theirs", "add", ".");
-    await git("theirs", "commit", "-qm", text);
-  }
+  for (const text of ["one", "two"]) await commit(theirs, text, { "list.txt": `${text}\n`, [`${text}.bin`]: text });
   const began = await git("theirs", "rev-parse", "HEAD");
   await git(".", "clone", "-q", "--bare", "theirs", "remote.git");
   await git("remote.git", "bundle", "create", "-q", "../remote.bundle", "--all", "HEAD");
@@ -141,9 +134,7 @@ it("a build's result for a cloned repository is pushed on top of the commit it b
   expect(await provider.list()).toEqual([]);
 
   // Their work continues meanwhile.
-  await writeFile(join(directory, "theirs/other.txt"), "three\n");
-  await git("theirs", "add", ".");
-  await git("theirs", "commit", "-qm", "three");
+  await commit(theirs, "three", { "other.txt": "three\n" });
   await git("theirs", "push", "-q", "../remote.git", "trunk");
 
   const main = await repository.main();

@@ -4,17 +4,13 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import type { NewEvent, NoteChange, WorkingBuild } from "@slipway/engine";
 import { expect, it, onTestFinished } from "vitest";
+import { git, makeTheirs } from "../../testing/git.ts";
 import { driver } from "../../testing/world/store.ts";
 import { openWorld } from "../../testing/world.ts";
 import { createRepositories } from "../repository/repositories.ts";
 import { createRemote, type RemoteParts, readRemoteEnd } from "./remote.ts";
 
 const execute = promisify(execFile);
-const identity = ["-c", "user.name=Bo", "-c", "user.email=bo@localhost"];
-
-async function git(directory: string, ...args: string[]): Promise<string> {
-  return (await execute("git", [...identity, "-C", directory, ...args])).stdout.trim();
-}
 
 /** A build that began with somebody's repository, or with nothing, and a remote of theirs. */
 async function setUp(mode: WorkingBuild["mode"], settings: (directory: string) => Partial<RemoteParts> = () => ({})) {
@@ -22,14 +18,8 @@ async function setUp(mode: WorkingBuild["mode"], settings: (directory: string) =
   onTestFinished(() => world[Symbol.asyncDispose]());
   const { directory } = world;
   const bare = join(directory, "remote.git");
-  const theirs = join(directory, "theirs");
   await git(directory, "init", "-q", "--bare", bare);
-  await git(directory, "init", "-q", "-b", "trunk", theirs);
-  for (const text of ["one", "two"]) {
-    await writeFile(join(theirs, "list.txt"), `${text}\n`);
-    await git(theirs, "add", ".");
-    await git(theirs, "commit", "-qm", text);
-  }
+  const theirs = await makeTheirs(join(directory, "theirs"));
   await git(theirs, "push", "-q", bare, "trunk");
   const build = await world.create({ mode, request: "Sort $(touch /tmp/evil) the list\nby name" });
   await world.lead(build);

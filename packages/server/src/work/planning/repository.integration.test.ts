@@ -1,12 +1,13 @@
 import { execFile } from "node:child_process";
 import { chmod, mkdir, readdir, symlink, truncate, writeFile } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { promisify } from "node:util";
 import type { BuildSource } from "@slipway/contract";
 import { planner } from "@slipway/gateway/scripted";
 import type { SandboxProvider } from "@slipway/sandbox";
 import { createFakeProvider, type FakeProgram } from "@slipway/sandbox/testing/provider";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { put } from "../../testing/git.ts";
 import { openWorld, type WorldWith } from "../../testing/world.ts";
 import { openRepository, type RepositoryLimits } from "./repository.ts";
 
@@ -27,10 +28,7 @@ afterAll(() => world[Symbol.asyncDispose]());
 async function directoryOf(name: string, files: Readonly<Record<string, string>>): Promise<string> {
   const directory = join(scratch, name);
   await mkdir(directory, { recursive: true });
-  for (const [path, content] of Object.entries(files)) {
-    await mkdir(dirname(join(directory, path)), { recursive: true });
-    await writeFile(join(directory, path), content);
-  }
+  await put(directory, files);
   return directory;
 }
 
