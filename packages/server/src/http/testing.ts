@@ -4,7 +4,7 @@ import { text } from "node:stream/consumers";
 import type { BuildId, BuildSettings, Health, Stage, Task } from "@slipway/contract";
 import { createFleet, createTick, lockIntent, type NewEvent, report, type Work, type WorkItem } from "@slipway/engine";
 import { type BuildFaceParts, createBuildFace } from "../faces/builds/builds.ts";
-import { createNews } from "../faces/builds/news.ts";
+import { createNews, type News } from "../faces/builds/news.ts";
 import { generatedChecks, generatedIntent } from "../simulated/generated.ts";
 import { task } from "../testing/plans.ts";
 import type { Place } from "../testing/world/place.ts";
@@ -54,28 +54,8 @@ export async function openHttp(
     previews = () => undefined,
   } = options;
   const news = createNews();
-  const asked: WorkItem[] = [];
   const log: string[] = [];
-  const work: Work = {
-    async carryOut({ id, request: wanted }, items) {
-      for (const item of items) {
-        if (item.type !== "stage" || !stages.includes(item.stage)) asked.push(item);
-        else await store.events.report(id, [await answerTo(item.stage, wanted)]);
-      }
-    },
-    reattach: async () => {},
-    heardAtMs: () => undefined,
-  };
-  const tick = createTick({ store, work, fleet: createFleet(100, () => {}), clock });
-  /** Until a turn has nothing more to take in. */
-  const drive = async (build: BuildId) => {
-    for (;;) {
-      const { over } = await tick(build, driver, null);
-      news.tell(build);
-      const { appliedThrough } = await store.builds.get(build);
-      if (over || (await store.events.read(build, appliedThrough, { source: "report" })).length === 0) return;
-    }
-  };
+  const { asked, drive } = driveByTurns({ clock, store, news }, stages);
   let driving = Promise.resolve();
   const ring = (build: BuildId) => {
     if (!deaf) driving = driving.then(() => drive(build));
@@ -131,6 +111,35 @@ export async function openHttp(
     },
     stop: () => stop(),
   };
+}
+
+/** Turns of builds, one after the other. `asked`: work that is neither answered nor done. */
+function driveByTurns(
+  { clock, store, news }: Pick<StorePart, "store"> & Pick<Place, "clock"> & { readonly news: News },
+  stages: readonly Stage[],
+) {
+  const asked: WorkItem[] = [];
+  const work: Work = {
+    async carryOut({ id, request: wanted }, items) {
+      for (const item of items) {
+        if (item.type !== "stage" || !stages.includes(item.stage)) asked.push(item);
+        else await store.events.report(id, [await answerTo(item.stage, wanted)]);
+      }
+    },
+    reattach: async () => {},
+    heardAtMs: () => undefined,
+  };
+  const tick = createTick({ store, work, fleet: createFleet(100, () => {}), clock });
+  /** Until a turn has nothing more to take in. */
+  const drive = async (build: BuildId) => {
+    for (;;) {
+      const { over } = await tick(build, driver, null);
+      news.tell(build);
+      const { appliedThrough } = await store.builds.get(build);
+      if (over || (await store.events.read(build, appliedThrough, { source: "report" })).length === 0) return;
+    }
+  };
+  return { asked, drive };
 }
 
 async function answerTo(stage: Stage, wanted: string): Promise<NewEvent> {
