@@ -86,7 +86,7 @@ async function api(req, res) {
   const [, , , id, , item] = path.split("/");
   const pattern = path.replace(/^(\/api\/rooms)\/[^/]+/, "$1/:room").replace(/(\/items)\/[^/]+$/, "$1/:item");
   const route = routes[`${req.method} ${pattern}`];
-  const text = (await req.setEncoding("utf8").toArray()).join("");
+  const text = (await Array.fromAsync(req.setEncoding("utf8"))).join("");
   const room = id && find(id);
   if (!route || (id && !room)) return oops(404, "There is no such room.");
   const result = route({ res, room, item, body: (text && JSON.parse(text)) || {} });

@@ -72,7 +72,7 @@ function add(room, line, amount) {
 }
 
 async function api(req, [id, part, itemId]) {
-  const sent = Buffer.concat(await req.toArray()).toString();
+  const sent = Buffer.concat(await Array.fromAsync(req)).toString();
   const body = (sent && JSON.parse(sent)) || {};
   const name = tidy(body.name);
   const call = `${req.method} ${part ?? ""}${itemId ? "/item" : ""}`.trim();

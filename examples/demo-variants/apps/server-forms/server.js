@@ -158,7 +158,7 @@ async function answer(req, res) {
   const go = (path) => res.writeHead(303, { Location: path }).end();
   const [area, ...path] = req.url.split("?")[0].slice(1).split("/").map(decodeURIComponent);
   const post = req.method === "POST";
-  const body = post ? Buffer.concat(await req.toArray()).toString() : "";
+  const body = post ? Buffer.concat(await Array.fromAsync(req)).toString() : "";
   const known = (id) => rooms.find((room) => room.id === id);
 
   if (area === "api" && path[0] === "rooms") {

@@ -68,7 +68,7 @@ createServer(async (req, res) => {
     const url = new URL(`http://x${req.url}`);
     const [area, ...path] = url.pathname.slice(1).split("/");
     if (area === "api" && path[0] === "rooms") {
-      const chunks = await req.toArray();
+      const chunks = await Array.fromAsync(req);
       const body = chunks.length ? (JSON.parse(Buffer.concat(chunks).toString()) ?? {}) : {};
       const [status, value] = api(req.method, path.slice(1), url.searchParams, body);
       return reply(status, "json", JSON.stringify(value));

@@ -65,7 +65,7 @@ async function answer(req, path) {
   if (id && !room) return [404, { error: "No room has this id." }];
   if (req.method === "GET" && !items) return [200, room ?? [...rooms.values()]];
   if (req.method !== "POST" || (id && items !== "items")) return [405, { error: "Not possible." }];
-  const values = JSON.parse(Buffer.concat(await req.toArray()).toString());
+  const values = JSON.parse(Buffer.concat(await Array.fromAsync(req)).toString());
   const name = tidy(values.name);
   if (!room) return name ? [200, open(name)] : [400, { error: "Which room do you mean?" }];
   const error = run(room, "add", values);

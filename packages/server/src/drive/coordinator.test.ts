@@ -1,10 +1,9 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { type BuildId, buildSettingsSchema, newId, type Task } from "@slipway/contract";
-import { type LeaseHolder, maxPage, newBuildDetails, report, type Store, type WorkItem } from "@slipway/engine";
-import { openDatabase, openStore } from "@slipway/store";
+import type { BuildId } from "@slipway/contract";
+import { type LeaseHolder, maxPage, report, type Store, type WorkItem } from "@slipway/engine";
 import { describe, expect, test, vi } from "vitest";
+import { checks, hash, locked, open, task } from "../testing/plans.ts";
+import { stillClock } from "../testing/world/place.ts";
+import { openWorld } from "../testing/world.ts";
 import { type CoordinatorParts, openCoordinator } from "./coordinator.ts";
 import type { Drive } from "./drive.ts";
 import { createReports, type Reports } from "./reports.ts";
@@ -14,32 +13,10 @@ const leaseMs = 60_000;
 const quick = { timeout: 60_000, interval: 20 };
 let servers = 0;
 
-/** A store, a clock that stands still, and a world that writes down what it is asked for. */
+/** A store, and a clock that stands still. */
 async function begin() {
-  await using parts = new AsyncDisposableStack();
-  const place = mkdtempSync(join(tmpdir(), "slipway-coordinator-"));
-  parts.defer(() => rmSync(place, { recursive: true }));
-  let nowMs = 1_000_000;
-  const clock = { now: () => nowMs };
-  const database = parts.use(openDatabase({ url: `file:${join(place, "slipway.db")}` }));
-  const store = await openStore(database, clock, clock);
-  const opened = parts.move();
-  return {
-    store,
-    clock,
-    pass(ms: number) {
-      nowMs += ms;
-    },
-    async create(): Promise<BuildId> {
-      const id = newId("bld");
-      const settings = buildSettingsSchema.parse({});
-      const details = newBuildDetails(settings, "none", nowMs);
-      const build = { id, account: "ada", project: "shop", mode: "new", request: "a shop", details } as const;
-      await store.builds.create(build, settings.budgetMicroUsd, { type: "build.created" });
-      return id;
-    },
-    [Symbol.asyncDispose]: () => opened.disposeAsync(),
-  };
+  const world = await openWorld({ clock: stillClock(), store: {} });
+  return { ...world, create: async (): Promise<BuildId> => (await world.create()).id };
 }
 type Begun = Awaited<ReturnType<typeof begin>>;
 
@@ -74,36 +51,12 @@ async function serve(set: Begun, parts: Partial<CoordinatorParts> = {}) {
   return { coordinator, name, asked, reattached, turns, warnings };
 }
 
-const hash = `sha256:${"0".repeat(64)}` as const;
-const intent = {
-  request: "a shop",
-  appType: "shop",
-  character: "calm",
-  coreValue: "buy",
-  criteria: ["a", "b", "c", "d", "e"].map((id) => ({ id, kind: "functional" as const, statement: id })),
-  workflows: ["x", "y"].map((id) => ({ id, title: id, steps: ["go"], success: "there" })),
-  identity: { mood: "calm", colours: ["blue"], typography: "plain", layout: "wide" },
-  antiPatterns: ["noise"],
-};
-const cart: Task = {
-  id: "cart",
-  title: "cart",
-  description: "cart",
-  component: "app",
-  features: ["app"],
-  dependencies: [],
-  expectedFiles: [],
-  estimate: { minutes: 10, usd: 1 },
-  criteria: [],
-};
-
 /** All that the stages would report, at once. */
 async function plan(coordinator: Reports, build: BuildId): Promise<void> {
-  const locked = { status: "locked" as const, intent, hash, lockedAtMs: 1 };
   await coordinator.report(build, [
-    report("intent.drafted", "intent.drafted", { open: { status: "open", intent }, start: { mode: "new" } }),
-    report("intent.locked", "intent.locked", { locked, checks: { intentHash: hash, checks: [] } }),
-    report("plan.made", "plan.made", { plan: { mode: "new", intentHash: hash, tasks: [cart] } }),
+    report("intent.drafted", "intent.drafted", { open, start: { mode: "new" } }),
+    report("intent.locked", "intent.locked", { locked, checks }),
+    report("plan.made", "plan.made", { plan: { mode: "new", intentHash: hash, tasks: [task("cart")] } }),
   ]);
 }
 
@@ -148,12 +101,12 @@ describe("a server whose build another server took", () => {
     await store.leases.take(lost, { holder: "other", generation: 2 }, 10 * leaseMs);
     const turns = server.turns.filter((build) => build === lost).length;
     // The build that waits has had a turn since, the one that is lost has not.
-    set.pass(0.6 * leaseMs);
+    set.clock.pass(0.6 * leaseMs);
     const before = server.turns.length;
     coordinator.ring(waiting);
     await vi.waitFor(() => expect(server.turns.slice(before)).toContain(waiting), quick);
     expect(server.asked).not.toContain(`attempt of ${waiting}`);
-    set.pass(0.6 * leaseMs);
+    set.clock.pass(0.6 * leaseMs);
     await vi.waitFor(() => expect(server.asked).toContain(`attempt of ${waiting}`), quick);
     expect(server.turns.filter((build) => build === lost)).toHaveLength(turns);
     expect(await store.leases.find(lost)).toMatchObject({ holder: "other", generation: 2 });
@@ -186,7 +139,7 @@ test("a server with more builds of its own than a page has adopts each once, and
   };
   const own: BuildId[] = [];
   for (let count = 0; count < maxPage + 10; count++) own.push(await hold(name, leaseMs));
-  set.pass(1);
+  set.clock.pass(1);
   // Over sooner than what is taken from now on, however many turns its own have had by then.
   const dead = [await hold("dead", leaseMs / 2), await hold("dead", leaseMs / 2)];
   const takes = new Map<BuildId, number>();
@@ -209,7 +162,7 @@ test("a server with more builds of its own than a page has adopts each once, and
   expect([...takes.values()].filter((count) => count > 1)).toEqual([]);
 
   takes.clear();
-  set.pass(leaseMs / 2);
+  set.clock.pass(leaseMs / 2);
   await vi.waitFor(() => expect(server.turns).toEqual(expect.arrayContaining(dead)), quick);
   expect(new Map(takes)).toEqual(new Map(dead.map((build) => [build, 1])));
   expect(server.warnings).toEqual([]);
@@ -255,7 +208,7 @@ describe("a build that a dead server has left", () => {
       await reserve(set, build, "dead", 10);
     }
     await reserve(set, left, name, 20);
-    set.pass(leaseMs);
+    set.clock.pass(leaseMs);
     const spent: number[] = [];
     const watched = withLeases(store, {
       async take(build, ...rest) {
@@ -303,7 +256,7 @@ test("a build whose work is elsewhere is left alone, with its lease and its bell
   const { store } = set;
   const [elsewhere, other] = [await set.create(), await set.create()];
   await store.leases.take(elsewhere, { holder: "dead", generation: 1 }, leaseMs);
-  set.pass(leaseMs);
+  set.clock.pass(leaseMs);
   const lease = await store.leases.find(elsewhere);
   let isHere = false;
   let asked = 0;

@@ -1,18 +1,13 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { newId } from "@slipway/contract";
-import { openDatabase, openStore } from "@slipway/store";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
+import { openWorld } from "../testing/world.ts";
 import { createNotes } from "./notes.ts";
 
 const change = (text: string) => [{ kind: "remote", name: "to-finish", note: text }] as const;
 
 test("a server writes notes as the driver it was last, and of a build that nobody drives", async () => {
-  const directory = await mkdtemp("/var/tmp/slipway-notes-");
-  onTestFinished(() => rm(directory, { recursive: true }));
-  await using database = openDatabase({ url: `file:${directory}/slipway.db` });
-  const store = await openStore(database, { now: () => 0 });
-  const build = { id: newId("bld"), account: "ada", project: "shop", mode: "new", request: "a shop" } as const;
-  await store.builds.create(build, 1, { type: "build.requested" });
+  await using world = await openWorld({ store: {} });
+  const { store } = world;
+  const build = await world.create();
   const [first, second] = [createNotes(store, "server-1"), createNotes(store, "server-2")];
   await store.leases.take(build.id, { holder: "server-1", generation: 1 }, 60_000);
   first.drives(build.id, 1);

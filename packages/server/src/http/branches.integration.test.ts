@@ -2,15 +2,13 @@ import { createClient } from "@slipway/client";
 import { branchesViewSchema, buildViewSchema, endAs, newId } from "@slipway/contract";
 import { report } from "@slipway/engine";
 import { expect, test } from "vitest";
-import { branch, newCandidate, openSite } from "../work/repository/testing.ts";
-import { startTestServer } from "./testing.ts";
+import { openWorld } from "../testing/world.ts";
+import { branch, newCandidate } from "../work/repository/testing.ts";
 
 /** A build, and candidates of it as git has them. */
 async function setUp() {
-  const parts = new AsyncDisposableStack();
-  const site = parts.use(await openSite());
-  const { repository, main, sandbox, take } = site;
-  const server = parts.use(await startTestServer({ gitOf: async () => repository }));
+  const server = await openWorld({ repository: "small", http: {} });
+  const { repository, main, sandbox, take } = server;
   const { body } = await server.ask("POST", "/v1/builds", { body: { request: "a habit tracker" } });
   const { id: build } = buildViewSchema.parse(body);
   await server.tell(build, report("main.made", "main", { commit: main, tree: await repository.treeOf(main) }));
@@ -28,7 +26,6 @@ async function setUp() {
   };
   const path = `/v1/builds/${build}/branches`;
   const list = async () => branchesViewSchema.parse((await server.ask("GET", path)).body);
-  const held = parts.move();
   return {
     server,
     repository,
@@ -39,7 +36,7 @@ async function setUp() {
     list,
     offer,
     returned,
-    [Symbol.asyncDispose]: () => held.disposeAsync(),
+    [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
   };
 }
 
@@ -98,7 +95,7 @@ test("a branch that its attempt has not offered is kept when the attempt ends, a
 });
 
 test("there are no branches of a build that is not there, nor of what is no candidate", async () => {
-  await using server = await startTestServer();
+  await using server = await openWorld({ http: {} });
   const unknown = { status: 404, body: { error: { code: "build_not_found" } } };
   expect(await server.ask("GET", `/v1/builds/${newId("bld")}/branches`)).toMatchObject(unknown);
   expect(await server.ask("DELETE", `/v1/builds/${newId("bld")}/branches/${newId("cnd")}`)).toMatchObject(unknown);

@@ -5,15 +5,16 @@ import { createClient } from "@slipway/client";
 import { type BuildId, type EventView, hasCode, newId } from "@slipway/contract";
 import { report } from "@slipway/engine";
 import { afterEach, describe, expect, test } from "vitest";
-import { startTestServer, type TestServer, type TestServerOptions } from "./testing.ts";
+import { openWorld, type WorldWith } from "../testing/world.ts";
+import type { HttpOptions } from "./testing.ts";
 
 const servers: AsyncDisposable[] = [];
 afterEach(async () => {
   for (const server of servers.splice(0)) await server[Symbol.asyncDispose]();
 });
 
-async function serve(options?: TestServerOptions) {
-  const server = await startTestServer(options);
+async function serve(options?: HttpOptions) {
+  const server = await openWorld({ http: options ?? {} });
   servers.push(server);
   return { server, client: createClient({ socketPath: server.socketPath }) };
 }
@@ -62,7 +63,7 @@ describe("events", () => {
     for await (const { sequence } of events) if (numbers.push(sequence) === upTo) break;
     return numbers;
   };
-  const cancel = (server: TestServer, id: BuildId) => server.tell(id, report("order.cancel", "cancel", {}));
+  const cancel = (server: WorldWith<"http">, id: BuildId) => server.tell(id, report("order.cancel", "cancel", {}));
 
   test("are followed to the build's end, also when the server restarts in between", async () => {
     const { client, server } = await serve({ stages: [] });

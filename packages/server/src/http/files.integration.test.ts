@@ -1,9 +1,8 @@
 import { createClient } from "@slipway/client";
 import { apiLimits, buildViewSchema, newId } from "@slipway/contract";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { openWorld } from "../testing/world.ts";
 import { moveMain } from "../work/merging/move-main.ts";
-import { openSite } from "../work/repository/testing.ts";
-import { startTestServer } from "./testing.ts";
 
 const signal = new AbortController().signal;
 const tooLarge = "x".repeat(apiLimits.maxFileBytes + 1);
@@ -16,10 +15,11 @@ afterAll(() => world[Symbol.asyncDispose]());
 
 /** A build whose main has two merges, and a candidate that is not merged. */
 async function setUp() {
-  const parts = new AsyncDisposableStack();
-  const site = parts.use(await openSite({ "README.md": "# App\n", "src/old.txt": "one\ntwo\nthree\n" }));
-  const { repository, main: began, sandbox } = site;
-  const server = parts.use(await startTestServer({ gitOf: async () => repository }));
+  const server = await openWorld({
+    repository: { "README.md": "# App\n", "src/old.txt": "one\ntwo\nthree\n" },
+    http: {},
+  });
+  const { repository, main: began, sandbox } = server;
   const { body } = await server.ask("POST", "/v1/builds", { body: { request: "a habit tracker" } });
   const { id: build } = buildViewSchema.parse(body);
   const merge = async (tree: string) => {
@@ -30,7 +30,7 @@ async function setUp() {
     return { commit: to, data };
   };
   const change = async (files: Readonly<Record<string, string | Buffer | null>>) =>
-    await site.offer(await sandbox.commit({ files, parents: [began] }));
+    await server.offer(await sandbox.commit({ files, parents: [began] }));
   const moved = { "src/old.txt": null, "src/new.txt": "one\ntwo\nthree\n" };
   const first = await merge((await change({ ...moved, "src/list.ts": "export {};\n" })).tree);
   const { tree } = await change({
@@ -46,11 +46,10 @@ async function setUp() {
   const entries = `${await sandbox.git(["ls-tree", tree])}120000 blob ${link}\tnow\n`;
   const made = (await sandbox.git(["mktree"], entries)).toString().trim();
   const withLink = await sandbox.object("tree", await sandbox.git(["cat-file", "tree", made]));
-  const offered = await site.offer(await sandbox.commit({ tree: withLink, parents: [began] }));
+  const offered = await server.offer(await sandbox.commit({ tree: withLink, parents: [began] }));
   const second = await merge(offered.tree);
   const { commit: candidate } = await change({ "secret.txt": "not on main\n" });
   const path = `/v1/builds/${build}/files`;
-  const held = parts.move();
   return {
     server,
     build,
@@ -60,7 +59,7 @@ async function setUp() {
     second,
     candidate,
     client: createClient(server).builds,
-    [Symbol.asyncDispose]: () => held.disposeAsync(),
+    [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
   };
 }
 
@@ -159,7 +158,7 @@ test("commits that are not of main show nothing", async () => {
 });
 
 test("a build without a main has no files yet, and one that is not there none at all", async () => {
-  await using server = await startTestServer();
+  await using server = await openWorld({ http: {} });
   const { body } = await server.ask("POST", "/v1/builds", { body: { request: "a habit tracker" } });
   expect(await server.ask("GET", `/v1/builds/${body.id}/files`)).toMatchObject({
     status: 409,

@@ -3,21 +3,17 @@ import { connect } from "node:net";
 import { join } from "node:path";
 import { apiLimits, type BuildId, buildViewSchema, healthSchema, microUsdPerUsd, newId } from "@slipway/contract";
 import { report } from "@slipway/engine";
-import { afterEach, describe, expect, test } from "vitest";
-import { startTestServer, type TestServer, type TestServerOptions, tasks } from "./testing.ts";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { openWorld, type WorldWith } from "../testing/world.ts";
+import { type HttpOptions, tasks } from "./testing.ts";
 
-const servers: TestServer[] = [];
-afterEach(async () => {
-  for (const server of servers.splice(0)) await server[Symbol.asyncDispose]();
-});
-
-async function serve(options?: TestServerOptions): Promise<TestServer> {
-  const server = await startTestServer(options);
-  servers.push(server);
+async function serve(options?: HttpOptions): Promise<WorldWith<"http">> {
+  const server = await openWorld({ http: options ?? {} });
+  onTestFinished(() => server[Symbol.asyncDispose]());
   return server;
 }
 
-const start = async (server: TestServer, more: object = {}) => {
+const start = async (server: WorldWith<"http">, more: object = {}) => {
   const answer = await server.ask("POST", "/v1/builds", { body: { request: "a habit tracker", ...more } });
   expect(answer.status).toBe(201);
   return buildViewSchema.parse(answer.body);

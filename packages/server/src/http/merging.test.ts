@@ -6,11 +6,11 @@ import { buildViewSchema, mergeQueueViewSchema, newId } from "@slipway/contract"
 import { report } from "@slipway/engine";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { createAgentCheck } from "../agents.ts";
-import { startTestServer, type TestServer } from "./testing.ts";
+import { openWorld, type WorldWith } from "../testing/world.ts";
 
-let server: TestServer;
+let server: WorldWith<"http">;
 beforeAll(async () => {
-  server = await startTestServer();
+  server = await openWorld({ http: {} });
 });
 afterAll(() => server[Symbol.asyncDispose]());
 
@@ -86,7 +86,7 @@ test("a build that wants another provider than there is, or no agent that there 
 test("a build whose agent is not installed is not begun, and says what to do", async () => {
   const agents = await mkdtemp(join(tmpdir(), "agents-"));
   onTestFinished(() => rm(agents, { recursive: true }));
-  await using own = await startTestServer({ checkAgent: createAgentCheck({}, agents) });
+  await using own = await openWorld({ http: { checkAgent: createAgentCheck({}, agents) } });
   const begin = (agent: string) => own.ask("POST", "/v1/builds", { body: { request: "x", settings: { agent } } });
   const refused = async (agent: string) => (await begin(agent)).body.error;
   const install = `npm install --prefix ${agents}/claude-code @anthropic-ai/claude-code`;

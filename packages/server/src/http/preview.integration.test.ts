@@ -4,15 +4,12 @@ import { type BuildId, buildViewSchema, newId } from "@slipway/contract";
 import { report, type WorkingBuild } from "@slipway/engine";
 import { expect, test } from "vitest";
 import { localUser } from "../faces/principal.ts";
+import { openWorld } from "../testing/world.ts";
 import { openBuildRepository } from "../work/repository/repository.ts";
-import { openSite } from "../work/repository/testing.ts";
-import { startTestServer } from "./testing.ts";
 
 const address = "http://127.0.0.1:4000/?slipway_token=t0ken";
 
 async function setUp() {
-  const parts = new AsyncDisposableStack();
-  const { repository, main } = parts.use(await openSite());
   const asked: unknown[] = [];
   let [isClosed, isNothing] = [false, false];
   let meanwhile = async () => {};
@@ -33,10 +30,9 @@ async function setUp() {
     addressOf: async () => (isClosed ? null : address),
     isNothing: async () => isNothing,
   };
-  const server = parts.use(await startTestServer({ gitOf: async () => repository, previews: () => previews }));
+  const server = await openWorld({ repository: "small", http: { previews: () => previews } });
   const { body } = await server.ask("POST", "/v1/builds", { body: { request: "a habit tracker" } });
   const { id } = buildViewSchema.parse(body);
-  const held = parts.move();
   const whileOpening = (work: () => Promise<void>) => {
     meanwhile = work;
   };
@@ -45,20 +41,18 @@ async function setUp() {
   };
   const succeed = async () => {
     await server.tell(id);
-    const { turn, lastEvent } = await server.store.builds.get(id);
     const end = { status: "succeeded", reason: "satisfied", endedAt: 1 } as const;
-    const by = { holder: "server-1", generation: 1 };
-    await server.store.builds.apply(id, by, { turn, through: lastEvent, build: end, events: [] });
+    await server.apply({ id }, { build: end });
   };
   return {
     server,
     id,
-    main,
+    main: server.main,
     asked,
     whileOpening,
     loseServer,
     succeed,
-    [Symbol.asyncDispose]: () => held.disposeAsync(),
+    [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
   };
 }
 
@@ -117,9 +111,7 @@ test("of a main without a dev server there is told what there is instead, and th
   };
   const { builds } = createClient({ socketPath: server.socketPath });
   await server.tell(id);
-  const { turn, lastEvent } = await server.store.builds.get(id);
-  const by = { holder: "server-1", generation: 1 };
-  await server.store.builds.apply(id, by, { turn, through: lastEvent, events: [], records });
+  await server.apply({ id }, { records });
   const instead = {
     reason: expect.stringContaining("no dev server"),
     repository: expect.stringContaining(id),
@@ -152,24 +144,26 @@ test("a build that was cancelled has none, nor one that is not there, nor one of
     expect(await of(newId("bld"))).toMatchObject(refusal(404, "build_not_found"));
   }
   expect(asked).toEqual([]);
-  await using bare = await startTestServer();
+  await using bare = await openWorld({ http: {} });
   const { body } = await bare.ask("POST", "/v1/builds", { body: { request: "a habit tracker" } });
   expect(await bare.ask("POST", `/v1/builds/${body.id}/preview`)).toMatchObject(refusal(501, "capability_missing"));
 });
 
 test("before there is a main there is nothing to show", async () => {
-  await using site = await openSite();
+  await using site = await openWorld({ repository: "small" });
   const environment = { PATH: process.env["PATH"] };
   const repository = await openBuildRepository({ directory: join(site.directory, "none"), environment });
-  await using server = await startTestServer({
-    gitOf: async () => repository,
-    previews: () => ({
-      open: async () => address,
-      close: async () => {},
-      end: async () => {},
-      addressOf: async () => undefined,
-      isNothing: async () => false,
-    }),
+  await using server = await openWorld({
+    http: {
+      gitOf: async () => repository,
+      previews: () => ({
+        open: async () => address,
+        close: async () => {},
+        end: async () => {},
+        addressOf: async () => undefined,
+        isNothing: async () => false,
+      }),
+    },
   });
   const { body } = await server.ask("POST", "/v1/builds", { body: { request: "a habit tracker" } });
   expect(await server.ask("POST", `/v1/builds/${body.id}/preview`)).toMatchObject(refusal(409, "not_ready"));

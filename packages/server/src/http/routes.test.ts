@@ -1,6 +1,7 @@
 import { apiLimits, errorTable, newId, parametersOf, type Route, routeParameters, routes } from "@slipway/contract";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type Asking, startTestServer, type TestServer } from "./testing.ts";
+import { openWorld, type WorldWith } from "../testing/world.ts";
+import type { Asking } from "./testing.ts";
 
 const all = Object.values(routes).flatMap((group) => Object.entries<Route>(group));
 const path = ({ path }: Route, build = newId("bld")) =>
@@ -13,10 +14,10 @@ const bodies: Readonly<Record<string, object>> = {
 const headersOf = ({ events }: Route): Record<string, string> =>
   events === undefined ? {} : { accept: "text/event-stream" };
 
-let server: TestServer;
+let server: WorldWith<"http">;
 let build: string;
 beforeAll(async () => {
-  server = await startTestServer();
+  server = await openWorld({ http: {} });
   build = (await server.ask("POST", "/v1/builds", { body: { request: "a shop", hold: "both" } })).body.id;
 });
 afterAll(() => server[Symbol.asyncDispose]());

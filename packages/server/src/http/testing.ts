@@ -1,47 +1,18 @@
-import { mkdtempSync, rmSync } from "node:fs";
 import { type IncomingHttpHeaders, request } from "node:http";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import type { BuildId, BuildSettings, Health, Stage, Task } from "@slipway/contract";
-import {
-  createFleet,
-  createTick,
-  lockIntent,
-  type NewEvent,
-  report,
-  type Store,
-  type Work,
-  type WorkItem,
-} from "@slipway/engine";
-import { openDatabase, openStore } from "@slipway/store";
+import { createFleet, createTick, lockIntent, type NewEvent, report, type Work, type WorkItem } from "@slipway/engine";
 import { type BuildFaceParts, createBuildFace } from "../faces/builds/builds.ts";
-import type { BuildFace } from "../faces/builds/face.ts";
-import { createNews } from "../faces/builds/news.ts";
+import { createNews, type News } from "../faces/builds/news.ts";
 import { generatedChecks, generatedIntent } from "../simulated/generated.ts";
+import { task } from "../testing/plans.ts";
+import type { Place } from "../testing/world/place.ts";
+import { driver, type StorePart } from "../testing/world/store.ts";
 import { openBuildSecrets } from "../work/build-secrets.ts";
+import type { RepositoryPart } from "../work/repository/testing.ts";
 import { createApp } from "./app.ts";
 import { listenOnSocket } from "./listen.ts";
-import type { App } from "./serve.ts";
-
-/** HTTP on a socket over a real store. Builds are driven by turns in this process, one for each ring. */
-export interface TestServer extends AsyncDisposable {
-  readonly directory: string;
-  readonly socketPath: string;
-  readonly store: Store;
-  readonly builds: BuildFace;
-  /** For requests that come by no socket. */
-  app(): App;
-  /** Work that was asked for and is neither answered nor done. */
-  readonly asked: WorkItem[];
-  readonly log: string[];
-  ask(method: string, path: string, options?: Asking): Promise<Answer>;
-  /** Keeps reports and drives the build until all of it is taken in. */
-  tell(build: BuildId, ...events: readonly NewEvent[]): Promise<void>;
-  /** Ends the HTTP server, as at its stop, and starts it again. */
-  restart(): Promise<void>;
-  stop(): Promise<void>;
-}
 
 export interface Asking {
   readonly body?: unknown;
@@ -55,7 +26,7 @@ export interface Answer {
   readonly body: any;
 }
 
-export interface TestServerOptions {
+export interface HttpOptions {
   /** Stages that are answered at once; the others wait. */
   readonly stages?: readonly Stage[];
   readonly defaults?: Partial<BuildSettings>;
@@ -63,48 +34,28 @@ export interface TestServerOptions {
   readonly models?: Health["models"];
   /** Whether the bell is heard. */
   readonly deaf?: boolean;
+  /** Of all builds; left out: the one of this world, if it has one. */
   readonly gitOf?: BuildFaceParts["gitOf"];
   readonly previews?: BuildFaceParts["previews"];
 }
 
-const by = { holder: "server-1", generation: 1 };
-
-export async function startTestServer(options: TestServerOptions = {}): Promise<TestServer> {
+/** HTTP on a socket. Builds are driven by turns in this process, one for each ring. */
+export async function openHttp(
+  options: HttpOptions,
+  { directory, clock, store, repository }: Place & StorePart & Partial<Pick<RepositoryPart, "repository">>,
+  held: AsyncDisposableStack,
+) {
   const {
     stages = ["draft", "lock", "plan"],
     defaults = {},
     models = [],
     deaf = false,
-    gitOf = async () => undefined,
+    gitOf = async () => repository,
     previews = () => undefined,
   } = options;
-  const directory = mkdtempSync(join(tmpdir(), "slipway-http-"));
-  const database = await openDatabase({ url: `file:${join(directory, "slipway.db")}` });
-  const clock = { now: () => Date.now() };
-  const store = await openStore(database, clock);
   const news = createNews();
-  const asked: WorkItem[] = [];
   const log: string[] = [];
-  const work: Work = {
-    async carryOut({ id, request: wanted }, items) {
-      for (const item of items) {
-        if (item.type !== "stage" || !stages.includes(item.stage)) asked.push(item);
-        else await store.events.report(id, [await answerTo(item.stage, wanted)]);
-      }
-    },
-    reattach: async () => {},
-    heardAtMs: () => undefined,
-  };
-  const tick = createTick({ store, work, fleet: createFleet(100, () => {}), clock });
-  /** Until a turn has nothing more to take in. */
-  const drive = async (build: BuildId) => {
-    for (;;) {
-      const { over } = await tick(build, by, null);
-      news.tell(build);
-      const { appliedThrough } = await store.builds.get(build);
-      if (over || (await store.events.read(build, appliedThrough, { source: "report" })).length === 0) return;
-    }
-  };
+  const { asked, drive } = driveByTurns({ clock, store, news }, stages);
   let driving = Promise.resolve();
   const ring = (build: BuildId) => {
     if (!deaf) driving = driving.then(() => drive(build));
@@ -136,32 +87,59 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     };
   };
   let stop = await listen();
+  held.defer(() => driving);
+  held.defer(() => stop().catch(() => undefined));
   return {
-    directory,
     socketPath,
-    store,
     builds,
+    /** For requests that come by no socket. */
     app: () => app(AbortSignal.abort()),
+    /** Work that was asked for and is neither answered nor done. */
     asked,
     log,
-    ask: (method, path, asking) => ask(socketPath, method, path, asking),
-    async tell(build, ...events) {
+    ask: (method: string, path: string, asking?: Asking) => ask(socketPath, method, path, asking),
+    /** Keeps reports and drives the build until all of it is taken in. */
+    async tell(build: BuildId, ...events: readonly NewEvent[]): Promise<void> {
       await store.events.report(build, events);
       ring(build);
       await driving;
     },
-    async restart() {
+    /** Ends the HTTP server, as at its stop, and starts it again. */
+    async restart(): Promise<void> {
       await stop();
       stop = await listen();
     },
     stop: () => stop(),
-    async [Symbol.asyncDispose]() {
-      await stop().catch(() => undefined);
-      await driving;
-      await database[Symbol.asyncDispose]();
-      rmSync(directory, { recursive: true });
-    },
   };
+}
+
+/** Turns of builds, one after the other. `asked`: work that is neither answered nor done. */
+function driveByTurns(
+  { clock, store, news }: Pick<StorePart, "store"> & Pick<Place, "clock"> & { readonly news: News },
+  stages: readonly Stage[],
+) {
+  const asked: WorkItem[] = [];
+  const work: Work = {
+    async carryOut({ id, request: wanted }, items) {
+      for (const item of items) {
+        if (item.type !== "stage" || !stages.includes(item.stage)) asked.push(item);
+        else await store.events.report(id, [await answerTo(item.stage, wanted)]);
+      }
+    },
+    reattach: async () => {},
+    heardAtMs: () => undefined,
+  };
+  const tick = createTick({ store, work, fleet: createFleet(100, () => {}), clock });
+  /** Until a turn has nothing more to take in. */
+  const drive = async (build: BuildId) => {
+    for (;;) {
+      const { over } = await tick(build, driver, null);
+      news.tell(build);
+      const { appliedThrough } = await store.builds.get(build);
+      if (over || (await store.events.read(build, appliedThrough, { source: "report" })).length === 0) return;
+    }
+  };
+  return { asked, drive };
 }
 
 async function answerTo(stage: Stage, wanted: string): Promise<NewEvent> {
@@ -177,24 +155,15 @@ async function answerTo(stage: Stage, wanted: string): Promise<NewEvent> {
   }
 }
 
-function task(id: string, dependencies: readonly string[], minutes: number): Task {
-  return {
-    id,
-    title: `Make ${id}`,
-    description: `Make ${id}`,
-    component: "frontend",
-    features: ["list"],
-    dependencies: [...dependencies],
-    expectedFiles: [`src/${id}.ts`],
-    estimate: { minutes, usd: 1.5 },
-    criteria: [],
-  };
+function taskOf(id: string, dependencies: string[], minutes: number): Task {
+  const words = { title: `Make ${id}`, description: `Make ${id}`, component: "frontend", features: ["list"] };
+  return task(id, dependencies, { ...words, expectedFiles: [`src/${id}.ts`], estimate: { minutes, usd: 1.5 } });
 }
 
 export const tasks: readonly Task[] = [
-  task("setup", [], 10),
-  task("list", ["setup"], 30),
-  task("store", ["setup"], 20),
+  taskOf("setup", [], 10),
+  taskOf("list", ["setup"], 30),
+  taskOf("store", ["setup"], 20),
 ];
 
 async function ask(

@@ -3,7 +3,8 @@ import type { AttemptWork, NewEvent, WorkingBuild } from "@slipway/engine";
 import { describe, expect, test } from "vitest";
 import { allEvents } from "../testing/all-events.ts";
 import { numberedBuild } from "../testing/numbered-build.ts";
-import { openSteppedWorld } from "../testing/stepped.ts";
+import { attemptAt } from "../testing/plans.ts";
+import { openWorld } from "../testing/world.ts";
 import { fateOf, type SimulationSettings, usualWorld } from "./fate.ts";
 import type { Notice } from "./host.ts";
 import { createManualClock } from "./manual-clock.ts";
@@ -28,18 +29,7 @@ function begin(settings: SimulationSettings = calm) {
   const record = createWorldRecord();
   const simulation = createSimulation({ settings, clock, host, witness: record });
   const build: WorkingBuild = { id: newId("bld"), account: "ada", project: "shop", mode: "new", request: "a shop" };
-  const attempt: AttemptWork = {
-    type: "attempt",
-    id: newId("att"),
-    task: "cart",
-    number: 1,
-    respawn: 0,
-    paused: false,
-    level: null,
-    pattern: null,
-    from: "main",
-    answer: null,
-  };
+  const attempt = attemptAt("cart");
   return {
     clock,
     money,
@@ -254,8 +244,8 @@ describe("a build", () => {
 
   test("runs each step once, and the ledger has what was spent", async () => {
     for (let seed = 1; seed <= 3; seed++) {
-      await using world = await openSteppedWorld({ ...settings, seed });
-      await world.create(build);
+      await using world = await openWorld({ clock: createManualClock(), steps: { ...settings, seed } });
+      await world.start({ id: build });
       await world.run();
       expect((await world.store.builds.get(build)).endedAt).not.toBeNull();
       expect(Math.max(...world.record.steps.values())).toBe(1);
@@ -268,8 +258,8 @@ describe("a build", () => {
   });
 
   test("has attempts that end as their fate has it", async () => {
-    await using world = await openSteppedWorld(settings);
-    await world.create(build);
+    await using world = await openWorld({ clock: createManualClock(), steps: settings });
+    await world.start({ id: build });
     await world.run();
     const ended = (await allEvents(world.store, build)).filter(({ type }) => type === "attempt.ended");
     const reasons = new Set<string>();
@@ -283,8 +273,8 @@ describe("a build", () => {
 });
 
 async function runAlone(settings: SimulationSettings, id: BuildId) {
-  await using world = await openSteppedWorld(settings);
-  await world.create(id);
+  await using world = await openWorld({ clock: createManualClock(), steps: settings });
+  await world.start({ id });
   await world.run();
   const { status, reason } = await world.store.builds.get(id);
   const { tasks } = await world.store.builds.state(id);

@@ -9,9 +9,10 @@ import type { BuildId } from "@slipway/contract";
 import { expect, test, vi } from "vitest";
 import { playAll } from "../../../../examples/demo-build/testing.ts";
 import { between, draw } from "../simulated/chance.ts";
-import { type DemoFault, type DemoWorld, demoFaults, openDemoWorld } from "./demo-world.ts";
-import { examineDemoBuild, examineNothingLeft, examineProcesses, examineRest } from "./examine-demo.ts";
+import { type DemoWorld, examineDemoBuild, examineNothingLeft, examineProcesses, examineRest } from "./examine-demo.ts";
 import { tellStuck } from "./tell-stuck.ts";
+import { type DemoFault, demoFaults } from "./world/demo.ts";
+import { openWorld } from "./world.ts";
 
 /** By which dice processes are killed. */
 const seed = Number(process.env["SLIPWAY_SEED"]);
@@ -32,7 +33,7 @@ export function testDemoCrashes(crashes: number): void {
   test("the demo's build ends as without faults, whatever is killed", async () => {
     console.log(`SLIPWAY_SEED=${seed}`);
     const tree = await treeWithoutFaults();
-    await using world = await openDemoWorld();
+    await using world = await openWorld({ demo: {}, store: {} });
     let struck = 0;
     do struck += await crashBuild(world, tree, { before: struck, left: crashes - struck });
     while (struck < crashes);

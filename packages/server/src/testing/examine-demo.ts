@@ -9,9 +9,11 @@ import { z } from "zod";
 import { runIdOf } from "../work/attempts/names.ts";
 import { allEvents } from "./all-events.ts";
 import type { BilledRequest } from "./billed-model.ts";
-import type { DemoWorld } from "./demo-world.ts";
 import { mountsOf, processesOf, sandboxesOf } from "./processes.ts";
 import { repeatedSteps, stepsBefore, stepsOf } from "./run-steps.ts";
+import type { WorldWith } from "./world.ts";
+
+export type DemoWorld = WorldWith<"demo" | "store">;
 
 const run = promisify(execFile);
 

@@ -2,9 +2,10 @@ import type { BuildId } from "@slipway/contract";
 import type { BuildEvent, Store } from "@slipway/engine";
 import { expect } from "vitest";
 import type { SimulationSettings } from "../simulated/fate.ts";
+import { createManualClock } from "../simulated/manual-clock.ts";
 import type { WorldRecord } from "../simulated/testing/world-record.ts";
 import { allEvents } from "./all-events.ts";
-import { openSteppedWorld } from "./stepped.ts";
+import { openWorld } from "./world.ts";
 
 /** What is true of every build that has ended, whatever happened to who drove it. */
 export async function examineBuild(store: Store, record: WorldRecord, id: BuildId): Promise<void> {
@@ -55,8 +56,8 @@ export async function endOf(store: Store, id: BuildId) {
 
 /** The same build in a world of the same seed, driven by one process that nothing happens to. */
 export async function endWithoutFaults(world: SimulationSettings, id: BuildId) {
-  await using calm = await openSteppedWorld(world);
-  await calm.create(id);
+  await using calm = await openWorld({ clock: createManualClock(), steps: world });
+  await calm.start({ id });
   await calm.run();
   return await endOf(calm.store, id);
 }

@@ -7,10 +7,11 @@ import { expect, test } from "vitest";
 import { between, draw } from "../simulated/chance.ts";
 import { type SimulationSettings, usualWorld } from "../simulated/fate.ts";
 import { allEvents } from "./all-events.ts";
-import { type CrashWorld, type DriveName, type Fault, faultsOf, openCrashWorld } from "./crash-world.ts";
 import { endOf, endWithoutFaults, examineBuild } from "./examine.ts";
 import { numberedBuild } from "./numbered-build.ts";
 import { tellStuck } from "./tell-stuck.ts";
+import { type DriveName, type Fault, faultsOf } from "./world/coordinator.ts";
+import { openWorld, type WorldWith } from "./world.ts";
 
 /** By which dice processes are killed. */
 const seed = Number(process.env["SLIPWAY_SEED"]);
@@ -32,6 +33,7 @@ const poorMicroUsd = 150_000;
 /** No recovery takes so long. */
 const stuckMs = 240_000;
 
+type CrashWorld = WorldWith<"coordinator">;
 type Kind = "plain" | "poor" | "cancelled" | "paused";
 
 interface StartedBuild {
@@ -47,7 +49,7 @@ interface StartedBuild {
 export function testLoopCrashes(crashes: number, drive: DriveName): void {
   test(`builds that ${drive} drive end as without faults, whatever is killed`, async () => {
     console.log(`SLIPWAY_SEED=${seed}`);
-    await using set = await openCrashWorld({ world, factor: 20 }, drive);
+    await using set = await openWorld({ simulation: { settings: world, factor: 20 }, coordinator: drive });
     await using listeners = await listenToBridge(set);
     const users = tendBuilds(set, listeners.listen);
     for (let number = 1; number <= crashes; number++) {
@@ -83,7 +85,10 @@ function tendBuilds(set: CrashWorld, onStart: (build: BuildId) => void) {
   const start = async () => {
     const number = all.length + 1;
     const build = { id: numberedBuild(number, seed), kind: kindOf(number), number, startedAt: Date.now(), through: 0 };
-    await set.create(build.id, build.kind === "poor" ? { budgetMicroUsd: poorMicroUsd } : {});
+    await set.create({
+      id: build.id,
+      ...(build.kind === "poor" && { budgetMicroUsd: poorMicroUsd }),
+    });
     onStart(build.id);
     all.push(build);
     open.push(build);

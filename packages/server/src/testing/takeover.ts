@@ -6,10 +6,10 @@ import { expect, test } from "vitest";
 import { startRestate } from "../drive/restate/testing.ts";
 import { type SimulationSettings, usualWorld } from "../simulated/fate.ts";
 import { startCoordinator } from "./coordinator.ts";
-import type { DriveName } from "./crash-world.ts";
 import { endOf, endWithoutFaults, examineBuild } from "./examine.ts";
 import { numberedBuild } from "./numbered-build.ts";
-import { openServedWorld } from "./served-world.ts";
+import type { DriveName } from "./world/coordinator.ts";
+import { openWorld } from "./world.ts";
 
 const world: SimulationSettings = {
   ...usualWorld,
@@ -24,7 +24,10 @@ const world: SimulationSettings = {
 export function testTakeover(drive: DriveName): void {
   test(`of two servers on one Postgres, driven by ${drive}, the one that is left goes on with all builds`, async () => {
     await using postgres = await startPostgres();
-    await using set = await openServedWorld({ world, factor: 30, databaseUrl: await postgres.createDatabase() });
+    await using set = await openWorld({
+      simulation: { settings: world, factor: 30 },
+      store: { url: await postgres.createDatabase() },
+    });
     const { store, databaseUrl, worldSocket, speed } = set;
     await using restate = drive === "restate" ? await startRestate() : null;
     const start = (name: string) => {
@@ -36,7 +39,7 @@ export function testTakeover(drive: DriveName): void {
     await first.ready;
     // Each lasts for half a minute or more: so long no process is waited for, nor a lease.
     const builds = [3, 6, 22].map((number) => numberedBuild(number));
-    for (const id of builds) await set.create(id, {});
+    for (const id of builds) await set.create({ id });
     await holds(store, "server-1", builds);
     await using second = start("server-2");
     await second.ready;
@@ -45,7 +48,7 @@ export function testTakeover(drive: DriveName): void {
     expect(await holdersOf(store, builds)).toEqual(["server-1", "server-1", "server-1"]);
 
     await first.kill();
-    await set.create(later, {});
+    await set.create({ id: later });
     await holds(store, "server-2", [...builds, later]);
     for (const id of [...builds, later]) {
       await until(async () => (await store.builds.get(id)).endedAt !== null);

@@ -2,13 +2,13 @@ import { fileURLToPath } from "node:url";
 import { expect, test, vi } from "vitest";
 import { localUser } from "../faces/principal.ts";
 import { scriptedApp } from "../testing/scripted-app.ts";
-import { openWholeBuilds } from "../testing/whole-builds.ts";
+import { openWorld } from "../testing/world.ts";
 
 /** Where set-up puts other people's agents for tests. */
 const agents = fileURLToPath(new URL("../../../../scripts/test-agents", import.meta.url));
 
 test("the claude program builds what the built-in agent does", async () => {
-  await using builds = await openWholeBuilds({ program: scriptedApp([{ id: "cart" }]), agents });
+  await using builds = await openWorld({ sandboxes: { agents }, server: { program: scriptedApp([{ id: "cart" }]) } });
   const build = await builds.start({ settings: { agent: "claude-code" } });
   const view = await builds.ended(build, 500_000);
   const told = (await builds.events(build)).map(({ type, data }) => `${type} ${JSON.stringify(data).slice(0, 300)}`);

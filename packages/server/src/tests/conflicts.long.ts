@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { criteria } from "../simulated/generated.ts";
 import { type Given, keepBoth, part, type ScriptedTask, scriptedApp } from "../testing/scripted-app.ts";
 import { testsOf, unique } from "../testing/tests-of.ts";
-import { openWholeBuilds } from "../testing/whole-builds.ts";
+import { openWorld } from "../testing/world.ts";
 
 const limitMs = 1_500_000;
 const pairs = ["one", "two", "three", "four", "five"];
@@ -57,7 +57,10 @@ test(
     ];
     expect(tasks).toHaveLength(20);
     const { all, together } = meetingOf(tasks);
-    await using builds = await openWholeBuilds({ program: scriptedApp(together, { beside }) });
+    await using builds = await openWorld({
+      sandboxes: "local",
+      server: { program: scriptedApp(together, { beside }) },
+    });
     const build = await builds.start({ settings: { slots: 20 } });
     const ending = builds.ended(build, limitMs);
     await Promise.race([all, ending]);

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { localUser } from "../faces/principal.ts";
 import { criteria } from "../simulated/generated.ts";
 import { part, refuses, scriptedApp, shows } from "../testing/scripted-app.ts";
-import { openWholeBuilds, type WholeBuilds } from "../testing/whole-builds.ts";
+import { openWorld, type WorldWith } from "../testing/world.ts";
 
 vi.setConfig({ testTimeout: 600_000, hookTimeout: 600_000 });
 
@@ -102,10 +102,10 @@ const easilyConvinced: ScriptedProgram = (request) => {
   return app(request);
 };
 
-let builds: WholeBuilds;
+let builds: WorldWith<"sandboxes" | "server">;
 let build: BuildId;
 beforeAll(async () => {
-  builds = await openWholeBuilds({ program: easilyConvinced });
+  builds = await openWorld({ sandboxes: "local", server: { program: easilyConvinced } });
   build = await builds.start({});
 });
 afterAll(() => builds[Symbol.asyncDispose]());

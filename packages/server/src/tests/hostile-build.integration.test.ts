@@ -5,7 +5,7 @@ import type { BuildEvent } from "@slipway/engine";
 import type { Action } from "@slipway/gateway/scripted";
 import { expect, test, vi } from "vitest";
 import { part, refuses, type ScriptedTask, scriptedApp, usualChecks } from "../testing/scripted-app.ts";
-import { openWholeBuilds } from "../testing/whole-builds.ts";
+import { openWorld } from "../testing/world.ts";
 
 const limitMs = 1_800_000;
 const deeds = readFileSync(new URL("../testing/hostile-agent.mjs", import.meta.url), "utf8");
@@ -115,7 +115,7 @@ test(
   "a build with hostile attempts merges honest work alone, and says why of all the rest",
   async () => {
     const program = scriptedApp([{ id: "cart" }, ...hostile, large], { checks: [...usualChecks, marked] });
-    await using builds = await openWholeBuilds({ program });
+    await using builds = await openWorld({ sandboxes: "local", server: { program } });
     const build = await builds.start({ settings: { slots: 10, respawn: false } });
     const view = await builds.ended(build, limitMs);
     const events = await builds.events(build);

@@ -1,8 +1,9 @@
 import { expect, test } from "vitest";
 import { type SimulationSettings, usualWorld } from "../simulated/fate.ts";
+import { createManualClock } from "../simulated/manual-clock.ts";
 import { allEvents } from "../testing/all-events.ts";
 import { numberedBuild } from "../testing/numbered-build.ts";
-import { openSteppedWorld } from "../testing/stepped.ts";
+import { openWorld } from "../testing/world.ts";
 
 const hourMs = 3_600_000;
 
@@ -20,9 +21,9 @@ const stubborn: SimulationSettings = {
 };
 
 test("a build of a day with 5,000 outcomes does not slow down", async () => {
-  await using world = await openSteppedWorld(stubborn);
+  await using world = await openWorld({ clock: createManualClock(), steps: stubborn });
   const build = numberedBuild(1);
-  await world.create(build, { slots: 20, timeoutMs: 72 * hourMs });
+  await world.start({ id: build, slots: 20, timeoutMs: 72 * hourMs });
   const beganMs = world.clock.now();
   const turns: number[] = [];
   await world.run(({ cpuMs }) => {

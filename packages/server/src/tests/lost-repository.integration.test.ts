@@ -3,9 +3,10 @@ import { join } from "node:path";
 import type { BuildId } from "@slipway/contract";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { localUser } from "../faces/principal.ts";
+import { attemptAt } from "../testing/plans.ts";
 import { scriptedApp } from "../testing/scripted-app.ts";
-import { openWholeBuilds, type WholeBuilds } from "../testing/whole-builds.ts";
-import { attemptAt, openSite } from "../work/attempts/testing.ts";
+import type { WorldWith } from "../testing/world.ts";
+import { openWorld } from "../testing/world.ts";
 
 vi.setConfig({ testTimeout: 300_000 });
 const patience = { timeout: 120_000, interval: 100 };
@@ -14,12 +15,15 @@ const answer = scriptedApp([]);
 /** A build whose first agent waits for its model. */
 async function begin(directory: string) {
   const asked = Promise.withResolvers<void>();
-  const builds = await openWholeBuilds({
+  const builds = await openWorld({
     directory,
-    async program(request) {
-      if (request.answerSchema !== undefined) return await answer(request);
-      asked.resolve();
-      return await new Promise(() => {});
+    sandboxes: "local",
+    server: {
+      async program(request) {
+        if (request.answerSchema !== undefined) return await answer(request);
+        asked.resolve();
+        return await new Promise(() => {});
+      },
     },
   });
   const build = await builds.start({});
@@ -27,7 +31,7 @@ async function begin(directory: string) {
   return { builds, build };
 }
 
-async function expectCancelled({ server, provider }: WholeBuilds, build: BuildId) {
+async function expectCancelled({ server, provider }: WorldWith<"server">, build: BuildId) {
   expect(await server.face.get(localUser, build)).toMatchObject({ repositoryMissing: true, endedAt: null });
   await server.face.cancel(localUser, build);
   await vi.waitFor(async () => {
@@ -56,7 +60,7 @@ test("a build that loses its repository while it works says so, and can be cance
 });
 
 test("an attempt that finds its build's repository gone has not failed: it is interrupted, and says why", async () => {
-  await using site = await openSite({ program: () => ({ text: "Done." }) });
+  await using site = await openWorld({ sandboxes: "local", model: () => ({ text: "Done." }), attempts: {} });
   const { attempts, build, repositories } = site;
   await attempts.makeMain(build);
   await rm(repositories.directoryOf(build.id), { recursive: true, maxRetries: 10 });
@@ -70,7 +74,7 @@ test("a build whose repository is gone when its server begins is left alone, say
   const { builds: first, build } = await begin(directory);
   await first[Symbol.asyncDispose]();
   await remove(directory, build);
-  await using builds = await openWholeBuilds({ directory, program: answer });
+  await using builds = await openWorld({ directory, sandboxes: "local", server: { program: answer } });
   await vi.waitFor(() => expect(builds.warnings.join()).toContain(`Cannot drive ${build} here`), patience);
   await expectCancelled(builds, build);
   const told = await builds.events(build);

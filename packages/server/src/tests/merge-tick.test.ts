@@ -2,7 +2,8 @@ import { buildViewSchema, type CandidateId, coordinatorHeartbeatMs, endAs, newId
 import type { GateWork, MergeWork, WorkItem } from "@slipway/engine";
 import { describe, expect, test } from "vitest";
 import { viewOf } from "../faces/builds/views.ts";
-import { begin, plan, task } from "../testing/ticked-build.ts";
+import { task } from "../testing/plans.ts";
+import { begin, plan } from "../testing/ticked-build.ts";
 
 const name = (digit: string) => digit.repeat(40);
 const main = { commit: name("a"), tree: name("b") };

@@ -1,14 +1,15 @@
 import { execFile } from "node:child_process";
 import { chmod, lstat, mkdir, mkdtemp, readdir, readFile, rename, rm, truncate, writeFile } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { promisify } from "node:util";
 import type { BuildId, Check, Surface } from "@slipway/contract";
 import type { ScriptedProgram } from "@slipway/gateway/scripted";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { localUser } from "../faces/principal.ts";
 import { criteria } from "../simulated/generated.ts";
+import { commit, git, put, stateOf } from "../testing/git.ts";
 import { type ScriptedTask, scriptedApp, shows } from "../testing/scripted-app.ts";
-import { openWholeBuilds, type WholeBuilds } from "../testing/whole-builds.ts";
+import { openWorld, type WorldWith } from "../testing/world.ts";
 
 vi.setConfig({ testTimeout: 600_000, hookTimeout: 600_000 });
 
@@ -18,18 +19,6 @@ beforeAll(async () => {
   scratch = await mkdtemp("/var/tmp/slipway-modes-");
 });
 afterAll(() => rm(scratch, { recursive: true, force: true }));
-
-async function git(directory: string, ...args: string[]): Promise<string> {
-  const identity = ["-c", "user.name=Bo", "-c", "user.email=bo@localhost", "-c", "protocol.file.allow=always"];
-  return (await run("git", [...identity, "-C", directory, ...args])).stdout.trim();
-}
-
-async function put(directory: string, files: Readonly<Record<string, string>>): Promise<void> {
-  for (const [path, content] of Object.entries(files)) {
-    await mkdir(dirname(join(directory, path)), { recursive: true });
-    await writeFile(join(directory, path), content);
-  }
-}
 
 const server = `const { createServer } = require("node:http");
 const { total } = require("./lib/total");
@@ -52,19 +41,15 @@ async function someonesProject(name: string, files: Readonly<Record<string, stri
   const trace = join(scratch, `${name}.trace`);
   await mkdir(directory);
   await git(directory, "init", "-q", "-b", "trunk");
-  await put(directory, { "README.md": "# Prices\n", "lib/total.js": total });
-  await git(directory, "add", ".");
-  await git(directory, "commit", "-qm", "Add prices");
+  await commit(directory, "Add prices", { "README.md": "# Prices\n", "lib/total.js": total });
   const manifest = { name: "prices", version: "1.4.0", scripts: { dev: "node server.js", test: "node --test test/" } };
-  await put(directory, {
+  await commit(directory, "Serve them", {
     "package.json": JSON.stringify(manifest),
     "server.js": server,
     "test/total.test.js": tests,
     ".gitignore": "*.log\n",
     ...files,
   });
-  await git(directory, "add", ".");
-  await git(directory, "commit", "-qm", "Serve them");
   await git(directory, "tag", "v1.4.0");
   await put(directory, { "notes.txt": "not for git yet\n", "debug.log": "ignored\n" });
   for (const hook of ["pre-commit", "post-checkout", "post-index-change", "reference-transaction", "pre-push"]) {
@@ -73,17 +58,6 @@ async function someonesProject(name: string, files: Readonly<Record<string, stri
     await chmod(path, 0o755);
   }
   return { directory, trace, before: await stateOf(directory) };
-}
-
-/** All that is in a directory, with the index, the refs and every object, and when it was last written. */
-async function stateOf(directory: string): Promise<string[]> {
-  const names = (await readdir(directory, { recursive: true })).toSorted();
-  return await Promise.all(
-    names.map(async (name) => {
-      const { mode, ino, size, mtimeNs } = await lstat(join(directory, name), { bigint: true });
-      return `${name} ${mode} ${ino} ${size} ${mtimeNs}`;
-    }),
-  );
 }
 
 /** How the project's own tests end, without Slipway. */
@@ -95,7 +69,7 @@ async function ownTests(directory: string): Promise<number> {
 }
 
 /** Main's files, in a directory of their own. */
-async function mainOf(builds: WholeBuilds, build: BuildId): Promise<string> {
+async function mainOf(builds: WorldWith<"server">, build: BuildId): Promise<string> {
   const directory = join(scratch, build);
   await mkdir(directory);
   const repository = await builds.repository(build);
@@ -118,7 +92,7 @@ function appThatShows(path: string, text: string): { readonly surface: Surface; 
   };
 }
 
-async function expectSucceeded(builds: WholeBuilds, build: BuildId) {
+async function expectSucceeded(builds: WorldWith<"server">, build: BuildId) {
   const view = await builds.ended(build, 500_000);
   const told = (await builds.events(build)).map(({ type, data }) => `${type} ${JSON.stringify(data).slice(0, 300)}`);
   expect(view.status, [...told.slice(-15), ...builds.warnings].join("\n")).toBe("succeeded");
@@ -156,9 +130,12 @@ describe("a repository that is somebody else's", () => {
     const [open, opened] = [join(scratch, "open"), join(scratch, "opened")];
     await writeFile(open, `#!/bin/sh\necho "$SLIPWAY_BRANCH $SLIPWAY_BASE $SLIPWAY_TITLE" >> ${opened}\n`);
     await chmod(open, 0o755);
-    await using builds = await openWholeBuilds({
-      remote: { pushUrl: `file://${remote}`, pullRequestCommand: open },
-      program: scriptedApp([tax], { ...appThatShows("/tax", "with tax 12"), isThere: true }),
+    await using builds = await openWorld({
+      sandboxes: "local",
+      server: {
+        remote: { pushUrl: `file://${remote}`, pullRequestCommand: open },
+        program: scriptedApp([tax], { ...appThatShows("/tax", "with tax 12"), isThere: true }),
+      },
     });
     const build = await builds.start({ mode: "feature", source: { directory }, request: "Show prices with tax" });
     const { view, queue } = await expectSucceeded(builds, build);
@@ -204,7 +181,7 @@ describe("a repository that is somebody else's", () => {
       asked.push(request.prompt);
       return script(request);
     };
-    await using builds = await openWholeBuilds({ program });
+    await using builds = await openWorld({ sandboxes: "local", server: { program } });
     const build = await builds.start({ mode: "fix", source: { directory }, request: "Totals are wrong" });
     const { view } = await expectSucceeded(builds, build);
     const [intent] = await builds.server.store.builds.records(build, "intents");
@@ -228,7 +205,7 @@ describe("a repository that is somebody else's", () => {
 });
 
 describe("a repository that is not as usual", () => {
-  let builds: WholeBuilds;
+  let builds: WorldWith<"server">;
   let asked = 0;
   beforeAll(async () => {
     const script = scriptedApp([{ id: "anything" }], { isThere: true });
@@ -236,7 +213,7 @@ describe("a repository that is not as usual", () => {
       asked++;
       return script(request);
     };
-    builds = await openWholeBuilds({ program });
+    builds = await openWorld({ sandboxes: "local", server: { program } });
   });
   afterAll(() => builds[Symbol.asyncDispose]());
 

@@ -5,7 +5,7 @@ import { allEvents } from "../testing/all-events.ts";
 import { startCoordinator } from "../testing/coordinator.ts";
 import { endOf, endWithoutFaults, examineBuild } from "../testing/examine.ts";
 import { numberedBuild } from "../testing/numbered-build.ts";
-import { openServedWorld, type ServedWorld } from "../testing/served-world.ts";
+import { openWorld, type WorldWith } from "../testing/world.ts";
 
 vi.setConfig({ testTimeout: 300_000 });
 
@@ -20,16 +20,16 @@ const world: SimulationSettings = {
   shares: { ...usualWorld.shares, failed: 0.2 },
 };
 
-function start({ databaseUrl, worldSocket, speed }: ServedWorld, aheadMs = 0) {
+function start({ databaseUrl, worldSocket, speed }: WorldWith<"simulation" | "store">, aheadMs = 0) {
   const ahead = { ...speed, aheadMs };
   return startCoordinator({ name: "server-1", databaseUrl, worldSocket, speed: ahead, leaseMs: 75_000 });
 }
 
 test("a build that is paused at its budget goes on days later, by another server, when that is raised", async () => {
-  await using set = await openServedWorld({ world, factor: 20 });
+  await using set = await openWorld({ simulation: { settings: world, factor: 20 }, store: {} });
   const { store } = set;
   const build = numberedBuild(1);
-  await set.create(build, { budgetMicroUsd: 200_000 });
+  await set.create({ id: build, budgetMicroUsd: 200_000 });
   {
     await using server = start(set);
     await server.ready;
@@ -63,10 +63,10 @@ test("a build that is paused at its budget goes on days later, by another server
 });
 
 test("a cancel that was given while no server ran is honoured by the next one", async () => {
-  await using set = await openServedWorld({ world: { ...world, pace: 100 }, factor: 20 });
+  await using set = await openWorld({ simulation: { settings: { ...world, pace: 100 }, factor: 20 }, store: {} });
   const { store, simulation } = set;
   const build = numberedBuild(1);
-  await set.create(build, {});
+  await set.create({ id: build });
   const killed = start(set);
   await killed.ready;
   await until(async () => simulation.alive(build).length > 0);
@@ -91,10 +91,10 @@ test.each([
   { what: "two days", awayMs: 2 * dayMs },
 ])("attempts go on where no server ran for $what: their time and the build's stood still", async ({ awayMs }) => {
   // No faster: a machine that lets this process wait for seconds would make its attempts silent for too long.
-  await using set = await openServedWorld({ world: { ...world, pace: 100 }, factor: 10 });
+  await using set = await openWorld({ simulation: { settings: { ...world, pace: 100 }, factor: 10 }, store: {} });
   const { store, simulation } = set;
   const build = numberedBuild(1);
-  await set.create(build, {});
+  await set.create({ id: build });
   const killed = start(set);
   await killed.ready;
   await until(async () => simulation.alive(build).length > 0);

@@ -1,7 +1,9 @@
 import { type BuildId, endAs, newId } from "@slipway/contract";
 import { report, type WorkItem } from "@slipway/engine";
 import { describe, expect, test } from "vitest";
-import { begin, by, checks, hash, intent, locked, open, plan, sandboxOf, task } from "../testing/ticked-build.ts";
+import { checks, hash, intent, locked, open, task } from "../testing/plans.ts";
+import { begin, plan, sandboxOf } from "../testing/ticked-build.ts";
+import { driver } from "../testing/world/store.ts";
 
 const hourMs = 3_600_000;
 const merged = endAs("merged");
@@ -473,9 +475,9 @@ describe("who drives", () => {
   test("what an earlier generation has left ends without a trace", async () => {
     const set = await begin();
     await plan(set, [task("cart")]);
-    await set.turn({ ...by, generation: 2 });
+    await set.turn({ ...driver, generation: 2 });
     expect(await set.turn()).toEqual({ over: true });
-    await set.turn({ ...by, generation: 2 });
+    await set.turn({ ...driver, generation: 2 });
     expect(set.reattached).toHaveLength(1);
   });
 

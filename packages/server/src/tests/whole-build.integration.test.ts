@@ -1,11 +1,10 @@
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
-
 import type { ScriptedProgram, ScriptedRequest, Turn } from "@slipway/gateway/scripted";
 import { expect, test, vi } from "vitest";
 import { localUser } from "../faces/principal.ts";
 import { part, scriptedApp } from "../testing/scripted-app.ts";
-import { openWholeBuilds } from "../testing/whole-builds.ts";
+import { openWorld } from "../testing/world.ts";
 
 /**
  * The lead of `cart` hands out a part, and makes another one of what its worker has noted. Of what `list` is for, which `cart`
@@ -39,7 +38,7 @@ function resultsTurn({ step, results }: ScriptedRequest): Turn {
 }
 
 test("a build of four tasks, with a lead and workers, and one that is there already, ends with all of their work on main, the criteria seen, a preview, and nothing left", async () => {
-  await using builds = await openWholeBuilds({ program: withTeam });
+  await using builds = await openWorld({ sandboxes: "local", server: { program: withTeam } });
   const secret = { host: "api.example.com", header: "x-key", value: "t0p-5ecret" };
   const build = await builds.start({ settings: { workers: 2 }, secrets: [secret] });
   const view = await builds.ended(build);

@@ -1,16 +1,16 @@
 import { type BuildRoutes, newId, type Route, routes } from "@slipway/contract";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { startTestServer, type TestServer } from "../../http/testing.ts";
+import { openWorld, type WorldWith } from "../../testing/world.ts";
 import type { Principal } from "../principal.ts";
 
 const ada: Principal = { account: "ada", kind: "local" };
 const bob: Principal = { account: "bob", kind: "local" };
 const wanted = { request: "a shop", mode: "new", project: "p", settings: {}, hold: "plan", secrets: [] } as const;
 
-let server: TestServer;
+let server: WorldWith<"http">;
 const id = newId("bld");
 beforeAll(async () => {
-  server = await startTestServer();
+  server = await openWorld({ http: {} });
   await server.builds.start(ada, { ...wanted, id, secrets: [] });
 });
 afterAll(() => server[Symbol.asyncDispose]());

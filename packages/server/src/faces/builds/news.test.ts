@@ -1,14 +1,15 @@
 import type { BuildId } from "@slipway/contract";
 import { report } from "@slipway/engine";
+import { planner } from "@slipway/gateway/scripted";
 import { expect, test } from "vitest";
-import { openSite } from "../../work/planning/testing.ts";
+import { openWorld } from "../../testing/world.ts";
 import { createBuildEvents } from "./events.ts";
 import { announcing, createNews, type News } from "./news.ts";
 
 const never = 2 ** 31 - 1;
 
 test("who follows a build hears of an attempt's progress at once, with no turn of the build", async () => {
-  await using site = await openSite();
+  await using site = await openWorld({ model: planner, planning: {} });
   const { news, waits } = watchedNews();
   const store = announcing(site.store, news);
   const { lastEvent } = await store.builds.get(site.build);

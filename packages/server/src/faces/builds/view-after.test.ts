@@ -2,7 +2,7 @@ import { type BuildView, endAs, newId, viewAfter } from "@slipway/contract";
 import { report } from "@slipway/engine";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { startTestServer, type TestServer } from "../../http/testing.ts";
+import { openWorld, type WorldWith } from "../../testing/world.ts";
 import { localUser } from "../principal.ts";
 
 const steps = ["progress", "quiet", "merged", "failed", "died", "pause", "resume", "cancel"] as const;
@@ -23,7 +23,7 @@ function covered({ status, reason, endedAt, lastEvent, taskList, attempts }: Bui
   };
 }
 
-async function take(server: TestServer, { id, status, attempts, lastEvent }: BuildView, step: Step) {
+async function take(server: WorldWith<"http">, { id, status, attempts, lastEvent }: BuildView, step: Step) {
   const [attempt] = attempts;
   if (step === "pause" || step === "resume" || step === "cancel") {
     return status === "cancelled" ? undefined : await server.builds[step](localUser, id);
@@ -39,7 +39,7 @@ async function take(server: TestServer, { id, status, attempts, lastEvent }: Bui
 
 test("a view and the events after it make the view that the server shows later", async () => {
   const property = async (script: readonly Step[]) => {
-    await using server = await startTestServer();
+    await using server = await openWorld({ http: {} });
     const request = { request: "a shop", mode: "new", project: "p", settings: {}, hold: "none", secrets: [] } as const;
     const { id } = await server.builds.start(localUser, { ...request, id: newId("bld"), secrets: [] });
     await server.tell(id);

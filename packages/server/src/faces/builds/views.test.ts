@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { startTestServer } from "../../http/testing.ts";
 import { generatedIntent } from "../../simulated/generated.ts";
+import { openWorld } from "../../testing/world.ts";
 import { localUser } from "../principal.ts";
 import { eventViewOf } from "./views.ts";
 
@@ -24,7 +24,7 @@ test("an event of another version is unknown, and what it carries is not shown",
 });
 
 test("a build lists its tasks in the order of its plan", async () => {
-  await using server = await startTestServer();
+  await using server = await openWorld({ http: {} });
   const { id } = await server.builds.start(localUser, {
     request: "a shop",
     mode: "new",

@@ -2,8 +2,9 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { newId } from "@slipway/contract";
-import type { AttemptWork, WorkingBuild } from "@slipway/engine";
+import type { WorkingBuild } from "@slipway/engine";
 import { expect, test } from "vitest";
+import { attemptAt } from "../../testing/plans.ts";
 import { type SimulationSettings, usualWorld } from "../fate.ts";
 import type { Host, Notice } from "../host.ts";
 import { createManualClock } from "../manual-clock.ts";
@@ -15,18 +16,7 @@ const calm: SimulationSettings = { ...usualWorld, seed: 7, estimateMinutes: [10,
 const wholeMs = 10 * 60_000;
 
 const build: WorkingBuild = { id: newId("bld"), account: "ada", project: "shop", mode: "new", request: "a shop" };
-const attempt: AttemptWork = {
-  type: "attempt",
-  id: newId("att"),
-  task: "cart",
-  number: 1,
-  respawn: 0,
-  paused: false,
-  level: null,
-  pattern: null,
-  from: "main",
-  answer: null,
-};
+const attempt = attemptAt("cart");
 
 async function begin() {
   const directory = mkdtempSync(join(tmpdir(), "slipway-channel-"));

@@ -7,8 +7,9 @@ import type { AttemptWork } from "@slipway/engine";
 import type { ScriptedProgram, ScriptedRequest } from "@slipway/gateway/scripted";
 import { projectPath, run } from "@slipway/sandbox";
 import { expect, it, vi } from "vitest";
+import { attemptAt } from "../../testing/plans.ts";
+import { openWorld, type WorldWith } from "../../testing/world.ts";
 import { dropBranches } from "../merging/branches.ts";
-import { attemptAt, openSite, type Site } from "./testing.ts";
 
 vi.setConfig({ testTimeout: 240_000 });
 
@@ -48,12 +49,12 @@ function agent(parts: Partial<Record<Kind, Actions>>, asked: string[] = []): Scr
   };
 }
 
-async function filesOf({ repository }: Site, commit: string): Promise<Record<string, string>> {
+async function filesOf({ repository }: WorldWith<"attempts">, commit: string): Promise<Record<string, string>> {
   const files = await repository.read(commit, () => true);
   return Object.fromEntries([...files].map(([path, content]) => [path, content.toString()]));
 }
 
-async function expectNothingLeft({ attempts, bridge, build, provider, warnings }: Site) {
+async function expectNothingLeft({ attempts, bridge, build, provider, warnings }: WorldWith<"attempts">) {
   await attempts.close(build, { cancelled: false });
   expect(await provider.list()).toEqual([]);
   expect(await provider.snapshots.list()).toEqual([]);
@@ -62,8 +63,10 @@ async function expectNothingLeft({ attempts, bridge, build, provider, warnings }
 }
 
 it("an attempt's work becomes a candidate, and after findings on a newer main another one", async () => {
-  await using site = await openSite({
-    program: agent(shopping),
+  await using site = await openWorld({
+    sandboxes: "local",
+    model: agent(shopping),
+    attempts: {},
   });
   const { attempts, build, repository, store } = site;
   const item = attemptAt("list");
@@ -111,7 +114,7 @@ it("an attempt's work becomes a candidate, and after findings on a newer main an
 });
 
 /** An offer that comes back with findings, and with a newer main that is hard to get into its sandbox. */
-async function sendBack(site: Site, item: AttemptWork): Promise<string> {
+async function sendBack(site: WorldWith<"attempts">, item: AttemptWork): Promise<string> {
   const { attempts, build, repository } = site;
   await attempts.carryOut(build, [item]);
   const { tree } = await site.reported("candidate.offered");
@@ -125,7 +128,11 @@ async function sendBack(site: Site, item: AttemptWork): Promise<string> {
 
 it("a newer main that a sandbox cannot take yet is sent later, followed by the findings", async () => {
   const refusals = [new SlipwayError("provider_unavailable", "the keeper is away")];
-  await using site = await openSite({ program: agent(shopping), refuseMain: () => refusals.pop() });
+  await using site = await openWorld({
+    sandboxes: "local",
+    model: agent(shopping),
+    attempts: { refuseMain: () => refusals.pop() },
+  });
   const main = await sendBack(site, attemptAt("list"));
   const { commit } = await site.reported("candidate.offered", ({ offer }) => offer === 2);
   expect(await site.repository.isAncestor(main, commit)).toBe(true);
@@ -134,7 +141,7 @@ it("a newer main that a sandbox cannot take yet is sent later, followed by the f
 
 it("an attempt that cannot receive a newer main is interrupted and does not wait for its findings", async () => {
   const refuseMain = () => new SlipwayError("out_of_disk", "no space left on device");
-  await using site = await openSite({ program: agent(shopping), refuseMain });
+  await using site = await openWorld({ sandboxes: "local", model: agent(shopping), attempts: { refuseMain } });
   await sendBack(site, attemptAt("list"));
   const { end } = await site.reported("attempt.ended");
   expect(end).toEqual(endAs("unavailable", "no space left on device"));
@@ -142,14 +149,16 @@ it("an attempt that cannot receive a newer main is interrupted and does not wait
 
 it("an attempt whose sandbox died continues from its checkpoint and repeats no step, across a restart", async () => {
   const asked: string[] = [];
-  await using site = await openSite({
-    program: agent(
+  await using site = await openWorld({
+    sandboxes: "local",
+    model: agent(
       {
         task: [{ run: "echo once >> once.txt" }, { write: "list.txt", content: "socks\n" }],
         intent: [untilGo, satisfied],
       },
       asked,
     ),
+    attempts: {},
   });
   const { build, provider } = site;
   const item = attemptAt("list");
@@ -175,7 +184,7 @@ it("an attempt whose sandbox died continues from its checkpoint and repeats no s
 
 it("an attempt of a build that another server took ends silently and continues when the build returns", async () => {
   const task = [untilGo, { write: "list.txt", content: "socks\n" }];
-  await using site = await openSite({ program: agent({ task }) });
+  await using site = await openWorld({ sandboxes: "local", model: agent({ task }), attempts: {} });
   const { attempts, build, provider } = site;
   const item = attemptAt("list");
   await attempts.carryOut(build, [item]);
@@ -196,9 +205,10 @@ it("an attempt of a build that another server took ends silently and continues w
 
 it("an attempt without money waits and continues when there is more", async () => {
   const asked: string[] = [];
-  await using site = await openSite({
-    program: agent({ task: [{ write: "list.txt", content: "socks\n" }] }, asked),
-    budgetMicroUsd: 1,
+  await using site = await openWorld({
+    sandboxes: "local",
+    model: agent({ task: [{ write: "list.txt", content: "socks\n" }] }, asked),
+    attempts: { budgetMicroUsd: 1 },
   });
   const { attempts, build, provider } = site;
   const item = attemptAt("list");
@@ -207,7 +217,7 @@ it("an attempt without money waits and continues when there is more", async () =
   await attempts.carryOut(build, [{ ...item, paused: true }]);
   await site.reported("checkpoint.made", (data) => data["checkpoint"].phase === "paused");
   await vi.waitFor(async () => expect(await provider.list()).toMatchObject([{ state: "stopped" }]), patient);
-  await site.raiseBudget(10_000_000);
+  await site.apply(build, { budgetMicroUsd: 10_000_000 });
   await attempts.carryOut(build, [item]);
   const offered = await site.reported("candidate.offered");
   expect(await filesOf(site, offered["commit"])).toEqual({ "list.txt": "socks\n" });
@@ -218,9 +228,10 @@ it("an attempt without money waits and continues when there is more", async () =
 
 it("an attempt that was refused money asks again with its build, once the build knows of the refusal", async () => {
   const budgetMicroUsd = 10_000_000;
-  await using site = await openSite({
-    program: agent({ task: [{ write: "list.txt", content: "socks\n" }] }),
-    budgetMicroUsd,
+  await using site = await openWorld({
+    sandboxes: "local",
+    model: agent({ task: [{ write: "list.txt", content: "socks\n" }] }),
+    attempts: { budgetMicroUsd },
   });
   const { build, store } = site;
   const others = { request: "others", account: build.id, holder: "others", kind: "model" as const };
@@ -234,7 +245,7 @@ it("an attempt that was refused money asks again with its build, once the build 
   await site.restart();
   expect(await site.reports("attempt.ended")).toHaveLength(1);
 
-  await site.takeReports();
+  await site.apply(build, {});
   await site.attempts.reattach(build, [{ ...item, paused: true }]);
   await site.attempts.carryOut(build, [item]);
   const offered = await site.reported("candidate.offered");
@@ -246,11 +257,13 @@ it("a build's secrets reach only its attempts' requests, not agents, files, prom
   const secret = { host: "api.example.com", header: "x-key", value: "t0p-5ecret" };
   const prompts: string[] = [];
   const program = agent({ task: [{ run: "env > env.txt; cat /proc/*/environ > environ.txt 2>/dev/null; true" }] });
-  await using site = await openSite({
-    program(request) {
+  await using site = await openWorld({
+    sandboxes: "local",
+    model(request) {
       prompts.push(request.lastPrompt);
       return program(request);
     },
+    attempts: {},
   });
   const { build, provider, directory } = site;
   await site.secrets.keep(build.id, [secret]);
@@ -280,8 +293,9 @@ it("a build's secrets reach only its attempts' requests, not agents, files, prom
 });
 
 it("the next attempt continues in the sandbox that the last one left", async () => {
-  await using site = await openSite({
-    program: ({ lastPrompt, step }) =>
+  await using site = await openWorld({
+    sandboxes: "local",
+    model: ({ lastPrompt, step }) =>
       step > 0
         ? { text: "Done." }
         : {
@@ -291,6 +305,7 @@ it("the next attempt continues in the sandbox that the last one left", async () 
                 : { run: "echo a > a.txt; exit 1" },
             ],
           },
+    attempts: {},
   });
   const { attempts, build, provider } = site;
   const first = attemptAt("list");
@@ -310,9 +325,10 @@ it("the next attempt continues in the sandbox that the last one left", async () 
 
 it("main's dependencies are present when an attempt begins and are not installed again", async () => {
   let base: SnapshotId | null = null;
-  await using site = await openSite({
-    program: agent({ task: [{ run: "cat node_modules/dependency/index.js > copied.js" }] }),
-    base: () => base,
+  await using site = await openWorld({
+    sandboxes: "local",
+    model: agent({ task: [{ run: "cat node_modules/dependency/index.js > copied.js" }] }),
+    attempts: { base: () => base },
   });
   const { attempts, build, provider, directory, repository } = site;
   const app = join(directory, "app");
@@ -351,7 +367,7 @@ it("agents learn of overlaps between branches before an offer, and their branche
     if (task === "two") return { actions: [{ run: "sleep 600" }] };
     return words.includes("It is there.") ? { text: "Done." } : { actions: [satisfied] };
   };
-  await using site = await openSite({ program, tasks: ["one", "two"] });
+  await using site = await openWorld({ sandboxes: "local", model: program, attempts: { tasks: ["one", "two"] } });
   const { attempts, build, provider, repository } = site;
   const [first, second] = [attemptAt("one"), attemptAt("two")];
   await attempts.carryOut(build, [first, second]);
@@ -376,7 +392,7 @@ it("agents learn of overlaps between branches before an offer, and their branche
 });
 
 it("an unread offer is kept when the build ends", async () => {
-  await using site = await openSite({ program: agent(shopping) });
+  await using site = await openWorld({ sandboxes: "local", model: agent(shopping), attempts: {} });
   const { attempts, build, repository } = site;
   const item = attemptAt("list");
   await attempts.carryOut(build, [item]);
@@ -414,7 +430,7 @@ it("attempts of a build learn of each other's files, messages and overlaps", asy
     const action = actions[step - unanswered];
     return action === undefined ? { text: "Done." } : { actions: [action] };
   };
-  await using site = await openSite({ program, tasks: ["one", "two"] });
+  await using site = await openWorld({ sandboxes: "local", model: program, attempts: { tasks: ["one", "two"] } });
   const { attempts, build, bridge, provider } = site;
   await attempts.carryOut(build, [attemptAt("one"), attemptAt("two")]);
   await site.reported("candidate.offered", ({ task }) => task === "one");

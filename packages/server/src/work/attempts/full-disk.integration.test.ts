@@ -1,13 +1,15 @@
 import { endAs } from "@slipway/contract";
 import type { AttemptWork } from "@slipway/engine";
 import { expect, it } from "vitest";
-import { attemptAt, openSite } from "./testing.ts";
+import { attemptAt } from "../../testing/plans.ts";
+import { openWorld } from "../../testing/world.ts";
 
 it("an attempt that fills its disk fails with that reason, and the next one does not continue its files", async () => {
   const fill = "for i in $(seq 1000); do dd if=/dev/zero of=$i.bin bs=1M count=1 status=none; sleep 0.02; done";
-  await using site = await openSite({
-    program: ({ step }) => (step === 0 ? { actions: [{ run: fill }] } : { text: "Done." }),
-    sandbox: { diskMb: 64 },
+  await using site = await openWorld({
+    sandboxes: "local",
+    model: ({ step }) => (step === 0 ? { actions: [{ run: fill }] } : { text: "Done." }),
+    attempts: { sandbox: { diskMb: 64 } },
   });
   const { attempts, build, provider } = site;
   await attempts.carryOut(build, [attemptAt("list")]);
@@ -18,12 +20,13 @@ it("an attempt that fills its disk fails with that reason, and the next one does
 
 it("an attempt that finds this machine's disk full is interrupted, and continues later", async () => {
   let [isFull, isMended] = [true, false];
-  await using site = await openSite({
-    program: ({ lastPrompt, step }) => {
+  await using site = await openWorld({
+    sandboxes: "local",
+    model: ({ lastPrompt, step }) => {
       if (/Go through the criteria/.test(lastPrompt) && !isMended) isFull = true;
       return step === 0 ? { actions: [{ write: "list.txt", content: "socks\n" }] } : { text: "Done." };
     },
-    isDiskFull: () => isFull,
+    attempts: { isDiskFull: () => isFull },
   });
   const { attempts, build } = site;
   const [first, second, third] = [1, 2, 3].map((number) =>

@@ -1,6 +1,6 @@
 import { newId, type RunnerEvent } from "@slipway/contract";
 import { expect, it, onTestFinished } from "vitest";
-import { openSite } from "../repository/testing.ts";
+import { openWorld } from "../../testing/world.ts";
 import { createListener, type ListenOptions } from "./listen.ts";
 
 it("a run's events are reported while its branch is taken in and progress is stored", async () => {
@@ -56,7 +56,7 @@ it("the branch of a run that commits constantly is taken once a minute", async (
 
 /** A listener to a run that has said nothing yet. */
 async function openListener({ readBranch, ...options }: Partial<ListenOptions> & Partial<ListenOptions["run"]>) {
-  const site = await openSite();
+  const site = await openWorld({ repository: "small" });
   const listener = createListener({
     repository: site.repository,
     sandbox: { id: newId("sbx") },

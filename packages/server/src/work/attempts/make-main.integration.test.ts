@@ -1,13 +1,13 @@
 import { execFile } from "node:child_process";
-import { chmod, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { type BuildSource, newId } from "@slipway/contract";
 import type { WorkingBuild } from "@slipway/engine";
 import { projectPath, run } from "@slipway/sandbox";
-import { openProvider } from "@slipway/sandbox/open";
-import { openDatabase, openStore } from "@slipway/store";
 import { expect, it, onTestFinished } from "vitest";
+import { commit, git as gitAt } from "../../testing/git.ts";
+import { openWorld } from "../../testing/world.ts";
 import { createRemote } from "../merging/remote.ts";
 import { createRepositories } from "../repository/repositories.ts";
 import { openBuildRepository } from "../repository/repository.ts";
@@ -25,15 +25,13 @@ const build: WorkingBuild = {
 const signal = AbortSignal.timeout(300_000);
 
 async function setUp(source: BuildSource | null = null) {
-  const directory = await mkdtemp("/var/tmp/slipway-main-");
-  onTestFinished(() => rm(directory, { recursive: true, force: true, maxRetries: 10 }));
-  await chmod(directory, 0o711);
-  const provider = await openProvider({ stateDir: join(directory, "state"), environment: process.env });
-  onTestFinished(() => provider[Symbol.asyncDispose]());
+  const world = await openWorld({ sandboxes: "local", store: {} });
+  onTestFinished(() => world[Symbol.asyncDispose]());
+  const { directory, provider } = world;
   const repository = await openBuildRepository({ directory: join(directory, "build"), environment: process.env });
   const make = (from = source, mode: WorkingBuild["mode"] = "feature") =>
     makeMain({ provider, repository, source: async () => from, clock: { now: () => 0 }, signal }, { ...build, mode });
-  return { directory, provider, repository, make };
+  return { ...world, repository, make };
 }
 
 it("a new app begins with nothing, and is made once", async () => {
@@ -44,10 +42,9 @@ it("a new app begins with nothing, and is made once", async () => {
 });
 
 it("of servers on one database, the first to report main has it, and for all others it is elsewhere", async () => {
-  const { directory, provider } = await setUp();
-  await using database = openDatabase({ url: `file:${join(directory, "slipway.db")}` });
-  const store = await openStore(database, { now: () => 0 });
-  const planned = await plannedBuild(store, ["list"]);
+  const world = await setUp();
+  const { directory, provider, store } = world;
+  const planned = await plannedBuild(world, ["list"]);
   const servers = ["first", "late", "other"].map((name, index) => {
     const repositories = createRepositories({ directory: join(directory, name), environment: process.env });
     const parts = { provider, source: async () => null, clock: { now: () => index * 1000 }, signal };
@@ -70,11 +67,8 @@ it("of servers on one database, the first to report main has it, and for all oth
 it("a directory's last commit becomes main, and uncommitted changes are refused", async () => {
   const { make, directory, repository } = await setUp();
   const source = join(directory, "app");
-  const git = (...args: string[]) => execute("git", ["-c", "user.name=A", "-c", "user.email=a@localhost", ...args]);
-  await git("init", "-q", source);
-  await writeFile(join(source, "list.txt"), "socks\n");
-  await git("-C", source, "add", ".");
-  await git("-C", source, "commit", "-qm", "Begin");
+  await gitAt(directory, "init", "-q", source);
+  await commit(source, "Begin", { "list.txt": "socks\n" });
   await writeFile(join(source, "list.txt"), "shoes\n");
   await expect(make({ directory: source })).rejects.toMatchObject({ code: "repository_refused" });
   await writeFile(join(source, "list.txt"), "socks\n");
@@ -114,15 +108,10 @@ it("a shallow clone leaves its sandbox as one commit that names the original", a
 
 it("a build's result for a cloned repository is pushed on top of the commit it began with", async () => {
   const { directory, provider } = await setUp();
-  const git = async (at: string, ...args: string[]) =>
-    (await execute("git", [...identity, "-C", join(directory, at), ...args])).stdout.trim();
+  const theirs = join(directory, "theirs");
+  const git = (at: string, ...args: string[]) => gitAt(join(directory, at), ...args);
   await git(".", "init", "-q", "-b", "trunk", "theirs");
-  for (const text of ["one", "two"]) {
-    await writeFile(join(directory, "theirs/list.txt"), `${text}\n`);
-    await writeFile(join(directory, `theirs/${text}.bin`), text);
-    await git("theirs", "add", ".");
-    await git("theirs", "commit", "-qm", text);
-  }
+  for (const text of ["one", "two"]) await commit(theirs, text, { "list.txt": `${text}\n`, [`${text}.bin`]: text });
   const began = await git("theirs", "rev-parse", "HEAD");
   await git(".", "clone", "-q", "--bare", "theirs", "remote.git");
   await git("remote.git", "bundle", "create", "-q", "../remote.bundle", "--all", "HEAD");
@@ -145,9 +134,7 @@ it("a build's result for a cloned repository is pushed on top of the commit it b
   expect(await provider.list()).toEqual([]);
 
   // Their work continues meanwhile.
-  await writeFile(join(directory, "theirs/other.txt"), "three\n");
-  await git("theirs", "add", ".");
-  await git("theirs", "commit", "-qm", "three");
+  await commit(theirs, "three", { "other.txt": "three\n" });
   await git("theirs", "push", "-q", "../remote.git", "trunk");
 
   const main = await repository.main();

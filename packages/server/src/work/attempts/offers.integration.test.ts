@@ -1,12 +1,12 @@
 import { type ErrorCode, newId, type Offered, SlipwayError } from "@slipway/contract";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { openSite } from "../repository/testing.ts";
+import { openWorld } from "../../testing/world.ts";
 import { takeBranch, takeOffer } from "./offers.ts";
 
 const branch = "work";
 
 async function setUp() {
-  const site = await openSite();
+  const site = await openWorld({ repository: "small" });
   onTestFinished(() => site[Symbol.asyncDispose]());
   const { repository, main, sandbox } = site;
   const life = {

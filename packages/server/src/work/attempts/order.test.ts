@@ -1,35 +1,28 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { newId, taskOrderSchema } from "@slipway/contract";
 import { maxPage, patternScope } from "@slipway/engine";
-import { openDatabase, openStore } from "@slipway/store";
 import { expect, it, onTestFinished } from "vitest";
+import { attemptAt } from "../../testing/plans.ts";
+import { openWorld } from "../../testing/world.ts";
 import { readOrder } from "./order.ts";
-import { attemptAt, plannedBuild } from "./testing.ts";
+import { plannedBuild } from "./testing.ts";
 
 async function openPlanned(names: readonly string[] = ["list"]) {
-  const directory = await mkdtemp(join(tmpdir(), "slipway-order-"));
-  onTestFinished(() => rm(directory, { recursive: true }));
-  const database = openDatabase({ url: `file:${join(directory, "slipway.db")}` });
-  onTestFinished(() => database[Symbol.asyncDispose]());
-  const store = await openStore(database, { now: () => Date.now() });
-  return { store, build: await plannedBuild(store, names) };
+  const world = await openWorld({ store: {} });
+  onTestFinished(() => world[Symbol.asyncDispose]());
+  return { ...world, build: await plannedBuild(world, names) };
 }
 
 const base = "a".repeat(40);
 
 it("an order has the task, its own criteria and the intent, but not how they are checked", async () => {
-  const { store, build } = await openPlanned();
-  const by = { holder: "test", generation: 1 };
-  const { turn, lastEvent: through } = await store.builds.get(build.id);
+  const { store, build, apply } = await openPlanned();
   const check = {
     build: build.id,
     criterion: "add-item",
     intentHash: "hash",
     check: { type: "browser", secret: "SEE" },
   };
-  await store.builds.apply(build.id, by, { turn, through, events: [], records: { checks: [check] } });
+  await apply(build, { records: { checks: [check] } });
   const order = await readOrder(store, build, attemptAt("list"), base);
   expect(taskOrderSchema.parse(order)).toMatchObject({
     task: { id: "list", title: "Make list" },
@@ -46,11 +39,12 @@ it("an order has the task, its own criteria and the intent, but not how they are
 
 it("a later attempt gets the ends of earlier ones and the known fix", async () => {
   // There are more than a page of tasks, and it is the last of them.
-  const { store, build } = await openPlanned([...Array.from({ length: maxPage }, (_, index) => `a-${index}`), "list"]);
+  const { store, build, apply } = await openPlanned([
+    ...Array.from({ length: maxPage }, (_, index) => `a-${index}`),
+    "list",
+  ]);
   const learnt = { project: patternScope(build), signature: "E1", error: "E1", fix: "Write it in lower case." };
   await store.patterns.learn({ ...learnt, attempt: newId("att"), learntAt: 0 });
-  const by = { holder: "test", generation: 1 };
-  const { turn, lastEvent: through } = await store.builds.get(build.id);
   const [task] = await store.builds.records(build.id, "tasks", { offset: maxPage });
   if (task === undefined) throw new Error("there is no task");
   const failures = Array.from({ length: 20 }, (_, index) => ({
@@ -60,7 +54,7 @@ it("a later attempt gets the ends of earlier ones and the known fix", async () =
     ...(index > 17 && { message: `E${index}` }),
   }));
   const details = { ...task.details, failures };
-  await store.builds.apply(build.id, by, { turn, through, events: [], records: { tasks: [{ ...task, details }] } });
+  await apply(build, { records: { tasks: [{ ...task, details }] } });
   const item = attemptAt("list", { number: 21, level: 0, pattern: "E1", from: "last-attempt" });
   const order = taskOrderSchema.parse(await readOrder(store, build, item, base));
   expect(order).toMatchObject({ level: 0, from: "last-attempt", branch: "attempt/list-21", knownFix: learnt.fix });

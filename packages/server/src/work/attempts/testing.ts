@@ -1,40 +1,20 @@
-import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { toolDirectories } from "@slipway/agent-host";
-import {
-  type AttemptId,
-  afterEnd,
-  buildSettingsSchema,
-  type CreateSandboxInput,
-  newId,
-  SlipwayError,
-  type SnapshotId,
-  type Task,
-} from "@slipway/contract";
-import {
-  type AttemptWork,
-  type Bridge,
-  lockIntent,
-  type NewEvent,
-  newBuildDetails,
-  type Store,
-  type WorkingBuild,
-} from "@slipway/engine";
-import type { ScriptedProgram } from "@slipway/gateway/scripted";
-import type { OwnedSandbox, SandboxProvider } from "@slipway/sandbox";
-import { openProvider } from "@slipway/sandbox/open";
-import { createRunLog, openDatabase, openStore } from "@slipway/store";
+import { afterEnd, type CreateSandboxInput, SlipwayError, type SnapshotId } from "@slipway/contract";
+import { lockIntent, type NewEvent, type WorkingBuild } from "@slipway/engine";
+import type { OwnedSandbox } from "@slipway/sandbox";
 import { openBridge } from "@slipway/store/bridge";
 import { generatedIntent } from "../../simulated/generated.ts";
-import { type BuildSecrets, openBuildSecrets } from "../build-secrets.ts";
-import { openModels, readModelSettings } from "../planning/open-models.ts";
-import { createRepositories, type Repositories } from "../repository/repositories.ts";
-import type { BuildRepository } from "../repository/repository.ts";
-import { type Attempts, createAttempts } from "./attempts.ts";
+import { task } from "../../testing/plans.ts";
+import type { ModelPart } from "../../testing/world/model.ts";
+import type { Place } from "../../testing/world/place.ts";
+import type { SandboxesPart } from "../../testing/world/sandboxes.ts";
+import { driver, type StorePart } from "../../testing/world/store.ts";
+import { openBuildSecrets } from "../build-secrets.ts";
+import { createRepositories } from "../repository/repositories.ts";
+import { createAttempts } from "./attempts.ts";
 
-export interface SiteOptions {
-  readonly program: ScriptedProgram;
+export interface AttemptsOptions {
   readonly tasks?: readonly string[];
   readonly budgetMicroUsd?: number;
   /** What attempts start from. */
@@ -47,82 +27,30 @@ export interface SiteOptions {
   readonly refuseMain?: () => SlipwayError | undefined;
 }
 
-/** A build with a plan, a gateway with a scripted model, real sandboxes, and attempts in them. */
-export interface Site extends AsyncDisposable {
-  readonly directory: string;
-  readonly store: Store;
-  readonly bridge: Bridge;
-  readonly provider: SandboxProvider;
-  readonly repositories: Repositories;
-  readonly repository: BuildRepository;
-  readonly secrets: BuildSecrets;
-  readonly build: WorkingBuild;
-  readonly attempts: Attempts;
-  readonly warnings: readonly string[];
-  /** Of the build. */
-  raiseBudget(microUsd: number): Promise<void>;
-  /** A turn of the build has taken in all that was reported. */
-  takeReports(): Promise<void>;
-  /** Another server takes the build. Answers what this one does to take it back. */
-  loseBuild(): Promise<() => Promise<void>>;
-  /** Releases all, and continues with another one on the same state. */
-  restart(): Promise<void>;
-  /** The data of reports of a type, so far. */
-  reports(type: string): Promise<Data[]>;
-  /** The first report that fits, when it is there. Fails when the attempt ends before, unless that is what is waited for. */
-  reported(type: string, fits?: (data: Data) => boolean): Promise<Data>;
-}
-
 // biome-ignore lint/suspicious/noExplicitAny: what a report says is looked at by who knows it
 type Data = Record<string, any>;
 
-const clock = { now: () => Date.now() };
 const reportedMs = 120_000;
-const driver = { holder: "test", generation: 1 };
 
-export async function openSite({
-  program,
-  tasks = ["list"],
-  budgetMicroUsd,
-  base = () => null,
-  sandbox = {},
-  isDiskFull = () => false,
-  refuseMain = () => undefined,
-}: SiteOptions): Promise<Site> {
-  await using parts = new AsyncDisposableStack();
-  const directory = await mkdtemp("/var/tmp/slipway-attempts-");
-  parts.defer(() => rm(directory, { recursive: true, force: true, maxRetries: 10 }));
-  // As root, sandboxes run as another user, who must be able to pass through.
-  await chmod(directory, 0o711);
-  const database = parts.use(openDatabase({ url: `file:${join(directory, "slipway.db")}` }));
-  const store = await openStore(database, clock);
+/** A build with a plan, and attempts at its tasks. */
+export async function openAttempts(
+  {
+    tasks = ["list"],
+    budgetMicroUsd = 10_000_000,
+    base = () => null,
+    sandbox = {},
+    isDiskFull = () => false,
+    refuseMain = () => undefined,
+  }: AttemptsOptions,
+  world: Place & SandboxesPart & StorePart & ModelPart,
+  held: AsyncDisposableStack,
+) {
+  const { directory, clock, provider, database, store, models } = world;
   const bridge = await openBridge({ database, clock });
-  parts.defer(() => bridge.close());
-  const models = parts.use(
-    await openModels({
-      settings: {
-        ...readModelSettings({ SLIPWAY_MODEL: "scripted/program" }, directory),
-        retries: { tries: 2, baseMs: 10, maxMs: 50, maxRetryAfterMs: 100 },
-      },
-      ledger: store.ledger,
-      log: createRunLog(database),
-      holder: "server-1",
-      clock,
-      directory,
-      secret: "a secret of the tests",
-      programs: { program },
-    }),
-  );
-  const tools = await toolDirectories("builtin", "/nowhere");
-  const provider = parts.use(
-    await openProvider({ stateDir: join(directory, "state"), environment: process.env, tools }),
-  );
-  parts.defer(async () => {
-    for (const { id } of await provider.list()) await (await provider.get(id)).destroy();
-  });
+  held.defer(() => bridge.close());
   const repositories = createRepositories({ directory: join(directory, "builds"), environment: process.env });
   const secrets = openBuildSecrets(join(directory, "builds"));
-  const build = await plannedBuild(store, tasks, budgetMicroUsd);
+  const build = await plannedBuild(world, tasks, budgetMicroUsd);
   const warnings: string[] = [];
   let holder = driver;
   let bell = Promise.withResolvers<void>();
@@ -164,18 +92,12 @@ export async function openSite({
       gatherMs: { plan: 10, progress: 10, discoveries: 10, ownership: 10, conflicts: 10, merges: 10 },
     });
   let attempts = make();
-  parts.defer(() => attempts[Symbol.asyncDispose]());
+  held.defer(() => attempts[Symbol.asyncDispose]());
   const repository = await repositories.of(build.id);
-  const reports = async (type: string) => {
-    const events = await store.events.read(build.id, 0, { source: "report" });
-    return events.filter((event) => event.type === type).map(({ data }) => data as Data);
-  };
-  const held = parts.move();
+  /** The data of reports of a type, so far. */
+  const reports = (type: string) => world.reportsOf(build.id, type);
   return {
-    directory,
-    store,
     bridge,
-    provider,
     repositories,
     repository,
     secrets,
@@ -185,26 +107,21 @@ export async function openSite({
     get attempts() {
       return attempts;
     },
-    async raiseBudget(microUsd) {
-      const { turn, lastEvent } = await store.builds.get(build.id);
-      await store.builds.apply(build.id, driver, { turn, through: lastEvent, budgetMicroUsd: microUsd, events: [] });
-    },
-    async takeReports() {
-      const { turn, lastEvent } = await store.builds.get(build.id);
-      await store.builds.apply(build.id, driver, { turn, through: lastEvent, events: [] });
-    },
-    async loseBuild() {
+    /** Another server takes the build. Answers what this one does to take it back. */
+    async loseBuild(): Promise<() => Promise<void>> {
       await store.leases.take(build.id, { holder: "another", generation: 2 }, 3_600_000);
       return async () => {
         holder = { ...driver, generation: 3 };
         await store.leases.take(build.id, holder, 3_600_000);
       };
     },
-    async restart() {
+    /** Releases all attempts, and continues with others on the same state. */
+    async restart(): Promise<void> {
       await attempts[Symbol.asyncDispose]();
       attempts = make();
     },
-    async reported(type, fits = () => true) {
+    /** The first report that fits, when it is there. Fails when the attempt ends before, unless that is what is waited for. */
+    async reported(type: string, fits: (data: Data) => boolean = () => true): Promise<Data> {
       const until = Date.now() + reportedMs;
       for (;;) {
         const rung = bell.promise;
@@ -218,7 +135,6 @@ export async function openSite({
         await Promise.race([rung, delay(5000)]);
       }
     },
-    [Symbol.asyncDispose]: () => held.disposeAsync(),
   };
 }
 
@@ -231,41 +147,20 @@ function refusing(sandbox: OwnedSandbox, refuse: () => SlipwayError | undefined)
   return { ...sandbox, files: { ...sandbox.files, write } };
 }
 
+/** As when the plan was made, and each task is assigned. */
 export async function plannedBuild(
-  store: Store,
+  { create, lead, apply }: StorePart,
   names: readonly string[],
   budgetMicroUsd = 10_000_000,
 ): Promise<WorkingBuild> {
-  const build: WorkingBuild = {
-    id: newId("bld"),
-    account: "ada",
-    project: "shop",
-    mode: "new",
-    request: "A packing list",
-  };
-  const settings = buildSettingsSchema.parse({ budgetMicroUsd });
-  const details = newBuildDetails(settings, "none", clock.now());
-  await store.builds.create({ ...build, details }, budgetMicroUsd, { type: "build.created" });
+  const build = await create({ budgetMicroUsd });
   const locked = await lockIntent(generatedIntent(build), 0);
-  await store.leases.take(build.id, driver, 3_600_000);
-  const tasks = names.map(
-    (id): Task => ({
-      id,
-      title: `Make ${id}`,
-      description: `Make ${id}.`,
-      component: "frontend",
-      features: ["list"],
-      dependencies: [],
-      expectedFiles: [],
-      estimate: { minutes: 5, usd: 1 },
-      criteria: ["add-item"],
-    }),
+  await lead(build);
+  const tasks = names.map((id) =>
+    task(id, [], { title: `Make ${id}`, description: `Make ${id}.`, component: "frontend", criteria: ["add-item"] }),
   );
   const next = { level: null, pattern: null, from: "main" };
-  await store.builds.apply(build.id, driver, {
-    turn: 0,
-    through: 0,
-    events: [],
+  await apply(build, {
     records: {
       intents: [{ build: build.id, hash: locked.hash, intent: JSON.parse(JSON.stringify({ locked })) }],
       plans: [{ build: build.id, round: 1, intentHash: locked.hash, tasks }],
@@ -283,20 +178,4 @@ export async function plannedBuild(
     },
   });
   return build;
-}
-
-export function attemptAt(task: string, change: Partial<AttemptWork> = {}): AttemptWork {
-  return {
-    type: "attempt",
-    id: newId("att") as AttemptId,
-    task,
-    number: 1,
-    respawn: 0,
-    paused: false,
-    level: null,
-    pattern: null,
-    from: "main",
-    answer: null,
-    ...change,
-  };
 }

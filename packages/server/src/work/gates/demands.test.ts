@@ -1,5 +1,6 @@
-import { type Criterion, type KeptCheck, newId, type Task, type Workflow } from "@slipway/contract";
+import { type Criterion, type KeptCheck, newId, type Workflow } from "@slipway/contract";
 import { expect, test } from "vitest";
+import { task } from "../../testing/plans.ts";
 import { demandsOf, dueOf, inForce } from "./demands.ts";
 
 const criterion = (id: string): Criterion => ({ id, kind: "functional", statement: `${id} is true.` });
@@ -13,21 +14,12 @@ const visit: Workflow = {
 const check = (proves: string): KeptCheck => {
   return { type: "measure", proves, page: "start", sees: { value: "Shop" }, metric: "layoutShift", atMost: 1 };
 };
-const task = (id: string, criteria: string[]): Task => ({
-  id,
-  title: id,
-  description: id,
-  component: "backend",
-  features: ["shop"],
-  dependencies: [],
-  expectedFiles: [],
-  estimate: { minutes: 1, usd: 1 },
-  criteria,
-});
-
 const intent = { criteria: [criterion("adds"), criterion("shares"), criterion("nobody")], workflows: [visit] };
 const records = ["adds", "shares", "nobody", "visit"].map((id) => ({ criterion: id, check: [check(id)] }));
-const plans = [{ tasks: [task("api", ["adds"]), task("page", ["adds"])] }, { tasks: [task("rooms", ["shares"])] }];
+const plans = [
+  { tasks: [task("api", [], { criteria: ["adds"] }), task("page", [], { criteria: ["adds"] })] },
+  { tasks: [task("rooms", [], { criteria: ["shares"] })] },
+];
 
 test.each<[string[], string[]]>([
   [[], []],

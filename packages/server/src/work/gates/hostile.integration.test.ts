@@ -1,13 +1,14 @@
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { openWorld, type WorldWith } from "../../testing/world.ts";
 import { createGates } from "./gates.ts";
-import { app, type GateSite, get, openGateSite, type Unnamed } from "./testing.ts";
+import { app, get, type Unnamed } from "./testing.ts";
 
 // npm and Chromium take seconds to start, and more beside other tests.
 vi.setConfig({ testTimeout: 300_000 });
 
-let site: GateSite;
+let site: WorldWith<"gates">;
 beforeAll(async () => {
-  site = await openGateSite(app);
+  site = await openWorld({ sandboxes: "local", repository: app, gates: {} });
 });
 afterAll(async () => await site[Symbol.asyncDispose]());
 

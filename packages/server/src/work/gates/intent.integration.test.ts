@@ -1,16 +1,17 @@
 import { newId, type PerformanceMetric, SlipwayError } from "@slipway/contract";
 import { devServerPort, run, startDevServer } from "@slipway/sandbox";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { openWorld, type WorldWith } from "../../testing/world.ts";
 import { openChecker } from "./checker.ts";
 import { createGates } from "./gates.ts";
-import { app, type GateSite, get, openGateSite, type Unnamed } from "./testing.ts";
+import { app, get, type Unnamed } from "./testing.ts";
 
 // npm and Chromium take seconds to start, and more beside other tests.
 vi.setConfig({ testTimeout: 300_000 });
 
-let site: GateSite;
+let site: WorldWith<"gates">;
 beforeAll(async () => {
-  site = await openGateSite(app);
+  site = await openWorld({ sandboxes: "local", repository: app, gates: {} });
 });
 afterAll(async () => await site[Symbol.asyncDispose]());
 
@@ -119,18 +120,20 @@ test("a criterion is not due before all tasks that serve it are in the commit", 
   const alone = await site.candidate({ "own.txt": "own\n" });
   const together = await site.candidate({ "own.txt": "own\n" }, other);
   expect(await site.judge("intent", together, {}, build)).toMatchObject({ verdict: "passed" });
-  await site.put(build, {
-    merges: [
-      {
-        build: build.id,
-        candidate: newId("cnd"),
-        task: "other",
-        position: 1,
-        commit: other,
-        parent: site.main,
-        mergedAt: 1,
-      },
-    ],
+  await site.apply(build, {
+    records: {
+      merges: [
+        {
+          build: build.id,
+          candidate: newId("cnd"),
+          task: "other",
+          position: 1,
+          commit: other,
+          parent: site.main,
+          mergedAt: 1,
+        },
+      ],
+    },
   });
   expect(await site.judge("intent", alone, {}, build)).toMatchObject({ verdict: "passed" });
   const { findings } = await site.judge("main-test", together, {}, build);
@@ -167,9 +170,11 @@ test("of a task that serves nothing, others must have changed the files that it 
   ];
   const commit = await site.candidate({ "docs.md": "# Docs\n" });
   const merge = { task: "first", position: 1, commit, parent: site.main, mergedAt: 1 };
-  await site.put(build, {
-    plans: [{ build: build.id, round: 2, intentHash: plan?.intentHash ?? "", tasks }],
-    merges: [{ ...merge, build: build.id, candidate: newId("cnd") }],
+  await site.apply(build, {
+    records: {
+      plans: [{ build: build.id, round: 2, intentHash: plan?.intentHash ?? "", tasks }],
+      merges: [{ ...merge, build: build.id, candidate: newId("cnd") }],
+    },
   });
   const judge = (main: string, of: string) => site.judge("intent", main, { base: main, task: of }, build);
   expect(await judge(commit, "docs")).toMatchObject({ verdict: "passed", findings: [] });

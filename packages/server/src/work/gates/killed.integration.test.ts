@@ -1,7 +1,8 @@
 import process from "node:process";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { sandboxesOf } from "../../testing/processes.ts";
-import { app, type GateSite, get, openGateSite, type Unnamed } from "./testing.ts";
+import { openWorld, type WorldWith } from "../../testing/world.ts";
+import { app, get, type Unnamed } from "./testing.ts";
 
 // npm and Chromium take seconds to start, and more beside other tests.
 vi.setConfig({ testTimeout: 300_000 });
@@ -27,9 +28,9 @@ const opensSlow: Unnamed = {
 };
 const measuresSlow: Unnamed = { type: "performance", path: "/slow", metric: "firstByteMs", atMost: 30_000 };
 
-let site: GateSite;
+let site: WorldWith<"gates">;
 beforeAll(async () => {
-  site = await openGateSite({ ...app, "server.js": slow });
+  site = await openWorld({ sandboxes: "local", repository: { ...app, "server.js": slow }, gates: {} });
 });
 afterAll(async () => await site[Symbol.asyncDispose]());
 
@@ -44,7 +45,7 @@ test.each([
   const app = await vi.waitFor(() => sandboxWith("start"), soon);
   await vi.waitFor(async () => await (await site.provider.get(app)).files.stat("/tmp/asked"), soon);
   const target = await sandboxWith(program);
-  const init = sandboxesOf(site.stateDir).find(({ id }) => id === target)?.init;
+  const init = sandboxesOf(site.stateDirectory).find(({ id }) => id === target)?.init;
   if (init === undefined) throw new Error(`${target} does not run`);
   process.kill(init.pid, "SIGKILL");
   expect(await judged).toMatchObject({ verdict: "error" });

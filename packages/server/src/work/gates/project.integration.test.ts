@@ -1,13 +1,14 @@
 import { type ErrorCode, SlipwayError } from "@slipway/contract";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { openWorld, type WorldWith } from "../../testing/world.ts";
 import { createGates } from "./gates.ts";
-import { app, type GateSite, openGateSite } from "./testing.ts";
+import { app } from "./testing.ts";
 
 // npm takes seconds to start, and more beside other tests.
 
-let site: GateSite;
+let site: WorldWith<"gates">;
 beforeAll(async () => {
-  site = await openGateSite(app);
+  site = await openWorld({ sandboxes: "local", repository: app, gates: {} });
 });
 afterAll(async () => await site[Symbol.asyncDispose]());
 
@@ -101,7 +102,7 @@ test("a test that the plan says will change, or that another has the place of, i
   if (plan === undefined) throw new Error("there is no plan");
   const expectedFiles = ["server.test.js"];
   const tasks = plan.tasks.map((task) => ({ ...task, id: `${task.id}-again`, expectedFiles }));
-  await site.put(build, { plans: [{ ...plan, round: 2, tasks }] });
+  await site.apply(build, { records: { plans: [{ ...plan, round: 2, tasks }] } });
   const without = await site.candidate({ "server.test.js": tests.replace(/^test\(.*\[\]\)\);$/m, "") });
   const planned = await site.judge("tests", without, { task: "own-again" }, build);
   expect(planned).toMatchObject({

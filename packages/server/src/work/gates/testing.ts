@@ -1,32 +1,12 @@
-import { chmod, mkdtemp, rm } from "node:fs/promises";
-import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
-import { toolDirectories } from "@slipway/agent-host";
 import { type CheckOf, type Intent, type KeptCheck, newId, type Surface } from "@slipway/contract";
-import { type GateWork, lockIntent, type Store, type Turn, type WorkingBuild } from "@slipway/engine";
-import { type OwnedSandbox, projectPath, run, type SandboxProvider } from "@slipway/sandbox";
-import { openProvider } from "@slipway/sandbox/open";
-import { openDatabase, openStore } from "@slipway/store";
-import { openSite } from "../repository/testing.ts";
-import { checkerToolDirectories } from "./checker.ts";
-import { createGates, type GateParts, type Gates } from "./gates.ts";
-
-export interface GateSite extends AsyncDisposable {
-  readonly stateDir: string;
-  readonly provider: SandboxProvider;
-  readonly parts: GateParts;
-  readonly gates: Gates;
-  readonly store: Store;
-  readonly main: string;
-  readonly build: WorkingBuild;
-  /** A commit on top of main, or of another; a file that is null is removed. */
-  candidate(files: Readonly<Record<string, string | null>>, parent?: string): Promise<string>;
-  /** Another build on the same main: each criterion has its checks, and is served by the tasks that are named. */
-  demand(demands: Readonly<Record<string, Demanded>>): Promise<WorkingBuild>;
-  put(build: WorkingBuild, records: Turn["records"]): Promise<void>;
-  work(gate: string, commit: string, more?: Partial<GateWork>): GateWork;
-  judge(gate: string, commit: string, more?: Partial<GateWork>, build?: WorkingBuild): ReturnType<Gates["run"]>;
-}
+import { type GateWork, lockIntent, type WorkingBuild } from "@slipway/engine";
+import { type OwnedSandbox, projectPath, run } from "@slipway/sandbox";
+import { task } from "../../testing/plans.ts";
+import type { SandboxesPart } from "../../testing/world/sandboxes.ts";
+import type { StorePart } from "../../testing/world/store.ts";
+import type { RepositoryPart } from "../repository/testing.ts";
+import { createGates, type GateParts } from "./gates.ts";
 
 /** Checks before it is known what they prove. */
 export type Unnamed = KeptCheck extends infer C ? (C extends KeptCheck ? Omit<C, "proves"> : never) : never;
@@ -38,23 +18,16 @@ interface Demanded {
 
 export type Files = Readonly<Record<string, string>>;
 
-/** A build whose main has these files, and gates on real sandboxes. */
-export async function openGateSite(files: Files): Promise<GateSite> {
-  await using stack = new AsyncDisposableStack();
-  const scratch = await mkdtemp("/var/tmp/slipway-gates-");
-  stack.defer(() => rm(scratch, { recursive: true, force: true, maxRetries: 10 }));
-  // As root, sandboxes run as another user, who must be able to pass through.
-  await chmod(scratch, 0o711);
-  const tools = { ...(await toolDirectories("builtin", scratch)), ...checkerToolDirectories() };
-  const stateDir = join(scratch, "state");
-  const provider = stack.use(await openProvider({ stateDir, environment: process.env, tools }));
-  const { repository, main, sandbox, offer } = stack.use(await openSite(files));
-  const store = await openStore(stack.use(openDatabase({ url: `file:${join(scratch, "slipway.db")}` })), Date);
+/** Gates on the build's repository. */
+export async function openGates(
+  _: object,
+  { provider, build, repository, repositories, store, create, lead, apply, main, sandbox, offer }: Below,
+) {
   const parts: GateParts = {
     now: Date.now,
     store,
     provider,
-    repositories: { of: async () => repository },
+    repositories,
     workspaces: {
       async open(_, commit, { labels = {}, tools = [], signal }) {
         const opened = await provider.create({ ...life, labels, tools }, signal && { signal });
@@ -64,19 +37,14 @@ export async function openGateSite(files: Files): Promise<GateSite> {
     },
   };
   const gates = createGates(parts);
-  const by = { holder: "server", generation: 1 };
-  const put: GateSite["put"] = async ({ id }, records = {}) => {
-    const { turn, lastEvent } = await store.builds.get(id);
-    await store.builds.apply(id, by, { turn, through: lastEvent, records, events: [] });
+  const newBuild = async (id = newId("bld")) => {
+    const made = await create({ id });
+    await lead(made);
+    return made;
   };
-  const newBuild = async () => {
-    const build = { id: newId("bld"), account: "ada", project: "shop", mode: "new", request: "A shop" } as const;
-    await store.builds.create(build, 1_000_000, { type: "build.created" });
-    await store.leases.take(build.id, by, 3_600_000);
-    return build;
-  };
+  await newBuild(build.id);
   let runs = 0;
-  const work: GateSite["work"] = (gate, commit, more) => ({
+  const work = (gate: string, commit: string, more: Partial<GateWork> = {}): GateWork => ({
     type: "gate-run",
     run: ++runs,
     gate,
@@ -88,30 +56,26 @@ export async function openGateSite(files: Files): Promise<GateSite> {
     ahead: [],
     ...more,
   });
-  const build = await newBuild();
-  const held = stack.move();
   return {
-    stateDir,
-    provider,
     parts,
     gates,
-    store,
-    main,
-    build,
-    put,
     work,
-    async candidate(changes, parent = main) {
+    /** A commit on top of main, or of another; a file that is null is removed. */
+    async candidate(changes: Readonly<Record<string, string | null>>, parent = main): Promise<string> {
       return (await offer(await sandbox.commit({ files: changes, parents: [parent] }))).commit;
     },
-    async demand(demands) {
+    /** Another build on the same main: each criterion has its checks, and is served by the tasks that are named. */
+    async demand(demands: Readonly<Record<string, Demanded>>): Promise<WorkingBuild> {
       const made = await newBuild();
-      await put(made, await demandRecords(made, demands));
+      await apply(made, { records: await demandRecords(made, demands) });
       return made;
     },
-    judge: (gate, commit, more, of = build) => gates.run(of, work(gate, commit, more), new AbortController().signal),
-    [Symbol.asyncDispose]: () => held.disposeAsync(),
+    judge: (gate: string, commit: string, more: Partial<GateWork> = {}, of = build) =>
+      gates.run(of, work(gate, commit, more), new AbortController().signal),
   };
 }
+
+type Below = SandboxesPart & RepositoryPart & StorePart;
 
 const life = { memoryMb: 512, idleMs: null, onEnd: "destroy" } as const;
 
@@ -162,17 +126,9 @@ async function demandRecords({ id: build, request }: WorkingBuild, demands: Read
         build,
         round: 1,
         intentHash: locked.hash,
-        tasks: [...tasks].map((id) => ({
-          id,
-          title: id,
-          description: id,
-          component: "backend",
-          features: ["shop"],
-          dependencies: [],
-          expectedFiles: [],
-          estimate: { minutes: 1, usd: 1 },
-          criteria: Object.keys(all).filter((criterion) => all[criterion]?.tasks.includes(id)),
-        })),
+        tasks: [...tasks].map((id) =>
+          task(id, [], { criteria: Object.keys(all).filter((criterion) => all[criterion]?.tasks.includes(id)) }),
+        ),
       },
     ],
   };

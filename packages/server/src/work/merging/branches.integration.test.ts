@@ -1,12 +1,13 @@
 import { join } from "node:path";
 import { newId } from "@slipway/contract";
 import { expect, test } from "vitest";
+import { openWorld } from "../../testing/world.ts";
 import { openBuildRepository } from "../repository/repository.ts";
-import { branch, newCandidate, openSite } from "../repository/testing.ts";
+import { branch, newCandidate } from "../repository/testing.ts";
 import { dropBranches } from "./branches.ts";
 
 test("a build that has ended keeps the branches of tasks that are not on main, and no others", async () => {
-  await using site = await openSite();
+  await using site = await openWorld({ repository: "small" });
   const [merged, returned, failed, unknown] = [newCandidate(), newCandidate(), newCandidate(), newCandidate()];
   const made = async (name: string) => {
     const commit = await site.sandbox.commit({ files: { [name]: "1\n" }, parents: [site.main] });
@@ -40,7 +41,7 @@ test("a build that has ended keeps the branches of tasks that are not on main, a
 });
 
 test("a build that ended before it had a repository has no branches to let go of", async () => {
-  await using site = await openSite();
+  await using site = await openWorld({ repository: "small" });
   const environment = { PATH: process.env["PATH"] };
   const repository = await openBuildRepository({ directory: join(site.directory, "none"), environment });
   await expect(dropBranches(repository, { merges: [], candidates: [], attempts: [] })).resolves.toBeUndefined();

@@ -1,17 +1,15 @@
-import { mkdtemp, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { newId } from "@slipway/contract";
 import type { NewEvent } from "@slipway/engine";
-import { expect, onTestFinished, test } from "vitest";
-import { begin, plan, task } from "../../testing/ticked-build.ts";
+import { expect, test } from "vitest";
+import { task } from "../../testing/plans.ts";
+import { begin, plan } from "../../testing/ticked-build.ts";
 import { createRepositories } from "../repository/repositories.ts";
 import { createMergeWork } from "./merging.ts";
 
 test("a move of main whose repository is gone is told as none, so that whoever cancels the build waits no longer", async () => {
-  const directory = await mkdtemp("/var/tmp/slipway-moves-");
-  onTestFinished(() => rm(directory, { recursive: true, force: true, maxRetries: 10 }));
   const set = await begin();
-  const { store, build } = set;
+  const { directory, store, build } = set;
   await plan(set, [task("cart")]);
   const main = { commit: "a".repeat(40), tree: "b".repeat(40) };
   await set.tell("main.made", main, "main");

@@ -2,9 +2,10 @@ import { join } from "node:path";
 import { type CandidateId, gateResultSchema, newId } from "@slipway/contract";
 import type { GateWork, OfferAnswer } from "@slipway/engine";
 import { expect, test, vi } from "vitest";
+import { task } from "../../testing/plans.ts";
 import { testsOf, unique } from "../../testing/tests-of.ts";
-import { begin, plan, task } from "../../testing/ticked-build.ts";
-import { openSite, type Site } from "../repository/testing.ts";
+import { begin, plan } from "../../testing/ticked-build.ts";
+import { openWorld, type WorldWith } from "../../testing/world.ts";
 import { createMergeWork } from "./merging.ts";
 
 vi.setConfig({ testTimeout: 180_000 });
@@ -15,7 +16,7 @@ type Files = Readonly<Record<string, string>>;
 /** What an attempt makes at first, and what it makes of an answer, on top of the main that the answer names. */
 interface Attempted {
   readonly first: Files;
-  mend(site: Site, main: string): Promise<Files>;
+  mend(site: WorldWith<"repository">, main: string): Promise<Files>;
 }
 
 const part = (id: string, says: string): Files => ({ [`parts/${id}.js`]: `export default "${says}";\n` });
@@ -45,11 +46,13 @@ const attempted: Readonly<Record<string, Attempted>> = {
 async function setUp() {
   await using parts = new AsyncDisposableStack();
   const site = parts.use(
-    await openSite({
-      ...part("base", "base"),
-      "package.json": '{"type":"module"}\n',
-      [list]: "first\n",
-      "tests/unique.test.js": unique,
+    await openWorld({
+      repository: {
+        ...part("base", "base"),
+        "package.json": '{"type":"module"}\n',
+        [list]: "first\n",
+        "tests/unique.test.js": unique,
+      },
     }),
   );
   const { repository, sandbox } = site;

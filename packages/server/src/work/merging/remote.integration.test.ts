@@ -1,51 +1,32 @@
 import { execFile } from "node:child_process";
-import { chmod, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { chmod, mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { newId } from "@slipway/contract";
 import type { NewEvent, NoteChange, WorkingBuild } from "@slipway/engine";
-import { openDatabase, openStore } from "@slipway/store";
 import { expect, it, onTestFinished } from "vitest";
+import { git, makeTheirs } from "../../testing/git.ts";
+import { driver } from "../../testing/world/store.ts";
+import { openWorld } from "../../testing/world.ts";
 import { createRepositories } from "../repository/repositories.ts";
 import { createRemote, type RemoteParts, readRemoteEnd } from "./remote.ts";
 
 const execute = promisify(execFile);
-const identity = ["-c", "user.name=Bo", "-c", "user.email=bo@localhost"];
-
-async function git(directory: string, ...args: string[]): Promise<string> {
-  return (await execute("git", [...identity, "-C", directory, ...args])).stdout.trim();
-}
 
 /** A build that began with somebody's repository, or with nothing, and a remote of theirs. */
 async function setUp(mode: WorkingBuild["mode"], settings: (directory: string) => Partial<RemoteParts> = () => ({})) {
-  const directory = await mkdtemp("/var/tmp/slipway-remote-");
-  onTestFinished(() => rm(directory, { recursive: true, force: true, maxRetries: 10 }));
+  const world = await openWorld({ store: {} });
+  onTestFinished(() => world[Symbol.asyncDispose]());
+  const { directory } = world;
   const bare = join(directory, "remote.git");
-  const theirs = join(directory, "theirs");
   await git(directory, "init", "-q", "--bare", bare);
-  await git(directory, "init", "-q", "-b", "trunk", theirs);
-  for (const text of ["one", "two"]) {
-    await writeFile(join(theirs, "list.txt"), `${text}\n`);
-    await git(theirs, "add", ".");
-    await git(theirs, "commit", "-qm", text);
-  }
+  const theirs = await makeTheirs(join(directory, "theirs"));
   await git(theirs, "push", "-q", bare, "trunk");
-  const build: WorkingBuild = {
-    id: newId("bld"),
-    account: "ada",
-    project: "shop",
-    mode,
-    request: "Sort $(touch /tmp/evil) the list\nby name",
-  };
+  const build = await world.create({ mode, request: "Sort $(touch /tmp/evil) the list\nby name" });
+  await world.lead(build);
   const repositories = createRepositories({ directory: join(directory, "builds"), environment: process.env });
   const repository = await repositories.of(build.id);
   await repository.create({ from: mode === "new" ? "empty" : { directory: theirs }, atMs: 0 });
-  const database = openDatabase({ url: `file:${join(directory, "slipway.db")}` });
-  onTestFinished(() => database[Symbol.asyncDispose]());
-  const { builds, leases, notes } = await openStore(database, { now: () => 0 });
-  await builds.create(build, 1_000_000, { type: "build.requested" });
-  const driver = { holder: "server-1", generation: 1 };
-  await leases.take(build.id, driver, 60_000);
+  const { notes } = world.store;
   const told: NewEvent[] = [];
   const logged: string[] = [];
   const state = { status: "running" };

@@ -1,33 +1,22 @@
 import { execFile } from "node:child_process";
-import { access, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { access, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { newId } from "@slipway/contract";
 import { expect, it, onTestFinished } from "vitest";
+import { commit, git, makeTheirs } from "../../testing/git.ts";
+import { openWorld } from "../../testing/world.ts";
 import { createRepositories } from "../repository/repositories.ts";
 import { createResults, readResult } from "./result.ts";
 
 const execute = promisify(execFile);
-const identity = ["-c", "user.name=Bo", "-c", "user.email=bo@localhost"];
-
-async function git(directory: string, ...args: string[]): Promise<string> {
-  return (await execute("git", [...identity, "-C", directory, ...args])).stdout.trim();
-}
-
-async function commit(directory: string, path: string, text: string): Promise<string> {
-  await writeFile(join(directory, path), `${text}\n`);
-  await git(directory, "add", ".");
-  await git(directory, "commit", "-qm", text);
-  return await git(directory, "rev-parse", "HEAD");
-}
 
 /** A build on somebody's repository, and what it has merged. */
 async function setUp(from: "theirs" | "empty" = "theirs") {
-  const directory = await mkdtemp("/var/tmp/slipway-result-");
-  onTestFinished(() => rm(directory, { recursive: true, force: true, maxRetries: 10 }));
-  const theirs = join(directory, "theirs");
-  await git(directory, "init", "-q", "-b", "trunk", theirs);
-  for (const text of ["one", "two"]) await commit(theirs, "list.txt", text);
+  const world = await openWorld({});
+  onTestFinished(() => world[Symbol.asyncDispose]());
+  const { directory } = world;
+  const theirs = await makeTheirs(join(directory, "theirs"));
   const build = newId("bld");
   const repositories = createRepositories({ directory: join(directory, "builds"), environment: process.env });
   const repository = await repositories.of(build);
@@ -97,7 +86,7 @@ it("it is merged as any other branch where theirs has moved on, and can be clone
   const { directory, theirs, own, build, results, merge, mergeThere } = await setUp();
   await merge();
   await results.update(build);
-  const theirOwn = await commit(theirs, "other.txt", "three");
+  const theirOwn = await commit(theirs, "three", { "other.txt": "three\n" });
   await expect(mergeThere("--ff-only")).rejects.toThrow(/fast-forward/i);
   await mergeThere("-q", "--no-edit");
   expect(await git(theirs, "rev-parse", "HEAD^1")).toBe(theirOwn);

@@ -2,10 +2,11 @@ import { mkdir, readdir, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Store } from "@slipway/engine";
 import { openRunLog } from "@slipway/gateway";
+import { planner } from "@slipway/gateway/scripted";
 import { expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
+import { openWorld } from "../../testing/world.ts";
 import { openModels, readModelSettings } from "./open-models.ts";
-import { openSite } from "./testing.ts";
 
 const schema = z.object({ title: z.string() });
 const question = { role: "plan", instructions: "You plan.", prompt: "A shop", schema } as const;
@@ -23,7 +24,7 @@ async function modelsIn(directory: string, environment: Record<string, string>, 
 }
 
 test("a scripted program that is not there is told before anything begins", async () => {
-  await using site = await openSite();
+  await using site = await openWorld({ model: planner, planning: {} });
   const opened = modelsIn(site.directory, { SLIPWAY_MODEL_JUDGE: "scripted/nobody" }, site.store);
   await expect(opened).rejects.toMatchObject({
     code: "unknown_model",
@@ -32,7 +33,7 @@ test("a scripted program that is not there is told before anything begins", asyn
 });
 
 test("questions go by no socket; the scripted model's is its user's alone, also where a killed server has left one", async () => {
-  await using site = await openSite();
+  await using site = await openWorld({ model: planner, planning: {} });
   const directory = join(site.directory, "other");
   await mkdir(directory);
   await writeFile(join(directory, "model.sock"), "");
@@ -47,7 +48,7 @@ test("questions go by no socket; the scripted model's is its user's alone, also 
 });
 
 test("each planning has an account of its own, and all of them spend the build's money", async () => {
-  await using site = await openSite({ program: () => ({ object: { title: "A shop" } }) });
+  await using site = await openWorld({ model: () => ({ object: { title: "A shop" } }), planning: {} });
   await using one = await site.models.forBuild(site.build);
   await using other = await site.models.forBuild(site.build);
   await Promise.all([one.ask(question), other.ask(question)]);

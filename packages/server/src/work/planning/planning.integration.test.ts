@@ -1,17 +1,19 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { rm } from "node:fs/promises";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { compiledChecksSchema } from "@slipway/contract";
 import { report } from "@slipway/engine";
 import { planner, type ScriptedProgram, type Turn } from "@slipway/gateway/scripted";
-import { describe, expect, test } from "vitest";
-import { butFor, openSite, questions, type Site, spent } from "./testing.ts";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { openWorld, type WorldWith } from "../../testing/world.ts";
+import { butFor, questions, spent } from "./testing.ts";
 
 const fixture = fileURLToPath(new URL("crash-fixture.ts", import.meta.url));
 
 test("a request becomes a locked intent, its checks and a plan, each asked for once and paid from the build's budget", async () => {
-  await using site = await openSite();
+  await using site = await openWorld({ model: planner, planning: {} });
   const { store, build } = site;
   expect(await site.drive()).toMatchObject({ status: "paused", reason: "user" });
   expect(questions(site)).toEqual(["intent", "checks", "plan"]);
@@ -37,7 +39,7 @@ test("a request becomes a locked intent, its checks and a plan, each asked for o
 const money = ({ spentMicroUsd }: { spentMicroUsd: number }) => ({ spentMicroUsd });
 
 test("a plan is cut as its build is set to, and so is one for what is left", async () => {
-  await using site = await openSite({ partition: "component" });
+  await using site = await openWorld({ model: planner, planning: { partition: "component" } });
   await site.drive();
   const build = await site.store.builds.get(site.build);
   await site.planning.carryOut(build, [{ type: "plan-remaining", round: 1, unsatisfied: ["kept-entries"] }]);
@@ -48,7 +50,7 @@ test("a plan is cut as its build is set to, and so is one for what is left", asy
 });
 
 test("what the user edits before the lock is what is locked, proven and planned", async () => {
-  await using site = await openSite({ hold: "intent" });
+  await using site = await openWorld({ model: planner, planning: { hold: "intent" } });
   const { store, build } = site;
   await site.turn();
   await site.rung();
@@ -81,7 +83,7 @@ describe("after a crash", () => {
         gate.resolve();
         return { fault: "hang" };
       });
-      await using site = await openSite({ program });
+      await using site = await openWorld({ model: program, planning: {} });
       await site.drive(gate.promise);
       await site.restart();
       expect(await site.drive()).toMatchObject({ status: "paused" });
@@ -97,7 +99,7 @@ describe("after a crash", () => {
   );
 
   test("what was reported and not yet taken in is not paid for again", async () => {
-    await using site = await openSite();
+    await using site = await openWorld({ model: planner, planning: {} });
     for (let stages = 0; stages < 3; stages++) {
       await site.turn();
       await site.rung();
@@ -118,7 +120,9 @@ test.each(["checks", "plan"] as const)(
     const [line] = await once(createInterface(child.stdout), "line");
     child.kill("SIGKILL");
     await once(child, "exit");
-    await using site = await openSite({ begun: JSON.parse(line) });
+    const { directory, build } = JSON.parse(line);
+    onTestFinished(() => rm(directory, { recursive: true }));
+    await using site = await openWorld({ directory, model: planner, planning: { id: build } });
     expect(await site.drive()).toMatchObject({ status: "paused", reason: "user" });
     expect(questions(site)).toEqual(question === "plan" ? ["plan"] : ["checks", "plan"]);
     const [costs] = await site.store.ledger.costs(site.build, "agent");
@@ -132,11 +136,12 @@ test.each(["checks", "plan"] as const)(
 
 test("the same item again, while it is under way and after it, asks nothing", async () => {
   const gate = Promise.withResolvers<void>();
-  await using site = await openSite({
-    program: butFor("intent", async (turn) => {
+  await using site = await openWorld({
+    model: butFor("intent", async (turn) => {
       await gate.promise;
       return turn;
     }),
+    planning: {},
   });
   const item = { type: "stage", stage: "draft", round: 1 } as const;
   await site.turn();
@@ -157,7 +162,7 @@ test("a cancelled build's stage ends, and nothing more is spent or reported", as
     gate.resolve();
     return { text: "{", paceMs: 10_000 };
   });
-  await using site = await openSite({ program });
+  await using site = await openWorld({ model: program, planning: {} });
   await site.drive(gate.promise);
   await site.store.events.report(site.build, [report("order.cancel", null, {})]);
   await site.turn();
@@ -177,7 +182,7 @@ test("what is not asked for after a restart is ended", async () => {
     gate.resolve();
     return { fault: "hang" };
   });
-  await using site = await openSite({ program });
+  await using site = await openWorld({ model: program, planning: {} });
   await site.turn();
   await gate.promise;
   await site.planning.reattach(await site.store.builds.get(site.build), []);
@@ -186,7 +191,7 @@ test("what is not asked for after a restart is ended", async () => {
 });
 
 describe("a plan for what is left", () => {
-  async function planned(site: Site) {
+  async function planned(site: WorldWith<"planning">) {
     expect(await site.drive()).toMatchObject({ status: "paused" });
     return await site.store.builds.get(site.build);
   }
@@ -197,7 +202,7 @@ describe("a plan for what is left", () => {
       asked.push(request.lastPrompt);
       return planner(request);
     };
-    await using site = await openSite({ program });
+    await using site = await openWorld({ model: program, planning: {} });
     const build = await planned(site);
     const evidence = [{ id: "kept-entries", satisfied: false, text: "GET /api/entries was answered with []." }];
     const check = { round: 1, unsatisfied: ["kept-entries"], evidence };
@@ -213,7 +218,7 @@ describe("a plan for what is left", () => {
   test("that no model can make is told, and one without money waits for it", async () => {
     let turn: Turn | undefined;
     const program: ScriptedProgram = (request) => turn ?? planner(request);
-    await using site = await openSite({ program });
+    await using site = await openWorld({ model: program, planning: {} });
     const build = await planned(site);
     turn = { text: "Nothing is left to do." };
     const item = { type: "plan-remaining", round: 1, unsatisfied: ["kept-entries"] } as const;
@@ -232,7 +237,7 @@ describe("a plan for what is left", () => {
 });
 
 test("the checks of every criterion and workflow are kept whole", async () => {
-  await using site = await openSite();
+  await using site = await openWorld({ model: planner, planning: {} });
   await site.drive();
   const [told] = await site.reports("intent.locked");
   const { checks } = compiledChecksSchema.parse((told as { checks: unknown }).checks);

@@ -1,40 +1,34 @@
 import { execFile } from "node:child_process";
-import { chmod, mkdir, mkdtemp, readdir, rm, symlink, truncate, writeFile } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { chmod, mkdir, readdir, symlink, truncate, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { promisify } from "node:util";
 import type { BuildSource } from "@slipway/contract";
+import { planner } from "@slipway/gateway/scripted";
 import type { SandboxProvider } from "@slipway/sandbox";
-import { openProvider } from "@slipway/sandbox/open";
 import { createFakeProvider, type FakeProgram } from "@slipway/sandbox/testing/provider";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { put } from "../../testing/git.ts";
+import { openWorld, type WorldWith } from "../../testing/world.ts";
 import { openRepository, type RepositoryLimits } from "./repository.ts";
-import { openSite } from "./testing.ts";
 
 const run = promisify(execFile);
 // npm takes seconds to start, and more beside other tests.
 
+let world: WorldWith<"sandboxes">;
 let scratch: string;
 let provider: SandboxProvider;
 let builds = 0;
 
 beforeAll(async () => {
-  scratch = await mkdtemp("/var/tmp/slipway-repository-");
-  // As root, sandboxes run as another user, who must be able to pass through.
-  await chmod(scratch, 0o711);
-  provider = await openProvider({ stateDir: join(scratch, "state"), environment: process.env });
+  world = await openWorld({ sandboxes: "local" });
+  ({ directory: scratch, provider } = world);
 });
-afterAll(async () => {
-  await provider[Symbol.asyncDispose]();
-  await rm(scratch, { recursive: true, force: true });
-});
+afterAll(() => world[Symbol.asyncDispose]());
 
 async function directoryOf(name: string, files: Readonly<Record<string, string>>): Promise<string> {
   const directory = join(scratch, name);
   await mkdir(directory, { recursive: true });
-  for (const [path, content] of Object.entries(files)) {
-    await mkdir(dirname(join(directory, path)), { recursive: true });
-    await writeFile(join(directory, path), content);
-  }
+  await put(directory, files);
   return directory;
 }
 
@@ -74,10 +68,13 @@ describe("a small broken repository", () => {
 
   test("is planned to be repaired, with what was seen in it", async () => {
     const directory = await directoryOf("planned", broken);
-    await using site = await openSite({
-      request: "Repair it",
-      mode: "fix",
-      openRepository: () => reader({ directory }),
+    await using site = await openWorld({
+      model: planner,
+      planning: {
+        request: "Repair it",
+        mode: "fix",
+        openRepository: () => reader({ directory }),
+      },
     });
     expect(await site.drive()).toMatchObject({ status: "paused", reason: "user" });
     const [record] = await site.store.builds.records(site.build, "intents");

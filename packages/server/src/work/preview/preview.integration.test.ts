@@ -8,15 +8,15 @@ import { newId } from "@slipway/contract";
 import type { WorkingBuild } from "@slipway/engine";
 import { openUsedPorts } from "@slipway/sandbox/local/preview";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { openPlace, type Place } from "../workspaces/testing.ts";
+import { openWorld, type WorldWith } from "../../testing/world.ts";
 import { createWorkspaces } from "../workspaces/workspaces.ts";
 import { createPreviews, type PreviewParts, type Previews } from "./preview.ts";
 
 // npm takes seconds to start, and more beside other tests.
 
-let place: Place;
+let place: WorldWith<"registry" | "sandboxes" | "repository">;
 beforeAll(async () => {
-  place = await openPlace();
+  place = await openWorld({ registry: {}, sandboxes: "local", repository: "empty" });
 });
 afterAll(() => place[Symbol.asyncDispose]());
 

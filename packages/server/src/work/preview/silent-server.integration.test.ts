@@ -3,13 +3,13 @@ import { newId, type SandboxId } from "@slipway/contract";
 import { projectPath, readText } from "@slipway/sandbox";
 import { openUsedPorts } from "@slipway/sandbox/local/preview";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { openPlace, type Place } from "../workspaces/testing.ts";
+import { openWorld, type WorldWith } from "../../testing/world.ts";
 import { createWorkspaces } from "../workspaces/workspaces.ts";
 import { createPreviews } from "./preview.ts";
 
-let place: Place;
+let place: WorldWith<"registry" | "sandboxes" | "repository">;
 beforeAll(async () => {
-  place = await openPlace();
+  place = await openWorld({ registry: {}, sandboxes: "local", repository: "empty" });
 });
 afterAll(() => place[Symbol.asyncDispose]());
 

@@ -8,21 +8,21 @@ import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { openWorld, type WorldWith } from "../../testing/world.ts";
 import { openBuildRepository } from "./repository.ts";
-import { openSite, type Site } from "./testing.ts";
 
 vi.setConfig({ testTimeout: 300_000 });
 
 const run = promisify(execFile);
 const fixture = fileURLToPath(new URL("fixture.ts", import.meta.url));
 
-let site: Site;
+let site: WorldWith<"repository">;
 let directory: string;
 let bare: string;
 const started: ChildProcess[] = [];
 
 beforeEach(async () => {
-  site = await openSite();
+  site = await openWorld({ repository: "small" });
   directory = join(site.directory, "build");
   bare = join(directory, "repository.git");
 });

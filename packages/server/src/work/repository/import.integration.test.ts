@@ -1,8 +1,9 @@
 import { execFile } from "node:child_process";
 import { chmod, cp, lstat, mkdir, readdir, readFile, rm, symlink, truncate, writeFile } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { put, stateOf } from "../../testing/git.ts";
 import type { CreateOptions } from "./create.ts";
 import { type BuildRepository, openBuildRepository } from "./repository.ts";
 import { scratchDirectory } from "./testing.ts";
@@ -27,13 +28,6 @@ const env = {
 const git = async (directory: string, ...args: string[]) =>
   (await run("git", ["-C", directory, ...args], { env })).stdout;
 
-async function put(directory: string, files: Readonly<Record<string, string>>): Promise<void> {
-  for (const [path, content] of Object.entries(files)) {
-    await mkdir(dirname(join(directory, path)), { recursive: true });
-    await writeFile(join(directory, path), content);
-  }
-}
-
 async function plain(name: string, files: Readonly<Record<string, string>> = {}): Promise<string> {
   const directory = join(scratch, name);
   await mkdir(directory, { recursive: true });
@@ -47,16 +41,6 @@ async function repositoryOf(name: string, files: Readonly<Record<string, string>
   await git(directory, "add", "-A");
   await git(directory, "commit", "-q", "--no-verify", "-m", "first");
   return directory;
-}
-
-/** Every file below, with what would show a change of it. */
-async function stateOf(directory: string): Promise<string[]> {
-  const names = await readdir(directory, { recursive: true });
-  const states = names.toSorted().map(async (name) => {
-    const { mtimeNs, size, mode, ino } = await lstat(join(directory, name), { bigint: true });
-    return `${name} ${ino} ${mode} ${size} ${mtimeNs}`;
-  });
-  return await Promise.all(states);
 }
 
 interface Made {

@@ -1,16 +1,18 @@
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { openSite, type Site } from "./testing.ts";
+import { openWorld, type WorldWith } from "../../testing/world.ts";
 
-let site: Site;
+let site: WorldWith<"repository">;
 
 const lines = Array.from({ length: 200 }, (_, index) => `line ${index}`);
 const text = `${lines.join("\n")}\n`;
 const edited = (index: number, word: string) => `${lines.with(index, word).join("\n")}\n`;
 
 beforeAll(async () => {
-  site = await openSite({ "a.txt": text, "b.txt": "b\n", "image.bin": "\0binary", "dir/c.txt": "c\n" });
+  site = await openWorld({
+    repository: { "a.txt": text, "b.txt": "b\n", "image.bin": "\0binary", "dir/c.txt": "c\n" },
+  });
 });
 afterAll(() => site[Symbol.asyncDispose]());
 

@@ -3,14 +3,15 @@ import { readdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { openWorld, type WorldWith } from "../../testing/world.ts";
 import { openBuildRepository } from "./repository.ts";
-import { createMaker, openSite, type Site, scratchDirectory } from "./testing.ts";
+import { createMaker, scratchDirectory } from "./testing.ts";
 
 const run = promisify(execFile);
-let site: Site;
+let site: WorldWith<"repository">;
 
 beforeAll(async () => {
-  site = await openSite({ "README.md": "# App\n", "src/a.txt": "a\n" });
+  site = await openWorld({ repository: { "README.md": "# App\n", "src/a.txt": "a\n" } });
 });
 afterAll(() => site[Symbol.asyncDispose]());
 
@@ -28,8 +29,8 @@ async function saved(chunks: AsyncIterable<Uint8Array>): Promise<string> {
 
 describe("main", () => {
   test("is the same commit for the same beginning", async () => {
-    await using first = await openSite({ a: "1\n" });
-    await using second = await openSite({ a: "1\n" });
+    await using first = await openWorld({ repository: { a: "1\n" } });
+    await using second = await openWorld({ repository: { a: "1\n" } });
     expect(first.main).toBe(second.main);
   });
 
@@ -46,7 +47,7 @@ describe("main", () => {
   });
 
   test("moves forward by one of many, and to where it is already by none", async () => {
-    await using own = await openSite();
+    await using own = await openWorld({ repository: "small" });
     const { repository, main } = own;
     const { tree } = await emptyChange(own);
     const next = await Promise.all(
@@ -75,7 +76,7 @@ describe("main", () => {
   });
 });
 
-async function emptyChange({ sandbox, main, offer }: Site) {
+async function emptyChange({ sandbox, main, offer }: WorldWith<"repository">) {
   return await offer(await sandbox.commit({ parents: [main] }));
 }
 
@@ -140,7 +141,7 @@ describe("the files of a commit", () => {
 
 describe("a bundle for a sandbox", () => {
   test("brings main to one that has nothing, and on from there", async () => {
-    await using own = await openSite();
+    await using own = await openWorld({ repository: "small" });
     const { repository, sandbox, main, directory } = own;
     const fresh = await createMaker(join(directory, "fresh"));
     await fresh.git(["fetch", "-q", await saved(repository.bundle({ tip: main })), "refs/heads/main:refs/heads/main"]);
@@ -187,7 +188,7 @@ describe("a difference", () => {
 });
 
 test("many packs become few when the repository is opened, and nothing is lost", async () => {
-  await using own = await openSite();
+  await using own = await openWorld({ repository: "small" });
   const bare = await createMaker(join(own.directory, "build/repository.git"));
   const blobs: string[] = [];
   for (let count = 0; count < 52; count++) {

@@ -1,48 +1,56 @@
 import { spawn } from "node:child_process";
-import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { type CandidateId, newId } from "@slipway/contract";
+import type { WorkingBuild } from "@slipway/engine";
 import { expect } from "vitest";
+import type { Place } from "../../testing/world/place.ts";
+import { openBuildSecrets } from "../build-secrets.ts";
 import { CandidateRefused } from "./quarantine/refusal.ts";
 import type { TakeLimits, Taken } from "./quarantine/take.ts";
-import { type BuildRepository, openBuildRepository, type TakeOptions } from "./repository.ts";
+import { openBuildRepository, type TakeOptions } from "./repository.ts";
 
 export const branch = "refs/heads/work";
 
-export interface Site extends AsyncDisposable {
-  readonly directory: string;
-  readonly repository: BuildRepository;
-  readonly main: string;
-  /** The repository of a sandbox that was given main. */
-  readonly sandbox: Maker;
-  take(bundle: AsyncIterable<Uint8Array>, options?: Partial<TakeOptions>): Promise<Taken>;
-  /** A bundle of all that the sandbox has made, for those who have main. */
-  offer(tip: string, limits?: Partial<TakeLimits>): Promise<Taken>;
-  /** The findings of a refusal, after a look that nothing of it has stayed. */
-  refusalOf(work: Promise<unknown>): Promise<CandidateRefused["findings"]>;
-}
+export type RepositoryPart = Awaited<ReturnType<typeof openRepositoryPart>>;
 
 /** A build's repository that began with these files, and a sandbox's that was given them. */
-export async function openSite(files: Readonly<Record<string, string>> = { "README.md": "# App\n" }): Promise<Site> {
-  const directory = await scratchDirectory();
-  const first = await createMaker(join(directory, "first"));
-  const commit = await first.commit({ files });
-  const from = { bundle: first.bundle(commit, {}), ref: branch, origin: { commit, branch: "work" } };
+export async function openRepositoryPart(
+  files: "empty" | "small" | Readonly<Record<string, string>>,
+  { directory }: Place,
+) {
+  const build: WorkingBuild = { id: newId("bld"), account: "ada", project: "shop", mode: "new", request: "A shop" };
   const repository = await openBuildRepository({ directory: join(directory, "build"), environment: process.env });
+  const from =
+    files === "empty" ? files : await bundleWith(files === "small" ? small : files, join(directory, "first"));
   const { main } = await repository.create({ from, atMs: 1_800_000_000_000 });
+  /** The repository of a sandbox that was given main. */
   const sandbox = await createMaker(join(directory, "sandbox"));
   await sandbox.git(["fetch", "-q", await saved(directory, repository.bundle({ tip: main })), "refs/heads/main"]);
-  const take: Site["take"] = (given, options = {}) =>
+  const take = (given: AsyncIterable<Uint8Array>, options: Partial<TakeOptions> = {}) =>
     repository.take(given, { id: newCandidate(), ref: branch, base: main, ...options });
+  let last = main;
   return {
-    directory,
+    build,
     repository,
+    repositories: { of: async () => repository },
+    secrets: openBuildSecrets(join(directory, "builds")),
     main,
     sandbox,
     take,
-    offer: (tip, limits = {}) => take(sandbox.bundle(tip, { needs: [main] }), { limits }),
-    async refusalOf(work) {
+    /** A bundle of all that the sandbox has made, for those who have main. */
+    offer: (tip: string, limits: Partial<TakeLimits> = {}): Promise<Taken> =>
+      take(sandbox.bundle(tip, { needs: [main] }), { limits }),
+    /** The next commit after main: these files on top of the ones before; null removes one. */
+    async commit(changes: Readonly<Record<string, string | null>>): Promise<string> {
+      const tip = await sandbox.commit({ files: changes, parents: [last] });
+      await take(sandbox.bundle(tip, { needs: [last] }), { base: last });
+      last = tip;
+      return tip;
+    },
+    /** The findings of a refusal, after a look that nothing of it has stayed. */
+    async refusalOf(work: Promise<unknown>): Promise<CandidateRefused["findings"]> {
       const error = await work.then(
         () => undefined,
         (reason: unknown) => reason,
@@ -52,8 +60,15 @@ export async function openSite(files: Readonly<Record<string, string>> = { "READ
       expect(await readdir(join(directory, "build/quarantine"))).toEqual([]);
       return (error as CandidateRefused).findings;
     },
-    [Symbol.asyncDispose]: () => rm(directory, { recursive: true, force: true }),
   };
+}
+
+const small = { "README.md": "# App\n" };
+
+async function bundleWith(files: Readonly<Record<string, string>>, directory: string) {
+  const maker = await createMaker(directory);
+  const commit = await maker.commit({ files });
+  return { bundle: maker.bundle(commit, {}), ref: branch, origin: { commit, branch: "work" } };
 }
 
 export function scratchDirectory(): Promise<string> {

@@ -1,72 +1,15 @@
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
-import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
-import { newId } from "@slipway/contract";
-import type { WorkingBuild } from "@slipway/engine";
-import type { SandboxProvider } from "@slipway/sandbox";
-import { openProvider } from "@slipway/sandbox/open";
-import { type BuildSecrets, openBuildSecrets } from "../build-secrets.ts";
-import { type BuildRepository, openBuildRepository } from "../repository/repository.ts";
-import { branch, createMaker } from "../repository/testing.ts";
+import type { Place } from "../../testing/world/place.ts";
 
-type Files = Readonly<Record<string, string | null>>;
-
-/** A build's repository, real sandboxes, and a registry that only they reach. */
-export interface Place extends AsyncDisposable {
-  readonly directory: string;
-  readonly provider: SandboxProvider;
-  readonly repositories: { of(): Promise<BuildRepository> };
-  readonly secrets: BuildSecrets;
-  readonly build: WorkingBuild;
-  readonly registry: Registry;
-  /** The next commit of main: these files on top of the ones before; null removes one. */
-  commit(files: Files): Promise<string>;
-}
-
-export async function openPlace(): Promise<Place> {
-  await using made = new AsyncDisposableStack();
-  const directory = await mkdtemp("/var/tmp/slipway-workspaces-");
-  made.defer(() => rm(directory, { recursive: true, force: true, maxRetries: 10 }));
-  // As root, sandboxes run as another user, who must be able to pass through.
-  await chmod(directory, 0o711);
-  const registry = made.use(await openRegistry(join(directory, "registry")));
-  const environment = { ...process.env, npm_config_registry: registry.url };
-  const provider = made.use(await openProvider({ stateDir: join(directory, "state"), environment }));
-  made.defer(async () => {
-    for (const { id } of await provider.list()) await (await provider.get(id)).destroy();
-  });
-  const repository = await openBuildRepository({ directory: join(directory, "build"), environment: process.env });
-  const { main } = await repository.create({ from: "empty", atMs: 0 });
-  const maker = await createMaker(join(directory, "maker.git"));
-  await maker.git(["fetch", "-q", join(directory, "build/repository.git"), "refs/heads/main"]);
-  let last = main;
-  const commit = async (files: Files) => {
-    const tip = await maker.commit({ files, parents: [last] });
-    await repository.take(maker.bundle(tip, { needs: [last] }), { id: newId("cnd"), ref: branch, base: last });
-    last = tip;
-    return tip;
-  };
-  const build: WorkingBuild = { id: newId("bld"), account: "local", project: "app", mode: "new", request: "An app" };
-  const secrets = openBuildSecrets(join(directory, "builds"));
-  const opened = made.move();
-  return {
-    secrets,
-    directory,
-    provider,
-    repositories: { of: async () => repository },
-    build,
-    registry,
-    commit,
-    [Symbol.asyncDispose]: () => opened.disposeAsync(),
-  };
-}
-
-export interface Registry extends AsyncDisposable {
+/** Of packages. Only the sandboxes of its world reach it. */
+export interface Registry {
   readonly url: string;
   /** Paths that were asked for, in their order. */
   readonly requests: string[];
@@ -78,7 +21,12 @@ export interface Registry extends AsyncDisposable {
 /** On the host's loopback, and no address that programs inside take for their own. */
 const address = "127.0.0.2";
 
-async function openRegistry(directory: string): Promise<Registry> {
+export async function openRegistry(
+  _: object,
+  { directory: world }: Place,
+  held: AsyncDisposableStack,
+): Promise<{ readonly registry: Registry }> {
+  const directory = join(world, "registry");
   const packages = new Map<string, Record<string, object>>();
   const requests: string[] = [];
   const silent = new Set<string>();
@@ -98,7 +46,11 @@ async function openRegistry(directory: string): Promise<Registry> {
   }).listen(0, address);
   await once(server, "listening");
   const url = `http://${address}:${(server.address() as AddressInfo).port}/`;
-  return {
+  held.defer(async () => {
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  });
+  const registry: Registry = {
     url,
     requests,
     silent,
@@ -117,9 +69,6 @@ async function openRegistry(directory: string): Promise<Registry> {
       const dist = { tarball: `${url}${archive}`, integrity };
       packages.set(name, { ...packages.get(name), [version]: { ...own, dist } });
     },
-    async [Symbol.asyncDispose]() {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
-    },
   };
+  return { registry };
 }

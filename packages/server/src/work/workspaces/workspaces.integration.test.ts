@@ -3,15 +3,15 @@ import { type NetworkPolicyInput, newId } from "@slipway/contract";
 import { projectPath, type RestrictedSandbox, readText, run, type SandboxProvider } from "@slipway/sandbox";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { sandboxesOf } from "../../testing/processes.ts";
+import { openWorld, type WorldWith } from "../../testing/world.ts";
 import { packageEnvironment } from "./install.ts";
-import { openPlace, type Place } from "./testing.ts";
 import { createWorkspaces } from "./workspaces.ts";
 
 // npm takes seconds to start, and more beside other tests.
 
-let place: Place;
+let place: WorldWith<"registry" | "sandboxes" | "repository">;
 beforeAll(async () => {
-  place = await openPlace();
+  place = await openWorld({ registry: {}, sandboxes: "local", repository: "empty" });
   const scripts = { postinstall: "node -e \"require('fs').writeFileSync('made.txt', 'by a script')\"" };
   await place.registry.publish("greeting", "1.0.0", { "index.js": "module.exports = 'hello';" }, { scripts });
 });

@@ -6,8 +6,9 @@ import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { checks } from "../../../../../../examples/demo-build/checks.ts";
 import { intent } from "../../../../../../examples/demo-build/intent.ts";
 import { sandboxesOf } from "../../../testing/processes.ts";
+import { openWorld, type WorldWith } from "../../../testing/world.ts";
 import { patientDummies } from "../../planning/patience.ts";
-import { app, type GateSite, openGateSite, surface } from "../testing.ts";
+import { app, surface } from "../testing.ts";
 import { createDummies } from "./dummies.ts";
 
 // Chromium takes seconds to start, and more beside other tests.
@@ -15,10 +16,10 @@ vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 });
 const soon = { timeout: 60_000 };
 
 const labels = { build: "one", purpose: "checker", planning: "lock-1" };
-let site: GateSite;
+let site: WorldWith<"sandboxes" | "repository" | "gates">;
 let dummies: Dummies;
 beforeAll(async () => {
-  site = await openGateSite(app);
+  site = await openWorld({ sandboxes: "local", repository: app, gates: {} });
   dummies = createDummies({ provider: site.provider, labels });
 });
 afterAll(async () => await site[Symbol.asyncDispose]());
@@ -76,7 +77,7 @@ test.each([
     };
     const passed = patientDummies(noted, [0]).passing(demo, checks, {});
     const target = await vi.waitFor(() => sandboxWith(program), soon);
-    const init = sandboxesOf(site.stateDir).find(({ id }) => id === target)?.init;
+    const init = sandboxesOf(site.stateDirectory).find(({ id }) => id === target)?.init;
     if (init === undefined) throw new Error(`${target} does not run`);
     process.kill(init.pid, "SIGKILL");
     expect(await passed).toEqual([]);

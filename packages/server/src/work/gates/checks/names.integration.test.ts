@@ -1,7 +1,7 @@
 import { devServerPort, type OwnedSandbox, startDevServer } from "@slipway/sandbox";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { openWorld, type WorldWith } from "../../../testing/world.ts";
 import { type Checker, openChecker } from "../checker.ts";
-import { type GateSite, openGateSite } from "../testing.ts";
 import type { Step, Target } from "./browser-job.ts";
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 });
@@ -14,12 +14,16 @@ createServer(({ url }, response) => {
 }).listen(Number(process.env.PORT), "127.0.0.1");
 `;
 
-let site: GateSite;
+let site: WorldWith<"gates">;
 let running: OwnedSandbox;
 let checker: Checker;
 beforeAll(async () => {
   const manifest = { name: "echo", type: "module", scripts: { dev: "node server.js" } };
-  site = await openGateSite({ "package.json": JSON.stringify(manifest), "server.js": echo });
+  site = await openWorld({
+    sandboxes: "local",
+    repository: { "package.json": JSON.stringify(manifest), "server.js": echo },
+    gates: {},
+  });
   running = await site.parts.workspaces.open(site.build, site.main, { purpose: "gate" });
   const { signal } = new AbortController();
   await startDevServer(running, { signal });

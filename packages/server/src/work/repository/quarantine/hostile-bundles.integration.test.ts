@@ -3,13 +3,14 @@ import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { deflateSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { branch, type Maker, openSite, type Site } from "../testing.ts";
+import { openWorld, type WorldWith } from "../../../testing/world.ts";
+import { branch, type Maker } from "../testing.ts";
 
-let site: Site;
+let site: WorldWith<"repository">;
 let sandbox: Maker;
 
 beforeAll(async () => {
-  site = await openSite();
+  site = await openWorld({ repository: "small" });
   sandbox = site.sandbox;
 });
 afterAll(() => site[Symbol.asyncDispose]());

@@ -1,11 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type Maker, openSite, type Site } from "../testing.ts";
+import { openWorld, type WorldWith } from "../../../testing/world.ts";
+import type { Maker } from "../testing.ts";
 
-let site: Site;
+let site: WorldWith<"repository">;
 let sandbox: Maker;
 
 beforeAll(async () => {
-  site = await openSite();
+  site = await openWorld({ repository: "small" });
   sandbox = site.sandbox;
 });
 afterAll(() => site[Symbol.asyncDispose]());

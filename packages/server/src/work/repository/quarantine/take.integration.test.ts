@@ -1,26 +1,29 @@
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { openWorld, type WorldWith } from "../../../testing/world.ts";
 import type { TakeOptions } from "../repository.ts";
-import { type Maker, newCandidate, openSite, type Site } from "../testing.ts";
+import { type Maker, newCandidate } from "../testing.ts";
 
-let site: Site;
+let site: WorldWith<"repository">;
 let sandbox: Maker;
 
 beforeAll(async () => {
-  site = await openSite({
-    "README.md": "# App\n",
-    "src/sum.ts": "export const sum = (a: number, b: number) => a + b;\n",
-    "src/sum.test.ts": [
-      'test("adds", () => {',
-      "  expect(sum(1, 2)).toBe(3);",
-      "  expect(sum(2, 2)).toBe(4);",
-      "});",
-      'test("takes zero", () => expect(sum(0, 0)).toBe(0));',
-      "",
-    ].join("\n"),
-    "src/old.test.ts": 'test("old", () => expect(old).toBe(1));\n',
-    "config.txt": "key=none\n",
+  site = await openWorld({
+    repository: {
+      "README.md": "# App\n",
+      "src/sum.ts": "export const sum = (a: number, b: number) => a + b;\n",
+      "src/sum.test.ts": [
+        'test("adds", () => {',
+        "  expect(sum(1, 2)).toBe(3);",
+        "  expect(sum(2, 2)).toBe(4);",
+        "});",
+        'test("takes zero", () => expect(sum(0, 0)).toBe(0));',
+        "",
+      ].join("\n"),
+      "src/old.test.ts": 'test("old", () => expect(old).toBe(1));\n',
+      "config.txt": "key=none\n",
+    },
   });
   sandbox = site.sandbox;
 });

@@ -58,7 +58,7 @@ export async function refusalsOf(
   { dress = "plain", demanded = () => true }: { readonly dress?: Dress; demanded?(id: string): boolean } = {},
 ): Promise<string[]> {
   const { signal } = new AbortController();
-  await using sandbox = await provider.create({ memoryMb: 512, idleMs: null, onEnd: "destroy", env: { DRESS: dress } });
+  await using sandbox = await provider.create({ ...life, tools: ["node"], env: { DRESS: dress } });
   await bringIn(sandbox, files);
   const demands = [...Map.groupBy(checks, ({ proves }) => proves)]
     .filter(([id]) => demanded(id))
@@ -68,14 +68,18 @@ export async function refusalsOf(
   return seen.checked.filter(({ satisfied }) => !satisfied).map(({ id, text }) => `${id}\n${text}`);
 }
 
+/** The apps are written for the Node that is a tool. */
+const life = { memoryMb: 512, idleMs: null, onEnd: "destroy" } as const;
+
 async function bringIn(sandbox: OwnedSandbox, files: Files): Promise<void> {
   await sandbox.files.mkdir(projectPath);
   for (const [path, content] of files) {
     const isManifest = path === "package.json";
-    await sandbox.files.write(`${projectPath}/${path}`, isManifest ? dressedManifest(content) : content);
+    const dressed = isManifest ? dressedManifest(content, `${sandbox.toolsDirectory}/node/node`) : content;
+    await sandbox.files.write(`${projectPath}/${path}`, dressed);
   }
 }
 
-function dressedManifest(manifest: string): string {
-  return JSON.stringify({ ...JSON.parse(manifest), scripts: { dev: "node dressed.js" } });
+function dressedManifest(manifest: string, node: string): string {
+  return JSON.stringify({ ...JSON.parse(manifest), scripts: { dev: `${node} dressed.js` } });
 }

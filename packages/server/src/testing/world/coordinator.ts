@@ -1,7 +1,8 @@
 import { startRedisServer } from "@slipway/store/testing/redis";
-import { startRestate } from "../drive/restate/testing.ts";
-import { type CoordinatorProcess, type CoordinatorSettings, startCoordinator } from "./coordinator.ts";
-import { openServedWorld, type ServedWorld, type ServedWorldSettings } from "./served-world.ts";
+import { startRestate } from "../../drive/restate/testing.ts";
+import { type CoordinatorSettings, startCoordinator } from "../coordinator.ts";
+import type { SimulationPart } from "./simulation.ts";
+import type { StorePart } from "./store.ts";
 
 export type DriveName = "timers" | "restate";
 export type Fault = "coordinator" | "redis" | "restate" | "restate-and-its-data" | "coordinator-and-restate";
@@ -12,21 +13,14 @@ export const faultsOf: Readonly<Record<DriveName, readonly Fault[]>> = {
   restate: ["coordinator", "redis", "restate", "restate-and-its-data", "coordinator-and-restate"],
 };
 
-/** A simulated world, and around it what can be killed: a coordinator, Redis, and Restate where that drives the builds. */
-export interface CrashWorld extends ServedWorld {
-  readonly redisUrl: string;
-  /** The one that runs now. */
-  readonly coordinator: CoordinatorProcess;
-  /** What is killed with -9 is started again at once. */
-  strike(fault: Fault): Promise<void>;
-}
-
-export async function openCrashWorld(settings: ServedWorldSettings, drive: DriveName): Promise<CrashWorld> {
-  await using parts = new AsyncDisposableStack();
-  const served = parts.use(await openServedWorld(settings));
-  const redis = parts.use(await startRedisServer());
-  const restate = drive === "restate" ? parts.use(await startRestate()) : undefined;
-  const { databaseUrl, worldSocket, speed } = served;
+/** What can be killed around a simulated world: a coordinator, Redis, and Restate where that drives the builds. */
+export async function openCrashingCoordinator(
+  drive: DriveName,
+  { databaseUrl, worldSocket, speed }: SimulationPart & StorePart,
+  held: AsyncDisposableStack,
+) {
+  const redis = held.use(await startRedisServer());
+  const restate = drive === "restate" ? held.use(await startRestate()) : undefined;
   const coordinatorSettings: CoordinatorSettings = {
     name: "server-1",
     databaseUrl,
@@ -37,7 +31,7 @@ export async function openCrashWorld(settings: ServedWorldSettings, drive: Drive
     leaseMs: 75_000,
   };
   let coordinator = startCoordinator(coordinatorSettings);
-  parts.defer(() => coordinator[Symbol.asyncDispose]());
+  held.defer(() => coordinator[Symbol.asyncDispose]());
   await coordinator.ready;
 
   const killCoordinator = async () => {
@@ -71,14 +65,13 @@ export async function openCrashWorld(settings: ServedWorldSettings, drive: Drive
         await redis.start("lost");
     }
   };
-  const opened = parts.move();
   return {
-    ...served,
     redisUrl: redis.url,
+    /** What is killed with -9 is started again at once. */
     strike,
+    /** The one that runs now. */
     get coordinator() {
       return coordinator;
     },
-    [Symbol.asyncDispose]: () => opened.disposeAsync(),
   };
 }

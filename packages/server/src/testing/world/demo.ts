@@ -1,59 +1,32 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { closeSync, openSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { type Client, createClient } from "@slipway/client";
+import { createClient } from "@slipway/client";
 import { serverFiles } from "@slipway/contract";
-import type { Store } from "@slipway/engine";
-import type { SandboxProvider } from "@slipway/sandbox";
 import { openProvider } from "@slipway/sandbox/open";
-import { type Database, openDatabase, openStore } from "@slipway/store";
-import { demoBuild } from "../../../../examples/demo-build/demo-build.ts";
-import { isAlive, type ProcessIdentity } from "../work/repository/quarantine/process.ts";
-import { type BilledModel, startBilledModel } from "./billed-model.ts";
-import { descendantsOf, processesOf, sandboxesOf } from "./processes.ts";
+import { demoBuild } from "../../../../../examples/demo-build/demo-build.ts";
+import { isAlive, type ProcessIdentity } from "../../work/repository/quarantine/process.ts";
+import { startBilledModel } from "../billed-model.ts";
+import { descendantsOf, processesOf, sandboxesOf } from "../processes.ts";
+import type { Place } from "./place.ts";
 
 export const demoFaults = ["server", "keeper", "runner", "sandbox"] as const;
 export type DemoFault = (typeof demoFaults)[number];
 
-/** The server as the command line starts it, on a state directory of its own, with the demo's model beside it. */
-export interface DemoWorld extends AsyncDisposable {
-  readonly stateDirectory: string;
-  readonly client: Client;
-  readonly model: BilledModel;
-  readonly provider: SandboxProvider;
-  readonly database: Database;
-  readonly store: Store;
-  /** What a token of the model costs. */
-  readonly price: { readonly input: number; readonly output: number };
-  /** The end of the server's log. */
-  log(): string;
-  /**
-   * Ends one with -9; `chance`, from 0 up to 1, chooses which. Answers what was hit; undefined: there is none of it now. A
-   * server is started again, and waited for.
-   */
-  strike(fault: DemoFault, chance: number): Promise<string | undefined>;
-  /** Ends the server in order, and all sandboxes. */
-  end(): Promise<void>;
-}
-
-const program = fileURLToPath(new URL("../main.ts", import.meta.url));
+const program = fileURLToPath(new URL("../../main.ts", import.meta.url));
 const price = { input: 3, output: 15 };
 const model = "demo-build";
 const shownLogBytes = 8000;
 
-export async function openDemoWorld(): Promise<DemoWorld> {
-  await using parts = new AsyncDisposableStack();
-  const directory = mkdtempSync("/var/tmp/slipway-demo-");
-  parts.defer(() => rmSync(directory, { recursive: true, force: true, maxRetries: 10 }));
-  // As root, sandboxes run as another user, who must be able to pass through.
-  chmodSync(directory, 0o711);
+/** The server as the command line starts it, on a state directory of its own, with the demo's model beside it. */
+export async function openDemo(_: object, { directory }: Place, held: AsyncDisposableStack) {
   const stateDirectory = join(directory, "state");
   const logPath = join(directory, "server.log");
-  const billed = parts.use(await startBilledModel(model, demoBuild));
+  const billed = held.use(await startBilledModel(model, demoBuild));
   const environment = {
     ...ownEnvironment(process.env),
     SLIPWAY_STATE_DIR: stateDirectory,
@@ -77,11 +50,13 @@ export async function openDemoWorld(): Promise<DemoWorld> {
     ending ??= endAll();
     return ending;
   };
-  parts.defer(end);
-  const database = parts.use(openDatabase({ url: `file:${join(stateDirectory, "slipway.db")}` }));
-  const store = await openStore(database, { now: () => Date.now() });
+  held.defer(end);
 
-  const strike = async (fault: DemoFault, chance: number) => {
+  /**
+   * Ends one with -9; `chance`, from 0 up to 1, chooses which. Answers what was hit; undefined: there is none of it now. A
+   * server is started again, and waited for.
+   */
+  const strike = async (fault: DemoFault, chance: number): Promise<string | undefined> => {
     if (fault === "server") {
       const { pid } = server;
       await endServer(server, "SIGKILL");
@@ -94,19 +69,20 @@ export async function openDemoWorld(): Promise<DemoWorld> {
     process.kill(target.pid, "SIGKILL");
     return `${target.what}, ${target.pid}`;
   };
-  const opened = parts.move();
   return {
     stateDirectory,
+    /** The server's own. */
+    databaseUrl: `file:${join(stateDirectory, "slipway.db")}`,
     model: billed,
     provider,
-    database,
-    store,
+    /** What a token of the model costs. */
     price,
     strike,
+    /** Ends the server in order, and all sandboxes. */
     end,
     client: createClient({ socketPath: join(stateDirectory, serverFiles.socket) }),
+    /** The end of the server's log. */
     log: () => readFileSync(logPath, "utf8").slice(-shownLogBytes),
-    [Symbol.asyncDispose]: () => opened.disposeAsync(),
   };
 }
 
