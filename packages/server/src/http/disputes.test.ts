@@ -147,6 +147,23 @@ test("a dispute is listed with its check step by step, and the user decides only
   expect(late).toMatchObject({ status: 409, body: { error: { code: "dispute_settled" } } });
 });
 
+test("a ruling counts once under its key: sent again, it is answered with the dispute", async () => {
+  const { server, id, settle, settled } = await disputed();
+  await settled(1, null);
+  const ruling = { wrong: "check", because: "Nobody asked for that." };
+  const first = await settle(1, ruling, "ruling-1");
+  const again = await settle(1, ruling, "ruling-1");
+  expect(first.status).toBe(200);
+  expect(again).toMatchObject({ status: 200, body: first.body });
+  await settled(1, null, { round: 2 });
+  expect((await settle(1, ruling, "ruling-1")).body).toMatchObject({ status: "user" });
+  const events = await server.store.events.read(id, 0, { limit: 1000 });
+  expect(events.filter(({ type }) => type === "order.dispute")).toHaveLength(1);
+  await server.ask("POST", `/v1/builds/${id}/cancel`);
+  expect((await settle(1, ruling, "ruling-1")).status).toBe(200);
+  expect(await settle(1, ruling, "ruling-2")).toMatchObject({ status: 409, body: { error: { code: "build_ended" } } });
+});
+
 test("a ruling is told all that is wrong with it at once", async () => {
   const { settle, settled } = await disputed();
   await settled(1, null);

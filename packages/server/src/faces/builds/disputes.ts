@@ -39,12 +39,14 @@ export function createBuildDisputes({ store, tell }: DisputeParts): Pick<BuildMe
     async settleDispute(build, number, ruling, key = randomUUID()) {
       const known = (await read(build)).find((one) => one.number === number);
       if (known === undefined) throw new SlipwayError("dispute_not_found", `${build} has no dispute ${number}`);
+      const once = `order.dispute:${key}`;
+      if (await store.events.find(build, once)) return known;
       if (hasEnded(await store.builds.get(build))) throw new SlipwayError("build_ended", `${build} has ended`);
       if (known.status !== "user") {
         const message = `Dispute ${number} does not wait for you: its status is ${known.status}.`;
         throw new SlipwayError("dispute_settled", message);
       }
-      await tell(build, report("order.dispute", `order.dispute:${key}`, { dispute: number, ...ruling }));
+      await tell(build, report("order.dispute", once, { dispute: number, ...ruling }));
       return (await read(build)).find((one) => one.number === number) ?? known;
     },
   };
