@@ -147,6 +147,20 @@ test("a dispute is listed with its check step by step, and the user decides only
   expect(late).toMatchObject({ status: 409, body: { error: { code: "dispute_settled" } } });
 });
 
+test("each dispute of a check shows the check that it was about", async () => {
+  const { fail, list, settle, settled } = await disputed();
+  await settled(1, "app", { advice: "Show it." });
+  await fail();
+  await fail();
+  expect(await list()).toMatchObject([{ status: "app" }, { number: 2, status: "user", by: "user" }]);
+  await settle(2, { wrong: "check", because: "Nobody asked for that." });
+  await settled(2, "check", { round: 2, replacement: { before, after } });
+  expect(await list()).toMatchObject([
+    { number: 1, check: lines, replacement: null },
+    { number: 2, check: lines, replacement: [...lines, "reload the page"] },
+  ]);
+});
+
 test("a ruling counts once under its key: sent again, it is answered with the dispute", async () => {
   const { server, id, settle, settled } = await disputed();
   await settled(1, null);
