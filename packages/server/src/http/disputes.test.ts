@@ -147,6 +147,23 @@ test("a dispute is listed with its check step by step, and the user decides only
   expect(late).toMatchObject({ status: 409, body: { error: { code: "dispute_settled" } } });
 });
 
+test("the user's word that the check is wrong has it compiled anew", async () => {
+  const { server, id, list, settle, settled } = await disputed();
+  await settled(1, "check");
+  const { body } = await settle(1, { wrong: "check", because: "Nobody asked for that." });
+  expect(body).toMatchObject({ status: "judge", by: "user", because: "Nobody asked for that.", endedAt: null });
+  expect(server.asked.filter(({ type }) => type === "settle-dispute").at(-1)).toMatchObject({
+    round: 2,
+    ruling: "Nobody asked for that.",
+  });
+  const { candidates } = (await server.ask("GET", `/v1/builds/${id}`)).body;
+  expect(candidates).toMatchObject([{ reason: "until its check of add-item is compiled anew" }]);
+  await settled(1, "check", { round: 2, replacement: { before, after } });
+  expect(await list()).toMatchObject([
+    { status: "check", by: "user", check: lines, replacement: [...lines, "reload the page"] },
+  ]);
+});
+
 test("each dispute of a check shows the check that it was about", async () => {
   const { fail, list, settle, settled } = await disputed();
   await settled(1, "app", { advice: "Show it." });
