@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { createClient } from "@slipway/client";
 import {
   type BuildId,
   type CheckOf,
@@ -7,6 +8,7 @@ import {
   disputesViewSchema,
   disputeViewSchema,
   gateResultSchema,
+  hasCode,
   newId,
 } from "@slipway/contract";
 import { report, type WorkItem } from "@slipway/engine";
@@ -193,6 +195,17 @@ test("a ruling counts once under its key: sent again, it is answered with the di
   await server.ask("POST", `/v1/builds/${id}/cancel`);
   expect((await settle(1, ruling, "ruling-1")).status).toBe(200);
   expect(await settle(1, ruling, "ruling-2")).toMatchObject({ status: 409, body: { error: { code: "build_ended" } } });
+});
+
+test("a client lists disputes and decides one by its number", async () => {
+  const { server, id, settled } = await disputed();
+  await settled(1, null);
+  const { builds } = createClient({ socketPath: server.socketPath });
+  expect((await builds.disputes(id)).disputes).toMatchObject([{ number: 1, status: "user" }]);
+  const ruling = { wrong: "app", because: "It shows nothing." } as const;
+  expect(await builds.settleDispute(id, 1, ruling, { key: "ruling-1" })).toMatchObject({ status: "app", by: "user" });
+  const other = builds.settleDispute(id, 2, ruling);
+  await expect(other).rejects.toSatisfy((error) => hasCode(error, "dispute_not_found"));
 });
 
 test("a ruling is told all that is wrong with it at once", async () => {
