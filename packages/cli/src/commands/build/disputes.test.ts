@@ -19,9 +19,9 @@ const dispute: DisputeView = {
   endedAt: null,
 };
 
-async function run(argv: readonly string[], disputes: readonly DisputeView[] = [], of: BuildView = view, parts = {}) {
+async function run(argv: readonly string[], disputes: readonly DisputeView[] = [], of?: BuildView | null, parts = {}) {
   const settled: unknown[] = [];
-  const server = createStubServer([of], {
+  const server = createStubServer(of === null ? [] : [of ?? view], {
     disputes: async () => ({ disputes: [...disputes] }),
     async settleDispute(build, number, ruling, options) {
       settled.push([build, number, ruling, options?.key]);
@@ -121,8 +121,8 @@ test.each<[string, string[], RegExp]>([
     ["--settle", "0", "--wrong", "app", "--because", "No."],
     /--settle: "0" is not a whole number from 1/,
   ],
-])("a ruling with %s is refused before anything is sent", async (_, argv, expected) => {
-  const { code, stderr, settled } = await run(["disputes", ...argv], [dispute]);
+])("a ruling with %s is refused before anything is sent, or any build looked for", async (_, argv, expected) => {
+  const { code, stderr, settled } = await run(["disputes", ...argv], [dispute], null);
   expect({ code, settled }).toEqual({ code: 125, settled: [] });
   expect(stderr).toMatch(expected);
   expect(stderr).toContain("code: invalid_request");

@@ -8,8 +8,8 @@ import type { Paint } from "../../terminal/terminal.ts";
 import { oneLine } from "./view/words.ts";
 
 export async function run(context: Context): Promise<void> {
-  const { client, id, signal } = await buildOf(context);
   const settled = readRuling(context);
+  const { client, id, signal } = await buildOf(context);
   if (settled !== undefined) {
     const { number, ...ruling } = settled;
     const dispute = await client.builds.settleDispute(id, number, ruling, { signal, key: randomUUID() });
