@@ -47,6 +47,21 @@ test("advice that repeats what the check enters is asked for again", async () =>
   expect(models.asked[1]?.prompt).toContain("the advice repeats values of the check: Socks");
 });
 
+test("advice that repeats a number of the check is asked for again, too", async () => {
+  const has = [
+    { field: "total", value: 1299 },
+    { field: "count", value: 2 },
+  ];
+  const expected = { answer: "accepted" as const, has, lacks: [] };
+  const calls = [{ route: "get-total", with: [], send: [], expect: expected, keep: [] }];
+  const sums: Check = { type: "calls", proves: "add-item", calls };
+  const leak = { wrong: "app", because: "It has another sum.", advice: "The total has to be 1299 for both." };
+  const models = answering(leak, { ...leak, advice: "The total has to count both of 2." });
+  const of = { ...question, checks: new Map([["add-item", [sums]]]) };
+  expect(await settleDispute({ models, dummies }, of)).toMatchObject({ advice: "The total has to count both of 2." });
+  expect(models.asked[1]?.prompt).toContain("the advice repeats values of the check: 1299");
+});
+
 test("a wrong check is compiled anew, with both versions told", async () => {
   const models = answering(wrongCheck, { check: after });
   const end = await settleDispute({ models, dummies }, question);

@@ -89,9 +89,10 @@ const minValueCharacters = 3;
 
 function valuesIn(check: unknown): string[] {
   if (typeof check !== "object" || check === null) return [];
-  return Object.entries(check).flatMap(([key, value]) =>
-    key === "value" && typeof value === "string" ? (value.length < minValueCharacters ? [] : [value]) : valuesIn(value),
+  const values = Object.entries(check).flatMap(([key, value]) =>
+    key === "value" && ["string", "number"].includes(typeof value) ? [String(value)] : valuesIn(value),
   );
+  return values.filter((value) => value.length >= minValueCharacters);
 }
 
 async function recompile(

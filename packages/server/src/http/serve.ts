@@ -64,7 +64,8 @@ const jsonSchema = z.string().transform((text, { addIssue }): unknown => {
 function idOf({ req }: Context, parameter: RouteParameter): unknown {
   const id = req.param(parameter) ?? "";
   const { schema, missing } = routeParameters[parameter];
-  if (schema.safeParse(id).success) return id;
+  const read = schema.safeParse(id);
+  if (read.success) return read.data;
   throw new SlipwayError(missing, `there is no ${parameter} ${id.slice(0, 64)}`);
 }
 

@@ -1,5 +1,5 @@
 import { type BuildId, newId } from "@slipway/contract";
-import type { CandidateRecord, MergeRecord, SandboxRecord, Turn } from "@slipway/engine";
+import type { CandidateRecord, DisputeRecord, MergeRecord, SandboxRecord, Turn } from "@slipway/engine";
 import { expect, test } from "vitest";
 import { attempt, drivenBuild, driver, openTestStore, task } from "./context.ts";
 import type { OpenedStore } from "./subject.ts";
@@ -175,6 +175,19 @@ export function describeTurns(opened: () => OpenedStore): void {
     expect(await store.builds.records(build, "checks")).toEqual([check]);
   });
 
+  test("a dispute is kept with both versions of its check, and replaced by its number", async () => {
+    const { store } = opened();
+    const build = await drivenBuild(store);
+    const [one, two] = [dispute(build, 1), dispute(build, 2, { criterion: "pays", because: "Nobody's wish" })];
+    await store.builds.apply(build, driver, { ...first, records: { disputes: [two, one] }, events: [] });
+    expect(await store.builds.records(build, "disputes")).toEqual([one, two]);
+    const replacement = { before: { steps: ["see it"] }, after: { steps: ["open it", null, 3, true] } };
+    const settled = dispute(build, 1, { status: "check", because: "It is so.", replacement, endedAt: 9 });
+    await store.builds.apply(build, driver, { turn: 1, through: 1, records: { disputes: [settled] }, events: [] });
+    expect(await store.builds.records(build, "disputes")).toEqual([settled, two]);
+    expect(await store.builds.records(await drivenBuild(store), "disputes")).toEqual([]);
+  });
+
   test("results of gates are final", async () => {
     const { store } = opened();
     const build = await drivenBuild(store);
@@ -193,6 +206,12 @@ export function describeTurns(opened: () => OpenedStore): void {
     const second = store.builds.apply(build, driver, { turn: 1, through: 1, records: changed, events: [] });
     await expect(second).rejects.toMatchObject({ code: "record_final" });
   });
+}
+
+function dispute(build: BuildId, number: number, change: Partial<DisputeRecord> = {}): DisputeRecord {
+  const at = { task: "cart", criterion: "adds", checkIndex: 0, step: 3 };
+  const open = { status: "user", by: "judge", because: null, replacement: null, openedAt: 4, endedAt: null } as const;
+  return { build, number, ...at, ...open, ...change };
 }
 
 function merged(build: BuildId, position: number): MergeRecord {

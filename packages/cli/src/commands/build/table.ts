@@ -144,11 +144,14 @@ export const buildCommands: readonly Command[] = [
     summary: "List checks that work keeps failing, or decide whether one is wrong",
     arguments: [newest],
     options: {
-      settle: { value: "number", help: "Decide this dispute, which waits for you" },
-      wrong: { value: "app|check", help: "What is wrong" },
-      because: { value: "text", help: "Why, in one sentence: agents read it of the app, never of the check" },
+      settle: { value: "number", help: "Decide the dispute of this number" },
+      wrong: { value: "app|check", help: "What is wrong; needed with --settle" },
+      because: { value: "text", help: "Why, in one sentence of at most 500 characters; needed with --settle" },
     },
-    notes: ["A wrong check is compiled anew; its candidates are then checked again."],
+    notes: [
+      "Shows the hidden check step by step, with ✗ at the step that fails. You decide a dispute that waits for you: others are decided by a model.",
+      "If the app is wrong, its work goes back with your sentence: agents read it, so name what is missing, not what the check enters. If the check is wrong, it is compiled anew, and the work is checked again.",
+    ],
     examples: ["disputes", 'disputes --settle 1 --wrong check --because "nothing says that lists are sorted" 4kx2'],
     load: () => import("./disputes.ts"),
   },

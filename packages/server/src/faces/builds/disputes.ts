@@ -4,6 +4,7 @@ import {
   checkLines,
   checkSchema,
   type DisputeView,
+  type KeptCheck,
   keptCheckSchema,
   SlipwayError,
   type Surface,
@@ -27,7 +28,7 @@ export function createBuildDisputes({ store, tell }: DisputeParts): Pick<BuildMe
     const { surface, demands } = await readDemands(store, build, AbortSignal.timeout(readMs));
     return records.map((record) => {
       const inForce = demands.find(({ id }) => id === record.criterion)?.checks[record.checkIndex];
-      return viewOf(surface, record, inForce);
+      return viewOf(surface, record, replacedLater(records, record) ?? keptCheckSchema.safeParse(inForce).data);
     });
   };
   return {
@@ -39,12 +40,14 @@ export function createBuildDisputes({ store, tell }: DisputeParts): Pick<BuildMe
     async settleDispute(build, number, ruling, key = randomUUID()) {
       const known = (await read(build)).find((one) => one.number === number);
       if (known === undefined) throw new SlipwayError("dispute_not_found", `${build} has no dispute ${number}`);
+      const once = `order.dispute:${key}`;
+      if (await store.events.find(build, once)) return known;
       if (hasEnded(await store.builds.get(build))) throw new SlipwayError("build_ended", `${build} has ended`);
       if (known.status !== "user") {
         const message = `Dispute ${number} does not wait for you: its status is ${known.status}.`;
         throw new SlipwayError("dispute_settled", message);
       }
-      await tell(build, report("order.dispute", `order.dispute:${key}`, { dispute: number, ...ruling }));
+      await tell(build, report("order.dispute", once, { dispute: number, ...ruling }));
       return (await read(build)).find((one) => one.number === number) ?? known;
     },
   };
@@ -53,10 +56,18 @@ export function createBuildDisputes({ store, tell }: DisputeParts): Pick<BuildMe
 const readMs = 10_000;
 const replacementSchema = z.object({ before: keptCheckSchema, after: checkSchema }).nullable();
 
-function viewOf(surface: Surface, record: DisputeRecord, inForce: unknown): DisputeView {
+/** What a later dispute of the same check has replaced: what this one was about. */
+function replacedLater(records: readonly DisputeRecord[], { number, criterion, checkIndex }: DisputeRecord) {
+  const ofCheck = records.filter((one) => one.criterion === criterion && one.checkIndex === checkIndex);
+  const later = ofCheck.filter((one) => one.number > number && one.replacement !== null);
+  const [next] = later.toSorted((a, b) => a.number - b.number);
+  return next && replacementSchema.parse(next.replacement)?.before;
+}
+
+function viewOf(surface: Surface, record: DisputeRecord, without: KeptCheck | undefined): DisputeView {
   const { number, task, criterion, status, by, because, step, openedAt, endedAt } = record;
   const replacement = replacementSchema.parse(record.replacement);
-  const before = replacement?.before ?? keptCheckSchema.safeParse(inForce).data;
+  const before = replacement?.before ?? without;
   return {
     number,
     task,

@@ -100,6 +100,29 @@ test("a candidate whose gate waits for a trouble to pass says which, by itself o
   expect(views[2]?.gates[1]).toEqual({ name: "build", state: "broken" });
 });
 
+const at = { criterion: "counts", check: 0, step: 3 };
+
+function dispute(more: Partial<MergeQueue["disputes"][number]>): MergeQueue["disputes"][number] {
+  const of = { number: 1, round: 1, task: "third", at, candidates: [third.id], because: null, advice: null };
+  return { ...of, status: "due", by: "judge", openedAtMs: 1, ...more };
+}
+
+test.each<[string, Parameters<typeof dispute>[0], string | null]>([
+  ["waits for the judge", {}, "until it is decided whether its check of counts is wrong"],
+  ["is with the judge", { status: "underway" }, "until it is decided whether its check of counts is wrong"],
+  ["waits for the user", { status: "user" }, "until you decide whether its check of counts is wrong"],
+  ["the user has sent back", { status: "due", by: "user" }, "until its check of counts is compiled anew"],
+  ["is compiled anew", { status: "underway", by: "user" }, "until its check of counts is compiled anew"],
+  ["was wrong of the app", { status: "app" }, null],
+  ["was wrong", { status: "check" }, null],
+  ["is another check", { status: "user", at: { ...at, check: 1 } }, null],
+])("a candidate is held while a check that it fails %s", (_, more, reason) => {
+  const failed = result("intent", "tree of third", { failures: 2, failedAt: { ...at, step: 1 } });
+  const passed = result("intent", "tree of first", { passed: true, failures: 1, failedAt: at });
+  const views = candidateViews({ ...queue, results: [failed, passed], disputes: [dispute(more)] }, records);
+  expect(views.map((view) => view.reason)).toEqual([null, null, reason]);
+});
+
 test("a conflict with main is a failed compatibility", () => {
   const conflict = { base: "m", commit: "third", outcome: { type: "conflict" as const, paths: ["a.ts"] } };
   const [, , last] = candidateViews({ ...queue, testMerges: [conflict] }, records);

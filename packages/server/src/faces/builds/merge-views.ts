@@ -46,11 +46,14 @@ function troubleOf(queue: MergeQueue, candidate: Candidate): string | null {
     ({ at, status }) =>
       status !== "app" &&
       status !== "check" &&
-      results.some(({ failedAt }) => failedAt !== null && isSameCheck(failedAt, at)),
+      results.some(({ failedAt, passed }) => !passed && failedAt !== null && isSameCheck(failedAt, at)),
   );
   if (disputed === undefined) return null;
-  const who = disputed.status === "user" ? "you decide" : "it is decided";
-  return `until ${who} whether its check of ${disputed.at.criterion} is wrong`;
+  const check = `its check of ${disputed.at.criterion}`;
+  if (disputed.status === "user") return `until you decide whether ${check} is wrong`;
+  // The user has decided.
+  if (disputed.by === "user") return `until ${check} is compiled anew`;
+  return `until it is decided whether ${check} is wrong`;
 }
 
 function treesOnMain(queue: MergeQueue, candidate: Candidate): string[] {

@@ -75,9 +75,10 @@ const words: { readonly [T in EventType]: (data: EventData<T>) => string } = {
   "merge.ended": ({ candidate, merged, main }) =>
     merged ? `main moves to ${short(main.commit)}` : `${candidate} is not merged`,
   "dispute.opened": ({ dispute, task, at, asks }) =>
-    `${task} keeps failing one check of ${at.criterion}; ${asks === "user" ? "you decide" : "a model decides"} whether the check is wrong (dispute ${dispute})`,
+    `${task} keeps failing one check of ${at.criterion}; ${asks === "user" ? "you decide" : "a model decides"} whether the check is wrong (dispute ${dispute}${asks === "user" ? seeDisputes : ""})`,
   "dispute.settled": (data) => disputeText(data),
-  "order.dispute": ({ dispute, wrong, because }) => `you decided dispute ${dispute}, the ${wrong} is wrong: ${because}`,
+  "order.dispute": ({ dispute, wrong, because }) =>
+    `you decided that the ${wrong} is wrong (dispute ${dispute})${after(because)}`,
   "preview.ready": ({ address }) => `the preview is at ${address}`,
   "preview.failed": ({ reason }) => `the preview: ${brief(reason)}`,
   "remote.pushed": ({ branch, commit }) => `main is pushed to ${branch}, ${short(commit)}`,
@@ -138,10 +139,13 @@ function disputeText({ dispute, wrong, because, replaced }: EventData<"dispute.s
   const what = {
     app: "the app is wrong",
     check: replaced ? "the check was wrong and is compiled anew" : "the check is wrong, and you decide what follows",
-    none: "you decide",
+    none: "you decide whether the check is wrong",
   }[wrong ?? "none"];
-  return `dispute ${dispute}: ${what}${after(because)}`;
+  const isForUser = wrong !== "app" && !replaced;
+  return `${what} (dispute ${dispute}${isForUser ? seeDisputes : ""})${after(because)}`;
 }
+
+const seeDisputes = ", see slipway disputes";
 
 function pathsText(paths: readonly string[]): string {
   return paths.length === 0 ? "" : ` at ${firstOf(paths, 3, ` and ${paths.length - 3} more`)}`;

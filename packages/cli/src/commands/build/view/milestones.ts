@@ -44,11 +44,16 @@ const milestones: Readonly<Partial<Record<EventType, readonly [string, Colour]>>
 
 /** The line for an event that deserves one beside the live view. */
 export function milestoneText(event: Told, paint: Paint): string | undefined {
-  const mark = milestones[event.type];
+  const mark = isForUser(event) ? trouble : milestones[event.type];
   return mark === undefined || isOfTheEnd(event) ? undefined : `${paint(mark[1], mark[0])} ${eventText(event)}`;
 }
 
 /** The end of a build fails its open tasks; only the end itself is worth a line. */
 function isOfTheEnd({ type, data }: Told): boolean {
   return type === "task.failed" && data.failure.reason === "build-ended";
+}
+
+/** A dispute that nobody but the user can end. */
+function isForUser({ type, data }: Told): boolean {
+  return type === "dispute.settled" && data.wrong !== "app" && !data.replaced;
 }

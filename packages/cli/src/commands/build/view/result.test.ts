@@ -1,7 +1,7 @@
 import { type CostsView, type MergeQueueView, newId } from "@slipway/contract";
 import { expect, test } from "vitest";
 import { buildView, intent } from "../../../testing/stub-server.ts";
-import { resultText } from "./result.ts";
+import { adviceOn, resultText } from "./result.ts";
 
 const paint = (_: string, text: string) => text;
 const spent = (of: string | null, spentMicroUsd: number) => ({ of, spentMicroUsd, reservedMicroUsd: 0, requests: 1 });
@@ -82,4 +82,14 @@ test("a build that has nothing yet says how it stands", () => {
   expect(resultText({ view: bare, costs, queue: nothing, intent: null }, paint)).toMatch(
     /^paused at its budget: a habit tracker\n\ncost: +2\.00 USD of 5\.00 USD; most/,
   );
+});
+
+test("a build that waits for a dispute says where to look; one that has ended asks nothing", () => {
+  const disputed = buildView({ disputes: [{ number: 2, criterion: "adds\u001b[2J" }] });
+  const seen = `Work keeps failing a check of adds. Is the check wrong? See: slipway disputes ${disputed.id}`;
+  expect(adviceOn(disputed)).toBe(seen);
+  const paused = { ...disputed, status: "paused", reason: "user" } as const;
+  expect(adviceOn(paused)).toBe(`${seen}\nContinue with: slipway resume ${disputed.id}`);
+  expect(adviceOn({ ...paused, reason: "budget" })).toContain("slipway resume --budget <usd>");
+  expect(adviceOn({ ...disputed, status: "failed", endedAt: 1 })).toBeUndefined();
 });

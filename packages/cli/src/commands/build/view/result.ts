@@ -41,12 +41,12 @@ export function adviceOn(view: BuildView): string | undefined {
     const again = isSpent ? "" : `Retry what was refused with: slipway resume ${view.id}. `;
     return `${again}Continue with a larger budget: slipway resume --budget <usd> ${view.id}`;
   }
-  const [dispute] = view.endedAt === null ? view.disputes : [];
-  if (dispute !== undefined) {
-    return `Work keeps failing a check of ${oneLine(dispute.criterion)}. Is the check wrong? See: slipway disputes ${view.id}`;
-  }
   const waits = view.status === "paused" || (view.planning?.step === "held" && view.endedAt === null);
-  return waits ? `Continue with: slipway resume ${view.id}` : undefined;
+  const again = waits ? `Continue with: slipway resume ${view.id}` : undefined;
+  const [dispute] = view.endedAt === null ? view.disputes : [];
+  if (dispute === undefined) return again;
+  const disputed = `Work keeps failing a check of ${oneLine(dispute.criterion)}. Is the check wrong? See: slipway disputes ${view.id}`;
+  return again === undefined ? disputed : `${disputed}\n${again}`;
 }
 
 async function readIntent(client: Client, { id }: BuildView): Promise<Intent | null> {
