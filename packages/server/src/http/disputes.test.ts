@@ -12,18 +12,13 @@ import {
   newId,
 } from "@slipway/contract";
 import { report, type WorkItem } from "@slipway/engine";
-import { afterEach, expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { generatedChecks } from "../simulated/generated.ts";
-import { startTestServer, type TestServer } from "./testing.ts";
+import { openWorld, type WorldWith } from "../testing/world.ts";
 
-const servers: TestServer[] = [];
-afterEach(async () => {
-  for (const server of servers.splice(0)) await server[Symbol.asyncDispose]();
-});
-
-async function serve(): Promise<TestServer> {
-  const server = await startTestServer();
-  servers.push(server);
+async function serve(): Promise<WorldWith<"http">> {
+  const server = await openWorld({ http: {} });
+  onTestFinished(() => server[Symbol.asyncDispose]());
   return server;
 }
 
@@ -35,7 +30,7 @@ const before = generatedChecks("sha256:x" as never).checks.find(({ proves }) => 
 const after = { ...before, steps: [...(before as CheckOf<"visit">).steps, { action: "reload" as const }] };
 
 interface Disputed {
-  readonly server: TestServer;
+  readonly server: WorldWith<"http">;
   readonly id: BuildId;
   readonly path: string;
   /** The next offer, which fails the check. */
@@ -43,7 +38,7 @@ interface Disputed {
   /** What came of looking into a dispute. */
   settled(dispute: number, wrong: "app" | "check" | null, more?: object): Promise<void>;
   list(): Promise<DisputeView[]>;
-  settle(number: number, body: unknown, key?: string): ReturnType<TestServer["ask"]>;
+  settle(number: number, body: unknown, key?: string): ReturnType<WorldWith<"http">["ask"]>;
 }
 
 /** A build whose first task has failed the same check twice. */
@@ -79,7 +74,7 @@ async function disputed(): Promise<Disputed> {
 
 type Merging = Extract<WorkItem, { type: "test-merge" | "gate-run" }>;
 
-function taken({ asked }: TestServer): Merging | undefined {
+function taken({ asked }: WorldWith<"http">): Merging | undefined {
   const index = asked.findIndex(({ type }) => type === "test-merge" || type === "gate-run");
   return index < 0 ? undefined : (asked.splice(index, 1)[0] as Merging);
 }
