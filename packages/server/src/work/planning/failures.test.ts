@@ -95,6 +95,7 @@ describe("a stage that fails", () => {
         throw new TypeError("secret");
       },
       diagnose: async () => ({ problems: [] }),
+      look: async () => ({ pages: [], unseen: null }),
       [Symbol.asyncDispose]: async () => {},
     });
     await using site = await openSite({ mode: "feature", openRepository });
