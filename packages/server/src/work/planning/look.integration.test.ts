@@ -5,6 +5,7 @@ import { dirname, join } from "node:path";
 import { toolDirectories } from "@slipway/agent-host";
 import { SlipwayError } from "@slipway/contract";
 import type { RepositoryReader } from "@slipway/engine";
+import { planner } from "@slipway/gateway/scripted";
 import type { SandboxProvider } from "@slipway/sandbox";
 import { openProvider } from "@slipway/sandbox/open";
 import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
@@ -81,12 +82,21 @@ const shelf = serving(`
 
 test("a model that drafts a feature reads the app's pages, controls, texts and routes", async () => {
   const repository = await reader(shelf);
+  const running: unknown[] = [];
   await using site = await openSite({
     request: "Lend books to friends",
     mode: "feature",
     openRepository: () => repository,
+    async program(request) {
+      for (const { id } of await provider.list()) {
+        const execs = await (await provider.get(id)).execs();
+        running.push(...execs.filter(({ exit }) => exit === null));
+      }
+      return await planner(request);
+    },
   });
   expect(await site.drive()).toMatchObject({ status: "paused", reason: "user" });
+  expect(running).toEqual([]);
   const [draft, , plan] = site.asked.map(({ prompt }) => prompt);
   for (const prompt of [draft, plan]) {
     expect(prompt).toMatch(/<repository-pages (\w+)>\n\/:\n[\s\S]*\n\/about:\n[\s\S]*<\/repository-pages \1>/);
@@ -148,12 +158,15 @@ test.each<[string, Files, RegExp]>([
 test("an app's first page that leads elsewhere is told with where it leads; links to it are no other page", async () => {
   const { pages, unseen } = await seen(
     serving(`
-  if (url === "/books") return html(response, "<h1>Books</h1><a href='/'>Home</a><a href='/again'>Again</a>");
+  if (url === "/books") return html(response, "<h1>Books</h1><a href='/'>Home</a><a href='/again'>Again</a><a href='/tabs'>Tabs</a>");
+  if (url === "/tabs") return html(response, "<h1>Tabs</h1><script>history.replaceState(null, '', '/tabs?tab=1')</script>");
   response.writeHead(302, { location: "/books" }).end();
 `),
   );
-  expect(pages).toMatchObject([{ path: "/", leadsTo: "/books", shows: expect.stringContaining('heading "Books"') }]);
-  expect(pages).toHaveLength(1);
+  expect(pages).toMatchObject([
+    { path: "/", leadsTo: "/books", shows: expect.stringContaining('heading "Books"') },
+    { path: "/tabs", leadsTo: null, shows: expect.stringContaining('heading "Tabs"') },
+  ]);
   expect(unseen).toBeNull();
 });
 
@@ -175,8 +188,8 @@ test("a hostile app leads the browser nowhere else, and is shown in part", async
   if (url === "/leaves") return response.writeHead(302, { location: "http://127.0.0.1:${port}/left" }).end();
   if (url === "/file") return response.writeHead(200, { "content-disposition": "attachment" }).end("file");
   if (url.startsWith("/item/")) return html(response, "<h1>Item</h1><p>" + "x".repeat(1e6) + "</p>");
-  html(response, "<h1>Shop</h1><a href='http://127.0.0.1:${port}/'>Other</a><a href='javascript:location=\`/scripted\`'>Script</a>"
-    + "<a href='//localhost:${port}/'>Other</a><a href='/" + "long".repeat(1000) + "'>Long</a>"
+  html(response, "<h1>Shop</h1><a href='http://127.0.0.1:${port}/only-there'>Other</a><a href='javascript:location=\`/scripted\`'>Script</a>"
+    + "<a href='//localhost:${port}/only-there'>Other</a><a href='/" + "long".repeat(1000) + "'>Long</a>"
     + ["endless", "hangs", "asks", "leaves", "file", "last"].map((name) => "<a href='/" + name + "'>" + name + "</a>").join("")
     + Array.from({ length: 5000 }, (_, index) => "<a href='/item/" + index + "'>" + index + "</a>").join(""));
 `),
@@ -189,21 +202,25 @@ test("a hostile app leads the browser nowhere else, and is shown in part", async
   expect(paths.length).toBeLessThanOrEqual(12);
   expect(new Set(paths).size).toBe(paths.length);
   for (const { path, leadsTo, shows } of pages) {
-    expect(`${path} ${leadsTo}`).not.toMatch(/long|scripted|opened|left/);
+    expect(`${path} ${leadsTo}`).not.toMatch(/long|scripted|opened|left|only-there/);
     expect(shows.length).toBeLessThanOrEqual(3000);
   }
   expect(unseen).toMatch(/could not be read: .*\/(hangs|leaves|file)/);
   expect(unseen).toContain("Links lead to more pages than these.");
+  expect(unseen).not.toContain("only-there");
 });
 
-test("a browser that breaks is no failure of the draft", async () => {
+test("a browser that breaks is no failure of the draft, and one that a killed server leaves is found by its labels", async () => {
+  let labels: unknown;
   const create: SandboxProvider["create"] = async (request, options) => {
-    if (request?.tools?.includes("checker")) throw new SlipwayError("provider_unavailable", "no room for a browser");
+    if (request?.tools?.includes("checker")) labels = request.labels;
+    if (labels !== undefined) throw new SlipwayError("provider_unavailable", "no room for a browser");
     return await provider.create(request, options);
   };
   const { pages, unseen } = await seen(shelf, { through: { ...provider, create } });
   expect(pages).toEqual([]);
   expect(unseen).toContain("no room for a browser");
+  expect(labels).toEqual({ build: `build-${builds}`, purpose: "planning" });
 });
 
 test("who gives up is let go, and leaves no sandbox", async () => {

@@ -35,9 +35,9 @@ export async function look(browser: Browser, { most, forMs }: LookJob, origin: s
       continue;
     }
     const { at, shows, links } = seen;
-    if (at === path || !known.has(pathOf(at))) {
-      answer.pages.push({ path, leadsTo: at === path ? null : at, shows });
-    }
+    const isThere = pathOf(at) === pathOf(path);
+    // What it leads to may have been seen, or will be.
+    if (isThere || !known.has(pathOf(at))) answer.pages.push({ path, leadsTo: isThere ? null : at, shows });
     known.add(pathOf(at));
     for (const link of links) {
       const address = addressOf(link, origin);
