@@ -85,7 +85,7 @@ describe("its plan", () => {
         return { value: schema.parse(await answerTo(schema as never)) };
       },
     };
-    const repository = { summarize: never, diagnose: never };
+    const repository = { summarize: never, diagnose: never, look: never };
     const dummies = { passing: async () => [] };
     const pipeline = createPipeline({ models, dummies, repository, clock: { now: () => 0 } });
     const { open } = await pipeline.draft("A list", "new");

@@ -15,8 +15,9 @@ afterEach(async () => {
 });
 
 const repository: RepositoryReader = {
-  summarize: async () => ({ files: ["src/app.ts"], notes: "An app" }),
+  summarize: async () => ({ files: ["src/app.ts"], notes: "An app", routes: ['app.get("/items")'] }),
   diagnose: async () => ({ problems: [] }),
+  look: async () => ({ pages: [], unseen: "It does not start" }),
 };
 
 /** A pipeline whose model is the program, over HTTP. */

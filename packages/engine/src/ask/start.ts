@@ -1,6 +1,6 @@
 import type { BuildMode } from "@slipway/contract";
 import { fence } from "@slipway/contract";
-import type { Problem, RepositoryReader, StartingPoint } from "../ports/repository.ts";
+import type { Problem, RepositoryReader, RepositorySummary, SeenPage, StartingPoint } from "../ports/repository.ts";
 
 /** Reads what a build begins with, as far as its mode needs it. */
 export async function findStart(
@@ -12,19 +12,24 @@ export async function findStart(
     case "new":
       return { mode };
     case "feature":
-      return { mode, repository: await repository.summarize(options) };
-    case "fix":
-      return {
-        mode,
-        repository: await repository.summarize(options),
-        diagnosis: await repository.diagnose(options),
-      };
+      return { mode, repository: { ...(await repository.summarize(options)), ...(await repository.look(options)) } };
+    case "fix": {
+      const text = await repository.summarize(options);
+      // Before the app runs, which may leave things where the tests find them.
+      const diagnosis = await repository.diagnose(options);
+      return { mode, repository: { ...text, ...(await repository.look(options)) }, diagnosis };
+    }
   }
 }
 
 const maxFiles = 1500;
 const maxPathCharacters = 200;
 const maxNotesCharacters = 20_000;
+const maxRoutes = 200;
+const maxRoutesCharacters = 15_000;
+const maxPages = 12;
+const maxPageCharacters = 3000;
+const maxUnseenCharacters = 1000;
 const maxProblems = 40;
 const maxEvidenceCharacters = 2000;
 
@@ -37,10 +42,27 @@ export async function describeStart(start: StartingPoint): Promise<string[]> {
   const parts = [
     fence("repository-files", paths.join("\n")),
     fence("repository-notes", notes.slice(0, maxNotesCharacters)),
+    ...namesIn(start.repository),
   ];
   if (start.mode === "feature") return parts;
   const problems = start.diagnosis.problems.slice(0, maxProblems).map(problemText);
   return [...parts, fence("problems", problems.join("\n\n") || "None was found; the request says what is wrong.")];
+}
+
+/** A part with nothing in it is left out: repositories of earlier builds have none of them. */
+function namesIn({ routes, pages, unseen }: RepositorySummary): string[] {
+  const seen = pages.slice(0, maxPages).map(pageText);
+  if (unseen !== null) seen.push(unseen.slice(0, maxUnseenCharacters));
+  const named = routes.slice(0, maxRoutes).join("\n").slice(0, maxRoutesCharacters);
+  return [
+    ...(seen.length > 0 ? [fence("repository-pages", seen.join("\n\n"))] : []),
+    ...(named !== "" ? [fence("repository-routes", named)] : []),
+  ];
+}
+
+function pageText({ path, leadsTo, shows }: SeenPage): string {
+  const address = (leadsTo === null ? path : `${path} leads to ${leadsTo}`).slice(0, 2 * maxPathCharacters);
+  return `${address}:\n${shows.slice(0, maxPageCharacters) || "(nothing)"}`;
 }
 
 function problemText({ title, evidence, files }: Problem): string {

@@ -7,11 +7,13 @@ const subjects: Readonly<Record<BuildMode, string>> = {
   fix: "the repair of the repository that is summarised, by the problems that were found in it",
 };
 
+const seenParts =
+  "repository-pages has what a browser shows of the app as it is: of each page the path, and the tree of roles, accessible names and texts. repository-routes has the lines of its sources that seem to name paths over HTTP. Of what neither shows, name no more than the request needs.";
+
 const surfaceSources: Readonly<Record<BuildMode, string>> = {
   new: "Choose the names that users of such apps expect, in the language of the request.",
-  feature:
-    "Read the surface from the repository as it is: keep its paths, labels, texts and routes to the letter, and add what the feature brings.",
-  fix: "Read the surface from the repository as it is, and keep its paths, labels, texts and routes to the letter.",
+  feature: `Read the surface from the app as it is: keep its paths, labels, texts and routes to the letter, and add what the feature brings. ${seenParts}`,
+  fix: `Read the surface from the app as it is: keep its paths, labels, texts and routes to the letter, but for what is to be repaired. ${seenParts}`,
 };
 
 export function intentInstructions(mode: BuildMode): string {

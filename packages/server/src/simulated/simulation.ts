@@ -130,7 +130,7 @@ async function stageReport(
 }
 
 function startOf({ mode }: WorkingBuild) {
-  const repository = { files: [], notes: "" };
+  const repository = { files: [], notes: "", routes: [], pages: [], unseen: null };
   if (mode === "new") return { mode };
   return mode === "feature" ? { mode, repository } : { mode, repository, diagnosis: { problems: [] } };
 }

@@ -3,7 +3,15 @@ import { isIntact, type StartingPoint, type Store } from "@slipway/engine";
 import { z } from "zod";
 import { whenDatabaseIsThere } from "./planning/patience.ts";
 
-const repository = z.strictObject({ files: z.array(z.string()), notes: z.string() });
+const page = z.strictObject({ path: z.string(), leadsTo: z.string().nullable(), shows: z.string() });
+/** Builds that were drafted earlier have neither routes nor pages. */
+const repository = z.strictObject({
+  files: z.array(z.string()),
+  notes: z.string(),
+  routes: z.array(z.string()).default([]),
+  pages: z.array(page).default([]),
+  unseen: z.string().nullable().default(null),
+});
 const problem = z.strictObject({ title: z.string(), evidence: z.string(), files: z.array(z.string()) });
 const startSchema: z.ZodType<StartingPoint> = z.discriminatedUnion("mode", [
   z.strictObject({ mode: z.literal("new") }),

@@ -1,18 +1,9 @@
 import { type ErrorCode, SlipwayError } from "@slipway/contract";
 import type { Diagnosis, Problem } from "@slipway/engine";
-import {
-  buildProject,
-  installDependencies,
-  type OwnedSandbox,
-  type ProjectStep,
-  projectPath,
-  readText,
-  testProject,
-} from "@slipway/sandbox";
+import { buildProject, type OwnedSandbox, type ProjectStep, testProject } from "@slipway/sandbox";
 import { endOf, lastOf } from "../step-words.ts";
-import { listFiles } from "./summarize.ts";
-
-const lockFiles = ["package-lock.json", "npm-shrinkwrap.json", "pnpm-lock.yaml", "yarn.lock", "requirements.txt"];
+import type { Installed } from "./install.ts";
+import { listFiles } from "./list-files.ts";
 
 /**
  * Finds problems by the repository's own build and tests. They run with time limits and without a network; only the
@@ -20,7 +11,7 @@ const lockFiles = ["package-lock.json", "npm-shrinkwrap.json", "pnpm-lock.yaml",
  */
 export async function diagnose(
   sandbox: OwnedSandbox,
-  { commandMs }: { readonly commandMs: number },
+  { commandMs, install }: { readonly commandMs: number; install(): Promise<Installed> },
   signal: AbortSignal,
 ): Promise<Diagnosis> {
   const files = await listFiles(sandbox, signal);
@@ -30,15 +21,11 @@ export async function diagnose(
     if (step !== null && step.exitCode !== 0) problems.push(problemOf(step, files));
   };
   try {
-    if (files.some((path) => lockFiles.includes(path))) {
-      await sandbox.setNetwork({ registries: true }, { signal });
-      for (const step of await installDependencies(sandbox, options)) see(step);
-      await sandbox.setNetwork({}, { signal });
-      // Without dependencies, a build and tests say nothing.
-      if (problems.length > 0) return { problems };
-    } else if (await hasDependencies(sandbox, files, signal)) {
-      problems.push(noLockFile);
-    }
+    const { steps, lacksLock } = await install();
+    for (const step of steps) see(step);
+    // Without dependencies, a build and tests say nothing.
+    if (problems.length > 0) return { problems };
+    if (lacksLock) problems.push(noLockFile);
     see(await buildProject(sandbox, options));
     see(await testProject(sandbox, options));
   } catch (error) {
@@ -65,12 +52,6 @@ const noLockFile: Problem = {
   evidence: "package.json names dependencies, but no lock file pins their versions: they were not installed.",
   files: ["package.json"],
 };
-
-async function hasDependencies(sandbox: OwnedSandbox, files: readonly string[], signal: AbortSignal): Promise<boolean> {
-  if (!files.includes("package.json")) return false;
-  const text = await readText(sandbox.files, `${projectPath}/package.json`, { signal });
-  return /"(dev)?dependencies"\s*:\s*\{\s*"/i.test(text);
-}
 
 const maxEvidenceCharacters = 2000;
 const maxSearchedCharacters = 128 * 1024;

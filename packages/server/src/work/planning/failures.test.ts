@@ -97,6 +97,7 @@ describe("a stage that fails", () => {
         throw new TypeError("secret");
       },
       diagnose: async () => ({ problems: [] }),
+      look: async () => ({ pages: [], unseen: null }),
       [Symbol.asyncDispose]: async () => {},
     });
     await using site = await openWorld({ model: planner, planning: { mode: "feature", openRepository } });

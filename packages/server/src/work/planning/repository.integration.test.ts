@@ -58,6 +58,7 @@ describe("a small broken repository", () => {
     expect(await repository.summarize({})).toEqual({
       files: ["README.md", "package.json", "src/sum.js", "src/sum.test.js"],
       notes: expect.stringMatching(/^README\.md:\n# Sums[\s\S]*package\.json:\n\{"name":"sums"/),
+      routes: [],
     });
     const { problems } = await repository.diagnose({});
     expect(problems).toMatchObject([{ title: "npm run test ended with exit code 1" }]);
@@ -161,7 +162,7 @@ describe("a hostile repository", () => {
     await symlink("/", join(directory, "root"));
     await run("mkfifo", [join(directory, "requirements.txt")]);
     await using repository = reader({ directory });
-    expect(await repository.summarize({})).toEqual({ files: ["src/a.js"], notes: "" });
+    expect(await repository.summarize({})).toEqual({ files: ["src/a.js"], notes: "", routes: [] });
     expect(await repository.diagnose({})).toEqual({ problems: [] });
   });
 
@@ -248,7 +249,7 @@ describe("what can not be read", () => {
 
   test("an empty directory is a repository without files", async () => {
     await using repository = reader({ directory: await directoryOf("empty", {}) });
-    expect(await repository.summarize({})).toEqual({ files: [], notes: "" });
+    expect(await repository.summarize({})).toEqual({ files: [], notes: "", routes: [] });
     expect(await repository.diagnose({})).toEqual({ problems: [] });
   });
 });
@@ -272,7 +273,7 @@ test("a repository is cloned in the sandbox, which reaches its host only while t
       labels: { build: repository },
     });
   await using sound = open("https://example.com/app.git");
-  expect(await sound.summarize({})).toEqual({ files: [], notes: "" });
+  expect(await sound.summarize({})).toEqual({ files: [], notes: "", routes: [] });
   expect(cloned[0]).toEqual(expect.arrayContaining(["clone", "--depth", "https://example.com/app.git"]));
   expect(await fake.list()).toMatchObject([{ network: { domains: [] } }]);
   await using broken = open("https://example.com/broken.git");

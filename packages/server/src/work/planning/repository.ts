@@ -12,6 +12,8 @@ import {
   type TreeEntry,
 } from "@slipway/sandbox";
 import { diagnose } from "./diagnose.ts";
+import { type Installed, installLocked } from "./install.ts";
+import { look } from "./look.ts";
 import { summarize } from "./summarize.ts";
 
 export interface RepositoryOptions {
@@ -33,6 +35,8 @@ export interface RepositoryLimits {
   readonly fileBytes: number;
   /** For each of the repository's commands. */
   readonly commandMs: number;
+  /** For the look at its app; and, before that, for an installation which only the look needs. */
+  readonly lookMs: number;
 }
 
 const minuteMs = 60_000;
@@ -41,19 +45,36 @@ const usualLimits: RepositoryLimits = {
   bytes: 1024 ** 3,
   fileBytes: 64 * 1024 ** 2,
   commandMs: 10 * minuteMs,
+  lookMs: 2 * minuteMs,
 };
 
 /** Reads a repository in a sandbox, made at the first question. None of it runs on the host. */
 export function openRepository(options: RepositoryOptions): RepositoryReader & AsyncDisposable {
   const limits = { ...usualLimits, ...options.limits };
+  const labels = { ...options.labels, purpose: "planning" };
   let opened: Promise<OwnedSandbox> | undefined;
+  let installed: Promise<Installed> | undefined;
   const open = (signal: AbortSignal) => {
-    opened ??= bringIn(options, limits, signal);
+    opened ??= bringIn(options, labels, limits, signal);
     return opened;
+  };
+  const installer = (sandbox: OwnedSandbox, timeoutMs: number, signal: AbortSignal) => () => {
+    installed ??= installLocked(sandbox, { timeoutMs, signal });
+    return installed;
   };
   return {
     summarize: async ({ signal = never }) => await summarize(await open(signal), signal),
-    diagnose: async ({ signal = never }) => await diagnose(await open(signal), limits, signal),
+    async diagnose({ signal = never }) {
+      const sandbox = await open(signal);
+      const { commandMs } = limits;
+      return await diagnose(sandbox, { commandMs, install: installer(sandbox, commandMs, signal) }, signal);
+    },
+    async look({ signal = never }) {
+      const sandbox = await open(signal);
+      const { lookMs } = limits;
+      const install = installer(sandbox, lookMs, signal);
+      return await look({ provider: options.provider, sandbox, labels, install, lookMs, signal });
+    },
     async [Symbol.asyncDispose]() {
       const sandbox = await opened?.catch(() => undefined);
       // The result stands even if this fails, and the lifetime ends the sandbox.
@@ -65,7 +86,8 @@ export function openRepository(options: RepositoryOptions): RepositoryReader & A
 const never = new AbortController().signal;
 
 async function bringIn(
-  { provider, source, environment, labels }: RepositoryOptions,
+  { provider, source, environment }: RepositoryOptions,
+  labels: Readonly<Record<string, string>>,
   limits: RepositoryLimits,
   signal: AbortSignal,
 ): Promise<OwnedSandbox> {
@@ -73,7 +95,7 @@ async function bringIn(
   if (from === null) throw new SlipwayError("invalid_request", "the build names no repository to start from");
   const remote = "repository" in from ? remoteOf(from.repository) : undefined;
   await using made = new AsyncDisposableStack();
-  const sandbox = made.use(await openImport(provider, { ...labels, purpose: "planning" }, remote, signal));
+  const sandbox = made.use(await openImport(provider, labels, remote, signal));
   if (remote !== undefined) await clone(sandbox, remote.href, limits, signal);
   else if ("directory" in from) await upload(sandbox, from.directory, environment, limits, signal);
   made.move();

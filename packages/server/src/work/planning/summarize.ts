@@ -1,10 +1,11 @@
 import { printable, SlipwayError } from "@slipway/contract";
-import type { RepositorySummary } from "@slipway/engine";
-import { projectPath, type RestrictedSandbox, readBytes, run } from "@slipway/sandbox";
+import type { RepositoryText } from "@slipway/engine";
+import { projectPath, type RestrictedSandbox, readBytes } from "@slipway/sandbox";
+import { listFiles } from "./list-files.ts";
+import { findRoutes } from "./routes.ts";
 
 const maxFiles = 2000;
 const maxPathCharacters = 300;
-const maxListBytes = 8 * 1024 * 1024;
 const maxNoteBytes = 4096;
 const maxNotesCharacters = 20_000;
 
@@ -22,8 +23,11 @@ const manifests = new Set([
   "pom.xml",
 ]);
 
-/** Lists a repository's files and quotes the start of its readme and manifests. All of it is untrusted. */
-export async function summarize(sandbox: RestrictedSandbox, signal: AbortSignal): Promise<RepositorySummary> {
+/**
+ * Lists a repository's files, quotes the start of its readme and manifests, and the lines that name routes. All of it is
+ * untrusted.
+ */
+export async function summarize(sandbox: RestrictedSandbox, signal: AbortSignal): Promise<RepositoryText> {
   const paths = await listFiles(sandbox, signal);
   const top = paths.filter((path) => !path.includes("/"));
   const told = [...top.filter((path) => readMe.test(path)), ...top.filter((path) => manifests.has(path))];
@@ -32,18 +36,8 @@ export async function summarize(sandbox: RestrictedSandbox, signal: AbortSignal)
   return {
     files: paths.slice(0, maxFiles).map((path) => printable(path).slice(0, maxPathCharacters).toWellFormed()),
     notes: notes.join("\n\n").slice(0, maxNotesCharacters).toWellFormed(),
+    routes: await findRoutes(sandbox, signal),
   };
-}
-
-/** Lists files, the top directories first. */
-export async function listFiles(sandbox: RestrictedSandbox, signal: AbortSignal): Promise<string[]> {
-  const passedOver = ["(", "-name", ".git", "-o", "-name", "node_modules", ")", "-prune", "-o"];
-  const argv = ["find", projectPath, ...passedOver, "-type", "f", "-printf", "%P\\0"];
-  const { stdout, exit } = await run(sandbox, argv, { maxBytes: maxListBytes, signal });
-  if (exit.reason !== "exited") throw new SlipwayError("exec_failed", `cannot list the files: ${exit.reason}`);
-  const paths = stdout.split("\0").filter((path) => path !== "");
-  const depthOf = (path: string) => path.split("/").length;
-  return paths.sort((a, b) => depthOf(a) - depthOf(b) || (a < b ? -1 : 1));
 }
 
 async function beginningOf(sandbox: RestrictedSandbox, path: string, signal: AbortSignal): Promise<string> {

@@ -26,7 +26,7 @@ const noRepository = (): RepositoryReader & AsyncDisposable => {
   const refuse = async () => {
     throw new Error("a new app has no repository");
   };
-  return { summarize: refuse, diagnose: refuse, [Symbol.asyncDispose]: async () => {} };
+  return { summarize: refuse, diagnose: refuse, look: refuse, [Symbol.asyncDispose]: async () => {} };
 };
 
 /** Every check fails on them. */

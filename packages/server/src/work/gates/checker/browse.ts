@@ -200,6 +200,6 @@ export async function snapshotOf(page: Page): Promise<string> {
   return snapshot.slice(0, maxPageCharacters).toWellFormed();
 }
 
-function messageOf(error: unknown): string {
+export function messageOf(error: unknown): string {
   return (error as Error).message.slice(0, maxErrorCharacters).toWellFormed();
 }

@@ -11,6 +11,7 @@ import type { Browser } from "playwright-core";
 import type { CheckerAnswer } from "../checks/answers.ts";
 import type { BrowserJob } from "../checks/browser-job.ts";
 import { browse, warmUp } from "./browse.ts";
+import { look } from "./look.ts";
 import { measure } from "./measure.ts";
 
 const { chromium }: typeof Playwright = createRequire(import.meta.url)("../playwright-core");
@@ -79,7 +80,14 @@ async function make(job: BrowserJob, opened: Browser): Promise<CheckerAnswer> {
   const wasWarm = isWarm;
   isWarm = true;
   if (!wasWarm) await warmUp(opened, origin);
-  return job.type === "measure" ? await measure(opened, job, origin) : await browse(opened, job, origin);
+  switch (job.type) {
+    case "visit":
+      return await browse(opened, job, origin);
+    case "measure":
+      return await measure(opened, job, origin);
+    case "look":
+      return await look(opened, job, origin);
+  }
 }
 
 function held(text: string): string {

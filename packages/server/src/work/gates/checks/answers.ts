@@ -2,6 +2,8 @@ import { z } from "zod";
 
 /** Text from a page: untrusted. */
 const words = z.string().max(20_000);
+/** Path and query. */
+const address = z.string().max(300);
 
 /** What the program in the checker sandbox answers to a check. */
 export const checkerAnswerSchema = z.discriminatedUnion("type", [
@@ -21,6 +23,14 @@ export const checkerAnswerSchema = z.discriminatedUnion("type", [
   }),
   /** One value per visit; null: there was nothing to measure. */
   z.strictObject({ type: z.literal("measured"), values: z.array(z.number().nullable()).max(10) }),
+  z.strictObject({
+    type: z.literal("looked"),
+    pages: z.array(z.strictObject({ path: address, leadsTo: address.nullable(), shows: words })).max(40),
+    /** What was opened and could not be read. */
+    unread: z.array(address).max(40),
+    /** Links led to more. */
+    hasMore: z.boolean(),
+  }),
   z.strictObject({ type: z.literal("broken"), detail: words }),
 ]);
 

@@ -39,6 +39,8 @@ export type BrowserJob = {
       readonly sees: Target | null;
       readonly metric: PerformanceMetric;
     }
+  /** Opens "/" and what links lead to, at most so many pages, and uses nothing on them. */
+  | { readonly type: "look"; readonly most: number; readonly forMs: number }
 );
 
 /** A step with the words for it. They name what the surface names, and no value of the check. */
