@@ -12,39 +12,46 @@ const app = spawn(process.execPath, ["server.js"], {
 });
 app.on("exit", (code) => process.exit(code ?? 1));
 
-/** In a shadow tree of its own, where no script of the app finds it. */
-const apart = (html) => `<dress-up><template shadowrootmode="open">${html}</template></dress-up>`;
-
+/** Each page gets the style, and the rest beside its body, in shadow trees where no script of the app finds it. */
 const dresses = {
   wordy: {
-    before: apart(
+    style: "",
+    before:
       '<nav><h2>Market day</h2><button type="button">Add to home screen</button> <a href="/">Open another room</a></nav>',
-    ),
-    after: apart("<footer><p>What you do here is kept. Remove the noise, add some fruit, be done early.</p></footer>"),
+    after: "<footer><p>What you do here is kept. Remove the noise, add some fruit, be done early.</p></footer>",
     delayMs: 0,
   },
   loud: {
-    before: "<style>body * { text-transform: uppercase; letter-spacing: 0.2em; word-spacing: 1em; }</style>",
+    style: "body * { text-transform: uppercase; letter-spacing: 0.2em; word-spacing: 1em; }",
+    before: "",
     after: "",
     delayMs: 0,
   },
   late: {
-    before:
-      '<style>body { display: grid !important; gap: 3rem; padding: 2rem 8%; font-size: 1.4rem; }</style><div hidden><button>Add</button><button>Open room</button><input aria-label="What do you need?"></div>',
+    style: "body { display: grid !important; gap: 3rem; padding: 2rem 8%; font-size: 1.4rem; }",
+    before: '<div hidden><button>Add</button><button>Open room</button><input aria-label="What do you need?"></div>',
     after: "",
     delayMs: 250,
   },
 };
-const dress = dresses[process.env.DRESS ?? ""] ?? { before: "", after: "", delayMs: 0 };
+const dress = dresses[process.env.DRESS ?? ""];
+
+const script = `addEventListener("DOMContentLoaded", () => {
+  const put = (html, place) => {
+    const host = document.createElement("dress-up");
+    host.attachShadow({ mode: "open" }).innerHTML = html;
+    document.documentElement[place](host);
+  };
+  put(BEFORE, "prepend");
+  put(AFTER, "append");
+});`;
 
 function dressUp(html) {
-  if (!/<!doctype html|<html/i.test(html)) return html;
-  const body = /<body[^>]*>/i.exec(html);
-  const at = body ? body.index + body[0].length : html.search(/<\/head>/i) + "</head>".length;
-  const end = html.search(/<\/body>/i);
-  const [start, rest] = [Math.max(at, 0), end < 0 ? html.length : end];
-  if (body === null && !/<\/head>/i.test(html)) return `${html}${dress.before}${dress.after}`;
-  return html.slice(0, start) + dress.before + html.slice(start, rest) + dress.after + html.slice(rest);
+  const end = html.search(/<\/head>|<body|(?<=<\/title>)/i);
+  if (dress === undefined || end < 0) return html;
+  const { style, before, after } = dress;
+  const filled = script.replace("BEFORE", JSON.stringify(before)).replace("AFTER", JSON.stringify(after));
+  return `${html.slice(0, end)}<style>${style}</style><script>${filled}</script>${html.slice(end)}`;
 }
 
 const server = createServer((asked, answer) => {
@@ -61,7 +68,7 @@ const server = createServer((asked, answer) => {
       const parts = [];
       got.on("data", (part) => parts.push(part));
       got.on("end", () => answer.writeHead(got.statusCode, kept).end(dressUp(Buffer.concat(parts).toString("utf8"))));
-    }, dress.delayMs);
+    }, dress?.delayMs ?? 0);
   });
   inner.on("error", () => answer.destroy());
   answer.on("close", () => inner.destroy());

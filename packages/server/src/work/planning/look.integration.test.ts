@@ -9,9 +9,9 @@ import { planner } from "@slipway/gateway/scripted";
 import type { SandboxProvider } from "@slipway/sandbox";
 import { openProvider } from "@slipway/sandbox/open";
 import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
+import { openWorld } from "../../testing/world.ts";
 import { checkerToolDirectories } from "../gates/checker.ts";
 import { openRepository, type RepositoryLimits, type RepositoryOptions } from "./repository.ts";
-import { openSite } from "./testing.ts";
 
 // npm and Chromium take seconds to start, and more beside other tests.
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 });
@@ -83,11 +83,9 @@ const shelf = serving(`
 test("a model that drafts a feature reads the app's pages, controls, texts and routes", async () => {
   const repository = await reader(shelf);
   const running: unknown[] = [];
-  await using site = await openSite({
-    request: "Lend books to friends",
-    mode: "feature",
-    openRepository: () => repository,
-    async program(request) {
+  await using site = await openWorld({
+    planning: { request: "Lend books to friends", mode: "feature", openRepository: () => repository },
+    model: async (request) => {
       for (const { id } of await provider.list()) {
         const execs = await (await provider.get(id)).execs();
         running.push(...execs.filter(({ exit }) => exit === null));
@@ -117,7 +115,10 @@ test("a model that drafts a feature reads the app's pages, controls, texts and r
 test("an app that does not start is drafted for with what can be read of it, and why it has no pages", async () => {
   const broken = { ...shelf, "server.js": `${shelf["server.js"]}\nthrow new Error("the shelf is broken");` };
   const repository = await reader(broken);
-  await using site = await openSite({ request: "Repair it", mode: "fix", openRepository: () => repository });
+  await using site = await openWorld({
+    model: planner,
+    planning: { request: "Repair it", mode: "fix", openRepository: () => repository },
+  });
   expect(await site.drive()).toMatchObject({ status: "paused", reason: "user" });
   const { prompt } = site.asked[0] ?? {};
   expect(prompt).toMatch(
