@@ -132,8 +132,7 @@ export function createBuilding(parts: BuildingParts): Building {
     makeMain: attempts.makeMain,
     gitOf: repositories.of,
     previews,
-    passesWithout: (build, { without: commit, dispute }, check, signal) =>
-      gates.passes(build, { commit, dispute }, check, signal),
+    passesWithout: gates.passes,
     async [Symbol.asyncDispose]() {
       await merging[Symbol.asyncDispose]();
       await results[Symbol.asyncDispose]();

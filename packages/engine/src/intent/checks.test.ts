@@ -137,6 +137,11 @@ describe("a check of calls is refused that", () => {
       { ...get, expect: { ...get.expect, answer: "refused" } },
     ],
     [
+      "an app passes that refuses everything",
+      "an app that refuses everything",
+      call("put", { send: [{ field: "name", value: "" }], expect: { answer: "refused" } }),
+    ],
+    [
       "an app passes that accepts everything",
       "200 and the same text",
       call("put", { send: [{ field: "name", value: "x" }] }),
@@ -167,4 +172,12 @@ describe("checks are refused with", () => {
   ])("%s", (_, message, given) => {
     expect(messagesOn(...given).join("\n")).toContain(message);
   });
+});
+
+test("a key that no keyboard has is refused, and a combination is not", () => {
+  const press = (key: string): VisitStep => ({ action: "press", key });
+  const said = messagesOn(...rest, visit(open, enter, press("Ctrl+K"), press("Down"), see({ value: "socks" })));
+  expect(said.join("\n")).toMatch(/no key Ctrl\+K[\s\S]*no key Down/);
+  const known = ["Enter", "Escape", "ArrowDown", "Control+Shift+K", "F5", "a", "/"].map(press);
+  expect(messagesOn(...rest, visit(open, enter, ...known, see({ value: "socks" }))).join("\n")).not.toContain("no key");
 });

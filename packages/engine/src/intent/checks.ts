@@ -90,6 +90,10 @@ function withProblems(name: string, given: With): Problems {
     : [[named, `${JSON.stringify(name)} needs a value for each of its variables, and has ${got.join(", ") || "none"}`]];
 }
 
+/** As a browser names them. */
+const knownKey =
+  /^((Control|Shift|Alt|Meta)\+)*(Enter|Return|Escape|Esc|Tab|Space|Backspace|Delete|Insert|Home|End|Page(Up|Down)|Arrow(Up|Down|Left|Right)|F([1-9]|1[0-2])|[!-~])$/;
+
 function visitProblems(surface: Surface, { steps, appearance }: CheckOf<"visit">): Problems {
   const problems: Problems = [];
   const entered = createEntered();
@@ -107,6 +111,9 @@ function visitProblems(surface: Surface, { steps, appearance }: CheckOf<"visit">
       case "switch":
         isLost = !visitors.has(step.visitor);
         visitors.add(step.visitor);
+        break;
+      case "press":
+        if (!knownKey.test(step.key)) problems.push([named, `there is no key ${step.key}`]);
         break;
       case "see":
       case "see-nothing-of":
@@ -195,6 +202,8 @@ function callProblems({ routes }: Surface, { calls }: CheckOf<"calls">): Problem
   const needsApp = calls.some(
     ({ keep, expect }) => expect.answer === "refused" || expect.has.length > 0 || keep.length > 0,
   );
+  if (!calls.some(({ expect }) => expect.answer === "accepted"))
+    problems.push([canFail, "it passes on an app that refuses everything"]);
   if (!needsApp) problems.push([canFail, "it passes on an app that answers everything with 200 and the same text"]);
   return problems;
 }

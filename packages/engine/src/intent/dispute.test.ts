@@ -56,10 +56,17 @@ test("advice that repeats a number of the check is asked for again, too", async 
   const calls = [{ route: "get-total", with: [], send: [], expect: expected, keep: [] }];
   const sums: Check = { type: "calls", proves: "add-item", calls };
   const leak = { wrong: "app", because: "It has another sum.", advice: "The total has to be 1299 for both." };
-  const models = answering(leak, { ...leak, advice: "The total has to count both of 2." });
+  const models = answering(
+    leak,
+    { ...leak, advice: "It has to count both of 2." },
+    { ...leak, advice: "The total has to count every one of the 12." },
+  );
   const of = { ...question, checks: new Map([["add-item", [sums]]]) };
-  expect(await settleDispute({ models, dummies }, of)).toMatchObject({ advice: "The total has to count both of 2." });
+  expect(await settleDispute({ models, dummies }, of)).toMatchObject({
+    advice: "The total has to count every one of the 12.",
+  });
   expect(models.asked[1]?.prompt).toContain("the advice repeats values of the check: 1299");
+  expect(models.asked[2]?.prompt).toContain("the advice repeats values of the check: 2");
 });
 
 test("a wrong check is compiled anew, with both versions told", async () => {

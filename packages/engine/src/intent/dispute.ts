@@ -5,9 +5,9 @@ import {
   checkSchema,
   culprits,
   fence,
-  hasCode,
   type Intent,
   type KeptCheck,
+  SlipwayError,
 } from "@slipway/contract";
 import { z } from "zod";
 import { askUntilSound, type Finding } from "../ask/ask.ts";
@@ -26,7 +26,7 @@ export interface DisputeQuestion {
   readonly evidence: readonly string[];
   /** Why the check is wrong, by the user. Null: the judge decides whether it is. */
   readonly ruling: string | null;
-  /** Whether a check passes on main as it is without the work of the candidates. */
+  /** Whether a check passes on main as it was before any work on what the check proves. */
   passesWithout(check: Check): Promise<boolean>;
   readonly signal?: AbortSignal | undefined;
 }
@@ -35,7 +35,7 @@ export type DisputeEnd = Omit<ReportOf<"dispute.settled">["data"], "dispute" | "
 
 /** Decides whether the app is wrong or the check. A wrong check is compiled anew, if one that can fail is found. */
 export async function settleDispute(ports: CheckPorts, question: DisputeQuestion): Promise<DisputeEnd> {
-  const { checks, at, ruling } = question;
+  const { checks, at, ruling, signal } = question;
   const before = checks.get(at.criterion)?.[at.check];
   if (before === undefined) throw new Error(`${at.criterion} has no check ${at.check}`);
   const ruled = ruling === null ? await judge(ports.models, question, before) : { ...byUser, because: ruling };
@@ -45,7 +45,8 @@ export async function settleDispute(ports: CheckPorts, question: DisputeQuestion
     const after = await recompile(ports, question, before, ruled.because);
     return { ...end, replacement: { before, after } };
   } catch (error) {
-    if (!hasCode(error, "invalid_answer")) throw error;
+    signal?.throwIfAborted();
+    if (!(error instanceof SlipwayError)) throw error;
     const because = `${ruled.because} No better check was found: ${error.message}`.slice(0, maxCharacters);
     return { ...end, because, replacement: null };
   }
@@ -80,24 +81,31 @@ function adviceProblems({ wrong, advice }: z.output<typeof rulingAnswer>, check:
   const rule = "agents learn no values";
   if (advice === null)
     return [{ rule: "agents can act on it", message: "an app that is wrong needs a sentence of advice" }];
-  const told = valuesIn(check).filter((value) => advice.toLowerCase().includes(value.toLowerCase()));
+  const told = valuesIn(check).filter((value) => saysValue(advice, value));
   return told.length === 0 ? [] : [{ rule, message: `the advice repeats values of the check: ${told.join(", ")}` }];
 }
 
-/** Short ones occur in any sentence. */
-const minValueCharacters = 3;
+/** Short ones occur in other words. */
+const minPartCharacters = 3;
+
+function saysValue(advice: string, value: string): boolean {
+  if (value.length >= minPartCharacters) return advice.toLowerCase().includes(value.toLowerCase());
+  return advice
+    .toLowerCase()
+    .split(/[^\p{L}\p{N}]+/u)
+    .includes(value.toLowerCase());
+}
 
 function valuesIn(check: unknown): string[] {
   if (typeof check !== "object" || check === null) return [];
-  const values = Object.entries(check).flatMap(([key, value]) =>
+  return Object.entries(check).flatMap(([key, value]) =>
     key === "value" && ["string", "number"].includes(typeof value) ? [String(value)] : valuesIn(value),
   );
-  return values.filter((value) => value.length >= minValueCharacters);
 }
 
 async function recompile(
   { models, dummies }: CheckPorts,
-  { intent, checks, at, passesWithout, signal }: DisputeQuestion,
+  { intent, checks, at, ruling, passesWithout, signal }: DisputeQuestion,
   before: KeptCheck,
   because: string,
 ): Promise<Check> {
@@ -120,7 +128,8 @@ async function recompile(
       const problems = checkChecks(intent, [...others, check]);
       if (problems.length > 0) return problems;
       const onDummies = await checkOnDummies(dummies, { surface: surfaceOf(intent), checks: [check] }, { signal });
-      if (onDummies.length > 0 || !(await passesWithout(check))) return onDummies;
+      // The user has seen the check; a judge may have been talked into its ruling.
+      if (onDummies.length > 0 || ruling !== null || !(await passesWithout(check))) return onDummies;
       const message = `the check of ${check.proves} passes on main without the work that it is about`;
       return [{ rule: "a check can fail", message }];
     },

@@ -66,7 +66,8 @@ function rejected(queue: MergeQueue, action: ActionOf<"reject">): MergeQueue {
   const { candidate, task, failedAt: at, broken, unchanged } = action;
   const left = withoutCandidate(broken ? forgetBroken(queue, action) : queue, candidate);
   const tree = queue.candidates.find(({ id }) => id === candidate)?.tree;
-  if (at === null || broken || unchanged || tree === undefined) return left;
+  const isOfDispute = queue.disputes.some(({ candidates }) => candidates.includes(candidate));
+  if (at === null || broken || unchanged || tree === undefined || isOfDispute) return left;
   return { ...left, refusals: [...left.refusals, { task, candidate, tree, at }].slice(-maxRefusals) };
 }
 

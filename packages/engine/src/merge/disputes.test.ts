@@ -142,6 +142,28 @@ test("a second dispute of the same check is the user's", () => {
   }
 });
 
+test("after a ruling, two more candidates have to fail: neither the disputed one nor its files count again", () => {
+  const { queue } = play(disputed().queue, 2, [settled("app")]);
+  const once = fail(queue, "c");
+  expect(types(once.actions)).toEqual(["reject"]);
+  const same = play(once.queue, 3, [offered("e", { task: "list", commit: "a", tree: "tree:a" })]);
+  expect(types(same.actions).filter((type) => type === "open-dispute")).toEqual([]);
+  expect(fail(once.queue, "d").actions).toMatchObject([{ type: "open-dispute", candidates: ["c", "d"] }]);
+});
+
+test("while a check is disputed, a failure at another of its steps is rejected as any other", () => {
+  const other = { ...counts, step: 7 };
+  expect(types(fail(disputed().queue, "c", [other], "page").actions)).toEqual(["reject"]);
+});
+
+test("a candidate that failed something else in its first run has not failed one check alone", () => {
+  let next = play(begin(), 1, [offered("a", { task: "list" })]);
+  for (const gate of ["build", "tests"]) next = play(next.queue, 1, [passed(next.queue, gate)]);
+  const { queue: once } = play(next.queue, 1, [failedAt(next.queue, "intent", { ...counts, criterion: "other" })]);
+  const { queue } = play(once, 1, [failedAt(once, "intent", counts)]);
+  expect(types(fail(queue, "b").actions)).toEqual(["reject"]);
+});
+
 test("the user's word is final for the app, and has a check compiled anew", () => {
   const waiting = play(disputed().queue, 2, [settled("check")]).queue;
   const order = (wrong: Culprit): QueueFact => ({

@@ -10,7 +10,7 @@ import { type Candidate, type Dispute, type MergeQueue, nameOf } from "./state.t
  */
 export function dispute(queue: MergeQueue, candidate: Candidate, at: CheckPlace): MergeAction | "held" | undefined {
   const last = queue.disputes.findLast((one) => isSameCheck(one.at, at));
-  if (last !== undefined && isOpen(last)) return "held";
+  if (last !== undefined && isOpen(last)) return last.at.step === at.step ? "held" : undefined;
   if (last?.status === "app" && last.by === "user") return undefined;
   const before = queue.refusals.find(
     (one) =>

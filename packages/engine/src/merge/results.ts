@@ -72,7 +72,7 @@ export function withEnd(
       failures: before.failures + 1,
       findings: gistOf(findings),
       failedAtMs: nowMs,
-      failedAt: onlyFailure(parts),
+      failedAt: sameFailure(before, onlyFailure(parts)),
     },
     error:
       trouble === undefined
@@ -80,6 +80,11 @@ export function withEnd(
         : { ...before, trouble: { times: times + 1, reason: trouble }, notBeforeMs: nowMs + waitMs(times) },
   }[verdict];
   return [...results.filter((result) => !isIt(result)), after];
+}
+
+/** What one of two runs did not fail says more of the run than of the candidate. */
+function sameFailure({ failures, failedAt }: GateResult, now: CheckPlace | null): CheckPlace | null {
+  return failures === 0 || JSON.stringify(failedAt) === JSON.stringify(now) ? now : null;
 }
 
 function onlyFailure(parts: NonNullable<GateEnd["parts"]>): CheckPlace | null {

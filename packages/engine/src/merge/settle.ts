@@ -95,7 +95,7 @@ function reject(
   const { findings = [], failedAtMs = offeredAtMs, failedAt = null } = results.of(gate, on) ?? {};
   const broken = results.standing(gate, on) === "broken";
   const unchanged = !broken && failedAtMs < offeredAtMs;
-  const disputed = failedAt === null || broken ? undefined : dispute(queue, candidate, failedAt);
+  const disputed = failedAt === null || broken || unchanged ? undefined : dispute(queue, candidate, failedAt);
   if (disputed !== undefined) return disputed === "held" ? undefined : disputed;
   const advice = failedAt && adviceOn(queue, failedAt);
   const told = advice === null ? findings : [...findings, advised(gate, advice)];

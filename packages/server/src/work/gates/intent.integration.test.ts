@@ -95,9 +95,13 @@ test("what does not hold is told with its statement and what was seen, and not w
   const commit = await site.candidate({ "server.js": forgetful ?? "" });
   const { verdict, findings, parts } = await site.judge("intent", commit, {}, build);
   expect(verdict).toBe("failed");
-  expect(parts).toEqual(
-    ["adds-items", "shows-items", "is-small"].map((name) => ({ name, verdict: "failed", score: null })),
-  );
+  const failed = { verdict: "failed", score: null };
+  expect(parts).toEqual([
+    { ...failed, name: "adds-items", failedAt: { check: 0, step: 0 } },
+    { ...failed, name: "shows-items", failedAt: { check: 0, step: 4 } },
+    // It names things itself, as before there were surfaces: it is never disputed.
+    { ...failed, name: "is-small", failedAt: null },
+  ]);
   expect(findings.map(({ text }) => text)).toEqual([
     expect.stringMatching(
       /^This does not hold yet \(adds-items\): What adds-items says is true\.[\s\S]*POST \/api\/items: .*has no \[\]/,

@@ -30,6 +30,14 @@ export function createMade(store: Pick<Store, "builds" | "events">, signal: Abor
       const { demands } = await whenDatabaseIsThere(() => readDemands(store, build, signal), signal);
       return { locked, checks: new Map(demands.map(({ id, checks }) => [id, checks])) };
     },
+    /** The commit of main before any task was merged that serves the criterion in dispute. */
+    async without(build: BuildId, { at, without }: Pick<DisputeWork, "at" | "without">) {
+      const { demands } = await whenDatabaseIsThere(() => readDemands(store, build, signal), signal);
+      const tasks = demands.find(({ id }) => id === at.criterion)?.tasks ?? new Set();
+      const merges = await whenDatabaseIsThere(() => readAll(store, build, "merges"), signal);
+      const moves = merges.filter(({ task, commit, parent }) => tasks.has(task) && commit !== parent);
+      return moves.toSorted((a, b) => a.position - b.position)[0]?.parent ?? without;
+    },
     /** What was found where these candidates failed a criterion, oldest first. */
     async failures(build: BuildId, { candidates, at }: Pick<DisputeWork, "candidates" | "at">) {
       const results = await whenDatabaseIsThere(() => readAll(store, build, "gateResults"), signal);

@@ -11,10 +11,10 @@ import type { Made } from "./made.ts";
 
 export type PlanningItem = ItemFor<"planning">;
 
-/** Whether a check passes on main as it is without the work that failed it. */
+/** Whether a check passes on a commit of main that lacks the work that failed it. */
 export type PassesWithout = (
   build: WorkingBuild,
-  item: Pick<DisputeWork, "dispute" | "without">,
+  on: { readonly commit: string; readonly dispute: number },
   check: Check,
   signal: AbortSignal,
 ) => Promise<boolean>;
@@ -71,13 +71,14 @@ async function settle(
 ): Promise<NewEvent> {
   const { dispute, round, at, ruling } = item;
   const { locked, checks } = await made.checks(build.id);
+  const commit = await made.without(build.id, item);
   const ended = await pipeline.settleDispute({
     intent: locked.intent,
     checks,
     at,
     ruling,
     evidence: await made.failures(build.id, item),
-    passesWithout: (check) => passesWithout(build, item, check, signal),
+    passesWithout: (check) => passesWithout(build, { dispute, commit }, check, signal),
   });
   return report("dispute.settled", keysOf(item).done, JSON.parse(JSON.stringify({ dispute, round, ...ended })));
 }

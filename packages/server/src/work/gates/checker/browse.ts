@@ -102,7 +102,13 @@ async function take(
     case "choose":
       return await onTarget(visitor, step.target, (found) => choose(page, found, step.value));
     case "press":
-      return await page.keyboard.press(keys[step.key] ?? step.key).then(() => undefined);
+      return await page.keyboard.press(keys[step.key] ?? step.key).then(
+        () => undefined,
+        (error: Error) => {
+          if (/unknown key/i.test(error.message)) return { why: "refused", detail: messageOf(error) };
+          throw error;
+        },
+      );
     case "see":
       return (await find(page, step.target, visitor)) === undefined ? { why: "missing", detail: "" } : undefined;
     case "see-nothing-of":
@@ -160,11 +166,12 @@ async function onTarget(
 }
 
 async function choose(page: Page, found: Locator, value: string): Promise<void> {
-  const kind = await found.evaluate<string, null>(
-    "element => element.matches('select') ? 'select' : element.type ?? ''",
-    null,
-  );
-  if (kind === "select") await found.selectOption({ label: value }, { timeout: stepMs });
+  const { kind, options } = await found.evaluate((element: unknown) => {
+    const { type = "", options = [] } = element as { type?: string; options?: Iterable<{ label: string }> };
+    return { kind: type, options: Array.from(options, ({ label }) => String(label)) };
+  });
+  const same = options.find((label) => label.trim().toLowerCase() === value.trim().toLowerCase());
+  if (kind.startsWith("select")) await found.selectOption({ label: same ?? value }, { timeout: stepMs });
   else if (kind === "radio" || kind === "checkbox") await found.check({ timeout: stepMs });
   else {
     await found.click({ timeout: stepMs });

@@ -117,10 +117,12 @@ function locate(page: Page, role: Target["role"], name: RegExp): Locator {
 /** An app may show in a field what it keeps. */
 async function fieldThatShows(page: Page, { names }: Target, filled: Filled): Promise<Locator | undefined> {
   const fields = page.locator("input:not([type=password]), textarea").filter({ visible: true });
-  const values = await fields.evaluateAll((all) => all.map((one: unknown) => (one as { value: string }).value));
+  const told: unknown = await fields.evaluateAll((all) => all.map((one: unknown) => (one as { value: string }).value));
+  // A page may have changed what its arrays do.
+  const values: readonly unknown[] = Array.isArray(told) ? told.slice(0, maxFields) : [];
   const patterns = names.map(inWords);
-  for (const [index, value] of values.slice(0, maxFields).entries()) {
-    if (!patterns.some((pattern) => pattern.test(value))) continue;
+  for (const [index, value] of values.entries()) {
+    if (typeof value !== "string" || !patterns.some((pattern) => pattern.test(value))) continue;
     const field = fields.nth(index);
     if (!(await isOneOf(field, filled))) return field;
   }

@@ -1,7 +1,7 @@
 import { type Call, type CheckOf, SlipwayError, type Surface, type SurfaceRoute, withValues } from "@slipway/contract";
 import { cut } from "../findings.ts";
 import type { Answer, Exchange } from "./exchange.ts";
-import { isSame, valuesAt, withFields } from "./fields.ts";
+import { isSame, isScalar, valuesAt, withFields } from "./fields.ts";
 import { type Outcome, toldInOrder } from "./outcome.ts";
 
 const maxBodyCharacters = 1500;
@@ -66,7 +66,7 @@ function keep({ keep: wanted }: Call, answer: Answer, kept: Map<string, string>)
   if ("failure" in answer) return undefined;
   for (const { field, as } of wanted) {
     const [value] = valuesAt(parsed(answer.body), field);
-    if (value === undefined || value === null) {
+    if (!isScalar(value)) {
       return `the answer has no ${field}. It began with:\n${cut(answer.body, maxBodyCharacters)}`;
     }
     kept.set(as, String(value));

@@ -26,7 +26,7 @@ export interface Checked {
   readonly id: string;
   readonly satisfied: boolean;
   readonly text: string;
-  /** Where it failed. Null: it is satisfied, or its check names things itself and is never disputed. */
+  /** Where it failed. Null: it is satisfied, the page hung, or its check names things itself and is never disputed. */
   readonly failedAt: FailedAt | null;
 }
 
@@ -64,7 +64,9 @@ export async function checkAll(checking: Checking, { surface, demands }: Wanted)
       outcomes.push(outcome);
       if (outcome.ok) continue;
       satisfied = false;
-      if (checkSchema.safeParse(check).success) failedAt = { check: outcomes.length - 1, step: outcome.step ?? 0 };
+      if (outcome.step !== undefined && checkSchema.safeParse(check).success) {
+        failedAt = { check: outcomes.length - 1, step: outcome.step };
+      }
       // Throws if the whole sandbox is gone, even before that is recorded: then the check says nothing about the app.
       await checking.sandbox.files.stat("/");
       const ended = await app.ended();

@@ -41,9 +41,13 @@ function put(json: unknown, [part, ...rest]: readonly string[], value: unknown):
 
 /** As people compare: without case, spaces around and the difference between 2 and "2". */
 export function isSame(found: unknown, wanted: FieldValue["value"]): boolean {
-  return plain(found) === plain(wanted);
+  return isScalar(found) && plain(found) === plain(wanted);
 }
 
-function plain(value: unknown): string {
+export function isScalar(value: unknown): value is FieldValue["value"] {
+  return ["string", "number", "boolean"].includes(typeof value);
+}
+
+function plain(value: FieldValue["value"]): string {
   return String(value).toLowerCase().replace(/\s+/g, " ").trim();
 }

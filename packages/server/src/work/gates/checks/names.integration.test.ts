@@ -66,6 +66,31 @@ test.each<[string, string, Step]>([
   expect(await visit(open(html), step)).toEqual({ type: "passed" });
 });
 
+test.each<[string, string, Target["role"], string]>([
+  [
+    "a list of the browser's own",
+    "<select aria-label=Level onchange='out.textContent=value'><option>low<option>urgent</select>",
+    "combobox",
+    "Level",
+  ],
+  [
+    "a radio",
+    "<label><input type=radio name=level onchange='out.textContent=\"urgent\"'>Urgent</label>",
+    "radio",
+    "Urgent",
+  ],
+])("a visitor chooses from %s", async (_, html, role, name) => {
+  const choose: Step = { action: "choose", target: { role, names: [name] }, value: "Urgent" };
+  expect(await visit(open(`${html}<p id=out>`), choose, see("text", "urgent"))).toEqual({ type: "passed" });
+});
+
+test("a key that no keyboard has, and a page that changes what arrays do, are what the check says of the app", async () => {
+  const press: Step = { action: "press", key: "Ctrl+K" };
+  expect(await visit(open("<p>x"), press)).toMatchObject({ type: "failed", step: 1, why: "refused" });
+  const html = "<input aria-label=Name value=figs><script>Array.prototype.map = () => 5;</script>";
+  expect(await visit(open(html), see("text", "plums"))).toMatchObject({ type: "failed", why: "missing" });
+});
+
 test("an exact name wins over one that contains it", async () => {
   const html = `<button onclick="out.textContent='wrong'">Add more</button><button onclick="out.textContent='right'">Add</button><p id=out>`;
   const click: Step = { action: "click", target: { role: "button", names: ["add"] } };

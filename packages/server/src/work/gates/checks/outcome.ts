@@ -35,7 +35,8 @@ export function visitOutcome({ steps, viewport, appearance }: ToldVisit, answer:
     ...(answer.errors.length > 0 ? [`Errors of the page:\n${cut(answer.errors.join("\n"), maxErrorsCharacters)}`] : []),
     ...(answer.page !== "" ? [`The page at that moment:\n${cut(answer.page, maxPageCharacters)}`] : []),
   ];
-  return { ok: false, text: text.join("\n"), step: answer.step };
+  // Two hangs are not known to be the same one.
+  return { ok: false, text: text.join("\n"), ...(answer.why !== "stuck" && { step: answer.step }) };
 }
 
 function failed(told: ToldStep | undefined, { why, detail, page }: Failed): string {
@@ -53,6 +54,7 @@ function failed(told: ToldStep | undefined, { why, detail, page }: Failed): stri
 
 const maxNamed = 10;
 const maxNameCharacters = 80;
+const maxValueCharacters = 40;
 
 /** The names of a role's elements in an accessibility tree. */
 function controlsInstead(page: string, role: string): string[] {
@@ -64,16 +66,40 @@ function controlsInstead(page: string, role: string): string[] {
   return [`Of this role the page has ${names.slice(0, maxNamed).join(", ")}${rest}.`];
 }
 
-/** The message with other values, where the page says that. */
+/** The message with other values, where a line of the page says that. */
 function saidInstead(page: string, like: string | undefined): string[] {
   if (like === undefined) return [];
-  const parts = partsOf(like).map((part, index, all) => {
-    if ("text" in part) return part.text.trim().replace(/[.*+?^${}()|[\]\\/]/g, "\\$&");
-    const isInside = index > 0 && index < all.length - 1;
-    return isInside ? '[^\\n"]{1,40}?' : '[^\\s"]{1,40}';
-  });
-  const said = new RegExp(parts.join("\\s*"), "i").exec(page)?.[0];
-  return said === undefined ? [] : [`The page says ${JSON.stringify(cut(said.trim(), maxNameCharacters))}.`];
+  const all = partsOf(like);
+  const texts = all.flatMap((part) => ("text" in part ? [part.text.trim().toLowerCase()] : []));
+  const [first = {}, last = {}] = [all[0], all.at(-1)];
+  for (const line of page.split("\n")) {
+    const span = spanOf(line.toLowerCase(), texts);
+    if (span === undefined) continue;
+    // A value at an end is the word that is there.
+    const before =
+      "variable" in first
+        ? (/[^\s"]{1,40}\s*$/.exec(line.slice(0, span[0]).slice(-maxValueCharacters))?.[0] ?? "")
+        : "";
+    const after =
+      "variable" in last ? (/^\s*[^\s"]{1,40}/.exec(line.slice(span[1], span[1] + maxValueCharacters))?.[0] ?? "") : "";
+    const said = `${before}${line.slice(...span)}${after}`.trim();
+    return [`The page says ${JSON.stringify(cut(said, maxNameCharacters))}.`];
+  }
+  return [];
+}
+
+/** Where these parts are in a line, in order and not far from each other. */
+function spanOf(line: string, parts: readonly string[]): [from: number, to: number] | undefined {
+  const [first = ""] = parts;
+  const from = first === "" ? -1 : line.indexOf(first);
+  if (from < 0) return undefined;
+  let to = from + first.length;
+  for (const part of parts.slice(1)) {
+    const at = line.indexOf(part, to);
+    if (at < 0 || at > to + maxValueCharacters) return undefined;
+    to = at + part.length;
+  }
+  return [from, to];
 }
 
 const metrics: Readonly<Record<PerformanceMetric, { readonly what: string; readonly unit: string }>> = {
