@@ -48,7 +48,8 @@ function workOn({ main }: MergeQueue, { number, round, at, candidates, because, 
   return { type: "settle-dispute", dispute: number, round, at, candidates, without: main.commit, ruling };
 }
 
-function isOpen({ status }: Dispute): boolean {
+/** Nothing was found to be wrong yet. */
+export function isOpen({ status }: Pick<Dispute, "status">): boolean {
   return status !== "app" && status !== "check";
 }
 

@@ -2,6 +2,7 @@ import type { CandidateStatus, Finding } from "@slipway/contract";
 import type { MergingInput, MergingTurn, SettledOffer } from "../ports/merging.ts";
 import type { CandidateRecord, DisputeRecord, GateResultRecord, MergeRecord } from "../ports/records.ts";
 import type { ActionOf, MergeAction } from "./actions.ts";
+import { isOpen } from "./disputes.ts";
 import type { Candidate, MergeQueue } from "./state.ts";
 
 interface QueueChange {
@@ -150,7 +151,7 @@ function disputeRecords({ input, before, after }: QueueChange): DisputeRecord[] 
         because,
         replacement: JSON.parse(JSON.stringify(replacement)),
         openedAt: openedAtMs,
-        endedAt: status === "app" || status === "check" ? input.nowMs : null,
+        endedAt: isOpen({ status }) ? null : input.nowMs,
       };
     });
 }
