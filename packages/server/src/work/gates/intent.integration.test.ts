@@ -99,8 +99,7 @@ test("what does not hold is told with its statement and what was seen, and not w
   expect(parts).toEqual([
     { ...failed, name: "adds-items", failedAt: { check: 0, step: 0 } },
     { ...failed, name: "shows-items", failedAt: { check: 0, step: 4 } },
-    // It names things itself, as before there were surfaces: it is never disputed.
-    { ...failed, name: "is-small", failedAt: null },
+    { ...failed, name: "is-small", failedAt: { check: 0, step: 0 } },
   ]);
   expect(findings.map(({ text }) => text)).toEqual([
     expect.stringMatching(
