@@ -113,6 +113,37 @@ test("what does not hold is told with its statement and what was seen, and not w
   expect(JSON.stringify(findings)).not.toMatch(/rye-7|wheat|barley-1/);
 });
 
+test("an agent that shows the text of a finding without its effect is refused again, whatever number it guesses", async () => {
+  const count = (action: "see" | "see-nothing-of", value: string) => ({
+    action,
+    what: { message: "count", with: [{ variable: "count", value }] },
+  });
+  const add = (value: string) => [
+    { action: "fill" as const, control: "entry", with: [], value },
+    { action: "click" as const, control: "add", with: [] },
+  ];
+  const counts: Unnamed = {
+    type: "visit",
+    viewport: "desktop",
+    appearance: null,
+    steps: [
+      { action: "open", page: "home" },
+      ...[count("see-nothing-of", "2"), ...add("rye"), count("see", "1"), ...add("oats"), count("see", "2")],
+    ],
+  };
+  const build = await site.demand({ "counts-items": { tasks: ["own"], checks: [counts] } });
+  const told: string[] = [];
+  for (const shown of ["", "<p>1 item</p>", "<p>1 item</p><p>2 items</p>"]) {
+    const page = app["page.js"]?.replace("<ul></ul>", `<ul></ul>${shown}`) ?? "";
+    const { verdict, findings } = await site.judge("intent", await site.candidate({ "page.js": page }), {}, build);
+    expect(verdict).toBe("failed");
+    told.push(findings[0]?.text ?? "");
+  }
+  expect(told[0]).toContain('The surface\'s message "{count} items", as it has to read now, is not on the page.');
+  expect(told[1]).toContain('The surface\'s message "{count} items", as it has to read now, is not on the page.');
+  expect(told[2]).toContain("and must not be any more");
+});
+
 test("a criterion is not due before all tasks that serve it are in the commit", async () => {
   const build = await site.demand({
     mine: { tasks: ["own"], checks: [get("/", 200)] },
