@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { readDebianSources } from "../launch/debian-sources.ts";
@@ -8,6 +7,7 @@ import { createLaunchpad } from "../launch/launchpad.ts";
 import { createLayerTool } from "../launch/layer-tool.ts";
 import { hostMasks } from "../launch/skeleton.ts";
 import { layoutOf, prepareStateDirectory } from "../layout.ts";
+import { baseName } from "../limits/base.ts";
 import { detectCgroups } from "../limits/cgroup.ts";
 import type { LayerId } from "../record.ts";
 import { createAgentLink } from "./boxes/agent-link.ts";
@@ -44,14 +44,18 @@ export async function composeKeeper(settings: KeeperSettings, clock: Clock, { lo
   const identity = process.getuid?.() === 0 ? { uid: settings.sandboxUid, gid: settings.sandboxUid } : null;
   const space = openSpace(layout.root, settings.minFreeBytes);
   const programs = installPrograms(layout);
-  const service = await startLaunchService({ program: programs.launch, socketPath: layout.launchSocket });
+  const service = await startLaunchService({
+    program: programs.launch,
+    socketPath: layout.launchSocket,
+    onRestart: (pid) => cgroups.hold(pid),
+  });
   const layerTool = createLayerTool(service, identity);
   const removeTree = (path: string) => layerTool.remove(path);
   const onError = (box: Box, error: unknown) => log(`${box.id}: ${(error as Error).stack}`);
 
   const [authority, cgroups, masks, registries, debian] = await Promise.all([
     openCertificateAuthority({ file: join(layout.root, "egress-authority.pem") }),
-    detectCgroups().then((places) => places.prepare(groupName(settings.stateDir))),
+    detectCgroups().then((places) => places.prepare(baseName(settings.stateDir), service.pid)),
     hostMasks(),
     hostRegistries({
       home: settings.environment["HOME"] ?? "/",
@@ -182,9 +186,4 @@ export async function composeKeeper(settings: KeeperSettings, clock: Clock, { lo
     log,
     onError,
   };
-}
-
-/** Each state directory has its own control groups, which its keeper sweeps. */
-function groupName(stateDir: string): string {
-  return `slipway-${createHash("sha256").update(stateDir).digest("hex").slice(0, 16)}`;
 }

@@ -31,6 +31,7 @@ export async function startKeeper(
   let leaveSoon = () => {};
   const parts = await composeKeeper(settings, clock, { log, onChange: () => leaveSoon() });
   await takeOver(parts);
+  parts.cgroups.removeAbandoned().catch((error) => log(`control groups: ${error.stack}`));
 
   const { promise: closed, resolve: setClosed } = Promise.withResolvers<void>();
   const close = () => {

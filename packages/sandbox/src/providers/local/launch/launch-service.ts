@@ -11,6 +11,8 @@ import { joinArguments } from "./launch.ts";
  * side is native/launch/serve.c. The service ends with this process; what it has started does not.
  */
 export interface LaunchService extends AsyncDisposable {
+  /** Of the first service process, unless that could not be started. */
+  readonly pid: number | undefined;
   /** Starts `slipway-launch` with these arguments. Restarts a service that has died. */
   run(args: readonly string[]): Promise<Launched>;
 }
@@ -30,6 +32,8 @@ export interface LaunchServiceOptions {
   readonly program: string;
   /** Launches connect to it. In a directory that only this user can write to. */
   readonly socketPath: string;
+  /** Gets the pid of a service that replaces a dead one, before that launches anything. */
+  readonly onRestart?: (pid: number) => Promise<void>;
 }
 
 type Waiting = Map<string, PromiseWithResolvers<Launched>>;
@@ -38,13 +42,18 @@ type ServiceProcess = ChildProcessByStdio<Socket, null, null>;
 const mostRequestBytes = 2 * 1024 * 1024;
 const answerLimitMs = 60_000;
 
-export async function startLaunchService({ program, socketPath }: LaunchServiceOptions): Promise<LaunchService> {
+export async function startLaunchService({
+  program,
+  socketPath,
+  onRestart = async () => {},
+}: LaunchServiceOptions): Promise<LaunchService> {
   const waiting: Waiting = new Map();
   const server = createServer({ allowHalfOpen: true }, (socket) => welcome(socket, waiting));
   await listenAt(server, socketPath, 0o600);
   // Only pending requests keep this process alive.
   server.unref();
   let service: ServiceProcess | null = null;
+  let ready = Promise.resolve();
   const startProcess = () => {
     const started = spawnService(program, socketPath, (error) => {
       if (service !== started) return;
@@ -53,16 +62,24 @@ export async function startLaunchService({ program, socketPath }: LaunchServiceO
     });
     return started;
   };
+  const restartProcess = () => {
+    const started = startProcess();
+    if (started.pid !== undefined) ready = onRestart(started.pid);
+    return started;
+  };
+  service = startProcess();
   return {
+    pid: service.pid,
     async run(args) {
       const name = randomBytes(16).toString("hex");
       const request = requestOf([name, ...args]);
-      service ??= startProcess();
+      service ??= restartProcess();
+      const { stdin } = service;
       const answer = Promise.withResolvers<Launched>();
       waiting.set(name, answer);
       server.ref();
       const timer = setTimeout(() => answer.reject(unavailable("does not answer")), answerLimitMs).unref();
-      service.stdin.write(request);
+      ready.then(() => stdin.write(request), answer.reject);
       try {
         return await answer.promise;
       } finally {

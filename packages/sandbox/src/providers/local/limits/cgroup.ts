@@ -2,6 +2,7 @@ import { constants, mkdir, readdir, readFile, rmdir, writeFile } from "node:fs/p
 import { join } from "node:path";
 import type { Limits } from "@slipway/contract";
 import { canAccess } from "../state-files.ts";
+import { holdBase, removeAbandoned, removeBase } from "./base.ts";
 
 export type LimitKind = "memory" | "cpu" | "pids" | "freeze";
 export type Mechanism = "cgroup v1" | "cgroup v2" | "none";
@@ -17,15 +18,19 @@ export const noCgroups: CgroupPlan = { directories: [], sets: [] };
 /** Where control groups can be made. Detecting it changes nothing. */
 export interface CgroupPlaces {
   readonly mechanisms: Readonly<Record<LimitKind, Mechanism>>;
-  /** Makes the groups' parents. Leaves out what the host refuses. */
-  prepare(parent?: string): Promise<Cgroups>;
+  /** Makes the groups' parents. Leaves out what the host refuses. `holder`: see `hold`. */
+  prepare(parent?: string, holder?: number): Promise<Cgroups>;
 }
 
 export interface Cgroups {
   readonly mechanisms: Readonly<Record<LimitKind, Mechanism>>;
   /** Removes groups without processes that are not in `known`, such as those of a dead keeper. */
   sweep(known: ReadonlySet<string>): Promise<void>;
-  /** Removes the parents, unless they have groups. */
+  /** Keeps the parents from others' `removeAbandoned` until the process ends. */
+  hold(pid: number): Promise<void>;
+  /** Removes the parents of others that nothing holds, and their groups without processes. */
+  removeAbandoned(): Promise<void>;
+  /** Removes the parents when the process that held them has ended, unless they have groups with processes. */
   leave(): Promise<void>;
   /** The groups of a sandbox of this name. */
   directories(name: string): string[];
@@ -38,7 +43,7 @@ export async function detectCgroups({ proc = "/proc" }: { readonly proc?: string
   const [own, mounts] = await Promise.all([readText(`${proc}/self/cgroup`), readText(`${proc}/self/mountinfo`)]);
   const hierarchies = parseHierarchies(own ?? "", mounts ?? "");
   const places = (await Promise.all(hierarchies.map(placeIn))).filter((place) => place !== null);
-  return { mechanisms: mechanismsOf(places), prepare: (parent = "slipway") => prepare(places, parent) };
+  return { mechanisms: mechanismsOf(places), prepare: (parent = "slipway", holder) => prepare(places, parent, holder) };
 }
 
 interface Hierarchy {
@@ -142,10 +147,13 @@ async function isRealRoot(directory: string): Promise<boolean> {
   return (await canAccess(join(directory, "cgroup.procs"))) && !(await canAccess(join(directory, "cgroup.type")));
 }
 
-async function prepare(places: readonly Place[], parent: string): Promise<Cgroups> {
-  const parents = (await Promise.all(places.map((place) => prepareParent(place, parent)))).filter(
-    (parent) => parent !== null,
-  );
+async function prepare(places: readonly Place[], parent: string, holder?: number): Promise<Cgroups> {
+  const parents: Place[] = [];
+  for (const place of places) {
+    const isNeeded = place.kinds.some((kind) => !parents.some(({ kinds }) => kinds.includes(kind)));
+    const made = isNeeded ? await prepareParent(place, parent, holder) : null;
+    if (made !== null) parents.push(made);
+  }
   const chosen = choose(parents);
   const [memory, cpu, pids] = [chosen.memory, chosen.cpu, chosen.pids];
   const swap = memory && (await canAccess(join(memory.base, swapFile[memory.version])));
@@ -156,8 +164,20 @@ async function prepare(places: readonly Place[], parent: string): Promise<Cgroup
     sweep: async (known) => {
       for (const base of bases) await sweep(base, known);
     },
+    hold: async (pid) => {
+      for (const place of places) {
+        if (bases.includes(join(place.base, parent))) await prepareParent(place, parent, pid);
+      }
+    },
+    removeAbandoned: async () => {
+      for (const base of bases) await removeAbandoned(base);
+    },
     leave: async () => {
-      for (const base of bases) await rmdir(base).catch(() => {});
+      for (const base of bases) {
+        await removeBase(base);
+        // One that nothing has held.
+        await rmdir(base).catch(() => {});
+      }
     },
     directories,
     plan: (name, limits) => {
@@ -191,11 +211,11 @@ const cpuPeriodUs = 100_000;
 /** For bubblewrap, pid 1 and its handlers. */
 const reservedProcesses = 64;
 
-async function prepareParent(place: Place, name: string): Promise<Place | null> {
+async function prepareParent(place: Place, name: string, holder?: number): Promise<Place | null> {
   const base = join(place.base, name);
   try {
     if (place.leave) await emptyInto(place.base, join(place.base, "slipway-keeper"));
-    await mkdir(base, { recursive: true });
+    await (holder === undefined ? mkdir(base, { recursive: true }) : holdBase(base, holder));
   } catch {
     return null;
   }
