@@ -10,7 +10,7 @@ type TestLane = Lane & { readonly args: readonly string[] };
 
 const reports = fileURLToPath(new URL("../.reports", import.meta.url));
 /** Who starts it matters for how a sandbox is launched and kept, not for what happens inside or on a wire. */
-const dependsOnUser = ["launch", "cgroup", "skeleton", "doctor", "tools", "local.", "keeper/keeper", "keeper/recovery"];
+const dependsOnUser = ["launch", "limits", "doctor", "local.", "keeper/keeper", "keeper/recovery"];
 const local = "packages/sandbox/src/providers/local/";
 const user: TestLane = {
   name: "user",
