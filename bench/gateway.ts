@@ -50,12 +50,12 @@ export async function run(report: Report, only: ReadonlySet<string>): Promise<vo
     return { ...told, pid: child.pid ?? 0 };
   };
   try {
-    const { url: upstreamUrl } = await start<{ url: string }>(new URL("./gateway-upstream.ts", import.meta.url));
+    const { url: upstreamUrl } = await start<{ url: string }>(new URL("gateway-upstream.ts", import.meta.url));
     const pipePath = join(scratch, "pipe.sock");
-    await start(new URL("./gateway-pipe.ts", import.meta.url), upstreamUrl, pipePath);
+    await start(new URL("gateway-pipe.ts", import.meta.url), upstreamUrl, pipePath);
     const startGateway = async (books: "file" | "store") => {
       const directory = mkdtempSync(join(scratch, books));
-      const program = new URL("./gateway-process.ts", import.meta.url);
+      const program = new URL("gateway-process.ts", import.meta.url);
       const told = await start<ToldGateway>(program, upstreamUrl, directory, books);
       return { ...told, headers: { authorization: `Bearer ${told.token}` } };
     };

@@ -16,7 +16,7 @@ let site: Site;
 let hostile: string;
 beforeAll(async () => {
   site = await openSite({ programs: { patient }, model: "scripted/patient" });
-  hostile = await readFile(new URL("./fixtures/hostile.mjs", import.meta.url), "utf8");
+  hostile = await readFile(new URL("fixtures/hostile.mjs", import.meta.url), "utf8");
 });
 afterAll(() => site[Symbol.asyncDispose]());
 

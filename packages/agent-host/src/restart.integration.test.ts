@@ -113,7 +113,7 @@ interface End {
 }
 
 function startHost(plan: string) {
-  const program = fileURLToPath(new URL("./fixtures/host.ts", import.meta.url));
+  const program = fileURLToPath(new URL("fixtures/host.ts", import.meta.url));
   const child = spawn(process.execPath, [program, plan], { stdio: ["ignore", "pipe", "inherit"] });
   const exited = once(child, "exit");
   const lines = createInterface({ input: child.stdout });

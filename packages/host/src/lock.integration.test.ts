@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { beforeEach, expect, onTestFinished, test } from "vitest";
 import { lockHolder, takeLock } from "./lock.ts";
 
-const fixture = fileURLToPath(new URL("./lock-fixture.ts", import.meta.url));
+const fixture = fileURLToPath(new URL("lock-fixture.ts", import.meta.url));
 
 let path: string;
 beforeEach(() => {

@@ -12,7 +12,7 @@ import {
   type SnapshotInfo,
   type StateReason,
 } from "@slipway/contract";
-import { namesIn, replaceFile } from "./state-files.ts";
+import { namesIn, replaceFile } from "../../state-files.ts";
 
 /** A read-only file tree below a sandbox's own. The name of its directory in `layers`. */
 export type LayerId = string;

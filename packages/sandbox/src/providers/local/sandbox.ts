@@ -11,12 +11,13 @@ import {
   sandboxIdSchema,
 } from "@slipway/contract";
 import { throwIfAborted } from "../../abort.ts";
+import { attachExec, type ExecHost, type ExecStart, startExec } from "../../agent/exec/exec.ts";
+import { listExecs } from "../../agent/exec/log.ts";
+import { createFiles } from "../../agent/files/files.ts";
+import { connectPort } from "../../agent/ports/port.ts";
 import { holdPath, parseExec, parseFork, parseNetwork, parsePort } from "../../input.ts";
 import type { Capabilities, OwnedSandbox, Sandbox } from "../../provider.ts";
 import { restrict } from "../../restricted.ts";
-import { attachExec, type ExecHost, type ExecStart, startExec } from "./exec/exec.ts";
-import { listExecs } from "./exec/log.ts";
-import { createFiles } from "./files/files.ts";
 import type { DoneBefore, KeeperClient } from "./keeper/client/client.ts";
 import { toolsInside } from "./launch/launch.ts";
 import { baseEnvironment } from "./launch/skeleton.ts";
@@ -24,7 +25,6 @@ import type { Tools } from "./launch/tools.ts";
 import type { Layout } from "./layout.ts";
 import { watchOomKills } from "./out-of-memory.ts";
 import { createHostChannels, type HostChannels } from "./ports/channel.ts";
-import { connectPort } from "./ports/port.ts";
 import { liveStates, readRecord, type SandboxRecord, sandboxInfo, sandboxNotFound, upToDate } from "./record.ts";
 import { watchSleep } from "./wakefulness.ts";
 

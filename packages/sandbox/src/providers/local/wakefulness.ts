@@ -1,8 +1,8 @@
 import type { Socket } from "node:net";
 import { type SandboxId, SlipwayError } from "@slipway/contract";
+import { connectSocket } from "../../unix-socket.ts";
 import type { KeeperClient } from "./keeper/client/client.ts";
 import type { SandboxRecord } from "./record.ts";
-import { connectSocket } from "./unix-socket.ts";
 
 export interface Wakefulness {
   /** A connection to the sandbox's agent. Wakes a sandbox that sleeps, or that falls asleep before it answers. */

@@ -3,10 +3,10 @@ import { constants, lstat, readFile, statfs } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import { canAccess } from "../../../state-files.ts";
 import { sandboxUid as defaultSandboxUid } from "../launch/launch.ts";
 import { defaultMinFreeMb, maxStateDirLength } from "../layout.ts";
 import { detectCgroups, type LimitKind, type Mechanism } from "../limits/cgroup.ts";
-import { canAccess } from "../state-files.ts";
 import { probeSandbox } from "./probe.ts";
 
 /** One check of the host. `action` says what to do when its status is not ok. */

@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type Socket } from "node:net";
 import { SlipwayError } from "@slipway/contract";
-import { listenAt } from "../unix-socket.ts";
+import { listenAt } from "../../../unix-socket.ts";
 import { joinArguments } from "./launch.ts";
 
 /**

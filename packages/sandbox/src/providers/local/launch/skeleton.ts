@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import { chmod, lchown, mkdir, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { canAccess } from "../../../state-files.ts";
 import { proxyEnvironment } from "../keeper/egress/environment.ts";
-import { canAccess } from "../state-files.ts";
 import type { HostMasks, Identity } from "./launch.ts";
 import { caBundlePath, type SkeletonEntry, type SkeletonSources, skeletonEntries } from "./skeleton-entries.ts";
 

@@ -1,7 +1,7 @@
 import { constants, mkdir, readdir, readFile, rmdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Limits } from "@slipway/contract";
-import { canAccess } from "../state-files.ts";
+import { canAccess } from "../../../state-files.ts";
 import { holdBase, removeAbandoned, removeBase } from "./base.ts";
 
 export type LimitKind = "memory" | "cpu" | "pids" | "freeze";

@@ -1,7 +1,7 @@
 import type { Socket } from "node:net";
 import { SlipwayError } from "@slipway/contract";
-import { dialAgent, expectDone, openCall } from "../../agent/connection.ts";
-import { encodeRequest } from "../../agent/wire.ts";
+import { dialAgent, expectDone, openCall } from "../../../../agent/connection.ts";
+import { encodeRequest } from "../../../../agent/wire.ts";
 import type { Layout } from "../../layout.ts";
 import type { Clock } from "../clock.ts";
 import type { Use } from "../decide.ts";

@@ -1,7 +1,7 @@
 import { type SandboxId, SlipwayError } from "@slipway/contract";
-import { dialAgent } from "../../agent/connection.ts";
+import { dialAgent } from "../../../../agent/connection.ts";
+import { connectPort } from "../../../../agent/ports/port.ts";
 import type { Layout } from "../../layout.ts";
-import { connectPort } from "../../ports/port.ts";
 import { openUsedPorts } from "../preview/ports.ts";
 import { createPreview } from "../preview/preview.ts";
 import type { Box, Boxes } from "./boxes.ts";

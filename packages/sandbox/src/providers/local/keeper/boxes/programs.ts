@@ -3,9 +3,9 @@ import { arch } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { SlipwayError } from "@slipway/contract";
+import { replaceFile } from "../../../../state-files.ts";
 import { type Arch, seccompFilter } from "../../launch/seccomp.ts";
 import type { Layout } from "../../layout.ts";
-import { replaceFile } from "../../state-files.ts";
 
 export interface Programs {
   readonly launch: string;

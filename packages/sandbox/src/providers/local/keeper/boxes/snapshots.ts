@@ -1,5 +1,6 @@
 import { newId, type SandboxId, SlipwayError, type SnapshotId, type SnapshotInfo } from "@slipway/contract";
 import { throwIfAborted } from "../../../../abort.ts";
+import { namesIn } from "../../../../state-files.ts";
 import { inodesMappedForWriting, type LayerTool } from "../../launch/layer-tool.ts";
 import type { Layout } from "../../layout.ts";
 import {
@@ -10,7 +11,6 @@ import {
   snapshotInfo,
   writeRecord,
 } from "../../record.ts";
-import { namesIn } from "../../state-files.ts";
 import type { Clock } from "../clock.ts";
 import type { EventLog } from "../events/log.ts";
 import type { KeeperParams } from "../protocol.ts";

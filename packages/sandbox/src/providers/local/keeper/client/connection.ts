@@ -5,8 +5,8 @@ import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { type ErrorBody, isErrorCode, type SandboxEvent, SlipwayError } from "@slipway/contract";
 import { abortable, type Waiter } from "../../../../abort.ts";
+import { connectSocket } from "../../../../unix-socket.ts";
 import { type Layout, prepareStateDirectory } from "../../layout.ts";
-import { connectSocket } from "../../unix-socket.ts";
 import {
   type KeeperMessage,
   type KeeperMethod,

@@ -1,7 +1,7 @@
 import { createPrivateKey, generateKeyPairSync, type KeyObject, randomBytes, X509Certificate } from "node:crypto";
 import { readFile, stat } from "node:fs/promises";
 import { createSecureContext, type SecureContext } from "node:tls";
-import { replaceFile } from "../../state-files.ts";
+import { replaceFile } from "../../../../state-files.ts";
 import { leafCertificate, rootCertificate } from "./certificate.ts";
 
 export interface CertificateAuthority {

@@ -2,7 +2,7 @@ import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { TLSSocket } from "node:tls";
-import { readExactly } from "../../ports/read.ts";
+import { readExactly } from "../../../../agent/ports/read.ts";
 import { responseOn } from "../relay/exchange.ts";
 import { splice } from "../relay/splice.ts";
 import { answerTo, sendAnswer, socksReplyTo } from "./answers.ts";

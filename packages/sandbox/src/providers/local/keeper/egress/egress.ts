@@ -3,7 +3,7 @@ import type { Socket } from "node:net";
 import { networkInterfaces } from "node:os";
 import type { Duplex } from "node:stream";
 import type { NetworkPolicy } from "@slipway/contract";
-import { listenAt } from "../../unix-socket.ts";
+import { listenAt } from "../../../../unix-socket.ts";
 import type { CertificateAuthority } from "./authority.ts";
 import { createConnectionHandlers } from "./connections.ts";
 import { type DialAddresses, dial } from "./dial.ts";

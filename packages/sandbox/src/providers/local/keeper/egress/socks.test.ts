@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { readExactly } from "../../ports/read.ts";
+import { readExactly } from "../../../../agent/ports/read.ts";
 import { connectTo, readAll, serveTcp, startEgress, type TestEgress } from "./testing.ts";
 
 const loopback = { cidrs: ["127.0.0.1/32", "::1/128"] };

@@ -1,5 +1,5 @@
 import type { Duplex } from "node:stream";
-import { readExactly } from "../../ports/read.ts";
+import { readExactly } from "../../../../agent/ports/read.ts";
 import { formatAddress } from "./address.ts";
 import type { Target } from "./decide.ts";
 

@@ -9,7 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Duplex } from "node:stream";
 import { type NetworkPolicyInput, networkPolicySchema } from "@slipway/contract";
-import { readExactly } from "../../ports/read.ts";
+import { readExactly } from "../../../../agent/ports/read.ts";
 import { type CertificateAuthority, openCertificateAuthority } from "./authority.ts";
 import { leafCertificate, rootCertificate } from "./certificate.ts";
 import { createEgress, type Egress, type EgressOptions } from "./egress.ts";

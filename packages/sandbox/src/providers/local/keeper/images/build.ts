@@ -8,8 +8,8 @@ import {
   type SandboxId,
   SlipwayError,
 } from "@slipway/contract";
-import { dialAgent } from "../../agent/connection.ts";
-import { type ExecHost, startExec } from "../../exec/exec.ts";
+import { dialAgent } from "../../../../agent/connection.ts";
+import { type ExecHost, startExec } from "../../../../agent/exec/exec.ts";
 import { baseEnvironment } from "../../launch/skeleton.ts";
 import type { Layout } from "../../layout.ts";
 import type { LayerId, RootImage } from "../../record.ts";

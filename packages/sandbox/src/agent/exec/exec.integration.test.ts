@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import { type ExecChunk, type ExecExit, hasCode } from "@slipway/contract";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { Exec } from "../../../provider.ts";
-import { type AgentBox, execStart, startAgentBox } from "../agent/agent-fixture.ts";
+import type { Exec } from "../../provider.ts";
+import { type AgentBox, execStart, startAgentBox } from "../agent-fixture.ts";
 import { type ExecStart, startExec } from "./exec.ts";
 
 let box: AgentBox;

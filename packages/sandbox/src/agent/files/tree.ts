@@ -1,8 +1,8 @@
 import type { FileChange, FileInfo, FileType, SearchMatch } from "@slipway/contract";
 import { SlipwayError } from "@slipway/contract";
-import type { Bytes, TreeEntry } from "../../../provider.ts";
-import { type AgentCall, type Frame, nextFrame } from "../agent/connection.ts";
-import { bytesFrames, encodeFrame, frameType, MalformedFrame, streamFrameBytes } from "../agent/wire.ts";
+import type { Bytes, TreeEntry } from "../../provider.ts";
+import { type AgentCall, type Frame, nextFrame } from "../connection.ts";
+import { bytesFrames, encodeFrame, frameType, MalformedFrame, streamFrameBytes } from "../wire.ts";
 
 /** A download yields files up to this size whole, and larger ones as streams. */
 const wholeFileBytes = 1024 * 1024;

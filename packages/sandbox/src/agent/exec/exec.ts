@@ -14,11 +14,11 @@ import {
   hasCode,
   SlipwayError,
 } from "@slipway/contract";
-import { abortable, throwIfAborted, type Waiter } from "../../../abort.ts";
-import type { Exec } from "../../../provider.ts";
-import { type Dial, dialUnlessAborted } from "../agent/connection.ts";
-import { type AgentFailure, cutError, decodeFailure, startError } from "../agent/errors.ts";
-import { encodeFrame, encodeKill, encodeRequest, encodeWindowSize, FrameDecoder, frameType } from "../agent/wire.ts";
+import { abortable, throwIfAborted, type Waiter } from "../../abort.ts";
+import type { Exec } from "../../provider.ts";
+import { type Dial, dialUnlessAborted } from "../connection.ts";
+import { type AgentFailure, cutError, decodeFailure, startError } from "../errors.ts";
+import { encodeFrame, encodeKill, encodeRequest, encodeWindowSize, FrameDecoder, frameType } from "../wire.ts";
 import { control, createExecInput } from "./control.ts";
 import { decodeExit, followLog, lostExit, openLog, readExecInfo } from "./log.ts";
 import { ExecOutput } from "./output.ts";

@@ -1,10 +1,10 @@
 import { posix } from "node:path";
 import { SlipwayError } from "@slipway/contract";
 import picomatch from "picomatch";
-import { holdPath } from "../../../input.ts";
-import type { SandboxFiles, TreeEntry } from "../../../provider.ts";
-import { type Dial, expectDone, nextFrame, openCall } from "../agent/connection.ts";
-import { encodeFrame, type Fields, frameType, MalformedFrame, streamFrameBytes } from "../agent/wire.ts";
+import { holdPath } from "../../input.ts";
+import type { SandboxFiles, TreeEntry } from "../../provider.ts";
+import { type Dial, expectDone, nextFrame, openCall } from "../connection.ts";
+import { encodeFrame, type Fields, frameType, MalformedFrame, streamFrameBytes } from "../wire.ts";
 import { contentFrames, decodeChange, decodeEntry, decodeMatch, treeEntries, treeFrames } from "./tree.ts";
 
 export interface FilesHost {

@@ -2,8 +2,8 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { hasCode } from "@slipway/contract";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { SandboxFiles } from "../../../provider.ts";
-import { type AgentBox, execStart, startAgentBox } from "../agent/agent-fixture.ts";
+import type { SandboxFiles } from "../../provider.ts";
+import { type AgentBox, execStart, startAgentBox } from "../agent-fixture.ts";
 import { startExec } from "../exec/exec.ts";
 import { createFiles } from "./files.ts";
 

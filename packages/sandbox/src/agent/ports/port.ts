@@ -1,9 +1,9 @@
 import type { Duplex } from "node:stream";
 import { SlipwayError } from "@slipway/contract";
-import { abortedError } from "../../../abort.ts";
-import { type Dial, dialUnlessAborted } from "../agent/connection.ts";
-import { cutError, fileError } from "../agent/errors.ts";
-import { encodeRequest, frameHeaderBytes, frameType } from "../agent/wire.ts";
+import { abortedError } from "../../abort.ts";
+import { type Dial, dialUnlessAborted } from "../connection.ts";
+import { cutError, fileError } from "../errors.ts";
+import { encodeRequest, frameHeaderBytes, frameType } from "../wire.ts";
 import { readExactly } from "./read.ts";
 
 /** A byte pipe to a port inside. Ending one direction leaves the other open. */

@@ -6,10 +6,10 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { newId } from "@slipway/contract";
-import type { ExecHost, ExecStart } from "../exec/exec.ts";
 import { type Dial, dialAgent } from "./connection.ts";
+import type { ExecHost, ExecStart } from "./exec/exec.ts";
 
-const native = join(dirname(fileURLToPath(import.meta.url)), "../../../../native");
+const native = join(dirname(fileURLToPath(import.meta.url)), "../../native");
 const uid = 61100;
 
 /** The real agent as pid 1 under real bubblewrap, without the rest of the provider. For tests. */
@@ -39,7 +39,7 @@ export async function startAgentBox(
   options: { agentArguments?: readonly string[]; binds?: readonly string[] } = {},
 ): Promise<AgentBox> {
   // @ts-expect-error plain JavaScript without types
-  const { buildNative } = (await import("../../../../native/build.mjs")) as { buildNative(): unknown };
+  const { buildNative } = (await import("../../native/build.mjs")) as { buildNative(): unknown };
   buildNative();
   const dir = mkdtempSync(join(tmpdir(), "slipway-agent-"));
   const logDir = join(dir, "execs");

@@ -5,10 +5,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { hasCode } from "@slipway/contract";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { Exec } from "../../../provider.ts";
-import { type AgentBox, execStart, startAgentBox } from "../agent/agent-fixture.ts";
+import type { Exec } from "../../provider.ts";
+import { proxyEnvironment } from "../../providers/local/keeper/egress/environment.ts";
+import { type AgentBox, execStart, startAgentBox } from "../agent-fixture.ts";
 import { startExec } from "../exec/exec.ts";
-import { proxyEnvironment } from "../keeper/egress/environment.ts";
 import { connectPort } from "./port.ts";
 
 const egressDir = join(tmpdir(), `slipway-egress-${process.pid}`);

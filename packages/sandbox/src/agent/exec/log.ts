@@ -10,6 +10,7 @@ import {
   type ExecOffsets,
   execIdSchema,
 } from "@slipway/contract";
+import { namesIn } from "../../state-files.ts";
 import {
   encodeFrame,
   exitPayloadBytes,
@@ -18,8 +19,7 @@ import {
   frameType,
   isStream,
   MalformedFrame,
-} from "../agent/wire.ts";
-import { namesIn } from "../state-files.ts";
+} from "../wire.ts";
 import type { ExecOutput } from "./output.ts";
 
 const readBytes = 512 * 1024;

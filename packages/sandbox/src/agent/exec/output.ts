@@ -1,5 +1,5 @@
 import { type ExecChunk, type ExecExit, type ExecOffsets, SlipwayError } from "@slipway/contract";
-import { abortable, abortedError, type Waiter } from "../../../abort.ts";
+import { abortable, abortedError, type Waiter } from "../../abort.ts";
 
 /** When more output than this waits for its reader, the source pauses, and in the end the command. */
 const fullBytes = 1024 * 1024;

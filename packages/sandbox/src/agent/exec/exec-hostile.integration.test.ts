@@ -3,8 +3,8 @@ import { connect } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { hasCode } from "@slipway/contract";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { type AgentBox, execStart, startAgentBox } from "../agent/agent-fixture.ts";
-import { openCall } from "../agent/connection.ts";
+import { type AgentBox, execStart, startAgentBox } from "../agent-fixture.ts";
+import { openCall } from "../connection.ts";
 import { createFiles } from "../files/files.ts";
 import { attachExec, type ExecStart, startExec } from "./exec.ts";
 

@@ -2,8 +2,8 @@ import { createHash } from "node:crypto";
 import { type FileChange, type FileInfo, hasCode } from "@slipway/contract";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { SandboxFiles, TreeEntry } from "../../../provider.ts";
-import { type AgentBox, execStart, startAgentBox } from "../agent/agent-fixture.ts";
+import type { SandboxFiles, TreeEntry } from "../../provider.ts";
+import { type AgentBox, execStart, startAgentBox } from "../agent-fixture.ts";
 import { startExec } from "../exec/exec.ts";
 import { createFiles } from "./files.ts";
 

@@ -1,9 +1,9 @@
 import type { Socket } from "node:net";
 import { type ExecId, hasCode, SlipwayError } from "@slipway/contract";
-import { throwIfAborted } from "../../../abort.ts";
-import { type Dial, drained, expectDone, openCall } from "../agent/connection.ts";
-import { cutError } from "../agent/errors.ts";
-import { bytesFrames, encodeFrame, encodeRequest, frameType } from "../agent/wire.ts";
+import { throwIfAborted } from "../../abort.ts";
+import { type Dial, drained, expectDone, openCall } from "../connection.ts";
+import { cutError } from "../errors.ts";
+import { bytesFrames, encodeFrame, encodeRequest, frameType } from "../wire.ts";
 
 /** Sends one control frame and awaits its answer. Its own connection keeps it from waiting behind standard input. */
 export async function control(dial: Dial, id: ExecId, frame: Buffer, signal?: AbortSignal): Promise<void> {

@@ -5,9 +5,9 @@ import { join } from "node:path";
 import { type ExecChunk, type ExecId, type ExecOffsets, hasCode, newId } from "@slipway/contract";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { Exec } from "../../../provider.ts";
-import { type AgentBox, execStart, startAgentBox } from "../agent/agent-fixture.ts";
-import { encodeFrame, frameType } from "../agent/wire.ts";
+import type { Exec } from "../../provider.ts";
+import { type AgentBox, execStart, startAgentBox } from "../agent-fixture.ts";
+import { encodeFrame, frameType } from "../wire.ts";
 import { attachExec, type ExecHost, startExec } from "./exec.ts";
 import { listExecs } from "./log.ts";
 
@@ -143,7 +143,7 @@ describe("an exec survives", () => {
     const start = execStart(["sh", "-c", "for i in $(seq 20000); do echo line $i; done; echo fin; exit 5"]);
     const code = `
       import { startExec } from ${JSON.stringify(import.meta.resolve("./exec.ts"))};
-      import { dialAgent } from ${JSON.stringify(import.meta.resolve("../agent/connection.ts"))};
+      import { dialAgent } from ${JSON.stringify(import.meta.resolve("../connection.ts"))};
       const host = { dial: dialAgent(${JSON.stringify(box.socketPath)}), logDir: ${JSON.stringify(box.logDir)}, isAlive: async () => true };
       const exec = await startExec(host, ${JSON.stringify(start)});
       for await (const chunk of exec.output()) { console.log("chunk"); await new Promise((r) => setTimeout(r, 50)); }

@@ -1,6 +1,6 @@
 import type { Socket } from "node:net";
 import { SlipwayError } from "@slipway/contract";
-import { abortable, abortedError, throwIfAborted } from "../../../abort.ts";
+import { abortable, abortedError, throwIfAborted } from "../abort.ts";
 import { connectSocket } from "../unix-socket.ts";
 import { cutError, fileError } from "./errors.ts";
 import { encodeRequest, type Fields, FrameDecoder, frameType } from "./wire.ts";
