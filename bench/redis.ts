@@ -10,12 +10,12 @@ export interface Redis extends AsyncDisposable {
   readonly url: string;
 }
 
-/** A server of its own on a free port. Every command goes to its file, which is brought to the disk each second. */
+/** A server of its own on a free port. Like ours, it answers once a command is on the disk. */
 export async function startRedis(): Promise<Redis> {
   const directory = mkdtempSync(join(tmpdir(), "slipway-bench-redis-"));
   const port = await freePort();
   const settings = ["--bind", "127.0.0.1", "--port", `${port}`, "--dir", directory, "--save", ""];
-  const durable = ["--appendonly", "yes", "--appendfsync", "everysec"];
+  const durable = ["--appendonly", "yes", "--appendfsync", "always"];
   const server = spawn("redis-server", [...settings, ...durable], { stdio: ["ignore", "pipe", "inherit"] });
   const redis = {
     url: `redis://127.0.0.1:${port}`,
