@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { SlipwayError } from "@slipway/contract";
+import { type CreateSandbox, SlipwayError } from "@slipway/contract";
 import type { HostMasks, StartSpec } from "../../launch/launch.ts";
 import type { Launchpad, Reservation } from "../../launch/launchpad.ts";
 import { seccompProfile } from "../../launch/seccomp.ts";
@@ -37,6 +37,8 @@ export interface RuntimeParts {
   readonly networks: Networks;
   readonly programs: Programs;
   readonly masks: HostMasks;
+  /** See `LaunchSpec`. */
+  hasSecondUser(request: CreateSandbox): boolean;
   onDeath(box: Box): void;
 }
 
@@ -106,7 +108,7 @@ function specOf(parts: RuntimeParts, box: Box): StartSpec {
   const { layout, programs, masks } = parts;
   const { request, network, lowers, image, tools } = box.record;
   const mebibyte = 1024 * 1024;
-  const users = { user: request.user, secondUser: request.user === "root" && process.getuid?.() === 0 };
+  const users = { user: request.user, secondUser: parts.hasSecondUser(request) };
   return {
     layers: layout.layers,
     mountPoint: layout.mountPoint,
