@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/capability.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -25,9 +26,6 @@ static void become(const struct identity *identity)
 		fail("become uid %u", identity->uid);
 	if (setresuid(-1, 0, -1) == 0)
 		usage("root's rights came back after they were dropped");
-	/* The change of uid made /proc/self root's. */
-	if (prctl(PR_SET_DUMPABLE, 1, 0, 0, 0))
-		fail("become dumpable");
 }
 
 static void unshare_user(int flags)
@@ -62,7 +60,20 @@ struct mapper {
 	int go;
 };
 
-/* The mapper keeps root's rights: it takes them to map a uid other than one's own. */
+/* It takes the right to become another user to map one, and of root's rights only that. */
+static void keep_mapping_rights(const struct identity *identity)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	unsigned mapping = 1U << CAP_SETUID | 1U << CAP_SETGID;
+	struct __user_cap_data_struct rights[_LINUX_CAPABILITY_U32S_3] = { { .effective = mapping, .permitted = mapping } };
+
+	if (prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0))
+		fail("keep the rights to map users");
+	become(identity);
+	if (syscall(SYS_capset, &header, rights))
+		fail("keep only the rights to map users");
+}
+
 static struct mapper start_mapper(const struct identity *identity)
 {
 	int process = open("/proc/self", O_PATH | O_DIRECTORY | O_CLOEXEC), ends[2];
@@ -76,6 +87,7 @@ static struct mapper start_mapper(const struct identity *identity)
 		fail("start the mapper");
 	if (mapper.pid == 0) {
 		close(ends[1]);
+		keep_mapping_rights(identity);
 		if (read(ends[0], &byte, 1) != 1)
 			_exit(1);
 		write_pair(process, "uid_map", identity->uid, identity->uid + 1);
@@ -127,6 +139,9 @@ void enter_user_namespace(const struct identity *identity, int flags)
 		usage("started as root, it needs --uid and --gid other than 0");
 	mapper = start_mapper(identity);
 	become(identity);
+	/* The change of uid made /proc/self root's. */
+	if (prctl(PR_SET_DUMPABLE, 1, 0, 0, 0))
+		fail("become dumpable");
 	unshare_user(flags);
 	if (write(mapper.go, "", 1) != 1)
 		fail("tell the mapper");
