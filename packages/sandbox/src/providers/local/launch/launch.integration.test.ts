@@ -164,6 +164,12 @@ describe("the launcher", () => {
       expect(spawnSync(host.launcher, asRoot, { encoding: "utf8" }).status).toBe(2);
     });
 
+    test("needs no right of root but to become another user", () => {
+      const args = launchArguments(host.spec("id -u", { user: "root" }));
+      const rights = ["--bounding-set=-all,+setuid,+setgid", host.launcher, ...args];
+      expect(spawnSync("setpriv", rights, { encoding: "utf8" })).toMatchObject({ status: 0, stderr: "0\n" });
+    });
+
     test("refuses to start as root", () => {
       const args = launchArguments(host.spec("true", { identity: null }));
       expect(spawnSync(host.launcher, args, { encoding: "utf8" })).toMatchObject({
