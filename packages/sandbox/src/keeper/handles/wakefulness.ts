@@ -1,12 +1,12 @@
 import type { Socket } from "node:net";
 import { type SandboxId, SlipwayError } from "@slipway/contract";
-import { connectSocket } from "../../unix-socket.ts";
-import type { KeeperClient } from "./keeper/client/client.ts";
-import type { SandboxRecord } from "./record.ts";
+import type { Dial } from "../../agent/connection.ts";
+import type { KeeperClient } from "../client/client.ts";
+import type { SandboxRecord } from "../record.ts";
 
 export interface Wakefulness {
   /** A connection to the sandbox's agent. Wakes a sandbox that sleeps, or that falls asleep before it answers. */
-  dial(id: SandboxId, socketPath: string, record: () => Promise<SandboxRecord>): Promise<Socket>;
+  dial(id: SandboxId, dial: Dial, record: () => Promise<SandboxRecord>): Promise<Socket>;
 }
 
 /** The keeper freezes a sandbox much sooner than this after it saw it idle. */
@@ -30,14 +30,14 @@ export function watchSleep(keeper: KeeperClient): Wakefulness {
     }
   });
   return {
-    async dial(id, socketPath, record) {
+    async dial(id, dial, record) {
       if (!asleep.has(id)) {
         const { state } = await record();
         // An event that came meanwhile is newer.
         if (!asleep.has(id)) asleep.set(id, state === "sleeping");
       }
       if (asleep.get(id)) await wake(id);
-      const socket = await connectSocket(socketPath).catch(async (cause) => {
+      const socket = await dial().catch(async (cause) => {
         const { state, reason } = await record();
         const code = reason === "requested" ? "sandbox_not_running" : "sandbox_ended";
         throw new SlipwayError(code, `${id} is ${state} (${reason}).`, { cause });
