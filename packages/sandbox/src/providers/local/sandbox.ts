@@ -12,7 +12,7 @@ import {
 } from "@slipway/contract";
 import { throwIfAborted } from "../../abort.ts";
 import { attachExec, type ExecHost, type ExecStart, startExec } from "../../agent/exec/exec.ts";
-import { listExecs } from "../../agent/exec/log.ts";
+import { logsIn } from "../../agent/exec/logs.ts";
 import { createFiles } from "../../agent/files/files.ts";
 import { connectPort } from "../../agent/ports/port.ts";
 import { holdPath, parseExec, parseFork, parseNetwork, parsePort } from "../../input.ts";
@@ -55,7 +55,7 @@ export function createHandles(parts: HandleParts): SandboxHandles {
     const settled = () => records.settled(id);
     const host: ExecHost = {
       dial: () => wakefulness.dial(id, agentSocket, settled),
-      logDir: execs,
+      logs: logsIn(execs),
       isAlive: async () => liveStates.includes((await settled()).state),
     };
     return createHandle({ ...parts, record, host, settled, current: () => records.read(id), owned, channels });
@@ -118,7 +118,7 @@ function createHandle(handle: Handle): Sandbox {
     },
     async execs() {
       await settled();
-      return await listExecs(host.logDir, host.isAlive);
+      return await host.logs.list(host.isAlive);
     },
     async connect(port, { signal } = {}) {
       return await connectPort(host.dial, parsePort(port, request.ports), signal);

@@ -1,11 +1,11 @@
 import { join } from "node:path";
 import { SlipwayError } from "@slipway/contract";
+import { closeExecLogs } from "../../../../agent/exec/close-logs.ts";
 import type { HostMasks, StartSpec } from "../../launch/launch.ts";
 import type { Launchpad, Reservation } from "../../launch/launchpad.ts";
 import type { Layout } from "../../layout.ts";
 import type { AgentLink } from "./agent-link.ts";
 import type { Box, Boxes } from "./boxes.ts";
-import { closeExecLogs } from "./exec-logs.ts";
 import type { Hold } from "./hold.ts";
 import type { Networks } from "./networks.ts";
 import { endProcess, hasEnded, identify, type ProcessIdentity } from "./process.ts";
