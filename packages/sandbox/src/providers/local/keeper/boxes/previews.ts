@@ -1,9 +1,9 @@
 import { type SandboxId, SlipwayError } from "@slipway/contract";
 import { dialAgent } from "../../../../agent/connection.ts";
 import { connectPort } from "../../../../agent/ports/port.ts";
+import { openUsedPorts } from "../../../../preview/ports.ts";
+import { createPreview } from "../../../../preview/preview.ts";
 import type { Layout } from "../../layout.ts";
-import { openUsedPorts } from "../preview/ports.ts";
-import { createPreview } from "../preview/preview.ts";
 import type { Box, Boxes } from "./boxes.ts";
 import type { Lifecycle } from "./lifecycle.ts";
 
