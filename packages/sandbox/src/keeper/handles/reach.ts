@@ -1,5 +1,6 @@
 import type { CreateSandbox, SandboxId } from "@slipway/contract";
 import type { Dial } from "../../agent/connection.ts";
+import type { ExecLogs } from "../../agent/exec/logs.ts";
 import type { Exec, HostChannel } from "../../provider.ts";
 import type { SandboxRecord } from "../record.ts";
 
@@ -11,7 +12,7 @@ export interface Reach<R extends SandboxRecord> extends AsyncDisposable {
   environment(request: Pick<CreateSandbox, "user">): Record<string, string>;
   /** Connects to the agent of a sandbox that is awake. */
   dial(id: SandboxId): Dial;
-  execLogs(id: SandboxId): string;
+  logs(id: SandboxId): ExecLogs;
   /** Corrects the exit of execs by what else is known of the sandbox. */
   watchExecs(current: () => Promise<R>): (exec: Exec) => Exec;
   openChannel(id: SandboxId, signal: AbortSignal | undefined): Promise<HostChannel>;

@@ -11,7 +11,6 @@ import {
 } from "@slipway/contract";
 import { throwIfAborted } from "../../abort.ts";
 import { attachExec, type ExecHost, type ExecStart, startExec } from "../../agent/exec/exec.ts";
-import { listExecs } from "../../agent/exec/log.ts";
 import { createFiles } from "../../agent/files/files.ts";
 import { connectPort } from "../../agent/ports/port.ts";
 import { holdPath, parseExec, parseFork, parseNetwork, parsePort } from "../../input.ts";
@@ -48,8 +47,8 @@ export function createHandles<R extends SandboxRecord>(parts: HandleParts<R>): S
     const { id } = record;
     const settled = () => records.settled(id);
     const host: ExecHost = {
-      dial: () => wakefulness.dial(id, reach.dial(id), settled),
-      logDir: reach.execLogs(id),
+      dial: (signal) => wakefulness.dial(id, reach.dial(id), settled, signal),
+      logs: reach.logs(id),
       isAlive: async () => liveStates.includes((await settled()).state),
     };
     return createHandle({ ...parts, record, host, settled, current: () => records.read(id), owned });
@@ -90,7 +89,7 @@ function createHandle<R extends SandboxRecord>(handle: Handle<R>): Sandbox {
     },
     async execs() {
       await settled();
-      return await listExecs(host.logDir, host.isAlive);
+      return await host.logs.list(host.isAlive);
     },
     async connect(port, { signal } = {}) {
       return await connectPort(host.dial, parsePort(port, request.ports), signal);

@@ -1,5 +1,6 @@
 import { fileURLToPath } from "node:url";
 import { dialAgent } from "../../agent/connection.ts";
+import { logsIn } from "../../agent/exec/logs.ts";
 import type { KeeperStarter } from "../../keeper/client/start.ts";
 import { createKeptProvider } from "../../keeper/handles/provider.ts";
 import type { Capabilities, SandboxProvider } from "../../provider.ts";
@@ -57,7 +58,7 @@ export function createLocalProvider(options: LocalProviderOptions): SandboxProvi
         toolsDirectory: toolsInside,
         environment: ({ user }) => baseEnvironment(user),
         dial: (id) => dialAgent(layout.box(id).agentSocket),
-        execLogs: (id) => layout.box(id).execs,
+        logs: (id) => logsIn(layout.box(id).execs),
         watchExecs: (current) => watchOomKills(async () => (await current()).cgroups),
         openChannel: (id) => channels.open(id),
         [Symbol.asyncDispose]: () => channels[Symbol.asyncDispose](),

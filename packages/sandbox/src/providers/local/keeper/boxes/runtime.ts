@@ -1,6 +1,7 @@
 import type { Socket } from "node:net";
 import { join } from "node:path";
 import { SlipwayError } from "@slipway/contract";
+import { closeExecLogs } from "../../../../agent/exec/close-logs.ts";
 import type { Runtime } from "../../../../keeper/runtime.ts";
 import type { HostMasks, StartSpec } from "../../launch/launch.ts";
 import type { Launchpad } from "../../launch/launchpad.ts";
@@ -8,7 +9,6 @@ import type { Origin, SandboxRecord } from "../../record.ts";
 import type { AgentLink } from "./agent-link.ts";
 import type { Box } from "./boxes.ts";
 import { type CaptureParts, capture } from "./capture.ts";
-import { closeExecLogs } from "./exec-logs.ts";
 import type { Networks } from "./networks.ts";
 import { endProcess, hasEnded, identify, isAlive, type ProcessIdentity } from "./process.ts";
 import type { Programs } from "./programs.ts";

@@ -10,6 +10,7 @@ import {
 } from "@slipway/contract";
 import { dialAgent } from "../../../../agent/connection.ts";
 import { type ExecHost, startExec } from "../../../../agent/exec/exec.ts";
+import { logsIn } from "../../../../agent/exec/logs.ts";
 import type { Lifecycle } from "../../../../keeper/boxes/lifecycle.ts";
 import { baseEnvironment } from "../../launch/skeleton.ts";
 import type { Layout } from "../../layout.ts";
@@ -97,7 +98,7 @@ async function runRecipe(
 ): Promise<void> {
   const box = layout.box(id);
   const isAlive = async () => boxes.find(id)?.record.state === "running";
-  const host: ExecHost = { dial: dialAgent(box.agentSocket), logDir: box.execs, isAlive };
+  const host: ExecHost = { dial: dialAgent(box.agentSocket), logs: logsIn(box.execs), isAlive };
   for (const { test, install } of needs) {
     const { failure } = await runStep(host, test, { ...options, progress: undefined });
     if (failure !== null) throw new SlipwayError("component_missing", `Cannot build the image ${name}: ${install}`);
