@@ -81,17 +81,16 @@ function prepare(stateDirectory: string): void {
 }
 
 async function optionsOf(config: ServerConfig & ServerSettings, parts: AsyncDisposableStack): Promise<ServerOptions> {
-  const { stateDirectory, name, sandboxUid, minFreeMb, environment, simulation, agentsDirectory, remote } = config;
+  const { stateDirectory, name, sandboxes, environment, simulation, agentsDirectory, remote } = config;
   const tools =
     simulation === null ? { ...(await installedTools(agentsDirectory)), ...checkerToolDirectories() } : undefined;
   const provider = parts.use(
     await openProvider({
+      ...sandboxes,
       // A simulation has no sandboxes, but repositories are still read in local ones.
-      provider: simulation === null ? config.provider : "local",
+      provider: sandboxes.provider === "simulated" ? "local" : sandboxes.provider,
       stateDir: stateDirectory,
       environment,
-      sandboxUid,
-      minFreeMb,
       tools,
     }),
   );
