@@ -1,8 +1,9 @@
 import { chmodSync, mkdirSync } from "node:fs";
 import { flushCompileCache } from "node:module";
 import { installedTools } from "@slipway/agent-host";
-import { SlipwayError } from "@slipway/contract";
+import { type ProviderHealth, SlipwayError } from "@slipway/contract";
 import { openProvider } from "@slipway/sandbox/open";
+import { otherProviders } from "@slipway/sandbox/settings";
 import manifest from "../package.json" with { type: "json" };
 import { createAgentCheck } from "./agents.ts";
 import { createBuilding } from "./building.ts";
@@ -55,6 +56,7 @@ async function run(config: ServerConfig): Promise<void> {
   const app = createApp({
     builds: server.face,
     models: server.gateway.health,
+    provider: providerHealth(config),
     version: manifest.version,
     log,
     signal: ending.signal,
@@ -67,6 +69,10 @@ async function run(config: ServerConfig): Promise<void> {
   flushCompileCache();
   await ended;
   log("ends");
+}
+
+function providerHealth({ sandboxes }: ServerConfig): ProviderHealth {
+  return { name: sandboxes.provider, because: sandboxes.because, others: otherProviders(sandboxes) };
 }
 
 /** As root, sandboxes of other users must be able to traverse the directory. */

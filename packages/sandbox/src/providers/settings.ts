@@ -70,7 +70,7 @@ export function readSandboxSettings<Own extends string = never>(
 }
 
 const credentialNames = ["MODAL_TOKEN_ID", "MODAL_TOKEN_SECRET", "MODAL_API_TOKEN"];
-const withoutCredentials = "MODAL_TOKEN_ID and MODAL_TOKEN_SECRET are not set";
+export const withoutCredentials = "MODAL_TOKEN_ID and MODAL_TOKEN_SECRET are not set";
 
 interface Choice<Own extends string> {
   readonly provider: ProviderName | Own;
