@@ -95,8 +95,9 @@ export const errorTable = {
   provider_mismatch: {
     status: 409,
     retry: "never",
-    action: "Leave the provider out; or end the server with `slipway down`, then name the provider again.",
+    action: "Leave the build mode out; or end the server with `slipway down`, set SANDBOX_PROVIDER, and ask again.",
   },
+  mode_unavailable: { status: 501, retry: "never", action: "Choose the build mode local or modal." },
   unknown_model: {
     status: 404,
     retry: "never",
