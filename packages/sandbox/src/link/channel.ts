@@ -5,7 +5,7 @@ import { createConnectionQueue } from "../connection-queue.ts";
 import type { HostChannel } from "../provider.ts";
 import { keepConnected } from "./connection.ts";
 import { enter, newHolder } from "./handshake.ts";
-import { asSocket, serverSession } from "./session.ts";
+import { asSocket, farewell, serverSession } from "./session.ts";
 
 export interface ChannelOptions {
   readonly open: (signal: AbortSignal) => Promise<Duplex>;
@@ -49,7 +49,7 @@ export async function openLinkChannel(options: ChannelOptions, signal: AbortSign
   let closed: Promise<void> | undefined;
   const close = async () => {
     queue.close();
-    if (session !== null && connection.isConnected) await goAway(session);
+    if (session !== null && connection.isConnected) await takeLeave(session);
     await connection[Symbol.asyncDispose]();
     onClose();
   };
@@ -61,12 +61,12 @@ export async function openLinkChannel(options: ChannelOptions, signal: AbortSign
 }
 
 /** Programs inside can no longer dial when the other end has closed. */
-async function goAway(session: ServerHttp2Session): Promise<void> {
+async function takeLeave(session: ServerHttp2Session): Promise<void> {
   if (session.destroyed) return;
   const { promise, resolve } = Promise.withResolvers<void>();
   const timer = setTimeout(resolve, closingMs);
   session.once("close", () => resolve());
-  session.goaway();
+  session.ping(farewell, () => undefined);
   await promise;
   clearTimeout(timer);
 }

@@ -32,6 +32,9 @@ const heartbeatMs = 30_000;
 /** A connection that is full of data is slow to answer. */
 const answerMs = 20_000;
 
+/** A ping by which the host gives its channel back: when the connection has closed, the socket inside has, too. */
+export const farewell = Buffer.from("farewell");
+
 /** The end of an authenticated connection that opens streams. */
 export function clientSession(socket: Duplex): ClientHttp2Session {
   return prepare(connect("http://link", { ...options, createConnection: () => socket }));

@@ -5,7 +5,7 @@ import { dirname } from "node:path";
 import { splice } from "../../relay/splice.ts";
 import { listenAt } from "../../unix-socket.ts";
 import type { LinkRequest, Verdict } from "../handshake.ts";
-import { answers, asSocket, clientSession } from "../session.ts";
+import { answers, asSocket, clientSession, farewell } from "../session.ts";
 
 const mostConnections = 256;
 /** How long the holder has to show that it is there, when another one asks. */
@@ -64,7 +64,8 @@ export function createChannel(path: string) {
       if (mine === null || mine.session !== null || !mine.holder.equals(holder)) return void socket.destroy();
       const session = clientSession(socket);
       mine.session = session;
-      session.once("goaway", () => {
+      session.on("ping", (payload) => {
+        if (!farewell.equals(payload)) return;
         release(mine);
         session.destroy();
       });

@@ -1,8 +1,8 @@
-import { once } from "node:events";
 import { constants, type ServerHttp2Session, type ServerHttp2Stream } from "node:http2";
 import { connect } from "node:net";
 import { text } from "node:stream/consumers";
 import { execIdSchema } from "@slipway/contract";
+import { drained } from "../../agent/connection.ts";
 import type { ExecLogs } from "../../agent/exec/logs.ts";
 import { splice } from "../../relay/splice.ts";
 import { asSocket } from "../session.ts";
@@ -43,7 +43,7 @@ async function answer(stream: ServerHttp2Stream, asked: string, served: Served):
     while (!stream.destroyed) {
       const frames = await log.read();
       if (frames.length === 0) await log.grown(released.signal);
-      else if (!stream.write(frames)) await Promise.race([once(stream, "drain"), once(stream, "close")]);
+      else if (!stream.write(frames)) await drained(stream);
     }
   } finally {
     await log.close();
