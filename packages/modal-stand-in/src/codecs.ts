@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto";
 import { mkdir, readFile, rename, stat, writeFile } from "node:fs/promises";
+import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
-import { fileURLToPath, pathToFileURL } from "node:url";
+import { pathToFileURL } from "node:url";
 import { SlipwayError } from "@slipway/contract";
 import type { CompatServiceDefinition } from "nice-grpc";
 
@@ -29,7 +30,9 @@ const exported = {
  * them below node_modules. So the stand-in always speaks the version of the client it is tested with.
  */
 export async function loadCodecs(): Promise<Codecs> {
-  const entry = fileURLToPath(import.meta.resolve("modal")).replace(/\.cjs$/, ".js");
+  const entry = createRequire(import.meta.url)
+    .resolve("modal")
+    .replace(/\.cjs$/, ".js");
   const bundle = await readFile(entry, "utf8");
   const source = cutCodecs(bundle);
   const name = `${createHash("sha256").update(source).digest("hex").slice(0, 16)}.mjs`;

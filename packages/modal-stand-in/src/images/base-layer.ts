@@ -58,6 +58,7 @@ export async function makeBaseLayer(boxes: Boxes): Promise<SnapshotId> {
 }
 
 async function installedPackages(): Promise<string[]> {
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: dpkg's own placeholders
   const format = "${db:Status-Status} ${Package}\\n";
   const listed = await promisify(execFile)("dpkg-query", ["-W", "-f", format]).catch(() => ({ stdout: "" }));
   const lines = listed.stdout.split("\n").filter((line) => line.startsWith("installed "));

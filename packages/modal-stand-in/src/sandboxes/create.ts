@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { run } from "@slipway/sandbox";
-import type { Box, Boxes } from "../boxes/boxes.ts";
+import type { Boxes } from "../boxes/boxes.ts";
 import type { Certificates } from "../certificates.ts";
 import type { Clock } from "../clock.ts";
 import { startCommand } from "../execs/command.ts";
