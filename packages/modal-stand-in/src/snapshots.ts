@@ -15,17 +15,11 @@ interface SnapshotRequest extends TaskRequest {
 
 /** Images of a sandbox's files, and what else a client changes in a running sandbox. */
 export function snapshotMethods(images: Images, { running }: RouterAccess): Methods {
-  const taken = new Map<string, Promise<string>>();
-  const once = async (id: string, take: () => Promise<string>) => {
-    const image = taken.get(id) ?? take();
-    taken.set(id, image);
-    image.catch(() => taken.delete(id));
-    return { imageId: await image };
-  };
+  const takeOnce = once();
   return {
     taskSnapshotFilesystem(request: SnapshotRequest, context: CallContext) {
       const sandbox = running(request, context);
-      return once(request.snapshotId, () => ofFiles(images, sandbox, request.ttlSeconds));
+      return takeOnce(request.snapshotId, () => ofFiles(images, sandbox, request.ttlSeconds));
     },
     async taskReloadVolumes(request: TaskRequest, context: CallContext) {
       await running(request, context).volumes.reload();
@@ -44,4 +38,15 @@ export function snapshotMethods(images: Images, { running }: RouterAccess): Meth
 async function ofFiles(images: Images, { box, definition }: Sandbox, ttlSeconds: number): Promise<string> {
   const image = images.get(definition.imageId);
   return images.add({ ...image, snapshot: (await box.snapshot()).id }, ttlSeconds);
+}
+
+/** A snapshot that is asked for again, by its id, is the one that was taken. */
+export function once(): (id: string, take: () => Promise<string>) => Promise<{ imageId: string }> {
+  const taken = new Map<string, Promise<string>>();
+  return async (id, take) => {
+    const image = taken.get(id) ?? take();
+    taken.set(id, image);
+    image.catch(() => taken.delete(id));
+    return { imageId: await image };
+  };
 }

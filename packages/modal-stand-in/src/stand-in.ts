@@ -14,6 +14,7 @@ import { openWithoutProcesses } from "./boxes/without.ts";
 import { openCertificates } from "./certificates.ts";
 import { createClock, type MovableClock } from "./clock.ts";
 import { loadCodecs } from "./codecs.ts";
+import { directoryMethods } from "./directories.ts";
 import { createFaultPlan, type Faults } from "./faults.ts";
 import { createImages } from "./images/images.ts";
 import { createApps } from "./objects/apps.ts";
@@ -108,7 +109,11 @@ export async function startModalStandIn(options: ModalStandInOptions = {}): Prom
       ...firstGenerationStreams(sandboxes),
       ...sandboxMethods({ apps, sandboxes, create, tokens, connectTokens, routerUrl, gpus }),
     },
-    router: { ...execMethods(routerParts, access), ...snapshotMethods(images, access) },
+    router: {
+      ...execMethods(routerParts, access),
+      ...snapshotMethods(images, access),
+      ...directoryMethods(images, access, join(directory, "directories")),
+    },
     tokens,
     faults: plan,
     directory,
@@ -126,7 +131,7 @@ export async function startModalStandIn(options: ModalStandInOptions = {}): Prom
     caFile: certificates.caFile,
     clock,
     calls,
-    accounting: createAccounting(prices, clock.now, () => sandboxes.all().map(metered)),
+    accounting: createAccounting(prices, clock.now, () => sandboxes.ever().map(metered)),
     faults: {
       ...plan,
       cutNow: front.cut,

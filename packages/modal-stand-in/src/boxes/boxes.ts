@@ -6,6 +6,8 @@ export type Box = Pick<Sandbox, "exec" | "files" | "connect" | "snapshot" | "set
 
 /** What runs the sandboxes: the local provider, or nothing at all when only their number matters. */
 export interface Boxes extends AsyncDisposable {
+  /** False: they run no commands, and stay until they are ended. */
+  readonly hasProcesses: boolean;
   create(request: BoxRequest): Promise<Box>;
   deleteSnapshot(id: SnapshotId): Promise<void>;
 }

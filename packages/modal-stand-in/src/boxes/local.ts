@@ -17,6 +17,7 @@ export function openLocalBoxes(environment: Readonly<Record<string, string | und
     return opening;
   };
   return {
+    hasProcesses: true,
     async create(request) {
       const { provider } = await open();
       return await provider.create(toLocal(request));

@@ -29,6 +29,7 @@ export function openWithoutProcesses(): Boxes {
     }),
   };
   return {
+    hasProcesses: false,
     create: async () => box,
     deleteSnapshot: async () => {},
     async [Symbol.asyncDispose]() {},

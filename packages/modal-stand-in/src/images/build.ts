@@ -2,6 +2,7 @@ import { posix } from "node:path";
 import type { SnapshotId } from "@slipway/contract";
 import type { Exec } from "@slipway/sandbox";
 import type { Box, Boxes } from "../boxes/boxes.ts";
+import type { StoredTree } from "../objects/stored-tree.ts";
 import type { Instruction } from "./dockerfile.ts";
 
 /** What a sandbox of an image starts with. */
@@ -11,6 +12,8 @@ export interface ImageContent {
   readonly environment: Readonly<Record<string, string>>;
   readonly workdir: string | null;
   readonly entrypoint: readonly string[];
+  /** Of the snapshot of a directory, which can be mounted. */
+  readonly directory?: StoredTree;
 }
 
 export interface BuildRequest {

@@ -43,17 +43,23 @@ export function createImages({ boxes, secrets, clock, faults }: Parts): Images {
     baseLayer ??= makeBaseLayer(boxes);
     return { snapshot: await baseLayer, environment: {}, workdir: null, entrypoint: [] };
   };
+  const imageOf = (id: string) => {
+    const image = images.get(id);
+    if (image === undefined) throw notFound(`Could not find image with ID ${id}`);
+    return image;
+  };
   const get = (id: string) => {
-    const image = found(images, id, "Image");
-    if (image.expiresAtMs <= clock.now()) throw notFound(`Image '${id}' not found: it has expired`);
+    const image = imageOf(id);
+    if (image.expiresAtMs <= clock.now()) throw notFound(`Could not find image with ID ${id}: it has expired`);
     return image;
   };
   const remove = async (id: string) => {
-    const image = found(images, id, "Image");
+    const image = imageOf(id);
     images.delete(id);
     for (const map of [byContent, tags]) for (const [key, value] of map) if (value === id) map.delete(key);
     const isUsed = [...images.values()].some(({ snapshot }) => snapshot === image.snapshot);
     // A sandbox that starts from it keeps its files.
+    await image.directory?.clear();
     if (image.snapshot !== null && !isUsed && image.snapshot !== (await baseLayer))
       await boxes.deleteSnapshot(image.snapshot).catch(ifInUse);
   };

@@ -4,8 +4,9 @@ import type { Box } from "../boxes/boxes.ts";
 import { invalid } from "../refuse.ts";
 import type { Methods } from "../serve.ts";
 import type { NamedRequest, VolumeMount } from "../wire.ts";
+import { commitTree, type Seen, seenIn } from "./commit.ts";
 import { createNamed } from "./named.ts";
-import { commitTree, type Seen, seenIn, VolumeTree } from "./volume-tree.ts";
+import { StoredTree } from "./stored-tree.ts";
 
 export interface Volumes {
   readonly methods: Methods;
@@ -22,7 +23,7 @@ export interface MountedVolumes {
 }
 
 export function createVolumes(directory: string): Volumes {
-  const volumes = createNamed<VolumeTree>("Volume", "vo");
+  const volumes = createNamed<StoredTree>("Volume", "vo");
   let made = 0;
   return {
     check(mounts) {
@@ -46,7 +47,7 @@ export function createVolumes(directory: string): Volumes {
     },
     methods: {
       volumeGetOrCreate(request: NamedRequest & { version?: number }) {
-        const { id, name } = volumes.resolve(request, () => new VolumeTree(join(directory, String(++made))));
+        const { id, name } = volumes.resolve(request, () => new StoredTree(join(directory, String(++made))));
         return { volumeId: id, version: request.version ?? 1, metadata: { name } };
       },
       async volumeDelete({ volumeId }: { volumeId: string }) {
@@ -71,7 +72,7 @@ export function subPathOf(subPath = ""): string {
 async function mountOne(
   box: Box,
   { mountPath, readOnly, subPath }: VolumeMount,
-  tree: VolumeTree,
+  tree: StoredTree,
 ): Promise<MountedVolumes> {
   const root = subPathOf(subPath);
   let seen: Seen = new Map();

@@ -74,7 +74,7 @@ export async function createSandbox(
   undo.use(tunnels);
   const argv = [...image.entrypoint, ...definition.entrypointArgs];
   const main =
-    argv.length === 0
+    argv.length === 0 || !parts.boxes.hasProcesses
       ? null
       : await startCommand(box, {
           argv,

@@ -9,6 +9,8 @@ export interface Sandboxes extends AsyncDisposable {
   get(id: string): Sandbox;
   ofTask(taskId: string): Sandbox;
   all(): Sandbox[];
+  /** Also those that were forgotten. */
+  ever(): readonly Sandbox[];
   named(appId: string, name: string, includeEnded: boolean): Sandbox;
   rename(sandbox: Sandbox, name: string): void;
   page(filter: PageFilter): Sandbox[];
@@ -29,6 +31,7 @@ const pageSize = 100;
 export function createSandboxes(): Sandboxes {
   const byId = new Map<string, Sandbox>();
   const byTask = new Map<string, Sandbox>();
+  const ever: Sandbox[] = [];
   const names = new Set<string>();
   const making = new Set<Promise<unknown>>();
   const isTaken = (appId: string, name: string) =>
@@ -39,6 +42,7 @@ export function createSandboxes(): Sandboxes {
   };
   const add = async (make: () => Promise<Sandbox>) => {
     const sandbox = await make();
+    ever.push(sandbox);
     byId.set(sandbox.id, sandbox);
     byTask.set(sandbox.taskId, sandbox);
     return sandbox;
@@ -61,6 +65,7 @@ export function createSandboxes(): Sandboxes {
     get: (id) => found(byId, id, "Sandbox"),
     ofTask: (id) => found(byTask, id, "Task"),
     all: () => [...byId.values()],
+    ever: () => ever,
     named(appId, name, includeEnded) {
       const all = [...byId.values()].filter((one) => one.appId === appId && one.name === name);
       const sandbox = all.find(({ result }) => result === undefined) ?? (includeEnded ? all.at(-1) : undefined);
