@@ -7,7 +7,7 @@ import { abortable, abortedError } from "../abort.ts";
 /** A connection that is made again whenever it is lost, until it is disposed of. */
 export interface Connection<Session extends Http2Session> extends AsyncDisposable {
   /** The session, now or when there is one again. Fails with `provider_unavailable` after a while without. */
-  ready(signal?: AbortSignal): Promise<Session>;
+  ready(signal?: AbortSignal, withinMs?: number): Promise<Session>;
   readonly isConnected: boolean;
 }
 
@@ -25,7 +25,7 @@ const readyMs = 30_000;
 const firstPauseMs = 100;
 const longestPauseMs = 5000;
 /** A session that lived this long counts as a success. */
-const steadyMs = 5000;
+const steadyMs = 500;
 
 export function keepConnected<Session extends Http2Session>(options: ConnectionOptions<Session>): Connection<Session> {
   const closing = new AbortController();
@@ -62,7 +62,7 @@ export function keepConnected<Session extends Http2Session>(options: ConnectionO
     get isConnected() {
       return session !== null;
     },
-    ready(signal) {
+    ready(signal, withinMs = readyMs) {
       if (closing.signal.aborted) return Promise.reject(closed());
       if (session !== null && !session.destroyed && !session.closed) return Promise.resolve(session);
       return abortable<Session>(signal, ({ resolve, reject }) => {
@@ -82,7 +82,7 @@ export function keepConnected<Session extends Http2Session>(options: ConnectionO
         const timer = setTimeout(() => {
           forget();
           reject(unreachable(failure));
-        }, readyMs);
+        }, withinMs);
         waiting.add(take);
         closing.signal.addEventListener("abort", onClose, { once: true });
         return forget;

@@ -1,11 +1,10 @@
-import type { ClientHttp2Stream } from "node:http2";
 import type { Duplex } from "node:stream";
 import { SlipwayError } from "@slipway/contract";
 import { throwIfAborted } from "../abort.ts";
 import type { Dial } from "../agent/connection.ts";
 import type { ExecLogs } from "../agent/exec/logs.ts";
 import type { CallOptions, HostChannel } from "../provider.ts";
-import { type Ask, answerOf } from "./ask.ts";
+import { type Ask, type AskOptions, answerOf } from "./ask.ts";
 import { openLinkChannel } from "./channel.ts";
 import { keepConnected } from "./connection.ts";
 import { enter, keyBytes, newHolder } from "./handshake.ts";
@@ -46,20 +45,20 @@ export function openLink({ open, key }: LinkOptions): Link {
       for (const listener of listeners) listener(state);
     },
   });
-  const request = async (path: string, method: string, signal: AbortSignal | undefined): Promise<ClientHttp2Stream> => {
+  const request = async (path: string, { method = "GET", signal, withinMs }: AskOptions) => {
     throwIfAborted(signal);
-    const session = await control.ready(signal);
+    const session = await control.ready(signal, withinMs);
     return asSocket(session.request({ ":method": method, ":path": path }, { endStream: false }));
   };
-  const ask: Ask = async (path, { method = "GET", body, signal }) => {
-    const stream = await request(path, method, signal);
-    stream.end(body);
+  const ask: Ask = async (path, options) => {
+    const stream = await request(path, options);
+    stream.end(options.body);
     return stream;
   };
   const channels = new Set<HostChannel>();
   return {
     async dial(signal) {
-      const stream = await request("/agent", "POST", signal);
+      const stream = await request("/agent", { method: "POST", signal });
       stream.allowHalfOpen = false;
       return stream;
     },
