@@ -35,6 +35,7 @@ export function keepConnected<Session extends Http2Session>(options: ConnectionO
 
   const live = async () => {
     const made = await attempt(options, closing.signal);
+    if (closing.signal.aborted) return made.destroy();
     session = made;
     for (const resolve of waiting) resolve(made);
     waiting.clear();
@@ -101,7 +102,7 @@ async function attempt<Session extends Http2Session>(
   closing: AbortSignal,
 ): Promise<Session> {
   const signal = AbortSignal.any([closing, AbortSignal.timeout(attemptMs)]);
-  const stream = await open(signal);
+  const stream = await openUnlessAborted(open, signal);
   const cut = () => stream.destroy();
   stream.on("error", cut);
   signal.addEventListener("abort", cut, { once: true });
@@ -114,6 +115,15 @@ async function attempt<Session extends Http2Session>(
   } finally {
     signal.removeEventListener("abort", cut);
   }
+}
+
+/** Also when what opens does not heed the signal. */
+async function openUnlessAborted(open: (signal: AbortSignal) => Promise<Duplex>, signal: AbortSignal): Promise<Duplex> {
+  const opening = open(signal);
+  return await abortable<Duplex>(signal, ({ resolve, reject }) => {
+    opening.then(resolve, reject);
+    return () => void opening.then((late) => late.on("error", () => undefined).destroy()).catch(() => undefined);
+  });
 }
 
 /** Longer with each failure, and never the same for two: a host that comes back has many connections to make. */

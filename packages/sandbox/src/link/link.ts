@@ -39,7 +39,7 @@ export function openLink({ open, key }: LinkOptions): Link {
     open,
     async start(stream) {
       await enter(stream, key, { role: "control", holder });
-      return clientSession(stream);
+      return clientSession(stream, "control");
     },
     onState(state) {
       for (const listener of listeners) listener(state);
@@ -70,9 +70,10 @@ export function openLink({ open, key }: LinkOptions): Link {
       return channel;
     },
     async keepUntil(atMs, { signal } = {}) {
-      if (!Number.isSafeInteger(atMs))
-        throw new SlipwayError("invalid_request", "atMs must be a time in milliseconds.");
-      await answerOf(ask, "/until", { method: "PUT", body: String(atMs), signal });
+      if (!Number.isSafeInteger(atMs)) throw new SlipwayError("invalid_request", "atMs is no time in milliseconds.");
+      // As a time from now: the sandbox's clock may be another.
+      const forMs = Math.max(0, atMs - Date.now());
+      await answerOf(ask, "/remaining", { method: "PUT", body: String(forMs), signal });
     },
     onState: (listener) => void listeners.add(listener),
     async [Symbol.asyncDispose]() {

@@ -182,3 +182,23 @@ test("the end comes at the deadline that a host has set, and everything inside w
   expect(other.process.exitCode).toBe(0);
   expect(await exec.wait()).toMatchObject({ reason: "lost" });
 });
+
+test("what an earlier life of the files has left running is lost, and the rest is kept", async () => {
+  const first = await startLinkBox();
+  const host = first.hostOf(first.link());
+  const [ended, cut] = [
+    ["echo", "kept"],
+    ["sleep", "100"],
+  ].map((argv) => execStart(argv, { cwd: first.workdir }));
+  if (ended === undefined || cut === undefined) throw new Error("Two execs were wanted.");
+  await (await startExec(host, ended)).wait();
+  await startExec(host, cut);
+  first.process.kill("SIGKILL");
+  await once(first.process, "exit");
+  await using second = await startLinkBox({ SLIPWAY_LINK_STATE: first.state });
+  const link = second.link();
+  const [one, other] = await link.logs.list(async () => true);
+  expect([one?.exit, other?.exit]).toMatchObject([{ exitCode: 0 }, { reason: "lost" }]);
+  expect(await textOf(await attachExec(second.hostOf(link), ended.id))).toBe("kept\n");
+  await first[Symbol.asyncDispose]();
+});
