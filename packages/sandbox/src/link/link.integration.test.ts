@@ -80,9 +80,9 @@ describe("the channel over the link", () => {
       for await (const connection of channel.connections()) connection.pipe(connection);
     })();
     const client = `
-import socket,sys
-s=socket.socket(socket.AF_UNIX); s.connect("${box.channel}"); s.sendall(b"x"*1000000); s.shutdown(1)
-n=0
+import socket, threading
+s=socket.socket(socket.AF_UNIX); s.connect("${box.channel}"); n=0
+threading.Thread(target=lambda: (s.sendall(b"x"*1000000), s.shutdown(1))).start()
 while d:=s.recv(65536): n+=len(d)
 print(n)`;
     const exec = await startExec(box.hostOf(link), start(["python3", "-c", client]));
