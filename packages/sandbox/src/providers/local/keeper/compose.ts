@@ -95,6 +95,9 @@ export async function composeKeeper(settings: KeeperSettings, clock: Clock, { lo
     programs,
     masks,
     limitsMemory: cgroups.mechanisms.memory !== "none",
+    // An image is for sandboxes of every user: its build gives all files to one.
+    hasSecondUser: (request) =>
+      identity !== null && request.user === "root" && imageBuilder.baseOf(request) === undefined,
     onDeath: (box) => lifecycle.died(box).catch((error) => onError(box, error)),
   });
 

@@ -1,7 +1,8 @@
 import { join } from "node:path";
-import { SlipwayError } from "@slipway/contract";
+import { type CreateSandbox, SlipwayError } from "@slipway/contract";
 import type { HostMasks, StartSpec } from "../../launch/launch.ts";
 import type { Launchpad, Reservation } from "../../launch/launchpad.ts";
+import { seccompProfile } from "../../launch/seccomp.ts";
 import type { Layout } from "../../layout.ts";
 import type { AgentLink } from "./agent-link.ts";
 import type { Box, Boxes } from "./boxes.ts";
@@ -36,6 +37,8 @@ export interface RuntimeParts {
   readonly networks: Networks;
   readonly programs: Programs;
   readonly masks: HostMasks;
+  /** See `LaunchSpec`. */
+  hasSecondUser(request: CreateSandbox): boolean;
   onDeath(box: Box): void;
 }
 
@@ -105,13 +108,14 @@ function specOf(parts: RuntimeParts, box: Box): StartSpec {
   const { layout, programs, masks } = parts;
   const { request, network, lowers, image, tools } = box.record;
   const mebibyte = 1024 * 1024;
+  const users = { user: request.user, secondUser: parts.hasSecondUser(request) };
   return {
     layers: layout.layers,
     mountPoint: layout.mountPoint,
     box: layout.box(box.id),
     lowers,
     root: image.kind,
-    user: request.user,
+    ...users,
     workdir: request.workdir,
     limits: {
       processes: request.processes,
@@ -121,7 +125,7 @@ function specOf(parts: RuntimeParts, box: Box): StartSpec {
     egress: true,
     forwards: network.forwards,
     tools: tools.map(({ name, digest }) => ({ name, directory: join(layout.tools, digest) })),
-    programs: { bwrap: programs.bwrap, agent: programs.agent, seccomp: programs.seccomp[request.user] },
+    programs: { bwrap: programs.bwrap, agent: programs.agent, seccomp: programs.seccomp[seccompProfile(users)] },
     masks,
   };
 }
