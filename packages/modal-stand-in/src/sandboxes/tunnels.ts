@@ -1,5 +1,6 @@
 import { createServer, type Server, type Socket } from "node:net";
 import { type Duplex, Transform } from "node:stream";
+import { pipeline } from "node:stream/promises";
 import { createServer as createTlsServer, type SecureContext } from "node:tls";
 import { listenOnLoopback } from "../front.ts";
 import { type PortSpec, type TunnelData, tunnelOfH2 } from "../wire.ts";
@@ -31,18 +32,22 @@ export const tunnelHost = "localhost";
 /** Each open port of a sandbox at a loopback port of its own: TLS ends there, then bytes go to the port inside. */
 export async function openTunnels(ports: readonly PortSpec[], parts: TunnelParts): Promise<Tunnels> {
   const servers: Server[] = [];
-  const sockets = new Set<Socket>();
-  const lossy = new WeakSet<Socket>();
+  /** Also those whose TLS has not been agreed on. */
+  const connections = new Set<Socket>();
+  const lossy = new Set<Socket>();
+  const track = (connection: Socket) => {
+    connections.add(connection);
+    connection.on("close", () => connections.delete(connection));
+  };
   const relay = (socket: Socket, port: number) => {
-    sockets.add(socket);
-    socket.on("close", () => sockets.delete(socket));
+    socket.on("close", () => lossy.delete(socket));
     void carry(socket, port, parts, () => lossy.add(socket));
   };
   const data = await Promise.all(
     ports.map(async (spec) => {
       const carried = (socket: Socket) => relay(socket, spec.port);
       const server = spec.unencrypted ? createServer(halfOpen, carried) : createTls(spec, parts.certificate, carried);
-      servers.push(server);
+      servers.push(server.on("connection", track));
       const port = await listenOnLoopback(server);
       const host = tunnelHost;
       const open = { host, port, containerPort: spec.port };
@@ -50,7 +55,7 @@ export async function openTunnels(ports: readonly PortSpec[], parts: TunnelParts
     }),
   );
   const cut = (which: "all" | "lossy" = "all") => {
-    for (const socket of sockets) if (which === "all" || lossy.has(socket)) socket.destroy();
+    for (const socket of which === "all" ? connections : lossy) socket.destroy();
   };
   return {
     data,
@@ -92,24 +97,27 @@ async function carry(socket: Socket, port: number, parts: TunnelParts, onLoss: (
     socket.destroy();
     return;
   }
-  inside.on("error", () => {});
-  inside.on("close", () => socket.destroy());
-  socket.on("close", () => inside.destroy());
-  if (socket.destroyed) inside.destroy();
-  socket.on("data", onUse);
   const way = () => delayed({ ...parts, onLoss });
-  socket.pipe(way()).pipe(inside).pipe(way()).pipe(socket);
+  // A pipeline listens to much.
+  for (const end of [socket, inside]) end.setMaxListeners(32);
+  // Each way ends by itself, when all of it has arrived. A connection that breaks takes both ends with it.
+  const carried = [pipeline(socket, way(), inside), pipeline(inside, way(), socket)];
+  await Promise.all(carried).catch(() => {
+    socket.destroy();
+    inside.destroy();
+  });
+}
+
+interface Way extends Pick<TunnelParts, "latencyMs" | "isStalled" | "onUse"> {
+  readonly onLoss: () => void;
 }
 
 /** Passes each piece on after the latency, in order, without waiting for the one before. Loses it while stalled. */
-function delayed({
-  latencyMs,
-  onLoss,
-  isStalled,
-}: Pick<TunnelParts, "latencyMs" | "isStalled"> & { onLoss: () => void }) {
+function delayed({ latencyMs, isStalled, onUse, onLoss }: Way): Transform {
   let dueMs = 0;
   return new Transform({
     transform(piece, _encoding, done) {
+      onUse();
       const nowMs = performance.now();
       // What comes later never overtakes, also when the latency has changed meanwhile.
       dueMs = Math.max(dueMs, nowMs + latencyMs());
