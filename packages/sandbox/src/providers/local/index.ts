@@ -92,7 +92,10 @@ export function createLocalProvider(options: LocalProviderOptions): SandboxProvi
         .filter((info) => wanted.every(([name, value]) => info.labels[name] === value));
     },
     async prepareImage(image, { signal, onProgress } = {}) {
-      await keeper.call("prepareImage", { image: parseImage(image, localCapabilities) }, { signal, onProgress });
+      const params = { image: parseImage(image, localCapabilities) };
+      const { built } = await keeper.call("prepareImage", params, { signal, onProgress });
+      if (built === null) return undefined;
+      return { remove: async (options = {}) => void (await keeper.call("removeImage", { key: built }, options)) };
     },
     events: ({ sandbox, ...options } = {}) => ofSandbox(keeper.events(options), sandbox),
     reconcile: ({ signal } = {}) => keeper.call("reconcile", {}, { signal }),

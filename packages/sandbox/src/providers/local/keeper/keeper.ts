@@ -124,7 +124,13 @@ function handlersOf(parts: KeeperParts, close: () => void): Handlers {
       snapshots.delete(id);
       return null;
     },
-    prepareImage: ({ image }, { signal, progress }) => done(images.resolve(image, { signal, progress })),
+    prepareImage: async ({ image }, { signal, progress }) => ({
+      built: await images.prepare(image, { signal, progress }),
+    }),
+    removeImage: ({ key }) => {
+      images.remove(key);
+      return null;
+    },
     reconcile: () => reconcileNow(parts),
   };
 }
