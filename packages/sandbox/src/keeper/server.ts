@@ -1,6 +1,6 @@
 import { createServer, type Socket } from "node:net";
 import { SlipwayError } from "@slipway/contract";
-import { listenAt } from "../../../unix-socket.ts";
+import { listenAt } from "../unix-socket.ts";
 import type { EventLog } from "./events/log.ts";
 import { streamEvents } from "./events/stream.ts";
 import {
@@ -12,7 +12,7 @@ import {
   sendLine,
 } from "./protocol.ts";
 
-interface CallContext {
+export interface CallContext {
   readonly signal: AbortSignal;
   readonly progress: (line: string) => void;
 }

@@ -1,9 +1,8 @@
 import { type ErrorCode, hasCode, type SandboxEvent, SlipwayError } from "@slipway/contract";
-import type { EventOptions } from "../../../../provider.ts";
-import type { Layout } from "../../layout.ts";
+import type { EventOptions } from "../../provider.ts";
 import { type KeeperMethod, type KeeperParams, type KeeperResult, protocolVersion } from "../protocol.ts";
-import type { KeeperSettings } from "../settings.ts";
 import { type CallKeeper, type Connection, callOnce, keeperGone, openConnection } from "./connection.ts";
+import type { KeeperStarter } from "./start.ts";
 
 export interface KeeperClient extends AsyncDisposable {
   /** Makes sure that a keeper runs and has taken over the state directory. */
@@ -30,7 +29,7 @@ export interface DoneBefore<T> {
 
 const maxAttempts = 5;
 
-export function createKeeperClient(layout: Layout, settings: KeeperSettings): KeeperClient {
+export function createKeeperClient(starter: KeeperStarter): KeeperClient {
   const listeners = new Set<(event: SandboxEvent) => void>();
   const lostListeners = new Set<() => void>();
   let connection: Promise<Connection> | undefined;
@@ -38,7 +37,7 @@ export function createKeeperClient(layout: Layout, settings: KeeperSettings): Ke
   const closing = new AbortController();
 
   const subscribed = async (): Promise<Connection> => {
-    const opened = await openConnection(layout, settings);
+    const opened = await openConnection(starter);
     opened.listeners.add((event) => {
       for (const listener of listeners) listener(event);
     });
@@ -74,7 +73,7 @@ export function createKeeperClient(layout: Layout, settings: KeeperSettings): Ke
           if (attempt === maxAttempts) {
             throw new SlipwayError(
               "provider_unavailable",
-              `The keeper ended ${maxAttempts} times during ${method}. See ${layout.keeperLog}.`,
+              `The keeper ended ${maxAttempts} times during ${method}. See ${starter.layout.keeperLog}.`,
             );
           }
         }
@@ -92,7 +91,7 @@ export function createKeeperClient(layout: Layout, settings: KeeperSettings): Ke
       const reader = { at: after, follow, isDone: false };
       while (!stop.aborted && !reader.isDone) {
         // A separate connection: a slow reader of events delays nothing else.
-        yield* subscription(await openConnection(layout, settings), reader, stop);
+        yield* subscription(await openConnection(starter), reader, stop);
       }
     },
     async [Symbol.asyncDispose]() {

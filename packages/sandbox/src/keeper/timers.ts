@@ -5,37 +5,38 @@ import type { Snapshots } from "./boxes/snapshots.ts";
 import type { Clock } from "./clock.ts";
 import { type Due, decideIdle, endOf, nextDue, type Use } from "./decide.ts";
 import type { EventLog } from "./events/log.ts";
+import type { SandboxRecord } from "./record.ts";
 
 /** Does what is due for each sandbox: notices, ends, sleep, checkpoints. */
-export interface Timers {
+export interface Timers<R extends SandboxRecord = SandboxRecord> {
   /** Call after every change of a sandbox's record. */
-  schedule(box: Box): void;
-  forget(box: Box): void;
+  schedule(box: Box<R>): void;
+  forget(box: Box<R>): void;
 }
 
-export interface TimerParts {
+export interface TimerParts<R extends SandboxRecord> {
   readonly clock: Clock;
   readonly events: EventLog;
-  readonly boxes: Pick<Boxes, "update">;
+  readonly boxes: Pick<Boxes<R>, "update">;
   readonly lifecycle: Pick<Lifecycle, "end" | "sleep" | "stop" | "destroy">;
-  readonly snapshots: Pick<Snapshots, "checkpoint" | "create">;
-  use(box: Box): Promise<Use>;
-  onError(box: Box, error: unknown): void;
+  readonly snapshots: Pick<Snapshots<unknown>, "checkpoint" | "create">;
+  use(box: Box<R>): Promise<Use>;
+  onError(box: Box<R>, error: unknown): void;
 }
 
 /** Delays the retry of what failed. */
 const retryMs = 1000;
 
-export function createTimers(parts: TimerParts): Timers {
+export function createTimers<R extends SandboxRecord>(parts: TimerParts<R>): Timers<R> {
   const { clock } = parts;
-  const armed = new Map<Box, () => void>();
-  const forgotten = new WeakSet<Box>();
-  const arm = (box: Box, delayMs: number, callback: () => void) => armed.set(box, clock.after(delayMs, callback));
-  const disarm = (box: Box) => {
+  const armed = new Map<Box<R>, () => void>();
+  const forgotten = new WeakSet<Box<R>>();
+  const arm = (box: Box<R>, delayMs: number, callback: () => void) => armed.set(box, clock.after(delayMs, callback));
+  const disarm = (box: Box<R>) => {
     armed.get(box)?.();
     armed.delete(box);
   };
-  const schedule = (box: Box) => {
+  const schedule = (box: Box<R>) => {
     disarm(box);
     const due = nextDue(box.record, box.memory);
     if (due === null) return;
@@ -63,7 +64,7 @@ export function createTimers(parts: TimerParts): Timers {
   };
 }
 
-async function perform(parts: TimerParts, box: Box, due: Due): Promise<void> {
+async function perform<R extends SandboxRecord>(parts: TimerParts<R>, box: Box<R>, due: Due): Promise<void> {
   const { clock, lifecycle, snapshots, events } = parts;
   const { state } = box.record;
   /** Asked in the sandbox's turn: a wake or a keep-alive may have come first. */
@@ -91,15 +92,21 @@ async function perform(parts: TimerParts, box: Box, due: Due): Promise<void> {
 }
 
 /** Repeatable after a crash: the record holds the snapshot's id. */
-async function keepSleptOut({ boxes, lifecycle, snapshots }: TimerParts, box: Box): Promise<void> {
+async function keepSleptOut<R extends SandboxRecord>(
+  { boxes, lifecycle, snapshots }: TimerParts<R>,
+  box: Box<R>,
+): Promise<void> {
   const { owedSnapshot, request } = box.record;
   if (owedSnapshot === null) return;
   await snapshots.create({ id: box.id, snapshot: owedSnapshot, name: "slept-out", expiresInMs: null });
   if (request.onEnd === "destroy") await lifecycle.destroy(box.id, "slept_out");
-  else boxes.update(box, { owedSnapshot: null });
+  else boxes.update(box, { owedSnapshot: null } as Partial<R>);
 }
 
-async function checkIdle({ clock, use, lifecycle }: TimerParts, box: Box): Promise<void> {
+async function checkIdle<R extends SandboxRecord>(
+  { clock, use, lifecycle }: TimerParts<R>,
+  box: Box<R>,
+): Promise<void> {
   const { idleMs } = box.record.request;
   if (idleMs === null) throw new SlipwayError("internal", "Idle check of a sandbox that never sleeps.");
   const decision = decideIdle(await use(box), idleMs, clock.now());

@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { closeExecLogs } from "./exec-logs.ts";
+import { closeExecLogs } from "./close-logs.ts";
 
 let directory: string;
 beforeEach(() => {

@@ -8,117 +8,88 @@ import {
   type SandboxId,
   type SandboxInfo,
   SlipwayError,
-  sandboxIdSchema,
 } from "@slipway/contract";
 import { throwIfAborted } from "../../abort.ts";
 import { attachExec, type ExecHost, type ExecStart, startExec } from "../../agent/exec/exec.ts";
-import { listExecs } from "../../agent/exec/log.ts";
 import { createFiles } from "../../agent/files/files.ts";
 import { connectPort } from "../../agent/ports/port.ts";
 import { holdPath, parseExec, parseFork, parseNetwork, parsePort } from "../../input.ts";
 import type { Capabilities, OwnedSandbox, Sandbox } from "../../provider.ts";
 import { restrict } from "../../restricted.ts";
-import type { DoneBefore, KeeperClient } from "./keeper/client/client.ts";
-import { toolsInside } from "./launch/launch.ts";
-import { baseEnvironment } from "./launch/skeleton.ts";
-import type { Tools } from "./launch/tools.ts";
-import type { Layout } from "./layout.ts";
-import { watchOomKills } from "./out-of-memory.ts";
-import { createHostChannels, type HostChannels } from "./ports/channel.ts";
-import { liveStates, readRecord, type SandboxRecord, sandboxInfo, sandboxNotFound, upToDate } from "./record.ts";
+import type { DoneBefore, KeeperClient } from "../client/client.ts";
+import { liveStates, type SandboxRecord, sandboxInfo, upToDate } from "../record.ts";
+import type { Tools } from "../tools/tools.ts";
+import type { Reach } from "./reach.ts";
+import type { Records } from "./records.ts";
 import { watchSleep } from "./wakefulness.ts";
 
-/** Disposing of it closes the host channels that its handles have opened. */
-export interface SandboxHandles extends AsyncDisposable {
+export interface SandboxHandles {
   open(id: SandboxId): Promise<Sandbox>;
   /** Disposing of it destroys the sandbox. */
   owned(id: SandboxId): Promise<OwnedSandbox>;
 }
 
-export interface HandleParts {
-  readonly layout: Layout;
+export interface HandleParts<R extends SandboxRecord> {
+  /** The provider's name. */
+  readonly name: string;
+  readonly capabilities: Capabilities;
   readonly keeper: KeeperClient;
   readonly tools: Tools;
-  readonly capabilities: Capabilities;
+  readonly records: Records<R>;
+  readonly reach: Reach<R>;
 }
 
-export function createHandles(parts: HandleParts): SandboxHandles {
-  const { layout, keeper } = parts;
+export function createHandles<R extends SandboxRecord>(parts: HandleParts<R>): SandboxHandles {
+  const { keeper, reach, records } = parts;
   const wakefulness = watchSleep(keeper);
-  const records = readRecordsOf(layout, keeper);
-  const exists = async (id: SandboxId) => (await readRecord(layout.sandboxRecord(id))) !== null;
-  const channels = createHostChannels(layout, keeper, exists);
   const owned = async (id: SandboxId) => ownedBy(create(await records.read(id)));
-  const create = (record: SandboxRecord): Sandbox => {
+  const create = (record: R): Sandbox => {
     const { id } = record;
-    const { agentSocket, execs } = layout.box(id);
     const settled = () => records.settled(id);
     const host: ExecHost = {
-      dial: () => wakefulness.dial(id, agentSocket, settled),
-      logDir: execs,
+      dial: (signal) => wakefulness.dial(id, reach.dial(id), settled, signal),
+      logs: reach.logs(id),
       isAlive: async () => liveStates.includes((await settled()).state),
     };
-    return createHandle({ ...parts, record, host, settled, current: () => records.read(id), owned, channels });
+    return createHandle({ ...parts, record, host, settled, current: () => records.read(id), owned });
   };
-  return {
-    open: async (id) => create(await records.settled(id)),
-    owned,
-    [Symbol.asyncDispose]: () => channels[Symbol.asyncDispose](),
-  };
+  return { open: async (id) => create(await records.settled(id)), owned };
 }
 
-function readRecordsOf(layout: Layout, keeper: KeeperClient) {
-  const read = async (id: SandboxId): Promise<SandboxRecord> => {
-    const isId = sandboxIdSchema.safeParse(id).success;
-    const record = isId ? await readRecord<SandboxRecord>(layout.sandboxRecord(id)) : null;
-    if (record === null) throw sandboxNotFound(id);
-    return record;
-  };
-  /** The record once a keeper has checked it: without a keeper, what is recorded as live may have ended. */
-  const settled = async (id: SandboxId): Promise<SandboxRecord> => {
-    const record = await read(id);
-    if (!liveStates.includes(record.state)) return record;
-    await keeper.connect();
-    return await read(id);
-  };
-  return { read, settled };
-}
-
-interface Handle extends HandleParts {
+interface Handle<R extends SandboxRecord> extends HandleParts<R> {
   /** As it was when the handle was made. */
-  readonly record: SandboxRecord;
+  readonly record: R;
   readonly host: ExecHost;
-  readonly channels: HostChannels;
-  settled(): Promise<SandboxRecord>;
-  current(): Promise<SandboxRecord>;
+  settled(): Promise<R>;
+  current(): Promise<R>;
   owned(id: SandboxId): Promise<OwnedSandbox>;
 }
 
-function createHandle(handle: Handle): Sandbox {
-  const { keeper, capabilities, tools, record, host, channels, settled, current } = handle;
+function createHandle<R extends SandboxRecord>(handle: Handle<R>): Sandbox {
+  const { keeper, capabilities, tools, record, host, reach, settled, current } = handle;
   const { id, request } = record;
-  const environment = { ...baseEnvironment(request.user), ...request.env, ...request.secrets };
-  const withOomReason = watchOomKills(async () => (await current()).cgroups);
+  const environment = { ...reach.environment(request), ...request.env, ...request.secrets };
+  const watched = reach.watchExecs(current);
   const sandbox: Sandbox = {
     id,
-    toolsDirectory: toolsInside,
+    toolsDirectory: reach.toolsDirectory,
     files: createFiles({ dial: host.dial, workdir: request.workdir }),
     async info({ signal } = {}) {
       throwIfAborted(signal);
-      return sandboxInfo(await settled());
+      return sandboxInfo(await settled(), handle.name);
     },
     async exec(input, { signal } = {}) {
       const start = startOf(parseExec(input, capabilities), request.workdir, environment);
-      return withOomReason(await startExec(host, start, signal));
+      return watched(await startExec(host, start, signal));
     },
     async attach(exec, { from, signal } = {}) {
       await settled();
       if (!execIdSchema.safeParse(exec).success) throw new SlipwayError("exec_not_found", `No exec ${exec}.`);
-      return withOomReason(await attachExec(host, exec, { from, signal }));
+      return watched(await attachExec(host, exec, { from, signal }));
     },
     async execs() {
       await settled();
-      return await listExecs(host.logDir, host.isAlive);
+      return await host.logs.list(host.isAlive);
     },
     async connect(port, { signal } = {}) {
       return await connectPort(host.dial, parsePort(port, request.ports), signal);
@@ -165,7 +136,7 @@ function createHandle(handle: Handle): Sandbox {
     },
     async openChannel({ signal } = {}) {
       throwIfAborted(signal);
-      return await channels.open(id);
+      return await reach.openChannel(id, signal);
     },
     restricted: () => restrict(sandbox),
   };

@@ -1,9 +1,9 @@
 import { closeSync, constants, fstatSync, ftruncateSync, openSync, readSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import type { ExecOffsets } from "@slipway/contract";
-import { encodeLostExit } from "../../../../agent/exec/log.ts";
-import { frameHeaderBytes, frameType } from "../../../../agent/wire.ts";
-import { namesIn } from "../../../../state-files.ts";
+import { namesIn } from "../../state-files.ts";
+import { frameHeaderBytes, frameType } from "../wire.ts";
+import { encodeLostExit } from "./log.ts";
 
 /** Ends every log that has no exit as lost. For a sandbox that has ended: nothing writes its logs any more. */
 export function closeExecLogs(directory: string): void {

@@ -11,8 +11,8 @@ import type {
   SnapshotId,
   SnapshotInfo,
 } from "@slipway/contract";
-import type { ReconcileReport } from "../../../provider.ts";
-import type { Tool } from "../record.ts";
+import type { ReconcileReport } from "../provider.ts";
+import type { Tool } from "./record.ts";
 
 /** Raise it when requests or records change shape: callers ask a keeper of another version to retire. */
 export const protocolVersion = 4;

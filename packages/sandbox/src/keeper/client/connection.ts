@@ -2,11 +2,9 @@ import { spawn } from "node:child_process";
 import { chmodSync, closeSync, mkdirSync, openSync } from "node:fs";
 import type { Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 import { type ErrorBody, isErrorCode, type SandboxEvent, SlipwayError } from "@slipway/contract";
-import { abortable, type Waiter } from "../../../../abort.ts";
-import { connectSocket } from "../../../../unix-socket.ts";
-import { type Layout, prepareStateDirectory } from "../../layout.ts";
+import { abortable, type Waiter } from "../../abort.ts";
+import { connectSocket } from "../../unix-socket.ts";
 import {
   type KeeperMessage,
   type KeeperMethod,
@@ -17,7 +15,7 @@ import {
   protocolVersion,
   sendLine,
 } from "../protocol.ts";
-import type { KeeperSettings } from "../settings.ts";
+import type { KeeperStarter } from "./start.ts";
 
 /** One connection to a keeper of this version. */
 export interface Connection {
@@ -41,11 +39,12 @@ const startLimitMs = 60_000;
 const retryMs = 20;
 
 /** Starts a keeper when none runs. */
-export async function openConnection(layout: Layout, settings: KeeperSettings): Promise<Connection> {
-  prepareStateDirectory(layout, settings.sandboxUid);
+export async function openConnection(starter: KeeperStarter): Promise<Connection> {
+  const { layout } = starter;
+  starter.prepare();
   const deadline = performance.now() + startLimitMs;
   do {
-    const socket = (await dial(layout.keeperSocket)) ?? (await startKeeper(layout, settings));
+    const socket = (await dial(layout.keeperSocket)) ?? (await startKeeper(starter));
     const opened = socket === null ? null : await greet(listen(socket));
     if (opened !== null) return opened;
     // Another keeper is starting or ending.
@@ -139,17 +138,15 @@ function makePrivate(directory: string): void {
 }
 
 /** Null when another keeper was quicker, or this one did not come up. */
-async function startKeeper(layout: Layout, settings: KeeperSettings): Promise<Socket | null> {
+async function startKeeper({ layout, main, words, environment }: KeeperStarter): Promise<Socket | null> {
   const log = openSync(layout.keeperLog, "a", 0o600);
   makePrivate(layout.compileCache);
-  const main = fileURLToPath(new URL("../main.ts", import.meta.url));
-  const words = [main, settings.stateDir, String(settings.sandboxUid), String(settings.minFreeBytes)];
-  const child = spawn(process.execPath, ["--disable-warning=ExperimentalWarning", ...words], {
+  const child = spawn(process.execPath, ["--disable-warning=ExperimentalWarning", main, ...words], {
     cwd: "/",
     detached: true,
     stdio: ["ignore", "pipe", log],
     // Compiling the sources takes most of a start.
-    env: { NODE_COMPILE_CACHE: layout.compileCache, ...settings.environment },
+    env: { NODE_COMPILE_CACHE: layout.compileCache, ...environment },
   });
   closeSync(log);
   // Its standard output stays empty; the caller reports that no keeper stays up.

@@ -1,12 +1,12 @@
-import type { Socket } from "node:net";
-import { type SandboxId, SlipwayError } from "@slipway/contract";
-import { connectSocket } from "../../unix-socket.ts";
-import type { KeeperClient } from "./keeper/client/client.ts";
-import type { SandboxRecord } from "./record.ts";
+import type { Duplex } from "node:stream";
+import { hasCode, type SandboxId, SlipwayError } from "@slipway/contract";
+import type { Dial } from "../../agent/connection.ts";
+import type { KeeperClient } from "../client/client.ts";
+import type { SandboxRecord } from "../record.ts";
 
 export interface Wakefulness {
   /** A connection to the sandbox's agent. Wakes a sandbox that sleeps, or that falls asleep before it answers. */
-  dial(id: SandboxId, socketPath: string, record: () => Promise<SandboxRecord>): Promise<Socket>;
+  dial(id: SandboxId, dial: Dial, record: () => Promise<SandboxRecord>, signal?: AbortSignal): Promise<Duplex>;
 }
 
 /** The keeper freezes a sandbox much sooner than this after it saw it idle. */
@@ -14,7 +14,7 @@ const newCallMs = 1000;
 
 export function watchSleep(keeper: KeeperClient): Wakefulness {
   const asleep = new Map<SandboxId, boolean>();
-  const open = new Map<SandboxId, Map<Socket, number>>();
+  const open = new Map<SandboxId, Map<Duplex, number>>();
   const wake = (id: SandboxId) => keeper.call("wake", { id });
   keeper.onLost(() => asleep.clear());
   keeper.onEvent((event) => {
@@ -26,23 +26,25 @@ export function watchSleep(keeper: KeeperClient): Wakefulness {
     for (const [socket, since] of open.get(event.sandbox) ?? []) {
       // By the time of the event, not of its arrival here.
       const isNew = event.reason === "idle" && event.at - since < newCallMs;
-      if (isNew || socket.bytesRead === 0) return void wake(event.sandbox).catch(() => undefined);
+      if (isNew || hasNoAnswer(socket)) return void wake(event.sandbox).catch(() => undefined);
     }
   });
   return {
-    async dial(id, socketPath, record) {
+    async dial(id, dial, record, signal) {
       if (!asleep.has(id)) {
         const { state } = await record();
         // An event that came meanwhile is newer.
         if (!asleep.has(id)) asleep.set(id, state === "sleeping");
       }
       if (asleep.get(id)) await wake(id);
-      const socket = await connectSocket(socketPath).catch(async (cause) => {
+      const socket = await dial(signal).catch(async (cause) => {
+        if (hasCode(cause, "aborted")) throw cause;
         const { state, reason } = await record();
+        if (state === "running" && hasCode(cause, "provider_unavailable")) throw cause;
         const code = reason === "requested" ? "sandbox_not_running" : "sandbox_ended";
         throw new SlipwayError(code, `${id} is ${state} (${reason}).`, { cause });
       });
-      const calls = open.get(id) ?? new Map<Socket, number>();
+      const calls = open.get(id) ?? new Map<Duplex, number>();
       open.set(id, calls.set(socket, Date.now()));
       socket.once("close", () => {
         calls.delete(socket);
@@ -51,4 +53,9 @@ export function watchSleep(keeper: KeeperClient): Wakefulness {
       return socket;
     },
   };
+}
+
+/** Only a socket of this machine tells. */
+function hasNoAnswer(connection: Duplex & { readonly bytesRead?: number }): boolean {
+  return connection.bytesRead === 0;
 }

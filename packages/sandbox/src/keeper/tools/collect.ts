@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { readdirSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import { growingSuffix, markSuffix } from "../launch/tools.ts";
+import { growingSuffix, markSuffix } from "./tools.ts";
 
 const keptMs = 24 * 60 * 60_000;
 

@@ -1,41 +1,56 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createSandboxSchema, newId, SlipwayError } from "@slipway/contract";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { type Layout, layoutOf, prepareStateDirectory } from "../../layout.ts";
-import { writeRecord } from "../../record.ts";
 import { systemClock } from "../clock.ts";
 import { openEventLog } from "../events/log.ts";
-import { openSpace } from "../watch/space.ts";
+import { type KeeperLayout, keeperLayout } from "../layout.ts";
+import { type SandboxRecord, writeRecord } from "../record.ts";
+import { recordFixture } from "../record-fixture.ts";
+import type { Launch, Runtime } from "../runtime.ts";
 import { openBoxes } from "./boxes.ts";
-import { createLifecycle, type LifecycleParts } from "./lifecycle.ts";
-import { recordFixture } from "./record-fixture.ts";
+import { createLifecycle } from "./lifecycle.ts";
+
+type TestRuntime = Runtime<SandboxRecord, null, never>;
 
 let root: string;
-let layout: Layout;
+let layout: KeeperLayout;
 beforeEach(() => {
   root = mkdtempSync(join(tmpdir(), "slipway-"));
-  layout = layoutOf(join(root, "state"));
-  prepareStateDirectory(layout, process.getuid?.() ?? 0);
+  layout = keeperLayout(root);
+  mkdirSync(layout.records.sandboxes, { recursive: true });
 });
 afterEach(() => rmSync(root, { recursive: true, force: true }));
 
 /** A lifecycle over a runtime that fails as told. */
-function setUp(runtime: Partial<LifecycleParts["runtime"]>, minFreeBytes = 0) {
+function setUp({
+  start = async () => {},
+  ...runtime
+}: Partial<TestRuntime> & { start?: Launch<SandboxRecord>["start"] }) {
   const errors: unknown[] = [];
   const events = openEventLog(layout.events, () => 0);
-  const boxes = openBoxes(layout, events, systemClock, { onChange() {}, onForget() {} });
-  const lifecycle = createLifecycle({
-    layout,
+  const boxes = openBoxes<SandboxRecord>(layout, events, systemClock, { onChange() {}, onForget() {} });
+  const lifecycle = createLifecycle<SandboxRecord, null, never>({
+    provider: "test",
     boxes,
     clock: systemClock,
-    space: openSpace(layout.root, minFreeBytes),
-    runtime: { reserve: () => ({ cgroups: [] }), end: async () => {}, ...runtime } as LifecycleParts["runtime"],
-    hold: {} as LifecycleParts["hold"],
-    origin: async () => ({ image: { kind: "host", layers: [] }, lowers: [] }),
-    layersOf: async () => ({ lowers: [], [Symbol.dispose]() {} }),
-    removeTree: async () => {},
+    runtime: {
+      requireRoom() {},
+      originOf: async () => null,
+      recordOf: (common: SandboxRecord) => common,
+      reserve: () => ({ recorded: {}, start }),
+      capture: async () => ({ origin: null, bytes: 0, [Symbol.dispose]() {} }),
+      end: async () => {},
+      ended: {},
+      removeFiles: async () => {},
+      ...runtime,
+    } as Partial<TestRuntime> as TestRuntime,
+    snapshots: {
+      find() {
+        throw new Error("no snapshots");
+      },
+    },
     collectGarbage() {},
     onError: (_box, error) => errors.push(error),
   });
@@ -47,7 +62,7 @@ const wanted = { request: createSandboxSchema.parse({ idempotencyKey: "key" }), 
 
 test("a failed create whose clean-up fails too tells the first failure, leaves no record and frees its key", async () => {
   const { boxes, lifecycle, errors } = setUp({
-    launch: async () => {
+    start: async () => {
       throw new SlipwayError("sandbox_start_failed", "no launch");
     },
     end: async () => {
@@ -65,7 +80,7 @@ test("a failed start whose clean-up fails too ends in the state error", async ()
   const record = recordFixture();
   writeRecord(layout.sandboxRecord(record.id), record);
   const { boxes, lifecycle } = setUp({
-    launch: async () => {
+    start: async () => {
       throw new SlipwayError("sandbox_start_failed", "no launch");
     },
     end: async () => {
@@ -80,20 +95,22 @@ test("an aborted start leaves the sandbox as it was", async () => {
   const record = recordFixture({ reason: "expired" });
   writeRecord(layout.sandboxRecord(record.id), record);
   const { boxes, lifecycle } = setUp({
-    launch: async () => {
+    start: async () => {
       throw new SlipwayError("aborted", "given up");
     },
   });
   await expect(lifecycle.start(record.id, signal)).rejects.toMatchObject({ code: "aborted" });
-  expect(boxes.get(record.id).record).toMatchObject({ state: "stopped", reason: "expired", process: null });
+  expect(boxes.get(record.id).record).toMatchObject({ state: "stopped", reason: "expired" });
 });
 
-test("without room on the disk nothing is created, while what is there can be started, to make room", async () => {
+test("without room nothing is created, while what is there can be started, to make room", async () => {
   const record = recordFixture();
   writeRecord(layout.sandboxRecord(record.id), record);
-  const { boxes, lifecycle } = setUp({ launch: async () => {} }, Number.MAX_SAFE_INTEGER);
-  const message = /has \d+ MB left on its disk, and sandboxes must leave \d+ MB free/;
-  const refusal = { code: "out_of_disk", message: expect.stringMatching(message) };
+  const requireRoom = () => {
+    throw new SlipwayError("out_of_disk", "no room");
+  };
+  const { boxes, lifecycle } = setUp({ requireRoom });
+  const refusal = { code: "out_of_disk", message: "no room" };
   await expect(lifecycle.create({ id: newId("sbx"), ...wanted }, signal)).rejects.toMatchObject(refusal);
   await expect(lifecycle.fork({ id: newId("sbx"), from: record.id, ...wanted }, signal)).rejects.toMatchObject(refusal);
   expect([...boxes.all()].map(({ id }) => id)).toEqual([record.id]);
