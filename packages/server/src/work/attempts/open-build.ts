@@ -16,6 +16,7 @@ import type { BuildRepository } from "../repository/repository.ts";
 import type { Workspaces } from "../workspaces/workspaces.ts";
 import type { Attempt } from "./attempt.ts";
 import { type KeptAttempts, openKeptAttempts } from "./kept.ts";
+import type { Life } from "../compute/life.ts";
 import { makeMain } from "./make-main.ts";
 import { speakerOf } from "./names.ts";
 import { createShared, type Shared, type SharedOptions } from "./shared/shared.ts";
@@ -32,6 +33,8 @@ export interface AttemptsParts {
   readonly report: (build: BuildId, events: readonly NewEvent[]) => Promise<void>;
   readonly note: NoteWork;
   readonly clock: { now(): number };
+  /** Of the sandboxes of attempts. Left out: the usual one. */
+  readonly life?: Life | undefined;
   readonly gatherMs?: SharedOptions["gatherMs"] | undefined;
   readonly warn: (message: string) => void;
 }

@@ -36,6 +36,8 @@ export interface PreviewParts extends MainSandboxParts {
   readonly onReady: (build: BuildId, address: string) => void;
   /** Why main is not shown, or not at its old address. The build continues. */
   readonly onTrouble: (build: BuildId, reason: string) => void;
+  /** Whether the build still works: main of one that has ended is not shown for longer than its sandbox lives. */
+  readonly isUnderway: (build: BuildId) => Promise<boolean>;
   readonly clock?: { now(): number };
 }
 
@@ -120,6 +122,7 @@ const nothingKept = {
   closed: false,
 };
 
+const beingMovedOver = "Main is about to continue. This page reloads by itself.";
 const beingMade = "Main is being prepared. This page reloads by itself.";
 /** A visit retries a failed main at most this often. */
 const againMs = 30_000;
@@ -132,13 +135,14 @@ async function openPreview(
   build: WorkingBuild,
   left: KeptPreview | undefined,
 ) {
-  const { onReady, onTrouble, usedPorts, insteadOf, clock = { now: () => Date.now() } } = parts;
+  const { onReady, onTrouble, usedPorts, insteadOf, isUnderway, clock = { now: () => Date.now() } } = parts;
   const ending = new AbortController();
   const { signal } = ending;
   let waitsFor = beingMade;
   let told: string | undefined;
   let working: Promise<void> | undefined;
   let triedAtMs = Number.NEGATIVE_INFINITY;
+  let handingOver: NodeJS.Timeout | undefined;
   let kept: KeptPreview = { ...nothingKept, ...left, build, closed: false };
   const saving = createLane();
   const save = (change: Partial<KeptPreview>): Promise<void> => {
@@ -172,6 +176,25 @@ async function openPreview(
       await show(shown);
     }
     working = undefined;
+    await handOverInTime();
+  };
+  const handOver = async () => {
+    waitsFor = beingMovedOver;
+    try {
+      if (await isUnderway(build.id)) await main.handOver({ signal });
+    } catch (error) {
+      if (!signal.aborted) tell(printable(`Main cannot be shown: ${(error as Error).message}`));
+    }
+    // Shows what was merged meanwhile, and main anew where this has failed.
+    await work();
+  };
+  /** Before the life of main's sandbox ends, its next one begins. */
+  const handOverInTime = async () => {
+    clearTimeout(handingOver);
+    const atMs = await main.handoverAtMs({ signal }).catch(() => undefined);
+    if (atMs === undefined || signal.aborted) return;
+    handingOver = setTimeout(() => void (working ??= handOver()), Math.max(0, atMs - clock.now()));
+    handingOver.unref();
   };
   const connect = async () => {
     if (kept.isNothing) throw new SlipwayError("connection_refused", "main has no dev server");
@@ -214,6 +237,8 @@ async function openPreview(
     await save({ wanted: commit, isNothing: !read.value });
   };
   const opened = made.move();
+  // Main of an earlier process.
+  if (kept.sandbox !== null) void handOverInTime();
   return {
     address: address.visitUrl,
     get isNothing(): boolean {
@@ -227,6 +252,7 @@ async function openPreview(
     },
     async [Symbol.asyncDispose](): Promise<void> {
       ending.abort();
+      clearTimeout(handingOver);
       await working;
       await saving(async () => {});
       await opened.disposeAsync();
