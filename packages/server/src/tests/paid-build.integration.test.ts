@@ -37,7 +37,8 @@ test("every sandbox of a build is paid for by what it ran, for its task and its 
     expect(paid?.spentMicroUsd).toBeGreaterThan(0);
   });
   const { by } = await world.server.face.costs(localUser, build);
-  const spenders = (dimension: "task" | "gate") => by[dimension].filter((one) => one.spentMicroUsd > 0).map(({ of }) => of);
+  const spenders = (dimension: "task" | "gate") =>
+    by[dimension].filter((one) => one.spentMicroUsd > 0).map(({ of }) => of);
   expect(spenders("gate")).toEqual(expect.arrayContaining(["build", "tests", "intent", "main-test"]));
   expect(spenders("task")).toEqual(expect.arrayContaining(["base", "cart"]));
 }, 600_000);

@@ -1,12 +1,12 @@
 import { type End, endAs, type SandboxInfo, SlipwayError } from "@slipway/contract";
 import type { AttemptWork } from "@slipway/engine";
+import { msToHandover, usualLife } from "../compute/life.ts";
 import { isFullDisk } from "../full-disk.ts";
 import { patiently } from "../planning/patience.ts";
 import type { Checkpointed } from "./checkpoints.ts";
 import { endByError, endOfRun, tellEnd } from "./ending.ts";
 import type { Kept } from "./kept.ts";
 import { endPlace, keepCheckpoint, leaveAttempt, restPlace, tellSandbox } from "./leave.ts";
-import { handoverAtMs, usualLife } from "../compute/life.ts";
 import { speakerOf } from "./names.ts";
 import { beginAttempt } from "./order.ts";
 import { newPlace, openPlace } from "./place.ts";
@@ -204,7 +204,7 @@ export class Attempt {
     const { clock, life = usualLife } = this.#world;
     const timer = setTimeout(
       () => void this.#inLine(() => this.#handOver(running)),
-      Math.max(0, handoverAtMs(info, life) - clock.now()),
+      msToHandover(info, life, clock.now()),
     );
     timer.unref();
     running.listening.addEventListener("abort", () => clearTimeout(timer), { once: true });

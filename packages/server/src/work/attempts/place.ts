@@ -3,11 +3,11 @@ import { type CreateSandboxInput, hasCode, type SandboxInfo, SlipwayError } from
 import type { WorkingBuild } from "@slipway/engine";
 import { projectPath, readText, type Sandbox, type SandboxProvider } from "@slipway/sandbox";
 import type { BuildSecrets } from "../build-secrets.ts";
+import { type Life, usualLife } from "../compute/life.ts";
 import { patiently } from "../planning/patience.ts";
 import { packageEnvironment } from "../workspaces/install.ts";
 import type { Workspaces } from "../workspaces/workspaces.ts";
 import type { Kept } from "./kept.ts";
-import { type Life, usualLife } from "../compute/life.ts";
 
 export interface PlaceParts {
   readonly provider: Pick<SandboxProvider, "create" | "get" | "list" | "snapshots" | "events">;

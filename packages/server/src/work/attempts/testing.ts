@@ -11,9 +11,9 @@ import type { Place } from "../../testing/world/place.ts";
 import type { SandboxesPart } from "../../testing/world/sandboxes.ts";
 import { driver, type StorePart } from "../../testing/world/store.ts";
 import { openBuildSecrets } from "../build-secrets.ts";
+import { type Life, usualLife } from "../compute/life.ts";
 import { createRepositories } from "../repository/repositories.ts";
 import { createAttempts } from "./attempts.ts";
-import { type Life, usualLife } from "../compute/life.ts";
 
 export interface AttemptsOptions {
   readonly tasks?: readonly string[];

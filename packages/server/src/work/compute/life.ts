@@ -9,9 +9,14 @@ export interface Life {
 
 export const usualLife: Life = { lifetimeMs: maxLifetimeMs, handoverMs: 10 * 60_000 };
 
-/** When a sandbox's work is to be handed over. What is paid for a slice at a time lives on while there is money. */
-export function handoverAtMs({ labels, stateChangedAt, expiresAt }: SandboxInfo, { handoverMs }: Life): number {
+/** In how long a sandbox's work is to be handed over. One that is paid for a slice at a time lives on while there is money. */
+export function msToHandover(
+  { labels, stateChangedAt, expiresAt }: SandboxInfo,
+  { lifetimeMs, handoverMs }: Life,
+  nowMs: number,
+): number {
   const payment = paymentOf(labels);
   const endMs = payment === undefined ? expiresAt : stateChangedAt + payment.lifetimeMs;
-  return endMs - handoverMs;
+  // A clock may be off: no handover is ever further away.
+  return Math.min(Math.max(0, endMs - handoverMs - nowMs), lifetimeMs);
 }

@@ -10,7 +10,7 @@ import {
   type SandboxProvider,
   startDevServer,
 } from "@slipway/sandbox";
-import { handoverAtMs, type Life, usualLife } from "../compute/life.ts";
+import { type Life, msToHandover, usualLife } from "../compute/life.ts";
 import type { BuildRepository } from "../repository/repository.ts";
 import type { Workspaces } from "../workspaces/workspaces.ts";
 import { followsFiles } from "./follows-files.ts";
@@ -126,11 +126,11 @@ export function createMainSandbox(options: MainSandboxOptions) {
       if (sandbox === undefined) throw new SlipwayError("sandbox_not_running", "main has no sandbox yet");
       return await sandbox.connect(devServerPort);
     },
-    /** When `handOver` is due. Undefined: nothing runs. */
-    async handoverAtMs(call: CallOptions): Promise<number | undefined> {
+    /** In how long `handOver` is due. Undefined: nothing runs. */
+    async msToHandover(nowMs: number, call: CallOptions): Promise<number | undefined> {
       const { sandbox } = (await findOnce()) ?? {};
       const info = await sandbox?.info(call);
-      return info?.state === "running" ? handoverAtMs(info, life) : undefined;
+      return info?.state === "running" ? msToHandover(info, life, nowMs) : undefined;
     },
     /** Gives the sandbox its next life, with its files. Await it before the next call. */
     async handOver(call: CallOptions): Promise<void> {

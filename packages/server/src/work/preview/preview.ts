@@ -122,7 +122,7 @@ const nothingKept = {
   closed: false,
 };
 
-const beingMovedOver = "Main is about to continue. This page reloads by itself.";
+const beingHandedOver = "Main is about to continue. This page reloads by itself.";
 const beingMade = "Main is being prepared. This page reloads by itself.";
 /** A visit retries a failed main at most this often. */
 const againMs = 30_000;
@@ -176,24 +176,28 @@ async function openPreview(
       await show(shown);
     }
     working = undefined;
-    await handOverInTime();
+    await handOverInTime(againMs);
   };
   const handOver = async () => {
-    waitsFor = beingMovedOver;
-    try {
-      if (await isUnderway(build.id)) await main.handOver({ signal });
-    } catch (error) {
-      if (!signal.aborted) tell(printable(`Main cannot be shown: ${(error as Error).message}`));
+    if (!(await isUnderway(build.id).catch(() => true))) {
+      working = undefined;
+      return;
     }
-    // Shows what was merged meanwhile, and main anew where this has failed.
+    waitsFor = beingHandedOver;
+    // A sandbox that has no next life is replaced.
+    await main.handOver({ signal }).catch(() => {});
+    // Shows also what was merged meanwhile.
     await work();
   };
   /** Before the life of main's sandbox ends, its next one begins. */
-  const handOverInTime = async () => {
+  const handOverInTime = async (leastMs = 0) => {
     clearTimeout(handingOver);
-    const atMs = await main.handoverAtMs({ signal }).catch(() => undefined);
-    if (atMs === undefined || signal.aborted) return;
-    handingOver = setTimeout(() => void (working ??= handOver()), Math.max(0, atMs - clock.now()));
+    const inMs = await main.msToHandover(clock.now(), { signal }).catch(() => undefined);
+    if (inMs === undefined || signal.aborted) return;
+    const begin = () => {
+      working ??= handOver();
+    };
+    handingOver = setTimeout(begin, Math.max(leastMs, inMs));
     handingOver.unref();
   };
   const connect = async () => {
