@@ -1,10 +1,10 @@
 // `npm run test:modal`: the conformance suite and a deploy on the Modal account of the environment. It costs money, so nothing
 // else runs it. docs/guides/deploy-on-modal.md has the checklist. Arguments go to Vitest.
 import { spawnSync } from "node:child_process";
-import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { microUsdPerUsd } from "@slipway/contract";
-import { computeMicroUsd, trialCeilingMicroUsd } from "@slipway/sandbox/deploy";
+import { readGatewaySettings } from "@slipway/gateway";
+import { deployCeiling, sandboxCost } from "@slipway/sandbox/deploy";
 import { readSandboxSettings } from "@slipway/sandbox/settings";
 
 /** The suite's sandboxes, and how long they run together at most. */
@@ -20,10 +20,10 @@ if (mistakes.length > 0 || modal === undefined) {
   process.exit(2);
 }
 
-const ceilingMicroUsd = trialCeilingMicroUsd() + computeMicroUsd(suite.limits, suite.sandboxMs);
-console.log(
-  `Account at ${modal.apiBase}, app ${modal.app}: at most ${(ceilingMicroUsd / microUsdPerUsd).toFixed(2)} USD.`,
-);
+const price = readGatewaySettings(process.env).computePrices["modal"];
+const ceiling = price && deployCeiling(price) + sandboxCost(price, suite.limits, suite.sandboxMs);
+const cost = ceiling === undefined ? "an unknown price" : `${(ceiling / microUsdPerUsd).toFixed(2)} USD`;
+console.log(`Account at ${modal.apiBase}, app ${modal.app}: at most ${cost}.`);
 const argv = ["node_modules/vitest/vitest.mjs", "run", "--project=account", "--maxWorkers=1", ...process.argv.slice(2)];
-const { status } = spawnSync(process.execPath, argv, { cwd: join(root), stdio: "inherit" });
+const { status } = spawnSync(process.execPath, argv, { cwd: root, stdio: "inherit" });
 process.exitCode = status ?? 1;

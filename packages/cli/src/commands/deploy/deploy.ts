@@ -1,5 +1,5 @@
 import { settingsError } from "@slipway/contract";
-import { computeMicroUsd, type Deployment, deploy, keepDeployment, trialLimits } from "@slipway/sandbox/deploy";
+import { type Deployment, deploy, keepDeployment, sandboxCost, trialLimits } from "@slipway/sandbox/deploy";
 import { deployTarget, type ModalSettings, withoutCredentials } from "@slipway/sandbox/settings";
 import type { Context, HostFinding } from "../../input/command.ts";
 import type { Settings } from "../../input/config.ts";
@@ -7,6 +7,7 @@ import { formatDuration } from "../../input/duration.ts";
 import { formatFields } from "../../terminal/terminal.ts";
 import { formatMoney } from "../build/view/money.ts";
 import { dryRun } from "./dry-run.ts";
+import { modalPrice } from "./modal-price.ts";
 
 /** As the table's notes tell. */
 const exits = { deployed: 0, notDeployed: 1, somethingLeft: 2 };
@@ -16,8 +17,9 @@ export async function run(context: Context): Promise<number> {
   const settings = await context.settings();
   const { modal } = settings;
   if (modal === undefined) throw settingsError([`${withoutCredentials}; \`slipway deploy modal\` needs them.`]);
+  const price = modalPrice(context.io.env);
   if (!(await check(context, settings))) return exits.notDeployed;
-  if (context.args.flag("dry-run")) return await dryRun(context, modal);
+  if (context.args.flag("dry-run")) return await dryRun(context, modal, price);
   context.progress.status("opening the provider");
   const provider = await context.provider({}, { ...settings, provider: "modal" });
   const deployment = await deploy(provider, {
@@ -32,7 +34,10 @@ export async function run(context: Context): Promise<number> {
   if (deployment.failure === undefined) {
     await keepDeployment(settings.stateDir, "modal", { at: Date.now(), target: deployTarget(modal) });
   }
-  return await tell(context, modal, deployment);
+  return await tell(context, modal, {
+    ...deployment,
+    costMicroUsd: sandboxCost(price, trialLimits, deployment.sandboxMs),
+  });
 }
 
 /** Before anything is made. What fails is told, and ends the command. */
@@ -55,9 +60,11 @@ function problem({ name, detail, action }: HostFinding): string {
   return `${name}: ${detail}\n${action ? `  what to do: ${action}\n` : ""}`;
 }
 
-async function tell(context: Context, { app, apiBase }: ModalSettings, deployment: Deployment): Promise<number> {
-  const { measured, previewOrigin, failure, left, sandboxMs } = deployment;
-  const costMicroUsd = computeMicroUsd(trialLimits, sandboxMs);
+async function tell(
+  context: Context,
+  { app, apiBase }: ModalSettings,
+  { measured, previewOrigin, failure, left, costMicroUsd }: Deployment & { readonly costMicroUsd: number },
+): Promise<number> {
   const deployed = failure === undefined;
   const error = failure === undefined ? {} : { failed: failure.step, error: failure.error.toJSON() };
   const result = { deployed, app, apiBase, ...error, measured, previewOrigin, costMicroUsd, left };

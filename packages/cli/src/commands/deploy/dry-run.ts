@@ -1,13 +1,18 @@
-import { imageBuildMs, trialCeilingMicroUsd, trialLimits } from "@slipway/sandbox/deploy";
+import type { ComputePrice } from "@slipway/contract";
+import { deployCeiling, imageBuildMs, trialLimits } from "@slipway/sandbox/deploy";
 import type { ModalSettings } from "@slipway/sandbox/settings";
 import type { Context } from "../../input/command.ts";
 import { formatDuration } from "../../input/duration.ts";
 import { formatMoney } from "../build/view/money.ts";
 
 /** Says what a deploy does and costs. The account has been checked, and nothing is made. */
-export async function dryRun(context: Context, { app, apiBase, environment }: ModalSettings): Promise<number> {
+export async function dryRun(
+  context: Context,
+  { app, apiBase, environment }: ModalSettings,
+  price: ComputePrice,
+): Promise<number> {
   const { cpu, memoryMb, lifetimeMs } = trialLimits;
-  const ceilingMicroUsd = trialCeilingMicroUsd();
+  const ceilingMicroUsd = deployCeiling(price);
   const place = environment === undefined ? app : `${app} in environment ${environment}`;
   const steps = [
     `use the app ${place} at ${apiBase}, and make it if there is none`,
