@@ -49,9 +49,9 @@ export function createClock(): MovableClock {
     async advance(byMs) {
       aheadMs += byMs;
       for (;;) {
-        const [next] = [...alarms].filter(({ timeMs }) => timeMs <= now()).sort((a, b) => a.timeMs - b.timeMs);
-        if (next === undefined) break;
-        await ring(next);
+        const due = [...alarms].filter(({ timeMs }) => timeMs <= now()).sort((a, b) => a.timeMs - b.timeMs);
+        if (due.length === 0) break;
+        for (const alarm of due) await ring(alarm);
       }
       for (const alarm of alarms) set(alarm);
     },

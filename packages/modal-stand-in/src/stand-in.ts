@@ -20,6 +20,7 @@ import { createImages } from "./images/images.ts";
 import { createApps } from "./objects/apps.ts";
 import { createSecrets } from "./objects/secrets.ts";
 import { createVolumes } from "./objects/volumes.ts";
+import { populate } from "./populate.ts";
 import { execMethods, routerAccess } from "./router.ts";
 import { createConnectTokens } from "./sandboxes/connect-tokens.ts";
 import { firstGenerationStreams } from "./sandboxes/logs.ts";
@@ -58,7 +59,10 @@ export interface ModalStandIn extends AsyncDisposable {
   readonly calls: ReadonlyMap<string, number>;
   /** Ids of the sandboxes that run. */
   running(): string[];
+  /** Makes a named secret, as somebody does on Modal's own pages. */
   addSecret(name: string, variables: Readonly<Record<string, string>>, environmentName?: string): void;
+  /** Makes many sandboxes at once, without a client. */
+  populate(count: number, appName: string, tags?: Readonly<Record<string, string>>): Promise<void>;
 }
 
 export async function startModalStandIn(options: ModalStandInOptions = {}): Promise<ModalStandIn> {
@@ -152,6 +156,7 @@ export async function startModalStandIn(options: ModalStandInOptions = {}): Prom
         .all()
         .filter(({ result }) => result === undefined)
         .map(({ id }) => id),
+    populate: (count, appName, tags) => populate({ apps, images, sandboxes, create }, count, appName, tags),
     addSecret: (name, variables, environmentName) => void secrets.add(name, variables, environmentName),
     [Symbol.asyncDispose]: () => open[Symbol.asyncDispose](),
   };

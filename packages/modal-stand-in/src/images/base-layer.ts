@@ -46,7 +46,7 @@ command -v python > /dev/null || ! command -v python3 > /dev/null || ln -s "$(co
 
 /** What every image from a registry starts from: this machine's root, with an apt-get that installs nothing. */
 export async function makeBaseLayer(boxes: Boxes): Promise<SnapshotId> {
-  const packages = await installedPackages();
+  const packages = boxes.hasProcesses ? await installedPackages() : [];
   const box = await boxes.create({ snapshot: null, environment: {}, ports: [], network: {} });
   try {
     const { exitCode, stderr } = await run(box, ["sh", "-ec", setUp], { input: packages.join("\n") });

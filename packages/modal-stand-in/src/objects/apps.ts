@@ -9,6 +9,8 @@ export interface Apps {
   /** Fails for an app that does not exist. */
   require(id: string): void;
   find(name: string, environmentName: string): string | undefined;
+  /** The id of the app, which is made when it is missing. */
+  make(name: string, environmentName: string): string;
 }
 
 interface AppRequest {
@@ -25,11 +27,18 @@ export function createApps(tokens: Tokens): Apps {
   const apps = new Map<string, string>();
   const environments = new Map<string, string>();
   const keyOf = (name: string, environmentName: string) => `${environmentName || defaultEnvironment}/${name}`;
+  const make = (name: string, environmentName: string) => {
+    const key = keyOf(name, environmentName);
+    const appId = apps.get(key) ?? newModalId("ap");
+    apps.set(key, appId);
+    return appId;
+  };
   const isKnown = (id: string) => [...apps.values()].includes(id);
   return {
     require(id) {
       if (!isKnown(id)) throw notFound(`App '${id}' not found`);
     },
+    make,
     find: (name, environmentName) => apps.get(keyOf(name, environmentName)),
     methods: {
       authTokenGet: () => ({ token: tokens.sign({}) }),
@@ -41,13 +50,9 @@ export function createApps(tokens: Tokens): Apps {
         return { environmentId, metadata: { name, settings: { imageBuilderVersion, webhookSuffix: "modal.invalid" } } };
       },
       appGetOrCreate({ appName, environmentName, objectCreationType }: AppRequest) {
-        const key = keyOf(appName, environmentName);
-        const known = apps.get(key);
-        if (known === undefined && objectCreationType === creation.lookUp)
+        if (objectCreationType === creation.lookUp && !apps.has(keyOf(appName, environmentName)))
           throw notFound(`App '${appName}' not found in environment '${environmentName || defaultEnvironment}'`);
-        const appId = known ?? newModalId("ap");
-        apps.set(key, appId);
-        return { appId };
+        return { appId: make(appName, environmentName) };
       },
       appHeartbeat: () => ({}),
       appClientDisconnect: () => ({}),

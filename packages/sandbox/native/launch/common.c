@@ -3,12 +3,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 char *option_value(int argc, char **argv, int *at)
@@ -40,45 +37,6 @@ bool identity_option(struct identity *identity, int argc, char **argv, int *at)
 	else
 		return false;
 	return true;
-}
-
-void become(const struct identity *identity)
-{
-	if (geteuid() != 0) {
-		if (getuid() != geteuid() || getgid() != getegid())
-			usage("does not run set-user-id");
-		return;
-	}
-	if (identity->uid == 0 || identity->gid == 0)
-		usage("started as root, it needs --uid and --gid other than 0");
-	if (setgroups(0, NULL))
-		fail("drop supplementary groups");
-	if (setresgid(identity->gid, identity->gid, identity->gid))
-		fail("become gid %u", identity->gid);
-	if (setresuid(identity->uid, identity->uid, identity->uid))
-		fail("become uid %u", identity->uid);
-	if (setresuid(-1, 0, -1) == 0)
-		usage("root's rights came back after they were dropped");
-	/* The change of uid made /proc/self root's, and with it uid_map. */
-	if (prctl(PR_SET_DUMPABLE, 1, 0, 0, 0))
-		fail("become dumpable");
-}
-
-void enter_user_namespace(int flags)
-{
-	uid_t uid = geteuid();
-	gid_t gid = getegid();
-	char map[32];
-
-	if (uid == 0)
-		usage("refuses to work as root");
-	if (unshare(CLONE_NEWUSER | flags))
-		fail("make a user namespace");
-	write_file("/proc/self/setgroups", "deny");
-	snprintf(map, sizeof map, "0 %u 1", uid);
-	write_file("/proc/self/uid_map", map);
-	snprintf(map, sizeof map, "0 %u 1", gid);
-	write_file("/proc/self/gid_map", map);
 }
 
 char **split_arguments(char *text, size_t length, int *argc)

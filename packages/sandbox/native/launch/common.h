@@ -24,13 +24,20 @@ struct identity {
 };
 /* Takes --uid and --gid; true when argv[*at] was one of them. */
 bool identity_option(struct identity *identity, int argc, char **argv, int *at);
-void become(const struct identity *identity);
 
 /*
- * Makes the process root of a new user namespace that maps only its own uid: it gets root's rights on that uid's files.
- * Refused as root. `flags` are further CLONE_NEW* namespaces.
+ * Becomes the identity, and root of a new user namespace: the process gets root's rights on the files of the uids that
+ * are mapped, and on no others. Started as an ordinary user, that is its own uid as 0. Started as root, also the uid
+ * and gid after the identity's, as SECOND_ID. `flags` are further CLONE_NEW* namespaces.
  */
-void enter_user_namespace(int flags);
+enum { SECOND_ID = 1000 };
+void enter_user_namespace(const struct identity *identity, int flags);
+
+/*
+ * A descriptor of a new user namespace below the process's own, with the same two uids and gids. Nothing in it can make
+ * another one.
+ */
+int make_inner_user_namespace(void);
 
 /* Splits a text of arguments that each end with a NUL. Ends the list with NULL. */
 char **split_arguments(char *text, size_t length, int *argc);

@@ -37,10 +37,22 @@ static void copy_attributes(int from, int to)
 	}
 }
 
-static void set_mode_and_times(int fd, const struct stat *status)
+/* Ids that are not mapped, as of a group that a directory above the state directory gives its files, become 0. */
+static void set_owner(int parent, const char *name, const struct stat *status)
+{
+	uid_t uid = status->st_uid == SECOND_ID ? SECOND_ID : 0;
+	gid_t gid = status->st_gid == SECOND_ID ? SECOND_ID : 0;
+
+	if (fchownat(parent, name, uid, gid, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH))
+		fail("set the owner of %s", *name ? name : "a file");
+}
+
+/* The owner first: a change of owner takes set-user-id from the mode. */
+static void set_attributes(int fd, const struct stat *status)
 {
 	const struct timespec times[] = { status->st_atim, status->st_mtim };
 
+	set_owner(fd, "", status);
 	if (fchmod(fd, status->st_mode & 07777) || futimens(fd, times))
 		fail("set mode and times");
 }
@@ -133,7 +145,7 @@ static void copy_file(int from_parent, int to_parent, const char *name)
 		fail("make %s", name);
 	copy_content(from, to, &status);
 	copy_attributes(from, to);
-	set_mode_and_times(to, &status);
+	set_attributes(to, &status);
 	close(from);
 	close(to);
 }
@@ -162,6 +174,7 @@ void copy_node(int from, int to, const char *name, const struct stat *status)
 		copy_symlink(from, to, name);
 	else if (mknodat(to, name, status->st_mode, status->st_rdev))
 		fail("make %s", name);
+	set_owner(to, name, status);
 	if (utimensat(to, name, times, AT_SYMLINK_NOFOLLOW))
 		fail("set times of %s", name);
 }
@@ -169,5 +182,5 @@ void copy_node(int from, int to, const char *name, const struct stat *status)
 void copy_directory_attributes(int from, int to, const struct stat *status)
 {
 	copy_attributes(from, to);
-	set_mode_and_times(to, status);
+	set_attributes(to, status);
 }

@@ -10,8 +10,8 @@
  *   remove DIR
  *       removes DIR recursively
  *
- * All run as root of a user namespace with the one uid: modes of its own files do not matter, and other files stay
- * out of reach.
+ * All run as root of a user namespace with the sandboxes' uids: modes of their files do not matter, and other files
+ * stay out of reach.
  */
 #define _GNU_SOURCE
 #include "layer.h"
@@ -108,8 +108,7 @@ int layer_main(int argc, char **argv)
 		at++;
 	for (size_t i = 0; at < argc && i < sizeof commands / sizeof *commands; i++)
 		if (!strcmp(argv[at], commands[i].name)) {
-			become(&identity);
-			enter_user_namespace(0);
+			enter_user_namespace(&identity, 0);
 			allow_open_files();
 			commands[i].run(argc - at - 1, argv + at + 1);
 			return 0;

@@ -9,6 +9,7 @@
  *   --mount-point PATH  a directory that bwrap mounts on: made in the overlay, refused when its path has a link
  *   --directory PATH    a directory to make in the overlay when missing
  *   --seccomp FILE      the filter for bwrap
+ *   --second-user       makes a user namespace with uid 1000 beside 0, for bwrap's --userns 8; only when started as root
  *   --uid N --gid N     the sandbox's identity outside, when started as root
  *   --cgroup DIR        a control group to make and enter; repeated
  *   --set FILE=VALUE    written after the groups are made; repeated
@@ -21,7 +22,8 @@
  * Standard output is the status pipe: it carries bwrap's --info-fd JSON, then the agent's "ready\n". Standard error
  * carries one line when a step fails, and bwrap's own messages. bwrap starts with these descriptors: 0 and 1
  * /dev/null, 2 as given, 3 the listening socket BOX/agent.sock, 4 BOX/execs, 5 and 6 the status pipe (5 for the
- * agent, 6 for --info-fd), 7 the filter; with an empty environment, in its own session. No other descriptor passes.
+ * agent, 6 for --info-fd), 7 the filter, 8 the user namespace, if any; with an empty environment, in its own session. No
+ * other descriptor passes.
  */
 #define _GNU_SOURCE
 #include "box.h"
@@ -41,7 +43,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { FD_AGENT_SOCKET = 3, FD_EXECS, FD_READY, FD_INFO, FD_SECCOMP, FD_FIRST_UNUSED };
+enum { FD_AGENT_SOCKET = 3, FD_EXECS, FD_READY, FD_INFO, FD_SECCOMP, FD_USER_NAMESPACE };
 
 /* The kernel takes one page of mount options. */
 enum { OPTIONS_SIZE = 4096 };
@@ -55,7 +57,7 @@ struct run {
 	struct identity identity;
 	char *layers, *box, *spare, *mount, *seccomp;
 	struct list lowers, mount_points, directories, cgroups, sets;
-	bool wait;
+	bool wait, second_user;
 	char **command;
 };
 
@@ -104,6 +106,7 @@ static void parse(struct run *run, int argc, char **argv, bool privileged)
 		{ "--mount-point", .list = &run->mount_points },
 		{ "--directory", .list = &run->directories },
 		{ "--wait", .flag = &run->wait },
+		{ "--second-user", .flag = &run->second_user },
 		{ 0 },
 	};
 
@@ -289,24 +292,27 @@ static void set_process_limits(void)
 		fail("set no_new_privs");
 }
 
-/* Moves the descriptors to their fixed numbers, through high numbers that collide with none of them. */
-static void arrange_descriptors(int agent_socket, int execs, int filter)
+/*
+ * Moves the descriptors to their fixed numbers, through high numbers that collide with none of them. `user_namespace`
+ * may be -1.
+ */
+static void arrange_descriptors(int agent_socket, int execs, int filter, int user_namespace)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	const struct { int from, to; } moves[] = {
 		{ agent_socket, FD_AGENT_SOCKET }, { execs, FD_EXECS },   { STDOUT_FILENO, FD_READY }, { STDOUT_FILENO, FD_INFO },
-		{ filter, FD_SECCOMP },		   { null, STDIN_FILENO }, { null, STDOUT_FILENO },
+		{ filter, FD_SECCOMP },		   { null, STDIN_FILENO }, { null, STDOUT_FILENO },    { user_namespace, FD_USER_NAMESPACE },
 	};
 	enum { COUNT = sizeof moves / sizeof *moves, HIGH = 64 };
-	int high[COUNT];
+	int count = user_namespace < 0 ? COUNT - 1 : COUNT, high[COUNT];
 
-	for (int i = 0; i < COUNT; i++)
+	for (int i = 0; i < count; i++)
 		if ((high[i] = fcntl(moves[i].from, F_DUPFD_CLOEXEC, HIGH)) < 0)
 			fail("move descriptor %d", moves[i].from);
-	for (int i = 0; i < COUNT; i++)
+	for (int i = 0; i < count; i++)
 		if (dup2(high[i], moves[i].to) < 0)
 			fail("move descriptor %d", moves[i].to);
-	if (syscall(SYS_close_range, FD_FIRST_UNUSED, ~0U, 0))
+	if (syscall(SYS_close_range, user_namespace < 0 ? FD_USER_NAMESPACE : FD_USER_NAMESPACE + 1, ~0U, 0))
 		fail("close descriptors");
 }
 
@@ -316,9 +322,8 @@ static void drop_privileges(const struct run *run)
 	enter_cgroups(run);
 	/* When the host runs out of memory, sandboxes go before the keeper. Set as root, they cannot lower it again. */
 	write_file("/proc/self/oom_score_adj", "500");
-	become(&run->identity);
 	setsid();
-	enter_user_namespace(CLONE_NEWNS);
+	enter_user_namespace(&run->identity, CLONE_NEWNS);
 	share_watches();
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL))
 		fail("make mounts private");
@@ -354,7 +359,7 @@ int run_main(int argc, char **argv)
 	umask(022);
 	make_directories(&run);
 	set_process_limits();
-	arrange_descriptors(box.agent_socket, execs, filter);
+	arrange_descriptors(box.agent_socket, execs, filter, run.second_user ? make_inner_user_namespace() : -1);
 	execve(run.command[0], run.command, no_environment);
 	fail("start %s", run.command[0]);
 }

@@ -32,9 +32,9 @@ int open_child_directory(int parent, const char *name);
 bool is_opaque(int directory);
 void make_opaque(int directory);
 
-/* Copies `name`, which is not a directory, with its mode, times and extended attributes. */
+/* Copies `name`, which is not a directory, with its owner, mode, times and extended attributes. */
 void copy_node(int from, int to, const char *name, const struct stat *status);
-/* Copies mode, times and extended attributes of a directory. Call after its content is in place. */
+/* Copies owner, mode, times and extended attributes of a directory. Call after its content is in place. */
 void copy_directory_attributes(int from, int to, const struct stat *status);
 
 /* Removes whatever `name` is, if it exists. Stays on one file system. */

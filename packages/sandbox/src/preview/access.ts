@@ -18,19 +18,22 @@ export type Access =
   | { readonly verdict: "remember"; readonly path: string }
   | { readonly verdict: "refuse"; readonly status: 400 | 401 | 403 | 421 };
 
+/** Where visitors see a preview: at a port of this machine's loopback, or at a tunnel that has a name of its own. */
+export type Place = number | "tunnel";
+
 /**
  * Decides who may see a preview. A cookie alone counts only for requests of the preview's own pages and for
  * navigation: a browser also sends it with requests of other pages and other previews on this host.
  */
-export function decideAccess(visit: Visit, token: string, hostPort: number): Access {
+export function decideAccess(visit: Visit, token: string, place: Place): Access {
   const { host, origin } = visit.headers;
-  // Against DNS rebinding: only the browser knows such a page by another origin.
-  if (!ownHosts(hostPort).includes(host ?? "")) return { verdict: "refuse", status: 421 };
+  // Against DNS rebinding: only the browser knows such a page by another origin. A tunnel's name leads nowhere else.
+  if (!isOwnHost(host ?? "", place)) return { verdict: "refuse", status: 421 };
   const address = splitToken(visit.path);
   if (address === undefined) return { verdict: "refuse", status: 400 };
   const { path, tokens } = address;
   // Browsers let any page open a WebSocket to anywhere; only the server can refuse.
-  if (visit.isUpgrade && origin !== undefined && origin !== `http://${host}`) return { verdict: "refuse", status: 403 };
+  if (visit.isUpgrade && origin !== undefined && origin !== originOf(host)) return { verdict: "refuse", status: 403 };
   const given = visit.headers[tokenHeader];
   if (typeof given === "string" && isToken(given, token)) return { verdict: "enter", path };
   if (tokens.some((candidate) => isToken(candidate, token))) {
@@ -41,9 +44,13 @@ export function decideAccess(visit: Visit, token: string, hostPort: number): Acc
   return isOwnRequest(visit) ? { verdict: "enter", path } : { verdict: "refuse", status: 403 };
 }
 
-/** The Host headers of a preview. */
-function ownHosts(hostPort: number): readonly string[] {
-  return [`127.0.0.1:${hostPort}`, `localhost:${hostPort}`];
+function isOwnHost(host: string, place: Place): boolean {
+  return place === "tunnel" ? host !== "" : host === `127.0.0.1:${place}` || host === `localhost:${place}`;
+}
+
+/** The origin of a preview's own pages: a tunnel ends TLS outside. */
+export function originOf(host: string | undefined): string {
+  return `${/^(127\.0\.0\.1|localhost)(:|$)/.test(host ?? "") ? "http" : "https"}://${host}`;
 }
 
 /** A person's visit. A program would follow the redirect without the cookie. */
@@ -60,7 +67,7 @@ function isOwnRequest({ method, headers, isUpgrade }: Visit): boolean {
   const isSafe = method === "GET" || method === "HEAD";
   if (site === "same-origin" || site === "none") return true;
   if (site !== undefined) return isSafe && headers["sec-fetch-mode"] === "navigate";
-  return origin === undefined ? true : origin === `http://${host}`;
+  return origin === undefined || origin === originOf(host);
 }
 
 /** Undefined for an absolute address. */

@@ -35,7 +35,7 @@ const range = { first: 10_000, last: 32_767 };
 export async function openAddress(options: AddressOptions): Promise<Address> {
   const { hostPort, token = newToken(), usedPorts, ...entrance } = options;
   const sockets = new Set<Socket>();
-  const server: Server = createEntrance({ ...entrance, token, hostPort: () => portOf(server) });
+  const server: Server = createEntrance({ ...entrance, token, seenAt: () => portOf(server) });
   server.on("connection", (socket) => {
     sockets.add(socket);
     socket.once("close", () => sockets.delete(socket));

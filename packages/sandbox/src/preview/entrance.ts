@@ -10,7 +10,7 @@ import {
   type Upstream,
 } from "../relay/exchange.ts";
 import { endToEnd, type HeaderList, without } from "../relay/headers.ts";
-import { decideAccess, takeToken, tokenHeader } from "./access.ts";
+import { decideAccess, originOf, type Place, takeToken, tokenHeader } from "./access.ts";
 import { accessCookie, cookieForBrowser, cookiesForApp } from "./cookies.ts";
 import { pageCookies } from "./page-cookies.ts";
 import { type Page, pageOf, pageOfFailure, sendPage } from "./pages.ts";
@@ -23,7 +23,7 @@ export interface EntranceOptions {
   readonly connect: (signal: AbortSignal) => Promise<Duplex>;
   /** The page for a visitor when it rejects. */
   readonly pageOnFailure?: ((error: unknown) => Page | Promise<Page>) | undefined;
-  readonly hostPort: () => number;
+  readonly seenAt: () => Place;
 }
 
 const limits: ExchangeLimits & { readonly connections: number; readonly headersMs: number } = {
@@ -67,7 +67,7 @@ export function createEntrance(options: EntranceOptions): Server {
 async function onRequest(request: IncomingMessage, response: ServerResponse, options: EntranceOptions): Promise<void> {
   const access = decide(request, options, false);
   if (access.verdict === "refuse") return sendPage(response, pageOf(access.status));
-  if (access.verdict === "remember") return remember(response, access.path, options);
+  if (access.verdict === "remember") return remember(request, response, access.path, options);
   if (!isForwardable(request)) return sendPage(response, pageOf(501));
   const reached = await reach(response, options);
   if ("page" in reached) return sendPage(response, reached.page);
@@ -92,10 +92,10 @@ async function onUpgrade(
 
 function decide(
   { method = "GET", url = "", headers }: IncomingMessage,
-  { token, hostPort }: EntranceOptions,
+  { token, seenAt }: EntranceOptions,
   isUpgrade: boolean,
 ) {
-  return decideAccess({ method, path: url, headers, isUpgrade }, token, hostPort());
+  return decideAccess({ method, path: url, headers, isUpgrade }, token, seenAt());
 }
 
 async function reach(
@@ -115,11 +115,17 @@ async function reach(
   }
 }
 
-function remember(response: ServerResponse, path: string, { token }: EntranceOptions): void {
+function remember(
+  { headers }: IncomingMessage,
+  response: ServerResponse,
+  path: string,
+  { token }: EntranceOptions,
+): void {
+  const secure = originOf(headers.host).startsWith("https:") ? "; Secure" : "";
   response.writeHead(303, {
     // Two slashes or a backslash would lead to another host.
     Location: path.replace(/^[/\\]+/, "/"),
-    "Set-Cookie": `${accessCookie(token)}=${token}; Path=/; HttpOnly; SameSite=Lax`,
+    "Set-Cookie": `${accessCookie(token)}=${token}; Path=/; HttpOnly; SameSite=Lax${secure}`,
     "Cache-Control": "no-store",
     "Referrer-Policy": "no-referrer",
     "Content-Length": 0,
@@ -127,22 +133,31 @@ function remember(response: ServerResponse, path: string, { token }: EntranceOpt
   response.end();
 }
 
-/** The app gets the browser's Host: frameworks compare it with Origin, and dev servers accept loopback. */
+/**
+ * The app gets the browser's Host: frameworks compare it with Origin, and dev servers accept loopback. They would refuse the
+ * name of a tunnel, so there both are those of the port inside.
+ */
 function upstreamFor(
   request: IncomingMessage,
   connection: Duplex,
   path: string,
-  { port, token }: EntranceOptions,
+  { port, token, seenAt }: EntranceOptions,
 ): Upstream {
+  const { host = "" } = request.headers;
+  const inner = seenAt() === "tunnel" ? `localhost:${port}` : host;
+  const asInside = (address: string) =>
+    address === originOf(host) || address.startsWith(`${originOf(host)}/`)
+      ? `http://${inner}${address.slice(originOf(host).length)}`
+      : address;
   // Pages come unencoded, so that a script can be added.
   const isVisit = ["document", "iframe"].includes(String(request.headers["sec-fetch-dest"]));
   const dropped = ["host", tokenHeader, ...forwardedNames, ...(isVisit ? ["accept-encoding"] : [])];
   const kept = without(endToEnd(request.rawHeaders), dropped);
   const own = mapHeader(kept, "cookie", (cookie) => cookiesForApp(cookie, token));
   const headers: HeaderList = [
-    ["Host", request.headers.host ?? ""],
+    ["Host", inner],
     // Of a page that was not asked for by a visit, such as the answer to a form.
-    ...mapHeader(own, "referer", (referer) => takeToken(referer).path),
+    ...mapHeader(mapHeader(own, "origin", asInside), "referer", (referer) => asInside(takeToken(referer).path)),
   ];
   const setCookies = (answer: HeaderList) =>
     mapHeader(answer, "set-cookie", (cookie) => cookieForBrowser(cookie, token));

@@ -5,17 +5,17 @@ import type { Duplex } from "node:stream";
  * Carries bytes both ways until both sides have ended. Passes on the end of one side while the other direction
  * continues; a failure of one side cuts both, as does `idleMs` without traffic.
  */
-export function splice(client: Duplex, upstream: Duplex, idleMs: number): void {
+export function splice(client: Duplex, upstream: Duplex, idleMs?: number): void {
   const cut = () => {
     client.destroy();
     upstream.destroy();
   };
-  const timer = setTimeout(cut, idleMs).unref();
+  const timer = idleMs === undefined ? undefined : setTimeout(cut, idleMs).unref();
   let open = 2;
   for (const side of [client, upstream]) {
     side.on("error", cut);
-    side.on("data", () => timer.refresh());
-    side.on("drain", () => timer.refresh());
+    side.on("data", () => timer?.refresh());
+    side.on("drain", () => timer?.refresh());
     side.once("close", () => {
       open -= 1;
       if (open === 0) clearTimeout(timer);

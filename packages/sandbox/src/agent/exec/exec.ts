@@ -207,13 +207,19 @@ function createHandle(host: ExecHost, id: ExecId, output: ExecOutput, live: Live
     void followLog(log, output, { isAlive: host.isAlive, released: released.signal });
     return true;
   };
-  live?.onCut(() => {
-    if (isReleased) return;
-    follow().then(
-      (found) => found || output.end(lostExit(output.offsets)),
-      (error: Error) => output.fail(error),
-    );
-  });
+  /** A log that cannot be reached for now is there as long as its sandbox is. */
+  const goOn = async (): Promise<void> => {
+    while (!isReleased) {
+      try {
+        if (!(await follow())) output.end(lostExit(output.offsets));
+        return;
+      } catch (error) {
+        if (!hasCode(error, "provider_unavailable")) return output.fail(error as Error);
+        if (!(await host.isAlive())) return output.end(lostExit(output.offsets));
+      }
+    }
+  };
+  live?.onCut(() => void goOn().catch((error: Error) => output.fail(error)));
   const whileRunning = () => {
     if (output.exit !== null) throw new SlipwayError("exec_ended", `${id} has ended.`);
   };

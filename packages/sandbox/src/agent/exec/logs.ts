@@ -7,8 +7,8 @@ import { type ExecLog, readExecInfo, wholeFrames } from "./log.ts";
 
 /** The logs of a sandbox's execs, wherever they lie. A log without an exit counts as lost when the sandbox is not alive. */
 export interface ExecLogs {
-  /** Null when the exec has no log. */
-  open(id: ExecId): Promise<ExecLog | null>;
+  /** From a position that has been read up to; null when the exec has no log. */
+  open(id: ExecId, at?: number): Promise<ExecLog | null>;
   /** Null when the exec has no log. */
   find(id: ExecId, alive: boolean): Promise<ExecInfo | null>;
   /** Every exec that has a log, oldest first. */
@@ -22,7 +22,7 @@ const listConcurrency = 16;
 
 /** Logs that are files of this machine. */
 export function logsIn(directory: string): ExecLogs {
-  const openLog = async (id: ExecId) => await openFile(join(directory, id));
+  const openLog = async (id: ExecId, at = 0) => await openFile(join(directory, id), at);
   const find = async (id: ExecId, alive: boolean) => {
     const log = await openLog(id);
     return log === null ? null : await readExecInfo(log, id, alive);
@@ -47,9 +47,9 @@ export function logsIn(directory: string): ExecLogs {
 }
 
 /** Null when there is no such file. Follows no link. */
-async function openFile(path: string): Promise<ExecLog | null> {
+async function openFile(path: string, at: number): Promise<ExecLog | null> {
   try {
-    return readFrom(path, await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK));
+    return readFrom(path, await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK), at);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === "ENOENT" || code === "ELOOP") return null;
@@ -57,8 +57,8 @@ async function openFile(path: string): Promise<ExecLog | null> {
   }
 }
 
-function readFrom(path: string, file: FileHandle): ExecLog {
-  let position = 0;
+function readFrom(path: string, file: FileHandle, at: number): ExecLog {
+  let position = at;
   let watcher: LogWatcher | null = null;
   return {
     async read() {

@@ -41,7 +41,7 @@ export async function inspectHost(options: InspectOptions): Promise<Finding[]> {
 async function inspectUser(sandboxUid: number): Promise<Finding> {
   const uid = process.getuid?.() ?? -1;
   if (uid !== 0) return ok("user", `uid ${uid}; sandboxes run as this user, in their own namespaces`);
-  return ok("user", `root; sandboxes run as uid ${sandboxUid}`);
+  return ok("user", `root; sandboxes run as uids ${sandboxUid} and ${sandboxUid + 1}`);
 }
 
 async function inspectKernel(): Promise<Finding> {

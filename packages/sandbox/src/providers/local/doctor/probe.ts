@@ -44,6 +44,7 @@ export async function probeSandbox({ place, launch, bwrap, sandboxUid }: ProbeOp
       lowers: ["base"],
       root: "rootfs",
       user: "agent",
+      secondUser: false,
       workdir: "/workspace",
       egress: false,
       tools: [],

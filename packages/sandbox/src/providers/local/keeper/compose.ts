@@ -108,6 +108,9 @@ export async function composeKeeper(settings: KeeperSettings, clock: Clock, { lo
     space,
     removeTree,
     limitsMemory: cgroups.mechanisms.memory !== "none",
+    // An image is for sandboxes of every user: its build gives all files to one.
+    hasSecondUser: (request) =>
+      identity !== null && request.user === "root" && imageBuilder.baseOf(request) === undefined,
     onDeath: (box) => lifecycle.died(box).catch((error) => onError(box, error)),
     async originOf(request, signal) {
       const root = imageBuilder.baseOf(request) ?? (await images.resolve(request.image, { signal }));

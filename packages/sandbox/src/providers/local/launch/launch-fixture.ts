@@ -9,7 +9,7 @@ import { noCgroups } from "../limits/cgroup.ts";
 import { type Identity, type LaunchSpec, launchArguments, sandboxUid } from "./launch.ts";
 import { type LaunchService, startLaunchService } from "./launch-service.ts";
 import { createLayerTool, type LayerTool } from "./layer-tool.ts";
-import { seccompFilter } from "./seccomp.ts";
+import { type SeccompProfile, seccompFilter, seccompProfile } from "./seccomp.ts";
 import { ensureSkeleton, hostMasks } from "./skeleton.ts";
 
 /** A state directory with programs and a skeleton, for tests that launch by themselves. */
@@ -50,7 +50,7 @@ export async function createTestHost(): Promise<TestHost> {
   for (const path of [layout.bin, layout.mountPoint]) mkdirSync(path);
   const launcher = join(layout.bin, "slipway-launch");
   copyFileSync(fileURLToPath(new URL("../../../../native/build/slipway-launch", import.meta.url)), launcher);
-  for (const profile of ["user", "root"] as const) {
+  for (const profile of ["user", "root", "two-users"] as const) {
     writeFileSync(filterPath(layout, profile), seccompFilter(profile, arch() === "arm64" ? "arm64" : "x64"));
   }
   const settings = { npm: { registry: null, scopes: {}, caFile: null }, pip: { indexUrls: [], caFile: null }, apt: [] };
@@ -70,6 +70,7 @@ export async function createTestHost(): Promise<TestHost> {
     spec(script, change = {}) {
       const id = newId("sbx");
       const user = change.user ?? "agent";
+      const users = { user, secondUser: user === "root" && identity !== null };
       const agent = join(layout.bin, id);
       writeFileSync(agent, `#!/bin/sh\nexec >&2\n${script}\n`, { mode: 0o755 });
       return {
@@ -78,7 +79,7 @@ export async function createTestHost(): Promise<TestHost> {
         box: layout.box(id),
         lowers: [skeleton],
         root: "host",
-        user,
+        ...users,
         workdir: "/workspace",
         egress: false,
         tools: [],
@@ -87,7 +88,7 @@ export async function createTestHost(): Promise<TestHost> {
         cgroup: noCgroups,
         masks,
         limits: { processes: 64, fileBytes: 0, dataBytes: 0 },
-        programs: { bwrap: "/usr/bin/bwrap", agent, seccomp: filterPath(layout, user === "root" ? "root" : "user") },
+        programs: { bwrap: "/usr/bin/bwrap", agent, seccomp: filterPath(layout, seccompProfile(users)) },
         ...change,
       };
     },
@@ -100,7 +101,7 @@ export async function createTestHost(): Promise<TestHost> {
   };
 }
 
-function filterPath(layout: Layout, profile: "user" | "root"): string {
+function filterPath(layout: Layout, profile: SeccompProfile): string {
   return join(layout.bin, `${profile}.bpf`);
 }
 

@@ -31,13 +31,32 @@ describe("what a sandbox is", () => {
     expect(statSync(join(spec.box.upper, "workspace/made")).uid).toBe(host.identity?.uid ?? process.getuid?.());
   });
 
-  test("root inside has eight capabilities, and may change no owner", async () => {
-    const { output } = await inside(
-      "id -u; grep CapEff /proc/self/status; touch /tmp/x; chown 5:5 /tmp/x && stat -c %u /tmp/x",
-      { user: "root" },
-    );
-    expect(output).toBe("0\nCapEff:\t00000000000004fb\n0\n");
+  const capabilities = "CapEff:\t00000000000004fb\nCapBnd:\t00000000000004fb\n";
+
+  test("root inside has eight capabilities, and may change no owner to one that is not there", async () => {
+    const script =
+      "id -u; grep -E '^Cap(Eff|Bnd)' /proc/self/status; touch /tmp/x; chown 5:5 /tmp/x && stat -c %u /tmp/x";
+    expect((await inside(script, { user: "root" })).output).toBe(`0\n${capabilities}0\n`);
   });
+
+  if (process.getuid?.() === 0) {
+    test("root inside has a second user beside it, who has no capabilities", async () => {
+      const script =
+        "cat /proc/self/uid_map /proc/self/gid_map; touch /tmp/x; chown 1000:1000 /tmp/x; chown 5 /tmp/x; stat -c %u:%g /tmp/x; setpriv --reuid 1000 --regid 1000 --clear-groups sh -c 'id -u; id -G; grep CapPrm /proc/self/status; touch /tmp/y'";
+      const spec = host.spec(script, { user: "root" });
+      expect((await host.run(spec)).output.replaceAll(/ +/g, " ")).toBe(
+        `${" 0 0 1\n 1000 1000 1\n".repeat(2)}1000:1000\n1000\n1000\nCapPrm:\t0000000000000000\n`,
+      );
+      const second = (host.identity?.uid ?? 0) + 1;
+      for (const name of ["x", "y"])
+        expect(statSync(join(spec.box.upper, "tmp", name))).toMatchObject({ uid: second, gid: second });
+    });
+  } else {
+    test("root inside is alone", async () => {
+      const script = "cat /proc/self/uid_map; touch /tmp/x; chown 1000 /tmp/x && stat -c %u /tmp/x";
+      expect((await inside(script, { user: "root" })).output).toMatch(/^\s+0\s+0\s+1\n0\n$/);
+    });
+  }
 
   test("the status pipe tells pid 1's number and that it is ready", async () => {
     const { status } = await inside("printf 'ready\\n' >&5");
@@ -48,10 +67,10 @@ describe("what a sandbox is", () => {
 });
 
 describe("what a sandbox cannot do", () => {
-  test("inherit descriptors: it has the socket, the log directory and the status pipe", async () => {
+  test.each(["agent", "root"] as const)("inherit descriptors, as %s: it has three of its own", async (user) => {
     const secret = openSync("/etc/passwd", "r");
     const fds = Array.from({ length: 20 }, () => secret);
-    const { output } = await host.run(host.spec("ls -l /proc/$$/fd; true"), fds);
+    const { output } = await host.run(host.spec("ls -l /proc/$$/fd; true", { user }), fds);
     closeSync(secret);
     expect(output).not.toContain("passwd");
     const links = [...output.matchAll(/(\d+) -> (.*)$/gm)].map(([, fd, target]) => [Number(fd), target] as const);
@@ -143,6 +162,12 @@ describe("the launcher", () => {
     test("refuses to become root", () => {
       const asRoot = launchArguments(host.spec("true", { identity: { uid: 0, gid: 0 } }));
       expect(spawnSync(host.launcher, asRoot, { encoding: "utf8" }).status).toBe(2);
+    });
+
+    test("needs no right of root but to become another user", () => {
+      const args = launchArguments(host.spec("id -u", { user: "root" }));
+      const rights = ["--bounding-set=-all,+setuid,+setgid", host.launcher, ...args];
+      expect(spawnSync("setpriv", rights, { encoding: "utf8" })).toMatchObject({ status: 0, stderr: "0\n" });
     });
 
     test("refuses to start as root", () => {

@@ -3,7 +3,10 @@ import { SlipwayError } from "@slipway/contract";
 import type { BoxLayout } from "../layout.ts";
 import type { CgroupPlan } from "../limits/cgroup.ts";
 
-/** The uid of sandboxes when Slipway runs as root. It owns their layers and boxes. */
+/**
+ * The uid of sandboxes when Slipway runs as root. It owns their layers and boxes. The next one is uid 1000 of sandboxes
+ * with a second user.
+ */
 export const sandboxUid = 61_100;
 
 /** Paths inside of what the host provides. */
@@ -45,6 +48,8 @@ export interface LaunchSpec {
   /** `host`: the skeleton is the lowest layer, and /usr is the host's, read-only. `rootfs`: the layers hold everything. */
   readonly root: "host" | "rootfs";
   readonly user: "agent" | "root";
+  /** With root inside: uid 1000 is a user of its own. Only root of the host can provide it. */
+  readonly secondUser: boolean;
   readonly workdir: string;
   readonly limits: AgentLimits;
   readonly egress: boolean;
@@ -97,9 +102,10 @@ export function startArguments(spec: StartSpec): string[] {
     ...spec.lowers.flatMap((id) => flag("--lower", `${id}/fs`)),
     ...mountPoints(spec).flatMap((path) => flag("--mount-point", path)),
     ...flag("--directory", spec.workdir),
+    ...(spec.secondUser ? ["--second-user"] : []),
     "--",
     spec.programs.bwrap,
-    ...namespaces(spec.user),
+    ...namespaces(spec),
     ...fileSystem(spec),
     "--",
     inside.agent,
@@ -148,15 +154,23 @@ export function complaintIn(text: string): string {
 /** Descriptors that the launcher passes to bubblewrap; see native/launch/run.c. */
 const infoFd = 6;
 const seccompFd = 7;
+const userNamespaceFd = 8;
 
 /** What dpkg and package installers need. They count only inside the sandbox's user namespace. */
 const rootCapabilities = "CHOWN DAC_OVERRIDE FOWNER FSETID SETUID SETGID KILL NET_BIND_SERVICE".split(" ");
 
-function namespaces(user: "agent" | "root"): string[] {
+/** Bubblewrap leaves the descriptor of `--userns` open; `--block-fd` finds nothing to read there and closes it. */
+const secondUserNamespace = [
+  ...[...flag("--userns", userNamespaceFd), ...flag("--block-fd", userNamespaceFd)],
+  "--assert-userns-disabled",
+];
+
+function namespaces({ user, secondUser }: StartSpec): string[] {
   const id = user === "root" ? 0 : 1000;
   return [
-    ...["--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"],
-    ...["--disable-userns", "--as-pid-1", "--new-session", "--clearenv"],
+    ...(secondUser ? secondUserNamespace : ["--unshare-user", "--disable-userns"]),
+    ...["--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"],
+    ...["--as-pid-1", "--new-session", "--clearenv"],
     ...flag("--uid", id),
     ...flag("--gid", id),
     ...flag("--hostname", inside.hostname),

@@ -125,7 +125,9 @@ async function start(
   limits: StartLimits,
   signal: AbortSignal | undefined,
 ): Promise<number> {
-  const plan = cgroups.plan(name, limits);
+  // Each user may have as many processes, so that none takes those reserved for pid 1.
+  const processes = spec.secondUser ? 2 * limits.processes : limits.processes;
+  const plan = cgroups.plan(name, { ...limits, processes });
   const tell = () => service.run(launchArguments({ ...spec, identity, cgroup: plan }));
   const launch = standby ?? follow(tell(), plan.directories, null);
   const timeout = AbortSignal.timeout(startLimitMs);

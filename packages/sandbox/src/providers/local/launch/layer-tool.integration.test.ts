@@ -1,6 +1,8 @@
 import { execFileSync, spawn } from "node:child_process";
 import {
+  chmodSync,
   existsSync,
+  lchownSync,
   linkSync,
   lstatSync,
   mkdirSync,
@@ -137,6 +139,38 @@ test("flatten merges layers as overlay would, and keeps what they delete below",
   shell(`python3 -c "import os
 for name in ('hidden', 'earlier'): assert os.getxattr('flat/' + name, 'user.overlay.opaque') == b'y', name"`);
 });
+
+if (process.getuid?.() === 0) {
+  test("layers keep the files of both users, and are measured and removed with them", async () => {
+    const first = host.identity?.uid ?? 0;
+    shell(
+      "mkdir -p upper/theirs upper/back low/back; echo x > upper/theirs/file; ln -s x upper/link; mkfifo upper/pipe",
+    );
+    const give = (path: string) => lchownSync(join(work, path), first + 1, first + 1);
+    for (const path of ["upper/theirs", "upper/theirs/file", "upper/link", "upper/pipe", "low/back"]) give(path);
+    for (const path of ["upper/theirs", "upper/theirs/file"])
+      chmodSync(join(work, path), path.endsWith("file") ? 0o4700 : 0);
+    await settle();
+    await host.layerTool.copy(copyRequest("copy"));
+    await host.layerTool.copy(copyRequest("again", "copy"));
+    await host.layerTool.flatten({ to: join(work, "flat"), lowestFirst: [join(work, "low"), join(work, "again")] });
+    for (const to of ["copy", "flat"]) {
+      const owner = (path: string) => lstatSync(join(work, to, path)).uid - first;
+      expect(["", "theirs", "theirs/file", "link", "pipe", "back"].map(owner)).toEqual([0, 1, 1, 1, 1, 0]);
+      expect(lstatSync(join(work, to, "theirs/file")).mode & 0o7777).toBe(0o4700);
+    }
+    expect(inode("again/theirs/file")).toBe(inode("copy/theirs/file"));
+    expect(await host.layerTool.measure(work)).toBeGreaterThan(0);
+    for (const tree of ["upper", "low", "copy", "again", "flat"]) await host.layerTool.remove(join(work, tree));
+    expect(readdirSync(work).filter((name) => !name.endsWith(".manifest"))).toEqual([]);
+  });
+
+  test("files of other users stay out of its reach", async () => {
+    mkdirSync(join(work, "upper"));
+    writeFileSync(join(work, "upper/secret"), "x", { mode: 0o600 });
+    await expect(host.layerTool.copy(copyRequest("copy"))).rejects.toThrow(/Permission denied/);
+  });
+}
 
 test("measure counts each file once, and no further than asked", async () => {
   mkdirSync(join(work, "tree"));

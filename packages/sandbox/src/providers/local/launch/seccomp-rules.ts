@@ -164,6 +164,29 @@ function priorityRules(whichProcess: number): readonly Line[] {
   ];
 }
 
+/** Root, the second user, and "leave it". */
+const twoUsers = [0, 1000, 0xffffffff];
+
+/** The kernel judges changes between the two users. Others succeed without effect: package installers make many. */
+function ownerRules(uidAt: number): readonly Line[] {
+  return [
+    load(argument(uidAt)),
+    ...twoUsers.map((uid) => equal(uid, "group")),
+    returns(errno.none),
+    label("group"),
+    ...allowValues(uidAt + 1, twoUsers, errno.none),
+  ];
+}
+
+/** Calls that change owners, in a sandbox with two users. Groups can only be dropped. */
+export const ownershipOfTwo = {
+  chown: ownerRules(1),
+  lchown: ownerRules(1),
+  fchown: ownerRules(1),
+  fchownat: ownerRules(2),
+  setgroups: allowValues(0, [0], errno.none),
+} as const;
+
 /** Calls that are judged by their arguments. */
 export const inspected = {
   socket: socketRules,

@@ -94,6 +94,7 @@ const inspected = {
     prctl: 157,
     setrlimit: 160,
     prlimit64: 302,
+    fchown: 93,
     fchownat: 260,
     setgroups: 116,
     setsockopt: 54,
@@ -115,6 +116,7 @@ const inspected = {
     prctl: 167,
     setrlimit: 164,
     prlimit64: 261,
+    fchown: 55,
     fchownat: 54,
     setgroups: 159,
     setsockopt: 208,
@@ -285,6 +287,28 @@ describe.each(["x64", "arm64"] as const)("on %s", (arch: Arch) => {
     expect(ask(nr.fchownat)).toBe(allowed);
     expect(ask(nr.fchownat, [], "root")).toBe("0");
     expect(ask(nr.setgroups, [], "root")).toBe("0");
+  });
+
+  test.each([
+    [0, 0, allowed],
+    [1000, 1000, allowed],
+    [0, 1000, allowed],
+    [-1, 0, allowed],
+    [1000, 0xffffffff, allowed],
+    [2 ** 32 + 1000, 0, allowed],
+    [33, 33, "0"],
+    [0, 8, "0"],
+    [8, 0, "0"],
+    [1001, 1000, "0"],
+  ])("with two users, a change of owner to %i:%i is theirs or only answered", (uid, gid, expected) => {
+    expect(ask(nr.fchown, [3, uid, gid], "two-users")).toBe(expected);
+    expect(ask(nr.fchownat, [3, 0, uid, gid, 0], "two-users")).toBe(expected);
+  });
+
+  test("with two users, groups can be dropped, and others are only answered", () => {
+    expect(ask(nr.setgroups, [0, 0], "two-users")).toBe(allowed);
+    expect(ask(nr.setgroups, [1, 0], "two-users")).toBe("0");
+    expect(ask(numbers[arch].mount, [], "two-users")).toBe("EPERM");
   });
 
   test("calls newer than the table do not exist", () => {

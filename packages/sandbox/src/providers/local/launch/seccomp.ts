@@ -8,13 +8,14 @@ import {
   errno,
   type Instruction,
   killProcess,
+  type Line,
   label,
   load,
   returns,
   whenEqual,
   whenGreater,
 } from "./bpf.ts";
-import { inspected } from "./seccomp-rules.ts";
+import { inspected, ownershipOfTwo } from "./seccomp-rules.ts";
 
 /**
  * The system call filter of local sandboxes, as classic BPF. Refuses calls that reach rarely used parts of the kernel,
@@ -23,8 +24,20 @@ import { inspected } from "./seccomp-rules.ts";
  */
 export type Arch = "x64" | "arm64";
 
-/** `root`: root inside, with one uid mapped. Changes of owner succeed without effect. */
-export type SeccompProfile = "user" | "root";
+/**
+ * `root`: root inside, with one uid mapped; changes of owner succeed without effect. `two-users`: root and uid 1000;
+ * changes of owner between them are real, others succeed without effect.
+ */
+export type SeccompProfile = "user" | "root" | "two-users";
+
+/** For root, `secondUser` as in `LaunchSpec`. */
+export function seccompProfile(spec: {
+  readonly user: "agent" | "root";
+  readonly secondUser: boolean;
+}): SeccompProfile {
+  if (spec.user === "agent") return "user";
+  return spec.secondUser ? "two-users" : "root";
+}
 
 /** The program for bubblewrap's `--seccomp`. */
 export function seccompFilter(profile: SeccompProfile, arch: Arch): Uint8Array {
@@ -37,17 +50,20 @@ export function seccompFilter(profile: SeccompProfile, arch: Arch): Uint8Array {
       if (nr !== null) program.push(whenEqual(nr, 1), returns(action));
     }
   };
-  const inspect = (name: keyof typeof inspected) => {
-    const nr = number(name);
-    const body = assemble(inspected[name]);
-    if (nr !== null) program.push(whenEqual(nr, body.length), ...body);
+  const inspect = (rules: Partial<Record<Syscall, readonly Line[]>>) => {
+    for (const name in rules) {
+      const nr = number(name as Syscall);
+      const body = assemble(rules[name as Syscall] ?? []);
+      if (nr !== null) program.push(whenEqual(nr, body.length), ...body);
+    }
   };
 
   program.push(whenGreater(newestKnownNumber, 1), returns(errno.ENOSYS));
   answer(refused, errno.EPERM);
   answer(unknown, errno.ENOSYS);
   if (profile === "root") answer(ownership, errno.none);
-  for (const name in inspected) inspect(name as keyof typeof inspected);
+  if (profile === "two-users") inspect(ownershipOfTwo);
+  inspect(inspected);
   program.push(returns(allow));
   return encode(program);
 }
@@ -157,7 +173,7 @@ export type Syscall = keyof typeof syscalls;
 /** removexattrat. From 424 on, both architectures have the same numbers. */
 const newestKnownNumber = 466;
 
-const ownership = ["chown", "lchown", "fchown", "fchownat", "setgroups"] as const satisfies readonly Syscall[];
+const ownership = Object.keys(ownershipOfTwo) as (keyof typeof ownershipOfTwo)[];
 
 /** Programs have a fallback when these do not exist, but fail when they are forbidden. */
 const unknown = ["clone3", "statmount", "listmount", "lsm_set_self_attr"] as const satisfies readonly Syscall[];

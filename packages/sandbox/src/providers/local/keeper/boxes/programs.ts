@@ -4,14 +4,14 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { SlipwayError } from "@slipway/contract";
 import { replaceFile } from "../../../../state-files.ts";
-import { type Arch, seccompFilter } from "../../launch/seccomp.ts";
+import { type Arch, type SeccompProfile, seccompFilter } from "../../launch/seccomp.ts";
 import type { Layout } from "../../layout.ts";
 
 export interface Programs {
   readonly launch: string;
   readonly bwrap: string;
   readonly agent: string;
-  readonly seccomp: Readonly<Record<"agent" | "root", string>>;
+  readonly seccomp: Readonly<Record<SeccompProfile, string>>;
 }
 
 const built = fileURLToPath(new URL("../../../../../native/build/", import.meta.url));
@@ -26,7 +26,11 @@ export function installPrograms(layout: Layout): Programs {
     launch: install(layout, "slipway-launch"),
     agent: install(layout, "slipway-agent"),
     bwrap: findBubblewrap(),
-    seccomp: { agent: installFilter(layout, "user", architecture), root: installFilter(layout, "root", architecture) },
+    seccomp: {
+      user: installFilter(layout, "user", architecture),
+      root: installFilter(layout, "root", architecture),
+      "two-users": installFilter(layout, "two-users", architecture),
+    },
   };
 }
 
@@ -46,7 +50,7 @@ function install(layout: Layout, name: string): string {
   return target;
 }
 
-function installFilter(layout: Layout, profile: "user" | "root", architecture: Arch): string {
+function installFilter(layout: Layout, profile: SeccompProfile, architecture: Arch): string {
   const target = join(layout.bin, `seccomp-${profile}.bpf`);
   replaceFile(target, seccompFilter(profile, architecture), 0o644);
   return target;

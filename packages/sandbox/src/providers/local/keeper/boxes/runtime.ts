@@ -1,10 +1,11 @@
 import type { Socket } from "node:net";
 import { join } from "node:path";
-import { SlipwayError } from "@slipway/contract";
+import { type CreateSandbox, SlipwayError } from "@slipway/contract";
 import { closeExecLogs } from "../../../../agent/exec/close-logs.ts";
 import type { Runtime } from "../../../../keeper/runtime.ts";
 import type { HostMasks, StartSpec } from "../../launch/launch.ts";
 import type { Launchpad } from "../../launch/launchpad.ts";
+import { seccompProfile } from "../../launch/seccomp.ts";
 import type { Origin, SandboxRecord } from "../../record.ts";
 import type { AgentLink } from "./agent-link.ts";
 import type { Box } from "./boxes.ts";
@@ -27,6 +28,8 @@ export interface RuntimeParts extends CaptureParts {
   /** The layers of the request's image. */
   readonly originOf: LocalRuntime["originOf"];
   removeTree(path: string): Promise<void>;
+  /** See `LaunchSpec`. */
+  hasSecondUser(request: CreateSandbox): boolean;
   onDeath(box: Box): void;
 }
 
@@ -135,13 +138,14 @@ function specOf(parts: RuntimeParts, box: Box): StartSpec {
   const { layout, programs, masks } = parts;
   const { request, network, lowers, image, tools } = box.record;
   const mebibyte = 1024 * 1024;
+  const users = { user: request.user, secondUser: parts.hasSecondUser(request) };
   return {
     layers: layout.layers,
     mountPoint: layout.mountPoint,
     box: layout.box(box.id),
     lowers,
     root: image.kind,
-    user: request.user,
+    ...users,
     workdir: request.workdir,
     limits: {
       processes: request.processes,
@@ -151,7 +155,7 @@ function specOf(parts: RuntimeParts, box: Box): StartSpec {
     egress: true,
     forwards: network.forwards,
     tools: tools.map(({ name, digest }) => ({ name, directory: join(layout.tools, digest) })),
-    programs: { bwrap: programs.bwrap, agent: programs.agent, seccomp: programs.seccomp[request.user] },
+    programs: { bwrap: programs.bwrap, agent: programs.agent, seccomp: programs.seccomp[seccompProfile(users)] },
     masks,
   };
 }

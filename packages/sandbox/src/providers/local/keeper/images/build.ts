@@ -12,15 +12,15 @@ import { dialAgent } from "../../../../agent/connection.ts";
 import { type ExecHost, startExec } from "../../../../agent/exec/exec.ts";
 import { logsIn } from "../../../../agent/exec/logs.ts";
 import type { Lifecycle } from "../../../../keeper/boxes/lifecycle.ts";
+import { createBuildOutput } from "../../../../keeper/build-output.ts";
+import type { WorkOptions } from "../../../../keeper/sharing.ts";
 import { baseEnvironment } from "../../launch/skeleton.ts";
 import type { Layout } from "../../layout.ts";
 import type { LayerId, RootImage } from "../../record.ts";
 import type { Box, Boxes } from "../boxes/boxes.ts";
 import type { Layers } from "../boxes/layers.ts";
 import type { LocalRuntime } from "../boxes/runtime.ts";
-import { createBuildOutput } from "./output.ts";
 import type { Recipe, Step } from "./recipes.ts";
-import type { WorkOptions } from "./sharing.ts";
 
 export interface ImageBuilder {
   /**

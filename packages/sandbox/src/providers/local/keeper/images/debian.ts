@@ -87,7 +87,7 @@ export async function rootfsSettings(sources: SkeletonSources, debian: DebianSou
     ...(await copyTree(sources.root ?? "/", "usr/local/share/ca-certificates")),
     textFile("usr/local/share/ca-certificates/slipway-egress.crt", sources.egressCa),
     textFile("etc/apt/sources.list", debian.lines.map((line) => `${line}\n`).join("")),
-    // Only one uid is mapped: apt cannot switch users.
+    // The uid of apt's own user is not mapped: apt cannot switch to it.
     textFile("etc/apt/apt.conf.d/90slipway", 'APT::Sandbox::User "root";\nAcquire::Languages "none";\n'),
     textFile("etc/dpkg/dpkg.cfg.d/slipway", dpkgSettings),
     // Keeps packages from starting services.

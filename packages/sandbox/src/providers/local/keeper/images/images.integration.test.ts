@@ -103,7 +103,10 @@ describe("a custom image", () => {
         base: "host" as const,
         npm: ["semver@7.7.1"],
         pip: ["slipway-probe==1.0"],
-        commands: ["id -u > /opt/who", "cat /opt/who /proc/sys/kernel/random/uuid > /opt/made"],
+        commands: [
+          "id -u > /opt/who && chmod 600 /opt/who && chown 1000:1000 /opt/who",
+          "cat /opt/who /proc/sys/kernel/random/uuid > /opt/made",
+        ],
       };
       // Two that ask at once share one build.
       const [first, second] = await Promise.all([local.provider.create({ image }), local.provider.create({ image })]);
@@ -117,8 +120,9 @@ describe("a custom image", () => {
       const made = await readText(sandbox.files, "/opt/made");
       expect(made).toMatch(/^0\n[0-9a-f-]{36}\n$/);
       expect(await readText(other.files, "/opt/made")).toBe(made);
-      expect(await run(sandbox, "id -un; ls -A /tmp /var/tmp /root")).toMatchObject({
-        stdout: "agent\n/root:\n\n/tmp:\n\n/var/tmp:\n",
+      // Whatever owner its commands name, the files belong to the user of each sandbox.
+      expect(await run(sandbox, "cat /opt/who; id -un; ls -A /tmp /var/tmp /root")).toMatchObject({
+        stdout: "0\nagent\n/root:\n\n/tmp:\n\n/var/tmp:\n",
       });
     },
     buildMs,

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { type CustomImage, type Image, SlipwayError } from "@slipway/contract";
 import type { Clock } from "../../../../keeper/clock.ts";
 import { readRecords, removeRecord, writeRecord } from "../../../../keeper/record.ts";
+import { createSharedWork, type WorkOptions } from "../../../../keeper/sharing.ts";
 import type { DebianSources } from "../../launch/debian-sources.ts";
 import type { HostRegistries } from "../../launch/host-registries.ts";
 import type { Identity } from "../../launch/launch.ts";
@@ -14,7 +15,6 @@ import type { Layers } from "../boxes/layers.ts";
 import type { ImageBuilder } from "./build.ts";
 import { debianRecipes, rootfsSettings } from "./debian.ts";
 import { contentOf, customRecipe, isNodeImage, type NodeImage, nodeRecipe, type Recipe } from "./recipes.ts";
-import { createSharedWork, type WorkOptions } from "./sharing.ts";
 
 /** Turns the name or recipe of an image into layers. Builds missing ones. */
 export interface Images {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createBuildOutput } from "./output.ts";
+import { createBuildOutput } from "./build-output.ts";
 
 function linesOf(...parts: (string | Uint8Array)[]): string[] {
   const lines: string[] = [];

@@ -1,4 +1,4 @@
-import { throwIfAborted } from "../../../../abort.ts";
+import { throwIfAborted } from "../abort.ts";
 
 /** What a caller that waits for work passes to it. */
 export interface WorkOptions {
