@@ -1,13 +1,14 @@
 import { chmodSync, mkdirSync } from "node:fs";
 import { flushCompileCache } from "node:module";
 import { installedTools } from "@slipway/agent-host";
-import { SlipwayError } from "@slipway/contract";
+import { type ProviderHealth, SlipwayError } from "@slipway/contract";
 import { openProvider } from "@slipway/sandbox/open";
+import { otherProviders } from "@slipway/sandbox/settings";
 import manifest from "../package.json" with { type: "json" };
 import { createAgentCheck } from "./agents.ts";
 import { createBuilding } from "./building.ts";
 import { composeServer, type ServerOptions, type ServerSettings } from "./compose.ts";
-import { readProcessConfig, type ServerConfig } from "./config.ts";
+import { computePriceOf, readProcessConfig, type ServerConfig } from "./config.ts";
 import { createApp } from "./http/app.ts";
 import { listenOnSocket } from "./http/listen.ts";
 import { takeServerLock } from "./lock.ts";
@@ -55,6 +56,7 @@ async function run(config: ServerConfig): Promise<void> {
   const app = createApp({
     builds: server.face,
     models: server.gateway.health,
+    provider: providerHealth(config),
     version: manifest.version,
     log,
     signal: ending.signal,
@@ -69,6 +71,10 @@ async function run(config: ServerConfig): Promise<void> {
   log("ends");
 }
 
+function providerHealth({ sandboxes }: ServerConfig): ProviderHealth {
+  return { name: sandboxes.provider, because: sandboxes.because, others: otherProviders(sandboxes) };
+}
+
 /** As root, sandboxes of other users must be able to traverse the directory. */
 function prepare(stateDirectory: string): void {
   const mode = process.getuid?.() === 0 ? 0o711 : 0o700;
@@ -81,29 +87,30 @@ function prepare(stateDirectory: string): void {
 }
 
 async function optionsOf(config: ServerConfig & ServerSettings, parts: AsyncDisposableStack): Promise<ServerOptions> {
-  const { stateDirectory, name, sandboxUid, minFreeMb, environment, simulation, agentsDirectory, remote } = config;
+  const { stateDirectory, name, sandboxes, environment, simulation, agentsDirectory, remote } = config;
   const tools =
     simulation === null ? { ...(await installedTools(agentsDirectory)), ...checkerToolDirectories() } : undefined;
   const provider = parts.use(
     await openProvider({
+      ...sandboxes,
       // A simulation has no sandboxes, but repositories are still read in local ones.
-      provider: simulation === null ? config.provider : "local",
+      provider: sandboxes.provider === "simulated" ? "local" : sandboxes.provider,
       stateDir: stateDirectory,
       environment,
-      sandboxUid,
-      minFreeMb,
       tools,
     }),
   );
   // Without working sandboxes a build would only fail, task by task.
   if (simulation === null) await provider.reconcile();
   const clock = { now: () => Date.now() };
+  const price = computePriceOf(config);
   const building: ServerOptions["building"] = (made) =>
-    createBuilding({ ...made, provider, stateDirectory, environment, remote, clock, warn: log });
+    createBuilding({ ...made, provider, price, stateDirectory, environment, remote, clock, warn: log });
   return {
     warn: log,
     checkAgent: tools && createAgentCheck(tools, agentsDirectory),
-    openRepository: ({ id }, source) => openRepository({ provider, source, environment, labels: { build: id } }),
+    openRepository: ({ id }, source, paid = provider) =>
+      openRepository({ provider: paid, source, environment, labels: { build: id } }),
     building: simulation === null ? building : simulated(simulation.speed, name, parts),
   };
 }
