@@ -2,16 +2,16 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { chmodSync, chownSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
-import { connect, createServer } from "node:net";
+import { connect, createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import type { Duplex } from "node:stream";
-import { fileURLToPath } from "node:url";
-import type { ExecHost } from "../agent/exec/exec.ts";
+import type { ExecRequestInput } from "@slipway/contract";
+import { execStart } from "../agent/agent-fixture.ts";
+import { type ExecHost, startExec } from "../agent/exec/exec.ts";
+import type { Exec } from "../provider.ts";
 import { buildLink } from "./build.ts";
 import { type Link, openLink } from "./link.ts";
-
-const native = join(dirname(fileURLToPath(import.meta.url)), "../../native");
 
 /** The real link program with the real agent on this machine, as root, with a user of its own for what runs inside. For tests. */
 export interface LinkBox extends AsyncDisposable {
@@ -24,6 +24,7 @@ export interface LinkBox extends AsyncDisposable {
   readonly key: Buffer;
   readonly process: ChildProcess;
   readonly channel: string;
+  readonly environment: Readonly<Record<string, string>>;
   open(signal?: AbortSignal): Promise<Duplex>;
   link(open?: (signal: AbortSignal) => Promise<Duplex>): Link;
   hostOf(link: Link): ExecHost;
@@ -81,6 +82,7 @@ export async function startLinkBox(environment: Readonly<Record<string, string>>
     key,
     process: child,
     channel,
+    environment,
     open,
     link(through = open) {
       const link = openLink({ open: through, key });
@@ -108,4 +110,60 @@ export async function freePort(): Promise<number> {
   server.close();
   await once(server, "close");
   return port;
+}
+
+/** Starts a command as a sandbox's `exec` does. */
+export function execOn(box: LinkBox, link: Link, request: ExecRequestInput): Promise<Exec> {
+  const { id, argv = [], env, background } = request;
+  const { PATH } = execStart([]).env;
+  return startExec(box.hostOf(link), {
+    ...execStart(argv, { cwd: box.workdir, env: { PATH: PATH ?? "", HOME: box.workdir, ...env } }),
+    ...(id && { id }),
+    ...(background && { background }),
+  });
+}
+
+/** All that a command writes to its standard output and error. */
+export async function textOf(exec: Exec): Promise<string> {
+  let text = "";
+  for await (const chunk of exec.output())
+    if (chunk.type !== "output_truncated") text += Buffer.from(chunk.data).toString();
+  return text;
+}
+
+/** A network between host and sandbox: delays all bytes and cuts connections when it is told to. */
+export function createNetwork(port: number, delayMs: number) {
+  const open = new Set<Socket>();
+  let isDown = false;
+  const delayed = (from: Duplex, to: Duplex) => {
+    from.on("data", (chunk) => setTimeout(() => to.destroyed || to.write(chunk), delayMs));
+    from.on("close", () => to.destroy());
+  };
+  return {
+    cuts: 0,
+    async open(): Promise<Socket> {
+      if (isDown) throw new Error("The network is down.");
+      const far = connect(port, "127.0.0.1");
+      const server = createServer((near) => {
+        server.close();
+        for (const socket of [near, far]) open.add(socket.on("error", () => socket.destroy()).setNoDelay());
+        delayed(near, far);
+        delayed(far, near);
+        near.once("close", () => open.delete(near));
+        far.once("close", () => open.delete(far));
+      }).listen(0, "127.0.0.1");
+      await once(server, "listening");
+      const socket = connect((server.address() as { port: number }).port, "127.0.0.1");
+      await once(socket, "connect");
+      return socket;
+    },
+    cut() {
+      this.cuts++;
+      for (const socket of open) socket.destroy();
+    },
+    setDown(down: boolean) {
+      isDown = down;
+      if (down) this.cut();
+    },
+  };
 }
