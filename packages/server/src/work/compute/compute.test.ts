@@ -167,6 +167,20 @@ test("a fork pays for itself", async () => {
   expect(await balance()).toMatchObject({ spentMicroUsd: truth(), reservedMicroUsd: 0 });
 });
 
+test("a GPU is paid for, also in a fork", async () => {
+  const { parts, world, labels, balance, advance } = await open();
+  await using paid = payForSandboxes(world.provider, parts());
+  const sandbox = await paid.provider.create({ labels, gpu: "T4:2" });
+  const fork = await sandbox.fork({ cpu: 4 });
+  advance(hourMs / 60);
+  await sandbox.destroy();
+  await fork.destroy();
+  const [one, other] = [2, 4].map((cpu) => computeRate(price, { cpu, memoryMb: 4096, gpu: "T4:2" }) ?? 0);
+  const spentMicroUsd = computeCost(one ?? 0, minuteMs) + computeCost(other ?? 0, minuteMs);
+  expect(spentMicroUsd).toBeGreaterThan(2 * 2 * 60 * 10_000);
+  expect(await balance()).toMatchObject({ spentMicroUsd, reservedMicroUsd: 0 });
+});
+
 test("without money nothing starts, and what runs ends with what is reserved", async () => {
   const budgetMicroUsd = computeCost(rate, hourMs);
   const { parts, world, labels, refusals, balance, pass, truth } = await open({ budgetMicroUsd });

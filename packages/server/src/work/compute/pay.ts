@@ -74,7 +74,7 @@ function paying(
     const { cpu, memoryMb, gpu, labels, lifetimeMs } = parsed.data;
     const microUsdPerMs = computeRate(price, { cpu, memoryMb, gpu });
     if (microUsdPerMs === undefined) throw unknownGpu(provider.name, `${gpu}`, price);
-    const payment: Payment = { key: randomUUID(), microUsdPerMs, lifetimeMs };
+    const payment: Payment = { key: randomUUID(), microUsdPerMs, lifetimeMs, gpu: gpu ?? null };
     return await meter.inLine(payment, async () => {
       const reserved = await meter.reserveFirst(payment, labels, null);
       const paid = { labels: { ...labels, ...labelsOf(payment) }, lifetimeMs: Math.min(firstMs, lifetimeMs) };
@@ -122,7 +122,13 @@ function paying(
         }),
       async fork({ labels: own, ...overrides } = {}, options) {
         const { limits, labels } = await sandbox.info(options);
-        const request = { cpu: limits.cpu, memoryMb: limits.memoryMb, ...overrides, labels: own ?? unpaid(labels) };
+        const inherited = {
+          cpu: limits.cpu,
+          memoryMb: limits.memoryMb,
+          ...(payment.gpu !== null && { gpu: payment.gpu }),
+        };
+        const { lifetimeMs = payment.lifetimeMs } = overrides;
+        const request = { ...inherited, ...overrides, lifetimeMs, labels: own ?? unpaid(labels) };
         return await make(request, (paid) => sandbox.fork({ ...overrides, ...paid }, options));
       },
       ...(Symbol.asyncDispose in sandbox && { [Symbol.asyncDispose]: async () => void (await destroy()) }),
@@ -146,7 +152,7 @@ function pickOf(request: object, shape: object): object {
 }
 
 function unpaid(labels: Readonly<Record<string, string>>): Record<string, string> {
-  const own = labelsOf({ key: "", microUsdPerMs: 0, lifetimeMs: 0 });
+  const own = labelsOf({ key: "", microUsdPerMs: 0, lifetimeMs: 0, gpu: null });
   return Object.fromEntries(Object.entries(labels).filter(([name]) => !(name in own)));
 }
 
