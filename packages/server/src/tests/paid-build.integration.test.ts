@@ -3,7 +3,7 @@ import { expect, test, vi } from "vitest";
 import { localUser } from "../faces/principal.ts";
 import { scriptedApp } from "../testing/scripted-app.ts";
 import { openWorld } from "../testing/world.ts";
-import { afterEvent, type RunTime } from "../work/compute/run-times.ts";
+import { afterEvent, type RunTime } from "../work/compute/run-time.ts";
 
 const price = computePriceSchema.parse({ core: 0.05, cpusPerCore: 2, memoryGib: 0.001 });
 const rate = computeRate(price, { cpu: 2, memoryMb: 4096 }) ?? 0;

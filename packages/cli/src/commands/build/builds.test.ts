@@ -328,6 +328,17 @@ describe("plan", () => {
     ),
   };
 
+  test("names the cost of models and of sandboxes apart, and says when both together exceed the budget", async () => {
+    const dear = { ...plan, totals: { ...plan.totals, computeUsd: 1.234 } };
+    const { stdout, stderr } = await run(["plan", "--out", out, "a", "habit tracker"], [view], {
+      ...planned,
+      plan: async () => dear,
+    });
+    expect(stdout).toContain("together: 1h 5m of work, 6.00 USD for models and 1.23 USD for sandboxes; at least");
+    const { budgetMicroUsd } = view.money;
+    expect(stderr.includes("exceeds the budget")).toBe(7.234 * 1e6 > budgetMicroUsd);
+  });
+
   test("shows the intent and the graph of tasks, and writes both down", async () => {
     const { code, stdout, stderr, server } = await run(["plan", "--out", out, "a", "habit tracker"], [view], planned);
     expect(code).toBe(0);

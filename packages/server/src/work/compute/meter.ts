@@ -12,7 +12,8 @@ import type { BuildLedger, OpenCompute } from "@slipway/engine";
 import type { SandboxProvider } from "@slipway/sandbox";
 import { accountOf, keyOfRequest, type Payment, paymentOf } from "./account.ts";
 import { aheadMsOf, costBetween, type Slices, settlementOfUnknown, settlementsOf } from "./decide.ts";
-import { createRunTimes, type RunTime, ranAt } from "./run-times.ts";
+import { type RunTime, ranAt } from "./run-time.ts";
+import { createRunTimes } from "./run-times.ts";
 
 export interface MeterParts {
   readonly provider: Pick<SandboxProvider, "name" | "get" | "list" | "events">;
