@@ -2,6 +2,7 @@ import type { Client } from "@slipway/client";
 import type { Health } from "@slipway/contract";
 import type { SandboxProvider } from "@slipway/sandbox";
 import type { Finding } from "@slipway/sandbox/local/doctor";
+import type { Workspaces } from "@slipway/store/workspaces";
 import type { Environment } from "../terminal/environment.ts";
 import type { Io, Output } from "../terminal/io.ts";
 import type { Progress } from "../terminal/progress.ts";
@@ -83,6 +84,8 @@ export interface Context {
   settings(): Promise<Settings>;
   /** Opens it on first use, with that call's tool directories; the program closes it. */
   provider(tools?: Readonly<Record<string, string>>): Promise<SandboxProvider>;
+  /** The storage that outlives sandboxes, opened on first use; the program closes it. */
+  storage(): Promise<Workspaces>;
   inspectHost(settings: Settings): Promise<readonly HostFinding[]>;
   /** The directory of the server's socket and log. */
   stateDir(): Promise<string>;

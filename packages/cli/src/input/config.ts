@@ -11,6 +11,7 @@ import {
   wholeNumber,
 } from "@slipway/contract";
 import { type ProviderName, providerMistake } from "@slipway/sandbox/open";
+import { type StorageSettings, storageMistakes, storageRules, storageSettings } from "@slipway/store/objects";
 import { z } from "zod";
 import type { Environment } from "../terminal/environment.ts";
 
@@ -25,6 +26,8 @@ export interface Settings {
   readonly execTimeoutMs: number;
   /** Holds a directory for each installed agent. */
   readonly agentsDir: string;
+  /** Where files are kept that outlive their sandbox. */
+  readonly storage: StorageSettings;
 }
 
 export interface Host {
@@ -50,13 +53,15 @@ const environmentSchema = z.object({
     .default(defaultExecTimeoutMs / 1000),
   MODAL_TOKEN_ID: z.string().optional(),
   MODAL_TOKEN_SECRET: z.string().optional(),
+  ...storageRules,
 });
 type Parsed = z.output<typeof environmentSchema>;
 
 /** All settings, or one error that names every mistake. */
 export function readSettings(environment: Environment, host: Host = thisHost()): Settings {
   const { settings, given, mistakes: wrong } = readEnvironment(environmentSchema, environment);
-  const mistakes = [...wrong, ...providerMistakes(settings), ...contradictions(settings, given)];
+  const together = [...providerMistakes(settings), ...contradictions(settings, given), ...storageMistakes(settings)];
+  const mistakes = [...wrong, ...together];
   if (mistakes.length > 0) throw settingsError(mistakes);
   const stateDir = settings.SLIPWAY_STATE_DIR ?? defaultStateDir(environment, host);
   return {
@@ -69,6 +74,7 @@ export function readSettings(environment: Environment, host: Host = thisHost()):
     lifetimeMs: settings.MODAL_SANDBOX_TTL * 1000,
     idleMs: settings.MODAL_SANDBOX_INACTIVITY_MINUTES * 60_000,
     execTimeoutMs: settings.SLIPWAY_EXEC_TIMEOUT * 1000,
+    storage: storageSettings(settings, stateDir),
   };
 }
 

@@ -5,7 +5,7 @@ import { checkKey } from "./storage.ts";
 
 /** The variables are those of AWS's own tools, but for the place itself. */
 export const storageRules = {
-  SLIPWAY_STORAGE: z.union([z.string().startsWith("s3://").transform(parseS3), absolutePath]).optional(),
+  SLIPWAY_STORAGE: z.string().transform(parseRoot).optional(),
   AWS_ENDPOINT_URL_S3: z
     .url({ protocol: /^https?$/, error: "expected an address such as https://s3.example.com" })
     .optional(),
@@ -69,12 +69,19 @@ export function storageSettings(variables: StorageVariables, stateDir: string): 
   };
 }
 
+function parseRoot(text: string, context: z.RefinementCtx): string | S3Place {
+  const refuse = (message: string) => context.addIssue({ code: "custom", message });
+  if (text.startsWith("s3://")) return parseS3(text, refuse);
+  for (const { message } of absolutePath.safeParse(text).error?.issues ?? []) refuse(message);
+  return text;
+}
+
 /** `s3://bucket/prefix` */
-export function parseS3(text: string, context: Pick<z.RefinementCtx, "addIssue">): S3Place {
+export function parseS3(text: string, refuse: (mistake: string) => void): S3Place {
   const [, bucket = "", prefix = ""] = /^s3:\/\/([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:\/+(.*?)\/*)?$/s.exec(text) ?? [];
   if (bucket !== "" && isPrefix(prefix)) return { bucket, prefix };
-  context.addIssue({ code: "custom", message: `"${text}" is not a place such as s3://bucket/prefix` });
-  return z.NEVER;
+  refuse(`"${text}" is not a place such as s3://bucket/prefix`);
+  return { bucket, prefix };
 }
 
 function isPrefix(prefix: string): boolean {

@@ -1,8 +1,8 @@
 import type { CallOptions } from "@slipway/sandbox";
 import type { ObjectStorage } from "../objects/storage.ts";
-import { findUnchanged, type ListedEntry, listTree, type SandboxTree } from "./sandbox-tree.ts";
 import type { FileEntry } from "./manifest.ts";
-import { type SourceEntry, type TreeSource, treeEntries } from "./tree-source.ts";
+import { findUnchanged, type ListedEntry, listTree, type SandboxTree } from "./sandbox-tree.ts";
+import { type SourceEntry, type TreeSource, uploadEntries } from "./tree-source.ts";
 
 export interface Hydrated {
   readonly version: string | null;
@@ -19,7 +19,7 @@ export async function hydrate(
   options: CallOptions,
 ): Promise<Hydrated> {
   await sandbox.files.mkdir(directory, options);
-  await sandbox.files.upload(directory, treeEntries(storage, source.entries, options), options);
+  await sandbox.files.upload(directory, uploadEntries(storage, source.entries, options), options);
   return summary(source, source.entries);
 }
 
@@ -41,7 +41,7 @@ export async function restoreTree(
     await sandbox.files.remove(`${directory}/${path}`, { ...options, recursive: true });
   }
   const missing = source.entries.filter((entry) => !isThere(entry, there.get(entry.path), unchanged));
-  await sandbox.files.upload(directory, treeEntries(storage, missing, options), options);
+  await sandbox.files.upload(directory, uploadEntries(storage, missing, options), options);
   return { ...summary(source, missing), removed: removed.length };
 }
 

@@ -62,7 +62,8 @@ export function checkTree(entries: readonly Entry[], failure: (mistake: string) 
   for (const path of types.keys()) {
     for (let at = path.indexOf("/"); at >= 0; at = path.indexOf("/", at + 1)) {
       const parent = types.get(path.slice(0, at));
-      if (parent !== undefined && parent !== "directory") throw failure(`${JSON.stringify(path)}: lies below a ${parent}`);
+      if (parent !== undefined && parent !== "directory")
+        throw failure(`${JSON.stringify(path)}: lies below a ${parent}`);
     }
   }
 }
@@ -83,5 +84,7 @@ export function pathMistake(path: string): string | undefined {
 const maxPathBytes = 800;
 
 function damaged(version: string, mistake: string, cause?: unknown): SlipwayError {
-  return new SlipwayError("storage_damaged", `The manifest of version ${version} cannot be used: ${mistake}.`, { cause });
+  return new SlipwayError("storage_damaged", `The manifest of version ${version} cannot be used: ${mistake}.`, {
+    cause,
+  });
 }

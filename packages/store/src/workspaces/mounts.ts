@@ -51,7 +51,8 @@ function checkMounts(mounts: readonly Mount[], request: CreateSandboxInput): voi
   }
   for (const { directory } of mounts) {
     const twins = mounts.filter((other) => isWithin(other.directory, directory));
-    if (twins.length > 1) throw new SlipwayError("invalid_request", `${directory}: two places of the storage overlap here.`);
+    if (twins.length > 1)
+      throw new SlipwayError("invalid_request", `${directory}: two places of the storage overlap here.`);
     if (!directory.startsWith("/") || labelPrefix.length + directory.length > maxLabelLength) {
       throw new SlipwayError("invalid_request", `${directory}: expected an absolute path of at most 120 characters.`);
     }

@@ -15,9 +15,9 @@ const forms = "a name such as my-app, projects/<user>/<project>, shared, or s3:/
 /** `my-app`, `projects/ann/shop`, `shared`, `s3://bucket/prefix` */
 export function parsePlace(text: string): Place {
   if (text.startsWith("s3://")) {
-    let mistake = "";
-    const place = parseS3(text, { addIssue: (issue) => void (mistake = (issue as { message: string }).message) });
-    if (mistake !== "") throw new SlipwayError("invalid_request", `${mistake}.`);
+    const mistakes: string[] = [];
+    const place = parseS3(text, (mistake) => mistakes.push(mistake));
+    if (mistakes.length > 0) throw new SlipwayError("invalid_request", `${mistakes.join(" ")}.`);
     return { kind: "s3", ...place };
   }
   if (text === "shared") return { kind: "shared" };

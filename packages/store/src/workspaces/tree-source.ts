@@ -64,26 +64,37 @@ function notATree(mistake: string): SlipwayError {
 const wholeFileBytes = 1024 * 1024;
 const readsAhead = 16;
 
-/**
- * The tree, with its contents read ahead. Directories come twice if their mode forbids their owner to write: first so
- * that files can be put into them, and in the end as they are.
- */
-export async function* treeEntries(
+/** The tree, with its contents read ahead. */
+export function treeEntries(
   storage: ObjectStorage,
   entries: readonly SourceEntry[],
   options: StorageCall,
 ): AsyncGenerator<TreeEntry> {
-  const isClosed = ({ type, mode }: { type: string; mode: number }) => type === "directory" && (mode & 0o700) !== 0o700;
-  const closed = entries.filter((entry) => entry.type === "directory" && isClosed(entry));
-  const prepare = async (entry: SourceEntry): Promise<TreeEntry> => {
-    if (entry.type === "directory") return isClosed(entry) ? { ...entry, mode: entry.mode | 0o700 } : entry;
-    if (entry.type === "symlink") return entry;
-    const { path, mode, size } = entry;
+  return ahead(entries, readsAhead, async (entry) => {
+    if (entry.type !== "file") return entry;
+    const { type, path, mode, size } = entry;
     const content = checked(storage, entry, options);
-    return { type: "file", path, mode, content: size <= wholeFileBytes ? await whole(content) : content };
-  };
-  yield* ahead(entries, readsAhead, prepare);
-  yield* closed.reverse() as TreeEntry[];
+    return { type, path, mode, content: size <= wholeFileBytes ? await whole(content) : content };
+  });
+}
+
+/**
+ * The tree for an upload, which gives a directory its mode before its files: one whose owner must not write to it comes
+ * twice, in the end as it is.
+ */
+export async function* uploadEntries(
+  storage: ObjectStorage,
+  entries: readonly SourceEntry[],
+  options: StorageCall,
+): AsyncGenerator<TreeEntry> {
+  const closed = entries.flatMap((entry) =>
+    entry.type === "directory" && (entry.mode & 0o700) !== 0o700 ? [entry] : [],
+  );
+  const isClosed = new Set<SourceEntry>(closed);
+  const open = (entry: SourceEntry) =>
+    entry.type === "directory" && isClosed.has(entry) ? { ...entry, mode: entry.mode | 0o700 } : entry;
+  yield* treeEntries(storage, entries.map(open), options);
+  yield* closed.reverse();
 }
 
 /** What the storage answers must be what was written to it. */
@@ -101,7 +112,8 @@ async function* checked(
     yield part;
   }
   const isRight = left === 0 && (sha256 === undefined || hash.digest("hex") === sha256);
-  if (!isRight) throw new SlipwayError("storage_damaged", `The storage holds other bytes of ${path} than were written.`);
+  if (!isRight)
+    throw new SlipwayError("storage_damaged", `The storage holds other bytes of ${path} than were written.`);
 }
 
 async function whole(parts: AsyncIterable<Uint8Array>): Promise<Buffer> {

@@ -74,9 +74,7 @@ export function createWorkspace(storage: ObjectStorage): Workspace {
     restore: (sandbox, directory, options = {}) =>
       withSource(options, (source) => {
         // Else a mistyped place would empty the directory.
-        if (source.entries.length === 0 && source.version === null) {
-          throw new SlipwayError("version_not_found", "There is nothing at this place to restore.");
-        }
+        refuseNothing(source);
         return restoreTree(storage, source, sandbox, directory, options);
       }),
     sync: (sandbox, directory, options = {}) => syncVersion(storage, sandbox, directory, options),
@@ -95,10 +93,10 @@ export function createWorkspace(storage: ObjectStorage): Workspace {
       );
     },
     read: (options = {}) =>
-      withSource(options, async ({ version, entries }) => ({
-        version,
-        entries: treeEntries(storage, entries, options),
-      })),
+      withSource(options, async (source) => {
+        refuseNothing(source);
+        return { version: source.version, entries: treeEntries(storage, source.entries, options) };
+      }),
     async removeVersion(version, options = {}) {
       const known = await listVersions(storage, options);
       if (!known.some((info) => info.version === version)) {
@@ -109,6 +107,11 @@ export function createWorkspace(storage: ObjectStorage): Workspace {
   };
 }
 
+function refuseNothing({ version, entries }: TreeSource): void {
+  if (version === null && entries.length === 0) {
+    throw new SlipwayError("version_not_found", "There are neither versions nor files at this place.");
+  }
+}
 
 function readOnly({ version, entries }: TreeSource): TreeSource {
   const closed = entries.map((entry) => (entry.type === "symlink" ? entry : { ...entry, mode: entry.mode & ~0o222 }));

@@ -105,7 +105,10 @@ function createWriter(storage: ObjectStorage, version: string, transfers: Bounde
   return { writer, entries, uploaded };
 }
 
-async function* hashing(parts: AsyncIterable<Uint8Array>, take: (part: Uint8Array) => void): AsyncGenerator<Uint8Array> {
+async function* hashing(
+  parts: AsyncIterable<Uint8Array>,
+  take: (part: Uint8Array) => void,
+): AsyncGenerator<Uint8Array> {
   for await (const part of parts) {
     take(part);
     yield part;
