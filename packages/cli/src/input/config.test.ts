@@ -19,6 +19,7 @@ describe("defaults", () => {
   test("an empty environment gives the local provider and its limits", () => {
     expect(readSettings({}, user)).toEqual({
       provider: "local",
+      storage: { root: { directory: "/home/ann/.local/share/slipway/storage" }, s3: undefined },
       stateDir: "/home/ann/.local/share/slipway",
       sandboxUid: undefined,
       minFreeMb: undefined,

@@ -17,13 +17,11 @@ export function createS3Reader(client: S3Client, { bucket, place, limits }: Sour
     let at = offset;
     let tag: string | undefined;
     for (let failures = 0; ; ) {
+      const answer = await ask(key, at === 0 && end === "" ? undefined : `bytes=${at}-${end}`, signal);
+      if (answer === undefined) return;
+      if (tag !== undefined && answer.ETag !== tag) throw replaced(key);
+      tag = answer.ETag;
       try {
-        signal?.throwIfAborted();
-        const Range = at === 0 && end === "" ? undefined : `bytes=${at}-${end}`;
-        const request = new GetObjectCommand({ Bucket: bucket, Key: key, ...(Range !== undefined && { Range }) });
-        const answer = await client.send(request, signal ? { abortSignal: signal } : {});
-        if (tag !== undefined && answer.ETag !== tag) throw replaced(key);
-        tag = answer.ETag;
         for await (const part of body(answer, place, limits.stallMs)) {
           at += part.length;
           failures = 0;
@@ -32,15 +30,23 @@ export function createS3Reader(client: S3Client, { bucket, place, limits }: Sour
         return;
       } catch (error) {
         signal?.throwIfAborted();
-        // Nothing is there from this byte on.
-        if (hasName(error, "InvalidRange")) return;
-        const failure = s3Failure(error, place, key);
-        const mayPass = failure instanceof SlipwayError && failure.code === "storage_unavailable";
-        if (!mayPass || ++failures >= limits.tries) throw failure;
+        if (++failures >= limits.tries) throw s3Failure(error, place, key);
         await pause(100 * 2 ** failures, signal);
       }
     }
   };
+  /** The client repeats what has no answer. Undefined: nothing is there from this byte on. */
+  async function ask(key: string, Range: string | undefined, signal: AbortSignal | undefined) {
+    signal?.throwIfAborted();
+    try {
+      const request = new GetObjectCommand({ Bucket: bucket, Key: key, ...(Range !== undefined && { Range }) });
+      return await client.send(request, signal ? { abortSignal: signal } : {});
+    } catch (error) {
+      signal?.throwIfAborted();
+      if (hasName(error, "InvalidRange")) return undefined;
+      throw s3Failure(error, place, key);
+    }
+  }
 }
 
 async function* body(answer: GetObjectCommandOutput, place: string, stallMs: number): AsyncGenerator<Uint8Array> {
