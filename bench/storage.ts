@@ -1,9 +1,7 @@
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { CreateBucketCommand, S3Client } from "@aws-sdk/client-s3";
 import { run as runInside, type Sandbox } from "@slipway/sandbox";
 import { openProvider } from "@slipway/sandbox/open";
-import type { storageSettings } from "@slipway/store/objects";
 import { startS3Server } from "@slipway/store/testing/s3";
 import { openWorkspaces, type Workspaces } from "@slipway/store/workspaces";
 import { inTurn, type Report, ratio } from "./measure.ts";
@@ -18,7 +16,8 @@ export async function run(report: Report, only: ReadonlySet<string>): Promise<vo
   const scratch = mkdtempSync("/var/tmp/slipway-bench-");
   chmodSync(scratch, 0o711);
   await using server = await startS3Server();
-  await using workspaces = openWorkspaces(await bucketOf(server));
+  const { s3 } = await server.makeBucket("bench");
+  await using workspaces = openWorkspaces({ root: { bucket: "bench", prefix: "" }, s3 });
   const provider = await openProvider({ stateDir: join(scratch, "state"), environment: process.env });
   const sandbox = await provider.create({ lifetimeMs: 3_600_000, idleMs: null });
   try {
@@ -28,15 +27,6 @@ export async function run(report: Report, only: ReadonlySet<string>): Promise<vo
     await provider[Symbol.asyncDispose]();
     rmSync(scratch, { recursive: true, force: true, maxRetries: 10 });
   }
-}
-
-async function bucketOf({ endpoint, keyId, secret }: { endpoint: string; keyId: string; secret: string }) {
-  const credentials = { accessKeyId: keyId, secretAccessKey: secret };
-  const client = new S3Client({ endpoint, region: "us-east-1", forcePathStyle: true, credentials });
-  await client.send(new CreateBucketCommand({ Bucket: "bench" }));
-  client.destroy();
-  const s3 = { endpoint, region: "us-east-1", keyId, secret, sessionToken: undefined };
-  return { root: { bucket: "bench", prefix: "" }, s3 } satisfies ReturnType<typeof storageSettings>;
 }
 
 async function measure(sandbox: Sandbox, workspaces: Workspaces) {

@@ -5,13 +5,13 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { CreateBucketCommand, S3Client } from "@aws-sdk/client-s3";
 import { SlipwayError } from "@slipway/contract";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { bytesOf, describeObjectStorage, expectCode } from "./objects/conformance/suite.ts";
 import { openS3Storage } from "./objects/s3.ts";
 import type { S3Settings } from "./objects/settings.ts";
+import { below } from "./objects/storage.ts";
 import { type FaultProxy, type Faults, startFaultProxy } from "./testing/fault-proxy.ts";
 import { MemoryTree } from "./testing/memory-tree.ts";
 import { type S3Server, startS3Server } from "./testing/s3-server.ts";
@@ -24,16 +24,7 @@ beforeAll(async () => {
 });
 afterAll(async () => await server?.[Symbol.asyncDispose]());
 
-async function makeBucket(name: string): Promise<S3Settings> {
-  const { endpoint, keyId, secret } = server;
-  const credentials = { accessKeyId: keyId, secretAccessKey: secret };
-  const client = new S3Client({ endpoint, region: "us-east-1", forcePathStyle: true, credentials });
-  await client.send(new CreateBucketCommand({ Bucket: name }));
-  client.destroy();
-  return { endpoint, region: "us-east-1", keyId, secret, sessionToken: undefined, bucket: name };
-}
-
-describeObjectStorage("a bucket", async () => await openS3Storage(await makeBucket("conformance")));
+describeObjectStorage("a bucket", async () => await openS3Storage((await server.makeBucket("conformance")).settings));
 
 describe("a bucket that cannot be used", () => {
   const opened = async (change: Partial<S3Settings>) => {
@@ -92,7 +83,7 @@ describe("a server with faults", () => {
   let settings: S3Settings;
   beforeAll(async () => {
     proxy = await startFaultProxy(server.endpoint);
-    settings = { ...(await makeBucket("faults")), endpoint: proxy.endpoint };
+    settings = { ...(await server.makeBucket("faults")).settings, endpoint: proxy.endpoint };
   });
   afterAll(async () => await proxy?.[Symbol.asyncDispose]());
   const limits = { connectMs: 1000, answerMs: 1500, stallMs: 500, tries: 3 };
@@ -116,7 +107,6 @@ describe("a server with faults", () => {
     ],
   ])("that %s costs no version and shows no half one", async (name, faults) => {
     await using storage = await openS3Storage(settings, limits);
-    const { below } = await import("./objects/storage.ts");
     const workspace = createWorkspace(below(storage, name.replaceAll(" ", "-")));
     const tree = new MemoryTree().put("large", large);
     for (let index = 0; index < 40; index++) tree.put(`d/${index}`, `first ${index}`);
@@ -157,13 +147,8 @@ describe("a server with faults", () => {
 
 describe("the command line", () => {
   const open = async (bucket: string) => {
-    const { endpoint, keyId, secret } = await makeBucket(bucket);
-    return openSlipway({
-      SLIPWAY_STORAGE: `s3://${bucket}/a b/root`,
-      AWS_ENDPOINT_URL_S3: endpoint ?? "",
-      AWS_ACCESS_KEY_ID: keyId,
-      AWS_SECRET_ACCESS_KEY: secret,
-    });
+    const { variables } = await server.makeBucket(bucket);
+    return openSlipway({ ...variables, SLIPWAY_STORAGE: `s3://${bucket}/a b/root` });
   };
   /** Names, types, modes, targets and bytes. */
   const listing =

@@ -1,4 +1,3 @@
-import { CreateBucketCommand, S3Client } from "@aws-sdk/client-s3";
 import { describe, expect, test } from "vitest";
 import { startS3Server } from "./testing/s3-server.ts";
 import { openSlipway } from "./testing/slipway-program.ts";
@@ -9,14 +8,9 @@ const listing =
 /** Settings of a directory, and of a bucket of a server of their own. */
 async function settingsOf(kind: "a directory" | "a bucket") {
   if (kind === "a directory") return { settings: {}, [Symbol.asyncDispose]: async () => {} };
-  const { endpoint, keyId, secret, [Symbol.asyncDispose]: end } = await startS3Server();
-  const credentials = { accessKeyId: keyId, secretAccessKey: secret };
-  const client = new S3Client({ endpoint, region: "us-east-1", forcePathStyle: true, credentials });
-  await client.send(new CreateBucketCommand({ Bucket: "large" }));
-  client.destroy();
-  const keys = { AWS_ACCESS_KEY_ID: keyId, AWS_SECRET_ACCESS_KEY: secret };
-  const settings = { SLIPWAY_STORAGE: "s3://large", AWS_ENDPOINT_URL_S3: endpoint, ...keys };
-  return { settings, [Symbol.asyncDispose]: end };
+  const server = await startS3Server();
+  const { variables: settings } = await server.makeBucket("large");
+  return { settings, [Symbol.asyncDispose]: () => server[Symbol.asyncDispose]() };
 }
 
 describe.each(["a directory", "a bucket"] as const)("%s", (kind) => {

@@ -235,6 +235,6 @@ function decodeKey(encoded: string): string {
   return decodeURIComponent(encoded.replaceAll("+", " "));
 }
 
-export function notS3(place: string): SlipwayError {
+function notS3(place: string): SlipwayError {
   return new SlipwayError("storage_unavailable", `AWS_ENDPOINT_URL_S3: ${place} does not answer as an S3 server does.`);
 }

@@ -2,17 +2,22 @@ import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { createWriteStream, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { connect, createServer } from "node:net";
+import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
+import { CreateBucketCommand, S3Client } from "@aws-sdk/client-s3";
+import { freePort } from "./free-port.ts";
 
 export interface S3Server extends AsyncDisposable {
   readonly endpoint: string;
   readonly keyId: string;
   readonly secret: string;
+  makeBucket(name: string): Promise<TestBucket>;
 }
+
+export type TestBucket = Awaited<ReturnType<typeof makeBucket>>;
 
 /** A store that starts before its monitor is quite ready may never join it. */
 const storeStartMs = 10_000;
@@ -86,7 +91,24 @@ export async function startS3Server(): Promise<S3Server> {
       cause: error,
     });
   }
-  return { endpoint: `http://127.0.0.1:${port}`, keyId, secret, [Symbol.asyncDispose]: end };
+  const endpoint = `http://127.0.0.1:${port}`;
+  return { endpoint, keyId, secret, makeBucket: (name) => makeBucket(endpoint, name), [Symbol.asyncDispose]: end };
+}
+
+async function makeBucket(endpoint: string, bucket: string) {
+  const s3 = { endpoint, region: "us-east-1", keyId, secret, sessionToken: undefined };
+  const credentials = { accessKeyId: keyId, secretAccessKey: secret };
+  const client = new S3Client({ endpoint, region: s3.region, forcePathStyle: true, credentials });
+  await client.send(new CreateBucketCommand({ Bucket: bucket }));
+  client.destroy();
+  /** The variables that name it. */
+  const variables = {
+    SLIPWAY_STORAGE: `s3://${bucket}`,
+    AWS_ENDPOINT_URL_S3: endpoint,
+    AWS_ACCESS_KEY_ID: keyId,
+    AWS_SECRET_ACCESS_KEY: secret,
+  };
+  return { s3, settings: { ...s3, bucket }, variables };
 }
 
 interface Parts {
@@ -165,14 +187,4 @@ function tail(path: string): string {
   } catch {
     return "";
   }
-}
-
-async function freePort(): Promise<number> {
-  const listener = createServer().listen(0, "127.0.0.1");
-  await once(listener, "listening");
-  const address = listener.address();
-  listener.close();
-  await once(listener, "close");
-  if (address === null || typeof address === "string") throw new Error("no port");
-  return address.port;
 }

@@ -44,7 +44,7 @@ async function newestManifest(storage: ObjectStorage, options: CallOptions): Pro
   }
 }
 
-export function filesOf(manifest: Manifest | undefined): ReadonlyMap<string, FileEntry> {
+function filesOf(manifest: Manifest | undefined): ReadonlyMap<string, FileEntry> {
   const files = manifest?.entries.filter((entry) => entry.type === "file") ?? [];
   return new Map(files.map((entry) => [entry.path, entry]));
 }
