@@ -119,3 +119,9 @@ export async function readObject(
   }
   return Buffer.concat(parts);
 }
+
+export async function collect(parts: AsyncIterable<Uint8Array>): Promise<Buffer> {
+  const all: Uint8Array[] = [];
+  for await (const part of parts) all.push(part);
+  return Buffer.concat(all);
+}

@@ -1,6 +1,8 @@
 import { createHash } from "node:crypto";
 import { type FileInfo, newId, SlipwayError } from "@slipway/contract";
 import type { Exec, TreeEntry } from "@slipway/sandbox";
+import { collect } from "../objects/storage.ts";
+import { parentsOf } from "../workspaces/manifest.ts";
 import type { SandboxTree } from "../workspaces/sandbox-tree.ts";
 
 type Node = Exclude<TreeEntry, { type: "file" }> | { type: "file"; path: string; mode: number; content: Buffer };
@@ -14,8 +16,7 @@ export class MemoryTree implements SandboxTree {
   canHash = true;
 
   put(path: string, content: string | Uint8Array, mode = 0o644): this {
-    for (let at = path.indexOf("/"); at >= 0; at = path.indexOf("/", at + 1)) {
-      const parent = path.slice(0, at);
+    for (const parent of parentsOf(path)) {
       if (!this.nodes.has(parent)) this.nodes.set(parent, { type: "directory", path: parent, mode: 0o755 });
     }
     this.nodes.set(path, { type: "file", path, mode, content: Buffer.from(content) });
@@ -114,8 +115,6 @@ export class MemoryTree implements SandboxTree {
 }
 
 async function bytesOf(content: string | Uint8Array | AsyncIterable<Uint8Array>): Promise<Buffer> {
-  if (typeof content === "string" || content instanceof Uint8Array) return Buffer.from(content);
-  const parts: Uint8Array[] = [];
-  for await (const part of content) parts.push(part);
-  return Buffer.concat(parts);
+  const isWhole = typeof content === "string" || content instanceof Uint8Array;
+  return isWhole ? Buffer.from(content) : await collect(content);
 }

@@ -1,6 +1,6 @@
 import type { CallOptions } from "@slipway/sandbox";
 import type { ObjectStorage } from "../objects/storage.ts";
-import type { FileEntry } from "./manifest.ts";
+import { type FileEntry, parentsOf } from "./manifest.ts";
 import { findUnchanged, type ListedEntry, listTree, type SandboxTree } from "./sandbox-tree.ts";
 import { type SourceEntry, type TreeSource, uploadEntries } from "./tree-source.ts";
 
@@ -36,7 +36,13 @@ export async function restoreTree(
   const unchanged = await findUnchanged(sandbox, directory, listed, hashedFiles(source), options);
   const there = new Map(listed.map((entry) => [entry.path, entry]));
   const wanted = new Map(source.entries.map((entry) => [entry.path, entry]));
-  const removed = topMost(listed.filter(({ path, type }) => isInTheWay(type, path, wanted)));
+  const parents = new Set(source.entries.flatMap(({ path }) => parentsOf(path)));
+  const isInTheWay = ({ path, type }: ListedEntry) => {
+    const entry = wanted.get(path);
+    // Parents of plain objects are no entries of their own.
+    return entry === undefined ? type !== "directory" || !parents.has(path) : entry.type !== type;
+  };
+  const removed = topMost(listed.filter(isInTheWay));
   for (const { path } of removed) {
     await sandbox.files.remove(`${directory}/${path}`, { ...options, recursive: true });
   }
@@ -55,24 +61,10 @@ function hashedFiles({ entries }: TreeSource): ReadonlyMap<string, FileEntry> {
   return files;
 }
 
-/** Parents of plain objects are no entries of their own. */
-function isInTheWay(type: string, path: string, wanted: ReadonlyMap<string, SourceEntry>): boolean {
-  const entry = wanted.get(path);
-  if (entry !== undefined) return entry.type !== type;
-  if (type !== "directory") return true;
-  for (const key of wanted.keys()) if (key.startsWith(`${path}/`)) return false;
-  return true;
-}
-
 /** Without what goes with its parent. */
 function topMost(entries: readonly ListedEntry[]): ListedEntry[] {
   const paths = new Set(entries.map(({ path }) => path));
-  return entries.filter(({ path }) => {
-    for (let at = path.indexOf("/"); at >= 0; at = path.indexOf("/", at + 1)) {
-      if (paths.has(path.slice(0, at))) return false;
-    }
-    return true;
-  });
+  return entries.filter(({ path }) => !parentsOf(path).some((parent) => paths.has(parent)));
 }
 
 function isThere(

@@ -60,12 +60,16 @@ export function checkTree(entries: readonly Entry[], failure: (mistake: string) 
     types.set(path, type);
   }
   for (const path of types.keys()) {
-    for (let at = path.indexOf("/"); at >= 0; at = path.indexOf("/", at + 1)) {
-      const parent = types.get(path.slice(0, at));
-      if (parent !== undefined && parent !== "directory")
-        throw failure(`${JSON.stringify(path)}: lies below a ${parent}`);
-    }
+    const parent = parentsOf(path).find((above) => types.has(above) && types.get(above) !== "directory");
+    if (parent !== undefined) throw failure(`${JSON.stringify(path)}: it lies below a ${types.get(parent)}`);
   }
+}
+
+/** The directories that a path lies in, outermost first. */
+export function parentsOf(path: string): string[] {
+  const parents: string[] = [];
+  for (let at = path.indexOf("/"); at >= 0; at = path.indexOf("/", at + 1)) parents.push(path.slice(0, at));
+  return parents;
 }
 
 /** Undefined for a path that stays where it is put, and that every storage can name. */

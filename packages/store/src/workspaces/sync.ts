@@ -1,6 +1,6 @@
 import { hasCode } from "@slipway/contract";
 import type { CallOptions } from "@slipway/sandbox";
-import type { ObjectStorage } from "../objects/storage.ts";
+import { collect, type ObjectStorage } from "../objects/storage.ts";
 import type { FileEntry, Manifest } from "./manifest.ts";
 import { findUnchanged, type ListedEntry, listTree, type SandboxTree } from "./sandbox-tree.ts";
 import { listVersions, readManifest } from "./versions.ts";
@@ -119,7 +119,7 @@ async function uploadOne(
 ): Promise<void> {
   const content = files.read(`${directory}/${path}`, { ...options, length: size });
   try {
-    await writer.upload({ path, mode }, size <= wholeFileBytes ? await whole(content) : content);
+    await writer.upload({ path, mode }, size <= wholeFileBytes ? await collect(content) : content);
   } catch (error) {
     if (!hasCode(error, "file_not_found") && !hasCode(error, "not_a_file")) throw error;
   }
@@ -153,10 +153,4 @@ async function* first(parts: AsyncIterable<Uint8Array>, bytes: number): AsyncGen
     left -= part.length;
     // Not left early: the rest of the tree follows in the same stream.
   }
-}
-
-async function whole(parts: AsyncIterable<Uint8Array>): Promise<Buffer> {
-  const all: Uint8Array[] = [];
-  for await (const part of parts) all.push(part);
-  return Buffer.concat(all);
 }

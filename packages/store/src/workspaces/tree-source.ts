@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { SlipwayError } from "@slipway/contract";
 import type { TreeEntry } from "@slipway/sandbox";
-import { listAll, type ObjectStorage, type StorageCall } from "../objects/storage.ts";
+import { collect, listAll, type ObjectStorage, type StorageCall } from "../objects/storage.ts";
 import { ahead } from "./bounded.ts";
 import { checkTree, type Entry, pathMistake } from "./manifest.ts";
 import { fileKey, isOfVersions, listVersions, readManifest } from "./versions.ts";
@@ -74,7 +74,7 @@ export function treeEntries(
     if (entry.type !== "file") return entry;
     const { type, path, mode, size } = entry;
     const content = checked(storage, entry, options);
-    return { type, path, mode, content: size <= wholeFileBytes ? await whole(content) : content };
+    return { type, path, mode, content: size <= wholeFileBytes ? await collect(content) : content };
   });
 }
 
@@ -114,10 +114,4 @@ async function* checked(
   const isRight = left === 0 && (sha256 === undefined || hash.digest("hex") === sha256);
   if (!isRight)
     throw new SlipwayError("storage_damaged", `The storage holds other bytes of ${path} than were written.`);
-}
-
-async function whole(parts: AsyncIterable<Uint8Array>): Promise<Buffer> {
-  const all: Uint8Array[] = [];
-  for await (const part of parts) all.push(part);
-  return Buffer.concat(all);
 }

@@ -1,7 +1,7 @@
 import { SlipwayError } from "@slipway/contract";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { below, listAll, type ObjectContent, type ObjectStorage } from "../storage.ts";
+import { below, collect, listAll, type ObjectContent, type ObjectStorage } from "../storage.ts";
 
 const odd = [
   "a b.txt",
@@ -235,9 +235,7 @@ export async function bytesOf(
   key: string,
   options?: Parameters<ObjectStorage["get"]>[1],
 ): Promise<Buffer> {
-  const parts: Uint8Array[] = [];
-  for await (const part of storage.get(key, options)) parts.push(part);
-  return Buffer.concat(parts);
+  return await collect(storage.get(key, options));
 }
 
 export async function keysOf(storage: ObjectStorage, prefix: string): Promise<string[]> {
