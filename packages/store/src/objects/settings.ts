@@ -8,6 +8,8 @@ export const storageRules = {
   SLIPWAY_STORAGE: z.string().transform(parseRoot).optional(),
   AWS_ENDPOINT_URL_S3: z
     .url({ protocol: /^https?$/, error: "expected an address such as https://s3.example.com" })
+    // Messages name the address.
+    .refine((text) => !text.includes("@"), "expected an address without a user or a password")
     .optional(),
   AWS_REGION: z
     .string()

@@ -1,8 +1,9 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, mkdtempSync, rmSync } from "node:fs";
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
+import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 
 const program = fileURLToPath(new URL("../../../../bin/slipway", import.meta.url));
@@ -35,7 +36,19 @@ export function openSlipway(settings: Readonly<Record<string, string>>): Slipway
     start,
     async [Symbol.asyncDispose]() {
       await run("sandbox", "rm", "--all");
+      // It writes to the state directory until it has ended, which it does soon after its last sandbox.
+      while (hasKeeper(join(directory, "state"))) await sleep(50);
       rmSync(directory, { recursive: true, force: true, maxRetries: 10 });
     },
   };
+}
+
+function hasKeeper(stateDir: string): boolean {
+  return readdirSync("/proc").some((pid) => {
+    try {
+      return /^\d+$/.test(pid) && readFileSync(`/proc/${pid}/cmdline`, "utf8").includes(`slipway-keeper ${stateDir}`);
+    } catch {
+      return false;
+    }
+  });
 }

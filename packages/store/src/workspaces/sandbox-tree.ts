@@ -19,7 +19,7 @@ export interface ListedTree {
 export async function listTree(sandbox: SandboxTree, directory: string, options: CallOptions): Promise<ListedTree> {
   const root = await sandbox.files.stat(directory, { ...options, followSymlink: true });
   if (root.type !== "directory") throw new SlipwayError("not_a_directory", `${directory} is not a directory.`);
-  const base = directory.endsWith("/") ? directory : `${directory}/`;
+  const base = root.path.endsWith("/") ? root.path : `${root.path}/`;
   const entries: ListedEntry[] = [];
   const leftOut: string[] = [];
   for await (const info of sandbox.files.list(directory, { ...options, glob: "**" })) {

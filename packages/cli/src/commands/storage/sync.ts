@@ -1,3 +1,4 @@
+import { posix } from "node:path";
 import type { Sandbox } from "@slipway/sandbox";
 import { type Mount, mountsOf, parsePlace, placeText, type SyncedMount, syncMounts } from "@slipway/store/workspaces";
 import type { Context } from "../../input/command.ts";
@@ -42,7 +43,8 @@ async function syncTo(context: Context, sandbox: Sandbox, text: string): Promise
       "Publish a local directory: slipway storage put <directory> shared",
     );
   }
-  const directory = context.args.text("directory") ?? (await sandbox.info({ signal })).workdir;
+  const { workdir } = await sandbox.info({ signal });
+  const directory = posix.resolve(workdir, context.args.text("directory") ?? ".");
   const workspace = await (await context.storage()).at(place);
   return { place: placeText(place), directory, ...(await workspace.sync(sandbox, directory, { signal })) };
 }
