@@ -177,7 +177,8 @@ function octal(mode: number | undefined): string | undefined {
 function matcher(glob: string | undefined, directory: string): (path: string) => boolean {
   if (glob === undefined) return () => true;
   try {
-    const matches = picomatch(glob, { dot: true });
+    // A name may have a line break, which a dot of a regular expression leaves out.
+    const matches = picomatch(glob, { dot: true, flags: "s" });
     return (path) => matches(posix.relative(directory, path));
   } catch (cause) {
     throw new SlipwayError("invalid_request", `Invalid glob ${JSON.stringify(glob)}.`, { cause });
