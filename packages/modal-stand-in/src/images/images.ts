@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { SlipwayError, type SnapshotId } from "@slipway/contract";
 import type { Boxes } from "../boxes/boxes.ts";
 import type { Clock } from "../clock.ts";
-import type { FaultPlan } from "../faults.ts";
+import type { FaultPlan } from "../fault-plan.ts";
 import { newModalId } from "../ids.ts";
 import type { Secrets } from "../objects/secrets.ts";
 import { found, notFound } from "../refuse.ts";
