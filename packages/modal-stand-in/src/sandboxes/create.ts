@@ -4,7 +4,7 @@ import type { Boxes } from "../boxes/boxes.ts";
 import type { Certificates } from "../certificates.ts";
 import type { Clock } from "../clock.ts";
 import { startCommand } from "../execs/command.ts";
-import type { FaultPlan } from "../faults.ts";
+import type { FaultPlan } from "../fault-plan.ts";
 import { newModalId, newSandboxId } from "../ids.ts";
 import type { Images } from "../images/images.ts";
 import type { Secrets } from "../objects/secrets.ts";
