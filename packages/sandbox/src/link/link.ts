@@ -23,7 +23,7 @@ export interface Link extends AsyncDisposable {
   onState(listener: (state: "connected" | "lost") => void): void;
 }
 
-export interface LinkOptions {
+interface LinkOptions {
   /** Opens a raw byte stream to the link's port inside, for instance TLS to a tunnel. */
   readonly open: (signal: AbortSignal) => Promise<Duplex>;
   /** Of this sandbox. */

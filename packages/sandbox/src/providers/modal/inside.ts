@@ -19,7 +19,7 @@ export const commandUid = 1000;
 
 export const linkPort = 61_000;
 /** The tunnel of the n-th open port leads to this port and the n-th after it. */
-export const firstPreviewPort = 61_001;
+const firstPreviewPort = 61_001;
 
 /** The environment of every command; requests add to it. */
 export function baseEnvironment(): Record<string, string> {

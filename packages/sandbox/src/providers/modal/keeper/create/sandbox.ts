@@ -53,7 +53,7 @@ export function paramsOf({
   };
 }
 
-export function tagsOf(id: SandboxId, name: string): Record<string, string> {
+function tagsOf(id: SandboxId, name: string): Record<string, string> {
   return { "slipway-sandbox": id, "slipway-run": name };
 }
 
