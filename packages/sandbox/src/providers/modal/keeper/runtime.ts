@@ -72,6 +72,7 @@ export function createRuntime(parts: RuntimeParts): ModalRuntime {
       imageId,
       store,
       key: randomBytes(keyBytes).toString("hex"),
+      environment: {},
       run: null,
     }),
     capture: async (box) => hold(await capture(box)),
