@@ -29,21 +29,6 @@ export function createRuntime(parts: RuntimeParts): ModalRuntime {
   const { account, boxes, held, images, links } = parts;
   const runs = createRuns(parts);
 
-  /** An image of its present files, which replaces the last one in its record. */
-  const capture = async (box: Box<SandboxRecord>): Promise<Origin> => {
-    if (box.record.run !== null) {
-      const origin = { imageId: await account.snapshot(await runs.handle(box)), store: box.record.store };
-      images.keep(origin);
-      return origin;
-    }
-    const { imageId, store } = box.record;
-    return { imageId, store };
-  };
-  const stop = async (box: Box<SandboxRecord>) => {
-    const origin = await capture(box);
-    boxes.update(box, origin);
-    await runs.end(box);
-  };
   const hold = (origin: Origin): Capture<Origin> => {
     held.set(origin.imageId, (held.get(origin.imageId) ?? 0) + 1);
     let isHeld = true;
@@ -58,6 +43,19 @@ export function createRuntime(parts: RuntimeParts): ModalRuntime {
         isHeld = false;
       },
     };
+  };
+  /** Its present files as an image, which is held before it is known to the garbage collector. */
+  const capture = async (box: Box<SandboxRecord>): Promise<Capture<Origin>> => {
+    const { imageId, store, run } = box.record;
+    if (run === null) return hold({ imageId, store });
+    const files = hold({ imageId: await account.snapshot(await runs.handle(box)), store });
+    images.keep(files.origin);
+    return files;
+  };
+  const stop = async (box: Box<SandboxRecord>) => {
+    using files = await capture(box);
+    boxes.update(box, files.origin);
+    await runs.end(box);
   };
 
   return {
@@ -75,16 +73,16 @@ export function createRuntime(parts: RuntimeParts): ModalRuntime {
       environment: {},
       run: null,
     }),
-    capture: async (box) => hold(await capture(box)),
+    capture,
     reserve: (id) => ({ recorded: { run: runs.plan(id) }, start: runs.start }),
     end: runs.end,
     stop,
     ended: { run: null },
     async sleep(box, isDue) {
-      const origin = await capture(box);
+      using files = await capture(box);
       // It may have been used while the snapshot was taken.
       if (!(await isDue())) return false;
-      boxes.update(box, origin);
+      boxes.update(box, files.origin);
       await runs.end(box);
       boxes.update(box, { run: null });
       return true;
