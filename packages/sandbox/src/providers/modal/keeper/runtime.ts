@@ -29,21 +29,6 @@ export function createRuntime(parts: RuntimeParts): ModalRuntime {
   const { account, boxes, held, images, links } = parts;
   const runs = createRuns(parts);
 
-  /** An image of its present files, which replaces the last one in its record. */
-  const capture = async (box: Box<SandboxRecord>): Promise<Origin> => {
-    if (box.record.run !== null) {
-      const origin = { imageId: await account.snapshot(await runs.handle(box)), store: box.record.store };
-      images.keep(origin);
-      return origin;
-    }
-    const { imageId, store } = box.record;
-    return { imageId, store };
-  };
-  const stop = async (box: Box<SandboxRecord>) => {
-    const origin = await capture(box);
-    boxes.update(box, origin);
-    await runs.end(box);
-  };
   const hold = (origin: Origin): Capture<Origin> => {
     held.set(origin.imageId, (held.get(origin.imageId) ?? 0) + 1);
     let isHeld = true;
@@ -59,6 +44,19 @@ export function createRuntime(parts: RuntimeParts): ModalRuntime {
       },
     };
   };
+  /** Its present files as an image, which is held before it is known to the garbage collector. */
+  const capture = async (box: Box<SandboxRecord>): Promise<Capture<Origin>> => {
+    const { imageId, store, run } = box.record;
+    if (run === null) return hold({ imageId, store });
+    const files = hold({ imageId: await account.snapshot(await runs.handle(box)), store });
+    images.keep(files.origin);
+    return files;
+  };
+  const stop = async (box: Box<SandboxRecord>) => {
+    using files = await capture(box);
+    boxes.update(box, files.origin);
+    await runs.end(box);
+  };
 
   return {
     runs,
@@ -72,16 +70,22 @@ export function createRuntime(parts: RuntimeParts): ModalRuntime {
       imageId,
       store,
       key: randomBytes(keyBytes).toString("hex"),
+      environment: {},
       run: null,
     }),
-    capture: async (box) => hold(await capture(box)),
+    capture,
     reserve: (id) => ({ recorded: { run: runs.plan(id) }, start: runs.start }),
     end: runs.end,
     stop,
     ended: { run: null },
-    async sleep(box) {
-      await stop(box);
+    async sleep(box, isDue) {
+      using files = await capture(box);
+      // It may have been used while the snapshot was taken.
+      if (!(await isDue())) return false;
+      boxes.update(box, files.origin);
+      await runs.end(box);
       boxes.update(box, { run: null });
+      return true;
     },
     async wake(box) {
       boxes.update(box, { run: runs.plan(box.id) });
