@@ -5,7 +5,8 @@ import { expect, test } from "vitest";
 const read = (path: string) => readFileSync(fileURLToPath(new URL(`../${path}`, import.meta.url)), "utf8");
 const example = read(".env.example");
 const schemas = ["cli/src/input/config.ts", "server/src/config.ts", "gateway/src/settings/settings.ts"]
-  .concat("gateway/src/settings/endpoints.ts")
+  .concat("gateway/src/settings/endpoints.ts", "sandbox/src/providers/settings.ts")
+  .concat("sandbox/src/providers/modal-settings.ts")
   .map((path) => read(`packages/${path}`));
 const roles = /modelRoles = \[([^\]]*)\]/.exec(read("packages/contract/src/runs/models.ts"))?.[1] ?? "";
 const roleVariables = [...roles.matchAll(/"([a-z0-9-]+)"/g)].map(

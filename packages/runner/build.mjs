@@ -1,66 +1,7 @@
-import { createHash, randomUUID } from "node:crypto";
-import { mkdir, readFile, rename, stat, writeFile } from "node:fs/promises";
-import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { build } from "esbuild";
+import { bundleProgram } from "@slipway/host/bundle";
 
-const source = dirname(fileURLToPath(import.meta.url));
-const root = join(source, "..", "..");
-const cache = join(root, "node_modules", ".cache", "slipway-runner");
-const index = join(cache, "latest.json");
-
-/**
- * Bundles the runner to one file, `runner.mjs`, and answers the directory that holds it: another one for another content.
- * When no source has changed, the last bundle is answered. Any number of processes may build at once.
- */
+/** The directory that holds the runner as one file, `runner.mjs`. */
 export async function buildRunner() {
-  const latest = await readLatest();
-  if (latest !== undefined) return latest;
-  const { outputFiles, metafile } = await build({
-    entryPoints: [join(source, "src", "main.ts")],
-    absWorkingDir: root,
-    bundle: true,
-    platform: "node",
-    format: "esm",
-    target: "node22",
-    // Dependencies that are CommonJS call `require` for Node's own modules.
-    banner: { js: 'import { createRequire } from "node:module"; const require = createRequire(import.meta.url);' },
-    legalComments: "none",
-    logLevel: "silent",
-    write: false,
-    metafile: true,
-  });
-  const { contents } = outputFiles[0];
-  const directory = join(cache, createHash("sha256").update(contents).digest("hex").slice(0, 16));
-  await writeWhole(join(directory, "runner.mjs"), contents);
-  const stamps = await stampsOf(Object.keys(metafile.inputs).map((path) => join(root, path)));
-  await writeWhole(index, JSON.stringify({ directory, stamps }));
-  return directory;
-}
-
-/** The last bundle, if it is of the sources as they are. */
-async function readLatest() {
-  try {
-    const { directory, stamps } = JSON.parse(await readFile(index, "utf8"));
-    await stat(join(directory, "runner.mjs"));
-    const now = await stampsOf(Object.keys(stamps));
-    return Object.entries(stamps).every(([path, stamp]) => now[path] === stamp) ? directory : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
-async function stampsOf(paths) {
-  const stamp = async (path) => {
-    const { size, mtimeMs } = await stat(path);
-    return [path, `${size} ${mtimeMs}`];
-  };
-  return Object.fromEntries(await Promise.all([...paths, fileURLToPath(import.meta.url)].map(stamp)));
-}
-
-async function writeWhole(path, content) {
-  await mkdir(dirname(path), { recursive: true });
-  const temporary = `${path}.${randomUUID()}`;
-  await writeFile(temporary, content);
-  await rename(temporary, path);
+  return await bundleProgram("runner", fileURLToPath(new URL("src/main.ts", import.meta.url)));
 }

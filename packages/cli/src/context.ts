@@ -1,6 +1,7 @@
 import type { Client } from "@slipway/client";
 import type { Health } from "@slipway/contract";
 import type { SandboxProvider } from "@slipway/sandbox";
+import type { ProviderName } from "@slipway/sandbox/settings";
 import type { Arguments, Context, HostFinding, Interrupts } from "./input/command.ts";
 import type { Settings } from "./input/config.ts";
 import type { ConnectOptions } from "./server/connect.ts";
@@ -16,7 +17,11 @@ export interface Surroundings {
     environment: Environment,
     tools: Readonly<Record<string, string>>,
   ): Promise<SandboxProvider>;
-  inspectHost(settings: Settings, environment: Environment): Promise<readonly HostFinding[]>;
+  inspectProvider(
+    name: ProviderName,
+    settings: Settings,
+    given: { readonly environment: Environment; readonly signal: AbortSignal },
+  ): Promise<readonly HostFinding[]>;
   connectServer(options: ConnectOptions): Promise<Client>;
   serverHealth(stateDir: string, signal: AbortSignal): Promise<Health | undefined>;
 }
@@ -26,9 +31,9 @@ const realSurroundings: Surroundings = {
     const { openProvider } = await import("@slipway/sandbox/open");
     return await openProvider({ ...settings, environment, tools });
   },
-  async inspectHost(settings, environment) {
-    const { inspectHost } = await import("@slipway/sandbox/local/doctor");
-    return inspectHost({ ...settings, environment });
+  async inspectProvider(name, settings, given) {
+    const { inspectProvider } = await import("@slipway/sandbox/doctor");
+    return await inspectProvider(name, { ...settings, ...given });
   },
   connectServer: async (options) => (await import("./server/connect.ts")).connectServer(options),
   async serverHealth(stateDir, signal) {
@@ -67,7 +72,8 @@ export function createContext(parts: ContextParts): Context & AsyncDisposable {
       provider ??= settings().then((known) => surroundings.openProvider(known, io.env, tools));
       return provider;
     },
-    inspectHost: (known) => surroundings.inspectHost(known, io.env),
+    inspectProvider: (name, known) =>
+      surroundings.inspectProvider(name, known, { environment: io.env, signal: interrupts.signal }),
     stateDir,
     async server(settings = {}) {
       const onStart = () => progress.line("starting the server");

@@ -1,4 +1,5 @@
 import { posix } from "node:path";
+import { isDeepStrictEqual } from "node:util";
 import {
   type CreateSandbox,
   createSandboxSchema,
@@ -20,6 +21,7 @@ export function parseCreate(input: unknown, capabilities: Capabilities): CreateS
   if (typeof request.image !== "string" && !capabilities.customImages) throw missing("customImages");
   if (request.checkpointMs !== null && !capabilities.snapshotWhileRunning) throw missing("snapshotWhileRunning");
   if (request.tools.length > 0 && !capabilities.tools) throw missing("tools");
+  if (request.user === "root" && !capabilities.rootUser) throw missing("rootUser");
   requireNetwork(request.network, capabilities);
   return request;
 }
@@ -60,6 +62,8 @@ export function parsePort(port: number, open: readonly number[]): number {
   );
 }
 
+const defaultPorts = networkPolicySchema.parse({}).ports;
+
 const maxPathBytes = 4095;
 
 /** The absolute form of a path inside a sandbox, by its text alone: the file system resolves symbolic links. */
@@ -86,6 +90,8 @@ function requireNetwork(policy: NetworkPolicy, capabilities: Capabilities): void
   const opens = policy.domains.length + policy.cidrs.length + policy.forwards.length > 0 || policy.registries;
   if (opens && !capabilities.egressAllowlist) throw missing("egressAllowlist");
   if (policy.secrets.length > 0 && !capabilities.egressSecrets) throw missing("egressSecrets");
+  if (policy.forwards.length > 0 && !capabilities.egressForwards) throw missing("egressForwards");
+  if (!capabilities.egressPorts && !isDeepStrictEqual(policy.ports, defaultPorts)) throw missing("egressPorts");
 }
 
 function segments(path: string): string[] {

@@ -53,13 +53,26 @@ export interface Capabilities {
   readonly execSurvivesCaller: boolean;
   readonly watch: boolean;
   readonly sleep: boolean;
+  /** A sleeping sandbox's processes go on when it wakes. Without it they end, as in a stop. */
+  readonly sleepKeepsProcesses: boolean;
   readonly stopStart: boolean;
+  /** Execs of a sandbox that is asleep or stopped are listed, and can be attached to. */
+  readonly logsWhileStopped: boolean;
   readonly snapshotWhileRunning: boolean;
   readonly egressAllowlist: boolean;
   readonly egressSecrets: boolean;
+  readonly egressForwards: boolean;
+  /** Keeps connections to the policy's ports. Without it, only the default ports may be asked for, and all are open. */
+  readonly egressPorts: boolean;
+  /** Refused connections are told as events. */
+  readonly egressRefusals: boolean;
   readonly previewUrls: boolean;
   readonly customImages: boolean;
   readonly gpu: boolean;
+  /** Ends a sandbox that takes more disk than it may. */
+  readonly diskLimit: boolean;
+  /** Sandboxes of the user `root`. */
+  readonly rootUser: boolean;
   /** Programs inside reach the caller's process through a socket: `openChannel`. */
   readonly hostChannel: boolean;
   /** Sandboxes can name tool directories of the host, at no cost for each sandbox. */

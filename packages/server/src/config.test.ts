@@ -62,8 +62,7 @@ test("every setting arrives", () => {
   expect(config).toMatchObject({
     stateDirectory: "/srv/state",
     name: "one",
-    sandboxUid: 4711,
-    minFreeMb: 2048,
+    sandboxes: { provider: "simulated", sandboxUid: 4711, minFreeMb: 2048 },
     slots: 200,
     simulation: { speed: 60 },
     remote: { pushUrl: "git@example.com:me/apps.git", pullRequestCommand: "/usr/local/bin/open-pull-request" },
@@ -89,7 +88,7 @@ describe("a wrong setting is named with what is expected", () => {
     [{ SLIPWAY_STATE_DIR: "/proc/x" }, /SLIPWAY_STATE_DIR: no files can be kept in "\/proc\/x"/],
     [{ DATABASE_URL: "file:/proc/x/slipway.db" }, /DATABASE_URL: expected file:/],
     [{ SLIPWAY_SERVER_NAME: "a b" }, /SLIPWAY_SERVER_NAME: expected up to 64/],
-    [{ SANDBOX_PROVIDER: "podman" }, /SANDBOX_PROVIDER: "podman" is none of local, simulated/],
+    [{ SANDBOX_PROVIDER: "podman" }, /SANDBOX_PROVIDER: "podman" is not a provider .*local, modal, simulated/],
     [{ DATABASE_URL: "mysql://x" }, /DATABASE_URL: expected file:/],
     [{ DATABASE_URL: "file:slipway.db" }, /DATABASE_URL: expected file:\/absolute/],
     [{ REDIS_URL: "cache:6379" }, /REDIS_URL: expected an address such as redis:/],
@@ -145,6 +144,11 @@ describe("settings that contradict each other are refused", () => {
     [{ RESTATE_URL: "unix:/run/restate/ingress.sock" }, /RESTATE_URL is set and SLIPWAY_RESTATE_KEY is not/],
     [{ REDIS_SANDBOX_PREFIX: "x:" }, /REDIS_SANDBOX_PREFIX is set and REDIS_URL is not/],
     [{ SLIPWAY_SIMULATION_SPEED: "60" }, /SLIPWAY_SIMULATION_SPEED is set and SANDBOX_PROVIDER is not simulated/],
+    [
+      { MODAL_API_TOKEN: "ak-1:as-1", MODAL_MAX_CONCURRENT: "4" },
+      /MODAL_MAX_CONCURRENT \(4\) is less than MAX_PARALLEL_SANDBOXES \(5\)/,
+    ],
+    [{ MODAL_SANDBOX_INACTIVITY_MINUTES: "61" }, /MODAL_SANDBOX_INACTIVITY_MINUTES \(61 min\) is longer than/],
   ])("%j", (environment, expected) => {
     expect(() => read(environment as Environment)).toThrow(expected);
   });

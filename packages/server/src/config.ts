@@ -14,7 +14,7 @@ import {
   settingsError,
   wholeNumber,
 } from "@slipway/contract";
-import { providerNames } from "@slipway/sandbox/open";
+import { readSandboxSettings, type SandboxSettings } from "@slipway/sandbox/settings";
 import { redisRules } from "@slipway/store/bridge";
 import { z } from "zod";
 import type { ServerSettings } from "./compose.ts";
@@ -30,9 +30,7 @@ export interface ServerConfig extends Omit<ServerSettings, "name"> {
   readonly locks: readonly { readonly path: string; readonly what: string }[];
   /** Holds a directory for each installed agent. */
   readonly agentsDirectory: string;
-  /** The host user of local sandboxes. */
-  readonly sandboxUid: number | undefined;
-  readonly minFreeMb: number | undefined;
+  readonly sandboxes: SandboxSettings<"simulated">;
   /** Null: attempts run in real sandboxes. */
   readonly simulation: { readonly speed: number } | null;
   /** Undefined: main is not pushed. */
@@ -76,7 +74,6 @@ function isRemote(text: string): boolean {
 
 const databaseSchemes = ["postgres:", "postgresql:", "libsql:", "https:", "http:"];
 const maxSocketPath = 107;
-const providers = [...providerNames, "simulated"] as const;
 
 const environmentSchema = z.object({
   SLIPWAY_STATE_DIR: absolutePath
@@ -90,9 +87,6 @@ const environmentSchema = z.object({
     .string()
     .regex(/^[A-Za-z0-9.:-]{1,253}$/, "expected a name or an address of this machine")
     .optional(),
-  SANDBOX_PROVIDER: z
-    .enum(providers, { error: ({ input }) => `"${input}" is none of ${providers.join(", ")}` })
-    .optional(),
   SLIPWAY_AGENTS: absolutePath.optional(),
   SLIPWAY_PUSH_URL: z
     .string()
@@ -102,8 +96,6 @@ const environmentSchema = z.object({
     .string()
     .refine(isAbsolute, { error: ({ input }) => `"${input}" is not the absolute path of a program` })
     .optional(),
-  SLIPWAY_SANDBOX_UID: wholeNumber(1, 4_294_967_293).optional(),
-  SLIPWAY_MIN_FREE_MB: wholeNumber(0, 10_485_760).optional(),
   SLIPWAY_SIMULATION_SPEED: decimalNumber(0.001, 1_000_000).default(1),
   DATABASE_URL: z
     .string()
@@ -137,7 +129,9 @@ export function readConfig(environment: Environment, host: Host): ServerConfig {
   const stateDirectory =
     settings.SLIPWAY_STATE_DIR ?? defaultStateDirectory({ ...host, dataHome: environment["XDG_DATA_HOME"] });
   const models = collect(() => readModelSettings(environment, stateDirectory));
-  const mistakes = [...wrong, ...contradictions(settings, given), ...models.mistakes];
+  const { settings: sandboxes, mistakes: ofSandboxes } = readSandboxSettings(environment, ["simulated"]);
+  const contradicting = [...contradictions(settings, given), ...contradictionsWith(sandboxes, settings, given)];
+  const mistakes = [...wrong, ...ofSandboxes, ...contradicting, ...models.mistakes];
   if (mistakes.length > 0 || models.value === undefined) throw settingsError(mistakes);
   const database = databaseOf(settings, stateDirectory);
   return {
@@ -151,12 +145,11 @@ export function readConfig(environment: Environment, host: Host): ServerConfig {
     restate: restateOf(settings),
     slots: fleetSlots(settings),
     buildDefaults: buildDefaults(settings),
-    sandboxUid: settings.SLIPWAY_SANDBOX_UID,
-    minFreeMb: settings.SLIPWAY_MIN_FREE_MB,
+    sandboxes,
     remote: remoteOf(settings),
     agentsDirectory: settings.SLIPWAY_AGENTS ?? join(stateDirectory, "agents"),
-    provider: settings.SANDBOX_PROVIDER ?? "local",
-    simulation: settings.SANDBOX_PROVIDER === "simulated" ? { speed: settings.SLIPWAY_SIMULATION_SPEED } : null,
+    provider: sandboxes.provider,
+    simulation: sandboxes.provider === "simulated" ? { speed: settings.SLIPWAY_SIMULATION_SPEED } : null,
     socketPath: join(stateDirectory, serverFiles.socket),
     locks: locksOf(stateDirectory, database.url),
   };
@@ -231,8 +224,17 @@ function contradictions(settings: Parsed, given: object): string[] {
   for (const [name, needed] of needs) {
     if (name in given && !(needed in given)) mistakes.push(`${name} is set and ${needed} is not: set both or neither.`);
   }
-  if ("SLIPWAY_SIMULATION_SPEED" in given && settings.SANDBOX_PROVIDER !== "simulated") {
+  return mistakes;
+}
+
+function contradictionsWith({ provider, modal }: SandboxSettings<string>, settings: Parsed, given: object): string[] {
+  const mistakes: string[] = [];
+  if ("SLIPWAY_SIMULATION_SPEED" in given && provider !== "simulated") {
     mistakes.push("SLIPWAY_SIMULATION_SPEED is set and SANDBOX_PROVIDER is not simulated: set both or neither.");
+  }
+  if (provider === "modal" && modal !== undefined && modal.maxConcurrent < settings.MAX_PARALLEL_SANDBOXES) {
+    const ofOne = `MAX_PARALLEL_SANDBOXES (${settings.MAX_PARALLEL_SANDBOXES})`;
+    mistakes.push(`MODAL_MAX_CONCURRENT (${modal.maxConcurrent}) is less than ${ofOne}: no build could use that many.`);
   }
   return mistakes;
 }

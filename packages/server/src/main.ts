@@ -1,8 +1,9 @@
 import { chmodSync, mkdirSync } from "node:fs";
 import { flushCompileCache } from "node:module";
 import { installedTools } from "@slipway/agent-host";
-import { SlipwayError } from "@slipway/contract";
+import { type ProviderHealth, SlipwayError } from "@slipway/contract";
 import { openProvider } from "@slipway/sandbox/open";
+import { otherProviders } from "@slipway/sandbox/settings";
 import manifest from "../package.json" with { type: "json" };
 import { createAgentCheck } from "./agents.ts";
 import { createBuilding } from "./building.ts";
@@ -55,6 +56,7 @@ async function run(config: ServerConfig): Promise<void> {
   const app = createApp({
     builds: server.face,
     models: server.gateway.health,
+    provider: providerHealth(config),
     version: manifest.version,
     log,
     signal: ending.signal,
@@ -69,6 +71,10 @@ async function run(config: ServerConfig): Promise<void> {
   log("ends");
 }
 
+function providerHealth({ sandboxes }: ServerConfig): ProviderHealth {
+  return { name: sandboxes.provider, because: sandboxes.because, others: otherProviders(sandboxes) };
+}
+
 /** As root, sandboxes of other users must be able to traverse the directory. */
 function prepare(stateDirectory: string): void {
   const mode = process.getuid?.() === 0 ? 0o711 : 0o700;
@@ -81,17 +87,16 @@ function prepare(stateDirectory: string): void {
 }
 
 async function optionsOf(config: ServerConfig & ServerSettings, parts: AsyncDisposableStack): Promise<ServerOptions> {
-  const { stateDirectory, name, sandboxUid, minFreeMb, environment, simulation, agentsDirectory, remote } = config;
+  const { stateDirectory, name, sandboxes, environment, simulation, agentsDirectory, remote } = config;
   const tools =
     simulation === null ? { ...(await installedTools(agentsDirectory)), ...checkerToolDirectories() } : undefined;
   const provider = parts.use(
     await openProvider({
+      ...sandboxes,
       // A simulation has no sandboxes, but repositories are still read in local ones.
-      provider: simulation === null ? config.provider : "local",
+      provider: sandboxes.provider === "simulated" ? "local" : sandboxes.provider,
       stateDir: stateDirectory,
       environment,
-      sandboxUid,
-      minFreeMb,
       tools,
     }),
   );

@@ -1,7 +1,8 @@
 import type { Client } from "@slipway/client";
 import type { Health } from "@slipway/contract";
 import type { SandboxProvider } from "@slipway/sandbox";
-import type { Finding } from "@slipway/sandbox/local/doctor";
+import type { Finding } from "@slipway/sandbox/doctor";
+import type { ProviderName } from "@slipway/sandbox/settings";
 import type { Environment } from "../terminal/environment.ts";
 import type { Io, Output } from "../terminal/io.ts";
 import type { Progress } from "../terminal/progress.ts";
@@ -83,7 +84,7 @@ export interface Context {
   settings(): Promise<Settings>;
   /** Opens it on first use, with that call's tool directories; the program closes it. */
   provider(tools?: Readonly<Record<string, string>>): Promise<SandboxProvider>;
-  inspectHost(settings: Settings): Promise<readonly HostFinding[]>;
+  inspectProvider(name: ProviderName, settings: Settings): Promise<readonly HostFinding[]>;
   /** The directory of the server's socket and log. */
   stateDir(): Promise<string>;
   /** Connects to the server, starting it if needed; `settings` are added to the environment. */

@@ -86,7 +86,7 @@ test("a build that is left goes on; down hands it over, and the next server ends
 });
 
 test("a server has one provider", async () => {
-  const { code, stderr } = await slipway.run(["build", "--yes", "--provider", "local", "a shop"]);
+  const { code, stderr } = await slipway.run(["build", "--yes", "--build-mode", "local", "a shop"]);
   expect({ code, stderr }).toMatchObject({ code: 125, stderr: expect.stringContaining("code: provider_mismatch") });
 });
 

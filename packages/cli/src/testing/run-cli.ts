@@ -1,6 +1,7 @@
 import { PassThrough, Writable } from "node:stream";
 import type { Client } from "@slipway/client";
 import type { SandboxProvider } from "@slipway/sandbox";
+import type { ProviderName } from "@slipway/sandbox/settings";
 import type { HostFinding } from "../input/command.ts";
 import { runProgram } from "../program.ts";
 import type { Environment } from "../terminal/environment.ts";
@@ -8,7 +9,7 @@ import type { InputStream, Io, OutputStream } from "../terminal/io.ts";
 
 export interface CliOptions {
   readonly provider?: SandboxProvider;
-  readonly findings?: readonly HostFinding[];
+  readonly findings?: Partial<Record<ProviderName, readonly HostFinding[]>>;
   readonly server?: Client;
   readonly stdin?: string | Uint8Array;
   readonly env?: Environment;
@@ -58,7 +59,7 @@ export function startCli(argv: readonly string[], options: CliOptions = {}): Run
   };
   const ended = runProgram(argv, io, {
     openProvider: async () => options.provider ?? Promise.reject(new Error("this test has no provider")),
-    inspectHost: async () => options.findings ?? [],
+    inspectProvider: async (name) => options.findings?.[name] ?? [],
     connectServer: async () => options.server ?? Promise.reject(new Error("this test has no server")),
     serverHealth: async () => await options.server?.server.health(),
   }).then((code) => ({ code, stdout: out.text(), stdoutBytes: out.bytes(), stderr: err.text() }));

@@ -1,6 +1,13 @@
 import { z } from "zod";
 import { buildIdSchema } from "../base/ids.ts";
-import { buildModes, buildSettingsSchema, buildSourceSchema, buildStatuses, holds } from "../builds/build.ts";
+import {
+  buildModes,
+  buildSettingsSchema,
+  buildSourceSchema,
+  buildStatuses,
+  holds,
+  sandboxModes,
+} from "../builds/build.ts";
 import { requestTextSchema } from "../builds/intent.ts";
 import { type BuildSummary, buildSummarySchema, moneyViewSchema } from "../builds/view.ts";
 import { eventViewSchema } from "../events/build.ts";
@@ -37,8 +44,8 @@ export const startBuildSchema = z
       .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, "expected a name such as shop")
       .default("default"),
     settings: buildChoicesSchema.default({}),
-    /** What its sandboxes must be of. Left out: of whatever the server has. */
-    provider: z.string().min(1).max(64).optional(),
+    /** Where its sandboxes must be. Left out: where the server has them. */
+    buildMode: z.enum(sandboxModes).optional(),
     hold: z.enum(holds).default("none"),
     /** Added outside of its sandboxes to what they ask of these hosts. No answer shows them again. */
     secrets: buildSecretsSchema.default([]),

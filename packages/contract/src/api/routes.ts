@@ -49,7 +49,7 @@ export const routes = {
       body: startBuildSchema,
       output: buildViewSchema,
       status: 201,
-      errors: ["idempotency_conflict", "provider_mismatch", "component_missing", "unknown_agent"],
+      errors: ["idempotency_conflict", "provider_mismatch", "mode_unavailable", "component_missing", "unknown_agent"],
     },
     /** Newest first. */
     list: { ...read, path: "/v1/builds", query: buildsQuerySchema, output: buildsPageSchema },

@@ -16,11 +16,20 @@ const modelHealthSchema = z.object({
 });
 export type ModelHealth = Readonly<z.output<typeof modelHealthSchema>>;
 
+/** What runs sandboxes, why that, and what the settings lack for each of the others; null: nothing. */
+const providerHealthSchema = z.object({
+  name: z.string(),
+  because: z.string(),
+  others: z.array(z.object({ name: z.string(), missing: z.string().nullable() })).readonly(),
+});
+export type ProviderHealth = Readonly<z.output<typeof providerHealthSchema>>;
+
 export const healthSchema = z.object({
   status: z.literal("ok"),
   version: z.string(),
   pid: z.int(),
   models: z.array(modelHealthSchema).readonly().default([]),
+  provider: providerHealthSchema.optional(),
 });
 export type Health = Readonly<z.output<typeof healthSchema>>;
 

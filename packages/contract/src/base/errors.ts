@@ -92,11 +92,25 @@ export const errorTable = {
   },
   invalid_settings: { status: 500, retry: "never", action: "Correct every setting the message lists." },
   provider_unavailable: { status: 503, retry: "later", action: "Try again; if it stays, run `slipway doctor`." },
+  provider_credentials_refused: {
+    status: 502,
+    retry: "never",
+    action: "Check MODAL_TOKEN_ID and MODAL_TOKEN_SECRET, and this machine's clock; `slipway doctor` checks them.",
+  },
+  provider_rate_limited: { status: 429, retry: "later", action: "Wait, or lower MODAL_MAX_CONCURRENT." },
+  unknown_gpu: { status: 400, retry: "never", action: "Name one of the GPUs that the message lists." },
+  region_refused: { status: 400, retry: "never", action: "Correct SLIPWAY_MODAL_REGIONS, or leave it out." },
+  snapshot_expired: {
+    status: 410,
+    retry: "never",
+    action: "Use another snapshot; the provider no longer has the files of this one.",
+  },
   provider_mismatch: {
     status: 409,
     retry: "never",
-    action: "Leave the provider out; or end the server with `slipway down`, then name the provider again.",
+    action: "Leave the build mode out; or end the server with `slipway down`, set SANDBOX_PROVIDER, and ask again.",
   },
+  mode_unavailable: { status: 501, retry: "never", action: "Choose the build mode local or modal." },
   unknown_model: {
     status: 404,
     retry: "never",

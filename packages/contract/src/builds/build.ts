@@ -1,10 +1,22 @@
 import { z } from "zod";
+import { SlipwayError } from "../base/errors.ts";
 import { microUsdPerUsd } from "../runs/models.ts";
 import { agentNameSchema } from "../runs/run.ts";
 
 /** What a build makes: a new app, a feature of a repository that exists, or the repair of one. */
 export const buildModes = ["new", "feature", "fix"] as const;
 export type BuildMode = (typeof buildModes)[number];
+
+/** Where a build's sandboxes are: on this machine, on Modal, or there with the coordinator in functions. */
+export const sandboxModes = ["local", "modal", "hybrid"] as const;
+export type SandboxMode = (typeof sandboxModes)[number];
+
+/** The provider that serves a mode. */
+export function providerOf(mode: SandboxMode): Exclude<SandboxMode, "hybrid"> {
+  if (mode !== "hybrid") return mode;
+  const why = "hybrid needs a coordinator that runs in functions, which this version does not have";
+  throw new SlipwayError("mode_unavailable", `${why}; modal serves it with the coordinator in a server.`);
+}
 
 export const buildStatuses = ["planning", "running", "paused", "succeeded", "failed", "cancelled"] as const;
 export type BuildStatus = (typeof buildStatuses)[number];

@@ -1,4 +1,4 @@
-/* The pid-1 agent of a local sandbox. ../PROTOCOL.md is the contract; this header is the map of its parts. */
+/* The agent of a sandbox, mostly its pid 1. ../PROTOCOL.md is the contract; this header is the map of its parts. */
 #pragma once
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -34,6 +34,10 @@ enum {
 struct options {
     uint64_t processes, file_bytes, data_bytes;
     uint64_t overdue_ms; /* a handler whose command outlives its timeout by this is killed */
+    /* Started as root: commands, file operations and ports run as this user. Handlers of execs stay root. */
+    bool drops;
+    uid_t uid;
+    gid_t gid;
     const char *egress;
     const char *const *forwards;
     int forward_count;
@@ -71,6 +75,15 @@ int64_t awake_ms(void);
 void awake_clock_stop(void);
 void awake_clock_go_on(void);
 bool awake_clock_stands(void);
+
+/* rights.c: whose rights a process has, and with whom it dies. */
+extern pid_t agent_pid;
+/* Gives up root for good when the options name a user. Exits when it cannot. */
+void drop_rights(void);
+/* Gives the user what a command gets as its standard streams: it may open them again by their path. */
+void give_to_user(int fd);
+/* SIGKILL at the parent's death. Exits when the parent is gone already. */
+void die_with(pid_t parent);
 
 /* wire.c: requests and frames. */
 struct request {
@@ -152,9 +165,11 @@ void log_lost(const struct slot *slot);
 /* tree.c: processes by descent. */
 /* Signals every living descendant of the caller once. */
 void signal_tree(int signal);
-/* Stops all descendants until no new one appears, then kills them; bounded. True when none is left alive. */
+/* Stops all descendants, round after round, until no new one appears. */
+void stop_tree(void);
+/* As stop_tree, and then kills them; bounded. True when none is left alive. */
 bool kill_tree(void);
-/* For a child of pid 1: ends the processes below pid 1 that are no handler or forwarder, nor below one. */
+/* For a child of the agent: ends the processes below the agent that are no handler or forwarder, nor below one. */
 _Noreturn void sweep_strays(void);
 
 /* relay.c, port.c, forward.c: bytes between sockets. */

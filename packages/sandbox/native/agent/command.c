@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -89,6 +88,7 @@ static void allow_processes(uint64_t most) {
 struct failure {
     volatile int error;
     const char *volatile what;
+    pid_t handler;
 };
 
 /*
@@ -96,7 +96,7 @@ struct failure {
  * every other descriptor before it looks up a path: a link to /proc/self/fd/4 then leads nowhere.
  */
 static _Noreturn void become(const struct command *command, struct ends child, struct failure *failure) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    die_with(failure->handler);
     setsid();
     if (command->tty) ioctl(child.in, TIOCSCTTY, 0);
     /* The sources are above 2: 0, 1 and 2 were open when they were made. */
@@ -108,6 +108,9 @@ static _Noreturn void become(const struct command *command, struct ends child, s
     if (options.file_bytes) limit(RLIMIT_FSIZE, options.file_bytes);
     if (options.data_bytes) limit(RLIMIT_DATA, options.data_bytes);
     setrlimit(RLIMIT_NOFILE, &options.open_files);
+    drop_rights();
+    /* Again: a change of user takes it away. */
+    die_with(failure->handler);
     failure->what = "working directory";
     if (chdir(command->cwd) == 0) {
         signal(SIGCHLD, SIG_DFL);
@@ -134,8 +137,11 @@ int command_start(struct command *command, const char **what) {
     *what = command->tty ? "terminal" : "pipes";
     int error = command->tty ? open_terminal(command, &child) : open_pipes(command, &child);
     if (error) return error;
+    if (child.in == child.out || command->stdin_open) give_to_user(child.in);
+    give_to_user(child.out);
+    give_to_user(child.err);
     environ = command->env;
-    struct failure failure = {0};
+    struct failure failure = {.handler = getpid()};
     /* The processes reserved for handlers start no command. */
     allow_processes(options.processes);
     /* vfork returns when execve has succeeded or the child is gone, and copies no memory. */

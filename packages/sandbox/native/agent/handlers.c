@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -46,6 +47,7 @@ static _Noreturn void handle(unsigned char op, int connection, int route, struct
     /* Through high numbers: either may have the number that the other gets. */
     int high_connection = fcntl(connection, F_DUPFD_CLOEXEC, 16), high_route = route < 0 ? -1 : fcntl(route, F_DUPFD_CLOEXEC, 16);
     keep_only(high_connection, high_route);
+    die_with(agent_pid);
     struct timeval patience = {.tv_sec = 10};
     setsockopt(CONNECTION_FD, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     struct reader reader;
@@ -61,6 +63,12 @@ static _Noreturn void handle(unsigned char op, int connection, int route, struct
     patience.tv_sec = 0;
     setsockopt(CONNECTION_FD, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     signal(SIGCHLD, SIG_DFL);
+    if (options.drops) {
+        drop_rights();
+        die_with(agent_pid);
+        /* What the agent goes by is no longer this handler's to write. */
+        munmap(shared, sizeof *shared);
+    }
     if (op == 'P') handle_port(&request);
     handle_file_operation(&reader, &request);
 }
@@ -166,6 +174,7 @@ static void start_forwarder(void) {
     pid_t pid = fork_counted(&shared->forwarder);
     if (pid == 0) {
         signal(SIGCHLD, SIG_DFL);
+        die_with(agent_pid);
         run_forwarder();
     }
     forward_at_ms = pid > 0 ? 0 : now_ms() + RESPAWN_MS;
@@ -176,6 +185,7 @@ static void start_sweeper(void) {
     pid_t pid = fork_counted(&record);
     if (pid == 0) {
         close_range(LISTEN_FD, ~0U, 0);
+        die_with(agent_pid);
         sweep_strays();
     }
     sweeper = record;

@@ -1,9 +1,13 @@
-/* pid 1: accepts, routes, reaps. It never blocks, and nothing inside the sandbox can end it. */
+/*
+ * Accepts, routes, reaps. It never blocks, and nothing inside the sandbox can end it: it is pid 1, or has another user than
+ * what it runs.
+ */
 #include "handlers.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -27,6 +31,12 @@ struct connection {
 static struct connection connections[MAX_CONNECTIONS];
 static int connection_count;
 
+static void parse_user(const char *text) {
+    char after;
+    if (sscanf(text, "%u:%u%c", &options.uid, &options.gid, &after) != 2 || options.uid == 0 || options.gid == 0) exit(64);
+    options.drops = true;
+}
+
 static void parse_arguments(int count, char **arguments) {
     static const char *forwards[64];
     for (int i = 1; i + 1 < count; i += 2) {
@@ -35,6 +45,7 @@ static void parse_arguments(int count, char **arguments) {
         else if (!strcmp(name, "--file-bytes")) options.file_bytes = strtoull(value, NULL, 10);
         else if (!strcmp(name, "--data-bytes")) options.data_bytes = strtoull(value, NULL, 10);
         else if (!strcmp(name, "--overdue-ms")) options.overdue_ms = strtoull(value, NULL, 10);
+        else if (!strcmp(name, "--user")) parse_user(value);
         else if (!strcmp(name, "--egress")) options.egress = value;
         else if (!strcmp(name, "--forward") && options.forward_count < 64) forwards[options.forward_count++] = value;
         else exit(64);
@@ -42,9 +53,30 @@ static void parse_arguments(int count, char **arguments) {
     options.forwards = forwards;
 }
 
+static volatile sig_atomic_t ending;
+
 static void on_child(int signal) { (void)signal; }
 
-static void prepare(void) {
+static void on_end(int signal) {
+    (void)signal;
+    ending = 1;
+}
+
+/* What pid 1 has by itself: every orphan below is its child, and all of it ends with it. */
+static void prepare_below(pid_t parent) {
+    struct sigaction action = {.sa_handler = on_end};
+    sigaction(SIGTERM, &action, NULL);
+    sigset_t term;
+    sigemptyset(&term);
+    sigaddset(&term, SIGTERM);
+    sigprocmask(SIG_BLOCK, &term, NULL);
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    /* Not SIGKILL: what it runs must end first. */
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != parent) exit(70);
+}
+
+static void prepare(pid_t parent) {
     /* First: nothing inside may trace this process or open its descriptors. */
     if (prctl(PR_SET_DUMPABLE, 0) != 0) exit(70);
     for (int fd = 0; fd < 3; fd++)
@@ -61,6 +93,8 @@ static void prepare(void) {
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);
     sigprocmask(SIG_BLOCK, &child, NULL);
+    agent_pid = getpid();
+    if (agent_pid != 1) prepare_below(parent);
     uint64_t most = options.processes + HANDLER_RESERVE;
     setrlimit(RLIMIT_NPROC, &(struct rlimit){most, most});
     getrlimit(RLIMIT_NOFILE, &options.open_files);
@@ -90,12 +124,14 @@ static void answer_status(int fd) {
 
 static void stop_all(void) {
     awake_clock_stop();
-    kill(-1, SIGSTOP);
+    if (agent_pid == 1) kill(-1, SIGSTOP);
+    else stop_tree();
 }
 
 static void continue_all(void) {
     awake_clock_go_on();
-    kill(-1, SIGCONT);
+    if (agent_pid == 1) kill(-1, SIGCONT);
+    else signal_tree(SIGCONT);
 }
 
 enum outcome { WAIT, DONE, PARK, REFUSE };
@@ -199,6 +235,11 @@ static _Noreturn void run(void) {
         int64_t wait_ms = next > now ? next - now : 0;
         struct timespec wait = {.tv_sec = wait_ms / 1000, .tv_nsec = wait_ms % 1000 * 1000000};
         int ready = ppoll(fds, 1 + (nfds_t)connection_count, next == INT64_MAX ? NULL : &wait, &none);
+        if (ending) {
+            close(LISTEN_FD);
+            while (!kill_tree()) {}
+            exit(0);
+        }
         if (ready <= 0) for (int i = 0; i <= connection_count; i++) fds[i].revents = 0;
         handlers_reap(awake_clock_stands());
         work_connections(fds + 1);
@@ -207,8 +248,9 @@ static _Noreturn void run(void) {
 }
 
 int main(int count, char **arguments) {
+    pid_t parent = getppid();
     parse_arguments(count, arguments);
-    prepare();
+    prepare(parent);
     handlers_open();
     (void)!write(READY_FD, "ready\n", 6);
     close(READY_FD);

@@ -76,7 +76,7 @@ static bool scan(struct processes *found) {
     return true;
 }
 
-/* All below the calling handler or, for pid 1's sweeper, all below pid 1 and below no handler. */
+/* All below the caller or, for the agent's sweeper, all below the agent and below no handler. */
 struct scope {
     pid_t root;
     bool strays;
@@ -159,10 +159,12 @@ void signal_tree(int signal) {
     free(found.list);
 }
 
+void stop_tree(void) { freeze(&(struct scope){.root = getpid()}); }
+
 bool kill_tree(void) { return end_scope(&(struct scope){.root = getpid()}); }
 
 void sweep_strays(void) {
     int64_t end = now_ms() + SWEEP_MS;
-    while (!end_scope(&(struct scope){.root = 1, .strays = true}) && now_ms() < end) {}
+    while (!end_scope(&(struct scope){.root = agent_pid, .strays = true}) && now_ms() < end) {}
     _exit(0);
 }

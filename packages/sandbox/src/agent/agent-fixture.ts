@@ -8,6 +8,7 @@ import { fileURLToPath } from "node:url";
 import { newId } from "@slipway/contract";
 import { type Dial, dialAgent } from "./connection.ts";
 import type { ExecHost, ExecStart } from "./exec/exec.ts";
+import { logsIn } from "./exec/logs.ts";
 
 const native = join(dirname(fileURLToPath(import.meta.url)), "../../native");
 const uid = 61100;
@@ -70,7 +71,7 @@ export async function startAgentBox(
     socketPath,
     logDir,
     dial,
-    host: { dial, logDir, isAlive: () => answers(socketPath) },
+    host: { dial, logs: logsIn(logDir), isAlive: () => answers(socketPath) },
     kill,
     async [Symbol.asyncDispose]() {
       await kill();

@@ -1,14 +1,18 @@
 import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import { SlipwayError } from "@slipway/contract";
 import { abortable, abortedError, throwIfAborted } from "../abort.ts";
 import { connectSocket } from "../unix-socket.ts";
 import { cutError, fileError } from "./errors.ts";
 import { encodeRequest, type Fields, FrameDecoder, frameType } from "./wire.ts";
 
-/** Opens a connection to the sandbox's agent. An implementation may wake a sleeping sandbox first. */
-export type Dial = () => Promise<Socket>;
+/**
+ * Opens a connection to the sandbox's agent. An implementation may wake a sleeping sandbox first. The connection ends its
+ * own direction when the agent has ended, unless its `allowHalfOpen` is set.
+ */
+export type Dial<Connection extends Duplex = Duplex> = (signal?: AbortSignal) => Promise<Connection>;
 
-export function dialAgent(socketPath: string): Dial {
+export function dialAgent(socketPath: string): Dial<Socket> {
   return () =>
     connectSocket(socketPath).catch((cause) => {
       throw new SlipwayError("sandbox_not_running", "The sandbox does not answer.", { cause });
@@ -16,9 +20,9 @@ export function dialAgent(socketPath: string): Dial {
 }
 
 /** Dials, unless the caller aborts before or meanwhile. */
-export async function dialUnlessAborted(dial: Dial, signal: AbortSignal | undefined): Promise<Socket> {
+export async function dialUnlessAborted(dial: Dial, signal: AbortSignal | undefined): Promise<Duplex> {
   throwIfAborted(signal);
-  const socket = await dial();
+  const socket = await dial(signal);
   if (!signal?.aborted) return socket;
   socket.destroy();
   throw abortedError(signal);
@@ -53,7 +57,7 @@ export async function openCall(
   return createCall(socket, signal);
 }
 
-function createCall(socket: Socket, signal: AbortSignal | undefined): AgentCall {
+function createCall(socket: Duplex, signal: AbortSignal | undefined): AgentCall {
   const queue: Frame[] = [];
   let queuedBytes = 0;
   let ended = false;
@@ -120,7 +124,7 @@ function createCall(socket: Socket, signal: AbortSignal | undefined): AgentCall 
 }
 
 /** Resolves when the socket takes more, or has closed. */
-export function drained(socket: Socket, signal?: AbortSignal): Promise<void> {
+export function drained(socket: Duplex, signal?: AbortSignal): Promise<void> {
   return abortable(signal, ({ resolve }) => {
     const done = () => {
       socket.off("drain", done).off("close", done);

@@ -63,7 +63,7 @@ export function describeChannel(c: Conformance): void {
       expect((await callHost(sandbox, channel, "more")).stdout).toBe("more");
     });
 
-    if (c.capabilities.sleep) {
+    if (c.capabilities.sleep && c.capabilities.sleepKeepsProcesses) {
       test("and its connections go on over a sleep", async () => {
         await using sandbox = await c.create();
         await using channel = await sandbox.openChannel();

@@ -108,11 +108,17 @@ function describeStop(c: Conformance): void {
       await expectCode(sandbox.exec(command("exit", "0")), "sandbox_not_running");
       await expectCode(sandbox.files.stat("/workspace"), "sandbox_not_running");
       await expectCode(sandbox.connect(3000), "sandbox_not_running");
-      expect(await (await sandbox.attach(exec.id)).wait()).toMatchObject({ exitCode: 0 });
-      expect(await sandbox.execs()).toHaveLength(1);
+      const tellsPast = async () => {
+        expect(await (await sandbox.attach(exec.id)).wait()).toMatchObject({ exitCode: 0 });
+        expect(await sandbox.execs()).toHaveLength(1);
+      };
+      if (c.capabilities.logsWhileStopped) await tellsPast();
+      else for (const look of [sandbox.attach(exec.id), sandbox.execs()]) await expectCode(look, "sandbox_not_running");
       expect(await c.provider.list({ states: ["stopped"] })).toContainEqual(
         expect.objectContaining({ id: sandbox.id }),
       );
+      await sandbox.start();
+      await tellsPast();
     });
 
     test("asked for twice are fine", async () => {
@@ -130,41 +136,22 @@ function describeStop(c: Conformance): void {
 
 function describeSleep(c: Conformance): void {
   describe("sleep and wake", () => {
-    test("keep the processes and the files; nothing runs in between", async () => {
-      await using sandbox = await c.create();
-      const startedAt = Date.now();
-      const exec = await sandbox.exec({ ...command("beat", "/workspace/beat"), background: true });
-      await eventually(async () => void (await sandbox.files.stat("/workspace/beat")));
-      await sandbox.sleep();
-      const sleptAt = Date.now();
-      expect(await sandbox.info()).toMatchObject({ state: "sleeping", reason: "requested" });
-      await sleep(1500);
-      const wokenAt = Date.now();
-      await sandbox.wake();
-      expect(await sandbox.info()).toMatchObject({ state: "running", reason: "woken" });
-      const atWake = (await readText(sandbox.files, "/workspace/beat")).length;
-      const awakeMs = sleptAt - startedAt + Date.now() - wokenAt;
-      // Thirty while it sleeps would be far more.
-      expect(atWake).toBeLessThanOrEqual(2 * (awakeMs / 50 + 5));
-      await eventually(async () => {
-        expect((await readText(sandbox.files, "/workspace/beat")).length).toBeGreaterThan(atWake);
+    if (c.capabilities.sleepKeepsProcesses) describeKeptProcesses(c);
+    else {
+      test("keep the files and end the processes", async () => {
+        await using sandbox = await c.create();
+        await sandbox.files.write("/workspace/kept", "kept");
+        const exec = await sandbox.exec({ ...command("beat", "/workspace/beat"), background: true });
+        await eventually(async () => void (await sandbox.files.stat("/workspace/beat")));
+        await sandbox.sleep();
+        expect(await sandbox.info()).toMatchObject({ state: "sleeping", reason: "requested" });
+        await sandbox.wake();
+        expect(await sandbox.info()).toMatchObject({ state: "running", reason: "woken" });
+        expect(await readText(sandbox.files, "/workspace/kept")).toBe("kept");
+        await expectStill(sandbox, "/workspace/beat");
+        expect(await (await sandbox.attach(exec.id)).wait()).toMatchObject({ reason: "lost", exitCode: null });
       });
-      await exec.kill();
-    });
-
-    test("lose no byte of a file and nothing that a process remembers", async () => {
-      await using sandbox = await c.create();
-      const content = Buffer.alloc(1024 * 1024, "all of it ");
-      await sandbox.files.write("/workspace/large", content);
-      const exec = await sandbox.exec({ ...command("echoInput"), stdin: "open", background: true });
-      await exec.write("before ");
-      await sandbox.sleep();
-      await sandbox.wake();
-      expect(Buffer.from(await readBytes(sandbox.files, "/workspace/large")).equals(content)).toBe(true);
-      await exec.write("after");
-      await exec.end();
-      expect((await collect(exec.output())).stdout.toString()).toBe("before after");
-    });
+    }
 
     test("many uses at once wake once, and all are served", async () => {
       await using sandbox = await c.create();
@@ -195,7 +182,7 @@ function describeSleep(c: Conformance): void {
       await sandbox.sleep();
       await sandbox.info();
       await c.provider.list();
-      await sandbox.execs();
+      if (c.capabilities.logsWhileStopped) await sandbox.execs();
       await (await c.provider.get(sandbox.id)).info();
       expect(await sandbox.info()).toMatchObject({ state: "sleeping" });
     });
@@ -219,6 +206,44 @@ function describeSleep(c: Conformance): void {
         await expectCode(sandbox.wake(), "sandbox_not_running");
       });
     }
+  });
+}
+
+function describeKeptProcesses(c: Conformance): void {
+  test("keep the processes and the files; nothing runs in between", async () => {
+    await using sandbox = await c.create();
+    const startedAt = Date.now();
+    const exec = await sandbox.exec({ ...command("beat", "/workspace/beat"), background: true });
+    await eventually(async () => void (await sandbox.files.stat("/workspace/beat")));
+    await sandbox.sleep();
+    const sleptAt = Date.now();
+    expect(await sandbox.info()).toMatchObject({ state: "sleeping", reason: "requested" });
+    await sleep(1500);
+    const wokenAt = Date.now();
+    await sandbox.wake();
+    expect(await sandbox.info()).toMatchObject({ state: "running", reason: "woken" });
+    const atWake = (await readText(sandbox.files, "/workspace/beat")).length;
+    const awakeMs = sleptAt - startedAt + Date.now() - wokenAt;
+    // Thirty while it sleeps would be far more.
+    expect(atWake).toBeLessThanOrEqual(2 * (awakeMs / 50 + 5));
+    await eventually(async () => {
+      expect((await readText(sandbox.files, "/workspace/beat")).length).toBeGreaterThan(atWake);
+    });
+    await exec.kill();
+  });
+
+  test("lose no byte of a file and nothing that a process remembers", async () => {
+    await using sandbox = await c.create();
+    const content = Buffer.alloc(1024 * 1024, "all of it ");
+    await sandbox.files.write("/workspace/large", content);
+    const exec = await sandbox.exec({ ...command("echoInput"), stdin: "open", background: true });
+    await exec.write("before ");
+    await sandbox.sleep();
+    await sandbox.wake();
+    expect(Buffer.from(await readBytes(sandbox.files, "/workspace/large")).equals(content)).toBe(true);
+    await exec.write("after");
+    await exec.end();
+    expect((await collect(exec.output())).stdout.toString()).toBe("before after");
   });
 }
 

@@ -37,7 +37,7 @@ export function describePorts(c: Conformance): void {
       for (const port of [0, -1, 65536, 1.5, Number.NaN, 22]) await expectCode(c.shared.connect(port), "invalid_port");
     });
 
-    if (c.capabilities.sleep) {
+    if (c.capabilities.sleep && c.capabilities.sleepKeepsProcesses) {
       test("wakes its sandbox, and the server inside goes on", async () => {
         await using sandbox = await c.create();
         await startReady(sandbox, "serveHttp", ["3000"], { background: true });

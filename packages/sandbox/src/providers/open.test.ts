@@ -1,17 +1,22 @@
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { openProvider } from "./open.ts";
+import { readSandboxSettings } from "./settings.ts";
 
-describe("openProvider", () => {
-  test.each([undefined, "local"])("%s opens the local provider", async (provider) => {
-    await using opened = await openProvider({ provider, stateDir: "/nonexistent" });
-    expect(opened.name).toBe("local");
-  });
+const stateDir = "/nonexistent";
 
-  test.each([
-    ["podman", /"podman" is not a provider \(available: local\)/],
-    ["modal", /this version has no modal provider \(available: local\)/],
-  ])("%s is refused, with the names that there are", async (provider, message) => {
-    const opening = openProvider({ provider, stateDir: "/nonexistent" });
-    await expect(opening).rejects.toMatchObject({ code: "invalid_settings", message: expect.stringMatching(message) });
+test.each([{}, { provider: "local" as const }])("%j opens the local provider", async (settings) => {
+  await using opened = await openProvider({ ...settings, stateDir });
+  expect(opened.name).toBe("local");
+});
+
+test("modal without credentials is refused as a setting", async () => {
+  await expect(openProvider({ provider: "modal", stateDir })).rejects.toMatchObject({ code: "invalid_settings" });
+});
+
+test("modal is refused with a code while there is none", async () => {
+  const { settings } = readSandboxSettings({ MODAL_API_TOKEN: "ak-1:as-1" });
+  await expect(openProvider({ ...settings, stateDir })).rejects.toMatchObject({
+    code: "component_missing",
+    message: expect.stringMatching(/no modal provider/),
   });
 });

@@ -1,30 +1,26 @@
-import { settingsError } from "@slipway/contract";
+import { SlipwayError, settingsError } from "@slipway/contract";
 import type { SandboxProvider } from "../provider.ts";
 import type { LocalProviderOptions } from "./local/index.ts";
+import type { ModalSettings } from "./modal-settings.ts";
+import type { ProviderName } from "./settings.ts";
 
-/** Names that SANDBOX_PROVIDER takes. */
-export const providerNames = ["local"] as const;
-export type ProviderName = (typeof providerNames)[number];
-const plannedNames: readonly string[] = ["docker", "modal"];
-
+/** As `readSandboxSettings` reads them, and where the provider keeps its state. */
 export interface ProviderSettings extends LocalProviderOptions {
-  /** The value of SANDBOX_PROVIDER; local when left out. */
-  readonly provider?: string | undefined;
+  /** Local when left out. */
+  readonly provider?: ProviderName | undefined;
+  /** Needed for modal. */
+  readonly modal?: ModalSettings | undefined;
 }
 
-/** Loads and opens a provider by its settings. An unknown name is `invalid_settings`. */
+/** Loads and opens a provider by its settings. */
 export async function openProvider(settings: ProviderSettings): Promise<SandboxProvider> {
-  const mistake = providerMistake(settings.provider ?? "local");
-  if (mistake !== undefined) throw settingsError([mistake]);
+  const { provider = "local", modal, ...options } = settings;
+  if (provider === "modal") return await openModal({ ...options, modal });
   const { createLocalProvider } = await import("./local/index.ts");
-  return createLocalProvider(settings);
+  return createLocalProvider(options);
 }
 
-/** What is wrong with a value of SANDBOX_PROVIDER; undefined when nothing is. */
-export function providerMistake(name: string): string | undefined {
-  if ((providerNames as readonly string[]).includes(name)) return undefined;
-  const available = `available: ${providerNames.join(", ")}`;
-  return plannedNames.includes(name)
-    ? `SANDBOX_PROVIDER: this version has no ${name} provider (${available}).`
-    : `SANDBOX_PROVIDER: "${name}" is not a provider (${available}).`;
+async function openModal({ modal }: ProviderSettings): Promise<SandboxProvider> {
+  if (modal === undefined) throw settingsError(["SANDBOX_PROVIDER is modal, and Modal's credentials are not set."]);
+  throw new SlipwayError("component_missing", "SANDBOX_PROVIDER: this version has no modal provider.");
 }

@@ -8,15 +8,16 @@ export interface AppParts {
   readonly builds: BuildFace;
   /** How the providers of models do. */
   models(): Health["models"];
+  readonly provider?: Health["provider"];
   readonly version: string;
   log(line: string): void;
   /** Aborts when the server ends: streams end with it. */
   readonly signal: AbortSignal;
 }
 
-export function createApp({ builds, models, version, log, signal }: AppParts): App {
+export function createApp({ builds, models, provider, version, log, signal }: AppParts): App {
   const app = new Hono<{ Bindings: Bindings }>();
-  const health = async (): Promise<Health> => ({ status: "ok", version, pid: process.pid, models: models() });
+  const health = async (): Promise<Health> => ({ status: "ok", version, pid: process.pid, models: models(), provider });
   serve(app, routes.server, { health }, signal);
   serve(app, routes.builds, builds, signal);
   app.notFound(({ req }) => {

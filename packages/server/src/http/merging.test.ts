@@ -71,12 +71,20 @@ test("the last check of the whole is told with its evidence", async () => {
   expect(buildViewSchema.parse(body).criteria).toEqual(evidence);
 });
 
-test("a build that wants another provider than there is, or no agent that there is, is not begun", async () => {
-  expect((await post({ provider: "simulated" })).status).toBe(201);
-  expect(await post({ provider: "modal" })).toMatchObject({
-    status: 409,
-    body: { error: { code: "provider_mismatch", message: expect.stringMatching(/simulated.*modal/) } },
+test("a build that wants its sandboxes elsewhere, or no agent that there is, is not begun", async () => {
+  expect((await post({})).status).toBe(201);
+  for (const buildMode of ["local", "modal"]) {
+    const message = new RegExp(`SANDBOX_PROVIDER simulated, not ${buildMode}`);
+    expect(await post({ buildMode })).toMatchObject({
+      status: 409,
+      body: { error: { code: "provider_mismatch", message: expect.stringMatching(message) } },
+    });
+  }
+  expect(await post({ buildMode: "hybrid" })).toMatchObject({
+    status: 501,
+    body: { error: { code: "mode_unavailable", message: expect.stringMatching(/functions.*modal serves it/) } },
   });
+  expect((await post({ buildMode: "cloud" })).status).toBe(400);
   expect(await post({ settings: { agent: "../evil" } })).toMatchObject({
     status: 400,
     body: { error: { code: "invalid_request", message: expect.stringContaining("agent") } },

@@ -78,7 +78,7 @@ describe("what is asked for", () => {
       "acp:codex",
       "--workers",
       "2",
-      "--provider",
+      "--build-mode",
       "local",
     ];
     const { server } = await run(["build", ...words, "--repo", "git@example.com:shop.git", "x"]);
@@ -88,12 +88,20 @@ describe("what is asked for", () => {
         {
           mode: "feature",
           source: { repository: "git@example.com:shop.git" },
-          provider: "local",
+          buildMode: "local",
           hold: "none",
           settings: { budgetMicroUsd: 2_500_000, slots: 7, agent: "acp:codex", workers: 2 },
         },
       ],
     ]);
+  });
+
+  test("may not be hybrid, nor a build mode in the place of a mode", async () => {
+    const hybrid = await run(["build", "-y", "--build-mode", "hybrid", "x"]);
+    expect(hybrid.server.calls).toEqual([]);
+    expect(hybrid).toMatchObject({ code: 125, stderr: expect.stringMatching(/modal serves it.*mode_unavailable/s) });
+    const confused = await run(["build", "-y", "--mode", "modal", "x"]);
+    expect(confused).toMatchObject({ code: 125, stderr: expect.stringContaining("--build-mode modal") });
   });
 
   test("takes secrets along, from the environment where they are there, and shows none", async () => {

@@ -1,8 +1,16 @@
 import type { Client } from "@slipway/client";
-import { agentNameSchema, type BuildId, type BuildView, newId, type StartBuild } from "@slipway/contract";
+import {
+  agentNameSchema,
+  type BuildId,
+  type BuildView,
+  newId,
+  providerOf,
+  type StartBuild,
+  sandboxModes,
+} from "@slipway/contract";
 import type { Context } from "../../input/command.ts";
 import { UsageError } from "../../input/failure.ts";
-import { given } from "../../input/request.ts";
+import { choice, given } from "../../input/request.ts";
 import { buildOf } from "../../input/resolve.ts";
 import { ask, canAsk } from "./ask.ts";
 import { editIntent, untilHeld } from "./edit-intent.ts";
@@ -19,7 +27,8 @@ export async function run(context: Context): Promise<number> {
   const { signal } = interrupts;
   const asks = !args.flag("yes") && canAsk(context);
   const wanted = { ...(await readBuildOrder(context)), hold: asks ? ("both" as const) : ("none" as const) };
-  const client = await context.server(given({ SANDBOX_PROVIDER: args.text("provider") }));
+  const { buildMode } = wanted;
+  const client = await context.server(given({ SANDBOX_PROVIDER: buildMode && providerOf(buildMode) }));
   const { id } = await client.builds.start({ id: newId("bld"), ...wanted }, { signal });
   await context.note(`build ${id}`);
   const onTurn = asks ? turnsOf(context, client, id) : undefined;
@@ -45,7 +54,7 @@ async function readBuildOrder({ args, io }: Context): Promise<StartBuild> {
   const slots = args.integer("parallel", { min: 1, max: 1000 });
   const workers = args.integer("workers", { min: 0, max: 4 });
   const settings = { ...order.settings, ...given({ slots, agent, workers }) };
-  return { ...order, settings, ...given({ provider: args.text("provider") }) };
+  return { ...order, settings, ...given({ buildMode: choice(args, "build-mode", sandboxModes) }) };
 }
 
 /** Asks the user to confirm the intent, then once the plan: any later pause was requested. */

@@ -118,6 +118,18 @@ describe("status", () => {
     expect(stdout).toMatch(new RegExp(`${sandbox} +running +local +0.0020 USD +\\d+s ago +attempt +cart\\n`));
   });
 
+  test("tells which provider the server uses, why, and what another one lacks", async () => {
+    const view = buildView({});
+    const missing = "MODAL_TOKEN_ID and MODAL_TOKEN_SECRET are not set";
+    const provider = { name: "local", because: "SANDBOX_PROVIDER is local", others: [{ name: "modal", missing }] };
+    const server = createStubServer([view]);
+    const health = async () => ({ ...(await server.server.health()), provider });
+    const options = { server: { ...server, server: { health } }, env: { NO_COLOR: "1" } };
+    const { stdout } = await runCli(["status", view.id], options);
+    expect(stdout).toMatch(/^provider: local \(SANDBOX_PROVIDER is local\); modal: MODAL_TOKEN_ID and .* not set$/m);
+    expect(JSON.parse((await runCli(["status", "--json", view.id], options)).stdout).provider).toEqual(provider);
+  });
+
   test("says which gate refused a task, how often, why, and what comes next; and what was on main already", async () => {
     const task = { component: "backend", attempts: 2, level: 1 };
     const next = "its agent repairs it, attempt 2 of at most 13";

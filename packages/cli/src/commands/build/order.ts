@@ -9,6 +9,7 @@ import {
   partitions,
   requestTextSchema,
   type StartBuild,
+  sandboxModes,
 } from "@slipway/contract";
 import type { Arguments } from "../../input/command.ts";
 import { UsageError } from "../../input/failure.ts";
@@ -19,6 +20,7 @@ import type { Environment } from "../../terminal/environment.ts";
 export function readOrder(args: Arguments, environment: Environment): StartBuild {
   const request = readRequest(args);
   const hasSource = (args.text("dir") ?? args.text("repo")) !== undefined;
+  refuseSandboxMode(args.text("mode"));
   const mode = choice(args, "mode", buildModes) ?? (hasSource ? "feature" : "new");
   const settings = given({
     partition: choice(args, "partition", partitions),
@@ -27,6 +29,12 @@ export function readOrder(args: Arguments, environment: Environment): StartBuild
   const secrets = secretsOf(args, environment);
   const source = sourceOf(args, mode === "new");
   return { request, mode, settings, ...given({ source, secrets }) };
+}
+
+/** The API's buildMode, which is another thing than its mode. */
+function refuseSandboxMode(mode: string | undefined): void {
+  if (!sandboxModes.some((known) => known === mode)) return;
+  throw new UsageError(`--mode: "${mode}" is no kind of work.`, `Give --build-mode ${mode}.`);
 }
 
 function secretsOf(args: Arguments, environment: Environment): InjectedSecret[] | undefined {

@@ -1,5 +1,5 @@
 import type { Client } from "@slipway/client";
-import type { BuildView } from "@slipway/contract";
+import type { BuildView, ProviderHealth } from "@slipway/contract";
 import type { Context } from "../../input/command.ts";
 import { formatDuration } from "../../input/duration.ts";
 import { buildOf } from "../../input/resolve.ts";
@@ -14,9 +14,10 @@ export async function run(context: Context): Promise<void> {
   const { client, id, signal } = await buildOf(context);
   const view = await client.builds.get(id, { signal });
   const failure = await findFailure(client, view, signal);
-  await context.result(view, () =>
+  const { provider } = await client.server.health({ signal });
+  await context.result({ ...view, provider }, () =>
     [
-      formatFields(fields(view, failure), context.paint),
+      formatFields([...fields(view, failure), ...providerFields(provider)], context.paint),
       tasks(view, context),
       refused(view, context),
       attempts(view, context),
@@ -71,6 +72,15 @@ function fields(view: BuildView, failure: string | undefined): [string, string][
     ...field("preview", previewText(view) ?? undefined),
     ...field("pull", view.pullRequest === null ? undefined : oneLine(view.pullRequest, 200)),
     ...field("remote", view.remoteFailure === null ? undefined : oneLine(view.remoteFailure, 200)),
+  ];
+}
+
+/** Of the server, whichever build is shown. */
+function providerFields(provider: ProviderHealth | undefined): [string, string][] {
+  if (provider === undefined) return [];
+  const others = provider.others.map(({ name, missing }) => `${name}: ${missing ?? "not in use"}`);
+  return [
+    ["provider", [`${provider.name} (${provider.because})`, ...others].map((text) => oneLine(text, 200)).join("; ")],
   ];
 }
 

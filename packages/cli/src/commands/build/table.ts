@@ -38,7 +38,11 @@ export const buildCommands: readonly Command[] = [
       },
       agent: { value: "name", help: "Agent: builtin, claude-code or acp:<name>", default: "builtin" },
       workers: { value: "number", help: "Workers that the lead of a task may hand parts to, 0 to 4", default: "0" },
-      provider: { value: "name", help: "Sandbox provider to require", default: "SANDBOX_PROVIDER" },
+      "build-mode": {
+        value: "local|modal",
+        help: "Where the sandboxes must be: on this machine, or on Modal",
+        default: "the server's SANDBOX_PROVIDER",
+      },
       yes: { short: "y", help: "Lock the intent and carry out the plan without asking" },
     },
     notes: [

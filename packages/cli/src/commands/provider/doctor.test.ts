@@ -1,7 +1,7 @@
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { HostFinding } from "../../input/command.ts";
 import { runCli } from "../../testing/run-cli.ts";
 import { createStubServer } from "../../testing/stub-server.ts";
@@ -11,7 +11,7 @@ const slow: HostFinding = { name: "cgroups", status: "warn", detail: "not writab
 const broken: HostFinding = { name: "cc", status: "fail", detail: "not found", action: "Install gcc." };
 
 test("findings are shown with what to do about those that are not ok", async () => {
-  const { code, stdout } = await runCli(["doctor"], { findings: [fine, slow] });
+  const { code, stdout } = await runCli(["doctor"], { findings: { local: [fine, slow] } });
   expect(code).toBe(0);
   expect(stdout).toMatch(/^ok {4}settings: state directory/);
   expect(stdout).toContain("ok    bubblewrap: 0.8.0\n");
@@ -19,18 +19,18 @@ test("findings are shown with what to do about those that are not ok", async () 
 });
 
 test("a failed finding exits with 1", async () => {
-  const { code, stdout, stderr } = await runCli(["doctor"], { findings: [fine, broken] });
+  const { code, stdout, stderr } = await runCli(["doctor"], { findings: { local: [fine, broken] } });
   expect(code).toBe(1);
   expect(stdout).toContain("fail  cc: not found\n      what to do: Install gcc.\n");
   expect(stderr).toContain("cannot run here");
 });
 
 test("--json prints one document", async () => {
-  const { code, stdout } = await runCli(["doctor", "--json"], { findings: [broken] });
+  const { code, stdout } = await runCli(["doctor", "--json"], { findings: { local: [broken] } });
   expect(code).toBe(1);
   const { healthy, findings } = JSON.parse(stdout);
   expect(healthy).toBe(false);
-  expect(findings.slice(0, 2)).toMatchObject([{ name: "settings" }, broken]);
+  expect(findings.slice(0, 3)).toMatchObject([{ name: "settings" }, { name: "provider" }, broken]);
 });
 
 test("agents are listed, with what installs those that are not there", async () => {
@@ -77,4 +77,41 @@ test("wrong settings are a finding", async () => {
   const { code, stdout } = await runCli(["doctor"], { env: { SANDBOX_PREVIEW_PORT: "x" } });
   expect(code).toBe(1);
   expect(stdout).toMatch(/^fail {2}settings: One setting is wrong: - SANDBOX_PREVIEW_PORT/);
+});
+
+describe("the provider in use", () => {
+  const credentials = { MODAL_TOKEN_ID: "ak-1", MODAL_TOKEN_SECRET: "as-hidden" };
+  const account: HostFinding = { name: "modal account", status: "ok", detail: "answered in 3 ms" };
+  const refused: HostFinding = { ...account, status: "fail", detail: "refuses the credentials", action: "Set others." };
+  const git: HostFinding = { name: "git", status: "warn", detail: "not found", action: "Install git." };
+
+  test("is told with the reason, and what the other one lacks is no failure", async () => {
+    const { code, stdout } = await runCli(["doctor"], { findings: { local: [fine], modal: [refused] } });
+    expect(code).toBe(0);
+    expect(stdout).toContain("ok    provider: local: neither SANDBOX_PROVIDER nor Modal's credentials are set\n");
+    expect(stdout).toContain("ok    provider modal: not in use; missing: modal account: refuses the credentials\n");
+  });
+
+  test("is modal with its credentials, of which nothing is shown", async () => {
+    const findings = { local: [broken, git], modal: [account] };
+    for (const json of [[], ["--json"]]) {
+      const { code, stdout, stderr } = await runCli(["doctor", ...json], { env: credentials, findings });
+      expect(code).toBe(0);
+      expect(stdout + stderr).not.toContain("hidden");
+    }
+    const { stdout } = await runCli(["doctor"], { env: credentials, findings });
+    expect(stdout).toContain("ok    provider: modal: Modal's credentials are set and SANDBOX_PROVIDER is not\n");
+    expect(stdout).toContain("ok    provider local: not in use; missing: cc: not found\n");
+    expect(stdout).toContain("ok    modal account: answered in 3 ms\n");
+    expect(stdout).toContain("warn  git: not found\n");
+  });
+
+  test("that does not work fails, and another one that would is told", async () => {
+    const findings = { local: [fine], modal: [refused] };
+    const { code, stdout } = await runCli(["doctor"], { env: { ...credentials, SANDBOX_PROVIDER: "modal" }, findings });
+    expect(code).toBe(1);
+    expect(stdout).toContain("ok    provider: modal: SANDBOX_PROVIDER is modal\n");
+    expect(stdout).toContain("fail  modal account: refuses the credentials\n      what to do: Set others.\n");
+    expect(stdout).toContain("not in use; nothing is missing for it: SANDBOX_PROVIDER=local\n");
+  });
 });

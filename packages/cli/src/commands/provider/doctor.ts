@@ -1,5 +1,7 @@
 import { hasCode, type ModelHealth, SlipwayError } from "@slipway/contract";
+import { providerNames } from "@slipway/sandbox/settings";
 import type { Context, HostFinding } from "../../input/command.ts";
+import type { Settings } from "../../input/config.ts";
 import type { Colour } from "../../terminal/terminal.ts";
 import { formatMoney } from "../build/view/money.ts";
 import { counted } from "../build/view/words.ts";
@@ -21,7 +23,7 @@ async function inspect(context: Context): Promise<readonly HostFinding[]> {
     const settings = await context.settings();
     return [
       { name: "settings", status: "ok", detail: `state directory ${settings.stateDir}` },
-      ...(await context.inspectHost(settings)),
+      ...(await inspectProviders(context, settings)),
       ...(await inspectAgents(settings.agentsDir)),
       ...(await inspectServer(context)),
     ];
@@ -29,6 +31,32 @@ async function inspect(context: Context): Promise<readonly HostFinding[]> {
     if (!hasCode(error, "invalid_settings")) throw error;
     return [{ name: "settings", status: "fail", detail: error.message, action: error.toJSON().action }];
   }
+}
+
+/** What a host needs whatever runs the sandboxes. */
+const alwaysNeeded = ["state directory", "git"];
+
+/** Those not in use have a line each, which is never a failure. */
+async function inspectProviders(context: Context, settings: Settings): Promise<readonly HostFinding[]> {
+  const { provider: used, because } = settings;
+  const named: HostFinding = { name: "provider", status: "ok", detail: `${used}: ${because}` };
+  const found = await Promise.all(
+    providerNames.map(async (name) => {
+      const findings = await context.inspectProvider(name, settings);
+      if (name === used) return findings;
+      return [...findings.filter((finding) => alwaysNeeded.includes(finding.name)), notInUse(name, findings)];
+    }),
+  );
+  return [named, ...found.flat()];
+}
+
+function notInUse(name: string, findings: readonly HostFinding[]): HostFinding {
+  const missing = findings
+    .filter(({ status }) => status === "fail")
+    .map((finding) => `${finding.name}: ${finding.detail}`);
+  const told =
+    missing.length === 0 ? `nothing is missing for it: SANDBOX_PROVIDER=${name}` : `missing: ${missing.join("; ")}`;
+  return { name: `provider ${name}`, status: "ok", detail: `not in use; ${told}` };
 }
 
 /** A missing agent is fine. */

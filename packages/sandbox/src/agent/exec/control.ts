@@ -1,4 +1,4 @@
-import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import { type ExecId, hasCode, SlipwayError } from "@slipway/contract";
 import { throwIfAborted } from "../../abort.ts";
 import { type Dial, drained, expectDone, openCall } from "../connection.ts";
@@ -26,11 +26,11 @@ export interface ExecInput {
   release(): void;
 }
 
-export function createExecInput(dial: Dial, id: ExecId, live: () => Socket | null): ExecInput {
-  let own: Socket | null = null;
+export function createExecInput(dial: Dial, id: ExecId, live: () => Duplex | null): ExecInput {
+  let own: Duplex | null = null;
   let last: Promise<void> | null = null;
 
-  const connection = async (): Promise<Socket> => {
+  const connection = async (): Promise<Duplex> => {
     const current = live();
     if (current !== null) return current;
     if (own === null || own.destroyed) {

@@ -9,7 +9,6 @@ import type { Exec } from "../../provider.ts";
 import { type AgentBox, execStart, startAgentBox } from "../agent-fixture.ts";
 import { encodeFrame, frameType } from "../wire.ts";
 import { attachExec, type ExecHost, startExec } from "./exec.ts";
-import { listExecs } from "./log.ts";
 
 let box: AgentBox;
 beforeAll(async () => {
@@ -144,7 +143,8 @@ describe("an exec survives", () => {
     const code = `
       import { startExec } from ${JSON.stringify(import.meta.resolve("./exec.ts"))};
       import { dialAgent } from ${JSON.stringify(import.meta.resolve("../connection.ts"))};
-      const host = { dial: dialAgent(${JSON.stringify(box.socketPath)}), logDir: ${JSON.stringify(box.logDir)}, isAlive: async () => true };
+      import { logsIn } from ${JSON.stringify(import.meta.resolve("./logs.ts"))};
+      const host = { dial: dialAgent(${JSON.stringify(box.socketPath)}), logs: logsIn(${JSON.stringify(box.logDir)}), isAlive: async () => true };
       const exec = await startExec(host, ${JSON.stringify(start)});
       for await (const chunk of exec.output()) { console.log("chunk"); await new Promise((r) => setTimeout(r, 50)); }
     `;
@@ -163,7 +163,7 @@ describe("an exec survives", () => {
   });
 
   it("the cut of its own connection: the same handle goes on from the log", async () => {
-    const sockets: import("node:net").Socket[] = [];
+    const sockets: import("node:stream").Duplex[] = [];
     const host: ExecHost = {
       ...box.host,
       dial: async () => {
@@ -196,9 +196,7 @@ describe("a sandbox that is gone", () => {
     const later = await attachExec(other.host, start.id);
     expect((await collect(later)).stdout.toString()).toBe("before\n");
     expect(await later.wait()).toMatchObject({ reason: "lost" });
-    expect(await listExecs(other.logDir, other.host.isAlive)).toMatchObject([
-      { id: start.id, exit: { reason: "lost" } },
-    ]);
+    expect(await other.host.logs.list(other.host.isAlive)).toMatchObject([{ id: start.id, exit: { reason: "lost" } }]);
   });
 
   it("with its logs leaves them lost all the same", async () => {
@@ -207,7 +205,7 @@ describe("a sandbox that is gone", () => {
     rmSync(other.logDir, { recursive: true });
     await other.kill();
     expect(await exec.wait()).toMatchObject({ reason: "lost" });
-    expect(await listExecs(other.logDir, other.host.isAlive)).toEqual([]);
+    expect(await other.host.logs.list(other.host.isAlive)).toEqual([]);
   });
 });
 
@@ -227,7 +225,7 @@ describe("the list of execs", () => {
     const exec = await startExec(other.host, liar);
     await exec.output()[Symbol.asyncIterator]().next();
     writeFileSync(join(other.logDir, "not-an-exec"), "");
-    expect(await listExecs(other.logDir, other.host.isAlive)).toMatchObject([
+    expect(await other.host.logs.list(other.host.isAlive)).toMatchObject([
       { id: done.id, argv: done.argv, background: true, exit: { exitCode: 3 } },
       { id: liar.id, argv: liar.argv, background: false, exit: null },
     ]);
@@ -240,7 +238,7 @@ describe("the list of execs", () => {
     const exit = Buffer.from(readFileSync(path).subarray(-38));
     exit.writeUInt8(4, 13);
     appendFileSync(path, exit);
-    const listed = (await listExecs(box.logDir, box.host.isAlive)).find(({ id }: { id: ExecId }) => id === start.id);
+    const listed = (await box.host.logs.list(box.host.isAlive)).find(({ id }: { id: ExecId }) => id === start.id);
     expect(listed?.exit?.reason).toBe("exited");
     expect((await (await attachExec(box.host, start.id)).wait()).reason).toBe("exited");
   });

@@ -1,7 +1,6 @@
-import type { Socket } from "node:net";
 import { constants as osConstants } from "node:os";
-import { join } from "node:path";
 import { performance } from "node:perf_hooks";
+import type { Duplex } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
 import {
@@ -20,14 +19,14 @@ import { type Dial, dialUnlessAborted } from "../connection.ts";
 import { type AgentFailure, cutError, decodeFailure, startError } from "../errors.ts";
 import { encodeFrame, encodeKill, encodeRequest, encodeWindowSize, FrameDecoder, frameType } from "../wire.ts";
 import { control, createExecInput } from "./control.ts";
-import { decodeExit, followLog, lostExit, openLog, readExecInfo } from "./log.ts";
+import { decodeExit, followLog, lostExit } from "./log.ts";
+import type { ExecLogs } from "./logs.ts";
 import { ExecOutput } from "./output.ts";
 
 /** What execs need of their sandbox. */
 export interface ExecHost {
   readonly dial: Dial;
-  /** The sandbox's `execs` directory on the host. */
-  readonly logDir: string;
+  readonly logs: ExecLogs;
   /** Whether the sandbox's pid 1 still runs. Asked when a log has not grown for a while. */
   readonly isAlive: () => Promise<boolean>;
 }
@@ -75,18 +74,18 @@ export async function startExec(host: ExecHost, start: ExecStart, signal?: Abort
   return await attachOr(error, host, start.id);
 }
 
-async function expectSameCommand({ logDir }: ExecHost, { id, argv }: ExecStart, signal?: AbortSignal): Promise<void> {
-  const earlier = await readStart(logDir, id, signal);
+async function expectSameCommand({ logs }: ExecHost, { id, argv }: ExecStart, signal?: AbortSignal): Promise<void> {
+  const earlier = await readStart(logs, id, signal);
   // A log without a command is that of a lost exec.
   if (earlier === null || earlier.argv.length === 0 || isDeepStrictEqual(earlier.argv, argv)) return;
   throw new SlipwayError("idempotency_conflict", `${id} already names another command.`);
 }
 
 /** Waits for the first frame: a handler makes its log a moment before it writes its command, or may die between. */
-async function readStart(logDir: string, id: ExecId, signal?: AbortSignal): Promise<ExecInfo | null> {
+async function readStart(logs: ExecLogs, id: ExecId, signal?: AbortSignal): Promise<ExecInfo | null> {
   const untilMs = performance.now() + startWaitMs;
   for (;;) {
-    const info = await readExecInfo(logDir, id, true);
+    const info = await logs.find(id, true);
     if (info === null || info.argv.length > 0 || info.exit !== null) return info;
     if (performance.now() > untilMs) throw new SlipwayError("provider_unavailable", `The log of ${id} stays empty.`);
     throwIfAborted(signal);
@@ -135,14 +134,14 @@ function encodeStart(start: ExecStart): Buffer {
 
 /** The connection that started an exec. A slow reader slows it. */
 interface Live {
-  readonly socket: Socket;
+  readonly socket: Duplex;
   /** Null when the program runs. An abort kills what has started by then. */
   started(signal: AbortSignal | undefined): Promise<AgentFailure | null>;
   /** Called when the connection ends before the exit. */
   onCut(callback: () => void): void;
 }
 
-function createLive(socket: Socket, output: ExecOutput): Live {
+function createLive(socket: Duplex, output: ExecOutput): Live {
   let settle: Waiter<AgentFailure | null> | null = null;
   let cut: (() => void) | null = null;
   let isOver = false;
@@ -201,20 +200,26 @@ function createHandle(host: ExecHost, id: ExecId, output: ExecOutput, live: Live
   const input = createExecInput(host.dial, id, () => (live !== null && !live.socket.destroyed ? live.socket : null));
 
   const follow = async (): Promise<boolean> => {
-    const log = await openLog(host.logDir, id);
+    const log = await host.logs.open(id);
     if (log === null) return false;
     released = new AbortController();
     if (isReleased) released.abort();
-    void followLog(log, output, { path: join(host.logDir, id), isAlive: host.isAlive, released: released.signal });
+    void followLog(log, output, { isAlive: host.isAlive, released: released.signal });
     return true;
   };
-  live?.onCut(() => {
-    if (isReleased) return;
-    follow().then(
-      (found) => found || output.end(lostExit(output.offsets)),
-      (error: Error) => output.fail(error),
-    );
-  });
+  /** A log that cannot be reached for now is there as long as its sandbox is. */
+  const goOn = async (): Promise<void> => {
+    while (!isReleased) {
+      try {
+        if (!(await follow())) output.end(lostExit(output.offsets));
+        return;
+      } catch (error) {
+        if (!hasCode(error, "provider_unavailable")) return output.fail(error as Error);
+        if (!(await host.isAlive())) return output.end(lostExit(output.offsets));
+      }
+    }
+  };
+  live?.onCut(() => void goOn().catch((error: Error) => output.fail(error)));
   const whileRunning = () => {
     if (output.exit !== null) throw new SlipwayError("exec_ended", `${id} has ended.`);
   };

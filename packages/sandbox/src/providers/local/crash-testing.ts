@@ -7,12 +7,12 @@ import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { type ExecId, hasCode, type SandboxId } from "@slipway/contract";
 import { expect, test, vi } from "vitest";
+import { liveStates } from "../../keeper/record.ts";
 import type { Sandbox, SandboxProvider } from "../../provider.ts";
 import { readBytes } from "../../run.ts";
 import type { Promised } from "./crash-fixture.ts";
-import { findSandboxProcesses } from "./keeper/reconcile.ts";
+import { findSandboxProcesses } from "./keeper/boxes/survey.ts";
 import { layoutOf } from "./layout.ts";
-import { liveStates } from "./record.ts";
 import { keepersOf, setUpLocal } from "./testing.ts";
 
 const latestKillMs = 700;

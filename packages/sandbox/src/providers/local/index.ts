@@ -1,28 +1,15 @@
-import {
-  newId,
-  type SandboxEvent,
-  type SandboxId,
-  SlipwayError,
-  type SnapshotId,
-  snapshotIdSchema,
-} from "@slipway/contract";
-import { throwIfAborted } from "../../abort.ts";
-import { parseCreate, parseImage } from "../../input.ts";
-import type { Capabilities, SandboxProvider, Snapshots } from "../../provider.ts";
-import { createKeeperClient, type KeeperClient } from "./keeper/client/client.ts";
-import { sandboxUid as defaultSandboxUid } from "./launch/launch.ts";
-import { createTools } from "./launch/tools.ts";
-import { defaultMinFreeMb, type Layout, layoutOf } from "./layout.ts";
-import {
-  liveStates,
-  readRecord,
-  readRecords,
-  type SandboxRecord,
-  type SnapshotRecord,
-  sandboxInfo,
-  snapshotInfo,
-} from "./record.ts";
-import { createdOrGone, createHandles } from "./sandbox.ts";
+import { fileURLToPath } from "node:url";
+import { dialAgent } from "../../agent/connection.ts";
+import { logsIn } from "../../agent/exec/logs.ts";
+import type { KeeperStarter } from "../../keeper/client/start.ts";
+import { createKeptProvider } from "../../keeper/handles/provider.ts";
+import type { Capabilities, SandboxProvider } from "../../provider.ts";
+import { sandboxUid as defaultSandboxUid, toolsInside } from "./launch/launch.ts";
+import { baseEnvironment } from "./launch/skeleton.ts";
+import { defaultMinFreeMb, layoutOf, prepareStateDirectory } from "./layout.ts";
+import { watchOomKills } from "./out-of-memory.ts";
+import { createHostChannels } from "./ports/channel.ts";
+import type { SandboxRecord } from "./record.ts";
 
 export interface LocalProviderOptions {
   /** Absolute. Holds all of the provider's state; one keeper serves it. */
@@ -46,13 +33,20 @@ export const localCapabilities: Capabilities = {
   execSurvivesCaller: true,
   watch: true,
   sleep: true,
+  sleepKeepsProcesses: true,
   stopStart: true,
+  logsWhileStopped: true,
   snapshotWhileRunning: true,
   egressAllowlist: true,
   egressSecrets: true,
+  egressForwards: true,
+  egressPorts: true,
+  egressRefusals: true,
   previewUrls: true,
   customImages: true,
   gpu: false,
+  diskLimit: true,
+  rootUser: true,
   hostChannel: true,
   tools: true,
 };
@@ -60,86 +54,35 @@ export const localCapabilities: Capabilities = {
 /** Sandboxes on this machine: bubblewrap, an overlay file system, and a keeper that outlives its callers. */
 export function createLocalProvider(options: LocalProviderOptions): SandboxProvider {
   const layout = layoutOf(options.stateDir);
-  const keeper = createKeeperClient(layout, {
-    stateDir: options.stateDir,
-    sandboxUid: options.sandboxUid ?? defaultSandboxUid,
-    minFreeBytes: (options.minFreeMb ?? defaultMinFreeMb) * 1024 * 1024,
-    environment: options.environment ?? {},
-  });
-  const tools = createTools(layout.tools, options.tools ?? {}, () => keeper.connect());
-  const handles = createHandles({ layout, keeper, tools, capabilities: localCapabilities });
-  return {
+  return createKeptProvider<SandboxRecord>({
     name: "local",
     capabilities: localCapabilities,
-    snapshots: snapshotsOf(layout, keeper),
-    async create(input, { signal } = {}) {
-      throwIfAborted(signal);
-      const request = parseCreate(input, localCapabilities);
-      const params = { id: newId("sbx"), request, tools: await tools.publish(request.tools) };
-      return await handles.owned((await createdOrGone(keeper, keeper.call("create", params, { signal }), params)).id);
+    starter: keeperStarter(options),
+    tools: options.tools ?? {},
+    reach(keeper, records) {
+      const channels = createHostChannels(layout, keeper, records.exists);
+      return {
+        toolsDirectory: toolsInside,
+        environment: ({ user }) => baseEnvironment(user),
+        dial: (id) => dialAgent(layout.box(id).agentSocket),
+        logs: (id) => logsIn(layout.box(id).execs),
+        watchExecs: (current) => watchOomKills(async () => (await current()).cgroups),
+        openChannel: (id) => channels.open(id),
+        [Symbol.asyncDispose]: () => channels[Symbol.asyncDispose](),
+      };
     },
-    async get(id, { signal } = {}) {
-      throwIfAborted(signal);
-      return await handles.open(id);
-    },
-    async list({ states, labels = {} } = {}, { signal } = {}) {
-      throwIfAborted(signal);
-      await settle(layout, keeper);
-      const wanted = Object.entries(labels);
-      return readRecords<SandboxRecord>(layout.records.sandboxes)
-        .map(sandboxInfo)
-        .filter((info) => states === undefined || states.includes(info.state))
-        .filter((info) => wanted.every(([name, value]) => info.labels[name] === value));
-    },
-    async prepareImage(image, { signal, onProgress } = {}) {
-      await keeper.call("prepareImage", { image: parseImage(image, localCapabilities) }, { signal, onProgress });
-    },
-    events: ({ sandbox, ...options } = {}) => ofSandbox(keeper.events(options), sandbox),
-    reconcile: ({ signal } = {}) => keeper.call("reconcile", {}, { signal }),
-    async [Symbol.asyncDispose]() {
-      await handles[Symbol.asyncDispose]();
-      await keeper[Symbol.asyncDispose]();
-    },
-  };
+  });
 }
 
-function snapshotsOf(layout: Layout, keeper: KeeperClient): Snapshots {
-  const find = async (id: SnapshotId): Promise<SnapshotRecord> => {
-    const record = snapshotIdSchema.safeParse(id).success
-      ? await readRecord<SnapshotRecord>(layout.snapshotRecord(id))
-      : null;
-    if (record === null) throw new SlipwayError("snapshot_not_found", `No snapshot ${id}.`);
-    return record;
-  };
+function keeperStarter(options: LocalProviderOptions): KeeperStarter {
+  const layout = layoutOf(options.stateDir);
+  const sandboxUid = options.sandboxUid ?? defaultSandboxUid;
+  const minFreeBytes = (options.minFreeMb ?? defaultMinFreeMb) * 1024 * 1024;
   return {
-    async list({ signal } = {}) {
-      throwIfAborted(signal);
-      return readRecords<SnapshotRecord>(layout.records.snapshots).map(snapshotInfo);
-    },
-    async get(id, { signal } = {}) {
-      throwIfAborted(signal);
-      return snapshotInfo(await find(id));
-    },
-    async update(id, change, { signal } = {}) {
-      await find(id);
-      return await keeper.call("updateSnapshot", { id, ...change }, { signal });
-    },
-    async delete(id, { signal } = {}) {
-      await find(id);
-      await keeper.call("deleteSnapshot", { id }, { signal, done: { code: "snapshot_not_found", result: () => null } });
-    },
+    layout,
+    main: fileURLToPath(new URL("keeper/main.ts", import.meta.url)),
+    words: [options.stateDir, String(sandboxUid), String(minFreeBytes)],
+    environment: options.environment ?? {},
+    prepare: () => prepareStateDirectory(layout, sandboxUid),
   };
-}
-
-/** Without a keeper, what is recorded as live may have ended; a new keeper checks the records before it answers. */
-async function settle(layout: Layout, keeper: KeeperClient): Promise<void> {
-  const live = readRecords<SandboxRecord>(layout.records.sandboxes).some(({ state }) => liveStates.includes(state));
-  if (live) await keeper.connect();
-}
-
-async function* ofSandbox(
-  events: AsyncIterable<SandboxEvent>,
-  sandbox: SandboxId | undefined,
-): AsyncIterable<SandboxEvent> {
-  for await (const event of events) if (sandbox === undefined || event.sandbox === sandbox) yield event;
 }

@@ -1,46 +1,32 @@
 import { chmodSync, chownSync, mkdirSync, statSync } from "node:fs";
 import { dirname, isAbsolute, join } from "node:path";
-import { type SandboxId, SlipwayError, type SnapshotId } from "@slipway/contract";
+import { type SandboxId, SlipwayError } from "@slipway/contract";
+import { keeperLayout } from "../../keeper/layout.ts";
 
 /**
  * The state directory. As root, `layers`, `boxes` and `spares` belong to the sandboxes' uid, because the overlay is
- * mounted with its rights; everything else belongs to root and is closed to that uid.
+ * mounted with its rights; it may read `tools`; everything else belongs to root and is closed to that uid.
  */
 export type Layout = ReturnType<typeof layoutOf>;
 
 export function layoutOf(root: string) {
-  const records = join(root, "records");
-  const sandboxes = join(records, "sandboxes");
-  const snapshots = join(records, "snapshots");
   const boxes = join(root, "boxes");
   return {
-    root,
+    ...keeperLayout(root),
     /** The agent, the launcher and the seccomp filters: copies that the sandboxes' uid can reach. */
     bin: join(root, "bin"),
-    keeperSocket: join(root, "keeper.sock"),
-    keeperLog: join(root, "keeper.log"),
-    /** Held by the keeper's process. */
-    keeperLock: join(root, "keeper.lock"),
     /** Launches connect to the keeper here. */
     launchSocket: join(root, "launch.sock"),
-    /** Node's cache of the keeper's compiled sources. */
-    compileCache: join(root, "compile-cache"),
-    events: join(root, "events.jsonl"),
     /** A file for each port that a preview has had. */
     previewPorts: join(root, "preview-ports"),
-    records: { sandboxes, snapshots, images: join(records, "images") },
     /** Read-only file trees: `layers/<layer id>/fs`. */
     layers: join(root, "layers"),
     /** Mount point of every sandbox's overlay, each in its own mount namespace. */
     mountPoint: join(root, "mnt"),
-    /** Trees of tools by their digest. The sandboxes' uid may read them. */
-    tools: join(root, "tools"),
     boxes,
     /** Boxes made ahead of their sandboxes. */
     spares: join(root, "spares"),
     box: (id: SandboxId) => boxLayout(join(boxes, id)),
-    sandboxRecord: (id: SandboxId) => join(sandboxes, `${id}.json`),
-    snapshotRecord: (id: SnapshotId) => join(snapshots, `${id}.json`),
   };
 }
 

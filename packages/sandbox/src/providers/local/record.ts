@@ -1,42 +1,9 @@
-import { readFileSync, rmSync } from "node:fs";
-import { readFile } from "node:fs/promises";
-import { join } from "node:path";
-import {
-  type CreateSandbox,
-  type NetworkPolicy,
-  type SandboxId,
-  type SandboxInfo,
-  type SandboxState,
-  SlipwayError,
-  type SnapshotId,
-  type SnapshotInfo,
-  type StateReason,
-} from "@slipway/contract";
-import { namesIn, replaceFile } from "../../state-files.ts";
+import type * as kept from "../../keeper/record.ts";
 
 /** A read-only file tree below a sandbox's own. The name of its directory in `layers`. */
 export type LayerId = string;
 
-/**
- * What the keeper knows of a sandbox: one JSON file each, which only the keeper writes. Not synced to disk: a machine
- * that loses power loses the sandboxes themselves as well.
- */
-export interface SandboxRecord {
-  readonly id: SandboxId;
-  /** With its secrets: only the owner can read the file. Never changes: creates with the same key compare it. */
-  readonly request: CreateSandbox;
-  /** The current policy. */
-  readonly network: NetworkPolicy;
-  readonly state: SandboxState;
-  readonly reason: StateReason;
-  readonly createdAt: number;
-  readonly stateChangedAt: number;
-  /** False until its create has succeeded. */
-  readonly wasRunning: boolean;
-  /** End by time while running. Sleep pauses the lifetime. */
-  readonly expiresAt: number;
-  /** The latest end that a keep-alive can set. */
-  readonly endsBy: number;
+export interface SandboxRecord extends kept.SandboxRecord {
   readonly image: RootImage;
   /** Everything below the upper, topmost first; the image's own layers are the last ones. */
   readonly lowers: readonly LayerId[];
@@ -44,16 +11,7 @@ export interface SandboxRecord {
   readonly cgroups: readonly string[];
   /** The layer that the next live snapshot is compared with. */
   readonly incremental: LayerId | null;
-  readonly tools: readonly Tool[];
-  /** The snapshot that a sandbox whose sleep ran out must still leave. */
-  readonly owedSnapshot: SnapshotId | null;
   readonly previews: Readonly<Record<string, { readonly hostPort: number; readonly token: string }>>;
-}
-
-/** What a tool's name stood for when the sandbox was created: the tree `tools/<digest>`. */
-export interface Tool {
-  readonly name: string;
-  readonly digest: string;
 }
 
 /** A resolved image: its layers, and whether the host's /usr is part of it. */
@@ -62,90 +20,8 @@ export interface RootImage {
   readonly layers: readonly LayerId[];
 }
 
-export interface SnapshotRecord extends SnapshotInfo {
-  /** Taken periodically, and removed when newer ones exist. */
-  readonly checkpoint: boolean;
+/** Where a sandbox's files come from. */
+export interface Origin {
   readonly root: RootImage;
   readonly lowers: readonly LayerId[];
 }
-
-export function writeRecord(path: string, record: unknown): void {
-  replaceFile(path, JSON.stringify(record), 0o600);
-}
-
-export function removeRecord(path: string): void {
-  rmSync(path, { force: true });
-}
-
-export async function readRecord<T>(path: string): Promise<T | null> {
-  try {
-    return JSON.parse(await readFile(path, "utf8")) as T;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
-    throw error;
-  }
-}
-
-/** All records of a directory, oldest first. */
-export function readRecords<T>(directory: string): T[] {
-  const records: T[] = [];
-  for (const name of namesIn(directory)) {
-    if (!name.endsWith(".json")) continue;
-    try {
-      records.push(JSON.parse(readFileSync(join(directory, name), "utf8")) as T);
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
-    }
-  }
-  return records;
-}
-
-/** Adds what records of earlier versions lack. */
-export function upToDate(record: SandboxRecord): SandboxRecord {
-  const { request, network, tools, owedSnapshot } = record;
-  return {
-    ...record,
-    request: { ...request, tools: request.tools ?? [] },
-    network: network ?? request.network,
-    tools: tools ?? [],
-    owedSnapshot: owedSnapshot ?? null,
-  };
-}
-
-export function sandboxInfo(recorded: SandboxRecord): SandboxInfo {
-  const record = upToDate(recorded);
-  const { request, network } = record;
-  return {
-    id: record.id,
-    provider: "local",
-    image: request.image,
-    snapshot: request.snapshot ?? null,
-    state: record.state,
-    reason: record.reason,
-    createdAt: record.createdAt,
-    stateChangedAt: record.stateChangedAt,
-    expiresAt: record.expiresAt,
-    limits: { cpu: request.cpu, memoryMb: request.memoryMb, diskMb: request.diskMb, processes: request.processes },
-    workdir: request.workdir,
-    user: request.user,
-    ports: request.ports,
-    tools: request.tools,
-    labels: request.labels,
-    network: { ...network, secrets: network.secrets.map(({ value: _value, ...named }) => named) },
-  };
-}
-
-export function snapshotInfo({
-  checkpoint: _checkpoint,
-  root: _root,
-  lowers: _lowers,
-  ...info
-}: SnapshotRecord): SnapshotInfo {
-  return info;
-}
-
-export function sandboxNotFound(id: SandboxId): SlipwayError {
-  return new SlipwayError("sandbox_not_found", `No sandbox ${id}.`);
-}
-
-export const liveStates: readonly SandboxState[] = ["creating", "running", "sleeping"];

@@ -8,6 +8,7 @@ import {
   hasCode,
   type InjectedSecret,
   newId,
+  providerOf,
   SlipwayError,
 } from "@slipway/contract";
 import {
@@ -141,8 +142,8 @@ function createBuildMethods(parts: BuildFaceParts): BuildMethods {
       { account },
       { id = newId("bld", clock.now()), request, mode, source, project, settings, hold, secrets, ...wanted },
     ) {
-      if (wanted.provider !== undefined && wanted.provider !== provider) {
-        const message = `This server uses provider ${provider}, not ${wanted.provider}.`;
+      if (wanted.buildMode !== undefined && providerOf(wanted.buildMode) !== provider) {
+        const message = `buildMode: this server was started with SANDBOX_PROVIDER ${provider}, not ${wanted.buildMode}.`;
         throw new SlipwayError("provider_mismatch", message);
       }
       const chosen = buildSettingsSchema.parse({ ...defaults, ...settings });

@@ -4,18 +4,11 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { canAccess } from "../../../state-files.ts";
+import { type Finding, fail, ok, warn } from "../../finding.ts";
 import { sandboxUid as defaultSandboxUid } from "../launch/launch.ts";
 import { defaultMinFreeMb, maxStateDirLength } from "../layout.ts";
 import { detectCgroups, type LimitKind, type Mechanism } from "../limits/cgroup.ts";
 import { probeSandbox } from "./probe.ts";
-
-/** One check of the host. `action` says what to do when its status is not ok. */
-export interface Finding {
-  readonly name: string;
-  readonly status: "ok" | "warn" | "fail";
-  readonly detail: string;
-  readonly action: string | null;
-}
 
 export interface InspectOptions {
   readonly stateDir: string;
@@ -44,10 +37,6 @@ export async function inspectHost(options: InspectOptions): Promise<Finding[]> {
   ]);
   return findings.flat();
 }
-
-const ok = (name: string, detail: string): Finding => ({ name, status: "ok", detail, action: null });
-const warn = (name: string, detail: string, action: string): Finding => ({ name, status: "warn", detail, action });
-const fail = (name: string, detail: string, action: string): Finding => ({ name, status: "fail", detail, action });
 
 async function inspectUser(sandboxUid: number): Promise<Finding> {
   const uid = process.getuid?.() ?? -1;

@@ -2,10 +2,11 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { readRecords } from "../../../keeper/record.ts";
 import type { OwnedSandbox } from "../../../provider.ts";
 import { run } from "../../../run.ts";
 import { layoutOf } from "../layout.ts";
-import { readRecords, type SandboxRecord } from "../record.ts";
+import type { SandboxRecord } from "../record.ts";
 import { type LocalSetup, setUpLocal } from "../testing.ts";
 import { small, users } from "./attacker-fixture.ts";
 

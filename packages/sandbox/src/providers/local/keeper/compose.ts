@@ -1,5 +1,11 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
+import { openBoxes } from "../../../keeper/boxes/boxes.ts";
+import { createLifecycle } from "../../../keeper/boxes/lifecycle.ts";
+import { openSnapshots } from "../../../keeper/boxes/snapshots.ts";
+import type { Clock } from "../../../keeper/clock.ts";
+import { openEventLog } from "../../../keeper/events/log.ts";
+import { createTimers } from "../../../keeper/timers.ts";
 import { readDebianSources } from "../launch/debian-sources.ts";
 import { hostRegistries, hostsOf } from "../launch/host-registries.ts";
 import { startLaunchService } from "../launch/launch-service.ts";
@@ -9,24 +15,19 @@ import { hostMasks } from "../launch/skeleton.ts";
 import { layoutOf, prepareStateDirectory } from "../layout.ts";
 import { baseName } from "../limits/base.ts";
 import { detectCgroups } from "../limits/cgroup.ts";
-import type { LayerId } from "../record.ts";
+import type { LayerId, SandboxRecord } from "../record.ts";
 import { createAgentLink } from "./boxes/agent-link.ts";
-import { type Box, openBoxes } from "./boxes/boxes.ts";
+import type { Box } from "./boxes/boxes.ts";
 import { createHold } from "./boxes/hold.ts";
 import { openLayers } from "./boxes/layers.ts";
-import { createLifecycle } from "./boxes/lifecycle.ts";
 import { createNetworks } from "./boxes/networks.ts";
 import { createPreviews } from "./boxes/previews.ts";
 import { installPrograms } from "./boxes/programs.ts";
 import { createRuntime } from "./boxes/runtime.ts";
-import { openSnapshots } from "./boxes/snapshots.ts";
-import type { Clock } from "./clock.ts";
 import { openCertificateAuthority } from "./egress/authority.ts";
-import { openEventLog } from "./events/log.ts";
 import { createImageBuilder } from "./images/build.ts";
 import { openImages } from "./images/images.ts";
 import type { KeeperSettings } from "./settings.ts";
-import { createTimers } from "./timers.ts";
 import { openSpace } from "./watch/space.ts";
 
 /** The keeper's parts, wired. It has not taken over the state directory yet. */
@@ -66,7 +67,7 @@ export async function composeKeeper(settings: KeeperSettings, clock: Clock, { lo
   ]);
   const events = openEventLog(layout.events, () => clock.now());
   const layers = openLayers(layout.layers, identity?.uid ?? null, removeTree);
-  const boxes = openBoxes(layout, events, clock, {
+  const boxes = openBoxes<SandboxRecord>(layout, events, clock, {
     onChange(box) {
       timers.schedule(box);
       onChange();
@@ -85,6 +86,14 @@ export async function composeKeeper(settings: KeeperSettings, clock: Clock, { lo
   await cgroups.sweep(new Set([...boxes.all()].flatMap(({ record }) => record.cgroups)));
   for (const spare of readdirSync(layout.spares)) await removeTree(join(layout.spares, spare));
   const launchpad = createLaunchpad({ service, identity, cgroups, spares: layout.spares });
+  let collecting: Promise<number> = Promise.resolve(0);
+  const collectGarbage = () => {
+    collecting = collecting.catch(() => 0).then(() => layers.collect(new Set(usedLayers())));
+    return collecting;
+  };
+  const collectSoon = () => {
+    collectGarbage().catch((error) => log(`garbage: ${error.stack}`));
+  };
   const runtime = createRuntime({
     layout,
     boxes,
@@ -94,53 +103,32 @@ export async function composeKeeper(settings: KeeperSettings, clock: Clock, { lo
     networks,
     programs,
     masks,
+    layers,
+    layerTool,
+    space,
+    removeTree,
     limitsMemory: cgroups.mechanisms.memory !== "none",
     // An image is for sandboxes of every user: its build gives all files to one.
     hasSecondUser: (request) =>
       identity !== null && request.user === "root" && imageBuilder.baseOf(request) === undefined,
     onDeath: (box) => lifecycle.died(box).catch((error) => onError(box, error)),
-  });
-
-  let collecting: Promise<number> = Promise.resolve(0);
-  const collectGarbage = () => {
-    collecting = collecting.catch(() => 0).then(() => layers.collect(new Set(usedLayers())));
-    return collecting;
-  };
-  const collectSoon = () => {
-    collectGarbage().catch((error) => log(`garbage: ${error.stack}`));
-  };
-  const snapshots = openSnapshots({
-    layout,
-    boxes,
-    layers,
-    layerTool,
-    hold,
-    events,
-    space,
-    clock,
-    collectGarbage: collectSoon,
-  });
-  const lifecycle = createLifecycle({
-    layout,
-    boxes,
-    space,
-    clock,
-    runtime,
-    hold,
-    removeTree,
-    onError,
-    collectGarbage: collectSoon,
-    layersOf: (box) => snapshots.capture(box),
-    async origin(request, signal) {
-      if (request.snapshot !== undefined) {
-        const { root, lowers } = snapshots.find(request.snapshot);
-        return { image: root, lowers };
-      }
-      const image = imageBuilder.baseOf(request) ?? (await images.resolve(request.image, { signal }));
-      return { image, lowers: image.layers };
+    async originOf(request, signal) {
+      const root = imageBuilder.baseOf(request) ?? (await images.resolve(request.image, { signal }));
+      return { root, lowers: root.layers };
     },
   });
-  const imageBuilder = createImageBuilder({ layout, boxes, layers, lifecycle, snapshots });
+  const capture = runtime.capture;
+  const snapshots = openSnapshots({ layout, boxes, events, clock, capture, collectGarbage: collectSoon });
+  const lifecycle = createLifecycle({
+    provider: "local",
+    boxes,
+    clock,
+    runtime,
+    snapshots,
+    onError,
+    collectGarbage: collectSoon,
+  });
+  const imageBuilder = createImageBuilder({ layout, boxes, layers, lifecycle, capture });
   const images = await openImages({
     layout,
     layers,
@@ -155,7 +143,7 @@ export async function composeKeeper(settings: KeeperSettings, clock: Clock, { lo
   const previews = createPreviews({ layout, boxes, lifecycle });
   function* usedLayers(): Iterable<LayerId> {
     yield* images.usedLayers();
-    yield* snapshots.usedLayers();
+    for (const { lowers } of snapshots.all()) yield* lowers;
     for (const { record } of boxes.all()) {
       yield* record.lowers;
       if (record.incremental !== null) yield record.incremental;

@@ -3,11 +3,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { SandboxEvent, SandboxId } from "@slipway/contract";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { writeRecord } from "../../../keeper/record.ts";
 import type { Sandbox } from "../../../provider.ts";
 import { readText, run } from "../../../run.ts";
 import { createLocalProvider } from "../index.ts";
 import { layoutOf } from "../layout.ts";
-import { type SandboxRecord, writeRecord } from "../record.ts";
+import type { SandboxRecord } from "../record.ts";
 import { keepersOf, type LocalSetup, setUpLocal } from "../testing.ts";
 
 let local: LocalSetup;

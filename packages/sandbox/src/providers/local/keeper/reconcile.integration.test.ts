@@ -5,15 +5,18 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { newId, type SandboxId } from "@slipway/contract";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { openBoxes } from "../../../keeper/boxes/boxes.ts";
+import { systemClock } from "../../../keeper/clock.ts";
+import { type EventLog, openEventLog } from "../../../keeper/events/log.ts";
+import { type ReconcileParts, reconcile } from "../../../keeper/reconcile.ts";
+import { writeRecord } from "../../../keeper/record.ts";
 import { type Layout, layoutOf, prepareStateDirectory } from "../layout.ts";
-import { type SandboxRecord, writeRecord } from "../record.ts";
-import { type Boxes, openBoxes } from "./boxes/boxes.ts";
+import type { Origin, SandboxRecord } from "../record.ts";
+import type { Boxes } from "./boxes/boxes.ts";
 import { openLayers } from "./boxes/layers.ts";
-import { identify } from "./boxes/process.ts";
+import { identify, type ProcessIdentity } from "./boxes/process.ts";
 import { recordFixture } from "./boxes/record-fixture.ts";
-import { systemClock } from "./clock.ts";
-import { type EventLog, openEventLog } from "./events/log.ts";
-import { type ReconcileParts, reconcile } from "./reconcile.ts";
+import { createRuntime, type RuntimeParts } from "./boxes/runtime.ts";
 
 let root: string;
 let layout: Layout;
@@ -30,25 +33,33 @@ afterEach(() => rmSync(root, { recursive: true, force: true }));
 
 function boxesOf(...records: SandboxRecord[]): Boxes {
   for (const record of records) writeRecord(layout.sandboxRecord(record.id), record);
-  return openBoxes(layout, events, systemClock, { onChange() {}, onForget() {} });
+  return openBoxes<SandboxRecord>(layout, events, systemClock, { onChange() {}, onForget() {} });
 }
 
-function partsWith(boxes: Boxes, changes: Partial<ReconcileParts> = {}): ReconcileParts {
-  return {
+type Parts = ReconcileParts<SandboxRecord, Origin, ProcessIdentity>;
+
+/** A runtime that can only look and clean up. */
+function partsWith(boxes: Boxes, changes: Partial<Parts> = {}, removeTree = remove): Parts {
+  const runtime = createRuntime({
     layout,
+    boxes,
+    removeTree,
+    layers: openLayers(layout.layers, null, async () => {}),
+    hold: { oomKills: async () => 0, toldOomKills: new WeakMap() },
+  } as unknown as RuntimeParts);
+  return {
     events,
     boxes,
-    layers: openLayers(layout.layers, null, async () => {}),
-    hold: { oomKills: async () => 0 } as Partial<ReconcileParts["hold"]> as ReconcileParts["hold"],
-    runtime: { end: async () => {} } as Partial<ReconcileParts["runtime"]> as ReconcileParts["runtime"],
+    runtime: { ...runtime, end: async () => {} },
     lifecycle: { died: async () => {} },
-    removeTree: async (path) => rmSync(path, { recursive: true }),
     collectGarbage: async () => 0,
     log: (line) => failed.push(line.split(":")[0] ?? ""),
     onError: ({ id }) => failed.push(id),
     ...changes,
   };
 }
+
+const remove = async (path: string) => rmSync(path, { recursive: true });
 
 function destroyedIn(log: EventLog): SandboxId[] {
   return log
@@ -60,12 +71,12 @@ function destroyedIn(log: EventLog): SandboxId[] {
 test("a sandbox that cannot be ended keeps a new keeper from no other", async () => {
   const [bad, good] = [recordFixture({ state: "running" }), recordFixture({ state: "running" })];
   const boxes = boxesOf(bad, good);
-  const runtime = {
-    async end({ id }: { id: string }) {
-      if (id === bad.id) throw new Error("does not end");
-    },
-  } as Partial<ReconcileParts["runtime"]> as ReconcileParts["runtime"];
-  expect(await reconcile(partsWith(boxes, { runtime }), { starting: true })).toMatchObject({ lost: [good.id] });
+  const parts = partsWith(boxes);
+  const end = async ({ id }: { id: string }) => {
+    if (id === bad.id) throw new Error("does not end");
+  };
+  const failing = { ...parts, runtime: { ...parts.runtime, end } };
+  expect(await reconcile(failing, { starting: true })).toMatchObject({ lost: [good.id] });
   expect(failed).toEqual([bad.id]);
   expect(boxes.get(good.id).record).toMatchObject({ state: "stopped", reason: "provider_lost" });
 });
@@ -77,7 +88,7 @@ test("a box without a record that cannot be removed keeps no other from going", 
     if (path.endsWith(bad)) throw new Error("cannot be removed");
     rmSync(path, { recursive: true });
   };
-  await reconcile(partsWith(boxesOf(), { removeTree }), { starting: true });
+  await reconcile(partsWith(boxesOf(), {}, removeTree), { starting: true });
   expect(failed).toEqual([bad]);
   expect(destroyedIn(events)).toEqual([good]);
 });
@@ -102,7 +113,7 @@ test("a destroy that ends while others are looked at is told once, and ends no s
   const removeTree = async () => {
     for (const id of [first, second]) rmSync(layout.box(id).root, { recursive: true, force: true });
   };
-  await reconcile(partsWith(boxesOf(), { removeTree }), { starting: false });
+  await reconcile(partsWith(boxesOf(), {}, removeTree), { starting: false });
   expect(destroyedIn(events)).toEqual([first]);
 });
 

@@ -3,12 +3,13 @@ import { join } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { newId } from "@slipway/contract";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { readRecords, writeRecord } from "../../../keeper/record.ts";
 import type { OwnedSandbox, Sandbox } from "../../../provider.ts";
 import { run } from "../../../run.ts";
 import { createLocalProvider } from "../index.ts";
 import { layoutOf } from "../layout.ts";
 import { detectCgroups } from "../limits/cgroup.ts";
-import { readRecords, type SandboxRecord, writeRecord } from "../record.ts";
+import type { SandboxRecord } from "../record.ts";
 import { keepersOf, type LocalSetup, setUpLocal } from "../testing.ts";
 
 let local: LocalSetup;

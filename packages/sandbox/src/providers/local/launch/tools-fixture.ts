@@ -1,5 +1,5 @@
 import { watch } from "node:fs";
-import { createTools } from "./tools.ts";
+import { createTools } from "../../../keeper/tools/tools.ts";
 
 /** Publishes the directory that is its second argument into the one that is its first, and stops in the middle of it. */
 const [, , directory = "", source = ""] = process.argv;

@@ -17,8 +17,8 @@ import { join } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { collectTools } from "../keeper/tools.ts";
-import { createTools } from "./tools.ts";
+import { collectTools } from "../../../keeper/tools/collect.ts";
+import { createTools } from "../../../keeper/tools/tools.ts";
 
 let root: string;
 let source: string;

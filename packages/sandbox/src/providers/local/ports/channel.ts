@@ -1,13 +1,13 @@
 import { createServer } from "node:net";
 import { type SandboxId, SlipwayError } from "@slipway/contract";
 import { takeLock } from "@slipway/host";
+import { createConnectionQueue } from "../../../connection-queue.ts";
+import type { KeeperClient } from "../../../keeper/client/client.ts";
+import { sandboxNotFound } from "../../../keeper/record.ts";
 import type { HostChannel } from "../../../provider.ts";
 import { listenAt } from "../../../unix-socket.ts";
-import type { KeeperClient } from "../keeper/client/client.ts";
 import { channelInside } from "../launch/launch.ts";
 import type { Layout } from "../layout.ts";
-import { sandboxNotFound } from "../record.ts";
-import { createConnectionQueue } from "./connection-queue.ts";
 
 /** The host channels that this process has open. Disposing of it closes them. */
 export interface HostChannels extends AsyncDisposable {

@@ -2,9 +2,9 @@ import type { Socket } from "node:net";
 import { SlipwayError } from "@slipway/contract";
 import { dialAgent, expectDone, openCall } from "../../../../agent/connection.ts";
 import { encodeRequest } from "../../../../agent/wire.ts";
+import type { Clock } from "../../../../keeper/clock.ts";
+import type { Use } from "../../../../keeper/decide.ts";
 import type { Layout } from "../../layout.ts";
-import type { Clock } from "../clock.ts";
-import type { Use } from "../decide.ts";
 import type { Box } from "./boxes.ts";
 
 /** The operations that pid 1 answers itself, without a handler (native/PROTOCOL.md). */

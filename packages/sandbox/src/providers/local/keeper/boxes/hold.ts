@@ -10,6 +10,8 @@ export interface Hold {
   freeze(box: Box): Promise<void>;
   thaw(box: Box): Promise<void>;
   oomKills(box: Box): Promise<number>;
+  /** How many of them the events have told. */
+  readonly toldOomKills: WeakMap<Box, number>;
   /** Host pids of the processes inside. */
   processes(box: Box): Promise<number[]>;
   /** Kills what is left in the control groups and removes them. */
@@ -34,6 +36,7 @@ export function createHold(agent: AgentLink, freezesByCgroup: boolean): Hold {
   };
   return {
     isFirm: freezesByCgroup,
+    toldOomKills: new WeakMap(),
     async freeze(box) {
       try {
         if (!byCgroup(box)) return await agent.setStopped(box, true);

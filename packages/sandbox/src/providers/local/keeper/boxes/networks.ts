@@ -1,10 +1,10 @@
 import { setImmediate } from "node:timers/promises";
 import type { NetworkPolicy } from "@slipway/contract";
+import type { EventLog } from "../../../../keeper/events/log.ts";
 import type { Layout } from "../../layout.ts";
 import type { CertificateAuthority } from "../egress/authority.ts";
 import { createEgress, type Egress } from "../egress/egress.ts";
 import type { Destination } from "../egress/rules.ts";
-import type { EventLog } from "../events/log.ts";
 import type { Box } from "./boxes.ts";
 
 /** The egress of each sandbox. It exists even when nothing is allowed, to record refusals. */

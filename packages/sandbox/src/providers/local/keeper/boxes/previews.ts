@@ -1,11 +1,11 @@
 import { type SandboxId, SlipwayError } from "@slipway/contract";
 import { dialAgent } from "../../../../agent/connection.ts";
 import { connectPort } from "../../../../agent/ports/port.ts";
+import type { Lifecycle } from "../../../../keeper/boxes/lifecycle.ts";
+import { openUsedPorts } from "../../../../preview/ports.ts";
+import { createPreview } from "../../../../preview/preview.ts";
 import type { Layout } from "../../layout.ts";
-import { openUsedPorts } from "../preview/ports.ts";
-import { createPreview } from "../preview/preview.ts";
 import type { Box, Boxes } from "./boxes.ts";
-import type { Lifecycle } from "./lifecycle.ts";
 
 /** Addresses for a browser, one per sandbox and port, stable for the sandbox's life. */
 export interface Previews {

@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http";
 import type { EgressRefusal } from "@slipway/contract";
-import type { ExchangeFailure } from "../relay/exchange.ts";
+import type { ExchangeFailure } from "../../../../relay/exchange.ts";
 import type { Target } from "./decide.ts";
 import type { DialFailure } from "./dial.ts";
 import type { Reached } from "./gate.ts";

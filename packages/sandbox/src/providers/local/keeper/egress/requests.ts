@@ -8,8 +8,8 @@ import {
   isForwardable,
   responseOn,
   type Upstream,
-} from "../relay/exchange.ts";
-import { endToEnd, type HeaderList, without } from "../relay/headers.ts";
+} from "../../../../relay/exchange.ts";
+import { endToEnd, type HeaderList, without } from "../../../../relay/headers.ts";
 import { formatAddress } from "./address.ts";
 import { type Answer, answerTo, answerToFailure, sendAnswer } from "./answers.ts";
 import type { Target } from "./decide.ts";

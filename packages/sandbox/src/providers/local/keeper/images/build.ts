@@ -10,16 +10,17 @@ import {
 } from "@slipway/contract";
 import { dialAgent } from "../../../../agent/connection.ts";
 import { type ExecHost, startExec } from "../../../../agent/exec/exec.ts";
+import { logsIn } from "../../../../agent/exec/logs.ts";
+import type { Lifecycle } from "../../../../keeper/boxes/lifecycle.ts";
+import { createBuildOutput } from "../../../../keeper/build-output.ts";
+import type { WorkOptions } from "../../../../keeper/sharing.ts";
 import { baseEnvironment } from "../../launch/skeleton.ts";
 import type { Layout } from "../../layout.ts";
 import type { LayerId, RootImage } from "../../record.ts";
 import type { Box, Boxes } from "../boxes/boxes.ts";
 import type { Layers } from "../boxes/layers.ts";
-import type { Lifecycle } from "../boxes/lifecycle.ts";
-import type { Snapshots } from "../boxes/snapshots.ts";
-import { createBuildOutput } from "./output.ts";
+import type { LocalRuntime } from "../boxes/runtime.ts";
 import type { Recipe, Step } from "./recipes.ts";
-import type { WorkOptions } from "./sharing.ts";
 
 export interface ImageBuilder {
   /**
@@ -43,7 +44,7 @@ export interface BuilderParts {
   readonly boxes: Boxes;
   readonly layers: Layers;
   readonly lifecycle: Pick<Lifecycle, "create" | "stop" | "destroy">;
-  readonly snapshots: Pick<Snapshots, "capture">;
+  readonly capture: LocalRuntime["capture"];
 }
 
 /** Labels a build's sandbox with its own id, which no other create can know ahead. */
@@ -97,7 +98,7 @@ async function runRecipe(
 ): Promise<void> {
   const box = layout.box(id);
   const isAlive = async () => boxes.find(id)?.record.state === "running";
-  const host: ExecHost = { dial: dialAgent(box.agentSocket), logDir: box.execs, isAlive };
+  const host: ExecHost = { dial: dialAgent(box.agentSocket), logs: logsIn(box.execs), isAlive };
   for (const { test, install } of needs) {
     const { failure } = await runStep(host, test, { ...options, progress: undefined });
     if (failure !== null) throw new SlipwayError("component_missing", `Cannot build the image ${name}: ${install}`);
@@ -143,13 +144,13 @@ async function runStep(
 
 /** The sandbox is stopped: nothing changes its files. */
 async function keepLayers<T>(
-  { layers, snapshots }: BuilderParts,
+  { layers, capture }: BuilderParts,
   box: Box,
   { root }: Recipe,
   keep: (layers: readonly LayerId[]) => Promise<T> | T,
 ): Promise<T> {
-  using files = await snapshots.capture(box);
-  const own = files.lowers.slice(0, files.lowers.length - box.record.image.layers.length);
+  using files = await capture(box);
+  const own = files.origin.lowers.slice(0, files.origin.lowers.length - box.record.image.layers.length);
   if (root === undefined) return await keep(own);
   const tree = join(layers.tree(own[0] ?? ""), root);
   // With a link, a directory of the host would become the layer.

@@ -2,18 +2,19 @@ import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { type CustomImage, type Image, SlipwayError } from "@slipway/contract";
+import type { Clock } from "../../../../keeper/clock.ts";
+import { readRecords, removeRecord, writeRecord } from "../../../../keeper/record.ts";
+import { createSharedWork, type WorkOptions } from "../../../../keeper/sharing.ts";
 import type { DebianSources } from "../../launch/debian-sources.ts";
 import type { HostRegistries } from "../../launch/host-registries.ts";
 import type { Identity } from "../../launch/launch.ts";
 import { ensureMadeUpLayer, ensureSkeleton } from "../../launch/skeleton.ts";
 import type { Layout } from "../../layout.ts";
-import { type LayerId, type RootImage, readRecords, removeRecord, writeRecord } from "../../record.ts";
+import type { LayerId, RootImage } from "../../record.ts";
 import type { Layers } from "../boxes/layers.ts";
-import type { Clock } from "../clock.ts";
 import type { ImageBuilder } from "./build.ts";
 import { debianRecipes, rootfsSettings } from "./debian.ts";
 import { contentOf, customRecipe, isNodeImage, type NodeImage, nodeRecipe, type Recipe } from "./recipes.ts";
-import { createSharedWork, type WorkOptions } from "./sharing.ts";
 
 /** Turns the name or recipe of an image into layers. Builds missing ones. */
 export interface Images {

@@ -1,7 +1,7 @@
 import { newId, SlipwayError } from "@slipway/contract";
 import { expect, test } from "vitest";
+import { manualClock } from "../../../../keeper/clock-fixture.ts";
 import type { Box } from "../boxes/boxes.ts";
-import { manualClock } from "../clock-fixture.ts";
 import { startFloorWatch } from "./floor.ts";
 import { openSpace } from "./space.ts";
 

@@ -1,7 +1,7 @@
+import type { Lifecycle } from "../../../../keeper/boxes/lifecycle.ts";
+import { type Clock, repeat } from "../../../../keeper/clock.ts";
 import type { Box, Boxes } from "../boxes/boxes.ts";
 import type { Hold } from "../boxes/hold.ts";
-import type { Lifecycle } from "../boxes/lifecycle.ts";
-import { type Clock, repeat } from "../clock.ts";
 import { canWrite, decideStop } from "../decide.ts";
 import type { Space } from "./space.ts";
 

@@ -1,11 +1,11 @@
 import { readFileSync } from "node:fs";
 import { expect, test, vi } from "vitest";
+import { manualClock } from "../../../../keeper/clock-fixture.ts";
 import { run } from "../../../../run.ts";
 import { sandboxUid } from "../../launch/launch.ts";
 import { layoutOf, prepareStateDirectory } from "../../layout.ts";
 import type { SandboxRecord } from "../../record.ts";
 import { setUpLocal } from "../../testing.ts";
-import { manualClock } from "../clock-fixture.ts";
 import { startKeeper } from "../keeper.ts";
 
 test("a sandbox whose pid 1 falls deaf is ended: its commands are lost, and nobody waits for it any longer", async () => {

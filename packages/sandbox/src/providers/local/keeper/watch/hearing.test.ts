@@ -1,9 +1,9 @@
 import { setImmediate } from "node:timers/promises";
 import { SlipwayError, type StateReason } from "@slipway/contract";
 import { expect, test } from "vitest";
+import { manualClock } from "../../../../keeper/clock-fixture.ts";
 import type { Box } from "../boxes/boxes.ts";
 import { recordFixture } from "../boxes/record-fixture.ts";
-import { manualClock } from "../clock-fixture.ts";
 import { startHearing } from "./hearing.ts";
 
 /** No answer, for half a minute. */

@@ -1,8 +1,8 @@
 import { hasCode } from "@slipway/contract";
+import type { Lifecycle } from "../../../../keeper/boxes/lifecycle.ts";
+import { type Clock, repeat } from "../../../../keeper/clock.ts";
 import type { AgentLink } from "../boxes/agent-link.ts";
 import type { Box, Boxes } from "../boxes/boxes.ts";
-import type { Lifecycle } from "../boxes/lifecycle.ts";
-import { type Clock, repeat } from "../clock.ts";
 
 const intervalMs = 10_000;
 /** One failure says little: with a full queue of connections, a question fails at once. */

@@ -1,8 +1,8 @@
 import { newId } from "@slipway/contract";
 import { expect, test } from "vitest";
+import { manualClock } from "../../../../keeper/clock-fixture.ts";
 import { layoutOf } from "../../layout.ts";
 import type { Box } from "../boxes/boxes.ts";
-import { manualClock } from "../clock-fixture.ts";
 import { openSpace } from "./space.ts";
 import { startWatch, type WatchParts } from "./watch.ts";
 
@@ -12,13 +12,13 @@ const mebibyte = 1024 * 1024;
 function setUp(state: string, isFirm = true) {
   const clock = manualClock();
   const disk = { usedBytes: 0, measures: [] as number[] };
-  const box = { id: newId("sbx"), oomKills: 0, record: { state, process: null, request: { diskMb: 16 } } };
+  const box = { id: newId("sbx"), record: { state, process: null, request: { diskMb: 16 } } };
   const boxes: Box[] = [];
   const ended: string[] = [];
   startWatch({
     layout: layoutOf("/nowhere"),
     boxes: { all: () => boxes },
-    hold: { isFirm, oomKills: async () => 0 },
+    hold: { isFirm, oomKills: async () => 0, toldOomKills: new WeakMap() },
     layerTool: { measure: async () => disk.measures.shift() ?? 0 },
     lifecycle: {
       async end(_id: unknown, reason: string, isDue: () => Promise<boolean>) {

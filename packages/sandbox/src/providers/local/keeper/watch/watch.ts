@@ -1,11 +1,11 @@
+import type { Lifecycle } from "../../../../keeper/boxes/lifecycle.ts";
+import { type Clock, repeat } from "../../../../keeper/clock.ts";
+import type { EventLog } from "../../../../keeper/events/log.ts";
 import type { LayerTool } from "../../launch/layer-tool.ts";
 import type { Layout } from "../../layout.ts";
 import type { Box, Boxes } from "../boxes/boxes.ts";
 import type { Hold } from "../boxes/hold.ts";
-import type { Lifecycle } from "../boxes/lifecycle.ts";
-import { type Clock, repeat } from "../clock.ts";
 import { canWrite, type DiskLook, isDiskLookDue } from "../decide.ts";
-import type { EventLog } from "../events/log.ts";
 import type { Space } from "./space.ts";
 import { rootDevice, unlinkedBytes } from "./unlinked.ts";
 
@@ -56,8 +56,8 @@ export function startWatch(parts: WatchParts): Disposable {
 
 async function tellOomKills({ hold, events }: WatchParts, box: Box): Promise<void> {
   const kills = await hold.oomKills(box);
-  if (kills <= box.oomKills) return;
-  box.oomKills = kills;
+  if (kills <= (hold.toldOomKills.get(box) ?? 0)) return;
+  hold.toldOomKills.set(box, kills);
   events.append({ type: "sandbox.out_of_memory", sandbox: box.id, kills });
 }
 

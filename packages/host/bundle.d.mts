@@ -1,0 +1,1 @@
+export function bundleProgram(name: string, entryPoint: string): Promise<string>;

@@ -1,0 +1,84 @@
+import type { ClientHttp2Stream } from "node:http2";
+import type { Duplex } from "node:stream";
+import { SlipwayError } from "@slipway/contract";
+import { throwIfAborted } from "../abort.ts";
+import type { Dial } from "../agent/connection.ts";
+import type { ExecLogs } from "../agent/exec/logs.ts";
+import type { CallOptions, HostChannel } from "../provider.ts";
+import { type Ask, answerOf } from "./ask.ts";
+import { openLinkChannel } from "./channel.ts";
+import { keepConnected } from "./connection.ts";
+import { enter, keyBytes, newHolder } from "./handshake.ts";
+import { logsOver } from "./logs.ts";
+import { asSocket, clientSession } from "./session.ts";
+
+/** A connection to the link program of one sandbox. */
+export interface Link extends AsyncDisposable {
+  /** A connection to the agent. Waits, for a while, for a lost link to be back. */
+  readonly dial: Dial;
+  readonly logs: ExecLogs;
+  /** Fails with `channel_in_use` while another connection has it. Lives as long as the link. */
+  openChannel(options?: CallOptions): Promise<HostChannel>;
+  /** Moves the dead-man's deadline: the program inside ends everything and exits then. */
+  keepUntil(atMs: number, options?: CallOptions): Promise<void>;
+  onState(listener: (state: "connected" | "lost") => void): void;
+}
+
+export interface LinkOptions {
+  /** Opens a raw byte stream to the link's port inside, for instance TLS to a tunnel. */
+  readonly open: (signal: AbortSignal) => Promise<Duplex>;
+  /** Of this sandbox. */
+  readonly key: Buffer;
+}
+
+/** Reconnects by itself, for ever; a heartbeat finds dead connections. */
+export function openLink({ open, key }: LinkOptions): Link {
+  if (key.length !== keyBytes) throw new RangeError(`A link's key has ${keyBytes} bytes.`);
+  const listeners = new Set<(state: "connected" | "lost") => void>();
+  const holder = newHolder();
+  const control = keepConnected({
+    open,
+    async start(stream) {
+      await enter(stream, key, { role: "control", holder });
+      return clientSession(stream);
+    },
+    onState(state) {
+      for (const listener of listeners) listener(state);
+    },
+  });
+  const request = async (path: string, method: string, signal: AbortSignal | undefined): Promise<ClientHttp2Stream> => {
+    throwIfAborted(signal);
+    const session = await control.ready(signal);
+    return asSocket(session.request({ ":method": method, ":path": path }, { endStream: false }));
+  };
+  const ask: Ask = async (path, { method = "GET", body, signal }) => {
+    const stream = await request(path, method, signal);
+    stream.end(body);
+    return stream;
+  };
+  const channels = new Set<HostChannel>();
+  return {
+    async dial(signal) {
+      const stream = await request("/agent", "POST", signal);
+      stream.allowHalfOpen = false;
+      return stream;
+    },
+    logs: logsOver(ask),
+    async openChannel({ signal } = {}) {
+      const { channel: inside } = JSON.parse(await answerOf(ask, "/status", { signal })) as { channel: string };
+      const channel = await openLinkChannel({ open, key, inside, onClose: () => channels.delete(channel) }, signal);
+      channels.add(channel);
+      return channel;
+    },
+    async keepUntil(atMs, { signal } = {}) {
+      if (!Number.isSafeInteger(atMs))
+        throw new SlipwayError("invalid_request", "atMs must be a time in milliseconds.");
+      await answerOf(ask, "/until", { method: "PUT", body: String(atMs), signal });
+    },
+    onState: (listener) => void listeners.add(listener),
+    async [Symbol.asyncDispose]() {
+      await Promise.all([...channels].map((channel) => channel[Symbol.asyncDispose]()));
+      await control[Symbol.asyncDispose]();
+    },
+  };
+}

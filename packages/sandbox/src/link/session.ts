@@ -1,0 +1,88 @@
+import {
+  type ClientHttp2Session,
+  connect,
+  constants,
+  type Http2Session,
+  type Http2Stream,
+  performServerHandshake,
+  type ServerHttp2Session,
+} from "node:http2";
+import type { Duplex } from "node:stream";
+
+/** Enough for the largest burst of a build; the agent inside refuses what it cannot take. */
+export const mostStreams = 1024;
+const mebibyte = 1024 * 1024;
+
+const options = {
+  settings: {
+    enablePush: false,
+    initialWindowSize: 4 * mebibyte,
+    maxConcurrentStreams: mostStreams,
+    maxHeaderListSize: 8192,
+  },
+  maxHeaderListPairs: 16,
+  maxSendHeaderBlockLength: 8192,
+  // For all streams together, in megabytes. A refused stream would look like a lost one.
+  maxSessionMemory: 1024,
+  peerMaxConcurrentStreams: mostStreams,
+} as const;
+const connectionWindowBytes = 64 * mebibyte;
+
+const heartbeatMs = 30_000;
+/** A connection that is full of data is slow to answer. */
+const answerMs = 20_000;
+
+/** A ping by which the host gives its channel back: when the connection has closed, the socket inside has, too. */
+export const farewell = Buffer.from("farewell");
+
+/** The end of an authenticated connection that opens streams. */
+export function clientSession(socket: Duplex): ClientHttp2Session {
+  return prepare(connect("http://link", { ...options, createConnection: () => socket }));
+}
+
+/** The end of an authenticated connection that serves streams. */
+export function serverSession(socket: Duplex): ServerHttp2Session {
+  // The types name a socket of the network; any stream will do.
+  return prepare(performServerHandshake(socket as Parameters<typeof performServerHandshake>[0], options));
+}
+
+function prepare<Session extends Http2Session>(session: Session): Session {
+  // `close` follows.
+  session.on("error", () => undefined);
+  const widen = () => session.destroyed || session.setLocalWindowSize(connectionWindowBytes);
+  setImmediate(widen);
+  const timer = setInterval(async () => {
+    if (!(await answers(session, answerMs))) session.destroy();
+  }, heartbeatMs);
+  timer.unref();
+  session.once("close", () => clearInterval(timer));
+  return session;
+}
+
+/** Whether the other end is there. */
+export function answers(session: Http2Session, withinMs: number): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  const timer = setTimeout(resolve, withinMs, false);
+  try {
+    // False when too many wait for their answer already: those decide.
+    if (session.destroyed || !session.ping((error) => resolve(error === null))) resolve(!session.destroyed);
+  } catch {
+    resolve(false);
+  }
+  return promise.finally(() => clearTimeout(timer));
+}
+
+/**
+ * Makes a stream behave as a socket: destroying it, or losing the connection, cuts it for the other end too, which must not
+ * take it for an end.
+ */
+export function asSocket<Stream extends Http2Stream>(stream: Stream): Stream {
+  const destroy = stream.destroy.bind(stream);
+  stream.destroy = (error) => {
+    const isOver = stream.readableEnded && stream.writableFinished;
+    if (!isOver && !stream.closed && !stream.destroyed) stream.close(constants.NGHTTP2_CANCEL);
+    return destroy(error);
+  };
+  // `close` follows.
+  return stream.on("error", () => undefined) as Stream;
+}

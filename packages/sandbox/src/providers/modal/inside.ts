@@ -1,0 +1,40 @@
+import type { CreateSandbox } from "@slipway/contract";
+
+/** Places in every sandbox. All are root's, and no command inside can change them. */
+const root = "/opt/slipway";
+export const inside = {
+  root,
+  /** Programs and tools by digest. */
+  store: `${root}/store`,
+  /** A link for each of the sandbox's tools, made at its start. */
+  tools: `${root}/tools`,
+  /** Exec logs: `state/<sandbox>`, readable by root alone. */
+  state: "/var/lib/slipway",
+  channel: "/run/slipway/run.sock",
+  workdir: "/workspace",
+} as const;
+
+/** Runs every command. */
+export const commandUid = 1000;
+
+export const linkPort = 61_000;
+/** The tunnel of the n-th open port leads to this port and the n-th after it. */
+export const firstPreviewPort = 61_001;
+
+/** The environment of every command; requests add to it. */
+export function baseEnvironment(): Record<string, string> {
+  return {
+    PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    HOME: "/home/agent",
+    USER: "agent",
+    LOGNAME: "agent",
+    SHELL: "/bin/bash",
+    LANG: "C.UTF-8",
+    TMPDIR: "/tmp",
+  };
+}
+
+/** The public port of an open one. */
+export function previewPorts({ ports }: Pick<CreateSandbox, "ports">): { port: number; publicPort: number }[] {
+  return ports.map((port, index) => ({ port, publicPort: firstPreviewPort + index }));
+}
