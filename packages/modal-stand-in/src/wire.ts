@@ -1,5 +1,7 @@
 /** The parts of the wire's messages that the stand-in reads. Everything that a message may hold is in the client. */
 
+/** Of requests that name none. */
+export const defaultEnvironment = "main";
 export const creation = { lookUp: 0, ifMissing: 1, failIfExists: 2, overwrite: 3, ephemeral: 5 } as const;
 export const resultStatus = {
   success: 1,

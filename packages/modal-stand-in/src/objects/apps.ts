@@ -2,7 +2,7 @@ import { newModalId } from "../ids.ts";
 import { invalid, notFound } from "../refuse.ts";
 import type { Methods } from "../serve.ts";
 import type { Tokens } from "../tokens.ts";
-import { creation } from "../wire.ts";
+import { creation, defaultEnvironment } from "../wire.ts";
 
 export interface Apps {
   readonly methods: Methods;
@@ -19,7 +19,6 @@ interface AppRequest {
   readonly objectCreationType: number;
 }
 
-const defaultEnvironment = "main";
 const imageBuilderVersion = "2025.06";
 
 /** Apps, environments, and the session's token: what a client asks for before anything else. */

@@ -1,6 +1,6 @@
 import { newModalId } from "../ids.ts";
 import { found, notFound, refusal } from "../refuse.ts";
-import { creation, type NamedRequest } from "../wire.ts";
+import { creation, defaultEnvironment, type NamedRequest } from "../wire.ts";
 
 /** Objects that have an id, and most of them a name within their environment. */
 export interface Named<T> {
@@ -22,7 +22,7 @@ export function createNamed<T>(what: string, prefix: "st" | "vo"): Named<T> {
   return {
     resolve({ deploymentName: name, environmentName, objectCreationType: how }, make) {
       if (how === creation.ephemeral || (name === "" && how !== creation.lookUp)) return { id: add(make()), name: "" };
-      const key = `${environmentName}/${name}`;
+      const key = `${environmentName || defaultEnvironment}/${name}`;
       const known = names.get(key);
       if (known !== undefined && how === creation.failIfExists)
         throw refusal("ALREADY_EXISTS", `${what} '${name}' already exists`);

@@ -21,7 +21,7 @@ interface SecretRequest extends NamedRequest {
 export function createSecrets(): Secrets {
   const secrets = createNamed<Variables>("Secret", "st");
   return {
-    add: (deploymentName, variables, environmentName = "main") =>
+    add: (deploymentName, variables, environmentName = "") =>
       secrets.resolve({ deploymentName, environmentName, objectCreationType: creation.overwrite }, () => variables).id,
     environmentOf: (ids, sources = []) =>
       Object.assign(
